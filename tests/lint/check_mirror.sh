@@ -32,11 +32,12 @@ for test in tests/unit/*/test_*.c; do
 	header=${name#test_}
 	header=src/$folder/${header%.c}.h
 	# test_FILE_PART.c: what would make test_FILE.c too long.
-	part=src/$folder/${name#test_}
-	for room in src/"$folder"/*/"${name#test_}"; do
-		[ ! -e "$room" ] || continue 2
+	part=${name#test_}
+	part=${part%_*}.c
+	for source in src/"$folder"/*/"${name#test_}" "src/$folder/$part" src/"$folder"/*/"$part"; do
+		[ ! -e "$source" ] || continue 2
 	done
-	[ -e "$header" ] || [ -e "${part%_*}.c" ] || [ -e "src/$folder/${name#test_}" ] || [ -e "$folder/${name#test_}" ] || [ -e "tools/$folder/${name#test_}" ] || {
+	[ -e "$header" ] || [ -e "src/$folder/${name#test_}" ] || [ -e "$folder/${name#test_}" ] || [ -e "tools/$folder/${name#test_}" ] || {
 		echo "$test: tests no file"
 		status=1
 	}
