@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libgpusim-audit.so: puts the simulated libraries before those that a program brings along.
+ * libgpusim-audit.so: makes the loader prefer the simulated libraries to those that a program brings along.
  *
  *     LD_AUDIT=.../libgpusim-audit.so LD_LIBRARY_PATH=.../simcuda python train.py
  *
  * Wheels find their CUDA libraries by their own run path (DT_RPATH), or open them by full path, and so bypass
  * LD_LIBRARY_PATH and LD_PRELOAD.  The loader asks an auditor about each name, and about each place before it searches
- * there.  For names of simulated libraries the folder is dropped, and the run path is skipped:
+ * there.  For the name of a simulated library, drops the folder and skips the run path:
  *
  *      dlopen("/venv/.../libcublas.so.13") --> libcublas.so.13 --> not by run path --> LD_LIBRARY_PATH: simulated
  *      DT_NEEDED libcudart.so.13           ----------------------> not by run path --> LD_LIBRARY_PATH: simulated
  *      DT_NEEDED libc.so.6                 --> unchanged
  *
- * Only libraries that the program would load are loaded: a child without a GPU pays for one small file.
+ * The auditor loads no other library itself, so a child process that never uses a GPU pays for one small file.
  *
- * Invariants  1 It calls nothing, not even libc: every process would get a second one, in its own namespace.
+ * Invariants  1 Calls nothing, not even libc: an auditor has a namespace of its own, so the loader would load a second
+ *               libc into every process.
  * Threads     Any: it has no state.
- * Failure     Other names are searched as without us.
- * Limits      A library linked into the program (libcudart_static) has no name that could be asked about.
+ * Failure     None: other names are searched as without the auditor.
+ * Limits      Has no effect on a library linked into the program (libcudart_static), which the loader does not search.
  */
 #include <link.h>
 #include <stdbool.h>
@@ -28,7 +29,7 @@
 EXPORT unsigned int la_version(unsigned int version);
 EXPORT char *la_objsearch(const char *name, uintptr_t *cookie, unsigned int flag);
 
-/* From rules.mk. */
+/* Defined by rules.mk. */
 static const char names[][24] = { SIMULATED_NAMES };
 
 static bool is_simulated(const char *name)

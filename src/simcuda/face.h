@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of the stand-in libcuda.so.1 share: the machine, the calling thread's context, the way in.
+ * Shared by the files of the stand-in libcuda.so.1: the machine, the calling thread's context, the entry of every call.
  *
- * Every entry point starts with face_enter, which answers what the real driver would for a process that
- * has not called cuInit (3), is ending (4), has no current context (201), or has a broken one; and which
- * spends the call's cost and applies the faults that GPUSIM asked for.
+ * Every entry point starts with face_enter, which spends the call's cost, applies the faults that GPUSIM requests, and
+ * returns the real driver's error if the process has not called cuInit (3) or is ending (4), or if the thread's current
+ * context is missing (201) or broken.
  *
  *      cuMemAlloc_v2 --> face_enter(cost, "cuMemAlloc_v2", &context) --> src/sim
  *
- * Invariants  1 Handles are addresses of the model's objects.  2 A destroyed context's struct stays, and
- *               answers 709, so that a stale handle is an error and not a crash.
+ * Invariants  1 Handles are addresses of the model's objects.  2 The struct of a destroyed context is kept, and calls
+ *             on
+ *               it return 709, so a stale handle is an error and not a crash.
  * Threads     Any.
  * Failure     The driver's codes.
- * Limits      After fork the child of a process that had called cuInit gets 3 from everything, as with the real driver.
+ * Limits      After a fork of a process that called cuInit, every call in the child returns 3, as with the real driver.
  */
 #ifndef SIMCUDA_FACE_H
 #define SIMCUDA_FACE_H
@@ -54,7 +55,7 @@ enum face_null {
 /* The machine, created on first use from GPUSIM.  Never NULL. */
 struct gpc_sim *face_sim(void);
 
-/* Begins a call.  ret_context NULL: it needs no context. */
+/* Begins a call.  ret_context NULL: the call needs no context. */
 CUresult face_enter(
 	enum gpc_sim_cost cost, const char *entry, struct gpc_sim_context **ret_context);
 
@@ -66,20 +67,20 @@ struct gpc_sim_stream *face_stream(
 CUresult face_enter_stream(enum gpc_sim_cost cost, const char *entry, CUstream stream,
 	enum face_null null, struct gpc_sim_stream **ret_stream);
 
-/* NULL if it is no event. */
+/* The event of a handle; NULL if there is none. */
 struct gpc_sim_event *face_event(CUevent event);
 
 struct gpc_sim_context *face_context(CUcontext context);
 CUcontext face_context_handle(struct gpc_sim_context *context);
 
-/* The same object as a green context; NULL if it is none. */
+/* The handle of a green context; NULL for other contexts. */
 static inline CUgreenCtx face_green_handle(struct gpc_sim_context *context)
 {
 	return context->primary ? (CUgreenCtx)(void *)context : NULL;
 }
 struct gpc_sim_context *face_current(void);
 
-/* The primary context of a valid device, with a reference; and the release of that. */
+/* Retains the primary context of a valid device; releases that reference. */
 CUresult face_primary_retain(unsigned device, struct gpc_sim_context **ret_context);
 CUresult face_primary_release(unsigned device);
 
@@ -96,14 +97,16 @@ enum face_host_kind {
 /* Frees the memory that a context took for modules and its heap. */
 void face_loads_end(struct gpc_sim_context *context);
 
-/* True for a loaded module or library; and ends its kernels and globals. */
+/* True for a loaded module or library. */
 bool face_is_module(const void *handle);
+
+/* Frees the kernels and globals of a module. */
 void face_names_end(const void *module);
 
 /* Notes a kernel launch, and a copy to the host; face_close() prints the line at the program's end. */
 void face_note_launch(void);
 
-/* For GPUSIM=launches:FILE; without it these do nothing. */
+/* The log of GPUSIM=launches:FILE; without that option the functions do nothing. */
 struct face_shape {
 	unsigned int grid[3], block[3], shared;
 };
@@ -130,7 +133,7 @@ struct face_host {
 /* Finds the block that contains `ptr`; false for pageable memory and device addresses. */
 bool face_host_find(uint64_t ptr, struct face_host *ret_block);
 
-/* Finds an array's rows; false if it is none, or has no memory of its own. */
+/* Finds an array's rows; false if the handle is invalid, or if the array has no memory of its own. */
 bool face_array_find(CUarray array, uint64_t *ret_base, uint64_t *ret_pitch);
 
 /* cuMemFree of a buffer mapped from external memory. */

@@ -3,8 +3,8 @@
  * A stand-in for libcublas: handles and their modes; names_cublas.def lists what computes.
  *
  * A handle takes its default workspace when it is created: 32 MiB from compute capability 9.0 on, 4 MiB before, says
- * the reference of cublasSetWorkspace.  When the real library takes it is not documented; on a real GPU a program that
- * sets its own workspace may therefore hold up to that much less per handle.
+ * the reference of cublasSetWorkspace.  NVIDIA does not document when the real library takes it, so on a real GPU a
+ * program that sets its own workspace may hold up to that much less per handle.
  */
 #include <cublas_v2.h>
 
@@ -36,7 +36,7 @@ static struct handle *of(cublasHandle_t handle)
 	return own && own->base.magic == STANDIN_MAGIC ? own : NULL;
 }
 
-/* Reads or writes a member of a valid handle. */
+/* Defines the body of a function that reads or writes a member of a handle. */
 #define MEMBER(handle, statement)                             \
 	do {                                                  \
 		struct handle *own = of(handle);              \

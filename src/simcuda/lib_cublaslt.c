@@ -32,7 +32,7 @@ static cublasStatus_t destroy(void *made)
 	return CUBLAS_STATUS_SUCCESS;
 }
 
-/* Accepts shapes, which nothing computes with. */
+/* Accepts and ignores a shape: nothing is computed. */
 static cublasStatus_t accept(const void *descriptor, const void *value)
 {
 	return descriptor && value ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
@@ -64,7 +64,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
 	cublasLtMatrixLayout_t d_desc, const cublasLtMatmulAlgo_t *algo, void *workspace,
 	size_t workspace_size, cudaStream_t stream)
 {
-	/* cuBLAS handles are accepted as well; the stream of neither counts. */
+	/* The handle may also be cuBLAS's; the stream is the parameter, not the handle's. */
 	const struct standin_handle work = { .magic = STANDIN_MAGIC, .stream = stream };
 
 	(void)a;

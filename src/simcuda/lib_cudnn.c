@@ -318,7 +318,7 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t desc,
 }
 
 /*
- * Answers what a program asks in order to choose an engine: there is one, number 0, without knobs, notes and workspace.
+ * Answers the queries by which a program chooses an engine: there is one, number 0, without knobs, notes or workspace.
  */
 cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const desc,
 	cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t room,
@@ -332,7 +332,7 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const desc,
 	case CUDNN_ATTR_ENGINEHEUR_RESULTS:
 	case CUDNN_ATTR_ENGINECFG_ENGINE:
 	case CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG:
-		/* Into descriptors created by the caller. */
+		/* The caller created the descriptors to fill. */
 		has = 1;
 		break;
 	case CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE:

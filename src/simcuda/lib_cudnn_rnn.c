@@ -2,9 +2,9 @@
 /*
  * The stand-in for libcudnn: recurrent networks, as far as their memory is concerned.
  *
- * The weight space holds the matrices of all layers, then the biases of all layers.  The other needs of a pass are not
- * published: here the workspace holds one step's gates, and the reserve space of training every step's gates and both
- * states.
+ * The weight space holds the matrices of all layers, then the biases of all layers.  The sizes of workspace and reserve
+ * space are not published: here the workspace holds the gates of one step, and the reserve space of training the gates
+ * of every step, and both states.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +37,7 @@ static size_t columns_of(const struct rnn *rnn, size_t layer, size_t product)
 	return layer < rnn->n_directions ? rnn->input : rnn->projected * rnn->n_directions;
 }
 
-/* Elements of the matrices before this one; of all matrices for the last layer's end. */
+/* The number of elements in all matrices before this one; past the last layer, in all matrices. */
 static size_t elements_before(const struct rnn *rnn, size_t layer, size_t product)
 {
 	size_t n = 0;

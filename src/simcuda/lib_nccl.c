@@ -4,7 +4,8 @@
  *
  * Each rank is a process with its own simulated GPU.  A collective is a host function in its stream, which meets the
  * other ranks in shared memory (lib_nccl_ranks.c); with one rank it is a copy.  The first collective of several ranks
- * takes BUFFERS, the least that NCCL takes: two channels.  How many NCCL opens it only writes to its log.
+ * takes BUFFERS, the minimum of the real library: two channels.  NCCL tells the actual number of channels only in its
+ * log.
  */
 #include <nccl.h>
 #include <stdatomic.h>
@@ -34,7 +35,7 @@ struct comm;
 struct work {
 	struct comm *comm;
 	struct nccl_collective collective;
-	bool is_captured; /* called again at each launch; freed with the communicator */
+	bool is_captured; /* runs again at each launch of its graph; freed with the communicator */
 	struct work *next;
 };
 
@@ -61,7 +62,7 @@ static void run(void *arg)
 	struct comm *comm = work->comm;
 	ncclResult_t result = ncclSuccess;
 
-	/* After an error the ranks no longer agree on what comes next. */
+	/* After an error the ranks no longer agree on the next collective. */
 	if (atomic_load(&comm->error) == ncclSuccess)
 		result = nccl_exchange(comm->ranks, &work->collective);
 	if (result != ncclSuccess)

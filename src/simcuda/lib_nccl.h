@@ -5,10 +5,11 @@
  *
  *      header | chunk of rank 0 | chunk of rank 1 | ...
  *
- * A collective goes chunk by chunk: each rank copies its own in, all meet, each takes its part of all, all meet.
+ * A collective proceeds in chunks: each rank copies its chunk in, all meet; each takes its part of every chunk, all
+ * meet.
  *
  * Threads     nccl_exchange: one at a time per communicator; nccl_leave when none runs.
- * Failure     A rank that left, or died, ends the exchange of all others; nccl_abort ends its own.
+ * Failure     If a rank leaves or dies, the exchanges of all others fail; nccl_abort fails those of its own rank.
  * Limits      One rank per process: the simulated GPU runs one host function at a time, and ranks wait in theirs.
  */
 #ifndef SIMCUDA_LIB_NCCL_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stand-in driver: its line at the program's end, where simulation and a real GPU may differ.
+ * The stand-in driver: its line at the program's end, which tells where simulation and a real GPU may differ.
  *
  * Kernels do nothing.  A program notices only if it reads a result and branches on it: a loop over a tensor's values,
  * the number of elements that a mask selects.  A copy of a few bytes to the host after kernel launches is such a read;
@@ -29,14 +29,15 @@ static const struct {
 #define N_STEERS (sizeof steers / sizeof steers[0])
 
 static _Atomic uint64_t n_launches;
-static _Atomic uint64_t n_reads[N_STEERS + 1]; /* the last: unknown callers */
+static _Atomic uint64_t
+	n_reads[N_STEERS + 1]; /* by row of steers.def; the last counts unknown callers */
 
 void face_note_launch(void)
 {
 	atomic_fetch_add_explicit(&n_launches, 1, memory_order_relaxed);
 }
 
-/* Rows with the same name count in the first of them. */
+/* Rows with the same name share the counter of the first. */
 static size_t first_of_name(size_t i)
 {
 	size_t first = 0;
@@ -77,7 +78,7 @@ static const char *find_asker(void)
 	int n = backtrace(frames, MAX_FRAMES);
 	Dl_info own = { 0 };
 
-	/* By its address: a program that opens libcuda.so knows it by that name. */
+	/* Compare addresses: a program may have opened this library under another name, libcuda.so. */
 	(void)dladdr(&n_launches, &own);
 	for (int i = 0; i < n; i++) {
 		Dl_info info;

@@ -66,7 +66,7 @@ static CUresult submit_copy(
 	return res == CUDA_SUCCESS && must_wait ? gpc_sim_stream_sync(stream) : res;
 }
 
-/* A call that waits is forbidden while this thread captures. */
+/* Begins a copy.  One that waits is forbidden while this thread captures. */
 static CUresult enter(const char *entry, CUstream handle, enum face_null null, enum wait wait,
 	struct gpc_sim_stream **ret_stream)
 {
@@ -113,7 +113,7 @@ FACE_PAIR(cuMemcpyDtoDAsync_v2, _ptsz,
 	(CUdeviceptr dst, CUdeviceptr src, size_t n, CUstream stream),
 	copy(entry, null, stream, ASYNC, dst, src, n))
 
-/* One side of a 2D copy: its first row and its pitch; false: misuse. */
+/* Resolves one side of a 2D copy to its first row and its pitch; false for misuse. */
 static bool side_of(CUmemorytype type, const void *host, CUdeviceptr device, CUarray array,
 	size_t pitch, size_t width, uint64_t *ret_base, uint64_t *ret_pitch)
 {
@@ -214,7 +214,7 @@ FACE_PAIR(cuMemsetD2D32Async, _ptsz,
 	(CUdeviceptr dst, size_t pitch, unsigned int v, size_t n, size_t rows, CUstream stream),
 	fill(entry, null, stream, dst, pitch, v, 4, n, rows))
 
-/* The flags are about caches, of which there are none. */
+/* Ignores the flags, which concern caches. */
 FACE_PAIR(cuStreamWriteValue32_v2, _ptsz,
 	(CUstream stream, CUdeviceptr ptr, cuuint32_t value, unsigned int flags),
 	((void)flags, fill(entry, null, stream, ptr, 0, value, 4, 1, 1)))
@@ -423,7 +423,7 @@ static CUresult host_function(
 		return res;
 	if (!fn)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* Of some length, so that earlier work is over while it runs. */
+	/* A duration above 0, so that earlier work has ended when the function runs. */
 	struct gpc_sim_effect *effect = gpc_sim_effect_create(GPC_SIM_EFFECT_HOST, 1);
 	if (!effect)
 		return CUDA_ERROR_OUT_OF_MEMORY;

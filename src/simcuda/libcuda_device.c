@@ -332,7 +332,7 @@ int gpusim_device_count(void)
 	return (int)face_sim()->config.n_physical;
 }
 
-/* Covers all devices of the machine: a process does not use those that it does not see. */
+/* Numbers all devices of the machine.  Those hidden from this process have no memory of it. */
 int gpusim_device_info(int device, struct gpusim_device *ret_info)
 {
 	struct gpc_sim *sim = face_sim();

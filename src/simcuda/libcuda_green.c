@@ -2,8 +2,8 @@
 /*
  * The stand-in driver: green contexts, and the parts of a device of which they are made.
  *
- * A green context is one handle, as CUgreenCtx and as the CUcontext that it converts to.  Parts of a device are
- * counted, without effect on the duration of work.
+ * A green context and the CUcontext that it converts to are the same handle.  Parts of a device are accounted for, but
+ * have no effect on the duration of work.
  */
 #include <stdlib.h>
 
@@ -60,7 +60,7 @@ CUresult cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int *n_grou
 	return CUDA_SUCCESS;
 }
 
-/* Never freed: there is no call for it. */
+/* The description is never freed: CUDA has no call for that. */
 CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *desc, CUdevResource *parts, unsigned int n)
 {
 	struct description *made;
@@ -107,7 +107,7 @@ CUresult cuGreenCtxCreate(
 	return res;
 }
 
-/* The struct stays and answers 709, as do its streams, like the driver's. */
+/* Keeps the struct: calls on the context and its streams then return 709, as with the real driver. */
 CUresult cuGreenCtxDestroy(CUgreenCtx handle)
 {
 	struct gpc_sim_context *green = green_of(handle);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stand-in driver: device memory that leaves the process by handle. */
+/* The stand-in driver: device memory exported to other processes by handle. */
 #include "sim/ipc.h"
 #include "simcuda/face.h"
 

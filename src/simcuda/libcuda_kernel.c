@@ -2,8 +2,8 @@
 /*
  * The stand-in driver: kernels and globals of a module, by name.
  *
- * The code of a module is not read, so it has every kernel and every global that is requested.  A global has
- * GLOBAL_BYTES of device memory, whatever its size, which the context takes at the first request and keeps.
+ * The code of a module is not read, so every requested kernel and global exists.  A global of any size takes
+ * GLOBAL_BYTES of device memory at the first request, and the context keeps them.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -70,7 +70,7 @@ void face_names_end(const void *module)
 	pthread_mutex_unlock(&lock);
 }
 
-/* NULL: the handle is no kernel of ours, perhaps one of the runtime's. */
+/* The kernel of a handle; NULL if we did not create it: it may be the runtime's. */
 static const struct named *kernel_of(const void *handle)
 {
 	const struct named *at;
@@ -121,7 +121,7 @@ CUresult cuLibraryGetModule(CUmodule *module, CUlibrary library)
 	return CUDA_SUCCESS;
 }
 
-/* A library's kernel is launched as a function; here they are the same. */
+/* Kernels and functions are the same objects here. */
 CUresult cuKernelGetFunction(CUfunction *function, CUkernel kernel)
 {
 	if (!function || !kernel_of(kernel))
@@ -289,7 +289,7 @@ CUresult cuOccupancyMaxActiveClusters(int *n, CUfunction function, const CUlaunc
 		return res;
 	if (!n || !config)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* As for clusters of two; the configuration's attributes are not read. */
+	/* Assumes clusters of two blocks, whatever the configuration's attributes say. */
 	*n = model->sms / 2;
 	return CUDA_SUCCESS;
 }
@@ -334,7 +334,7 @@ CUresult cuLibraryGetGlobal(CUdeviceptr *ptr, size_t *size, CUlibrary library, c
 	return global_find("cuLibraryGetGlobal", ptr, size, library, name);
 }
 
-/* A descriptor is data for kernels. */
+/* Only fills the descriptor: it is data for kernels. */
 CUresult cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank,
 	void *address, const cuuint64_t *dims, const cuuint64_t *strides, const cuuint32_t *box,
 	const cuuint32_t *element_strides, CUtensorMapInterleave interleave,

@@ -2,7 +2,7 @@
 /*
  * The stand-in driver: linking of device code, which is never run, and preferences of a context, which have no effect.
  *
- * A linker returns a few bytes that can be loaded as a module.
+ * The linker's output is a few bytes that can be loaded as a module.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -131,7 +131,7 @@ CUresult cuCtxSetSharedMemConfig(CUsharedconfig config)
 	return answer("cuCtxSetSharedMemConfig", &config, config);
 }
 
-/* A profiler would record between the two; there is none. */
+/* Profiling controls, without effect: there is no profiler. */
 CUresult cuProfilerStart(void)
 {
 	return CUDA_SUCCESS;

@@ -101,7 +101,7 @@ CUresult cuGetProcAddress(const char *symbol, void **pfn, int version, cuuint64_
 	return cuGetProcAddress_v2(symbol, pfn, version, flags, NULL);
 }
 
-/* NVRTC asks for this one, and does without. */
+/* NVRTC requests this table, and works without it: no warning. */
 static const unsigned char nvrtc_table[sizeof(CUuuid)] = { 0xda, 0x91, 0x51, 0xd3, 0x3a, 0xe6, 0xcc,
 	0x41, 0xa5, 0xc0, 0x4f, 0x26, 0xd5, 0x33, 0xe3, 0x28 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stand-in driver: device, pinned and managed memory, questions about pointers. */
+/* The stand-in driver: device, pinned and managed memory, pointer queries. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr *ptr, size_t size)
 	return res;
 }
 
-/* The alignment of rows that current devices give. */
+/* The alignment of rows on current devices. */
 #define PITCH 512
 
 CUresult cuMemAllocPitch_v2(
@@ -244,9 +244,9 @@ CUresult cuMemHostGetFlags(unsigned int *flags, void *host)
 	return CUDA_SUCCESS;
 }
 
-/* ---- free and questions ---- */
+/* ---- free and queries ---- */
 
-/* An address says whose it is: no context need be current, but a current one must be whole. */
+/* The address identifies the context: none need be current, but a current one must not be broken. */
 CUresult cuMemFree_v2(CUdeviceptr ptr)
 {
 	struct gpc_sim_context *context = face_current();
@@ -350,7 +350,7 @@ static bool attribute_of(
 	case CU_POINTER_ATTRIBUTE_HOST_POINTER:
 		*ret_value = ptr;
 		return !device;
-	case CU_POINTER_ATTRIBUTE_P2P_TOKENS: /* of the two the first */
+	case CU_POINTER_ATTRIBUTE_P2P_TOKENS: /* the first of two tokens */
 		*ret_value = base;
 		return device != NULL;
 	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
@@ -406,7 +406,7 @@ CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdevi
 	return CUDA_SUCCESS;
 }
 
-/* As the real one: a pointer that is not known is a success, with zeros. */
+/* Like the real driver, succeeds with zeros for an unknown pointer. */
 CUresult cuPointerGetAttributes(
 	unsigned int n, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr)
 {

@@ -2,9 +2,9 @@
 /*
  * The stand-in driver: memory that a context takes for itself: modules, libraries, the kernels' heap.
  *
- * A module takes as much as GPUSIM says, at once; the real driver loads lazily and in chunks.  The code of a simulated
- * library takes as much as was measured for the real one, once per context, with its first work.  A library is loaded
- * into the current context, like a module.  The heap of CU_LIMIT_MALLOC_HEAP_SIZE takes what exceeds its default.
+ * A module takes the size given by GPUSIM at once; the real driver loads lazily and in chunks.  The code of a simulated
+ * library takes the size measured for the real one (code.def), once per context, with its first work.  A library is
+ * loaded into the current context, like a module.  CU_LIMIT_MALLOC_HEAP_SIZE takes the bytes above its default.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@
 #define HEAP_DEFAULT  (8 * GPC_MIB)
 #define LIMIT_DEFAULT 1024
 
-/* Its address is the image. */
+/* The rows of code.def; the address of a row is the image to load. */
 static const struct code {
 	const char *library;
 	uint64_t bytes;
@@ -71,7 +71,7 @@ static void load_destroy_locked(struct load *load)
 	free(load);
 }
 
-/* Finds the load at this address, or of this kind if that is NULL, in a context, or in any if that is NULL. */
+/* Finds a load by address, kind and context; NULL or 0 matches any. */
 static struct load *find_locked(
 	const void *address, uint32_t magic, const struct gpc_sim_context *context)
 {

@@ -12,7 +12,7 @@ static CUmemoryPool handle_of(struct gpc_sim_mempool *pool)
 	return (CUmemoryPool)(void *)pool;
 }
 
-/* Begins a call on a pool; open captures forbid it. */
+/* Begins a call on a pool, which is forbidden during captures. */
 static CUresult enter_pool(
 	const char *entry, CUmemoryPool handle, struct gpc_sim_mempool **ret_pool)
 {
@@ -56,7 +56,7 @@ static CUresult alloc(
 
 	if (!ptr || !size)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* During a capture a node takes the place of the call. */
+	/* During a capture, add a node instead of allocating. */
 	if (atomic_load(&stream->capture)) {
 		CUresult made = alloc_node(pool->slabs.device, size, ptr, &node);
 		return made == CUDA_SUCCESS ? gpc_sim_capture_add(stream, node) : made;
@@ -91,7 +91,7 @@ static CUresult alloc_from_pool(const char *entry, enum face_null null, CUstream
 	return pool ? alloc(stream, pool, ptr, size) : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Memory of cuMemAlloc, which this call accepts as well. */
+/* Frees memory of cuMemAlloc, which cuMemFreeAsync accepts as well. */
 static CUresult free_plain_async(struct gpc_sim_stream *stream, CUdeviceptr ptr)
 {
 	struct gpc_sim_device *device = gpc_sim_device_of(face_sim(), ptr);
@@ -259,7 +259,7 @@ CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool handle)
 		    : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* By location since 13.0.  Only pinned memory, of a device or of the host. */
+/* The calls by location (since 13.0) support only pinned memory, of a device or of the host. */
 static bool is_device_place(const CUmemLocation *location, CUmemAllocationType type)
 {
 	return location && type == CU_MEM_ALLOCATION_TYPE_PINNED &&
@@ -388,7 +388,7 @@ CUresult cuMemPoolImportPointer(
 
 /* ---- graphs ---- */
 
-/* Appended after all nodes: the model runs a graph sequentially, whatever the edges. */
+/* Appends the node, whatever its edges: the model runs a graph sequentially. */
 static CUresult add_to_graph(
 	CUgraph graph, CUresult res, struct gpc_sim_effect *effect, CUgraphNode *ret_node)
 {

@@ -317,7 +317,7 @@ void face_leave(const struct gpc_sim_context *context)
 		thread.depth--;
 }
 
-/* Frees the context's resources; from now on it answers 709. */
+/* Frees the context's resources; calls on it return 709 from now on. */
 static void end_context(struct gpc_sim_context *context)
 {
 	gpc_sim_context_reset(context);

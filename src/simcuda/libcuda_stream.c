@@ -148,8 +148,8 @@ CUresult cuCtxSynchronize_v2(CUcontext ctx)
 #define FIRST_WITH_CONTEXT_EVENTS 12050 /* 12.5 */
 
 /*
- * An older driver lacks these functions.  Our library cannot drop exports, so a caller that finds them by dlsym gets an
- * error.
+ * A driver before 12.5 lacks these functions.  This library cannot drop exports, so a caller that found them by dlsym
+ * gets an error.
  */
 static CUresult enter_context_event(enum gpc_sim_cost cost, const char *entry)
 {
@@ -330,7 +330,7 @@ static CUresult capture_info(const char *entry, enum face_null null, CUstream ha
 	return CUDA_SUCCESS;
 }
 
-/* Does not report the nodes that it waits for. */
+/* Reports no dependencies. */
 static CUresult capture_graph(const char *entry, enum face_null null, CUstream handle,
 	CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph, const CUgraphNode **nodes,
 	size_t *n)

@@ -252,7 +252,7 @@ CUresult cuMulticastUnbind(
 
 #define EXTERNAL_MAGIC UINT32_C(0x65787465)
 
-/* Tells our memory from memory that the program created on the host. */
+/* Marks external memory, as opposed to memory that the program created on the host. */
 static char external_mark;
 
 struct CUextMemory_st {

@@ -43,7 +43,7 @@ static const struct field fields_13[] = {
 #include "simcuda/device_prop.def"
 };
 
-/* Numbers that the driver reports as an attribute, and as those that follow it. */
+/* Fills `count` numbers of a member from the driver's attributes that start at field->attribute. */
 static void fill(char *prop, const struct field *field, CUdevice device)
 {
 	for (int i = 0; i < field->count; i++) {
@@ -103,7 +103,7 @@ cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer)
 	return error == cudaSuccess ? rt_give(cu.can_access_peer(can, device, peer)) : error;
 }
 
-/* Calls with the peer's primary context, which the runtime keeps for good. */
+/* Makes the call with the peer's primary context, which the runtime never releases. */
 static cudaError_t with_peer(int peer, CUresult (*call)(CUcontext, unsigned))
 {
 	CUcontext context = NULL;
@@ -194,7 +194,7 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
 	WITH_CONTEXT(cu.priority_range(least, greatest));
 }
 
-/* A profiler would record between the two; there is none. */
+/* Profiling controls, without effect: there is no profiler. */
 cudaError_t cudaProfilerStart(void)
 {
 	return cudaSuccess;

@@ -2,8 +2,8 @@
 /*
  * The stand-in runtime: graphs, and user objects that live as long as a graph.
  *
- * The program and each graph hold a number of references to an object; a graph made from another one holds as many.
- * With the last reference the object's destructor runs.
+ * The program and each graph hold a number of references to an object; an instance of a graph holds as many as the
+ * graph. Dropping the last reference runs the object's destructor.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -33,7 +33,7 @@ static struct object *object_of(cudaUserObject_t handle)
 	return (struct object *)(void *)handle;
 }
 
-/* The destructor may call us, so it runs without the lock. */
+/* Drops n references.  The destructor may call us, so it runs without the lock. */
 static void drop(struct object *object, unsigned n)
 {
 	pthread_mutex_lock(&lock);
@@ -57,7 +57,7 @@ static bool hold(const void *graph, struct object *object, unsigned n)
 	return true;
 }
 
-/* Drops up to n references of the graph to this object, or to any if that is NULL. */
+/* Drops up to n references of the graph to `object`, or to any object if that is NULL. */
 static bool let_go(const void *graph, const struct object *object, unsigned n)
 {
 	struct hold *found = NULL;
@@ -150,7 +150,7 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsig
 	if (error != cudaSuccess)
 		return error;
 	pthread_mutex_lock(&lock);
-	/* New entries are inserted before those still to be visited. */
+	/* hold() inserts at the head, so the loop does not visit new entries. */
 	for (const struct hold *at = holds; at; at = at->next)
 		if (at->graph == graph && hold(*exec, at->object, at->n))
 			at->object->refs += at->n;

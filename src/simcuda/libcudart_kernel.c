@@ -4,8 +4,8 @@
  *
  * Kernels are identified by the address of their host function, variables by that of their host copy.  A launch goes to
  * the driver, where it takes time and does nothing.  A variable gets device memory when its address is first requested.
- * Only PyTorch's kernels take device memory, as measured (code.def): the real runtime loads each kernel at its first
- * launch, and the sizes are not published.
+ * The real runtime loads each kernel at its first launch, with a size that is not published: here only PyTorch's
+ * kernels take device memory, as measured (code.def).
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -25,10 +25,10 @@
 /* A kernel, or a variable, which has a size and addresses. */
 struct symbol {
 	const void *host;
-	const char *code; /* in code.def; "": not known yet, NULL: none */
+	const char *code; /* its name in code.def; "": not looked up yet; NULL: none */
 	const char *name;
 	size_t size;
-	CUdeviceptr *addresses; /* one per device, 0: none yet; NULL for a kernel */
+	CUdeviceptr *addresses; /* one per device, 0 if there is none yet; NULL for a kernel */
 	struct symbol *next;
 };
 
@@ -91,7 +91,7 @@ void __cudaRegisterFatBinaryEnd(void **handle)
 	(void)handle;
 }
 
-/* Registrations stay, because the program is ending. */
+/* Keeps the registrations, because the program is ending. */
 void __cudaUnregisterFatBinary(void **handle)
 {
 	free(handle);
@@ -157,7 +157,7 @@ cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, 
 	return cudaSuccess;
 }
 
-/* The code that a kernel belongs to: its object tells whether it is PyTorch's, its name what it is for. */
+/* The row of code.def that a kernel belongs to, from its object's name, and its own; NULL if it is not PyTorch's. */
 static const char *code_of(const struct symbol *symbol)
 {
 	const char *name = symbol->name ? symbol->name : "";
@@ -177,7 +177,7 @@ static void load_code(struct symbol *symbol)
 		standin_load_code(symbol->code);
 }
 
-/* `kernel` is any address: the driver has no code for it anyway.  `symbol`: NULL to look it up. */
+/* `kernel` may be any address, because the driver has no code for it.  `symbol` NULL: look it up. */
 static cudaError_t launch(const void *kernel, struct symbol *symbol, dim3 grid, dim3 block,
 	size_t shared, cudaStream_t stream, int per_thread)
 {
@@ -234,7 +234,7 @@ cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *host)
 	return cudaSuccess;
 }
 
-/* ---- attributes of a kernel: those of a small one, as none was compiled ---- */
+/* ---- attributes of a kernel: those of a small one, because none is compiled ---- */
 
 static int attribute(CUdevice_attribute which)
 {

@@ -2,10 +2,10 @@
 /*
  * A stand-in for libcudart.so.12 and .13: the runtime's common functions over any driver.
  *
- * It finds the driver exactly as the real one does: dlopen("libcuda.so.1"), one dlsym("cuGetProcAddress_v2"), a probe
- * with an empty name; then it asks that function for "cuGetProcAddress" and uses the answer for everything else, with
+ * Finds the driver exactly as the real one does: dlopen("libcuda.so.1"), one dlsym("cuGetProcAddress_v2"), a probe with
+ * an empty name.  It then asks that function for "cuGetProcAddress", and the result for all other functions, with their
  * versions, and with the per-thread flag for the _ptsz and _ptds exports.  So a wrapper of cuGetProcAddress sees the
- * same calls as under the real runtime.  Both files are built from this source, with different version nodes.
+ * same calls as under the real runtime.  Both files are built from this source, with different symbol versions.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -37,7 +37,7 @@ static cudaError_t note(cudaError_t error)
 /* Driver and runtime share their error codes, except for a call made too early. */
 cudaError_t rt_give(CUresult res)
 {
-	/* "Not ready" is an answer, not a sticky error. */
+	/* "Not ready" is a result: do not remember it as the last error. */
 	return res == CUDA_ERROR_NOT_READY ? cudaErrorNotReady : note((cudaError_t)res);
 }
 
@@ -113,11 +113,11 @@ cudaError_t rt_begin_with_context(void)
 	error = rt_give(cu.get_current(&context));
 	if (error != cudaSuccess)
 		return error;
-	/* The usual case takes no lock, which would be measured as part of every call. */
+	/* Fast path without a lock, whose cost benchmarks would see in every call. */
 	if (context && context == __atomic_load_n(&contexts[current_device], __ATOMIC_ACQUIRE))
 		return cudaSuccess;
 	pthread_mutex_lock(&retain_lock);
-	/* After a reset the handle is the same, and current, but dead until it is retained again. */
+	/* A reset context keeps its handle and stays current, but is dead until retained again. */
 	if (!context ||
 		(context != contexts[current_device] && cu.ctx_device(&device) != CUDA_SUCCESS)) {
 		if (!contexts[current_device]) {
@@ -286,7 +286,7 @@ cudaError_t cudaMallocAsync_ptsz(void **ptr, size_t size, cudaStream_t stream)
 		   : note(cudaErrorInvalidValue);
 }
 
-/* ---- functions in two variants: NULL is the legacy stream, or the thread's ---- */
+/* ---- functions in two variants: stream NULL is the legacy stream, or the per-thread one ---- */
 
 #define PAIR(name, suffix, params, call) \
 	cudaError_t name params          \

@@ -8,7 +8,7 @@
  *      free  = as in cuMemGetInfo          total = as in cuMemGetInfo + reserved
  *      used  = this process + the other processes
  *
- * Everything else in NVML returns "Not Supported".
+ * All other functions return "Not Supported".
  */
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -103,7 +103,7 @@ enum nvml_return nvmlSystemGetProcessName(unsigned int pid, char *text, unsigned
 enum nvml_return nvmlSystemGetDriverVersion(char *text, unsigned int len);
 const char *nvmlErrorString(enum nvml_return code);
 
-/* Real GPUs have many sensors, this one none; as on a real GPU without them, nothing is logged. */
+/* The simulated GPU has no sensors.  Logs nothing, as NVML does on a real GPU without one. */
 int nvml_not_supported(const char *name);
 
 int nvml_not_supported(const char *name)
@@ -353,7 +353,7 @@ EXPORT enum nvml_return nvmlDeviceGetComputeRunningProcesses(
 	return has_room ? NVML_SUCCESS : NVML_ERROR_INSUFFICIENT_SIZE;
 }
 
-/* No process draws. */
+/* No process uses graphics. */
 EXPORT enum nvml_return nvmlDeviceGetGraphicsRunningProcesses_v3(
 	nvmlDevice_t device, unsigned int *n, void *list)
 {

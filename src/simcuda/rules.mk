@@ -1,9 +1,10 @@
-# The simulated CUDA libraries: libcuda.so.1 over src/sim, the others over libcuda.so.1, and the auditor that puts them before a program's own.
+# The simulated CUDA libraries: libcuda.so.1 over src/sim, the others over libcuda.so.1, and the auditor that makes the
+# loader prefer them.
 # Included by the top Makefile after it has defined B, CC, ALL_*FLAGS, Q and say.
 
 SIMCUDA_DIR := $(B)/simcuda
 
-# Each library over the runtime: its word here, and the file names under which CUDA 12 and CUDA 13 have it.
+# The libraries over libcuda.so.1: the key used here, and the file names in CUDA 12 and CUDA 13.
 STANDINS := nvidia_ml cudart cublas cublaslt cudnn cufft cusolver cusparse curand nccl cupti
 sonames.nvidia_ml := libnvidia-ml.so.1
 sonames.cudart   := libcudart.so.12 libcudart.so.13
@@ -16,7 +17,7 @@ sonames.cusparse := libcusparse.so.12
 sonames.curand   := libcurand.so.10
 sonames.nccl     := libnccl.so.2
 sonames.cupti    := libcupti.so.12 libcupti.so.13
-# What its functions are called, for its version script.
+# Patterns of the exported names, for the version script.
 exports.nvidia_ml := nvml*;
 exports.cudart   := __cuda*; cuda*;
 exports.cublas   := cublas*;
@@ -29,21 +30,21 @@ exports.curand   := curand*;
 exports.nccl     := nccl*; pnccl*;
 exports.cupti    := cupti*;
 
-# NVIDIA's give their symbols a version, the name of the file, but for these.
+# NVIDIA's libraries version their symbols with the name of the file, except for these.
 unversioned := nvidia_ml nccl
 
 STANDIN_LIBS := $(foreach word,$(STANDINS),$(sonames.$(word)))
 SIMCUDA := $(addprefix $(SIMCUDA_DIR)/,libcuda.so.1 libcuda.so libcudart.so libgpusim-audit.so models \
              $(STANDIN_LIBS))
 
-# What a program of CUDA's runtime alone takes; NVML says what contexts take.
+# Enough for a program that uses only the CUDA runtime; NVML for the size of contexts.
 SIMCUDA_CORE := $(addprefix $(SIMCUDA_DIR)/,libcuda.so.1 libnvidia-ml.so.1 libcudart.so.13 libgpusim-audit.so models)
 
 simcuda.cuda  := $(patsubst %.c,$(B)/%.o,$(wildcard src/simcuda/libcuda_*.c))
 simcuda.audit := $(B)/src/simcuda/audit.o
 simcuda.objs  := $(simcuda.cuda) $(simcuda.audit) $(B)/src/simcuda/standin.o
 
-# One library: its bodies, its stubs, and the file names.
+# The rules for one library: its functions, its stubs, its file names.
 define STANDIN
 simcuda.$(1) := $$(patsubst %.c,$$(B)/%.o,$$(wildcard src/simcuda/lib$(1).c src/simcuda/lib$(1)_*.c src/simcuda/lib_$(1).c src/simcuda/lib_$(1)_*.c))
 simcuda.objs += $$(simcuda.$(1)) $$(B)/src/simcuda/stubs_$(1).o
@@ -62,21 +63,21 @@ stubflags.cudart    := -DNOT_SUPPORTED=rt_not_supported
 stubflags.nvidia_ml := -DNOT_SUPPORTED=nvml_not_supported
 $(foreach word,$(STANDINS),$(eval $(call STANDIN,$(word))))
 
-# The runtime, for programs that it is linked into.
+# The runtime as objects, for programs that link it statically.
 simcuda.rt := $(simcuda.cudart) $(B)/src/simcuda/stubs_cudart.o $(B)/src/simcuda/standin.o
 
 $(simcuda.objs): ALL_CPPFLAGS += -Isrc/simcuda/include -Isrc/simcuda
-# They are opened late, when the room for the other model may be used up.
+# Programs open these libraries late, when the static TLS block may be full.
 $(simcuda.objs): ALL_CFLAGS += -ftls-model=global-dynamic
 
-# Only the model, and what it needs of base: the object files of libsim.a and libcore.a.
+# Links only the model and the parts of base that it needs, from libsim.a and libcore.a.
 $(SIMCUDA_DIR)/libcuda.so.1: $(simcuda.cuda) $(B)/libsim.a $(B)/libcore.a src/simcuda/libcuda.map
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -shared -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic -Wl,--version-script=src/simcuda/libcuda.map $(ALL_LDFLAGS) \
 	  -o $@ $(simcuda.cuda) $(B)/libsim.a $(B)/libcore.a -lpthread
 
-# Every process loads it, into a namespace of its own: without libc, which would be loaded there again.
+# Without libc: the loader gives an auditor its own namespace, and would load a second libc into every process.
 simcuda.comma := ,
 $(simcuda.audit): ALL_CFLAGS += -DSIMULATED_NAMES='"libcuda.so.1"$(foreach name,libcuda.so libcudart.so \
                                     $(STANDIN_LIBS),$(simcuda.comma) "$(name)")'
@@ -87,7 +88,7 @@ $(SIMCUDA_DIR)/libgpusim-audit.so: $(simcuda.audit)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -shared -nostdlib -Wl,-soname,libgpusim-audit.so -Wl,-z,noseparate-code $(LDFLAGS.base) -o $@ $<
 
-# What the launcher lists and looks up: key, memory in MiB, compute capability, name.
+# The GPUs for gpucache-run: key, memory in MiB, compute capability, name.
 $(SIMCUDA_DIR)/models: src/sim/models.def
 	$(Q)mkdir -p $(@D)
 	$(Q)sed -n 's/^MODEL("\([^"]*\)", "\([^"]*\)", \([0-9]*\), \([0-9]*\), [0-9]*, \([0-9]*\),.*/\1 \5 \3.\4 \2/p' $< | \
@@ -99,7 +100,7 @@ $(SIMCUDA_DIR)/libcuda.so: $(SIMCUDA_DIR)/libcuda.so.1
 $(SIMCUDA_DIR)/libcudart.so: $(SIMCUDA_DIR)/libcudart.so.13
 	$(Q)ln -sf libcudart.so.13 $@
 
-# The file names of one library, and what its functions are called, for tests.
+# Print the file names, or the patterns of exported names, of the library WORD, for tests.
 .PHONY: sonames exports
 sonames:
 	@echo $(sonames.$(WORD))

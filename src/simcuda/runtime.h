@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the files of the stand-in runtime: the driver's functions, and the entry. */
+/* Shared by the files of the stand-in runtime: the driver's functions, and the entry of every call. */
 #ifndef SIMCUDA_RUNTIME_H
 #define SIMCUDA_RUNTIME_H
 
@@ -40,7 +40,7 @@ cudaError_t cudaStreamGetCaptureInfo_v3(cudaStream_t stream, enum cudaStreamCapt
 	unsigned long long *id, cudaGraph_t *graph, const cudaGraphNode_t **nodes,
 	const cudaGraphEdgeData **edges, size_t *n);
 
-/* Called by nvcc's output: a fat binary registers its contents on load, and a launch takes two steps. */
+/* Called by code that nvcc generates: a fat binary registers its contents on load; a launch takes two steps. */
 void **__cudaRegisterFatBinary(void *fat_binary);
 void __cudaRegisterFatBinaryEnd(void **handle);
 void __cudaUnregisterFatBinary(void **handle);
@@ -170,7 +170,7 @@ cudaError_t rt_begin(void);
 /* Also makes the current device's primary context current if the thread has none. */
 cudaError_t rt_begin_with_context(void);
 
-/* 12080 or 13000: one source makes both files, told apart by the file's name. */
+/* 12080 or 13000, from the name of the file: both are built from one source. */
 int rt_version(void);
 
 /* The device chosen by the calling thread. */
@@ -182,7 +182,7 @@ cudaError_t rt_give(CUresult res);
 /* A function without a body: prints its name once, and returns cudaErrorNotSupported. */
 int rt_not_supported(const char *name);
 
-/* A function that needs a context and makes one call. */
+/* The body of a function that needs a context and makes one call. */
 #define WITH_CONTEXT(call)                                   \
 	do {                                                 \
 		cudaError_t begun = rt_begin_with_context(); \

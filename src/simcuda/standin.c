@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The simulated driver is found by dlsym at the first call, and a call that does work submits one kernel without effect
- * to its stream.  A function without a body reports its name, once.
+ * The first call finds the simulated driver by dlsym.  A call that does work submits one kernel without effect to its
+ * stream.  A function that is not simulated reports its name once.
  */
 #include "simcuda/standin.h"
 
@@ -44,7 +44,7 @@ static bool find(void *library, const char *name, void *ret_function)
 	return found;
 }
 
-/* Only a simulated driver has these, and code sizes are not known for every GPU. */
+/* Optional: only the simulated driver has these functions, and only some of its GPUs charge for code. */
 static void find_simulated(void *library)
 {
 	__typeof__(&gpusim_has_code) has_code;

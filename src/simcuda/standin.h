@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the stand-ins for the libraries over CUDA (cuBLAS, cuDNN, cuFFT ...) share.
+ * Shared by the stand-ins for the libraries over CUDA (cuBLAS, cuDNN, cuFFT ...).
  *
- * Every function of such a library is a word in its table, names_<library>.def:
+ * Every function of a library is a row of its table, names_<library>.def:
  *
  *      OWN(name)     has a body in lib_<library>.c
  *      WORK(name)    submits a kernel that does nothing to the stream of its handle, its first argument
- *      RESULT(name)  the same, where the result goes to the device; else it is not supported
- *      NOT(name)     answers the library's own "not supported"; the first call says its name on stderr
+ *      RESULT(name)  the same if the result goes to the device; "not supported" if it goes to the host
+ *      NOT(name)     returns the library's own "not supported"; the first call prints the name on stderr
  *
- * stubs.c makes the functions of all but OWN rows, compiled once for each library.
+ * stubs.c, compiled once per library, defines the functions of all rows but OWN.
  *
- * Invariants  1 Nothing answers success that did not do what memory and streams can see of it.
+ * Invariants  1 A function that returns success has had its effect on memory and streams.
  *             2 A handle begins with struct standin_handle.
- * Threads     Any; a handle belongs to one at a time, as with the real libraries.
- * Failure     The library's own codes, which its struct standin_library names.
- * Limits      Nothing is computed, but for copies.  Device memory is taken where standin_take is called and nowhere else.
+ * Threads     Any; a handle is used by one thread at a time, as with the real libraries.
+ * Failure     The library's own codes, from its struct standin_library.
+ * Limits      Except for copies and NCCL, nothing is computed.  Device memory is taken only by standin_take and
+ *             standin_load_code.
  */
 #ifndef SIMCUDA_STANDIN_H
 #define SIMCUDA_STANDIN_H
@@ -29,8 +30,8 @@
 struct standin_library {
 	const char *name;
 	int not_supported;
-	int not_initialized; /* no such handle */
-	int failed;          /* the driver refused the work */
+	int not_initialized; /* for an invalid handle */
+	int failed;          /* if the driver refuses the work */
 };
 
 /* Defined by each library. */
@@ -45,10 +46,10 @@ struct standin_handle {
 	uint64_t taken; /* device memory of its own; 0: none */
 };
 
-/* Creates a handle of `size` bytes, zeroed apart from its head; NULL without memory. */
+/* Creates a handle of `size` bytes, zeroed after its struct standin_handle; NULL if out of memory. */
 void *standin_create(size_t size);
 
-/* Destroys it with its device memory; false if it is no handle. */
+/* Destroys the handle and its device memory; false if it is invalid. */
 bool standin_destroy(void *handle);
 
 /* Allocates device memory for the handle in the current context; false if the driver has none. */
@@ -59,19 +60,21 @@ int standin_work(const struct standin_handle *handle);
 int standin_result(const struct standin_handle *handle);
 
 /*
- * Allocates device memory for a library's code, by its name in code.def, before its first work in the current context.
- * Work goes on without if the simulated GPU charges none, or has none left.  The second: true if it charges for code.
+ * Allocates device memory for a library's code, by its name in code.def; to be called before its first work in the
+ * current context.  Does nothing if the simulated GPU does not charge for code, or has no memory left.
  */
 void standin_load_code(const char *library);
+
+/* True if the simulated GPU charges for code. */
 bool standin_has_code(void);
 
-/* A copy on the device whose bytes others see. */
+/* Submits a copy on the device, which really copies. */
 int standin_copy(struct CUstream_st *stream, void *dst, const void *src, size_t size);
 
 /*
- * Computation on the host in place of a kernel, in stream order: `fn` is called once earlier work is over, and later
- * work begins when it returns.  Within it standin_bytes copies between device and host memory; false: no such memory.
- * If captured, it is called at each launch of the graph.
+ * Computes on the host in place of a kernel, in stream order: calls `fn` once earlier work is over, and later work
+ * begins when it returns.  If captured, calls it at each launch of the graph.  Within `fn`, standin_bytes copies
+ * between device and host memory, and returns false for an invalid address.
  */
 int standin_call(struct CUstream_st *stream, void (*fn)(void *arg), void *arg);
 bool standin_bytes(void *dst, const void *src, size_t size);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The functions of one library without a body, from its table: NAMES is the table's file.
+ * Defines the functions of one library's table that have no body of their own; the macro NAMES is the table's file.
  *
- * Callers may pass any arguments; a stub looks only at those that it names.
+ * Callers may pass any arguments; a stub ignores all but its declared ones.
  */
 #include "simcuda/standin.h"
 
-/* The runtime remembers its last error. */
+/* Overridden for the runtime, which remembers its last error, and for NVML. */
 #ifndef NOT_SUPPORTED
 #define NOT_SUPPORTED standin_not_supported
 #endif

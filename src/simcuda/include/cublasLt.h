@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A <cublasLt.h> for machines without a toolkit: what the stand-in does itself. */
+/* A <cublasLt.h> for machines without a toolkit: the part that the stand-in implements. */
 #ifndef SIMCUDA_CUBLASLT_H
 #define SIMCUDA_CUBLASLT_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A <cublas_v2.h> for machines without a toolkit: what the stand-in does itself. */
+/* A <cublas_v2.h> for machines without a toolkit: the part that the stand-in implements. */
 #ifndef SIMCUDA_CUBLAS_V2_H
 #define SIMCUDA_CUBLAS_V2_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A part of cuda.h, which includes it: memory, copies, arrays, pools and what other processes open. */
+/* A part of cuda.h, which includes it: memory, copies, arrays, pools, and export to other processes. */
 #ifndef SIMCUDA_CUDA_MEMORY_H
 #define SIMCUDA_CUDA_MEMORY_H
 

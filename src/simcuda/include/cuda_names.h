@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A part of cuda.h, which includes it: what a name without a version stands for. */
+/* A part of cuda.h, which includes it: maps names without a version to versioned symbols. */
 #ifndef SIMCUDA_CUDA_NAMES_H
 #define SIMCUDA_CUDA_NAMES_H
 

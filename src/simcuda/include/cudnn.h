@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A <cudnn.h> for machines without cuDNN: what the stand-in does itself. */
+/* A <cudnn.h> for machines without cuDNN: the part that the stand-in implements. */
 #ifndef SIMCUDA_CUDNN_H
 #define SIMCUDA_CUDNN_H
 

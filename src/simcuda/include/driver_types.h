@@ -166,7 +166,7 @@ struct cudaFuncAttributes {
 struct cudaDeviceProp;
 struct cudaMemAccessDesc;
 
-/* Asked for by number, and passed on to the driver, whose numbers are the same. */
+/* Passed to the driver, which uses the same numbers. */
 enum cudaFuncAttribute {
 	cudaFuncAttributeMaxDynamicSharedMemorySize = 8
 };

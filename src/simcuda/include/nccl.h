@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A <nccl.h> for machines without NCCL: what the stand-in does itself. */
+/* A <nccl.h> for machines without NCCL: the part that the stand-in implements. */
 #ifndef SIMCUDA_NCCL_H
 #define SIMCUDA_NCCL_H
 
