@@ -1,16 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# check.sh: every test and lint; the last line is "N passed, N failed".
+# check.sh: runs every test and lint; the last line is "N passed, N failed".
 #
-#   release   unit, model and fault tests, the driver's conformance, the programs, also killed, the golden reports,
-#             the exports, the pages, the live view, the fleet, hostile files and users, the lints
+#   release   unit, model and fault tests, the driver's conformance, programs (also killed), golden reports, exports,
+#             HTML pages, the live view, fleets, hostile files and users, lints
 #   debug     the tests again with every check on (GPC_CHECK_LEVEL=2, -Og)
-#   asan      again with the address and undefined-behaviour sanitizers; every reader fed damaged input
-#   tsan      again with the thread sanitizer, fewer operations; without the tests that know no threads (NO_THREADS)
+#   asan      again with the address and undefined-behaviour sanitizers; fuzzes every reader
+#   tsan      again with the thread sanitizer and fewer operations, without single-threaded tests (NO_THREADS)
 #
-# VARIANTS="release asan" chooses.  `check.sh long` does what takes too long for every change.  Test binaries run as many at
-# a time as there are cores; a script has the machine to itself.  What failed is shown whole; what passed is one line, with
-# the seconds that it took.
+# VARIANTS="release asan" selects variants.  `check.sh long` runs the tests that take too long for every change.  Test
+# binaries run in parallel, one per core; scripts run alone.  A failed test shows its whole output, a passed one a line
+# with its seconds.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 jobs=$(nproc)
@@ -26,8 +26,8 @@ count() { # PASSED FAILED
 	failed=$((failed + $2))
 }
 
-# A program of cmocka groups: its own closing lines are counted; a crash is one failure.  In a process of its own: prints
-# its lines at once when it is done, and leaves "GOOD BAD" in a file of $counts.
+# Runs one cmocka program and counts the summary lines of its groups; a crash is one failure.  Runs in a process of its
+# own, prints all output at once at the end, and writes "GOOD BAD" to a file in $counts.
 run_binary() { # VARIANT BINARY
 	log=$counts/$(printf '%s' "$2" | tr / _)
 	start=$(date +%s)
@@ -42,7 +42,7 @@ run_binary() { # VARIANT BINARY
 		;;
 	esac
 	[ "$status" -eq 0 ] || [ "$bad" -gt 0 ] || bad=1
-	[ "$status" -ne 0 ] || [ "$((good + bad))" -gt 0 ] || bad=1 # a test that tests nothing
+	[ "$status" -ne 0 ] || [ "$((good + bad))" -gt 0 ] || bad=1 # a program without a test
 	{
 		printf '%s %-7s %s: %d (%d s)\n' "$([ "$bad" -eq 0 ] && echo 'ok  ' || echo FAIL)" \
 			"$1" "${2#build/"$1"/}" "$good" $(($(date +%s) - start))
@@ -52,7 +52,7 @@ run_binary() { # VARIANT BINARY
 	echo "$good $bad" >"$log.count"
 }
 
-# One that leaves no count is a failure.
+# Runs test programs in parallel; one that leaves no count is a failure.
 run_binaries() { # VARIANT BINARY...
 	variant=$1
 	shift
@@ -68,7 +68,7 @@ run_binaries() { # VARIANT BINARY...
 	rm -rf "$counts"
 }
 
-# A script whose last line is "N passed, N failed".
+# Runs a script whose last line is "N passed, N failed".
 run_script() { # NAME COMMAND...
 	name=$1
 	shift
@@ -86,7 +86,7 @@ run_script() { # NAME COMMAND...
 	[ "$bad" -eq 0 ] || grep -v '^ok' "$log" | tail -60
 }
 
-# The programs stand for what we did not compile: a sanitizer has no business in them.
+# tests/programs stand for programs that we did not compile, so they are built without sanitizers.
 build() { # VARIANT
 	case $1 in
 	release) extra="programs kill-bins doors gpu-programs" ;;
@@ -101,7 +101,7 @@ build() { # VARIANT
 	return 1
 }
 
-# What takes longer than a change should wait for.
+# Tests that take too long for every change.
 long() {
 	export SECONDS_EACH=3600 OPS=20000000 PAIRS=all
 	variant=release
@@ -127,7 +127,7 @@ check() { # VARIANT
 	[ "$variant" != tsan ] || tests=$(printf '%s\n' "$tests" | grep -vE "$NO_THREADS")
 	# shellcheck disable=SC2086
 	run_binaries "$variant" $tests
-	# The same inputs each time: what fails here fails at everybody's.
+	# Fixed seeds: a failure is reproducible.
 	[ "$variant" != asan ] || run_script fuzz build/asan/tests/fuzz/fuzz -n "${FUZZ_INPUTS:-1500}" -S 1 -S 2 tests/fuzz/corpus build/fuzz
 	[ "$variant" = release ] || return
 	run_script programs tests/integration/run.sh build
@@ -150,7 +150,7 @@ check() { # VARIANT
 }
 
 case ${1:-} in
-binary) # run_binaries asks for it
+binary) # called by run_binaries
 	run_binary "$2" "$3"
 	exit 0
 	;;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the benchmarks share: time, medians, and the rows that tests/bench/run.sh collects.
+ * Shared by the benchmarks: time, medians, and the rows that tests/bench/run.sh collects.
  *
- *      name,value,unit,baseline,ratio        the baseline was measured in the same run, in turns with the value
+ *      name,value,unit,baseline,ratio        value and baseline are measured alternately in the same run
  *
  * Threads     Pure functions, except bench_row, which prints.
  */
@@ -20,7 +20,7 @@
 
 #include "base/clock.h"
 
-/* Ends the benchmark where `what` went wrong: there is nothing to measure then. */
+/* Ends the benchmark if `what` failed. */
 static inline void bench_check(const char *what, bool is_good)
 {
 	if (is_good)
@@ -29,7 +29,7 @@ static inline void bench_check(const char *what, bool is_good)
 	exit(1);
 }
 
-/* BUILD, of the running BUILD/tests/bench/bench_x. */
+/* Finds BUILD from the path of the running BUILD/tests/bench/bench_x. */
 static inline void bench_find_build(char *build, size_t size)
 {
 	ssize_t len = readlink("/proc/self/exe", build, size - 1);
@@ -44,7 +44,7 @@ static inline void bench_find_build(char *build, size_t size)
 	}
 }
 
-/* What this thread has had of a processor: what others take of it does not count. */
+/* The CPU time of this thread, which other processes do not affect. */
 static inline uint64_t bench_cpu_ns(void)
 {
 	struct timespec t;
@@ -53,7 +53,7 @@ static inline uint64_t bench_cpu_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-/* Makes the compiler believe that `ptr` is looked at, so that what made it stays. */
+/* Keeps the compiler from removing the code that computed `ptr`. */
 static inline void bench_use(const void *ptr)
 {
 	__asm__ volatile("" : : "r"(ptr) : "memory");
@@ -67,7 +67,7 @@ static inline int bench_compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The value below which `part` of them lie; sorts them. */
+/* Returns the quantile `part` (0 .. 1); sorts `values`. */
 static inline double bench_quantile(double *values, unsigned n, double part)
 {
 	qsort(values, n, sizeof *values, bench_compare);
@@ -79,7 +79,7 @@ static inline double bench_median(double *values, unsigned n)
 	return bench_quantile(values, n, 0.5);
 }
 
-/* Nanoseconds of a malloc and free of 64 bytes: what every host allocation of the program costs. */
+/* Nanoseconds of a host malloc and free of 64 bytes, the baseline of hits. */
 static inline double bench_malloc_pair_ns(unsigned n_pairs)
 {
 	uint64_t start = bench_cpu_ns();
@@ -100,10 +100,10 @@ static inline void bench_row(const char *name, double value, const char *unit, d
 	fflush(stdout);
 }
 
-/* How often a program with children measures each of them, in turns. */
+/* How often each child is measured; children alternate. */
 #define BENCH_TURNS 7
 
-/* The turn whose ratio is the median: its value and its baseline were measured one after the other. */
+/* Prints the turn with the median ratio: its value and baseline were measured one after the other. */
 static inline void bench_turns_row(
 	const char *name, const double *values, const char *unit, const double *baselines)
 {

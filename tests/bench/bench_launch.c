@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a submission costs an unmodified program that the library is preloaded into, on the stand-in driver.
+ * The cost of a submission in an unmodified, preloaded program, on the simulated driver.
  *
  *   bench_launch                            all rows
  *   bench_launch child N_STREAMS N_PAIRS   one measurement
  *
- *   launch_hook       a launch of an empty grid, which the driver refuses at once, behind no free; baseline:
+ *   launch_hook       a launch of an empty grid, which the driver refuses at once, after no free; baseline:
  *                     without the library
- *   launch_free       free, malloc and such a launch, 4 other streams: each launch puts the context in order;
+ *   launch_free       free, malloc and such a launch, 4 other streams: each launch raises a barrier;
  *                     baseline: with free_order:fence
- *   launch_run        the same behind 64 frees and mallocs; baseline: with free_order:fence
+ *   launch_run        the same after 64 frees and mallocs; baseline: with free_order:fence
  *
- * Each measurement is a process of its own; they take turns, and a row is the turn whose ratio is the median.
+ * Each measurement is a process of its own; processes alternate, and a row is the turn with the median ratio.
  */
 #include <dlfcn.h>
 

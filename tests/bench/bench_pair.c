@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a free and a malloc of the same size cost an unmodified program that the library is preloaded into, on
- * the stand-in driver, whose calls cost nothing.
+ * The cost of a free and a malloc of the same size in an unmodified, preloaded program, on the simulated driver, whose
+ * calls cost nothing.
  *
  *   bench_pair                                          all rows
  *   bench_pair child N_LIVE N_STREAMS N_THREADS PLACE   one measurement; needs the environment of a preloaded program
  *
  *   hit_pair          10 other blocks of 512 B are live; baseline: malloc and free of 64 B
- *   hit_pair_1m       1,000,000 are
- *   hit_pair_hole     the freed block lies between two live ones, so nothing is merged or split
+ *   hit_pair_1m       1,000,000 other blocks are live
+ *   hit_pair_hole     the freed block lies between two live ones, so nothing is coalesced or split
  *   hit_pair_p99      the 99th percentile of single pairs; baseline: their median
  *   record_pair       hit_pair; baseline: with record:off
  *   hit_pair_streams  with 4 other streams, the device idle; baseline: hit_pair
  *   threads_4         millions of pairs a second of 4 threads together; baseline: of one
  *
- * Each measurement is a process of its own; they take turns, and a row is the turn whose ratio is the median.
+ * Each measurement is a process of its own; processes alternate, and a row is the turn with the median ratio.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -26,7 +26,7 @@
 #include "tests/bench/bench.h"
 
 #define BLOCK_SIZE 512
-/* A round is shorter than a time slice, so that most of them are not interrupted, also on a busy machine. */
+/* A round is shorter than a time slice, so that most rounds are not interrupted even on a busy machine. */
 #define N_ROUNDS    221
 #define N_PAIRS     1000
 #define N_SINGLE    100000
@@ -88,7 +88,7 @@ static double time_pairs(unsigned n_pairs, CUdeviceptr *ptr)
 	return (double)(gpc_clock_monotonic_ns() - start) / n_pairs;
 }
 
-/* The quantiles of single pairs, without what the clock costs. */
+/* The quantiles of single pairs, less the cost of reading the clock. */
 static void time_singles(CUdeviceptr *ptr, double *ret_median, double *ret_p99)
 {
 	static double singles[N_SINGLE];
@@ -235,7 +235,7 @@ static void print_rows(struct figures *figures)
 static int run_parent(void)
 {
 	static struct figures figures[N_SUBJECTS];
-	/* Where recordings go by default: memory, whose pages nobody writes back meanwhile. */
+	/* In shared memory, as by default: no writeback disturbs the measurement. */
 	char folder[] = "/dev/shm/bench_pair.XXXXXX";
 	char command[64];
 	char build[512];

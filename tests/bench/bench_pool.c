@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the allocator alone costs: a pool over the simulated device, without hooks and without a recording.
+ * The cost of the allocator alone: a pool over the simulated device, without hooks or recording.
  *
  *   pool_hit_pair           free and malloc of 512 B, 10 others live; baseline: malloc and free of 64 B
  *   pool_hit_pair_1m        the same with 1,000,000 others live
- *   pool_free_random_1m     a free of 1,000,000 live blocks in random order; baseline: in the order they were given
+ *   pool_free_random_1m     a free of 1,000,000 live blocks in random order; baseline: in order of allocation
  *   own_bytes_per_block     metadata and recording for each of 1,000,000 live blocks; baseline: the 256 B aimed for
  *   hit_pair_streams_calls  driver calls a pair with 4 other streams, the device idle; baseline: the 1/16 aimed for
  */
@@ -128,7 +128,7 @@ static double time_frees(const uint32_t *order)
 	return (double)elapsed_ns / N_MANY;
 }
 
-/* In turns, the least of each: another process may have had the processor. */
+/* Alternates between the orders and takes the minimum of each: another process may have had the processor. */
 static void measure_frees(void)
 {
 	uint32_t *in_order = calloc(N_MANY, sizeof *in_order);
@@ -173,7 +173,7 @@ static void measure_calls(void)
 	gpc_devptr ptr;
 
 	open_machine(&machine);
-	/* The model's own streams: what the fence waits for is nothing, but it has to ask. */
+	/* Idle streams: a fence has nothing to wait for, but must query. */
 	for (int i = 0; i < N_STREAMS; i++) {
 		struct gpc_sim_stream *stream = NULL;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What recording costs a program that takes and frees GPU memory 100,000 times a second, on the
- * stand-in driver with calls of 10 us.
+ * The cost of recording in a program that allocates and frees GPU memory 100,000 times a second, on the simulated
+ * driver with calls of 10 us.
  *
  *   bench_program               all rows
  *   bench_program child N       one run with N rounds of work an allocation; preloaded
@@ -11,10 +11,9 @@
  *   program_100k_sampled  with stacks:sampled; baseline: the same
  *   program_100k_plain    everything recorded; baseline: without the library
  *
- * The work between two allocations is a number of rounds that takes 10 us here, found once: were it
- * a time, a slower library would be given less to do.  What is measured is the processor's time, so
- * that the machine's other work does not count.  Runs take turns, and a row is the turn whose ratio
- * is the median.
+ * The work between two allocations is a fixed number of rounds, calibrated once to 10 us: a fixed time would leave less
+ * work to a slower library.  Measures CPU time, which other processes do not affect.  Runs alternate, and a row is the
+ * turn with the median ratio.
  */
 #include <dlfcn.h>
 #include <time.h>
@@ -48,7 +47,7 @@ static __attribute__((noinline)) void work(unsigned n_rounds)
 	}
 }
 
-/* The rounds that take PERIOD_NS. */
+/* Calibrates: the number of rounds that takes PERIOD_NS. */
 static unsigned find_rounds(void)
 {
 	const unsigned n = 10000000;
@@ -79,7 +78,7 @@ static void run_program(unsigned n_rounds)
 	}
 }
 
-/* As deep in functions as real programs are. */
+/* Makes the stack as deep as in real programs. */
 static __attribute__((noinline)) void descend(unsigned n_frames, unsigned n_rounds)
 {
 	if (n_frames)

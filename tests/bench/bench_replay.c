@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the allocator reserves for the real allocations of tests/bench/traces, by gpumem-replay.
+ * The bytes that the allocator reserves for the recorded allocations of tests/bench/traces, by gpumem-replay.
  *
  *   replay_TRACE          peak reserved; baseline: what PyTorch itself reserved when the trace was taken
- *   replay_TRACE_model    peak reserved; baseline: of the model of PyTorch on the same trace
- *   replay_TRACE_live     peak reserved; baseline: the peak of what was live
+ *   replay_TRACE_model    peak reserved; baseline: by the model of PyTorch on the same trace
+ *   replay_TRACE_live     peak reserved; baseline: the peak of live bytes
  *   replay_TRACE_time     nanoseconds an operation; baseline: malloc and free of 64 B, halved
  */
 #include <json-c/json.h>
@@ -17,7 +17,7 @@
 #define N_ROUNDS 9
 #define N_PAIRS  20000
 
-/* Reserved is of tests/bench/traces/README.md. */
+/* The bytes that PyTorch reserved, from tests/bench/traces/README.md. */
 static const struct {
 	const char *name;
 	double reserved_mib;
@@ -48,7 +48,7 @@ static struct json_object *run_replay(const char *build, const char *trace)
 	return root;
 }
 
-/* A number of run `run` of the one trace. */
+/* A figure of run `run` of the trace. */
 static double figure(struct json_object *root, size_t run, const char *key)
 {
 	struct json_object *at = NULL;

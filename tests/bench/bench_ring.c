@@ -3,8 +3,8 @@
  * 100,000,000 events into one recording.
  *
  *   ring_event      nanoseconds an event; baseline: the first million of them
- *   ring_file_size  bytes of the file after all of them; baseline: before the first.  Ends with an
- *                   error where they differ, or where the last events cannot be read.
+ *   ring_file_size  bytes of the file after all of them; baseline: before the first.  Fails if
+ *                   they differ, or if the last events cannot be read.
  */
 #include <sys/stat.h>
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a stack costs, warm.
+ * The cost of capturing a stack, with warm caches.
  *
- *   bench_stack [path of a libpython; PYTHONHOME must fit it]
+ *   bench_stack [path of a libpython; PYTHONHOME must match it]
  *
  *   stack_native       gpc_stack_capture of 26 frames; baseline: the unwinder alone
  *   stack_python       gpc_stack_capture below 19 Python frames; baseline: the same without Python frames
  *   stack_python_walk  gpc_python_capture of these 19 frames; baseline: stack_python
  *
- * The time of one operation is the best of many short rounds: what is slower measures the machine's other work.
+ * The time of one operation is the best of many short rounds: slower ones were disturbed by other processes.
  */
 #include <dlfcn.h>
 #include <stdbool.h>

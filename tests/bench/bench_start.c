@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the library costs a process that never hears of CUDA: LD_PRELOAD reaches every child.
+ * The cost of the library in a process that never uses CUDA: every child inherits LD_PRELOAD.
  *
  *   true_preloaded      start and end of /bin/true with the library; baseline: without
- *   true_preloaded_any  the same with an almost empty library, glibc's libdl.so.2: what the loader takes for any
+ *   true_preloaded_any  the same with an almost empty library, glibc's libdl.so.2: the loader's own cost
  *
- * The three are started in turns; the time of each is its best, what is slower measures the machine's other work.
+ * The three are started alternately; the time of each is its best: slower starts were disturbed by other processes.
  */
 #include <limits.h>
 #include <spawn.h>

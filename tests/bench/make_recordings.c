@@ -60,8 +60,8 @@ static void write_and_end(struct recording_builder *b, const char *dir, const ch
 }
 
 /*
- * 22 events, of which the ring keeps 16: P and S were there before it, S still is; R came in it and
- * stays, and 32 MiB of another kind.
+ * 22 events, of which the ring keeps 16.  P and S were allocated before them, and S is still live; R was allocated
+ * among them, and is live.  32 MiB are of another kind.
  */
 static void make_ring(const char *dir)
 {
@@ -84,7 +84,7 @@ static void make_ring(const char *dir)
 	write_and_end(&b, dir, "ring.gpucache");
 }
 
-/* Two holes, which swallow a free and an allocation, and a block that was being changed. */
+/* Two holes in the ring, in place of a free and an allocation, and a torn slot. */
 static void make_holes(const char *dir)
 {
 	struct recording_builder b;
@@ -117,7 +117,7 @@ static void make_devices(const char *dir)
 	write_and_end(&b, dir, "devices.gpucache");
 }
 
-/* Two contexts; one of them is reset with a block of it that nobody freed. */
+/* Two contexts; one is reset with a live block. */
 static void make_reset(const char *dir)
 {
 	struct recording_builder b;
@@ -132,7 +132,7 @@ static void make_reset(const char *dir)
 	write_and_end(&b, dir, "reset.gpucache");
 }
 
-/* Sizes and addresses that cannot be, and a ring that lies outside the file. */
+/* Impossible sizes and addresses, and a ring outside the file. */
 static void make_damaged(const char *dir)
 {
 	struct recording_builder b;

@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# run.sh BUILD_DIR: runs every benchmark of BUILD_DIR/tests/bench, prints a table, and writes build/bench.csv;
-# then what the allocator, PyTorch's rules and no cache at all do on devices of all sizes.
+# run.sh BUILD_DIR: runs every benchmark of BUILD_DIR/tests/bench, prints a table, and writes build/bench.csv; then
+# compares the allocator, PyTorch's rules and no cache on devices of many sizes.
 #
-# Each row has its baseline from the same run beside it: only the ratio means anything on another machine.  A value is a
-# median, of turns or of rounds; rows.txt has the target of each ratio, and what the row means.  A missed target is
-# shown and is no failure: a busy machine misses them.
+# A row has its value and its baseline from the same run: only their ratio can be compared between machines.  A value is
+# a median, of turns or of rounds.  rows.txt explains each row and has the target of its ratio.  A missed target is
+# shown but is not a failure, because a busy machine may miss it.
 set -eu
 build=$(cd "$1" && pwd)
 cd "$(dirname "$0")/../.."

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# awk -F, -v rows=rows.txt -f table.awk bench.csv: the figures of build/bench.csv with targets and meanings.
-# Exit status 1 where a row has no line in rows.txt.
+# awk -F, -v rows=rows.txt -f table.awk bench.csv: prints the figures of build/bench.csv with targets and meanings.
+# Exit status 1 if a row has no line in rows.txt.
 function is_missed(ratio, target) {
 	if (target == "-")
 		return 0

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# test_replay.sh BUILD_DIR: gpumem-replay, from the outside.  Prints a line a test, and how many passed.
+# test_replay.sh BUILD_DIR: tests gpumem-replay by its command line.  Prints a line per test, then the counts.
 set -u
 build=$(cd "$1" && pwd)
 tool=$build/gpumem-replay
@@ -22,12 +22,12 @@ result() { # NAME STATUS
 	fi
 }
 
-run() { # ARGUMENT...: the exit code in $code
+run() { # ARGUMENT...; sets $code to the exit status
 	"$tool" "$@" >"$work/out" 2>"$work/err"
 	code=$?
 }
 
-# The exit code of a call, and a text that it prints somewhere.
+# Checks the exit status of a call, and that its output contains TEXT.
 answers() { # NAME CODE TEXT ARGUMENT...
 	name=$1
 	want=$2
@@ -38,7 +38,7 @@ answers() { # NAME CODE TEXT ARGUMENT...
 	result "$name" $?
 }
 
-# A figure of the JSON of one policy: prints it.
+# Prints a figure from the JSON of one policy.
 figure() { # KEY
 	sed -n "s/.*\"$1\": *\([0-9.]*\).*/\1/p" "$work/out" | tail -1
 }
@@ -77,12 +77,12 @@ printf 'op,id,size,stream,time_us\nalloc,1,0,0,0\n' >"$work/zero.csv"
 head -c 3000 medium_512_training.csv.gz >"$work/cut.csv.gz"
 gzip -c "$work/few.csv" >"$work/few.csv.gz"
 
-# The model is PyTorch where it reserves what PyTorch did, within 3 %: see README.md of the traces.
+# The model must reserve what PyTorch itself did, within 3 % (README.md of the traces).
 reserves the_model_of_pytorch_reserves_what_it_did_for_1024_training pytorch 23292 24732 medium_1024_training.csv.gz
 reserves the_model_of_pytorch_reserves_what_it_did_for_512_training pytorch 11712 12436 medium_512_training.csv.gz
 reserves the_model_of_pytorch_reserves_what_it_did_for_1024_inference pytorch 2965 3147 medium_1024_inference.csv.gz
-# Ours: at most 5 % more than PyTorch.
-# The same rules, written again in a few lines of Python, reserve these to the MiB.
+# gpucache reserves at most 5 % more than PyTorch.
+# An independent implementation of the same rules in Python reserves these sizes to the MiB.
 reserves expandable_segments_map_what_is_needed_for_1024_training expandable 23546 23546 medium_1024_training.csv.gz
 reserves expandable_segments_map_what_is_needed_for_512_training expandable 11958 11958 medium_512_training.csv.gz
 reserves expandable_segments_map_what_is_needed_for_1024_inference expandable 2764 2764 medium_1024_inference.csv.gz
@@ -121,11 +121,11 @@ answers the_version_is_told 0 'gpumem-replay ' -V
 	"$top/tests/bench/make_recordings.c" "$top/tests/unit/format/recording_builder.c" &&
 	"$work/make_recordings" "$work" || exit 2
 answers the_ring_is_replayed_after_what_was_held_before_it 0 'events 7..22 of 22 of the recording, GPU 0; 2 blocks of 18.00 MiB held before' "$work/ring.gpucache"
-# Another test may have made a newer one meanwhile: what is replayed is a recording, not more.
+# Another test may have made a newer recording meanwhile: only check that one is replayed.
 GPUCACHE_OUTPUT="$work/%p.gpucache" "$tool" >"$work/out" 2>"$work/err"
 head -1 "$work/out" | grep -q '\.gpucache: [0-9]* operations'
 result without_a_trace_the_newest_recording_is_replayed $?
-# Snapshots of PyTorch: GPU 1 holds a block of before its history, and gave one back that is not in it, either.
+# Snapshots of PyTorch: on GPU 1 two blocks are older than the history; one is still live, the other is freed in it.
 cat >"$work/snapshots.py" <<'END'
 import json, pickle, sys
 
@@ -191,7 +191,7 @@ for name in ring damaged no_events version; do
 	result "exit_code_is_that_of_gpumem_report_for_$name" $?
 done
 
-# A program of ours, recorded: its peak is that of the recording's counters.
+# A recorded program: the replay's peak is that of the recording's counters.
 GPUCACHE_OUTPUT=$work/pairs.gpucache "$build/gpucache-run" --sim 8GiB -- "$build/programs/train" >"$work/out" 2>"$work/err"
 run --json "$work/pairs.gpucache"
 replayed=$(figure peak_live_bytes)
@@ -199,10 +199,10 @@ replayed=$(figure peak_live_bytes)
 grep -qF "\"requested_bytes\": $replayed," "$work/out"
 result the_peak_of_a_recorded_program_is_replayed $?
 
-# Where memory is short, handles move from where they are idle to where they are needed.
+# With little memory, idle pages are unmapped and mapped where they are needed.
 answers no_page_moves_under_work 0 'races                            0' --check -m 3400MiB -p vmm -g random:steps=6000
 
-# Workloads: work of the device is in flight when memory is freed; only who waits for it is right.
+# Workloads: kernels still use memory when it is freed; only a policy that orders its reuse passes the race detector.
 for spec in training:steps=2,layers=6,bucket=4 inference:requests=6 pipeline:items=300 random:steps=2000; do
 	short=${spec%%:*}
 	answers "no_policy_races_in_$short" 0 'races                            0             0             0             0             0             0             0             0' \
@@ -239,7 +239,7 @@ run --json -p fence -g pipeline:items=64
 [ "$(figure n_waits)" -eq 0 ] && [ "$(figure peak_pending_bytes)" -gt 0 ]
 result fences_keep_pending_what_is_in_flight $?
 
-# The smallest device passes, and 2 MiB less does not.
+# The smallest device passes, and one of 2 MiB less fails.
 smallest_is_right() { # NAME ARGUMENT...
 	name=$1
 	shift
@@ -257,7 +257,7 @@ smallest_is_right the_smallest_device_of_a_recording_is_the_smallest "$work/ring
 smallest_is_right the_smallest_device_of_expandable_segments_is_the_smallest -p expandable medium_1024_inference.csv.gz
 smallest_is_right the_smallest_device_of_pytorchs_rules_is_the_smallest -p pytorch -g random:steps=3000
 
-# The path of a real GPU, over the simulated libcuda.
+# The code for a real GPU, run on the simulated libcuda.
 LD_LIBRARY_PATH=$build/simcuda
 GPUSIM=memory:8GiB
 export LD_LIBRARY_PATH GPUSIM

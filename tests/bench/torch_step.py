@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a training step costs the processor, plain and with the library: torch_step.py BUILD PYTHON [ROUNDS [STEPS]].
+"""The CPU time of a training step, plain and with the library: torch_step.py BUILD PYTHON [ROUNDS [STEPS]].
 
-tests/programs/gpt.py (GPT-2's size) trains on the simulated GPU, whose kernels take no time: a step is what Python, PyTorch,
-the simulated driver and the library take of the processor, in all threads.  On a GPU that computes, most of it is hidden
-behind kernels, so that a ratio here is the most that a step of a program can be slowed down that waits for its processor
-all the time.  The ways take turns, round by round; of each run the median of its steps counts, of each way the median of
-its runs, and its least.  ROUNDS 5, STEPS 40, of which the first eight warm up.
+tests/programs/gpt.py (the size of GPT-2) trains on the simulated GPU, whose kernels take no time: a step is the CPU time of
+Python, PyTorch, the simulated driver and the library, in all threads.  On a real GPU most of it overlaps with kernels, so
+a ratio here is an upper bound: the slowdown of a program that is always CPU-bound.  The configurations alternate, round by
+round.  A run counts by the median of its steps, a configuration by the median and the minimum of its runs.  ROUNDS 5,
+STEPS 40, of which the first eight warm up.
 """
 import json
 import os
@@ -25,7 +25,7 @@ WAYS = {
     "tensors:off": ["-c", "tensors:off"],
 }
 
-# gpt.py prints once a step: the processor's time then.
+# gpt.py prints once per step: adds the CPU time at that moment.
 TIMED = """
 import builtins, json, runpy, sys, time
 times, say = [], print
@@ -37,7 +37,7 @@ say(json.dumps([b - a for a, b in zip(times, times[1:])]))
 
 
 def step_s(build, python, options, steps, folder):
-    """The median step of one run, in seconds of the processor."""
+    """The median step of one run, in seconds of CPU time."""
     program = os.path.join(TOP, "tests", "programs", "gpt.py")
     run = subprocess.run([os.path.join(build, "gpucache-run"), *options, "--sim", "h200",
                           "-o", os.path.join(folder, "step.%p.gpucache"), "--", python, "-c", TIMED % program, "", str(steps)],

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Compares the rows that our own ABI header is made of, src/driver/cuda_*.def, with the toolkit's <cuda.h>.
+ * Compares the rows of our own ABI header, src/driver/cuda_*.def, with the toolkit's <cuda.h>.
  *
  * It only has to compile: gcc -fsyntax-only -Isrc -I$(CUDA_HOME)/include.
  */

@@ -48,7 +48,7 @@ _Static_assert(offsetof(struct gpc_nvtx_callbacks, find_functions) ==
 		       offsetof(NvtxExportTableCallbacks, GetModuleFunctionTable),
 	"callbacks");
 
-/* The types through which functions are called; handles are pointers to structs that we do not know. */
+/* The types of called functions; handles are pointers to opaque structs. */
 TYPE((gpc_nvtx_function *)0, NvtxFunctionPointer *);
 TYPE((gpc_nvtx_function ***)0, NvtxFunctionTable *);
 TYPE((gpc_nvtx_find_table *)0, NvtxGetExportTableFunc_t *);

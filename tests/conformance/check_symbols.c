@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * symbols.def against the real cuda.h: a row whose prototype drifted does not compile.
+ * Compares symbols.def with the real cuda.h: a row with a wrong prototype does not compile.
  *
- * Compiled alone, with the CUDA toolkit's headers and without ours.  The first part sees the names of today, the
- * older variants are compared where cuda.h still declares them (__CUDA_API_VERSION_INTERNAL shows them all).
+ * Compiled with the CUDA toolkit's headers and without ours.  __CUDA_API_VERSION_INTERNAL makes cuda.h declare the
+ * older variants as well.
  */
 #define __CUDA_API_VERSION_INTERNAL 1
 #include <cuda.h>
@@ -16,6 +16,6 @@ _Static_assert(sizeof(CUDA_ARRAY3D_DESCRIPTOR_v1) == 24, "as in driver/cuda_abi.
 		#name " in preload/symbols.def is not what cuda.h declares");
 #define HOOK(name, since, gets, params, args)          ROW(name, params)
 #define HOOK_STREAM(name, since, params, args, stream) ROW(name, params)
-/* The per-thread variants have no prototype of their own under these names: theirs is that of the plain one. */
+/* cuda.h declares no per-thread variants under these names; their prototype is that of the plain function. */
 #define HOOK_PER_THREAD(name, since, params, args, stream)
 #include "preload/symbols.def"

@@ -11,7 +11,7 @@
 
 #define INVALID_VALUE ((enum gpc_status)(GPC_DEVICE_FIRST + 1))
 
-/* Remembers the first line of a question that did not hold. */
+/* Remembers the line of the first condition that failed. */
 #define EXPECT(condition)                       \
 	do {                                    \
 		if (!(condition) && !*ret_line) \
@@ -252,7 +252,7 @@ static uint64_t available_on(struct gpc_driver *drv)
 	return drv->ops->mem_info(drv, &available, &total) ? 0 : available;
 }
 
-/* Those in the middle go, the others stay, and what went can be had again. */
+/* Unmaps pages in the middle of a range; the others stay mapped, and the hole can be mapped again. */
 static bool pages_come_and_go_one_by_one(struct gpc_driver *drv, int *ret_line)
 {
 	const uint64_t size = N_PAGES * GPC_PAGE_ALIGN;
@@ -265,13 +265,13 @@ static bool pages_come_and_go_one_by_one(struct gpc_driver *drv, int *ret_line)
 	EXPECT(drv->pages->reserve(drv, size, &ptr) == GPC_OK);
 	EXPECT(ptr % GPC_PAGE_ALIGN == 0);
 	EXPECT(map_pages(drv, ptr));
-	EXPECT(drv->pages->map(drv, ptr, GPC_PAGE_ALIGN) != GPC_OK); /* there is one */
+	EXPECT(drv->pages->map(drv, ptr, GPC_PAGE_ALIGN) != GPC_OK); /* already mapped */
 	EXPECT(drv->pages->unmap(drv, ptr + GPC_PAGE_ALIGN, 2 * GPC_PAGE_ALIGN) == GPC_OK);
 	EXPECT(available_on(drv) == before - 2 * GPC_PAGE_ALIGN);
 	EXPECT(drv->pages->map(drv, ptr + GPC_PAGE_ALIGN, 2 * GPC_PAGE_ALIGN) == GPC_OK);
 	EXPECT(drv->pages->open(drv, ptr, size, 0) == GPC_OK);
 	EXPECT(drv->pages->unmap(drv, ptr + GPC_PAGE_ALIGN, GPC_PAGE_ALIGN) !=
-		GPC_OK); /* half of one */
+		GPC_OK); /* half a page */
 	EXPECT(drv->pages->unmap(drv, ptr, size) == GPC_OK);
 	drv->pages->release(drv, ptr, size);
 	EXPECT(available_on(drv) == before);

@@ -6,16 +6,16 @@
  * It uses only the ops, about 100 MiB of device memory, and no time of its own; it leaves nothing behind.
  *
  * Threads   One caller at a time; the suite starts threads of its own.
- * Failure   One line "not ok ..." a question that was answered wrongly, with the line of the source.
- * Limits    Without a way to launch work it can show that a fence passes, not that it waits; the unit tests of
- *           driver_sim do that.
+ * Failure   A line "not ok ..." per wrong answer, with the line of the source.
+ * Limits    Cannot launch work, so it shows that a fence passes, not that it waits; the unit tests of driver_sim do
+ *           that.
  */
 #ifndef GPC_TESTS_CONFORMANCE_H
 #define GPC_TESTS_CONFORMANCE_H
 
 #include "driver/driver.h"
 
-/* Prints one TAP-like line a question, headed by `name`.  Returns the number of wrong answers. */
+/* Prints a TAP-like line per question, headed by `name`.  Returns the number of wrong answers. */
 int gpc_conformance_run(struct gpc_driver *drv, const char *name);
 
 #endif

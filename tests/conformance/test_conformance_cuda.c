@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The driver's contract, asked of driver_cuda over a libcuda.so.1.
+ * Runs the conformance suite on driver_cuda, over a libcuda.so.1:
  *
- *   test_conformance_cuda             over the simulated one beside it in the build folder
- *   test_conformance_cuda LIBRARY     over that one: "libcuda.so.1" is the machine's own driver
+ *   test_conformance_cuda             the simulated one of the same build folder
+ *   test_conformance_cuda LIBRARY     LIBRARY; "libcuda.so.1" is the machine's own driver
  */
 #include <dlfcn.h>
 #include <limits.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The driver's contract, asked of the simulated GPU: a current driver, one without context events, a virtual clock. */
+/* Runs the conformance suite on the simulated GPU: a current driver, one without context events, a virtual clock. */
 #include <stdio.h>
 
 #include "conformance.h"

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""run.py BUILD_DIR [FILE...]: every command of the README and of docs/ is typed, section by section, in order.
+"""run.py BUILD_DIR [FILE...]: runs every command of the README and of docs/, in order.
 
-A section is one session of a shell in a folder of its own, with build/ and tests/ beside it, on a simulated GPU; `python` is this
-interpreter, train.py a program that allocates.  A command may end with another status than 0 only where EXPECTED says so, and
-is left out only where NOT_HERE says why; what SHOWS names prints what the page gives it for.  One line a page; the last line is
-"N passed, N failed".
+Each section runs in one shell, in a folder of its own with build/ and tests/, on a simulated GPU; `python` is this
+interpreter, train.py a program that allocates.  A command must end with 0 unless EXPECTED gives another status, and must run
+unless NOT_HERE gives a reason.  A command in SHOWS must print what the page shows it for.  Prints a line per page; the last
+line is "N passed, N failed".
 """
 import json
 import os
@@ -17,7 +17,7 @@ import tempfile
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-# What a test cannot do, by how the command begins.
+# Commands that a test cannot run, by their beginning, and why.
 NOT_HERE = {
     "git clone": "needs the network",
     "make": "builds; check_docs.sh knows the targets, tests/integration/cases_first.py runs the demo",
@@ -29,24 +29,24 @@ NOT_HERE = {
     "tests/": "a test that others run",
 }
 
-# What builds and installs: tests/package/run.py does all of it.
+# Pages about building and installing, which tests/package/run.py covers.
 ELSEWHERE = {"docs/INSTALL.md", "examples/README.md"}
 
-# Commands that end with another status, by a part of them, and why.
+# Commands that may end with another status than 0, by a part of the command.
 EXPECTED = {
-    "--fail-on=oom": (0, 1),    # 1: there was one
-    "--oom": (1,),              # the program met its own error
+    "--fail-on=oom": (0, 1),    # 1: the recording has a failed request
+    "--oom": (1,),              # the program reports its own error
     "tests/programs/gpt.py": (0, 1),
 }
 
-# What a command is shown for, by a part of it: an exit status of 0 alone may stand before an empty table.
+# What a command must print, by a part of the command: exit status 0 may also come with an empty table.
 SHOWS = {
     "gpumem-report leaks leak.gpucache": "remember_loss",
     "gpucache-run --sim list": "h100",
     "build/gpumem-report oom": "OUT OF MEMORY",
 }
 
-# What a page writes for the reader to fill in, or that never ends.
+# Replacements for text that the reader fills in, and for commands that never end.
 INSTEAD = {
     r"/var/lib/node_exporter/textfile/": "",
     r" --watch=\S+": "",
@@ -56,7 +56,7 @@ INSTEAD = {
     r"\bDIR\b": "recordings",
 }
 
-# What stands for a program that is not here.
+# Stubs for programs that this machine lacks.
 STUBS = {
     "torchrun": 'while [ "${1#-}" != "$1" ]; do case $1 in *=*|--standalone) shift;; *) shift 2;; esac; done\n'
                 'for rank in 0 1; do RANK=$rank WORLD_SIZE=2 LOCAL_RANK=0 python "$@" || exit; done\n',
@@ -64,7 +64,7 @@ STUBS = {
 
 
 def sections_of(path):
-    """The commands of its code blocks, section by section, without the comments behind them."""
+    """Yields the commands of the page's code blocks, section by section, without trailing comments."""
     inside = False
     sections = [[]]
     with open(path) as file:
@@ -116,7 +116,7 @@ def environment(build, folder):
 
 
 def in_own_shm(command):
-    """The default place of recordings is everybody's: with an empty /dev/shm, where one may have that."""
+    """Runs with an empty /dev/shm, where recordings go by default, if this user may mount one."""
     wrap = ["unshare", "--map-root-user", "--mount", "sh", "-c", 'mount -t tmpfs none /dev/shm && exec "$@"', "sh"]
     able = subprocess.run([*wrap, "true"], capture_output=True, check=False).returncode == 0
     return [*wrap, *command] if able else command
@@ -130,7 +130,7 @@ def run_section(build, commands):
     folder = prepare(build)
     env = environment(build, folder)
     with open(os.path.join(folder, "page.sh"), "w") as file:
-        # Recordings that the first commands may read: of a run that ended, and of one that ran out of memory.
+        # Recordings for the first commands: of a run that ended, and of one that ran out of memory.
         for arguments in ("--steps 5", "--oom"):
             file.write(f"LD_PRELOAD=$PWD/build/libgpucache.so build/programs/train {arguments} >/dev/null 2>&1\n")
         for number, command in enumerate(typed):
@@ -153,7 +153,7 @@ def run_section(build, commands):
 
 
 def manifests(path):
-    """What a page offers to be pasted parses: YAML where there is a reader, JSON."""
+    """Checks that blocks to be pasted parse: JSON, and YAML if a parser is installed."""
     with open(path) as file:
         text = file.read()
     for kind, body in re.findall(r"```(yaml|json|python)\n(.*?)```", text, re.S):

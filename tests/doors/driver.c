@@ -27,7 +27,7 @@ EXPORT int cuGetProcAddress(const char *symbol, void **pfn, int version, uint64_
 EXPORT int cuGetProcAddress_v2(
 	const char *symbol, void **pfn, int version, uint64_t flags, int *status);
 
-/* What was asked for and is in no row: an older or newer variant, or a name that we do not take. */
+/* Stands for functions in no row: other variants, and names that we do not intercept. */
 static int other(void)
 {
 	return NOT_SUPPORTED;
@@ -45,7 +45,7 @@ static bool is_odd(const char *how)
 	return value && strcmp(value, how) == 0;
 }
 
-/* Cuts `end` off. */
+/* Removes the suffix `end`; false if the name lacks it. */
 static bool cut(char *name, const char *end)
 {
 	size_t n = strlen(name);
@@ -56,7 +56,7 @@ static bool cut(char *name, const char *end)
 	return true;
 }
 
-/* The newest variant of that name that the asked version has. */
+/* Finds the newest variant of the name in the requested version. */
 static void *find(const char *name, int version, uint64_t flags)
 {
 	const struct entry *best = NULL;
@@ -95,7 +95,7 @@ static void *find(const char *name, int version, uint64_t flags)
 	return (void *)other;
 }
 
-/* A few instructions that jump to the function. */
+/* Makes a thunk: instructions that jump to the function. */
 static void *make_thunk(void *function)
 {
 #if defined(__x86_64__)
@@ -129,7 +129,7 @@ static void *make_thunk(void *function)
 	return thunk;
 }
 
-/* The same one for the same function. */
+/* Returns the same thunk for the same function. */
 static void *find_thunk(void *function)
 {
 	enum {
@@ -169,7 +169,7 @@ int cuDriverGetVersion(int *version)
 	return SUCCESS;
 }
 
-/* Here the runtime library wants to see the genuine driver, which this is not. */
+/* The runtime library verifies the driver here, and gives up: this one is not genuine. */
 int cuGetExportTable(const void **table, const void *id)
 {
 	(void)id;

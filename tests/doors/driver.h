@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A driver that can only be looked up: it has every function of symbols.def, each a stub, and answers every name
- * that a runtime library asks cuGetProcAddress for.
+ * A driver for lookups only: every function of symbols.def is a stub, and cuGetProcAddress finds every name that a
+ * runtime library requests.
  *
- * DOORS_DRIVER makes it odd:
- *   trampolines   cuGetProcAddress gives pointers that are not those of the exported symbols
- *   fresh         and others at each call
- *   null          success, and NULL
- *   newer         from CUDA 14 on, functions that nobody knows
+ * DOORS_DRIVER makes cuGetProcAddress odd:
+ *   trampolines   its pointers differ from the exported symbols
+ *   fresh         and differ at each call
+ *   null          it returns success, and NULL
+ *   newer         from CUDA 14 on, it returns unknown functions
  */
 #ifndef DOORS_DRIVER_H
 #define DOORS_DRIVER_H

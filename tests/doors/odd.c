@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Odd questions and odd answers; run with gpucache and without it, and the output is compared by run.py.
+ * Odd arguments and odd results; run.py compares the output with gpucache and without.
  *
- *   odd questions    cuGetProcAddress: empty and missing names, NULL where the answer goes, unknown versions and flags
- *   odd lookups      each row as v1 and v2 give it: "ours" or not, in the version that the driver meant
- *   odd reopened     the driver's library is closed and opened again
- *   odd nothing      every hooked function, each in a process of its own, with NULL and 0 for all parameters
+ *   odd questions    cuGetProcAddress: empty and missing names, NULL outputs, unknown versions and flags
+ *   odd lookups      each row by v1 and v2: whether it is ours, in the version that the driver means
+ *   odd reopened     closes and reopens the driver's library
+ *   odd nothing      calls every hooked function, each in a process of its own, with NULL or 0 for all parameters
  */
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -28,7 +28,7 @@ static void *find(const char *name)
 	return dlsym(driver, name);
 }
 
-/* Our function is not the driver's, but where it stands in the output both are "the function". */
+/* A word for a pointer that is the same for the driver's function and for ours. */
 static const char *word(const void *pointer)
 {
 	Dl_info info;
@@ -38,7 +38,7 @@ static const char *word(const void *pointer)
 	return dladdr(pointer, &info) && info.dli_sname ? info.dli_sname : "a function";
 }
 
-/* A place for the answer that shows whether it was written to. */
+/* An output's initial value: shows whether a call wrote to it. */
 static char untouched;
 
 static void ask(const char *name, int version, unsigned flags)
@@ -75,7 +75,7 @@ static void questions(void)
 				ask(names[n], versions[v], flags[f]);
 }
 
-/* NAME VERSION FLAGS ...: which function of ours v2 gives, if any. */
+/* NAME VERSION FLAGS ...: prints which of our functions v2 returns, if any. */
 static void lookups(char **words)
 {
 	proc_v2 get;
@@ -115,7 +115,7 @@ static const char *const rows[] = {
 #include "rows.def"
 };
 
-/* More zeros than any of them has parameters. */
+/* Passes more zeros than any function has parameters. */
 static int call_with_nothing(const char *name)
 {
 	int (*function)(uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Odd questions, odd drivers, and a library without one of its functions."""
+"""Odd arguments, odd drivers, and a copy of the library without one of its functions."""
 import contextlib
 import io
 import os
@@ -23,7 +23,7 @@ def simulated(world):
 
 
 def expect_as_without_us(world, word, n_lines):
-    """Of the simulated driver, which does things."""
+    """The output of odd over the simulated driver, whose functions work."""
     command = [world.doors("odd"), word]
     plain = world.call(command, with_us=False, driver=simulated(world))
     ours = world.call(command, driver=simulated(world))
@@ -46,7 +46,7 @@ def case_a_driver_that_is_closed_and_opened_again_is_the_same(world):
 
 
 def lookups(world, *asked, **extra):
-    """What cuGetProcAddress_v2 answers to each (name, version, flags): "STATUS FUNCTION"."""
+    """The results of cuGetProcAddress_v2 for each (name, version, flags): "STATUS FUNCTION"."""
     words = [str(word) for question in asked for word in question]
     result = world.call([world.doors("odd"), "lookups", *words], **extra)
     expect(result.returncode == 0, f"ended with {result.returncode}: {result.stderr}")
@@ -70,7 +70,7 @@ def case_functions_older_than_ours_pass_untouched(world):
 
 
 def case_a_driver_that_gives_other_pointers_is_met_by_name(world):
-    """Both a trampoline for each function and a new one at each answer."""
+    """One trampoline per function, and a new one for every lookup."""
     asked = [(row.base, version, flags) for row in world.rows for flags in (0, 1, 2)
              for version in (row.since, min(row.since + 1, 13000), 13000)]
     wanted = [world.rows.find(*question) for question in asked]
@@ -105,7 +105,7 @@ def case_a_driver_without_cuGetProcAddress_is_met_by_dlsym(world):
 
 
 def case_without_the_auditor_a_deepbind_plugin_passes_us_by(world):
-    """What the auditor is for; should this ever fail, it is no longer needed."""
+    """A lookup that only the auditor catches; if this ever fails, the auditor is no longer needed."""
     result = world.call([world.doors("reach"), "call", world.doors("libreach.so"), "deepbind"])
     expect(OURS not in result.stdout and "libcuda.so.1" in result.stdout, result.stdout[:200])
 
@@ -122,7 +122,7 @@ def case_a_hook_that_is_missing_is_seen_at_every_door(world, name="cuMemAlloc_v2
 
 
 def case_the_rows_are_what_the_toolkits_headers_know(world):
-    """Of cudaTypedefs.h: the version of each row, and no variant between or behind ours that we do not have."""
+    """Compares rows with cudaTypedefs.h: the version of each, and that we lack no variant between or after them."""
     try:
         with open(os.path.join(world.include, "cudaTypedefs.h"), encoding="ascii") as file:
             text = file.read()

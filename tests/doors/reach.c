@@ -69,7 +69,7 @@ static void print_row(const char *name, const void *pointer)
 		info.dli_sname ? info.dli_sname : "-");
 }
 
-/* ---- doors that are asked by the whole name ---- */
+/* ---- doors that take the symbol's whole name ---- */
 
 static void *by_address(const struct row *row)
 {
@@ -93,14 +93,14 @@ static void *by_handle(const struct row *row)
 	return dlsym(open_library(DRIVER, RTLD_LOCAL), row->name);
 }
 
-/* The driver's names have no versions; then any is right. */
+/* By dlvsym; the driver's symbols have no version, so any version matches. */
 static void *by_version(const struct row *row)
 {
 	return dlvsym(open_library(DRIVER, RTLD_LOCAL), row->name, "any");
 }
 
 #ifdef LINKED
-/* A call of each row; never made, but each has its slot. */
+/* Contains a call of each row, so that each has a slot in the GOT.  Never runs. */
 __attribute__((used, noinline)) static void call_all(void)
 {
 #define ROW(name, since) (void)name();
@@ -115,7 +115,7 @@ static uintptr_t dynamic(ElfW(Sxword) tag)
 	return 0;
 }
 
-/* Where a call of it goes: what the loader wrote into the slot of our own object. */
+/* The target of a direct call: the address that the loader stored in this object's GOT. */
 static void *by_call(const struct row *row)
 {
 	const ElfW(Rela) *slots = (const void *)dynamic(DT_JMPREL);
@@ -141,7 +141,7 @@ static void *by_call(const struct row *row)
 }
 #endif
 
-/* ---- doors that are asked by the name without suffix, version and flags ---- */
+/* ---- doors that take a base name, version and flags ---- */
 
 static bool cut(char *name, const char *end)
 {
@@ -153,7 +153,7 @@ static bool cut(char *name, const char *end)
 	return true;
 }
 
-/* Returns whether it is a per-thread one. */
+/* Sets `base` to the row's base name; true if the row is a per-thread variant. */
 static bool base_of(const struct row *row, char *base)
 {
 	bool is_per_thread;
@@ -271,7 +271,7 @@ int reach(const char *door)
 }
 
 #ifndef PLUGIN
-/* reach DOOR [PLUGIN local|deepbind]: by itself, or by a plugin opened in that way. */
+/* reach DOOR [PLUGIN local|deepbind]: looks up by itself, or from a plugin opened in that mode. */
 int main(int argc, char **argv)
 {
 	int (*run)(const char *door) = reach;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Looks every row of symbols.def up by one door, and prints what it got: "row object symbol", one a line.
+ * Looks up every row of symbols.def by one door, and prints the result, a line per row: "row object symbol".
  *
- * reach.c is built three times: as a program that does not link the driver, as one that does, and as a plugin that does.
+ * reach.c is built three times: as a program without and with the driver linked, and as a plugin with it.
  */
 #ifndef DOORS_REACH_H
 #define DOORS_REACH_H

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""As reach.c, from Python: ctypes takes the names given as arguments from the driver."""
+"""Like reach.c, by ctypes: looks up the names given as arguments in the driver."""
 import ctypes
 import os
 import sys

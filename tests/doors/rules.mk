@@ -5,7 +5,7 @@ DOORS_DIR := $(B)/doors
 DOORS     := $(addprefix $(DOORS_DIR)/,driver/libcuda.so.1 driver_without_proc/libcuda.so.1 \
                  reach reach_linked libreach.so libspy.so runtime runtime_static odd)
 
-# The real runtime library, where a toolkit is there: linked by gcc, and as nvcc links by itself.
+# The real runtime library, if a toolkit is installed: linked by gcc, and as nvcc links by default.
 CUDART_STATIC := $(firstword $(wildcard $(addprefix $(CUDA_HOME)/,lib64/libcudart_static.a lib/libcudart_static.a)))
 NVCC          := $(wildcard $(CUDA_HOME)/bin/nvcc)
 DOORS         += $(if $(CUDART_STATIC),$(DOORS_DIR)/runtime_real_static) $(if $(NVCC),$(DOORS_DIR)/runtime_nvcc)
@@ -39,7 +39,7 @@ $(DOORS_DIR)/libspy.so: tests/doors/spy.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(DOORS_CC) -shared $< -ldl
 
-# One program, and as many forms of the runtime library.
+# One program, linked with each form of the runtime library.
 DOORS_RUNTIME := -isystem src/simcuda/include tests/doors/runtime.c
 $(DOORS_DIR)/runtime: tests/doors/runtime.c | $(SIMCUDA)
 	$(call say,CC,$@)
@@ -56,7 +56,7 @@ $(DOORS_DIR)/runtime_real_static: tests/doors/runtime.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(DOORS_CC) $(DOORS_RUNTIME) $(CUDART_STATIC) -lpthread -ldl -lrt
 
-# cudart: none given, so static: nvcc's default.
+# nvcc's default: static, because no -cudart option is given.
 $(DOORS_DIR)/runtime_nvcc: tests/doors/runtime.c
 	$(call say,NVCC,$@)
 	$(Q)mkdir -p $(@D)

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""run.py BUILD_DIR: every door by every entry point of symbols.def, and what came out.
+"""run.py BUILD_DIR: looks up every entry point of symbols.def by every door.
 
-A door is a way to the driver's functions.  Each row of preload/symbols.def is looked up by each door, with
-gpucache preloaded, and must be the function of exactly that name in libgpucache.so.  The driver is one that can
-only be looked up (driver.h); the runtime libraries are ours and, where there is a toolkit, the real ones, whose
-whole symbol resolution is seen by a spy in front of gpucache.  They end where they want to see the genuine driver.
+A door is a way to look up the driver's functions.  With gpucache preloaded, each door must find for each row of
+preload/symbols.def the function of exactly that name in libgpucache.so.  The driver supports only lookups (driver.h).  The
+runtime libraries are ours and, with a toolkit, the real ones: a spy preloaded before gpucache logs all their lookups until
+they find that the driver is not genuine.
 
-V=1 prints each entry point.  UNHOOK=NAME takes one out of a copy of the library: then this fails.
-Exit status 1 when a cell is wrong or empty; the last line is "N passed, N failed".
+V=1 prints each entry point.  UNHOOK=NAME removes one from a copy of the library, which must make the test fail.
+Exit status 1 if a cell is wrong or empty; the last line is "N passed, N failed".
 """
 import os
 import sys
@@ -68,7 +68,7 @@ def find_doors(world):
 
 
 def enter(world, door):
-    """{row name: "ours" | NOT_THERE | what is wrong}, and what is wrong besides."""
+    """{row name: "ours" | NOT_THERE | the fault}, and a list of other faults."""
     result = world.run(door)
     if result.returncode:
         return {}, [f"ended with {result.returncode}: {result.stderr.strip()[-300:]}"]
@@ -80,7 +80,7 @@ def enter(world, door):
         name, place, symbol = line.split(" ")
         wanted = door.wanted(world.rows, world.rows.by_name[name])
         is_right = (place, symbol) == (OURS, wanted.name) if wanted else place != OURS
-        # Right, and this row's own function or that of another one.
+        # Correct, although the function may be another row's.
         right = "ours" if wanted and wanted.name == name else NOT_THERE
         cells[name] = right if is_right else f"{symbol} of {place}"
     return cells, []
@@ -110,7 +110,7 @@ def print_table(world, doors, table):
 
 
 def check_doors(world):
-    """Returns the numbers of doors that are right and of those that are not."""
+    """Returns how many doors are right, and how many are wrong."""
     doors = find_doors(world)
     table, problems = {}, {}
     for door in doors:

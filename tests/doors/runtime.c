@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starts the runtime library and prints its error: all that is seen here is what it asks the driver for. */
+/* Starts the runtime library and prints its error: the test is in the lookups that this causes (spy.c). */
 #include <stdio.h>
 
 #include <cuda_runtime.h>

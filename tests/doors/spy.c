@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Preloaded before gpucache: writes down what a runtime library asks the driver for, and what it gets.
+ * Preloaded before gpucache: logs the lookups of a runtime library in the driver, with their results.
  *
  *   program, libcudart --> spy --> libgpucache.so --> libcuda.so.1
  *
@@ -22,7 +22,7 @@ static proc_fn next_proc;
 
 EXPORT void *dlsym(void *restrict handle, const char *restrict name);
 
-/* By version libc's is found, which finds the one behind us: that of gpucache has no version. */
+/* Finds libc's dlsym by its version, then the next one after this library: gpucache's, which has no version. */
 static dlsym_fn next_dlsym(void)
 {
 	static const char *const versions[] = { "GLIBC_2.34", "GLIBC_2.17", "GLIBC_2.2.5" };

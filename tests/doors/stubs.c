@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One function for each row of symbols.def, and the table of them.  They do nothing: this driver is only looked up.
+ * A stub for each row of symbols.def, and the table of the stubs.
  *
- * Weak, and without their parameters: driver.c has those that do something.  A file of its own, because the
- * prototypes differ.
+ * Weak, because driver.c defines the functions that do something; in a file of its own, because the stubs are declared
+ * without parameters.
  */
 #include "driver.h"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is looked up, and the ways to it."""
+"""The entry points to look up, and the doors."""
 import os
 import re
 import subprocess
@@ -18,7 +18,7 @@ def read_table(name):
 RENAMED = {name: (int(since), row) for name, since, row in
            re.findall(r"^RENAMED\((\w+), (\d+), (\w+)\)", read_table("renamed.def"), re.M)}
 
-# What takes device memory or gives it back must be ours, whatever symbols.def says.
+# Functions that allocate or free device memory must be ours, whatever symbols.def says.
 MEMORY = re.compile(r"cuMem(Alloc|Free|HostAlloc|HostRegister|HostUnregister|Create|Release|Map|Unmap)\w*|"
                     r"cu(Array|Array3D|MipmappedArray)(Create|Destroy)|cu(Import|Destroy)ExternalMemory")
 
@@ -40,7 +40,7 @@ class Rows(list):
         self.by_name = {row.name: row for row in rows}
 
     def find(self, base, version, flags):
-        """The row that cuGetProcAddress means, None: no row of ours."""
+        """The row that cuGetProcAddress finds; None if it is not ours."""
         since, other = RENAMED.get(base, (version + 1, base))
         base = other if version >= since else base
         found = [row for row in self if row.base == base and row.since <= version
@@ -54,7 +54,7 @@ def read_rows():
 
 
 class Door:
-    """wanted(rows, row): which row this door gives where `row` is asked for, None: none of ours."""
+    """wanted(rows, row): the row that this door must find for `row`; None: not ours."""
 
     def __init__(self, name, text, command, wanted=lambda rows, row: row,
                  audit=False, spied=False, runtime=None, skip=None):
@@ -88,9 +88,9 @@ class World:
         return os.path.join(self.build, "doors", name)
 
     def unhook(self, name):
-        """From now on a copy of the library in which this entry point bears another name, of the same hash.
+        """Switches to a copy of the library in which this entry point has another name with the same hash.
 
-        The loader's hash is 33 * hash + character: one more, and 33 less behind it, is the same.
+        The loader's hash is 33 * hash + character, so adding 1 to a character and subtracting 33 from the next keeps it.
         """
         at = re.search("[A-Z][a-z]", name).start()
         other = name[:at] + chr(ord(name[at]) + 1) + chr(ord(name[at + 1]) - 33) + name[at + 2:]
@@ -125,7 +125,7 @@ class World:
 
 
 class Log:
-    """What a runtime library asked for and got: the lines of spy.c."""
+    """The lookups of a runtime library and their results, from the log of spy.c."""
 
     def __init__(self, world, door, result):
         self.rows = world.rows
@@ -148,7 +148,7 @@ class Log:
                           f"it ended with {result.stdout.strip()}")
 
     def cells(self):
-        """A row that it did not ask for is no door to it."""
+        """The result of each row; "-" for rows that the library did not look up."""
         return {row.name: self.asked.get(row.name, "-") for row in self.rows}
 
     def problems(self):

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes the recording argv[1], with what exports may stumble over: two GPUs, PyTorch's arenas with
- * tensors and gaps, pending and free blocks, a context, separators and quotes in names, events of
- * blocks and segments that are gone, ranges, a failed request, and a history.
+ * Writes the recording argv[1], with all that is hard to export: two GPUs, PyTorch's arenas with tensors and gaps,
+ * pending and free blocks, a context, separators and quotes in names, events of freed blocks and segments, ranges, a
+ * failed request, a history.
  */
 #include <stdio.h>
 #include <string.h>
@@ -41,7 +41,7 @@ static struct gpucache_block *add_block(struct recording_builder *b, uint8_t sta
 	return block;
 }
 
-/* One segment of ours: an arena with two tensors, a block, one that is pending, and a free one. */
+/* One segment: an arena with two tensors, a live, a pending and a free block. */
 static void add_heap(struct recording_builder *b, uint32_t stack, uint32_t tag)
 {
 	const uint8_t live = GPUCACHE_BLOCK_LIVE;
@@ -87,7 +87,7 @@ static void add_events(struct recording_builder *b, uint32_t tag)
 	b->events[3].alloc_kind = GPUCACHE_KIND_TENSOR;
 	add_event(b, GPUCACHE_EVENT_FREE, HEAP + 4 * MIB, 2 * MIB, 1.4)->tag = tag;
 	b->events[4].alloc_kind = GPUCACHE_KIND_TENSOR;
-	/* Of a block whose segment is gone. */
+	/* A block whose segment was freed. */
 	add_event(b, GPUCACHE_EVENT_MALLOC, HEAP + 8 * GIB, 64 * MIB, 1.5);
 	add_event(b, GPUCACHE_EVENT_FREE, HEAP + 8 * GIB, 64 * MIB, 1.6);
 	add_event(b, GPUCACHE_EVENT_FREE, HEAP + 9 * GIB, 64 * MIB, 1.7);

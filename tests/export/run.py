@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every format of `gpumem-report export`, read back as its consumer does: run.py BUILD [WORD...].
+"""Reads every format of `gpumem-report export` back as its consumer does: run.py BUILD [WORD...].
 
-The sums that are read are those of `gpumem-report --json`.  One line a case; the last line counts them.
+The sums read must be those of `gpumem-report --json`.  Prints a line per case; the last line counts them.
 """
 import base64
 import csv
@@ -28,7 +28,7 @@ from runner import cases_of, run_shared  # noqa: E402
 
 
 class Export:
-    """The recordings, and what gpumem-report says of one."""
+    """The recordings, and the output of gpumem-report for one of them."""
 
     def __init__(self, world):
         self.world = world
@@ -57,19 +57,19 @@ class Export:
         return self.world.report_json("summary", recording)
 
     def held(self, recording):
-        """By device.  Where memory ran out the summary is of that moment, and the end is in `leaks`."""
+        """The live bytes at the end, by device: from `leaks`, because after a failure the summary shows the failure."""
         summary = self.summary(recording)
         if summary["verdict"]:
             return {0: self.world.held_bytes(recording)}
-        # What PyTorch's cache has in no tensor is a row without blocks.
+        # The row of PyTorch's bytes in no tensor has no blocks.
         return {device["ordinal"]: sum(row["live_bytes"] for row in device["holders"] if row["blocks"])
                 for device in summary["devices"]}
 
 
-# What each consumer does, as strictly as it may be.
+# The consumers' own checks, as strict as the formats allow.
 
 def read_folded(text):
-    """flamegraph.pl's own pattern; no line is left over."""
+    """Every line matches flamegraph.pl's own pattern."""
     sums = {}
     for line in text.splitlines():
         found = re.fullmatch(r"(.*)\s+?(\d+(?:\.\d*)?)", line)
@@ -138,7 +138,7 @@ def read_packed(data):
 
 
 def read_pprof(data):
-    """What pprof's Profile.CheckValid asks for; the samples of the last type, by GPU, and all sums by type."""
+    """The checks of pprof's Profile.CheckValid; returns the samples of the last type by GPU, and all sums by type."""
     expect_equal("the magic of gzip", data[:2], b"\x1f\x8b")
     fields = read_message(gzip.decompress(data))
     every = {number: [value for n, value in fields if n == number] for number in range(1, 16)}
@@ -218,13 +218,13 @@ def read_metrics(text, is_open):
     return samples
 
 
-# What the unpickler of pytorch.org/memory_viz knows of what we write.
+# The opcodes that the unpickler of pytorch.org/memory_viz supports, as far as we write them.
 OPCODES = {"PROTO", "STOP", "MARK", "EMPTY_LIST", "APPENDS", "EMPTY_DICT", "SETITEMS", "NEWFALSE", "BININT", "LONG1",
            "BINUNICODE", "LONG_BINPUT", "LONG_BINGET"}
 
 
 def read_snapshot(data):
-    """The rules of torch/cuda/_memory_viz.py and of the viewer; the samples of active blocks, by device."""
+    """The rules of torch/cuda/_memory_viz.py and of the viewer; returns the samples of active blocks by device."""
     opcodes = list(pickletools.genops(data))
     expect({code.name for code, _, _ in opcodes} <= OPCODES, {code.name for code, _, _ in opcodes} - OPCODES)
     root = pickle.loads(data)
@@ -254,7 +254,7 @@ def check_frames(frames):
 
 
 def replay(trace, segments):
-    """Backwards from the segments, as the viewer's state history goes: each block lies in a segment."""
+    """Replays backwards from the segments, as the viewer does: each block must lie in a segment."""
     ranges = [(segment["address"], segment["total_size"]) for segment in segments]
     for event in reversed(trace):
         check_frames(event["frames"])
@@ -437,7 +437,7 @@ def case_memory_viz_reads_segments_with_their_blocks_and_traces(export):
 
 
 def case_pytorchs_own_reader_counts_the_same_bytes(export):
-    """MEMORY_VIZ names torch/cuda/_memory_viz.py where this Python has no torch."""
+    """MEMORY_VIZ names torch/cuda/_memory_viz.py if this Python has no torch."""
     torch = importlib.util.find_spec("torch")
     path = os.environ.get("MEMORY_VIZ") or (torch and os.path.join(os.path.dirname(torch.origin), "cuda", "_memory_viz.py"))
     if not path or not os.path.exists(path):
@@ -457,7 +457,7 @@ def case_pytorchs_own_reader_counts_the_same_bytes(export):
 
 
 def peak_of(root, device):
-    """What the viewer's highest point should be: what the trace tells, upon what was there before it."""
+    """The expected maximum of the viewer: the maximum of the trace plus the bytes live before it."""
     held, before, changes = {}, 0, []
     for event in root["device_traces"][device]:
         if event["action"] == "alloc":
@@ -472,7 +472,7 @@ def peak_of(root, device):
 
 
 def viewer_script(folder, data):
-    """PyTorch's viewer, which has read `data`.  Its modules come from the network; here they are one script."""
+    """A page with PyTorch's viewer, which has read `data`.  Bundles its modules into one script, without network."""
     script = "const {axisLeft, scaleLinear, zoom, zoomIdentity, brushX} = d3;\n"
     for name in ("process_alloc_data.js", "MemoryViz.js"):
         path = os.path.join(folder, name)
@@ -497,7 +497,7 @@ def case_pytorchs_viewer_draws_the_same_peak(export):
             data = export.data("pytorch-snapshot", recording)
             root = pickle.loads(data)
             if not any(root["device_traces"]) and not root["segments"]:
-                continue  # of a process that never used a GPU; the viewer shows a device
+                continue  # the process never used a GPU, so the viewer has no device to show
             page = os.path.join(export.world.folder, "viewer.html")
             shutil.copy(d3, os.path.join(export.world.folder, "d3.js"))
             with open(os.path.join(export.world.folder, "viewer.js"), "w", encoding="utf-8") as file:

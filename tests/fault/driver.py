@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""driver.py BUILD [--all]: every entry of the driver that a program or the library calls fails, once, and with all after it.
+"""driver.py BUILD [--all]: makes every driver function that a program or the library calls fail, once and from then on.
 
-A call can be the program's own or the library's.  Whichever it is, the program sees what it can see without us: no failure,
-or the failure of a call of its own, with the driver's code.  So the run is as one without us in which nothing fails, or in
-which some call of the same entry does; a failure that the program reports names the code.  An entry that the program does
-not call fails for us alone: the program is the same.  The recording can be read.
+The failing call may be the program's own or the library's.  In both cases the program must see only what it may see without
+us: no failure, or the failure of a call of its own, with the driver's code.  So the run must equal one without us in which
+nothing fails, or in which some call of the same function fails; a failure that the program reports names the code.  If the
+program does not call the function, it must notice nothing.  The recording must be readable.
 
-With --all the first three calls of each entry, in every program; without it the first, in the programs of SAMPLE.
+With --all, fails the first three calls of each function in every program; without it the first, in the programs of SAMPLE.
 The last line is "N passed, N failed".
 """
 import concurrent.futures
@@ -22,7 +22,7 @@ from collections import Counter
 
 BUILD = os.path.abspath(sys.argv[1])
 TIMEOUT_S = 120  # a hang; a program takes a second, on a busy machine some
-CODE = 999  # nothing answers it but what is made to
+CODE = 999  # CUDA_ERROR_UNKNOWN, which only the injected fault returns
 ALL = 1 << 20
 PROGRAMS = (("train", "--steps", "2"), ("ipc",), ("vmm", "expandable"), ("vmm", "contexts"), ("arrays", "shapes"),
             ("arrays", "host"), ("arrays", "shown"), ("vmm", "after-a-cache"), ("arrays", "after-a-cache"), ("arrays", "external"),
@@ -30,7 +30,7 @@ PROGRAMS = (("train", "--steps", "2"), ("ipc",), ("vmm", "expandable"), ("vmm", 
 SAMPLE = {("train", "--steps", "2"), ("ipc",), ("vmm", "expandable"), ("arrays", "shapes"), ("arrays", "shown"),
           ("contexts", "ends")}
 CACHED = {("arrays", "shown"), ("vmm", "after-a-cache"), ("arrays", "after-a-cache")}
-THREADED = {("contexts",)}  # which call is the n-th is another one each time
+THREADED = {("contexts",)}  # programs with threads, whose n-th call differs between runs
 COMMANDS = b"alloc a 1048576\nalloc b 1048576\nfill a 7\nlook a 1048576\nexport b\nfree b\nfree a\nalloc c 3145728\nfree c\nwait\n"
 
 
@@ -46,9 +46,9 @@ def run(folder, words, sim, with_us):
                               timeout=TIMEOUT_S, check=False, env=env)
     except subprocess.TimeoutExpired:
         return "hung", b"", b"", 0
-    # Each handle is another one; and what the cache holds is ours to choose.
+    # Mask what may differ: handles, and the bytes that the cache holds.
     stdout = re.sub(rb"ok [0-9a-f]{64,}", b"handle", done.stdout)
-    # A free is answered when the cache has the block; that the driver does not take the memory back comes later, or never.
+    # A free succeeds once the block is cached; the driver refuses the memory later, or never.
     if "cuMemFree" in sim:
         stdout = stdout.replace(b"free: 999", b"free: 0")
     if words in CACHED:
@@ -73,7 +73,7 @@ def fails(entry, nth, count):
 
 
 def is_told(done):
-    """The program ends because the driver's call failed, and says so by the code or by its text."""
+    """True if the program ended because the driver's call failed, and reported the code or its text."""
     said = done[1] + done[2]
     return done[0] == 1 and (str(CODE).encode() in said or b"unknown error" in said)
 
@@ -83,7 +83,7 @@ def seen(words, done):
 
 
 def judge(words, plain, done, possible):
-    """What is wrong, or None.  possible() gives the runs without us in which a call of the same entry failed."""
+    """The fault, or None.  possible() yields the runs without us in which a call of the same function failed."""
     if done[3]:
         return f"check says {done[3]}"
     if seen(words, done) == seen(words, plain):
@@ -103,7 +103,7 @@ def sweep(words, is_whole):
         for entry, count in itertools.product(sorted(entries), (1, ALL)):
             @functools.cache
             def possible(entry=entry, count=count):
-                # The call of the program's that ours is a part of can be any of its calls.
+                # Our call may be part of any of the program's calls of this function.
                 last = min(own[entry], 2 if words in THREADED else 12)
                 return [run(folder, words, fails(entry, nth, count), False) for nth in range(1, last + 1)]
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""run.py BUILD: every call of files and mappings that the library makes fails, once, and each with all after it.
+"""run.py BUILD: makes every file or mmap call of the library fail, once and from then on.
 
-The program is the same as without the library: its output and its exit status.  A recording that is there can be read.
+The program's output and exit status must be those without the library.  A recording that exists must be readable.
 The last line is "N passed, N failed".
 """
 import os
@@ -30,7 +30,7 @@ def run(shim, folder, words, nth=0, **env):
                           env={**os.environ, "LD_LIBRARY_PATH": f"{BUILD}/simcuda", "GPUSIM": "memory:1GiB", "LD_PRELOAD": preload,
                                "GPUCACHE_OUTPUT": out, "GPUCACHE_CONF": "recording_size:1MiB", "FAULT_NTH": str(nth),
                                "FAULT_COUNT": os.path.join(folder, "count"), **env})
-    # Each handle is another one; without a place for tags a block within a segment is not shared (docs/IPC.md).
+    # Mask handles, which differ; and without a place for tags, inner blocks cannot be exported (docs/IPC.md).
     done.stdout = re.sub(rb"ok [0-9a-f]{64,}|error 801", b"handle", done.stdout)
     checked = 0
     if os.path.exists(out):

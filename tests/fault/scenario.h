@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One fixed scenario that uses all of the allocator, for tests that make its calls fail.  After a run the heap is sound, our
- * own memory is all returned, and the program saw nothing but success or the driver's own code.
+ * One fixed scenario that uses all of the allocator, for tests that make its calls fail.  After a run the heap must be
+ * sound, all metadata returned, and the program must have seen only success or the driver's own code.
  *
  *	open_run(...) -> play() -> end_run(...) -> close_machine()
  */
@@ -26,7 +26,7 @@ static struct {
 	gpc_devptr large[N_LARGE];
 	struct gpc_request request;
 	gpc_devptr address;
-	/* What a failed request may answer, besides GPC_LIMIT. */
+	/* The status of a failed request, besides GPC_LIMIT. */
 	enum gpc_status allowed;
 	enum gpc_status also_allowed;
 	uint64_t n_failed;
@@ -43,7 +43,7 @@ static enum gpc_status attempt(void *arg)
 	return gpc_pool_retry(&run.pool, &run.request, &run.address);
 }
 
-/* 0 where it failed, as a program would notice it. */
+/* Allocates as a program does; 0 on failure. */
 static gpc_devptr alloc(uint64_t size)
 {
 	struct gpc_pool *pools[] = { &run.pool };
@@ -80,7 +80,7 @@ static void launch(gpc_stream stream, gpc_devptr address)
 			gpc_sim_driver_launch(&run.drv, stream, 2 * MS, address, 512, -1), GPC_OK);
 }
 
-/* The program makes a stream; where the fences cannot be told on the device, the host waits, as the library does. */
+/* Creates a stream; if no fence can be recorded for it, waits on the host, as the library does. */
 static gpc_stream make_stream(void)
 {
 	struct gpc_sim_stream *stream = NULL;
@@ -136,7 +136,7 @@ static void many_streams_part(void)
 	gpc_captures_end(&run.heap.captures);
 }
 
-/* More than the limit, unless everything cached is given back and everything pending waited for. */
+/* Exceeds the limit, unless the ladder returns all cached memory and waits for all pending memory. */
 static void ladder_part(void)
 {
 	struct gpc_driver *drv = &run.drv.base;
@@ -147,7 +147,7 @@ static void ladder_part(void)
 		run.large[1] = alloc(150 * GPC_MIB);
 		launch(0, run.large[1]);
 		release(&run.large[1]);
-		if (i == 0) /* for one event; the second time the ladder waits for all */
+		if (i == 0) /* wait for one event; in the second turn the ladder waits for all */
 			(void)gpc_pool_wait(&run.pool, 150 * GPC_MIB);
 	}
 	run.large[2] = alloc(180 * GPC_MIB);
@@ -163,7 +163,7 @@ static void ladder_part(void)
 	run.large[3] = alloc(3 * GPC_MIB);
 }
 
-/* False where there is not even metadata for a heap. */
+/* Opens the machine; false if there is no metadata for a heap. */
 static bool open_run(int driver_version, enum gpc_vmm vmm)
 {
 	const struct gpc_pool_params params = { .pending_limit = 64 * GPC_MIB,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Preloaded before libgpucache.so.  Counts the library's own calls on files and mappings, and fails number FAULT_NTH (with
- * FAULT_ALL, all later ones too) with FAULT_ERRNO.  At the end the count is written to the file FAULT_COUNT.  The program's
- * own calls pass.
+ * Preloaded before libgpucache.so.  Counts the library's own file and mmap calls, and makes call FAULT_NTH (with
+ * FAULT_ALL, all later ones, too) fail with FAULT_ERRNO.  Writes the count to the file FAULT_COUNT at exit.  The
+ * program's own calls are unaffected.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every driver call and every mapping of metadata fails once, and from there on for good.
+ * Makes every driver call and every mapping of metadata fail, once and from then on.
  *
- * One fixed scenario uses all of the allocator.  It is run with the first call of a kind failing, then the
- * second, and so on, until it ends without the fault being met.  After each run the heap is sound, the device has
- * back what it took back, our own memory is all returned, and the program saw nothing but success or the
- * driver's own code.
+ * One fixed scenario uses all of the allocator.  It runs with the first call of a kind failing, then the second, and so
+ * on, until a run does not reach the fault.  After each run the heap must be sound, the device must have all memory
+ * that it did not refuse, all metadata must be returned, and the program must have seen only success or the driver's
+ * own code.
  */
 #include "base/metamem.h"
 #include "tests/fault/scenario.h"
@@ -18,7 +18,7 @@ struct fault {
 	enum gpc_vmm vmm;
 };
 
-/* The program ends tidily: nothing may be left but what the driver did not take back. */
+/* Ends the program in order: only memory whose free the driver refused may be left. */
 static void end_run(uint64_t n_refused_frees)
 {
 	release_all();
@@ -36,7 +36,7 @@ static uint64_t n_met(uint64_t nth, uint64_t count)
 	return n < count ? n : count;
 }
 
-/* One run with the calls nth .. nth + count - 1 failing.  False where it ended before the fault was met. */
+/* One run in which the calls nth .. nth + count - 1 fail.  False if the run did not reach the fault. */
 static bool survives(const struct fault *fault, uint64_t nth, uint64_t count)
 {
 	bool is_free = !strcmp(fault->entry, "cuMemFree_v2");
@@ -111,7 +111,7 @@ PAGE_TEST(every_unmapping_that_is_refused_is_survived, "cuMemUnmap", 999)
 PAGE_TEST(every_failing_query_with_pages_is_survived, "cuEventQuery", 999)
 PAGE_TEST(every_failing_device_query_with_pages_is_survived, "cuMemGetInfo_v2", 999)
 
-/* One run with the n-th mapping of metadata failing, and all after it.  Returns what was mapped in the end. */
+/* One run in which the n-th and all later mappings of metadata fail.  Returns the bytes mapped at the end. */
 static size_t survive_without_metadata(unsigned nth, uint64_t *ret_n_failed)
 {
 	size_t before = gpc_metamem_total();

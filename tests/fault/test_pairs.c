@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two calls fail: of the driver, whatever they are, and of mappings of metadata.
+ * Makes two calls fail, of the driver or mappings of metadata, so that code that handles one failure meets another.
  *
- * What handles the first failure meets the second.  After each run the device holds what the books say that it did not
- * take back, and nothing else.  PAIRS=all runs every pair; without it PAIRS of each machine (default 150), drawn by a seed.
+ * After each run the device must hold only the memory that by our accounting it refused to take back.  PAIRS=all runs
+ * every pair; else PAIRS random pairs of each machine (default 150).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,14 +18,14 @@ struct machine {
 	enum gpc_vmm vmm;
 };
 
-/* Call number i fails as if there were no room, number j with an error that nobody expects; 0: none. */
+/* Call number i fails with out of memory, number j with an unexpected error; 0: none. */
 struct pair {
 	uint64_t i;
 	uint64_t j;
 	uint64_t mappings; /* bit n: mapping n + 1 */
 };
 
-static struct pair now; /* shown where a run fails */
+static struct pair now; /* printed if a run fails */
 static bool is_over;
 
 struct met {
@@ -37,7 +37,7 @@ struct met {
 #define NO_ROOM 2
 #define UNKNOWN 999
 
-/* The program ends tidily. */
+/* Ends the program in order. */
 static void end_pair(uint64_t used_before)
 {
 	struct gpc_sim_device *device = &run.sim->devices[0];

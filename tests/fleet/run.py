@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Many processes at once: `merge`, `export --watch`, and what docs/fleet has for Prometheus and Grafana: run.py BUILD [WORD...]."""
+"""Tests `merge`, `export --watch`, and the rules and dashboards of docs/fleet: run.py BUILD [WORD...]."""
 import json
 import os
 import re
@@ -20,7 +20,7 @@ from runner import cases_of, run_cases  # noqa: E402
 
 GROW = 8 << 20
 
-# What the merge of 1,024 may take; of processor time, so that a busy machine does not count.
+# The most CPU time for a merge of 1,024 recordings, which a busy machine does not affect.
 MERGE_S = 10
 
 
@@ -68,7 +68,7 @@ def case_first_and_odd(world):
 
 
 def case_odd_holds_less(world):
-    """One that lacks what the others have is odd as well; of two nobody is."""
+    """A rank that lacks a site of the others is the odd one, too; of two ranks neither is."""
     paths = [rank(world, number, "--grow", str(GROW)) for number in (0, 1, 2)] + [rank(world, 3)]
     odd = merged(world)["odd_one_out"]
     expect_equal("the odd one", (odd["rank"], odd["is_more"]), (3, False))
@@ -77,7 +77,7 @@ def case_odd_holds_less(world):
 
 
 def case_not_whole(world):
-    """Ranks that left nothing are counted; junk, damage and processes without a GPU do not end it."""
+    """Ranks without a recording are counted; junk, damage and processes without a GPU do not end the merge."""
     for number in (0, 1):
         rank(world, number, world_size=4)
     folder = os.path.join(world.folder, "ranks")
@@ -108,12 +108,12 @@ def case_many(world):
     command = [os.path.join(world.build, "gpumem-report"), "merge", folder]
     most = []
     for few in (16, 1024):
-        # The one whose symbols are read is among both.
+        # Both sets contain the recording whose symbols are read.
         files = [os.path.join(folder, f"{i}.gpucache") for i in sorted(range(1024), key=lambda i: i != 700)[:few]]
         child = subprocess.Popen([*command[:2], *files], stdout=subprocess.DEVNULL)
         _, _, usage = os.wait4(child.pid, 0)
         most.append(usage.ru_maxrss)
-    # A row is below a KiB; a recording 8 MiB.
+    # A row takes less than 1 KiB; a recording is 8 MiB.
     expect(most[1] - most[0] < 8 << 10, f"{most[0]} KiB for 16, {most[1]} KiB for 1,024")
     return f"{took:.1f} s of processor time, {most[1] >> 10} MiB"
 
@@ -137,7 +137,7 @@ def start_watch(world, *arguments, env=None):
 
 
 def samples_of(text):
-    """Every sample once, under its family's head, as the collector wants it."""
+    """Parses the samples; each must occur once, under the head of its family."""
     found, heads = {}, []
     for line in text.splitlines():
         if line.startswith("# TYPE"):
@@ -204,7 +204,7 @@ def case_watch_hung_up(world):
 
 
 def case_watch_without_memory(world):
-    """A watch that ends for want of memory leaves no numbers that nobody keeps up to date."""
+    """A watch that runs out of memory removes its metrics, which would go stale."""
     world.start_and_hold([world.program("train"), "--steps", "9", "--hold-at", "4"], sim="memory:4GiB")
     starving, at = world.starving()
     path = os.path.join(world.folder, "starved.prom")
@@ -219,7 +219,7 @@ def case_watch_without_memory(world):
 
 
 def case_watch_one(world):
-    """The watch of one process ends with it, and leaves its last numbers; what cannot be written is said."""
+    """The watch of one process ends with it, and leaves its last metrics; an unwritable file is reported."""
     child, _ = world.start_and_hold([world.program("train"), "--steps", "9", "--hold-at", "4"], sim="memory:4GiB")
     path = os.path.join(world.folder, "one.prom")
     watch = start_watch(world, "-o", path, world.recording())
@@ -238,7 +238,7 @@ def case_watch_one(world):
 
 
 def case_names(world):
-    """Rules and dashboard name only metrics that there are; promtool, where it is, finds the rules right and sees them fire."""
+    """Rules and dashboard name only existing metrics."""
     world.run([world.program("train"), "--steps", "2"])
     known = set(re.findall(r"^# TYPE (\S+)", world.report("export", "--format=prometheus", world.recording()).out, re.M))
     for name in ("alerts.yml", "dashboard.json"):
@@ -251,7 +251,7 @@ def case_names(world):
 
 
 def case_rules(world):
-    """promtool finds the rules right, and sees them fire."""
+    """promtool accepts the rules, and sees them fire."""
     if not shutil.which("promtool"):
         raise Skip("there is no promtool here; Debian's package is prometheus")
     for command in (["check", "rules", "docs/fleet/alerts.yml"], ["test", "rules", "tests/fleet/alerts_test.yml"]):
@@ -288,7 +288,7 @@ def case_scraped(world):
         for name, value in written.items():
             family, labels = name[:-1].split("{")
             wanted[family, frozenset(re.findall(r'(\w+)="((?:[^"\\]|\\.)*)"', labels))] = value
-        # The process holds still; only the time since it was looked at may differ.
+        # The process does not allocate now; only the age of the reading may differ.
         expect_equal("what is served", {key: value for key, value in served.items() if not key[0].endswith("seconds")},
                      {key: value for key, value in wanted.items() if not key[0].endswith("seconds")})
         if shutil.which("promtool"):

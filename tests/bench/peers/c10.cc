@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PyTorch's allocator from the wheel.  HISTORY=state: its memory history; HISTORY=cpp: with C++ stacks.
+// PyTorch's allocator, from the wheel.  HISTORY=state records its memory history; HISTORY=cpp with C++ stacks.
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <torch/csrc/profiler/combined_traceback.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cudaMalloc and cudaFree: the plain driver's, or ours where it is preloaded.
+// cudaMalloc and cudaFree, of the plain driver or with gpucache preloaded.
 #include "peer.hh"
 
 void start() {}

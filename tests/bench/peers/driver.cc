@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuMemAlloc and cuMemFree: the driver's functions, without the runtime around them.
+// cuMemAlloc and cuMemFree, without the runtime library.
 #include <cuda.h>
 
 #include "peer.hh"

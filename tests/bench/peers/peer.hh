@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What every peer of `make bench-peers` does, over take() and give() of its own.
+ * The common program of the peers of `make bench-peers`; each peer defines take() and give().
  *
- *      PEER pair LIVE THREADS    nanoseconds of a free and an allocation of 512 B, beside LIVE others: one line a batch
- *      PEER trace FILE           plays a trace (tests/bench/traces, unpacked): what it reserved at the peak, in bytes
+ *      PEER pair LIVE THREADS    nanoseconds of a free and an allocation of 512 B, with LIVE other blocks: one line per
+ *      batch PEER trace FILE           plays a trace (tests/bench/traces, unpacked): prints the peak of reserved bytes
  *
  * With several threads each has its own pairs, and a line is the time of all divided by the pairs of all.
  */
@@ -24,7 +24,7 @@
 
 #include <cuda_runtime_api.h>
 
-/* Each peer's; take() ends the process with 3 where there is no memory. */
+/* Defined by each peer; take() ends the process with 3 if it runs out of memory. */
 void start();
 void *take(std::size_t size);
 void give(void *ptr, std::size_t size);

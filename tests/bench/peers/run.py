@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Other allocators beside ours, over one simulated driver: run.py BUILD.
+"""Compares other allocators with ours on the same simulated driver: run.py BUILD.
 
-Each peer is compiled against headers that are brought beside the project, into build/peers and build/clients, and
-linked with the simulated CUDA runtime; where they cannot be had it is skipped, with the reason.  Pairs are
-medians of turns of 200 pairs; the peers take turns, so that what else the machine does meets all of them.  Traces are those of
-tests/bench/traces: what each reserved at the peak, and the smallest device on which it serves all, within 0.2 %.
+Each peer is compiled against its headers, downloaded to build/peers or build/clients, and linked with the simulated CUDA
+runtime.  A peer whose headers are not available is skipped, with the reason.  Pairs are medians of turns of 200 pairs; the
+peers alternate, so that the machine's other work affects all of them.  Traces are those of tests/bench/traces: the peak of
+reserved bytes, and the smallest device on which the peer serves every request, within 0.2 %.
 
-Variables: ROUNDS (5); CLIENTS_DIR, where check-clients keeps its environments; ONLY, names of peers; TABLE, where set,
-has docs/PERFORMANCE.md say what this run saw.
+Variables: ROUNDS (5); CLIENTS_DIR, where check-clients keeps its environments; ONLY, names of peers; TABLE, if set, writes
+the results into docs/PERFORMANCE.md.
 """
 import collections
 import glob
@@ -32,7 +32,8 @@ GPU = "64GiB"
 RMM = "librmm-cu12==24.12.1"
 PAIRS = [(10, 1), (100000, 1), (10, 4), (100000, 4)]
 
-# name: which program, what it is, options of gpucache-run, variables; does it play traces, too, and does it take all at once?
+# By name: program, description, options of gpucache-run, environment; whether it plays traces, and whether it takes all
+# memory at once.
 Peer = collections.namedtuple("Peer", "program what options variables plays takes_all", defaults=(False,))
 OFF = ("--off",)
 PEERS = {
@@ -55,7 +56,7 @@ PEERS = {
     "c10 with ours, tensors:off": Peer("c10", "the same, segments only", ("-c", "tensors:off"), {}, False),
 }
 
-# That much longer the first takes than the second: at least, or at most.
+# Bars: how many times as long the first peer takes as the second, at least or at most.
 BARS = [
     ("c10", "ours, recorded, cudaMalloc", "at least", 4),
     ("c10 C++ stacks", "ours, all stacks, cudaMalloc", "at least", 4),
@@ -94,7 +95,7 @@ def cub_include():
 
 
 def flags(program):
-    """What the compiler is told for a program: its source, its headers and libraries."""
+    """The compiler's arguments for a program: its source, headers and libraries."""
     cuda = ["-isystem", os.path.join(CUDA, "include")]
     if program == "c10":
         torch = torch_folder()
@@ -147,7 +148,7 @@ def measure_pairs(peers):
 
 
 def find_smallest(peer, trace, peak, live):
-    """Bytes: between what is live, on which it may run, and the peak, on which it does."""
+    """The smallest device in bytes, by bisection between the live bytes and the peak, on which it is known to run."""
     low, high = live // (2 * MIB) * 2 * MIB, (int(peak) // (2 * MIB) + 1) * 2 * MIB
     while run(peer, str(high), "trace", trace) is None:
         high += high // 50 // (2 * MIB) * 2 * MIB
@@ -176,7 +177,7 @@ def live_peak(path):
 
 
 def measure_traces(peers):
-    """trace -> name -> (reserved at the peak, smallest device), both of what is live."""
+    """trace -> name -> (peak reserved, smallest device), both relative to the peak of live bytes."""
     results = {}
     for packed in sorted(glob.glob(os.path.join(TOP, "tests", "bench", "traces", "*.csv.gz"))):
         path = os.path.join(FOLDER, os.path.basename(packed)[:-3])
