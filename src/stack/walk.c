@@ -172,6 +172,8 @@ static void add_rule(struct gpc_walk_table *table, uintptr_t ip, uint64_t rule)
 		if (is_of(load(&table->rules[end - 1].place), ip))
 			break;
 	}
+	/* Both: a walk that came here may store its guess, and with it the address, once more. */
+	store(&table->rules[number].word, 0);
 	store(&table->rules[number].place, 0);
 }
 

@@ -5,7 +5,6 @@
 #include <alloca.h>
 #include <dlfcn.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -369,36 +368,6 @@ static void nothing_is_read_below_the_stack_pointer(void **state)
 	assert_int_equal(munmap(pages, 2 * 4096), 0);
 }
 
-static volatile uintptr_t nothing;
-
-/* Where nobody called: its frame ends in a return address of 0. */
-static __attribute__((noinline)) int called_by_nobody(bool is_so)
-{
-	uintptr_t *volatile place = (uintptr_t *)__builtin_frame_address(0) + 1;
-	uintptr_t caller = *place;
-	int result;
-
-	if (is_so)
-		*(volatile uintptr_t *)place = nothing;
-	result = capture_only();
-	*(volatile uintptr_t *)place = caller;
-	return result;
-}
-
-static void no_caller_is_learned_once(void **state)
-{
-	volatile int n = 6; /* one call, not six */
-	uint32_t before = 0;
-
-	(void)state;
-	skip_where_it_is_off();
-	for (int i = 0; i < n; i++) {
-		before = i == 4 ? n_learned() : before;
-		assert_true(called_by_nobody(i >= 2) > 0);
-	}
-	assert_int_equal(n_learned(), before);
-}
-
 static void what_is_known_is_not_learned_again(void **state)
 {
 	volatile int n = 2; /* one call, not two */
@@ -588,161 +557,6 @@ static void threads_walk_while_the_table_is_cleared(void **state)
 	assert_int_equal(n_compared, 200);
 }
 
-static int by_number(const void *left, const void *right)
-{
-	uint64_t a = *(const uint64_t *)left;
-	uint64_t b = *(const uint64_t *)right;
-
-	return (a > b) - (a < b);
-}
-
-static uint32_t count_twins(const struct gpc_walk_table *table)
-{
-	static uint64_t addresses[GPC_WALK_RULES];
-	uint32_t n = atomic_load(&table->n_rules);
-	uint32_t n_twins = 0;
-
-	for (uint32_t i = 0; i < n; i++)
-		addresses[i] = atomic_load(&table->rules[i].place) << 17;
-	qsort(addresses, n, sizeof *addresses, by_number);
-	for (uint32_t i = 1; i < n; i++)
-		n_twins += addresses[i] && addresses[i] == addresses[i - 1];
-	return n_twins;
-}
-
-static __attribute__((noinline)) int deep(int n)
-{
-	int result = n ? deep(n - 1) : capture_only();
-
-	__asm__ volatile("" ::: "memory");
-	return result + 1;
-}
-
-/* A stack of 256 addresses, without tables. */
-static _Thread_local uintptr_t step_number;
-
-static int start_steps(void *unused)
-{
-	(void)unused;
-	step_number = 0;
-	return 0;
-}
-
-static int start_cursor(void *cursor, void *context)
-{
-	(void)cursor;
-	return start_steps(context);
-}
-
-static int take_step(void *cursor)
-{
-	(void)cursor;
-	return ++step_number < 256;
-}
-
-static int read_step(void *cursor, int number, uintptr_t *ret_value)
-{
-	(void)cursor;
-	*ret_value = number == 16 ? step_number * 8 : 0;
-	return 0;
-}
-
-static int read_no_save(void *cursor, int number, void *ret_location)
-{
-	(void)cursor;
-	(void)number;
-	(void)ret_location;
-	return -1;
-}
-
-static int find_no_tables(void *cursor, void *ret_info)
-{
-	(void)cursor;
-	(void)ret_info;
-	return -1;
-}
-
-static const struct gpc_walk_steps steps_without_tables = {
-	.get_context = start_steps,
-	.init_local = start_cursor,
-	.step = take_step,
-	.get_reg = read_step,
-	.get_save_loc = read_no_save,
-	.get_proc_info = find_no_tables,
-};
-
-static _Atomic uint32_t n_met;
-
-/* Two threads go on at once. */
-static void meet(uint32_t number)
-{
-	atomic_fetch_add(&n_met, 1);
-	for (uint32_t i = 1; atomic_load(&n_met) < 2 * number; i++)
-		if (i % 4096 == 0)
-			sched_yield();
-}
-
-#define ROUNDS 2000u
-
-static void *learn_beside_another(void *ret_twins)
-{
-	for (uint32_t i = 0; i < ROUNDS; i++) {
-		meet(2 * i + 1);
-		gpc_walk_learn(&unwind.walk);
-		meet(2 * i + 2);
-		if (!ret_twins)
-			continue;
-		*(uint32_t *)ret_twins += count_twins(unwind.walk.table);
-		memset(unwind.walk.table, 0, sizeof *unwind.walk.table);
-		atomic_store(&unwind.walk.n_learned, 0);
-	}
-	return NULL;
-}
-
-/* The rule of one of two would be refined, and the other be followed as it was. */
-static void two_that_learn_the_same_keep_one_rule(void **state)
-{
-	pthread_t thread;
-	uint32_t n_twins = 0;
-
-	(void)state;
-	skip_where_it_is_off();
-	unwind.walk.steps = steps_without_tables;
-	atomic_store(&n_met, 0);
-	assert_int_equal(pthread_create(&thread, NULL, learn_beside_another, NULL), 0);
-	(void)learn_beside_another(&n_twins);
-	assert_int_equal(pthread_join(thread, NULL), 0);
-	assert_int_equal(n_twins, 0);
-}
-
-/* A guess that was stored while the table was cleared leads to half a rule; one a walk is made anew. */
-static void a_guess_of_half_a_rule_is_made_anew(void **state)
-{
-	struct gpc_walk_table *table = unwind.walk.table;
-	volatile uint32_t n = 100; /* one call, not a hundred */
-	uint32_t before = 0;
-
-	(void)state;
-	skip_where_it_is_off();
-	for (uint32_t turn = 0; turn < n; turn++) {
-		uint32_t last = atomic_load(&table->n_rules);
-
-		before = turn + 1 == n ? n_learned() : before;
-		(void)deep(5);
-		if (turn != 1)
-			continue;
-		for (uint32_t i = 0; i < last; i++) {
-			struct gpc_walk_rule *twin = &table->rules[last + i];
-
-			atomic_store(&twin->place, atomic_load(&table->rules[i].place));
-			guess(&table->rules[i], last + (i + 1) % last);
-			guess(twin, last + (i + 1) % last);
-		}
-		atomic_store(&table->n_rules, 2 * last);
-	}
-	assert_int_equal(n_learned(), before);
-}
-
 #define WITH_WALK(name) cmocka_unit_test_setup_teardown(name, open_walk, close_walk)
 
 int main(void)
@@ -757,7 +571,6 @@ int main(void)
 		WITH_WALK(a_number_for_a_frame_pointer_is_not_read_at),
 		WITH_WALK(a_fiber_has_a_stack_of_its_own),
 		WITH_WALK(nothing_is_read_below_the_stack_pointer),
-		WITH_WALK(no_caller_is_learned_once),
 		WITH_WALK(what_is_known_is_not_learned_again),
 		WITH_WALK(what_was_unloaded_is_forgotten),
 		WITH_WALK(who_learned_often_enough_asks),
@@ -766,8 +579,6 @@ int main(void)
 		WITH_WALK(a_wrong_guess_is_not_followed),
 		WITH_WALK(half_a_rule_is_unknown),
 		WITH_WALK(threads_walk_while_the_table_is_cleared),
-		WITH_WALK(two_that_learn_the_same_keep_one_rule),
-		WITH_WALK(a_guess_of_half_a_rule_is_made_anew),
 		cmocka_unit_test(without_a_table_libunwind_is_asked),
 		cmocka_unit_test(without_steps_libunwind_is_asked),
 	};
