@@ -282,6 +282,9 @@ enum gpc_status gpc_trace_read_snapshot(
 	if (!data) {
 		gpc_text_add(why, "%s", strerror(errno));
 	} else {
+		/* Of a pipe, the look at its head took everything. */
+		if (!size)
+			gpc_text_add(why, "the file is empty");
 		snapshot.root = size ? parse(data, size, why) : NULL;
 		st = snapshot.root ? build(&snapshot, device, why) : GPC_DAMAGED;
 	}
