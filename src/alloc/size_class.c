@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A request is rounded up to 512 B, or to 1/divisions of the power of two below it if that is more.  The table in
- * size_class.h has the sizes of segments.
+ * A request is rounded up to 512 B, or to 1/divisions of the power of two below it if that is more; `divisions` itself
+ * is rounded down to a power of two, because a step must be one.  The table in size_class.h has the sizes of segments.
  */
 #include "alloc/size_class.h"
 
@@ -14,7 +14,7 @@ uint64_t gpc_size_round(uint64_t size, uint32_t divisions)
 	if (divisions <= 1 || size <= GPC_GRAIN * divisions)
 		return rounded;
 	power = UINT64_C(1) << (63 - __builtin_clzll(size));
-	step = power / divisions;
+	step = power >> (31 - __builtin_clz(divisions));
 	if (step < GPC_GRAIN)
 		return rounded;
 	return gpc_round_up(size, step);

@@ -46,8 +46,8 @@ enum gpc_pool_kind {
 
 /*
  * The size of the block for a request of `size` bytes, 0 < size <= GPC_SIZE_MAX: a multiple of
- * GPC_GRAIN.  `divisions` > 1, a power of two, rounds up to one of that many steps between powers of
- * two instead (roundup_power2_divisions); 0 and 1 mean none.
+ * GPC_GRAIN.  `divisions` > 1 (roundup_power2_divisions) rounds up to one of that many steps between
+ * powers of two instead, or of the next smaller power of two of steps; 0 and 1 mean none.
  */
 uint64_t gpc_size_round(uint64_t size, uint32_t divisions);
 

@@ -33,7 +33,7 @@ static void steps_finer_than_a_grain_are_grains(void **state)
 
 static void rounding_never_shrinks_and_stays_on_the_grain(void **state)
 {
-	static const uint32_t divisions[] = { 0, 1, 2, 4, 8, 16, 64 };
+	static const uint32_t divisions[] = { 0, 1, 2, 3, 4, 7, 8, 16, 63, 64 };
 
 	(void)state;
 	for (uint64_t size = 1; size < 300 * GPC_MIB; size += size / 7 + 1) {
