@@ -116,7 +116,7 @@ static struct gpc_block *find_whole(struct gpc_pool *pool, uint64_t rounded)
 	return best;
 }
 
-/* An idle segment is cut only if policy allows the remainder to be pinned (pool_room.c). */
+/* True if this idle segment may serve the request: uncut, or cut if policy allows the remainder to be pinned. */
 static bool may_use_whole(
 	const struct gpc_pool *pool, const struct gpc_block *whole, uint64_t rounded)
 {
@@ -141,7 +141,7 @@ static struct gpc_block *find_fit(struct gpc_pool *pool, uint64_t rounded)
 	return block && is_served_by(pool, rounded, block) ? block : NULL;
 }
 
-/* Stream order says nothing while a capture is open: captured work runs later, and on any stream. */
+/* True if the request's stream orders its work.  Not during a capture: captured work runs later, on any stream. */
 static bool is_in_order(const struct gpc_pool *pool, const struct gpc_request *request)
 {
 	return request->stream && !gpc_captures_is_any_open(&pool->heap->captures);

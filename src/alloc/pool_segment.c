@@ -356,7 +356,7 @@ static struct gpc_segment *choose_idle(struct gpc_pool *pool, uint64_t wanted)
 
 /*
  * Detaches an idle segment; of one made of pages, no more pages than wanted.  Without an idle segment, detaches idle
- * pages of a segment in use.
+ * pages of a segment in use.  False: there is nothing to detach, or a capture forbids it.
  */
 static bool part_locked(struct gpc_pool *pool, uint64_t wanted, struct gpc_memory *ret_parting)
 {

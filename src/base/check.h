@@ -2,9 +2,9 @@
 /*
  * Checks of our own invariants.
  *
- * In the debug variants a failed check reports its place and aborts.  In a release it logs one line,
- * once, and marks the library broken; the hooks then pass every call to the driver.  We never end or
- * hang the host process.
+ * In the debug variants a failed check reports its place and aborts.  A release never ends or hangs the
+ * host process: it logs one line, once, and marks the library broken; the hooks then pass every call to
+ * the driver.
  *
  *   GPC_ASSERT(x)   always on; cheap conditions
  *   GPC_CHECK(x)    on at GPC_CHECK_LEVEL >= 1

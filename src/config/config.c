@@ -118,7 +118,7 @@ static void warn_value(struct gpc_config *config, const struct gpc_option_row *r
 	gpc_option_write(row, config, text);
 }
 
-/* The end of the item that starts at `at`: a comma outside matched brackets. */
+/* The end of the item that starts at `at`: the next comma outside matched brackets, or the final NUL. */
 static const char *find_item_end(const char *at)
 {
 	for (; *at && *at != ','; at++) {

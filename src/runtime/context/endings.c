@@ -77,7 +77,7 @@ static void forget(CUcontext handle)
 		gpc_record_counters_retire(&gpc_runtime.record, context->pool.context);
 }
 
-/* The driver refuses to destroy a primary context: its memory lives on. */
+/* True for a primary context, which the driver refuses to destroy: its memory lives on. */
 static bool is_primary(CUcontext handle)
 {
 	bool is_primary = false;
@@ -105,7 +105,7 @@ static void live_on(struct gpc_context *context)
 	gpc_reach_join_all(context, true);
 }
 
-/* The call may return a sticky error of earlier work; the memory is then useless, even if the context lives. */
+/* True if the context has ended.  After a sticky error of earlier work it may live, but its memory is useless. */
 static bool is_end(CUresult result)
 {
 	return !result || result == CUDA_ERROR_CONTEXT_IS_DESTROYED || gpc_cuda_is_sticky(result);
@@ -169,7 +169,7 @@ void gpc_runtime_context_attached(void)
 		count_attached(context);
 }
 
-/* Call before the driver's call, so that of two threads that detach at once the second is the last. */
+/* True for the last detach.  Call before the driver's: of two threads that detach at once, the second is the last. */
 static bool count_detached(struct gpc_context *context)
 {
 	bool is_last;

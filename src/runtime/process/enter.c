@@ -27,7 +27,7 @@ static bool is_before_init(const struct gpc_cuda_fns *fns)
 	return fns->cuDeviceGetCount(&n_devices) == CUDA_ERROR_NOT_INITIALIZED;
 }
 
-/* The first call of the process.  Other threads go to the driver meanwhile, and their memory is the driver's. */
+/* Starts the library at the first call.  Other threads go to the driver meanwhile: we do not know their memory. */
 static __attribute__((noinline)) bool start(const struct gpc_runtime_loader *(*loader)(void))
 {
 	int expected = GPC_STATE_ARMED;
