@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pages of the real driver.  These calls ignore the current context, and the pool makes none during a capture, so
- * unlike in driver_cuda.c there is nothing to enter.
+ * Pages of the real driver.  These calls ignore the current context, and the pool maps and unmaps only under a hold on
+ * captures, so unlike in driver_cuda.c there is nothing to enter.
  */
 #include "driver/driver_cuda.h"
 #include "driver/driver_pages.h"
