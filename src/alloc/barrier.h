@@ -35,7 +35,8 @@
  *                  (gpc_pool_settle) before they get memory, and exported blocks wait for fences.
  *   the driver     No documentation promises that cuMemFree waits, so memory is returned to the driver only
  *                  after the barrier that covers its last free has passed.
- *   old drivers    Before CUDA 12.5 they lack cuCtxRecordEvent and cuCtxWaitEvent; the host waits in cudaFree.
+ *   old drivers    Those before CUDA 12.5 have no cuCtxRecordEvent and cuCtxWaitEvent, so the host waits in
+ *                  cudaFree.
  *
  * After plain cudaFree, calls that only observe (a query, a wait for a stream or an event) or free host
  * memory find all earlier work complete.  So before such a call the host waits for the barrier's event.

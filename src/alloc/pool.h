@@ -92,9 +92,9 @@ struct gpc_pool {
 	_Atomic gpc_devptr unplaced;
 	uint64_t unplaced_size;
 	struct gpc_range *unplaced_range; /* NULL: not of pages */
-	atomic_bool is_pressed;        /* the driver or the limit refused memory: vmm:auto begins */
-	atomic_bool has_no_pages;      /* mapping pages failed, and is not tried again */
-	_Atomic uint64_t page_devices; /* bit i: device i uses memory of this pool, too */
+	atomic_bool is_pressed;           /* memory was refused, so vmm:auto uses pages */
+	atomic_bool has_no_pages;         /* mapping pages failed, and is not tried again */
+	_Atomic uint64_t page_devices;    /* bit i: device i uses memory of this pool, too */
 	/* gpc_pool_cut has served a request since a segment last came or went. */
 	atomic_bool is_short;
 	uint64_t cut_bytes;             /* segments of large blocks that are split; not of pages */

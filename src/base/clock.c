@@ -20,7 +20,7 @@
 /* An anchor serves this many cycles, 5 to 15 ms on today's processors. */
 #define ANCHOR_CYCLES (UINT64_C(1) << 25)
 
-/* Two readings of the counter around one of the clock: some hundred cycles, unless interrupted. */
+/* Reading the counter, the clock and the counter again takes some hundred cycles; more: the thread was interrupted. */
 #define MAX_PAIR_CYCLES UINT64_C(8192)
 
 /* A counter that drifts by this much within one anchor is abandoned. */

@@ -94,7 +94,7 @@ static bool is_host_near(const struct gpc_device *device)
 	return by_pages || directly;
 }
 
-/* Why the one-stream rule does not hold in a new context; HOLDS: it does.  Lock: runtime.lock. */
+/* Why the one-stream rule does not hold in a new context; ONE_STREAM_HOLDS: it does.  Lock: runtime.lock. */
 static enum gpucache_one_stream_end one_stream_end(const struct gpc_device *device)
 {
 	if (is_host_near(device))
