@@ -256,7 +256,7 @@ uint64_t gpc_fences_largest(const struct gpc_fences *fences)
 	return largest;
 }
 
-/* Ends the one-stream rule: from now on frees are pending, and new streams wait for this event. */
+/* Ends the one-stream rule: from now on frees are pending, and new streams wait for one_stream_end, recorded here. */
 static enum gpc_status end_one_stream(struct gpc_fences *fences)
 {
 	struct gpc_driver *drv = fences->members[0];

@@ -82,7 +82,7 @@ struct gpc_fences {
 	uint64_t pending_bytes;
 	bool can_record;    /* false once the driver answered that it is unsupported */
 	bool has_strangers; /* too many contexts reach this memory: nothing passes */
-	bool is_peer_near;  /* has a peer member, or is about to */
+	bool is_peer_near;  /* has a peer member, or will have one soon */
 	/* only the legacy default stream was ever used; once false, stays so: destroyed streams may still run work */
 	bool is_one_stream;
 	/* recorded on the legacy stream when a second stream appeared; 0: none */
