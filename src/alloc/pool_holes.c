@@ -204,11 +204,12 @@ static bool cut_out_locked(
 		return false;
 	gpc_pool_begin_move(pool, memory->size);
 	begin_change_locked(pool, segment);
-	gpc_segment_map_cut(
-		&pool->heap->segment_map, segment, memory->address, memory->size, hole.right);
 	behind = unlink_pages_locked(pool, block, memory, hole.rest);
 	if (hole.right)
 		fill_right(hole.right, segment, behind);
+	/* Last: from here on threads without the lock find the pool of what is behind by hole.right. */
+	gpc_segment_map_cut(
+		&pool->heap->segment_map, segment, memory->address, memory->size, hole.right);
 	if (memory->address > segment->address) {
 		segment->size = memory->address - segment->address;
 	} else {

@@ -49,8 +49,8 @@ void gpc_segment_map_remove(struct gpc_segment_map *map, const struct gpc_segmen
 
 /*
  * Cuts the pages of [from, from + size) out of `segment`: empties them, and gives the pages behind to `right`
- * unless it is NULL.  Call before the segment's address and size change.  The remaining pages have a segment
- * at every moment.
+ * unless it is NULL.  Call when `right` is complete, and before the segment's address and size change.  The
+ * remaining pages have a segment at every moment.
  */
 void gpc_segment_map_cut(struct gpc_segment_map *map, const struct gpc_segment *segment,
 	gpc_devptr from, uint64_t size, struct gpc_segment *right);

@@ -24,6 +24,33 @@ static void idle_pages_between_two_blocks_go_back(void **state)
 	assert_int_equal(used(), 230 * GPC_MIB);
 }
 
+static gpc_devptr behind;
+static bool is_lost;
+
+/* As a thread that frees `behind`, without the pool's lock. */
+static void look_for_pool(const struct gpc_block *block, uint64_t now_ns)
+{
+	(void)block;
+	(void)now_ns;
+	is_lost |= gpc_heap_find_pool(&stage.heap, behind) != &stage.pool;
+}
+
+static void the_blocks_behind_the_pages_are_found_at_every_moment(void **state)
+{
+	gpc_devptr middle;
+
+	(void)state;
+	stage_free(&stage, stage_alloc(&stage, 60 * GPC_MIB));
+	(void)stage_alloc(&stage, 20 * GPC_MIB);
+	middle = stage_alloc(&stage, 20 * GPC_MIB);
+	behind = stage_alloc(&stage, 20 * GPC_MIB);
+	stage_free(&stage, middle);
+	is_lost = false;
+	stage.heap.observer.block_changed = look_for_pool;
+	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX), 20 * GPC_MIB);
+	assert_false(is_lost);
+}
+
 static void no_more_goes_back_than_is_wanted(void **state)
 {
 	gpc_devptr first;
@@ -173,6 +200,7 @@ int main(void)
 #define TEST_OWN(name) cmocka_unit_test_teardown(name, close_stage)
 	const struct CMUnitTest tests[] = {
 		TEST(idle_pages_between_two_blocks_go_back),
+		TEST(the_blocks_behind_the_pages_are_found_at_every_moment),
 		TEST(no_more_goes_back_than_is_wanted),
 		TEST(of_an_idle_segment_only_the_wanted_pages_go),
 		TEST(the_free_ends_of_a_segment_go_back),
