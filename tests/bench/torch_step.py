@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The CPU time of a training step, plain and with the library: torch_step.py BUILD PYTHON [ROUNDS [STEPS]].
 
-tests/programs/gpt.py (the size of GPT-2) trains on the simulated GPU, whose kernels take no time: a step is the CPU time of
-Python, PyTorch, the simulated driver and the library, in all threads.  On a real GPU most of it overlaps with kernels, so
-a ratio here is an upper bound: the slowdown of a program that is always CPU-bound.  The configurations alternate, round by
-round.  A run counts by the median of its steps, a configuration by the median and the minimum of its runs.  ROUNDS 5,
+tests/programs/gpt.py (the size of GPT-2) trains on the simulated GPU, whose kernels take no time: a step is the CPU
+time of Python, PyTorch, the simulated driver and the library, in all threads.  On a real GPU most of it overlaps with
+kernels, so a ratio here is an upper bound: the slowdown of a program that is always CPU-bound.  The configurations
+alternate, round by round.  A run counts by the median of its steps, a configuration by the median and the minimum of its runs.  ROUNDS 5,
 STEPS 40, of which the first eight warm up.
 """
 import json

@@ -3,9 +3,9 @@
 """run.py BUILD_DIR [FILE...]: runs every command of the README and of docs/, in order.
 
 Each section runs in one shell, in a folder of its own with build/ and tests/, on a simulated GPU; `python` is this
-interpreter, train.py a program that allocates.  A command must end with 0 unless EXPECTED gives another status, and must run
-unless NOT_HERE gives a reason.  A command in SHOWS must print what the page shows it for.  Prints a line per page; the last
-line is "N passed, N failed".
+interpreter, train.py a program that allocates.  A command must end with 0 unless EXPECTED gives another status, and
+must run unless NOT_HERE gives a reason.  A command in SHOWS must print what the page shows it for.  Prints a line per
+page; the last line is "N passed, N failed".
 """
 import json
 import os

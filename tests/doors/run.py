@@ -2,9 +2,9 @@
 """run.py BUILD_DIR: looks up every entry point of symbols.def by every door.
 
 A door is a way to look up the driver's functions.  With gpucache preloaded, each door must find for each row of
-preload/symbols.def the function of exactly that name in libgpucache.so.  The driver supports only lookups (driver.h).  The
-runtime libraries are ours and, with a toolkit, the real ones: a spy preloaded before gpucache logs all their lookups until
-they find that the driver is not genuine.
+preload/symbols.def the function of exactly that name in libgpucache.so.  The driver supports only lookups (driver.h).
+The runtime libraries are ours and, with a toolkit, the real ones: a spy preloaded before gpucache logs all their
+lookups until they find that the driver is not genuine.
 
 V=1 prints each entry point.  UNHOOK=NAME removes one from a copy of the library, which must make the test fail.
 Exit status 1 if a cell is wrong or empty; the last line is "N passed, N failed".

@@ -90,7 +90,8 @@ class World:
     def unhook(self, name):
         """Switches to a copy of the library in which this entry point has another name with the same hash.
 
-        The loader's hash is 33 * hash + character, so adding 1 to a character and subtracting 33 from the next keeps it.
+        The loader's hash is 33 * hash + character, so adding 1 to a character and subtracting 33 from the next keeps
+        it.
         """
         at = re.search("[A-Z][a-z]", name).start()
         other = name[:at] + chr(ord(name[at]) + 1) + chr(ord(name[at + 1]) - 33) + name[at + 2:]

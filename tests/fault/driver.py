@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """driver.py BUILD [--all]: makes every driver function that a program or the library calls fail, once and from then on.
 
-The failing call may be the program's own or the library's.  In both cases the program must see only what it may see without
-us: no failure, or the failure of a call of its own, with the driver's code.  So the run must equal one without us in which
-nothing fails, or in which some call of the same function fails; a failure that the program reports names the code.  If the
-program does not call the function, it must notice nothing.  The recording must be readable.
+The failing call may be the program's own or the library's.  In both cases the program must see only what it may see
+without us: no failure, or the failure of a call of its own, with the driver's code.  So the run must equal one without
+us in which nothing fails, or in which some call of the same function fails; a failure that the program reports names
+the code. If the program does not call the function, it must notice nothing.  The recording must be readable.
 
-With --all, fails the first three calls of each function in every program; without it the first, in the programs of SAMPLE.
-The last line is "N passed, N failed".
+With --all, fails the first three calls of each function in every program; without it the first, in the programs of
+SAMPLE. The last line is "N passed, N failed".
 """
 import concurrent.futures
 import functools

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fuzz [-n INPUTS | -s SECONDS] [-S SEED]... [-t TARGET] CORPUS OUT   all targets, or one; OUT keeps failures
- * fuzz -t TARGET -i FILE                                              one input, whose report is not cut short
+ * fuzz -t TARGET -i FILE                                              one input, with its whole report
  *
- * The first inputs of a target are its corpus, then cuts of it and mutations without end.  With -n what is run
- * depends on the seeds alone, however busy the machine is: so a gate does.  With -s and no seed it is the
- * clock's: so a search does.  A child runs the inputs, one after the other, and says in shared memory which
- * one it is at; where it dies, that one is made again and kept, and the next child goes on behind it.  The
- * last line is "N passed, N failed", where a target passes that had no failure.
+ * The inputs of a target are its corpus, then cuts of it, then mutations without end.  With -n the inputs depend only
+ * on the seeds: for a gate.  With -s and no seed, the seed comes from the clock: for a search.  A child runs inputs one
+ * after the other, and keeps the number of the current one in shared memory.  If it dies, that input is made again and
+ * saved, and a new child continues after it.  The last line is "N passed, N failed"; a target passes if it had no
+ * failure.
  */
 #include "tests/fuzz/fuzz.h"
 
@@ -31,19 +31,19 @@
 #define MAX_SEEDS     16
 #define CUT_ONE_IN    8
 
-/* Failures of one target after which there is no point in going on. */
+/* A target ends after this many failures. */
 #define MAX_FAILURES 10
 
-/* An input takes milliseconds; what takes this long would take for ever with a larger file. */
+/* The limit of CPU time per input, which normally takes milliseconds. */
 #define HANG_S 2
 
-/* The machine may be busy, and a pipe would be waited for without any CPU time. */
+/* The limit of elapsed time per input: on a busy machine, or if the child blocks on a pipe. */
 #define STUCK_S 60
 
-/* A number of inputs needs no end by time. */
+/* With -n there is no limit of time. */
 #define ENOUGH_S 1e9
 
-/* The largest input has 4 MiB: a reader that wants more than some tens of times that is led astray. */
+/* Limits memory: the largest input has 4 MiB, and no reader should need tens of times as much. */
 FUZZ_FOR_SANITIZER const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
@@ -51,7 +51,7 @@ const char *__asan_default_options(void)
 	       "detect_stack_use_after_return=0";
 }
 
-/* Of the sanitizers, where there are any. */
+/* Defined by a sanitizer's runtime, if there is one. */
 void __sanitizer_print_stack_trace(void) __attribute__((weak));
 
 static const struct fuzz_target *const targets[] = { &fuzz_recording, &fuzz_config, &fuzz_sim,
@@ -64,12 +64,12 @@ struct fuzzer {
 	struct fuzz_input corpus[MAX_CORPUS];
 	unsigned n_corpus;
 	uint64_t seed;
-	uint64_t end;              /* inputs; the time ends it before */
-	struct fuzz_input input;   /* the one that is being run */
-	volatile uint64_t *number; /* and its number; shared */
+	uint64_t end;              /* the most inputs; time may run out before */
+	struct fuzz_input input;   /* the current one */
+	volatile uint64_t *number; /* of the current input; shared memory */
 };
 
-/* What the targets read lies here: the same for all children. */
+/* The folder of the files that targets read, shared by all children. */
 static char folder_path[64];
 
 static double now_s(void)
@@ -147,7 +147,7 @@ static void load(struct fuzz_input *input, const char *path, bool is_packed)
 		fclose(plain);
 }
 
-/* In the order of their names, so that a number means the same everywhere. */
+/* Loads the corpus in order of names, so that numbers of inputs are the same on every machine. */
 static void load_corpus(struct fuzzer *fuzzer, const char *corpus)
 {
 	struct dirent **items;
@@ -185,7 +185,7 @@ static void copy_input(struct fuzzer *fuzzer, const struct fuzz_input *from, siz
 	fuzzer->input.size = size;
 }
 
-/* One of the cuts of the input. */
+/* Replaces the input by one of its cuts. */
 static void cut(struct fuzzer *fuzzer, struct fuzz_random *random)
 {
 	struct fuzz_input whole = fuzzer->input;
@@ -237,7 +237,7 @@ static void set_timer(int which, long seconds)
 
 static void run_one(const struct fuzzer *fuzzer)
 {
-	/* A block of its own size: the sanitizer sees every byte beyond it. */
+	/* A heap block of the exact size: the sanitizer detects any read past the input. */
 	unsigned char *data = malloc(fuzzer->input.size + 1);
 
 	memcpy(data, fuzzer->input.data, fuzzer->input.size);
@@ -249,7 +249,7 @@ static void run_one(const struct fuzzer *fuzzer)
 	free(data);
 }
 
-/* What is run prints into nothing; descriptor 2 itself stays the sanitizers'. */
+/* Discards the targets' output; keeps descriptor 2 for the sanitizers. */
 static void hide_output(void)
 {
 	FILE *nowhere = fopen("/dev/null", "w");
@@ -296,7 +296,7 @@ static void keep_failure(struct fuzzer *fuzzer, const char *out, int status)
 		path);
 }
 
-/* True where no input failed. */
+/* True if no input failed. */
 static bool fuzz(struct fuzzer *fuzzer, double seconds, const char *out)
 {
 	double start_s = now_s();

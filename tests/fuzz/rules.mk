@@ -1,4 +1,5 @@
-# make fuzz: the readers of foreign bytes, under the sanitizers.  Of the report its own main is run, by another name; of the replay how it reads its arguments.
+# make fuzz: the readers of untrusted bytes, under the sanitizers.  Runs the main of gpumem-report, renamed, and the
+# parser of gpumem-replay's arguments.
 
 FUZZ      := $(B)/tests/fuzz/fuzz
 fuzz.objs := $(call obj,$(sort $(wildcard tests/fuzz/*.c)) tests/unit/format/recording_builder.c) $(B)/tests/fuzz/report_main.o $(B)/tests/fuzz/replay_arguments.o
@@ -8,7 +9,7 @@ $(B)/tests/fuzz/report_main.o: tools/gpumem-report/main.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -Wno-missing-prototypes -Dmain=gpc_report_main -MMD -MP -c -o $@ $<
 
-# Beside the report's functions of the same names.
+# Renamed, because gpumem-report has functions of the same names.
 fuzz.replay := -Dgpc_arguments_read=gpc_replay_arguments_read -Dgpc_complain=gpc_replay_complain
 $(B)/tests/fuzz/target_replay.o: ALL_CPPFLAGS += $(fuzz.replay)
 $(B)/tests/fuzz/replay_arguments.o: tools/gpumem-replay/arguments.c

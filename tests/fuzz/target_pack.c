@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files of symbols beside a recording: whatever is in them, what is found are texts, or nothing. */
+/* Files of packed symbols: whatever they contain, a lookup gives clean text or nothing. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 #define SUFFIX_LENGTH (sizeof GPC_PACK_SUFFIX - 1)
 
-/* Of the corpus. */
+/* Addresses that the corpus has. */
 static const uint64_t addresses[] = { 0x401101, 0x401102, 0xffffffffffffffff, 0 };
 
 static void expect_texts(struct gpc_symbol_list *list)

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Recordings, by every view of gpumem-report, whose own main is called once and again, and by
- * gpumem-replay.
+ * Recordings, read by every view of gpumem-report, whose main is called repeatedly, and by gpumem-replay.
  *
- * The mutations know the format: they reach for the region table, the heads of append-only regions, the
- * records and slots that are in use, and leave the zeros alone that most of a recording is.
+ * The mutations know the format: they change the region table, the heads of append-only regions, and used records and
+ * slots, and leave alone the zeros that make up most of a recording.
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -17,11 +16,11 @@
 /* tools/gpumem-report/main.c, compiled with another name for its main. */
 int gpc_report_main(int argc, char **argv);
 
-/* What is in use lies at the beginning of a region. */
+/* The used records are at the beginning of a region. */
 #define USED_BYTES   8192
 #define MOST_RECORDS 256
 
-/* @ is the input, + one that differs from it a little, / the folder of both. */
+/* @ is the input, + a slightly different one, / the folder of both. */
 static const char *const views[] = {
 	"summary --json @",
 	"summary --color=always @",
@@ -107,7 +106,7 @@ static const char *write_other(const unsigned char *data, size_t size, uint64_t 
 	return path;
 }
 
-/* Two of the views for each input, chosen by the input itself, so that it can be run again. */
+/* Runs two views, chosen by the input itself, so that it can be reproduced. */
 static void run_recording(const unsigned char *data, size_t size)
 {
 	char path[128];
@@ -153,7 +152,7 @@ static struct gpucache_region read_entry(const struct fuzz_input *input, unsigne
 	return region;
 }
 
-/* The place of a record of an append-only region, found by the sizes of those before it. */
+/* The offset of a record of an append-only region, found by following the sizes of earlier records. */
 static uint64_t draw_record(struct fuzz_random *random, const struct fuzz_input *input,
 	const struct gpucache_region *region)
 {
@@ -172,7 +171,7 @@ static uint64_t draw_record(struct fuzz_random *random, const struct fuzz_input 
 	return at;
 }
 
-/* One word of what a region holds. */
+/* Changes one word of a region. */
 static void poke_region(
 	struct fuzz_random *random, struct fuzz_input *input, const struct gpucache_region *region)
 {
@@ -199,7 +198,7 @@ static uint64_t count_records(const struct fuzz_input *input, const struct gpuca
 	return n < MOST_RECORDS ? n : MOST_RECORDS;
 }
 
-/* The same field of all records, with one number or each with its own: sums pass their ends only so. */
+/* Sets one field of all records, to one number or to several: the only way to overflow sums. */
 static void sweep_field(
 	struct fuzz_random *random, struct fuzz_input *input, const struct gpucache_region *region)
 {
@@ -219,7 +218,7 @@ static void sweep_field(
 	}
 }
 
-/* One record on the place of another. */
+/* Copies one record over another. */
 static void copy_record(
 	struct fuzz_random *random, struct fuzz_input *input, const struct gpucache_region *region)
 {
@@ -231,7 +230,7 @@ static void copy_record(
 			region->record_size);
 }
 
-/* An append-only region gets some of its records once more, and says so in its head. */
+/* Appends some records of an append-only region again, and counts them in its head. */
 static void repeat_records(
 	struct fuzz_random *random, struct fuzz_input *input, const struct gpucache_region *region)
 {
@@ -310,7 +309,7 @@ static void mutate_recording(
 		mutate_region(random, input, other);
 }
 
-/* At each region's beginning and end, one byte before and one behind. */
+/* Cuts at each region's beginning and end, and one byte before and after. */
 static bool cut_recording(struct fuzz_input *input, unsigned k)
 {
 	unsigned n = count_regions(input);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Command lines of gpumem-replay, with the workloads that they name; by other names, for those of the report are here, too. */
+/* Command lines of gpumem-replay, and the workloads that they name.  Its functions are renamed: rules.mk. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "tools/gpumem-replay/arguments.h"
 #include "tools/gpumem-replay/workload.h"
 
-/* Reads all of a workload's keys, and makes none: behind them is one that there is not. */
+/* Parses all keys of a workload without making it: appends an unknown key, which is an error. */
 static void read_workload(const char *spec)
 {
 	char why[200] = "";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tags of CUDA IPC: bytes of another process, and the file that a tag leads into. */
+/* Tags of CUDA IPC, which are bytes from another process, and the file that a tag leads to. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

@@ -10,7 +10,7 @@
 #include "tests/fuzz/fuzz.h"
 #include "tools/gpumem-replay/trace_file.h"
 
-/* The input as a string, in a block of its own: the sanitizer sees every byte beyond it. */
+/* The input as a string in a heap block of the exact size: the sanitizer detects any read past it. */
 static char *copy_text(const unsigned char *data, size_t size)
 {
 	char *text = malloc(size + 1);
@@ -27,7 +27,7 @@ static void ignore_line(void *arg, const char *line)
 	*(size_t *)arg += strlen(line);
 }
 
-/* Every field has a value that can be written and is taken again. */
+/* Checks that every field has a valid value: written as text, it is accepted again. */
 static void expect_valid(struct gpc_config *config)
 {
 	char value[2 * GPC_CONFIG_MAX_STRING];
@@ -115,7 +115,7 @@ const struct fuzz_target fuzz_sim = {
 
 /* --- Traces ----------------------------------------------------------------------------------- */
 
-/* What trace.h promises of a trace that it gave. */
+/* Checks the invariants of trace.h. */
 static void expect_trace(const struct gpc_trace *trace)
 {
 	unsigned char *lives = calloc((size_t)trace->n_slots + 1, 1);

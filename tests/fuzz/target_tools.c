@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What gpumem-report is handed beside recordings: programs and debug files, command lines. */
+/* Other inputs of gpumem-report: programs and debug files, command lines. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,14 +15,14 @@
 #define MODULE_AT   UINT64_C(0x400000)
 #define MODULE_SIZE UINT64_C(0x10000)
 
-/* libdw forgets parts of what a damaged line table made it read; a report ends soon, and takes it along. */
+/* libdw leaks memory on a damaged line table; harmless in a tool that soon exits. */
 FUZZ_FOR_SANITIZER const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
 {
 	return "leak:libdw.so\n";
 }
 
-/* A recording that names the file that is fuzzed, at the addresses that its linker gave it. */
+/* Writes a recording that names the fuzzed file as a module, at its link addresses. */
 static const char *write_recording(const char *module)
 {
 	static char path[128];
@@ -45,7 +45,7 @@ static void run_object(const unsigned char *data, size_t size)
 	struct gpc_recording *recording;
 	struct gpc_symbols *symbols;
 
-	/* Its own debug link may lead to itself. */
+	/* The target of its own debug link: itself. */
 	fuzz_file("object.debug", data, size);
 	snprintf(module, sizeof module, "%s", fuzz_file("object", data, size));
 	FUZZ_EXPECT(gpc_recording_open(write_recording(module), &recording, &text) == GPC_OK);
@@ -63,7 +63,7 @@ static void run_object(const unsigned char *data, size_t size)
 	gpc_recording_close(recording);
 }
 
-/* Headers and notes lie in front, the table of sections behind; what is between is DWARF. */
+/* Mutates headers and notes at the front, the section table at the end, and the DWARF between. */
 static void mutate_object(
 	struct fuzz_random *random, struct fuzz_input *input, const struct fuzz_input *other)
 {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What several steps need."""
+"""Shared by several steps."""
 from harness import Skip, expect_equal
 
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the driver's calls cost the host: a line each, by tabs: call, circumstances, how many were timed,
- * median and 99th percentile in nanoseconds.  Each call is timed alone; the row "clock" is the timing itself.
+ * Measures the host time of the driver's calls.  Prints a tab-separated line for each: call, circumstances, number of
+ * samples, median and 99th percentile in nanoseconds.  Each call is timed alone; the row "clock" is the cost of timing.
  *
- *   costs [MAX_BYTES]      no block is larger (default: 16 GiB)
+ *   costs [MAX_BYTES]      the largest block (default: 16 GiB)
  */
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@
 #define MAX_CALLS   8
 #define NAME_BYTES  64
 
-/* However slow a call is, its row is done then. */
+/* The most time for one row. */
 #define ROW_NS (400 * MS)
 
 struct samples {
@@ -26,7 +26,7 @@ struct samples {
 static struct samples timed[MAX_CALLS];
 static uint64_t row_started;
 
-/* Each call of a row has samples of its own, in the order in which they are first timed. */
+/* Times a call into its own samples, one set per call of a row, in order of first use. */
 #define TIME(name, run)                           \
 	do {                                      \
 		uint64_t start_ = now_ns();       \
@@ -102,7 +102,7 @@ static void time_blocks(size_t size)
 	print_row(of_bytes(size));
 }
 
-/* Blocks that lie beside others, and not one that comes and goes. */
+/* Times allocations that stay live, rather than one block that comes and goes. */
 static void time_many_blocks(size_t size)
 {
 	static CUdeviceptr ptrs[100];
@@ -150,7 +150,7 @@ static void time_physical(size_t size)
 	print_row(of_bytes(size));
 }
 
-/* ---- what a cache asks at each call, and now and then ---- */
+/* ---- what a cache calls often ---- */
 
 static void time_small_calls(CUcontext context, unsigned n_alive, int is_busy)
 {
@@ -231,7 +231,7 @@ static void time_threads(unsigned n)
 
 /* ---- handles of other processes ---- */
 
-/* In a child of its own, begun before the driver was: handles are for other processes. */
+/* Runs in a child forked before cuInit, because a handle cannot be opened in its own process. */
 static void import_all(int from, int done)
 {
 	CUipcMemHandle handle;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the programs here share that ask the driver itself: the device's primary context, a clock, streams
- * that are kept busy.  They are linked with libcuda.so.1, real or simulated, and know nothing of gpucache.
+ * Shared by the programs that examine the driver: the device's primary context, a clock, streams that are kept busy.
+ * They are linked with libcuda.so.1, real or simulated, and know nothing of gpucache.
  *
- * Failure   What is not the question must work: else NEED says where, and ends the program with 1.
+ * Failure   NEED, for calls that are not under test: prints the line and ends the program with 1.
  */
 #ifndef GPC_TESTS_GPU_DRIVER_H
 #define GPC_TESTS_GPU_DRIVER_H
@@ -77,13 +77,13 @@ static inline void keep_busy(unsigned stream, uint64_t ns)
 	NEED(kernel_launch(streams[stream], ns, 0, 0, -1));
 }
 
-/* One topic a process, so that what goes wrong in one ends no other. */
+/* Each topic runs in its own process, so that an error in one does not end the others. */
 struct topic {
 	const char *name;
 	void (*ask)(void);
 };
 
-/* A program's arguments: "list" names the topics; the name of one begins and asks it.  Returns the exit status. */
+/* Handles the arguments: "list" prints the topics, the name of a topic runs it.  Returns the exit status. */
 static inline int ask_topic(int argc, char **argv, const struct topic topics[], size_t n,
 	void (*begin)(const struct topic *topic))
 {

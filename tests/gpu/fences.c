@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the safety of reuse takes for granted about the driver, asked of it: one line an answer, "question: answer".
+ * Checks the assumptions about the driver on which safe reuse rests.  Prints a line "question: answer" for each.
  *
- *   fences list | TOPIC     one topic a process, so that what goes wrong in one ends no other
+ *   fences list | TOPIC     each topic in its own process, so that an error in one does not end the others
  *
- * A host function that waits for a gate holds a stream as long as a question takes; an alarm opens the gate
- * where the driver waits for it, too, so that a wrong belief is an answer and no hang.  The questions with a gate are
- * not asked of a GPU whose host functions run inside the call that submits them.
+ * A host function that waits for a gate blocks a stream during a question.  If the driver's call waits for that stream,
+ * an alarm opens the gate, so that a wrong assumption gives an answer and not a hang.  Skips these questions if host
+ * functions run inside the call that submits them.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -19,7 +19,7 @@
 #define KERNEL_NS        (100 * MS)
 #define GATE_S           3
 #define N_CONTEXT_EVENTS 64
-#define N_BEHIND         1000 /* more than a queue of the driver holds */
+#define N_BEHIND         1000 /* more work than a queue of the driver holds */
 
 static CUcontext context;
 
@@ -46,7 +46,7 @@ static void open_gate_late(int signal)
 	atomic_store(&gate_is_open, 1);
 }
 
-/* Returns 0 where there is no gate to be had. */
+/* Returns 0 if no gate is possible. */
 static int close_gate(CUstream stream)
 {
 	kernel_load();
@@ -66,7 +66,7 @@ static void open_gate(void)
 	NEED(cuCtxSynchronize());
 }
 
-/* What a call beside a closed gate did: "returns", or waited until the alarm opened it. */
+/* Prints what a call did while the gate was closed: it returned, or waited until the alarm opened the gate. */
 static void answer_gated(const char *what, uint64_t start)
 {
 	double ms = (double)(now_ns() - start) / 1e6;
@@ -139,7 +139,7 @@ static void ask_about_a_host_function(void)
 	open_gate();
 }
 
-/* A stream that waits until the host writes a word; not every driver has the call. */
+/* With a stream that waits until the host writes a word, if the driver has the call. */
 static void ask_about_a_waiting_stream(void *word)
 {
 	CUresult (*wait_value)(CUstream, CUdeviceptr, uint32_t, unsigned) = NULL;
@@ -158,7 +158,7 @@ static void ask_about_a_waiting_stream(void *word)
 	NEED(cuCtxSynchronize());
 }
 
-/* The other context's work holds back none of this one's events. */
+/* Does work of another context delay this context's events? */
 static void ask_about_another_context(void)
 {
 	CUcontext other;
@@ -346,7 +346,7 @@ static void ask_what_frees_wait_for(void)
 	fflush(stdout);
 }
 
-/* ---- whether events of the context keep streams from running beside each other ---- */
+/* ---- whether events of the context keep streams from running concurrently ---- */
 
 static void ask_about_overlap(void)
 {

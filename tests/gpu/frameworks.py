@@ -3,7 +3,7 @@
 
   frameworks.py cupy|cupy-without-pool|jax|numba [oom]
 
-With `oom` it allocates until it may not any more, and says by which exception.  It knows nothing of gpucache.
+With `oom` it allocates until that fails, and reports the exception.  It knows nothing of gpucache.
 """
 import ctypes
 import json
@@ -14,7 +14,7 @@ STEPS = 60
 WARM_UP = 10
 OOM_STEP_BYTES = 64 << 20
 OOM_MOST_BYTES = 1 << 40
-# What somebody beside JAX takes: JAX asks once how much there is, and ends at three quarters of that by itself.
+# Memory taken besides JAX, which reads the free memory once, and by itself never takes more than three quarters of it.
 BESIDE_JAX_BYTES = 2 << 30
 
 
@@ -28,7 +28,7 @@ def give(answer):
 
 
 def compute(xp, i):
-    """Whole numbers so small that every way to add them gives the same; sizes change as real ones do."""
+    """Whole numbers so small that sums are exact in any order; sizes vary as in real programs."""
     n = 512 + 32 * (i % 5)
     a = (xp.arange(n * n) % 7).reshape(n, n).astype(xp.float32)
     b = ((xp.arange(n * n) + i) % 5).reshape(n, n).astype(xp.float32)
@@ -112,7 +112,7 @@ class Numba:
         blocks = (n + 15) // 16
         try:
             self.multiply[(blocks, blocks), (16, 16)](self.cuda.to_device(a), self.cuda.to_device(b), c)
-        except AttributeError as why:  # raised when it compiles the first kernel
+        except AttributeError as why:  # raised when numba compiles the first kernel
             raise Missing(f"this numba does not go with this NumPy: {why}") from why
         return numpy.sort(c.copy_to_host(), axis=1)
 
@@ -142,7 +142,7 @@ def run_out(framework):
     try:
         while len(kept) * OOM_STEP_BYTES < OOM_MOST_BYTES:
             kept.append(framework.allocate(OOM_STEP_BYTES))
-    except Exception as error:  # each has an exception of its own
+    except Exception as error:  # the type differs between frameworks
         return {"exception": type(error).__name__, "text": str(error)[:200], "blocks": len(kept)}
     return {"exception": None, "blocks": len(kept)}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds out what this machine has: a driver that answers, CUDA's libraries, a build that runs."""
+"""Finds what this machine has: a working driver, CUDA's libraries, a build that runs."""
 import ctypes
 import datetime
 import glob
@@ -12,7 +12,7 @@ import sys
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-# Asked in a process of its own, so that this one never holds a context.
+# Runs in a process of its own, so that this one never has a context.
 PROBE = """
 import ctypes, json
 cuda = ctypes.CDLL("libcuda.so.1")
@@ -33,7 +33,7 @@ print(json.dumps(out))
 
 
 def output_of(command, seconds=30, **kwargs):
-    """What a command prints, or None where it cannot be run or fails."""
+    """The output of a command, or None if it cannot be run or fails."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False, **kwargs)
     except (OSError, subprocess.TimeoutExpired):
@@ -51,7 +51,7 @@ def probe_driver(library_path):
 
 
 def find_cudart():
-    """Folders with a CUDA runtime, {major: folder}: a toolkit, or the packages that frameworks bring."""
+    """{major: folder} of CUDA runtimes: of a toolkit, or of the packages that frameworks install."""
     patterns = ["/usr/local/cuda*/lib64", "/usr/local/cuda*/targets/*/lib"]
     for root in sys.path:
         patterns.append(os.path.join(root, "nvidia", "*", "lib"))
@@ -67,7 +67,7 @@ def find_cudart():
 
 
 def find_libunwind(build):
-    """Where libunwind comes from: the folder that was brought along, "system", or None."""
+    """Where libunwind is: the folder shipped with the build, "system", or None."""
     brought = os.path.join(build, "lib")
     if os.path.exists(os.path.join(brought, "libunwind.so.8")):
         return brought
@@ -101,7 +101,7 @@ def provide_build(build, seconds):
 
 
 def find_commit(build):
-    """Of the build that was brought along, or of this checkout."""
+    """The commit of the shipped build, or of this checkout."""
     try:
         with open(os.path.join(build, "release", "gpu", "commit"), encoding="utf-8") as file:
             return file.read().strip()

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Can the order that cudaFree gives be had on the device?  cuCtxRecordEvent and cuCtxWaitEvent are asked, one
- * line an answer, "question: answer".
+ * Examines whether cuCtxRecordEvent and cuCtxWaitEvent give the order of cudaFree on the device.  Prints a line
+ * "question: answer" for each.
  *
- *   order list | TOPIC         one topic a process, so that what goes wrong in one ends no other
+ *   order list | TOPIC         each topic in its own process, so that an error in one does not end the others
  *
- * The kernel that all is compared with runs long on a stream of its own, and nothing else touches that.  Later
- * work is *behind* it when the kernel is through once that work is.  Times are of the host.
+ * The reference is a long kernel on a stream of its own.  Later work is *behind* it if the kernel has ended by the time
+ * that work has.  Times are host times.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -209,7 +209,7 @@ static void capture_a_kernel(void)
 	NEED(cuGraphDestroy(captured));
 }
 
-/* Without the wait first: what is behind then is so for another reason. */
+/* First without the wait, to see which work is behind the kernel for another reason. */
 static void ask_what_is_behind(void)
 {
 	NEED(cuStreamCreate(&made_before, CU_STREAM_DEFAULT));
@@ -375,7 +375,7 @@ static void ask_about_costs_with(unsigned n, int is_busy)
 	fflush(stdout);
 }
 
-/* What the device does in between: a chain of small kernels, and an order of the context after each. */
+/* The device time of the order: a chain of small kernels, with a record and a wait of the context after each. */
 static void ask_about_the_device(unsigned n)
 {
 	for (int has_order = 0; has_order <= 1; has_order++) {
@@ -421,7 +421,7 @@ static void *fill_the_queue(void *arg)
 	return NULL;
 }
 
-/* How long the call takes, and whether the long kernel was through when it returned. */
+/* Prints how long the call takes, and whether the long kernel has ended when it returns. */
 #define ASK_FULL(what, call)                                                                 \
 	do {                                                                                 \
 		uint64_t start_ = now_ns();                                                  \

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What no document says about the driver, asked of it: one line an answer, "question: answer".
+ * Examines undocumented behaviour of the driver.  Prints a line "question: answer" for each.
  *
- *   questions list | TOPIC     one topic a process, so that what goes wrong in one ends no other
+ *   questions list | TOPIC     each topic in its own process, so that an error in one does not end the others
  *
- * Codes are the driver's; times are of the host.  A free *waits* when the kernel that runs meanwhile, on a
- * stream that never touched the block, is through once the free returns.
+ * Codes are the driver's; times are host times.  A free *waits* if a concurrent kernel, on a stream that never used the
+ * block, has ended by the time the free returns.
  */
 #include "driver.h"
 
@@ -159,7 +159,7 @@ static void ask_what_waits_of_pages(unsigned n)
 	NEED(cuMemAddressFree(ptr, n * PAGE_BYTES));
 }
 
-/* What is unmapped in the middle leaves the rest usable, and its memory comes back at once. */
+/* Is the rest of a range usable after an unmap in its middle, and is that memory free at once? */
 static void ask_about_holes(void)
 {
 	CUmemAccessDesc access = { .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
@@ -230,7 +230,7 @@ static void ask_about_fences(unsigned n, int is_busy)
 		(unsigned long long)(query / N_TIMES));
 }
 
-/* It stands for all kernels of the context: does it wait for one that runs on another stream? */
+/* Does an event of the context wait for a kernel on another stream? */
 static void ask_whether_a_fence_covers(void)
 {
 	CUevent event;

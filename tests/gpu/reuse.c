@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A random program that frees blocks in flight, and checks what each of their owners wrote.
+ * A random program that frees blocks in flight, and checks the data of each owner.
  *
  *   reuse [ROUNDS [SEED]]      defaults: 40 rounds, seed 1
  *
@@ -8,7 +8,7 @@
  *     host        free                        (at once, or some steps later)
  *     stream b        [ fill block with 9 ][ copy ]                         a 7 or a 9 in the wrong place is the bug
  *
- * Blocks of few sizes, so that they come back; kernels of 0 to 200 us on 4 streams.  Prints what was wrong.
+ * Blocks have few sizes, so that they are reused; kernels take 0 to 200 us on 4 streams.  Prints wrong bytes.
  */
 #include "driver.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Freed memory under a kernel that still runs: the program that a careless cache breaks.
+ * Frees memory under a running kernel: an unsafe cache fails this program.
  *
- * Stream 1 fills a block slowly; the block is freed at once; the next owner fills the same size on
- * stream 2.  cudaFree promises that the first kernel is through by then.  A cache that hands the
- * block out too early lets the slow kernel write into the new owner's data.
+ * Stream 1 fills a block slowly; the block is freed at once; the next owner fills a block of the same size on stream 2.
+ * cudaFree guarantees that the first kernel has ended by then.  A cache that reuses the block too early lets the slow
+ * kernel overwrite the new owner's data.
  *
  *     stream 1   [ slow fill with 1 ...................... ]
  *     host        free  malloc
@@ -18,7 +18,7 @@
 #define N_WORDS  (1u << 20)
 #define N_ROUNDS 200
 
-/* Long enough that host and second stream are through before the first kernel writes its last word. */
+/* Long enough that host and second stream finish before the first kernel writes its last word. */
 #define SPIN_CLOCKS 2000000ll
 
 #define CHECK(call)                                                                                \

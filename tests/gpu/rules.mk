@@ -1,4 +1,4 @@
-# What tests/gpu/run.sh asks of the driver itself: linked like tests/programs, with whichever libcuda.so.1 is there.
+# The programs by which tests/gpu/run.sh examines the driver: linked like tests/programs, for any libcuda.so.1.
 # Included by the top Makefile behind tests/programs/rules.mk.
 
 GPU_PROGRAMS := $(addprefix $(B)/gpu/,questions fences order costs reuse)
@@ -10,7 +10,7 @@ $(GPU_PROGRAMS): $(B)/gpu/%: tests/gpu/%.c | $(SIMCUDA)
 	$(Q)$(CC) $(PROGRAM_CFLAGS) -I. -isystem src/simcuda/include -isystem src -o $@ $< -L$(B)/simcuda \
 	  -Wl,--allow-shlib-undefined -l:libcuda.so.1 -ldl -lpthread
 
-# Shared libraries of ours and of the tools that a machine without packages lacks.
+# Shared libraries that library and tools need and a bare machine may lack.
 GPU_LIBRARIES := libunwind.so.8 libdw.so.1 libelf.so.1 libjson-c.so.5 libcmocka.so.0
 
 .PHONY: gpu-libraries

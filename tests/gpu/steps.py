@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is tried on a GPU.  Each step gets the suite, a World of its own, and a dictionary for its figures."""
+"""The steps run on a GPU.  Each gets the suite, a World of its own, and a dictionary for its figures."""
 import os
 import shutil
 import signal
@@ -132,7 +132,7 @@ def step_misuse(suite, world, data):
 
 
 def step_green_contexts(suite, world, data):
-    """Whether the driver says of its green contexts what we believe: their memory is their primary context's."""
+    """Checks our assumption about green contexts: their memory belongs to the primary context."""
     expect_same(world, world.script("green.py"), data, "green.py")
 
 
@@ -143,7 +143,7 @@ def step_errors(suite, world, data):
     # What is only recorded goes to the driver either way; here time is short.
     for (name, api), codes in errors.ask_all(world, rows, errors.WAYS[:2]).items():
         row = next(row for row in rows if row.name == name)
-        # Where we differ on purpose the table says how.
+        # The table has the code where we differ on purpose.
         wanted = row.cached if row.cached != row.expected else codes["plain"]
         seen = "as expected" if codes["plain"] == row.expected else f"seen: {codes['plain']}"
         data[f"{name}, {api}"] = f"expected {row.expected}, {seen}; {row.seen}"
@@ -153,7 +153,7 @@ def step_errors(suite, world, data):
 
 
 def reach(suite, world, door, with_us=True):
-    """{row of symbols.def: (object, symbol)} of what this door gives; see tests/doors/reach.c."""
+    """{row of symbols.def: (object, symbol)} found by this door; see tests/doors/reach.c."""
     program = os.path.join(suite.build, "release/doors/reach")
     if not os.path.exists(program):
         raise Skip("the build has no tests/doors; `make gpu` builds them")
@@ -178,7 +178,7 @@ def step_doors(suite, world, data):
 
 
 def step_exchange(suite, world, data):
-    """Above all: does this driver refuse the handle of a block inside one of our segments?"""
+    """Memory between processes; above all, whether this driver refuses the handle of a block inside a segment."""
     need_runtime(suite)
     for inside in (False, True):
         for ours_exports, ours_imports in ((False, False), (False, True), (True, False), (True, True)):
@@ -202,7 +202,7 @@ def step_pair_costs(suite, world, data):
             "ns a pair: {} without us, {} with us, {} with us and stacks off".format(*figures)
 
 
-# Name, limit in seconds, function.  In the order of what must be known first.
+# Name, limit in seconds, function; most important first.
 STEPS = (
     ("the driver's contract holds on this GPU", 60, step_conformance),
     ("a runtime program runs as without us", 30, step_runtime_program),

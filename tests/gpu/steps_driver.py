@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps on streams, captures and processes, with kernels; and what the driver answers and costs."""
+"""Steps on streams, captures and processes, with kernels; and on the behaviour and costs of the driver."""
 import concurrent.futures
 import os
 import subprocess
@@ -8,7 +8,7 @@ import time
 from common import expect_same, need_runtime
 from harness import GIB, Skip, World, expect, expect_equal
 
-# A life of a second or two; a driver that is new to the machine takes longer to begin.
+# A run of tests/programs/life takes a second or two; the first start of a driver takes longer.
 LIFE_S = 20
 
 IN_FLIGHT = (("non-blocking", "non-blocking"), ("blocking", "blocking"), ("per-thread", "non-blocking"),
@@ -26,7 +26,7 @@ def gpu_program(suite, name):
 
 
 def step_in_flight(suite, world, data):
-    """The data of both owners of a block that is freed in flight."""
+    """Both owners of a block freed in flight find their own data."""
     need_runtime(suite)
     for old, new in IN_FLIGHT:
         expect_same(world, [world.program("in_flight"), old, new], data, f"{old}, then {new}")
@@ -35,7 +35,7 @@ def step_in_flight(suite, world, data):
 
 
 def step_random_reuse(suite, world, data):
-    """Random programs, and the same ones beside a library whose fences do nothing: what the check is worth."""
+    """Random programs pass, and fail with a library whose fences do nothing, which proves the check."""
     program = gpu_program(suite, "reuse")
     for seed in ("1", "2", "3"):
         expect_same(world, [program, "20", seed], data, f"seed {seed}")
@@ -63,7 +63,7 @@ def step_pages(suite, world, data):
 
 
 def step_captures(suite, world, data):
-    """With us captures survive a neighbour that allocates, and the replayed graphs write what they should."""
+    """With us captures survive allocations of another thread, and the replayed graphs write the right data."""
     need_runtime(suite)
     wrong = []
     for arguments in CAPTURES:
@@ -83,7 +83,7 @@ def step_fork(suite, world, data):
 
 
 def live(suite, world, mode):
-    """(status, stdout) without us and with us.  A life that hangs is an answer, too."""
+    """(status, stdout) without us and with us; a hang is a result, too."""
     program = [world.program("life"), mode] + (["libcudart.so.13"] if mode == "library" else [])
     pattern = os.path.join(world.folder, f"{mode}-%p-%n.gpucache")
     answers = []
@@ -102,7 +102,7 @@ def step_lives(suite, world, data):
     """Forks, threads and ends of every kind: the exit status and each error code are the driver's."""
     need_runtime(suite)
     modes = world.run([world.program("life"), "list"], with_us=False).out.split()
-    # It closes the driver's own descriptors, and stops itself.
+    # That mode closes the driver's own descriptors, which stops it.
     modes.remove("descriptors")
     wrong = []
     with concurrent.futures.ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
@@ -115,7 +115,7 @@ def step_lives(suite, world, data):
 
 
 def ask(world, program, topic, data, **extra):
-    """Answers are never wrong here: they are what is not known.  Returns what went wrong in asking."""
+    """Collects answers, none of which can be wrong; returns the errors while asking."""
     try:
         done = world.run([program, topic], with_us=False, **extra)
     except subprocess.TimeoutExpired as late:
@@ -127,7 +127,7 @@ def ask(world, program, topic, data, **extra):
 
 
 def step_fences(suite, world, data):
-    """What reuse in safety takes for granted; what is NOT AS BELIEVED stands in the results, and in the reason."""
+    """The assumptions of safe reuse; a wrong one is NOT AS BELIEVED in the results, and in the reason."""
     program = gpu_program(suite, "fences")
     failed = []
     for topic in world.run([program, "list"], with_us=False).out.split():

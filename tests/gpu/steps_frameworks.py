@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps with the frameworks of real users: the same results, what it takes and costs, an out-of-memory."""
+"""Steps with real frameworks: equal results, memory and time, an out-of-memory."""
 import json
 import os
 import statistics
@@ -17,7 +17,7 @@ OOM_LIMIT = "limit:3GiB"
 
 
 def library_path(suite):
-    """Frameworks bring their own CUDA libraries, or find the machine's; ours in front would take their place."""
+    """The environment: frameworks bring their own CUDA libraries or find the machine's, so put none before those."""
     brought = suite.unwind if suite.unwind not in (None, "system") else None
     folders = [folder for folder in (os.environ.get("LD_LIBRARY_PATH"), brought) if folder]
     return ":".join(folders) or None
@@ -40,14 +40,14 @@ def run_script(suite, world, command, with_us, **extra):
 
 
 def busiest_recording(world):
-    """Of the processes that a framework starts, the one that allocates."""
+    """The recording of the process that allocates, among those that a framework starts."""
     found = world.recordings()
     expect(found, "there is no recording")
     return found[0] if len(found) == 1 else max(found, key=lambda path: world.count_calls(path)["malloc"])
 
 
 def compare(suite, world, data, *command, **extra):
-    """Runs without us and with us; what was used is in the data.  Returns both answers."""
+    """Runs without us and with us; memory use goes into `data`.  Returns both outputs."""
     if suite.sim:
         raise Skip("frameworks need a real GPU")
     seconds = [time.monotonic()]
@@ -101,7 +101,7 @@ def step_torch_on_pages(suite, world, data):
         expect_equal(f"the losses with {conf}", ours["losses"], plain["losses"])
         world.forget_recordings()
         if conf == "vmm:off":
-            # Kernels in flight hold back some of what is freed.
+            # Leave room for memory that is pending behind kernels.
             most = int(peak["live_bytes"] * 1.08) >> 20
             confs += [f"vmm:{value},limit:{most}MiB" for value in ("auto", "on", "off")]
 
@@ -111,7 +111,7 @@ def step_torch_expandable(suite, world, data):
     train(suite, world, data, 100, PYTORCH_CUDA_ALLOC_CONF=conf, PYTORCH_ALLOC_CONF=conf)
 
 
-# A step's time under each, by turns; what tensors cost is what lies between the last two.
+# The configurations, timed alternately; the last two differ by the cost of recording tensors.
 SPEEDS = (("without us", False, None), ("with us", True, None), ("with us, tensors:off", True, "tensors:off"))
 
 
@@ -131,12 +131,12 @@ def measure_steps(rounds, *command):
 
 
 def asked_for(counted):
-    """What does not depend on addresses: a rest below 1 MiB stays with its block, and which block depends on them."""
+    """The counters that do not depend on addresses, unlike unsplit remainders below 1 MiB."""
     return {key: value for key, value in counted.items() if key.startswith(("allocation.", "requested_bytes."))}
 
 
 def step_torch_cases(suite, world, data):
-    """What PyTorch prints and counts is the same with us, and is what we counted tensor by tensor."""
+    """PyTorch's output and counters are the same with us, and equal our sums over tensors."""
     if suite.sim:
         raise Skip("frameworks need a real GPU")
     wrong = []

@@ -21,7 +21,7 @@ TOP = machine.TOP
 
 
 def without_places(text):
-    """Results are committed: they name no folder of one machine."""
+    """Removes this machine's folders from a text, because results are committed."""
     for place in (TOP, sys.prefix):
         text = text.replace(place + os.sep, "")
     return text
@@ -48,7 +48,7 @@ class Suite:
         return self.deadline - time.monotonic()
 
     def library_path(self):
-        """The folders before the system's own: CUDA's runtime, and what was brought along."""
+        """The folders searched before the system's: CUDA's runtime, and the shipped libraries."""
         folders = []
         if self.sim:
             folders.append(os.path.join(self.build, "simcuda"))
@@ -68,7 +68,7 @@ class Suite:
         world = World(self.build, folder, self.library_path(), started + min(limit_s, left))
         try:
             if left < 5:
-                # On a GPU time is lent; the simulated one has as much as is needed.
+                # Time on a real GPU is limited; on the simulated one a lack of time is a failure.
                 raise (Failed if self.sim else Skip)("no time left")
             function(self, world, result["data"])
         except Skip as skip:
@@ -77,7 +77,7 @@ class Suite:
             result.update(verdict="FAIL", why=str(failure))
         except subprocess.TimeoutExpired as late:
             result.update(verdict="FAIL", why=f"not done after {late.timeout:.0f} s: {late.cmd}")
-        except Exception:  # whatever the machine came up with: the other steps still count
+        except Exception:  # one step must not end the others
             result.update(verdict="FAIL", why=traceback.format_exc().strip())
         finally:
             world.end_children()

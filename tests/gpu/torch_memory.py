@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What PyTorch's libraries take of the device beside PyTorch's own cache, one after the other; prints one JSON object.
+"""Measures the device memory that PyTorch's libraries take besides its cache, one library after the other; prints JSON.
 
-Each figure is in bytes: what cudaMemGetInfo lost, less what PyTorch reserved, since the step before.
-It knows nothing of gpucache.  The same program runs on the simulated GPU, whose table (docs/simulated-gpu.md) it checks.
+Each figure is in bytes: the decrease of cudaMemGetInfo's free memory since the previous step, less the increase of what
+PyTorch reserved.  Knows nothing of gpucache.  On the simulated GPU the program checks the table of
+docs/simulated-gpu.md.
 """
 import json
 import os

@@ -3,11 +3,9 @@
 
   torch_train.py [STEPS [gpt2] | oom]
 
-With `gpt2` the model has the measures of GPT-2 small, in bfloat16; with `oom` it allocates until it may not any more, and
-says by which exception.  A step's time is the median of ten stretches of equally many steps, so that a stretch in which the
-machine was busy does not count.
-It knows nothing of gpucache.  The losses are printed bit for bit: two runs that touch the same memory
-in the same way print the same ones.
+With `gpt2` the model has the size of GPT-2 small, in bfloat16; with `oom` it allocates until that fails, and reports
+the exception.  The time of a step is the median of ten equal stretches of steps, so that a busy machine affects it
+little. Knows nothing of gpucache.  Prints the losses bit for bit: runs that compute the same print the same.
 """
 import json
 import os

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Headless Chromium by its debugging pipe: a page is opened, asked, clicked, and photographed.
+"""Drives headless Chromium by its debugging pipe: opens, queries, clicks and photographs a page.
 
-Nothing but Python's own library: messages are JSON, ended by NUL, on file descriptors 3 and 4 of the browser.
+Uses only Python's standard library: messages are NUL-terminated JSON on file descriptors 3 and 4 of the browser.
 """
 import base64
 import fcntl
@@ -14,7 +14,7 @@ import time
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 
-# A busy machine may take long; a hang takes for ever.
+# Only to end a hang: a busy machine may take long.
 TIMEOUT_S = 120
 
 
@@ -35,7 +35,7 @@ class Browser:
         arguments = [path, "--headless=new", "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
                      "--disable-dev-shm-usage", "--no-first-run", "--disable-extensions", "--disable-background-networking",
                      "--user-data-dir=" + os.path.join(folder, "profile"), "about:blank"]
-        # Out of the way of 3 and 4, so that neither copy lies where the other goes.
+        # Move both ends away from 3 and 4, so that neither dup2 overwrites the other.
         ends = [fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10) for end in (to_read, from_write)]
         quiet = os.open(os.devnull, os.O_RDWR)
         self.pid = os.posix_spawn(path, arguments, os.environ, setsid=True, file_actions=[
@@ -57,7 +57,7 @@ class Browser:
         os.close(self.incoming)
 
     def read(self):
-        """The next message; notes what the page complained of, and what it asked the network for."""
+        """Reads the next message; records the page's errors and network requests."""
         end = time.monotonic() + TIMEOUT_S
         while b"\0" not in self.buffer:
             ready, _, _ = select.select([self.incoming], [], [], max(0, end - time.monotonic()))
@@ -106,7 +106,7 @@ class Browser:
         return time.monotonic() - start
 
     def run(self, expression):
-        """What the expression of JavaScript is, by JSON."""
+        """The value of a JavaScript expression, passed as JSON."""
         answer = self.ask("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in answer:
             raise RuntimeError(answer["exceptionDetails"].get("exception", {}).get("description", str(answer)))

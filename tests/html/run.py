@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page of `gpumem-report html`: run.py BUILD [--browser].
 
-Without a browser: the file stands alone, holds what --json says word for word, and survives hostile names.  With --browser it
-is opened in headless Chromium, clicked, and read: each number on it is that of --json.  One line a case; the last line counts them.
+Without a browser: the file is self-contained, contains the output of --json verbatim, and survives hostile names.  With
+--browser, opens it in headless Chromium, clicks and reads: each number must be that of --json.  Prints a line per case;
+the last line counts them.
 """
 import json
 import os
@@ -19,13 +20,13 @@ import browser as chromium  # noqa: E402
 from harness import expect, expect_equal  # noqa: E402
 from runner import cases_of, run_shared  # noqa: E402
 
-# What a page may take to open, of a million events; a busy machine gets it tried again.
+# The most seconds to open a page of a million events; retried on a busy machine.
 OPEN_S = 2.0
 TRIES = 5
 
 
 class Pages:
-    """The recordings, and what gpumem-report says of each."""
+    """The recordings, and the output of gpumem-report for each."""
 
     def __init__(self, world):
         self.world = world
@@ -59,7 +60,7 @@ class Pages:
 
 
 def at_moment(data, device, row):
-    """What is held by stack at a row of the ring, summed as the page does."""
+    """The bytes held by stack at a row of the ring, summed as the page does."""
     end = device["moments"]["rows"][4 * row + 3]
     sums = {}
     for stack, n_bytes, n_blocks in zip(*[iter(device["moments"]["deltas"][:3 * end])] * 3):
@@ -71,7 +72,7 @@ def at_moment(data, device, row):
 # Without a browser.
 
 def case_stands_alone(pages):
-    """Nothing is loaded from anywhere, and what --json prints is in it word for word."""
+    """The page loads nothing, and contains the output of --json verbatim."""
     text, data = pages.data(pages.made)
     expect(not re.search(r"""(src|href)=["'](?!data:)""", text), "the page loads something")
     expect("default-src 'none'" in text, "the page may load something")
@@ -107,7 +108,7 @@ def case_hostile_names(pages):
 
 
 def case_end_is_end(pages):
-    """The sum of all deltas is what lives at the end, by stack; heap and segments add up."""
+    """The sum of all deltas is the memory live at the end, by stack; heap and segments add up."""
     path = pages.record("train", [pages.world.program("train"), "--steps", "8"], "memory:4GiB,context:300MiB")
     sampled = pages.record("sampled", [pages.world.program("train"), "--steps", "8"], "memory:4GiB,context:300MiB",
                            GPUCACHE_CONF="stacks:sampled")
@@ -150,7 +151,7 @@ def case_segments_of_torch(pages):
 
 
 def case_several(pages):
-    """A page of all recordings of a folder; one that is damaged or no recording does not end it."""
+    """A folder gives one page of all its recordings, despite damaged ones and other files."""
     folder = os.path.join(pages.world.folder, "several")
     os.mkdir(folder)
     for i, path in enumerate([pages.made, *pages.golden.values()]):
@@ -198,7 +199,7 @@ def read_balance(page):
 
 
 def check_moment(page, summary, name):
-    """The page stands at the moment of the summary: table, flame graph, balance."""
+    """The page shows the moment of the summary: table, flame graph, balance."""
     device = summary["devices"][0]
     held = sum(row["live_bytes"] for row in device["holders"])
     expect_equal(f"{name}: holders", sorted(read_holders(page)), sorted(wanted_holders(device["holders"])))
@@ -288,7 +289,7 @@ def browser_case_clicks(pages):
 
 
 def browser_case_pending(pages):
-    """The timeline shows what was freed and is not safe to reuse apart from the cache, as far as the recording says it."""
+    """The timeline shows pending memory apart from the cache, if the recording has it."""
     page = open_page(pages, pages.made)
     history = json.loads(pages.world.report("timeline", "--json", pages.made).out)["devices"][0]["history"]
     expect_equal("pending", page.run("Number(document.getElementById('timeline').dataset.pending)"),
@@ -313,7 +314,7 @@ def browser_case_tags(pages):
 
 
 def browser_case_million(pages):
-    """A million events open in time, and the peak of one call is on the page, with who held it."""
+    """A million events open in time, and a peak as short as one call is on the page, with its holders."""
     recording = pages.record("million", [pages.world.program("waves"), "1000000"], "memory:4GiB,context:0",
                              GPUCACHE_CONF="recording_size:256MiB")
     path = pages.page(recording)
@@ -352,7 +353,7 @@ def browser_case_unused(pages):
 
 
 def watched(case):
-    """A page that complains, or that asks the network for anything, fails the case."""
+    """Fails a case whose page logs an error or requests anything from the network."""
     def run(pages):
         if pages.browser:
             pages.browser.problems.clear()

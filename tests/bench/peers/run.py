@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares other allocators with ours on the same simulated driver: run.py BUILD.
 
-Each peer is compiled against its headers, downloaded to build/peers or build/clients, and linked with the simulated CUDA
-runtime.  A peer whose headers are not available is skipped, with the reason.  Pairs are medians of turns of 200 pairs; the
-peers alternate, so that the machine's other work affects all of them.  Traces are those of tests/bench/traces: the peak of
-reserved bytes, and the smallest device on which the peer serves every request, within 0.2 %.
+Each peer is compiled against its headers, downloaded to build/peers or build/clients, and linked with the simulated
+CUDA runtime.  A peer whose headers are not available is skipped, with the reason.  Pairs are medians of turns of 200
+pairs; the peers alternate, so that the machine's other work affects all of them.  Traces are those of
+tests/bench/traces: the peak of reserved bytes, and the smallest device on which the peer serves every request, within
+0.2 %.
 
-Variables: ROUNDS (5); CLIENTS_DIR, where check-clients keeps its environments; ONLY, names of peers; TABLE, if set, writes
-the results into docs/PERFORMANCE.md.
+Variables: ROUNDS (5); CLIENTS_DIR, where check-clients keeps its environments; ONLY, names of peers; TABLE, if set,
+writes the results into docs/PERFORMANCE.md.
 """
 import collections
 import glob
