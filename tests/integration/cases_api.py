@@ -10,7 +10,7 @@ from harness import TOP, Skip, expect, expect_equal
 FORMS = ("api", "api_static", *(("api_cxx",) if shutil.which("g++") else ()))
 HEADER = os.path.join(TOP, "include", "gpucache.h")
 
-# Every memset runs for so long that the stream is busy while the program asks for memory again.
+# Every memset takes long enough that the stream is still busy at the program's next request.
 SLOW = "memory:4GiB,copy_us:300000"
 
 PROMISES = (
@@ -22,7 +22,7 @@ PROMISES = (
 
 
 def linked(world, **extra):
-    """The environment of a program that finds our library by itself, and preloads nothing."""
+    """The environment of a program that links our library, so nothing is preloaded."""
     return {"with_us": False, "LD_LIBRARY_PATH": f"{world.library_path}:{world.build}",
             "GPUCACHE_OUTPUT": world.pattern, **extra}
 
@@ -136,6 +136,6 @@ def case_pytorch_is_told_out_of_memory_by_its_own_exception(world):
     expect("OutOfMemoryError" in ours.out, ours.out)
     ours = world.run([world.program("torch"), "1024"], sim="memory:1GiB,fail:cuMemAlloc_v2/1/700")
     expect("Error gpucache_torch_malloc: CUDA error: CUDA_ERROR_ILLEGAL_ADDRESS (700)" in ours.out, ours.out)
-    # Who is not PyTorch gets NULL.
+    # A caller other than PyTorch gets NULL.
     ours = world.run([world.program("torch"), str(2 << 30), "own"], sim=sim, GPUCACHE_CONF="oom_report:never")
     expect_equal("any other caller", ours.out, "NULL\n")

@@ -7,10 +7,10 @@ from harness import MIB, expect, expect_equal
 
 PROGRAMS = ("async", "async_per_thread")
 
-# Those that fill a device of 1 GiB; what they get depends on the ladder.
+# Modes that fill a device of 1 GiB, where the ladder decides what they get.
 FULL = ("full-pool", "full-graph", "after-free", "graph-after-free")
 
-# The driver cannot be asked: the pool is destroyed, or the question would break a capture.
+# Steps at which the driver cannot be queried: the pool is destroyed, or a query would break a capture.
 UNTOLD = (("destroyed-pool", "written and read"), ("beside-a-capture", "cudaMallocAsync"),
           ("beside-a-capture", "cudaFreeAsync"))
 
@@ -25,7 +25,7 @@ def modes(world):
 
 
 def booked_bytes(world, recording):
-    """What our books say this process took of the device, by kind and in all."""
+    """The device memory of this process by our accounting: by kind, and in total."""
     balance = world.report_json("summary", recording)["devices"][0]["balance"]
     names = ("requested", "rounding", "pending", "cached", "direct")
     kinds = {kind["kind"]: kind["bytes"] for kind in balance["direct_kinds"]}

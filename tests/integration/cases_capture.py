@@ -2,7 +2,7 @@
 """Stream captures of one thread while another allocates and frees."""
 from harness import Failed, expect, expect_equal
 
-# Time passes only where somebody waits, and a copy takes some: a replay is in flight when it should be.
+# A virtual clock, and copies that take time: a replay stays in flight until a call waits for it.
 SIM = "memory:4GiB,clock:virtual,copy_us:300"
 
 WHOLE = ("captures that survived: 10 of 10\n"
@@ -13,7 +13,7 @@ WHOLE = ("captures that survived: 10 of 10\n"
 
 def expect_survival(world, *arguments, sim=SIM):
     """All captures survive, all replays are right; and the cache was at work meanwhile."""
-    # With fences more is held back, so that there are misses, too.
+    # With fences more memory is pending, so there are more misses.
     for order, n_misses in (("device", 1), ("fence", 4)):
         ours = world.run([world.program("capture"), *arguments], sim=sim, GPUCACHE_CONF=f"free_order:{order}")
         expect_equal(f"the run, free_order:{order}", (ours.status, ours.out, ours.err), (0, WHOLE, ""))
@@ -62,7 +62,7 @@ def case_a_capture_may_do_so_where_the_driver_refuses(world):
 
 
 def case_what_a_capture_frees_in_flight_needs_its_fence(world):
-    for _ in range(10):  # whether the neighbour gets that very block is its luck
+    for _ in range(10):  # the neighbour gets that block only by chance
         out = run_without(world, "relaxed", "inside", LD_PRELOAD=world.without_fences())
         if "survived: 10 of 10" in out and "right: 20 of 20" not in out:
             return

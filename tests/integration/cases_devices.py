@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several GPUs in one process: what is said of one of them counts nothing that lies on another."""
+"""Several GPUs in one process: the figures of one exclude memory on the others."""
 from harness import GIB, MIB, expect, expect_equal
 
 EVERYWHERE = 64 * MIB
@@ -88,7 +88,7 @@ def case_what_grew_on_another_gpu_is_no_growth_here(world):
 
 
 def case_each_sheet_names_its_gpu_as_nvidia_smi_does(world):
-    # What the program calls 0 and 1 are 2 and 0 of the machine; before NVML is asked, and after.
+    # The program's GPUs 0 and 1 are the machine's 2 and 0.  Tried before and after the first query of NVML.
     hidden = {"CUDA_VISIBLE_DEVICES": "2,0"}
     result = world.run([*world.script("devices.py"), "fill", "2", "1"],
                        sim="memory:4GiB,context:100MiB,devices:3", **hidden)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors are the driver's own: every row of the table, by both APIs, with and without gpucache."""
+"""Errors are the driver's own: every row of errors.def, by both APIs, with and without gpucache."""
 import errors
 from harness import expect, expect_equal
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a stranger types first: make demo, make bench, and what is said where something is missing."""
+"""The first commands of a new user: make demo, make bench, and the messages if something is missing."""
 import glob
 import os
 import re
@@ -38,7 +38,7 @@ def case_the_setup_names_what_is_missing_and_installs_nothing_unasked(world):
 
 
 def case_each_public_target_says_what_it_needs(_world):
-    """A target of `make help` that builds is in one of the NEEDS_ lists."""
+    """Every target of `make help` that builds is in one of the NEEDS_ lists."""
     text = ""
     for name in ("Makefile", "tools/package/rules.mk"):
         with open(os.path.join(TOP, name)) as file:

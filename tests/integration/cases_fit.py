@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gpucache-run --fit: what GPU a program needs, told without one."""
+"""gpucache-run --fit: the GPU that a program needs, found without one."""
 import json
 import os
 import signal
@@ -124,7 +124,7 @@ def case_fit_is_terminated_while_its_answer_waits_for_a_reader(world):
 def case_fit_without_memory_leaves_neither_folder_nor_program(world):
     starving, at = world.starving()
     pid = os.path.join(world.folder, "pid")
-    # Memory ends behind the program, or while it runs on.
+    # gpumem-report runs out of memory after the program has ended, or while it runs.
     for behind in "", f"; echo $$ > {pid}; exec sleep 100000":
         program = f"LD_PRELOAD={world.build}/libgpucache.so {world.program('train')} --steps 3; touch {at}{behind}"
         result = world.run([os.path.join(world.build, "gpumem-report"), "fit", "--", "/bin/sh", "-c", program],
@@ -144,7 +144,7 @@ def case_fit_finds_the_largest_value_of_a_variable(world):
     expect_equal("the exit status", status, 0)
     expect(tried[largest] and largest < 4096, f"{largest} of {tried}")
     expect(all(fits == (value <= largest) for value, fits in tried.items()), f"{largest} of {tried}")
-    # What it says is what a run says.
+    # The answer must be what a run of each value shows.
     for value, fits in tried.items():
         result = launch(world, "--off", "--sim", "h100", "--sim-options", "memory:700MiB", *program, SIZE=str(value))
         expect_equal(f"it runs with {value}", result.status == 0, fits)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bad input and bad surroundings: one line that names what to do, and a program that never notices."""
+"""Bad input and bad environments: one line that says what to do, and a program that notices nothing."""
 import os
 import random
 import subprocess
@@ -13,7 +13,7 @@ def train(world, steps=3):
 
 
 def expect_one_warning(world, words, **extra):
-    """The program runs as ever; stderr is one line with all the words."""
+    """The program runs as without us; stderr is one line that contains all the words."""
     plain = world.run(train(world), with_us=False)
     ours = world.run(train(world), **extra)
     expect_equal("the program", (ours.status, ours.out), (plain.status, plain.out))
@@ -100,7 +100,7 @@ def good_recording(world):
 
 
 def expect_report_status(world, data, statuses, what):
-    """No crash, one of these statuses, and a word on stderr where it is not 0."""
+    """gpumem-report does not crash, ends with one of these statuses, and unless that is 0, writes to stderr."""
     path = os.path.join(world.folder, "damaged.gpucache")
     with open(path, "wb") as file:
         file.write(data)
@@ -134,7 +134,7 @@ def case_a_recording_with_random_bytes_never_crashes_the_report(world):
     moments = random.Random(20260101)
     for n in range(60):
         damaged = bytearray(data)
-        # The header and the region table are where a reader can be led astray most.
+        # Damage mostly the header and the region table, on which readers rely most.
         end = 4096 if n % 2 else len(data)
         for _ in range(moments.choice((1, 8, 200))):
             damaged[moments.randrange(end)] = moments.randrange(256)

@@ -9,7 +9,7 @@ N_STEPS = 12
 MODULE = 2 * MIB
 THREADS = 11  # the step in which four threads load and unload
 
-# Elsewhere a context takes nothing, so that the books hold what the program asked for.
+# Other cases have contexts of size 0, so that our accounting has only the program's requests.
 CONTEXTS = "memory:4GiB,context:300MiB"
 OURS = ("requested_bytes", "rounding_bytes", "pending_bytes", "cached_bytes", "direct_bytes")
 
@@ -19,7 +19,7 @@ def run(world, steps, **extra):
 
 
 def used_of(done):
-    """The steps' names, and what the device said after each."""
+    """The names of the steps, and the device's used bytes after each."""
     expect_equal("the exit status", (done.status, done.err), (0, ""))
     return [(name, int(used)) for name, used in (line.split(": ") for line in done.out.splitlines())]
 
@@ -44,7 +44,7 @@ def case_the_books_hold_contexts_and_modules_to_the_byte(world):
 
 
 def case_of_what_threads_load_at_once_each_is_in_the_books_whole_or_not_at_all(world):
-    """Which of them overlapped is chance: so several runs, without stacks, which slow them."""
+    """Overlap is a matter of chance: several runs, without stacks, which slow the calls down."""
     for _ in range(8):
         name, used = used_of(run(world, THREADS, GPUCACHE_CONF="stacks:off"))[-1]
         expect_equal("the step", name, "use threads")
@@ -69,7 +69,7 @@ def case_contexts_and_modules_are_no_leaks(world):
 
 
 def case_a_context_is_no_row_of_the_place_whose_call_made_it(world):
-    """Not in the list that was made when memory ran out, either."""
+    """Nor in the list of holders of a failure."""
     done = world.run([world.program("train"), "--oom"], sim="memory:1GiB,context:300MiB")
     expect(" 1 block   contexts: " in done.err, f"the short form has no line of the context: {done.err}")
     for view in "summary", "oom":
@@ -86,7 +86,7 @@ def case_the_context_is_of_who_made_it(world):
 
 
 def case_without_nvml_the_first_context_stays_outside_the_books(world):
-    """And the second is measured by asking the first."""
+    """The second context is measured by querying the first."""
     simcuda = os.path.join(world.folder, "no-nvml")
     shutil.copytree(world.library_path, simcuda, symlinks=True)
     os.unlink(os.path.join(simcuda, "libnvidia-ml.so.1"))
@@ -98,7 +98,7 @@ def case_without_nvml_the_first_context_stays_outside_the_books(world):
 
 
 def case_a_module_gets_the_memory_that_the_cache_held(world):
-    """Plain memory is freed, and cached; then a module is as large as all of it."""
+    """Freed memory is cached; then a module needs as much as the whole cache."""
     command = [world.program("implicit"), "2"]
     run = world.run(command, GPUSIM="memory:2GiB,fail:cuModuleLoadData/1/2/1")
     expect_equal("the exit status", (run.status, run.err), (0, ""))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory that two processes exchange by handle: right data or a clear error, never wrong data."""
+"""Memory exchanged by handle between two processes: right data or a clear error, never wrong data."""
 import itertools
 import os
 import subprocess
@@ -9,7 +9,7 @@ from harness import MIB, Failed, expect, expect_equal
 
 
 def registry_file(end):
-    """The path and inode of what a process says to its importers."""
+    """The path and inode of the file in which a process describes its exports."""
     folder = f"/proc/{end.child.pid}/fd"
     for name in os.listdir(folder):
         path = os.readlink(os.path.join(folder, name))
@@ -19,7 +19,7 @@ def registry_file(end):
 
 
 def expect_ends_and_takes_it_along(end):
-    """Returns what the process said on stderr."""
+    """Returns the stderr of the process."""
     path, inode = registry_file(end)
     _, err = end.end()
     expect(not os.path.exists(path) or os.stat(path).st_ino != inode, f"{path} is left")
@@ -53,7 +53,7 @@ def case_blocks_inside_one_segment_are_exported_each_for_itself(world):
         importer.do("open", f"copy{n}", handles[n])
         expect_equal(f"block {n}", importer.do("look", f"copy{n}", 100 * KIB), str(20 + n))
         expect_equal("its range", importer.do("range", f"copy{n}", 10).split()[0], "10")
-    # Open twice is one pointer that has to be closed twice.
+    # A handle opened twice gives one pointer, which must be closed twice.
     importer.do("open", "again", handles[3])
     importer.do("close", "copy3")
     expect_equal("after one close", importer.do("look", "again", 100 * KIB), "23")
@@ -115,7 +115,7 @@ def case_a_program_that_works_with_ranges_gets_bases(world):
     expect_equal("that of the base", exporter.do("export", "block2", -offset), handle)
     importer.do("open", "segment", handle)
     expect_equal("the base", importer.do("look", "segment", 512 * KIB), "40")
-    # The other order: who exported first is told what fits the handle.
+    # In the other order, the range must fit the handle exported first.
     handle = exporter.do("export", "block1")
     expect_equal("the range of an exported block", exporter.do("range", "block1", 100), f"100 {512 * KIB}")
     ours = End(world, True)
@@ -190,7 +190,7 @@ def case_opened_memory_is_of_others_in_the_books(world):
 
 
 def case_without_a_place_to_say_where_the_export_is_refused(world):
-    """Files of one byte: nothing of ours can be written, and no signal may come of it."""
+    """With files limited to one byte our writes fail, and must raise no signal."""
     exporter = End(world, True, GPUCACHE_CONF="record:off")
     exporter.make("block0", 256 * KIB, 1)
     exporter.make("block1", 256 * KIB, 2)

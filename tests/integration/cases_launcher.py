@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gpucache-run is the LD_PRELOAD form, typed shorter."""
+"""gpucache-run behaves like LD_PRELOAD and the environment that it stands for."""
 import os
 import shutil
 import sys
@@ -8,7 +8,8 @@ from harness import Skip, expect, expect_equal
 
 
 def installed(world):
-    """The launcher finds the build beside the source tree; another build is offered as an installation."""
+    """A launcher for the build under test: it finds only build/ and installations, so another build is laid out as
+    one."""
     prefix = os.path.join(world.folder, "installed")
     if not os.path.isdir(prefix):
         os.makedirs(os.path.join(prefix, "bin"))

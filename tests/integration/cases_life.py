@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes that fork, end, close and load in unusual ways: as without us, and each with its own recording."""
+"""Processes that fork, end, close and load in unusual ways behave as without us, each with its own recording."""
 import os
 import signal
 import subprocess
@@ -35,7 +35,7 @@ def life(world, mode, *arguments):
 
 
 def expect_life(world, mode, states, *arguments, **extra):
-    """As without us and without a word, and whole recordings in these states."""
+    """Runs as without us, prints nothing of ours, and leaves whole recordings in these states."""
     plain = world.run(life(world, mode, *arguments), with_us=False, **extra)
     ours = world.run(life(world, mode, *arguments), **extra)
     expect(plain.out, "the program said nothing, which proves nothing")
@@ -104,7 +104,7 @@ def case_ends_without_handlers_leave_a_whole_recording(world):
 
 
 def case_a_child_that_ends_without_handlers_was_not_killed(world):
-    """As multiprocessing ends each of its children."""
+    """Children end by _exit, like those of multiprocessing."""
     expect_life(world, "_exit-of-a-child", ["ended", "exited"])
     world.forget_recordings()
     script = os.path.join(world.folder, "children.py")
@@ -159,7 +159,7 @@ def case_a_program_that_closes_all_descriptors_keeps_its_recording_and_its_files
         if line.startswith("bytes in a file"):
             expect_equal("the program's file", line, "bytes in a file of the program: 0\n")
     os.waitid(os.P_PID, child.pid, os.WSTOPPED | os.WNOWAIT)
-    # The mapping holds the lock that says it lives, whatever became of the descriptor.
+    # The mapping keeps the lock by which readers know that the process lives, even if the descriptor is closed.
     expect_equal("the state of the recording", world.state(), "alive")
     child.send_signal(signal.SIGCONT)
     rest, said = child.communicate(timeout=world.time_limit())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pages of a recording that are missing, as a crash of the machine leaves them: told since format 1.3, never passed over."""
+"""Missing pages of a recording, as after a crash of the machine: reported since format 1.3, never silently ignored."""
 import os
 import signal
 
@@ -10,7 +10,7 @@ VIEWS = (["summary"], ["oom"], ["leaks"], ["check"], ["summary", "--json"])
 
 
 def seen(world, path):
-    """What each view answers, but for the file's name."""
+    """The output of each view, without the file's name."""
     answers = []
     for view in VIEWS:
         result = world.report(*view, path, status=None)
@@ -19,7 +19,7 @@ def seen(world, path):
 
 
 def expect_each_missing_page_is_told(world, recording):
-    """Returns (pages in use, those that change no view)."""
+    """Returns (pages in use, pages whose loss changes no view)."""
     with open(recording, "rb") as file:
         whole = bytearray(file.read())
     hurt = os.path.join(world.folder, "hurt.gpucache")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory that leaves the order of all streams: for another process, for a network card."""
+"""Memory used outside the order of streams: by another process, or by a network card."""
 from cases_same import expect_same
 from harness import expect, expect_equal
 
@@ -13,7 +13,8 @@ def case_who_gets_a_block_outside_comes_after_the_work_of_its_old_owner(world):
 
 
 def case_what_communication_libraries_register_is_what_their_partners_read(world):
-    """Their own calls in their order: contents in another process, anew and by what it has mapped already."""
+    """With each library's own sequence of calls, another process reads the right contents, newly opened or already
+    mapped."""
     for library in ("ucx", "openmpi", "nccl", "gdrcopy"):
         command = [world.program("registers"), library]
         plain = world.run(command, with_us=False, sim="memory:4GiB,clock:virtual")

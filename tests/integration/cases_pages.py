@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The option vmm: memory on pages, when there is any, what it serves, and what it cannot be used for."""
+"""The option vmm: when memory has pages, which requests that serves, and where pages cannot be used."""
 import os
 import subprocess
 
@@ -36,7 +36,7 @@ def case_with_pages_what_fits_on_a_full_gpu_fits_as_on_the_plain_driver(world):
 
 
 def make_short(end):
-    """Another request than what is cached needs all of the GPU: what serves it was made when memory was short."""
+    """A request of another size than the cached blocks needs the whole GPU, and is served from pages."""
     end.do("alloc", "first", 150 * MIB)
     end.do("free", "first")
     end.make("large", 220 * MIB, 5)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory that is known by handles: physical memory and its mappings, arrays, registered and imported memory."""
+"""Memory identified by handles: physical memory and its mappings, arrays, registered and imported memory."""
 import os
 import re
 import struct
@@ -16,7 +16,7 @@ DEVICES = "memory:1GiB,devices:2,context:0"
 
 
 def counters_of(recording, device=None):
-    """The sums over all contexts, or those of one device, read as the format says and not by our own reader."""
+    """The counters summed over all contexts, or those of one device, parsed here and not by our own reader."""
     with open(recording, "rb") as file:
         data = file.read()
     n_regions = struct.unpack_from("<I", data, 28)[0]
@@ -42,7 +42,7 @@ def said(result, what):
 
 
 def run_scene(world, program, scene, *steps, **extra):
-    """Runs it with us; the recording's counters are read and the file taken away."""
+    """Runs the command with us, reads the recording's counters, and removes the file."""
     extra.setdefault("sim", DEVICES)
     result = world.run([world.program(program), scene, *map(str, steps)], **extra)
     expect_equal(f"{program} {scene}: exit status and stderr", (result.status, result.err), (0, ""))

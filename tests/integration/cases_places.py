@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Places that are full, closed, or set as a trap: one line, a program unharmed, and nothing written elsewhere.
+"""Places for recordings that are full, closed, or traps: one line, a program unharmed, nothing written elsewhere.
 
-Directories of ours carry the user's number, so a guest that nobody is walks into the traps; that needs root.
+Our directories have the uid in their names, so an otherwise unused user, the guest, runs into the traps; that needs
+root.
 """
 import contextlib
 import glob
@@ -19,7 +20,7 @@ USUAL = f"/dev/shm/gpucache-{GUEST}"
 
 
 class Guest:
-    """A user of its own, with a copy of what it runs and a folder: `home`."""
+    """An otherwise unused user, with copies of the tools, and a folder, `home`."""
 
     def __init__(self, world):
         if os.geteuid() != 0:
@@ -37,7 +38,7 @@ class Guest:
         os.chown(self.home, GUEST, GUEST)
 
     def run(self, with_us=True, before=None, through=(), **extra):
-        """`through`: a command that becomes the guest by itself, before the program."""
+        """`through`: a command that becomes the guest itself and then runs the program."""
         env = self.world.environment(with_us, LD_LIBRARY_PATH=os.path.join(self.tools, "simcuda"),
                                      **{"TMPDIR": self.home, "XDG_RUNTIME_DIR": None, "GPUCACHE_OUTPUT": None, **extra})
         if with_us:
@@ -71,7 +72,7 @@ def remove(path):
 
 @contextlib.contextmanager
 def trap():
-    """The usual place, ours to set up, and gone afterwards, as are those with a suffix."""
+    """Provides the usual place, and removes it afterwards, with those that have a suffix."""
     for path in [USUAL, *glob.glob(USUAL + "-*")]:
         remove(path)
     try:
@@ -117,7 +118,7 @@ def case_a_usual_place_of_another_owner_is_left_alone(world):
 
 
 def case_a_closed_usual_place_of_another_owner_is_left_alone_even_by_root(world):
-    """Root can open it, so only its owner tells; /dev/shm is one of its own, in a mount namespace."""
+    """Root can open any directory, so only the owner shows whose it is.  Uses a private /dev/shm."""
     if os.geteuid() != 0:
         raise Skip("only root can open another user's closed folder")
     usual = "/dev/shm/gpucache-0"
@@ -154,7 +155,7 @@ def case_a_file_instead_of_the_usual_place_is_left_alone(world):
 
 
 def case_without_any_place_the_program_runs_unrecorded(world):
-    """Shared memory is root's alone, in a mount namespace; nor can anybody write in /proc."""
+    """Only root can write to /dev/shm, in a mount namespace, or to /proc."""
     guest = Guest(world)
     closed = "mount -t tmpfs -o mode=755 none /dev/shm"
     enter = ["unshare", "-m", "/bin/sh", "-c"]
@@ -285,7 +286,7 @@ def case_a_limit_too_small_for_any_recording_costs_the_recording_only(world):
 
 
 def run_in_small_memory(world, script):
-    """With a /dev/shm of 64 MiB of its own, as a container has; returns what the script printed."""
+    """Runs the script with a private /dev/shm of 64 MiB, as in a container; returns its output."""
     mount = "mount -t tmpfs -o size=64m,mode=1777 none /dev/shm"
     enter = ["unshare", "-rm", "/bin/sh", "-c"]
     if subprocess.run([*enter, mount], capture_output=True, check=False).returncode != 0:

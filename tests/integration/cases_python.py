@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Python frames of every CPython at hand are those that the interpreter itself shows."""
+"""For every CPython on this machine, our Python frames are those that the interpreter itself reports."""
 import glob
 import json
 import os
@@ -13,7 +13,7 @@ SUPPORTED = range(9, 15)
 
 
 def version_of(interpreter):
-    """ "3.14", or None where that is no CPython that runs and has ctypes."""
+    """ "3.14", or None if that is not a working CPython with ctypes."""
     question = ("import ctypes, platform, sys\n"
                 "print(platform.python_implementation(), '%d.%d' % sys.version_info[:2])")
     try:
@@ -43,7 +43,7 @@ def find_pythons():
 
 
 def each_python(check):
-    """Runs check(interpreter) with each, and says which those were and which are not here."""
+    """Runs check(interpreter) with each; returns which versions ran, and which are missing."""
     pythons = find_pythons()
     if not pythons:
         raise Skip("there is no CPython 3.9 or later with ctypes")
@@ -57,7 +57,7 @@ def each_python(check):
 
 
 def run(world, interpreter, *arguments):
-    """Runs stacks.py; returns what it said it leaked, and groups of what the report says."""
+    """Runs stacks.py; returns the leaks that it printed, and the groups of the report."""
     world.forget_recordings()
     script = os.path.join(TOP, "tests", "programs", "stacks.py")
     done = world.run([interpreter, "-B", script, *arguments])
@@ -67,14 +67,14 @@ def run(world, interpreter, *arguments):
 
 
 def python_frames(group):
-    """As stacks.py writes them: without the frame of the function that asked."""
+    """The frames as stacks.py prints them: without the frame of the requesting function."""
     frames = [(os.path.basename(frame["file"]), frame["line"], frame["function"])
               for frame in group["stack"] if frame["language"] == "python"]
     return tuple(frames[1:])
 
 
 def compare(said, report):
-    """What is sure must be told as it was; nothing may be told that was not."""
+    """Every sure leak must be reported with its frames; no leak may be invented."""
     wanted, sure, found = {}, {}, {}
     for leak in said:
         frames = tuple(tuple(frame) for frame in leak["frames"])

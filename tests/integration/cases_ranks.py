@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranks of one job, started at once with one pattern, and started again: a recording each."""
+"""Ranks of one job, started at once with the same pattern, and restarted: each has its own recording."""
 import os
 import sys
 
@@ -9,9 +9,9 @@ N_RANKS = 4
 
 
 def start_ranks(world, restart, n_moved, **extra):
-    """Starts them all before it waits for any; returns the pids by rank.
+    """Starts all ranks before waiting for any; returns the pids by rank.
 
-    n_moved of them find their name taken, say where they record instead, and run as well.
+    n_moved of them find their name taken, print where they record instead, and run as usual.
     """
     found_moved = 0
     children = []
@@ -76,7 +76,7 @@ def run_ranks_of_which_one_runs_out(world):
                   RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(N_RANKS))
         found += [path for path in world.recordings() if path not in found]
     world.run([sys.executable, "-c", idle], RANK="3")
-    # Who only counted devices leaves no recording.
+    # A process that only counted devices leaves no recording.
     expect_equal("the numbers of recordings", (len(found), len(world.recordings())), (N_RANKS, N_RANKS))
     return found
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the recording says is what the program did: at its end, while it runs, and after kill -9."""
+"""The recording is what the program did: at its end, while it runs, and after SIGKILL."""
 import os
 import random
 import re
@@ -36,7 +36,7 @@ def case_after_kill_9_of_a_python_program_the_bytes_held_are_right(world):
 
 
 def case_after_kill_9_at_any_moment_the_recording_can_be_read(world):
-    """Many kills, at moments nobody chose; the seed is printed with the failure."""
+    """Many kills at random moments; a failure prints the seed."""
     seed = int(time.time())
     moments = random.Random(seed)
     for round_number in range(30):
@@ -177,7 +177,7 @@ def case_a_report_into_a_closed_pipe_ends_quietly(world):
 
 
 def case_the_line_at_the_end_counts_what_leaks_counts(world):
-    """Neither calls the memory of contexts and modules not freed: nobody could have."""
+    """Neither counts the memory of contexts and modules as not freed: the program could not free it."""
     done = world.run([world.program("train"), "--leak", "--grow", str(MIB), "--steps", "5"],
                      GPUCACHE_CONF="leak_report:on")
     said = re.search(r"GPU 0: (\S+ \S+) not freed when the process ended", done.err)

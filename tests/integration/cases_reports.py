@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What users of other shims reported, so that nobody has to report it of this one.
+"""Bugs that users reported in other shims, tried with ours.
 
     report                                         what went wrong there          here
     HAMi-core #215                                 names that only begin "cu"     case_hami_core_215_...
@@ -90,7 +90,7 @@ def case_hami_2641_a_constructor_that_uses_CUDA_beside_busy_threads(world):
 
 
 def case_hami_1662_processes_that_start_at_once_wait_for_nobody(world):
-    # One of them stops in the middle of its life, and holds nothing that the others need.
+    # One process stops while running; the others must not need anything that it holds.
     stopped, _ = world.start_and_hold([world.program("train"), "--hold-at", "3"])
     stopped.send_signal(signal.SIGSTOP)
     children = [world.start([world.program("train"), "--steps", "5"]) for _ in range(8)]

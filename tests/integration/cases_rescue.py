@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Out of memory that the ladder cures; and the recording says which of its steps did."""
+"""Requests that only the ladder serves; the recording names the rung that did."""
 from harness import MIB, Skip, expect, expect_equal
 
 SIM = "memory:1GiB,context:0,clock:virtual"
 
 
 def expect_rescue(world, mode, step, sim=SIM, plain=(0, "got it\n"), **extra):
-    """With us the program gets its memory after this step; without us it is told `plain`."""
+    """With us the program gets its memory by this rung; without us it gets the result `plain`."""
     command = [world.program("rescue"), mode]
     alone = world.run(command, with_us=False, sim=sim)
     if alone.status == 77:
@@ -43,12 +43,12 @@ def case_room_in_what_another_context_freed_is_given_back(world):
 
 
 def case_room_behind_a_kernel_of_50_ms_is_waited_for(world):
-    # What is held back is below the limit, so that it is the ladder that waits.
+    # Pending memory is below pending_limit, so only the ladder waits for it.
     expect_rescue(world, "pending", "wait_for_enough_fences", GPUCACHE_CONF="free_order:fence,pending_limit:1GiB")
 
 
 def case_room_behind_a_kernel_is_waited_for_no_longer_than_asked_for(world):
-    # Time stands still for who does not wait, so that the kernel is never over.
+    # The virtual clock moves only in waits, so the kernel does not end by itself.
     ours = world.run([world.program("rescue"), "pending"], sim=SIM,
                      GPUCACHE_CONF="free_order:fence,pending_limit:1GiB,oom_sync_ms:3,oom_report:never")
     expect_equal("the run", (ours.status, ours.out, ours.err), (1, "", "cudaMalloc(&ptr, size): out of memory (2)\n"))
@@ -81,7 +81,7 @@ def case_room_that_only_the_programs_handler_can_make_is_asked_for(world):
 
 
 def case_the_driver_is_asked_again_after_every_step(world):
-    """It refuses a second request so many times, and nothing that we do makes room: others must have."""
+    """The driver refuses a second request several times; no rung makes room, so other processes must have."""
     steps = ("reap_passed_fences", "return_enough_segments", "wait_for_enough_fences", "return_everything")
     for refusals, step in enumerate(steps, 1):
         sim = f"{SIM},fail:cuMemAlloc_v2/2/2/{refusals}"

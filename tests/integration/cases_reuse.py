@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory freed in flight, and what it costs to be safe: with us, without us, and without our fences."""
+"""Memory freed in flight, and the cost of safety: with us, without us, and without our fences."""
 import re
 
 from harness import MIB, expect, expect_equal
 
-# Time passes only where somebody waits or a call has its price, so that no run depends on the machine.
+# A virtual clock: time passes only in waits and by the price of calls, so no run depends on the machine.
 CLOCK = "clock:virtual,costs:published"
 
 # Before 12.5 no event can be recorded for a whole context.
@@ -46,7 +46,7 @@ def case_memory_freed_in_flight_is_safe_from_and_to_the_legacy_stream(world):
 
 
 def case_a_kernel_that_overlaps_the_one_ahead_overwrites_nothing_of_its_own_memory(world):
-    """Programmatic dependent launch: it may begin before the old owner's kernel has ended, on the same stream."""
+    """Programmatic dependent launch: a kernel may begin before the old owner's kernel in its stream has ended."""
     for arguments in ([], ["streams"]):
         command = [world.program("early"), *arguments]
         plain = world.run(command, with_us=False, sim=CLOCK)
@@ -70,7 +70,7 @@ def loop(world, with_us, size, **extra):
 def case_a_loop_of_malloc_launch_free_is_no_worse_than_without_us(world):
     limit = 64 * MIB
     figures = f"10,000 times, pending_limit {limit // MIB} MiB"
-    # Blocks that fill their segments, blocks that leave rests, a block that has its own segment.
+    # Blocks that fill their segments, blocks that leave remainders, a block with its own segment.
     for size in (8 * MIB, 3 * MIB, 600 * 1024, 26 * MIB):
         for machine in ("clock:virtual", f"{CLOCK},{OLD_DRIVER}", CLOCK):
             sim = f"memory:4GiB,{machine}"
@@ -84,7 +84,7 @@ def case_a_loop_of_malloc_launch_free_is_no_worse_than_without_us(world):
     return figures
 
 
-# What has no row in tests/programs/order.c of its own: the name, and why.
+# Functions without a row in tests/programs/order.c, and why.
 NOT_CALLED = {
     "a start, an end or a lookup": "cuInit cuDevicePrimaryCtxReset cuCtxCreate cuCtxAttach cuCtxDetach cuCtxDestroy "
                                    "cuGetProcAddress cuStreamEndCapture cuStreamBeginCaptureToGraph",
@@ -119,7 +119,7 @@ def rows_of_symbols():
 
 
 def case_no_call_waits_for_what_the_plain_one_does_not(world):
-    """Work before a cudaFree, and a kernel after it that does not end: who hangs, who sees what?"""
+    """Work before a cudaFree, and an endless kernel after it: which calls hang, and which results are visible?"""
     command = [world.program("order"), "calls"]
     quiet = "oom_report:never"
     plain = world.run(command, with_us=False, sim=f"memory:4GiB,{CLOCK}")

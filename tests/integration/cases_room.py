@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What fits on the plain driver fits with us: programs that need nearly all of the GPU, with us and without."""
+"""A program that fits with the plain driver fits with us: programs that need nearly the whole GPU."""
 from harness import MIB, expect, expect_equal
 
 SIM = "memory:25088MiB,context:0,clock:virtual"  # 24.5 GiB
 
 
 def run_both(world, script, *args):
-    """What the script prints without us and with us."""
+    """The output of the script without us and with us."""
     command = world.script(script) + [str(arg) for arg in args]
     plain = world.run(command, with_us=False, sim=SIM)
     ours = world.run(command, sim=SIM, GPUCACHE_CONF="oom_report:never")
@@ -24,7 +24,7 @@ def expect_same(world, *args):
 def case_blocks_of_6_and_8_mib_fill_the_gpu_as_on_the_plain_driver(world):
     for size in (6, 8):
         plain, ours = run_both(world, "room.py", "fill", size * MIB)
-        # The first segments leave a rest each (docs/memory-policy.md).
+        # Each of the first segments leaves a remainder (docs/memory-policy.md).
         expect(int(ours) * 1000 >= int(plain) * 994, f"{ours} blocks of {size} MiB, without us {plain}")
 
 

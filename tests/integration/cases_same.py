@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""With gpucache in it, a program says and does what it says and does without."""
+"""Programs behave with gpucache as without it."""
 import os
 import re
 import subprocess
@@ -8,7 +8,7 @@ from harness import MIB, Skip, expect, expect_equal
 
 
 def expect_same(world, command, **extra):
-    """Same stdout, same exit status; and on stderr nothing of ours.  Returns the run with us."""
+    """Expects the same stdout and exit status, and nothing of ours on stderr.  Returns the run with us."""
     plain = world.run(command, with_us=False, **extra)
     ours = world.run(command, **extra)
     expect_equal("the exit status", ours.status, plain.status)
@@ -29,7 +29,7 @@ def case_a_training_loop_runs_as_without_us(world):
 
 
 def launches(world, with_us):
-    """What each stream was given, in order: a line for each kernel and copy, as the simulated GPU saw them come."""
+    """The work of each stream in order: a line per kernel and copy, from the log of the simulated GPU."""
     path = os.path.join(world.folder, f"launches-{with_us:d}")
     world.run([world.program("train"), "--steps", "30"], with_us=with_us, sim=f"memory:4GiB,launches:{path}")
     with open(path) as file:
@@ -43,7 +43,7 @@ def case_a_training_loop_gives_the_GPU_the_same_work_as_without_us(world):
 
 
 def case_a_training_loop_on_a_slow_GPU_runs_as_without_us(world):
-    # Every copy takes its time on the device: a block reused too early would be written by its old owner.
+    # Copies take time on the device: the old owner would overwrite a block reused too early.
     command = [world.program("train"), "--steps", "30"]
     expect_same_and_silent(world, command, sim="memory:4GiB,copy_us:300")
 
@@ -80,7 +80,7 @@ def case_a_python_program_runs_as_without_us(world):
 
 
 def case_a_copy_by_another_context_keeps_the_memory_from_its_next_owner(world):
-    # The copy takes 64 ms; what the next owner writes would be there after one.
+    # The copy takes 64 ms; the next owner's data would arrive after 1 ms.
     sim = "memory:4GiB,devices:2,clock:virtual,copy_us_per_mib:1000"
     ours = world.run(world.script("cross_copy.py"), sim=sim)
     expect_equal("the run", (ours.status, ours.out, ours.err), (0, "arrived: 1\n", ""))
@@ -137,7 +137,7 @@ def case_out_of_memory_reaches_the_program_as_its_own_error(world):
     expect(own.search(plain.err), f"without us the program says {plain.err!r}")
     expect(own.search(ours.err), f"with us the program says {ours.err!r}")
     expect("OUT OF MEMORY" in ours.err, "the short form is missing")
-    # Never worse than without us, but for the rounding of one segment of each kind.
+    # No worse than without us, apart from the rounding of one segment of each kind.
     least = held_at_failure(plain) - 64 * MIB
     expect(held_at_failure(ours) >= least,
            f"the program got {held_at_failure(ours)} bytes with us, {held_at_failure(plain)} without")
@@ -193,7 +193,7 @@ def case_without_a_driver_the_program_meets_its_own_error(world):
 
 
 def case_after_the_first_step_95_of_100_driver_allocations_are_gone(world):
-    """Two runs that differ by N steps differ by what N steps in the middle of a run cost."""
+    """Measures steps in the middle of a run: the difference between two runs that differ by N steps."""
     counts = []
     for steps in (20, 220):
         result = world.run([world.program("train"), "--steps", str(steps)])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that find the driver as the popular stacks do, and their memory in the books to the byte."""
+"""Programs that find the driver like popular stacks: our accounting has their memory to the byte."""
 import os
 import signal
 import sys
@@ -17,7 +17,7 @@ def stack(world, name):
 
 
 def look(world, name, kinds, **extra):
-    """Starts it; while it holds, what the device says it took and what is in the books."""
+    """Starts the program; while it holds, returns the device's used bytes, and ours by the balance sheet."""
     extra["STACKS"] = os.path.join(world.build, "stacks")
     child, used = world.start_and_hold([*stack(world, name), *kinds], **extra)
     # Before the first allocation there is none.
@@ -29,7 +29,7 @@ def look(world, name, kinds, **extra):
 
 
 def expect_in_the_books(world, name, *kinds, **extra):
-    """What is taken beyond the context, which the program does not ask for, for each kind and for all."""
+    """Compares the bytes beyond the context, which the program does not request, for each kind and for all."""
     at_start = look(world, name, [], **extra)
     for taken in [*([kind] for kind in kinds), kinds]:
         used, booked = (end - start for end, start in zip(look(world, name, taken, **extra), at_start))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Standard error in every state: our lines reach whoever listens, end and hang nobody, and enter no file of the program."""
+"""Standard error in every state: our lines reach its reader, end or hang no program, and enter no data file."""
 import fcntl
 import os
 import pty
@@ -11,7 +11,7 @@ from harness import expect, expect_equal
 
 TALK = "oom_report:always,leak_report:on,bogus:1"
 OUT = "malloc: 2\nmalloc: 0\nend\n"
-# What TALK makes us say: a warning, a report, a line at the end.
+# The lines that TALK causes: a warning, a report, a line at the end.
 WORDS = ("bogus", "OUT OF MEMORY", "not freed")
 
 
@@ -20,7 +20,7 @@ def command(world, mode):
 
 
 def run(world, words, conf=TALK, **extra):
-    """With this stderr, or another change of the start; the program must not notice that we talk."""
+    """Runs with this stderr, or another change at the start; the program must not notice our lines."""
     done = subprocess.run(words, env=world.environment(True, GPUCACHE_CONF=conf), cwd=world.folder, check=False,
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, timeout=world.time_limit(), **extra)
     expect_equal("the run", (done.returncode, done.stdout), (0, OUT))
@@ -34,7 +34,7 @@ def expect_said(text, where):
 
 
 def full_pipe():
-    """Both ends of a pipe that takes nothing more."""
+    """Both ends of a full pipe."""
     reader, writer = os.pipe()
     flags = fcntl.fcntl(writer, fcntl.F_GETFL)
     fcntl.fcntl(writer, fcntl.F_SETFL, flags | os.O_NONBLOCK)
@@ -74,7 +74,7 @@ def case_the_table_of_options_ends_well_without_a_reader_and_in_a_full_pipe(worl
 
 
 def case_a_socket_that_nobody_reads_hangs_nobody_and_one_that_is_read_gets_all(world):
-    """As a journal's: a stream of AF_UNIX."""
+    """A stream socket of AF_UNIX, like the journal's."""
     ours, theirs = socket.socketpair()
     run(world, command(world, "asis"), stderr=theirs.fileno())
     expect_said(ours.recv(65536).decode(), "the socket")
@@ -152,7 +152,7 @@ def case_files_and_pipes_from_the_start_get_all(world):
     expect_said(done.stdout, "2>&1")
 
 
-# Opens what a Python program would put there, says why it is no test where that fails, and asks for too much.
+# Redirects descriptor 2 as Python programs do, then requests too much memory; prints why if the redirection fails.
 PYTHON = """
 import ctypes, os, sys
 {redirect}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory by the ranges that a program names: gpucache_tag_push, and NVTX in programs that know nothing of us."""
+"""Memory by ranges that a program names: gpucache_tag_push, and NVTX in programs that do not know us."""
 import os
 import re
 import shutil
@@ -8,7 +8,7 @@ import subprocess
 from cases_launcher import launch
 from harness import MIB, Skip, expect, expect_equal
 
-# A tool that is not ours: it counts the ranges that begin and says so when the process ends.
+# Another NVTX tool: counts the ranges and prints the number at exit.
 PROFILER = r"""
 #include <nvtx3/nvToolsExt.h>
 #include <stdio.h>
@@ -77,7 +77,7 @@ def case_ranges_of_the_nvtx_package_are_in_the_recording(world):
 
 
 def case_a_failure_says_in_which_range(world):
-    # The context is made inside a range, and is not for it.
+    # The context is created inside a range, but does not count for it.
     world.run(world.script("tags.py") + ["api", str(8 << 30)], GPUCACHE_CONF=QUIET, sim="memory:4GiB,context:300MiB")
     oom = world.report_json("oom")
     expect_equal("the range of the request", oom["request"]["tag"], "epoch/batch")
@@ -94,7 +94,7 @@ def expect_nvtx_ranges(world):
     # The first steps have names of their own, the others share one.
     expect_equal("MiB of all steps", sum(steps.values()), 100)
     expect("step 1" in steps and steps.get("step *", 0) > 50, f"{sorted(steps)}")
-    # A person sees one row.
+    # The text report folds them into one row.
     rows = re.findall(r"([\d.]+) MiB .*  (step .*)", world.report("leaks", world.recording()).out)
     expect_equal("the rows of steps", rows, [("100.00", "step *")])
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In one process with others: preloaded libraries, sanitizers, checkers, unwinders."""
+"""Together with other tools in one process: preloaded libraries, sanitizers, checkers, unwinders."""
 import glob
 import os
 import subprocess
@@ -13,7 +13,7 @@ def library(world):
 
 
 def expect_counted(world, command, preload, **extra):
-    """As without us, without a word, and counted as without the strangers."""
+    """Runs as without us, prints nothing of ours, and records the same as without the other tool."""
     plain = world.run(command, with_us=False, **extra)
     world.run(command, **extra)
     counts = world.count_calls()
@@ -29,14 +29,14 @@ def case_another_library_that_interposes_dlsym_stands_behind_us(world):
     preload = f"{library(world)}:{world.program('other_dlsym.so')}"
     for door in ("dlsym", "proc"):
         expect_counted(world, [world.program("train_driver"), "--door", door], preload)
-    # What it answers is still asked of it.
+    # Its dlsym is still called.
     code = "import ctypes; print(hasattr(ctypes.CDLL(None), 'other_dlsym_answer'))"
     result = world.run([sys.executable, "-c", code], LD_PRELOAD=preload)
     expect_equal("the run", (result.status, result.out, result.err), (0, "True\n", ""))
 
 
 def case_another_library_that_interposes_dlsym_stands_before_us(world):
-    # It looks for the next one by its glibc version, as all do, and so passes us by: unharmed, but not counted.
+    # It finds the next dlsym by glibc's version and so bypasses ours: the program is unharmed, but not recorded.
     preload = f"{world.program('other_dlsym.so')}:{library(world)}"
     for door in ("link", "dlsym", "proc"):
         command = [world.program("train_driver"), "--door", door]

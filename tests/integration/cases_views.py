@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the views of gpumem-report say of one run is the same bytes, cut in other ways."""
+"""The views of gpumem-report divide the same bytes of one run in different ways."""
 import os
 import pickle
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of error codes (tests/programs/errors.def), asked of a driver alone and with gpucache."""
+"""Runs the table of error codes (tests/programs/errors.def) on a driver alone and with gpucache."""
 import concurrent.futures
 import os
 
-# How each row is run: the name of the way, with gpucache or not, and its configuration.
+# The ways to run each row: name, whether with gpucache, its configuration.
 WAYS = (
     ("plain", False, None),
     ("cache on", True, None),
@@ -28,7 +28,7 @@ def read_rows(world):
 
 
 def ask_all(world, rows, ways=WAYS):
-    """{(row's name, api): {way: code}}; the code is a text where the program did not get to its call."""
+    """{(row, api): {way: code}}; the code is a text if the program did not reach the call under test."""
     def ask(row, api, way, with_us, conf):
         done = world.run([world.program("errors"), row.name, api], with_us, GPUCACHE_CONF=conf)
         if done.status == 0 and done.out.strip().lstrip("-").isdigit():

@@ -19,7 +19,7 @@ class End:
         world.children.append(self.child)
 
     def ask(self, *words):
-        """The answer, whatever it is."""
+        """Sends a command; returns the answer, an error included."""
         self.child.stdin.write(" ".join(str(word) for word in words) + "\n")
         self.child.stdin.flush()
         line = self.child.stdout.readline()
@@ -28,7 +28,7 @@ class End:
         return line.strip()
 
     def do(self, *words):
-        """What follows the "ok"."""
+        """Sends a command that must succeed; returns the text after "ok"."""
         answer = self.ask(*words)
         if not answer.startswith("ok"):
             raise Failed(f"{' '.join(map(str, words))[:60]}: {answer}")
@@ -39,14 +39,14 @@ class End:
         self.do("fill", name, byte)
 
     def end(self):
-        """Its exit status and what it said on stderr."""
+        """Ends the process; returns its exit status and stderr."""
         _, err = self.child.communicate(timeout=TIMEOUT_S)
         self.child.stdin = None
         return self.child.returncode, err
 
 
 def exchange(world, ours_exports, ours_imports, inside):
-    """What the importer finds: "right", or the exporter's or importer's error."""
+    """The result of an exchange: "right", or the error of exporter or importer."""
     exporter, importer = End(world, ours_exports), End(world, ours_imports)
     for n in range(4):
         exporter.make(f"block{n}", 256 * KIB, 10 + n)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every case needs: running a program with or without gpucache, and reading its recording."""
+"""Shared by all cases: runs programs with or without gpucache, and reads their recordings."""
 import glob
 import json
 import os
@@ -11,7 +11,7 @@ TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))
 MIB = 1 << 20
 GIB = 1 << 30
 
-# A program here takes a second or two; a machine under load may take longer, a hang takes for ever.
+# Only to end a hang: a program takes a second or two, or longer on a busy machine.
 TIMEOUT_S = 120
 
 
@@ -64,7 +64,7 @@ class World:
         return os.path.join(self.build, "programs", name)
 
     def without_fences(self):
-        """Our library with its fences switched off: what a cache that trusts to luck does."""
+        """Our library with its fences disabled, as an example of an unsafe cache."""
         return os.path.join(self.build, "programs", "libgpucache-nofence.so")
 
     def script(self, name):
@@ -92,7 +92,7 @@ class World:
         return max(1, min(TIMEOUT_S, self.deadline - time.monotonic()))
 
     def run(self, command, with_us=True, **extra):
-        """`extra` goes into the environment; None takes a variable out of it."""
+        """`extra` is added to the environment; None removes a variable."""
         done = subprocess.run(command, env=self.environment(with_us, **extra), cwd=self.folder,
                               stdin=subprocess.DEVNULL, capture_output=True, text=True,
                               errors="replace", timeout=self.time_limit())
@@ -139,7 +139,7 @@ class World:
         return os.path.join(self.folder, arguments[0])
 
     def starving(self):
-        """Environment in which gpumem-report has no memory once a file exists, and that file."""
+        """An environment in which allocations of gpumem-report fail once a file exists, and the path of that file."""
         shim, at = (os.path.join(self.folder, name) for name in ("starve.so", "starve"))
         subprocess.run([os.environ.get("CC", "gcc"), "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", shim,
                         os.path.join(TOP, "tests", "integration", "starve.c")], check=True)
@@ -178,7 +178,7 @@ class World:
         return self.report_json("summary", recording)["recording"]["state"]
 
     def held_bytes(self, recording=None):
-        """What the program asked for and had not freed, on all devices."""
+        """The bytes requested by the program and not freed, on all devices."""
         return self.report_json("leaks", recording)["not_freed_bytes"]
 
     def count_calls(self, recording=None):
@@ -187,7 +187,7 @@ class World:
                 for name in ("malloc", "free", "hit", "driver_malloc", "driver_failed", "rescued", "oom")}
 
     def rescued_by(self):
-        """How many requests each step of the ladder made succeed; only steps that did."""
+        """{rung: requests that it served}, without rungs that served none."""
         steps = {}
         for device in self.report_json("summary")["devices"]:
             for name, count in device["calls"]["rescued_by"].items():
@@ -196,7 +196,7 @@ class World:
         return steps
 
     def device_total_bytes(self):
-        """Of device 0, by a short run that looks at it."""
+        """The total bytes of device 0, from a short run."""
         self.run([self.program("train"), "--steps", "1"])
         recording = self.recordings()[-1]
         total = self.report_json("summary", recording)["devices"][0]["balance"]["total_bytes"]
@@ -214,7 +214,7 @@ class World:
         return {
             "verdict": oom["verdict"]["word"],
             "requested": oom["request"]["requested_bytes"],
-            # A line that is not known is null, and its bytes are among the unattributed.
+            # Unknown lines are null; their bytes are in "unattributed".
             "lines": {name: value or 0 for name, value in lines.items()},
             "total": total,
             "difference": difference,

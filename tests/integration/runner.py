@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the cases: every function named case_* in the modules cases_*.py beside this file, or those of another module.
+"""Runs the cases: the functions case_* of the modules cases_*.py in this folder, or those of another module.
 
-A case gets a World of its own, in an empty folder.  Its name, with blanks for underlines, is the
-sentence that it proves.  It fails by raising; Skip says honestly why it could not be run.  What it
-returns, if anything, is printed behind its name: the figures that it saw.
+A case gets a World of its own, in an empty folder.  Its name, with blanks for underscores, is the sentence that it
+proves. It fails by raising an exception; Skip says why it cannot run here.  Its return value, if any, is printed after
+its name: the figures that it saw.
 """
 import importlib
 import os
@@ -54,7 +54,8 @@ def run_case(build, function, make=lambda world: world):
 
 
 def run_cases(cases, arguments, make=lambda world: world):
-    """Those whose names have one of the words; `make` turns a World into what the cases take.  Returns the exit status."""
+    """Runs the cases whose names contain one of the words; `make` converts a World into their argument.  Returns the
+    status."""
     if not arguments or not os.path.isdir(arguments[0]):
         sys.exit("usage: BUILD_DIR [WORD...]")
     build = os.path.abspath(arguments[0])
@@ -72,7 +73,7 @@ def run_cases(cases, arguments, make=lambda world: world):
 
 
 def run_shared(cases, arguments, make):
-    """The same for cases that all take the one make(world), whose folder goes after the last of them."""
+    """The same for cases that share one make(world), whose folder is removed after the last case."""
     folder = tempfile.mkdtemp(prefix="gpucache-shared-")
     world = World(os.path.abspath(arguments[0]), folder)
     try:

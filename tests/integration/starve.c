@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Preloaded into gpumem-report: from the moment that the file $STARVE_AT exists there is no memory. */
+/* Preloaded into gpumem-report: allocations fail once the file $STARVE_AT exists. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that takes and gives back memory as fast as it can, on several threads, until somebody ends
- * it.  It knows nothing of gpucache.
+ * A program that allocates and frees memory as fast as it can, on several threads, until it is killed.  It knows
+ * nothing of gpucache.
  *
  *   churn MODEL SEED THREADS [HOW MICROSECONDS]
  *
- * What it holds stands in the file MODEL at every moment, see model.h.  With HOW it ends itself so long
- * after each thread is at work, in the middle of whatever one of them does: segv, abort or exit (_exit) in a
- * signal handler; `fill` touches more and more host memory, for a memory limit to end it.
+ * The file MODEL describes at every moment what it holds (model.h).  With HOW it ends itself that many microseconds
+ * after all threads are at work, at an arbitrary point of one of them: segv, abort or exit (_exit) in a signal handler;
+ * `fill` touches more and more host memory until a memory limit ends it.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -23,13 +23,13 @@
 
 #include "model.h"
 
-/* Seven of eight allocations are cudaMalloc's, the rest what the driver is asked for each time. */
+/* Most allocations are cudaMalloc's; the others go to the driver each time. */
 #define DIRECT_ONE_IN 16
 
-/* Each operation leaves this much behind under `fill`: some 30 MiB in a tenth of a second. */
+/* Under `fill` each operation leaks this much: some 30 MiB in a tenth of a second. */
 #define FILL_BYTES 2048
 
-/* A limit that does not hold must not cost the machine its memory: 128 MiB a thread. */
+/* Bounds `fill` to 128 MiB a thread, in case the memory limit has no effect. */
 #define FILL_OPS (1u << 16)
 
 static struct model *model;
@@ -93,7 +93,7 @@ static void take(struct worker *worker, uint32_t slot)
 	own->slots[slot].size = size;
 	own->slots[slot].address = (uintptr_t)ptr;
 	own->op = MODEL_NONE;
-	/* Work that is still queued when the memory is freed makes it wait. */
+	/* Queue work, so that the free finds the memory in use. */
 	if (way > 1 && draw(worker, 8) == 0)
 		check("cudaMemsetAsync", cudaMemsetAsync(ptr, 1, 1, worker->stream));
 }
@@ -150,7 +150,7 @@ static void end_by_exit(int number)
 	_exit(9);
 }
 
-/* The signal comes to the one thread that does not block it. */
+/* Arms the timer; its signal goes to the only thread that does not block it. */
 static void set_end(const char *how, long microseconds)
 {
 	struct itimerval timer = { .it_value = { .tv_sec = microseconds / 1000000,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Compares the recording of a dead process with what the process itself knew: match RECORDING MODEL
+ * Compares the recording of a dead process with the process's own model: match RECORDING MODEL
  *
- *   every block that a thread held, and was not about to free, is live in the recording, once;
- *   what else is live there belongs to an operation in flight, one block for each;
- *   slots left half-written are no more than operations in flight, and at most one event is a hole;
+ *   every block that a thread held, and was not freeing, is live in the recording exactly once;
+ *   any other live block belongs to an operation in flight, one block per operation;
+ *   torn slots are no more than operations in flight, and at most one event is a hole;
  *   the counters differ from the model by no more than the bytes of those operations.
  *
  * Prints "matched live N flight N torn N holes N", or a line that says what does not match.  Exit status 0;
@@ -43,7 +43,7 @@ static void add(struct table *table, uint64_t address, uint64_t size)
 	table->rows[table->n++] = (struct held){ .address = address, .size = size };
 }
 
-/* Takes one such row out; false where there is none. */
+/* Removes one row with this address and size; false if there is none. */
 static bool take(struct table *table, uint64_t address, uint64_t size)
 {
 	for (size_t i = 0; i < table->n; i++) {
@@ -55,7 +55,7 @@ static bool take(struct table *table, uint64_t address, uint64_t size)
 	return false;
 }
 
-/* What the driver took for itself: the program's model does not know of it. */
+/* True for memory that the driver took for itself, which the program's model lacks. */
 static bool is_drivers_own(unsigned kind)
 {
 	return kind == GPUCACHE_KIND_CONTEXT || kind == GPUCACHE_KIND_MODULE;
@@ -94,7 +94,7 @@ static struct table live_of_model(const struct model *model)
 	return table;
 }
 
-/* Takes from `wanted` and `found` what both have; both are left sorted. */
+/* Removes the rows common to `wanted` and `found`; leaves both sorted. */
 static void cancel(struct table *wanted, struct table *found)
 {
 	size_t w = 0;
@@ -120,13 +120,13 @@ static void cancel(struct table *wanted, struct table *found)
 	found->n = n_found;
 }
 
-/* Gives each operation in flight the block that it may have left behind; returns how many there are. */
+/* Removes from `extra` the block that each operation in flight may have left; returns the number of operations. */
 static unsigned excuse(const struct model *model, struct table *extra, uint64_t *ret_bytes)
 {
 	unsigned n = 0;
 
 	*ret_bytes = 0;
-	/* A free knows its address, so it chooses before an allocation does, which knows only a size. */
+	/* Frees first, because they know the address; an allocation in flight knows only its size. */
 	for (uint32_t op = MODEL_FREE; op >= MODEL_MALLOC; op--)
 		for (uint32_t t = 0; t < model->n_threads; t++) {
 			const struct model_thread *thread = &model->threads[t];

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the program of check-kill holds, as it knows it itself: a file mapped shared, which lives on when
- * the program is killed.
+ * What the program of check-kill holds by its own account, in a shared file mapping, which survives a kill.
  *
  *   thread:  op = MALLOC, size, slot   ->  cudaMalloc  ->  slots[slot] = address, size   ->  op = NONE
  *            op = FREE, slot           ->  cudaFree    ->  slots[slot] = 0               ->  op = NONE

@@ -1,4 +1,4 @@
-# make check-kill: the program that is killed, built as a user builds it, and the one that looks at what it left.
+# make check-kill: the program to kill, built as a user builds it, and the one that checks its recording.
 
 KILL_BINS := $(B)/tests/kill/churn $(B)/tests/kill/match
 kill.objs := $(B)/tests/kill/match.o

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Ends a busy program at random moments, in many ways, and compares each recording with what it held.
+"""Ends a busy program at random moments, in many ways, and compares each recording with its model.
 
   run.py BUILD [--runs N] [--seed N]
 
@@ -141,7 +141,7 @@ class Run:
         return done.returncode, done.stdout.strip() or f"match: status {done.returncode}"
 
     def finds_a_mistake(self):
-        """A block that the program held is moved in its model: the comparison must miss it."""
+        """Changes the address of a held block in the model: the comparison must fail."""
         with open(os.path.join(self.folder, "model"), "rb") as file:
             model = bytearray(file.read())
         slot_in_flight = int.from_bytes(model[12:16], "little")
@@ -214,7 +214,7 @@ class Row:
 
 
 def share(n_runs):
-    """A cause for each run: every cause at least once, as CAUSES shares them out."""
+    """The cause of each run: every cause at least once, in the proportions of CAUSES."""
     order = []
     for cause, (part, _) in CAUSES.items():
         order += [cause] * max(1, n_runs * part // 100)
