@@ -94,24 +94,27 @@ bool gpc_write_all(int fd, const char *text, size_t size)
 	return true;
 }
 
+/* Without allocation: where memory has ended, that is what is to be said. */
 static ssize_t write_clean(void *cookie, const char *from, size_t size)
 {
 	struct clean_stream *stream = cookie;
-	size_t n = stream->n_kept + size;
-	char *text = malloc(n + 1);
-	size_t n_done;
-	bool is_written;
+	char text[MAX_UNIT + BUFSIZ];
 
-	if (!text)
-		return -1;
-	memcpy(text, stream->kept, stream->n_kept);
-	memcpy(text + stream->n_kept, from, size);
-	n_done = clean(text, n, false);
-	is_written = gpc_write_all(stream->fd, text, n_done);
-	stream->n_kept = n - n_done;
-	memcpy(stream->kept, text + n_done, stream->n_kept);
-	free(text);
-	return is_written ? (ssize_t)size : -1;
+	for (size_t at = 0, n_new; at < size; at += n_new) {
+		size_t n;
+		size_t n_done;
+
+		n_new = size - at < BUFSIZ ? size - at : BUFSIZ;
+		n = stream->n_kept + n_new;
+		memcpy(text, stream->kept, stream->n_kept);
+		memcpy(text + stream->n_kept, from + at, n_new);
+		n_done = clean(text, n, false);
+		stream->n_kept = n - n_done;
+		memcpy(stream->kept, text + n_done, stream->n_kept);
+		if (!gpc_write_all(stream->fd, text, n_done))
+			return -1;
+	}
+	return (ssize_t)size;
 }
 
 static int close_clean(void *cookie)

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
+#include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "tools/replay/clean_stream.h"
@@ -54,12 +57,40 @@ static void colours_pass_where_they_are_wanted(void **state)
 	assert_written((const char *const[]){ "\033[1mx", NULL }, "?[1mx");
 }
 
+/* "out of memory" is said through it, too. */
+static void what_is_written_needs_no_memory(void **state)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	(void)state;
+	skip(); /* sanitizers map memory of their own */
+#else
+	static char text[8 << 20];
+	FILE *stream = gpc_clean_stream(open("/dev/null", O_WRONLY | O_CLOEXEC));
+	struct rlimit before;
+	struct rlimit none;
+	size_t n;
+
+	(void)state;
+	assert_non_null(stream);
+	memset(text, 'x', sizeof text);
+	assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+	none = before;
+	none.rlim_cur = 1;
+	assert_int_equal(setrlimit(RLIMIT_AS, &none), 0);
+	n = fwrite(text, 1, sizeof text, stream);
+	assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+	assert_int_equal(n, sizeof text);
+	assert_int_equal(fclose(stream), 0);
+#endif
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(text_passes_and_controls_do_not),
 		cmocka_unit_test(a_letter_may_come_in_two_writes),
 		cmocka_unit_test(colours_pass_where_they_are_wanted),
+		cmocka_unit_test(what_is_written_needs_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
