@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# check_abi.sh: our own CUDA ABI, the prototypes of symbols.def, and the bodies of the stand-in libraries against the real
-# headers, where they are.
+# check_abi.sh: compares our own CUDA ABI, the prototypes of symbols.def, and the functions of the stand-in libraries
+# with the real headers, if a toolkit is installed.
 set -eu
 cuda=${CUDA_HOME:-/usr/local/cuda}
 if [ ! -e "$cuda/include/cuda.h" ]; then
@@ -13,13 +13,13 @@ for file in tests/conformance/check_*.c; do
 		-Iinclude -Isrc -I. -isystem "$cuda/include" "$file"
 done
 
-# As the product is built, but with the toolkit's headers before our own; what it lacks is not compared.
+# Compiles as in the build, but with the toolkit's headers before ours; libraries that the toolkit lacks are skipped.
 for file in src/simcuda/libcudart_*.c src/simcuda/lib_*.c; do
 	${CC:-gcc} -std=c11 -D_GNU_SOURCE -D__CUDA_API_VERSION_INTERNAL -Wall -Wextra -Werror -Wno-deprecated-declarations \
 		-fsyntax-only -Isrc -I. -isystem "$cuda/include" -idirafter src/simcuda/include "$file"
 done
 
-# Each error of which cuda.h says that the process, or the context, must be given up is in driver/sticky.h.
+# Every error that according to cuda.h ends the process or the context must be in driver/sticky.h.
 list=$(mktemp)
 trap 'rm -f "$list"' EXIT
 tr -s ' \n*' ' ' <"$cuda/include/cuda.h" | sed 's#/ #\n#g' |

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# check_docs.sh [--table options|verdicts] [TOP]: the README and docs/ say what is true.
+# check_docs.sh [--table options|verdicts] [TOP]: the README and docs/ agree with the sources.
 #
 #   1 tables between <!-- NAME --> and <!-- /NAME --> are what the sources give: options (docs/OPTIONS.md) by
 #     src/config/options.def, verdicts (docs/OUT-OF-MEMORY.md) by src/model/verdict.def;  --table prints one, to be pasted

@@ -4,8 +4,8 @@
 #
 # Declared are the first argument of each row of SYMBOLS_DEF (`NAME(symbol, ...`), the GPUCACHE_API
 # functions of the public headers, the functions of libc and of PyTorch that we stand before, and the door of NVTX.
-# Compared both ways: a hook that was declared and not written would silently miss its calls, and a
-# helper that leaks out would take the place of a function of the host program.
+# Compares both ways: a hook that is declared but missing would silently miss its calls, and an exported helper would
+# replace a function of the host program.
 set -eu
 library=$1
 symbols=$2
@@ -34,7 +34,7 @@ for name in $(comm -13 "$dir/declared" "$dir/exported"); do
 	echo "$library: $name is exported and declared nowhere"
 	status=1
 done
-# A program that was linked with it would not be refused by a library that is too old for it.
+# Without a version the loader would not reject a library too old for a program linked with it.
 for name in $(nm -D --defined-only "$library" | sed -nE 's/.* (gpucache_[a-z0-9_]+)$/\1/p'); do
 	echo "$library: $name has no version: preload.map does not list it"
 	status=1

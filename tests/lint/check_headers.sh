@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# check_headers.sh HEADER...: each header compiles alone, in the flags that CC and CFLAGS give.
+# check_headers.sh HEADER...: each header compiles alone, with CC and CFLAGS.
 set -eu
 compiler=${CC:-gcc}
 flags=${CFLAGS:--std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -Iinclude -Isrc -I.}

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# check_heads.sh FOLDER...: every .c begins, behind its licence, with a comment that says what it does and how.
+# check_heads.sh FOLDER...: every .c begins, after its licence, with a comment that says what it does and how.
 set -eu
-# The program is awk's: nothing in it is for the shell.
+# An awk program: the shell must not expand it.
 # shellcheck disable=SC2016
 find "$@" -name '*.c' | sort | xargs awk '
 function wrong(text) {

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# check_mirror.sh [TOP]: each src/FOLDER/FILE.c, or src/FOLDER/ROOM/FILE.c, has tests/unit/FOLDER/test_FILE.c, and the
-# other way round.
+# check_mirror.sh [TOP]: each src/FOLDER/FILE.c or src/FOLDER/ROOM/FILE.c has a tests/unit/FOLDER/test_FILE.c, and each
+# test has a source.
 #
 # Without a test of their own, because they are data or are tested through the files that use them:
 trivial='
@@ -15,7 +15,7 @@ for source in src/*/*.c src/*/*/*.c; do
 	test=${source#src/}
 	test=tests/unit/${test%%/*}/test_$(basename "$source")
 	[ -e "$test" ] && continue
-	# Shared libraries: tests/conformance and the programs call them as a program does.
+	# Shared libraries, tested by tests/conformance and tests/programs.
 	case $source in
 	src/simcuda/*) continue ;;
 	esac
@@ -28,10 +28,10 @@ done
 for test in tests/unit/*/test_*.c; do
 	name=$(basename "$test")
 	folder=$(basename "$(dirname "$test")")
-	# Tests of preload/ and tools/ lie beside those of src/.
+	# tests/unit/FOLDER may also mirror preload/ or tools/FOLDER.
 	header=${name#test_}
 	header=src/$folder/${header%.c}.h
-	# test_FILE_PART.c: what would make test_FILE.c too long.
+	# test_FILE_PART.c: a part of the tests of FILE.c, which would be too long in one file.
 	part=${name#test_}
 	part=${part%_*}.c
 	for source in src/"$folder"/*/"${name#test_}" "src/$folder/$part" src/"$folder"/*/"$part"; do

@@ -1,14 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# check_sizes.sh FILE_LINES FOLDER...: no file is longer, and no C function than 70 lines.
+# check_sizes.sh FILE_LINES FOLDER...: no file has more than FILE_LINES lines, and no C function more than 70.
 #
-# A C function is what stands between a { and a } that are alone in column 0; the lines between
-# them count.
+# A C function is the text between a { and a }, each alone on its line in column 0; only the lines between count.
 set -eu
 max_file=$1
 max_function=70
 shift
-# The program is awk's: nothing in it is for the shell.
+# An awk program: the shell must not expand it.
 # shellcheck disable=SC2016
 find "$@" -type f \( -name '*.[ch]' -o -name '*.def' -o -name '*.sh' -o -name '*.py' -o -name '*.S' \) | sort |
 	xargs awk -v max_file="$max_file" -v max_function="$max_function" '

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# check_standins.sh FOLDER: each simulated library exports what its table names, and what NVIDIA's own exports, where
-# a client test (build/clients) has installed one.
+# check_standins.sh FOLDER: each simulated library exports the functions of its table, and those of NVIDIA's own library
+# if a client test has installed it (build/clients).
 set -eu
 folder=$1
 status=0
@@ -28,7 +28,7 @@ for table in src/simcuda/names_*.def; do
 			grep '^[<>]' "$work/diff"
 			status=1
 		}
-		# What is not of the library's own prefix is not public.
+		# Names without the library's prefix are not public.
 		prefix=$(make --no-print-directory -s exports WORD="$word" | sed 's/\*; */|/g; s/|$//')
 		grep "/$name\$" "$work/real" | while read -r real; do
 			exported "$real" | grep -E "^($prefix)" | comm -23 - "$work/table" |

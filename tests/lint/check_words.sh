@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# check_words.sh [TOP]: nothing unfinished, and no path that exists on one machine only, in any file; in the comments of
-# the product, no phrase for which the field, or the glossary of docs/ARCHITECTURE.md, has a word.
+# check_words.sh [TOP]: no file has unfinished parts, or a path of one machine; no comment of the product has a phrase
+# for which the field, or the glossary of docs/ARCHITECTURE.md, has a word.
 #
 # The patterns are written so that this file does not match itself.  NEEDSWORK: with a reason is the
 # only marker that the house allows.

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# run.sh FORMATTED HEADERS LIBRARY TIDIED: every lint, one line each; the last line is "N passed, N failed".
+# run.sh FORMATTED HEADERS LIBRARY TIDIED: runs every lint, a line each; the last line is "N passed, N failed".
 set -u
 formatted=$1
 headers=$2
@@ -23,7 +23,7 @@ lint() { # NAME COMMAND...
 	fi
 }
 
-# Both are lists of words.
+# Both variables are lists of words.
 # shellcheck disable=SC2086
 lint format clang-format --dry-run --Werror $formatted
 # shellcheck disable=SC2086

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# selftest.sh: each lint finds the fault it is there for.  A lint that cannot fail checks nothing.
+# selftest.sh: every lint detects the fault that it is for.
 set -eu
 here=$(dirname "$(readlink -f "$0")")
 dir=$(mktemp -d)
@@ -8,7 +8,7 @@ trap 'rm -rf "$dir"' EXIT
 cd "$dir"
 failed=0
 
-# Runs a lint; it must end with a status other than 0 and say TEXT.
+# Runs a lint, which must fail and print TEXT.
 must_find() { # TEXT COMMAND...
 	text=$1
 	shift

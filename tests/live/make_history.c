@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* make_history FILE GIB...: a recording whose history is these, a second apart, and that ends with the last. */
+/*
+ * make_history FILE GIB...: writes a recording with a history of these sizes, one per second, the last one live at the
+ * end.
+ */
 #include <stdlib.h>
 
 #include "tests/unit/format/recording_builder.h"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`gpumem-report live` in a terminal of tmux, and as text and JSON: run.py BUILD [WORD...].
 
-Nothing here waits for a time: what must come is looked for until it is there.
+No case depends on time: each polls until the expected text is on the screen.
 """
 import json
 import os
@@ -27,7 +27,7 @@ class Terminal:
     def __init__(self, world, columns, rows, *arguments, **environment):
         if not shutil.which("tmux"):
             raise Skip("there is no tmux here")
-        # A server of its own each time: one that was told to end may still be there.
+        # A new server each time: the last one may still be ending.
         self.tmux = ["tmux", "-S", tempfile.mktemp(prefix="tmux", dir=world.folder), "-f", "/dev/null"]
         command = [os.path.join(world.build, "gpumem-report"), "live", "--watch=200ms", *arguments]
         words = ["env", *(f"{key}={value}" for key, value in {"LC_ALL": "C.UTF-8", **environment}.items()), *command]
@@ -66,7 +66,7 @@ def start(world, *arguments):
 
 
 def case_once(world):
-    """Text and JSON say what --json of the summary says."""
+    """Text and JSON agree with --json of the summary."""
     child, _, path = start(world)
     for target in (path, world.folder):
         text = world.report("live", "--once", target).out
@@ -82,7 +82,7 @@ def case_once(world):
 
 
 def case_others(world):
-    """Who else is on the GPU is NVML's list, where a process that is watched is on it; else nothing is claimed of anybody."""
+    """Other processes are those of NVML's list if it contains a watched process; else none are shown."""
     child, _, path = start(world)
     extra = {"LD_LIBRARY_PATH": world.library_path}
 
@@ -103,7 +103,7 @@ def case_others(world):
 
 
 def case_growth(world):
-    """The floor grows, and there is an end; waves, a start that is over, and a step that was the only one are no growth."""
+    """A rising floor is growth, with an estimated end; waves, a program's start, and a single step are not."""
     for levels, growth in (("1 9 2 9 3 9 4 9", 0.5), ("5 9 5 9 5 9 5 9", 0), ("1 2 3 4 4 4 4 4", 0), ("9 8 7 6 5 4 3 2", 0),
                            ("1 1 2 2 4 4 8 8", 1), ("1 1 1 1 1 1 8 8", 0)):
         path = world.make_recording(["tests/live/make_history.c"], "history.gpucache", *levels.split())
@@ -114,7 +114,7 @@ def case_growth(world):
 
 
 def case_widths(world):
-    """At 60, 80 and 200 columns nothing is wider, and the wider show more."""
+    """At 60, 80 and 200 columns every line fits, and a wider screen shows more."""
     child, _, path = start(world)
     for columns, head in ((60, "CACHED PROGRAM"), (80, "CALL/s PROGRAM"), (200, "PEAK PROGRAM")):
         terminal = Terminal(world, columns, 24, path)
@@ -130,7 +130,7 @@ def case_widths(world):
 
 
 def case_resize(world):
-    """The window changes its size, and what is shown with it; so small a one that nothing fits is no end."""
+    """The screen follows the size of the window, and survives one too small for anything."""
     child, _, path = start(world)
     terminal = Terminal(world, 60, 20, path)
     try:
@@ -148,7 +148,7 @@ def case_resize(world):
 
 
 def case_colour(world):
-    """Colours where the terminal has them; none by NO_COLOR, --no-color, or a terminal without."""
+    """Colours if the terminal has them; none with NO_COLOR or --no-color."""
     _, _, path = start(world)
     coloured = r"\x1b\[[0-9;]*(3[0-7]|4[0-7])[;m]"
     for wanted, arguments, environment in ((True, [], {}), (False, [], {"NO_COLOR": "1"}), (False, ["--no-color"], {}),
@@ -163,7 +163,7 @@ def case_colour(world):
 
 
 def case_ends(world):
-    """A process that ends, or is killed, while it is watched stays on the screen and says so; an unknown terminal is told."""
+    """A watched process that ends or is killed stays on the screen with its state; an unknown terminal is an error."""
     first, _, _ = start(world)
     second, _, _ = start(world)
     terminal = Terminal(world, 80, 24, world.folder)

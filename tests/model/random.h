@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random numbers that a printed seed brings back, and the sizes that programs ask for. */
+/* Random numbers, reproducible by a printed seed, and sizes as programs request them. */
 #ifndef GPC_TESTS_MODEL_RANDOM_H
 #define GPC_TESTS_MODEL_RANDOM_H
 
@@ -67,7 +67,7 @@ static inline uint64_t number_from_env(const char *name, uint64_t otherwise)
 	return text && *text ? strtoull(text, NULL, 10) : otherwise;
 }
 
-/* SEED, or a new one each time; printed, so that a failure can be repeated. */
+/* Returns SEED, or a new seed each time; prints it, so that a failure can be reproduced. */
 static inline uint64_t seed_of_this_run(const char *what)
 {
 	uint64_t seed = number_from_env("SEED", (uint64_t)time(NULL));

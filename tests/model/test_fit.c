@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What fits without us fits with us: programs that need nearly all of a device, on the plain driver and behind the
- * allocator with its ladder.  What can be counted on both sides is compared; where the plain driver is better, the test
- * says by how much, and docs/memory-policy.md why.
+ * A program that fits without us fits with us: programs that need nearly all of a device, on the plain driver and on
+ * the allocator with its ladder.  Compares what each gets; where the plain driver is better, the test bounds by how
+ * much, and docs/memory-policy.md says why.
  */
 #include "oom/ladder.h"
 #include "tests/model/random.h"
@@ -71,7 +71,7 @@ static void our_free(gpc_devptr address)
 static const struct side plain = { "plain driver", plain_alloc, plain_free };
 static const struct side ours = { "gpucache", our_alloc, our_free };
 
-/* Runs a program on a device of its own; what it returns. */
+/* Runs a program on a device of its own, and returns its result. */
 static uint64_t run(
 	const struct side *side, uint64_t (*program)(const struct side *, uint64_t), uint64_t size)
 {
@@ -87,7 +87,7 @@ static uint64_t run(
 	return result;
 }
 
-/* Blocks of one size until there are no more; the number is returned. */
+/* Allocates blocks of one size until that fails; returns their number. */
 static uint64_t fill(const struct side *side, uint64_t size, gpc_devptr *blocks)
 {
 	uint64_t n = 0;
@@ -125,7 +125,7 @@ static void as_many_blocks_of_any_size_fit_as_on_the_plain_driver(void **state)
 	}
 }
 
-/* Blocks of 4 MiB until it is full, every other one is freed; then blocks of this size, as many as fit in 3 GiB. */
+/* Fills the device with blocks of 4 MiB, frees every other one; then allocates 3 GiB in blocks of `size`. */
 static uint64_t after_stripes(const struct side *side, uint64_t size)
 {
 	static gpc_devptr blocks[MAX_BLOCKS];
@@ -158,8 +158,8 @@ static void small_requests_fit_into_gaps_of_large_blocks(void **state)
 }
 
 /*
- * What was grouped into segments of 20 MiB while the device was empty stays where it is: 2/7 of the device, by
- * the rule of pool_room.c.
+ * Blocks that share segments of 20 MiB since the device was empty keep these: up to 2/7 of the device, by the rule of
+ * pool_room.c.
  */
 static void large_requests_reuse_memory_that_was_not_shared(void **state)
 {
@@ -174,8 +174,8 @@ static void large_requests_reuse_memory_that_was_not_shared(void **state)
 }
 
 /*
- * Half of the device is freed, in one piece of `size` or in several; then seven eighths in GiB, and a last one that
- * leaves what may be wasted in blocks that are given uncut.
+ * Frees half of the device, in one block of `size` or in several; then allocates 7/8 of the device in blocks of 1 GiB,
+ * and a last block, sized to leave only what uncut blocks may waste.
  */
 static uint64_t after_large(const struct side *side, uint64_t size)
 {
@@ -202,7 +202,7 @@ static void freed_large_blocks_serve_other_large_requests(void **state)
 		assert_int_equal(run(&ours, after_large, sizes[i] * GPC_MIB), 1);
 }
 
-/* Blocks of 64 MiB to 2 GiB come and go, 97 of 100 bytes of the device live; how often one fits. */
+/* Blocks of 64 MiB to 2 GiB come and go with 97 % of the device live; returns how many requests fit. */
 static uint64_t vary(const struct side *side, uint64_t seed)
 {
 	struct random random = { seed };
@@ -242,7 +242,9 @@ static void gib_blocks_of_varying_size_fit_on_a_nearly_full_device(void **state)
 		assert_int_equal(run(&ours, vary, seed), 1000);
 }
 
-/* Half of the device in stripes of `size`, then a look: 90 % and all of what is free and returnable, in one piece. */
+/*
+ * Half of the device in stripes of `size`; then requests 90 %, and all, of the free and returnable bytes in one piece.
+ */
 static uint64_t in_one_piece(const struct side *side, uint64_t size)
 {
 	static gpc_devptr blocks[MAX_BLOCKS];

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Random operations against a small obvious model: a sorted list of the ranges that the program holds.
+ * Random operations against a simple model: a sorted list of the ranges that the program holds.
  *
- * Three pools on two simulated devices, two of them sharing a limit, are used by one thread and by several.  A
- * range is put into the model after the pool gave it and taken out before the pool gets it back, so whatever
- * overlaps in the model overlaps in the program.  Threads free their own blocks and those that others left for
- * them in `handed_over`.
+ * One thread, and then several, use three pools on two simulated devices; two pools share a limit.  A range enters the
+ * model after the pool has returned it, and leaves it before the pool gets it back, so an overlap in the model is an
+ * overlap in the program.  Threads free their own blocks, and those that others left in `handed_over`.
  *
- * OPS=n and SEED=n choose how much and which.
+ * OPS=n sets the number of operations, SEED=n the seed.
  */
 #include <pthread.h>
 
@@ -74,7 +73,7 @@ static struct worker workers[MAX_THREADS];
 		}                                                                       \
 	} while (0)
 
-/* Where a range that starts at `address` belongs. */
+/* The index at which a range that starts at `address` belongs. */
 static size_t place_of_locked(gpc_devptr address)
 {
 	size_t low = 0;
@@ -131,7 +130,7 @@ static void check_all_pools(void)
 	}
 }
 
-/* At rest: the counters are what the model holds, and the budget what the segments are. */
+/* At rest, the counters must match the model, and the budget the segments. */
 static void check_the_books(void)
 {
 	uint64_t reserved[2] = { 0 };
@@ -169,7 +168,7 @@ static enum gpc_status attempt(void *arg)
 	return gpc_pool_retry(&pools[worker->pool], &worker->request, &worker->address);
 }
 
-/* As the library does it: the pool, and then the ladder over all pools of the device. */
+/* Allocates as the library does: from the pool, then by the ladder over all pools of the device. */
 static enum gpc_status alloc(struct worker *worker, uint64_t size)
 {
 	struct gpc_pool *pool = &pools[worker->pool];
@@ -189,7 +188,7 @@ static enum gpc_status alloc(struct worker *worker, uint64_t size)
 
 static void do_alloc(struct worker *worker)
 {
-	/* Now and then what was freed last. */
+	/* Sometimes the size freed last. */
 	bool is_pair = worker->freed_size && random_below(&worker->random, 3) == 0;
 	struct range range = { .size = is_pair ? worker->freed_size : random_size(&worker->random),
 		.pool = worker->pool };
@@ -225,7 +224,7 @@ static void free_range(struct worker *worker, const struct range *range)
 	worker->freed_size = range->size;
 	MUST(gpc_heap_find_pool(&heap, range->address) == &pools[range->pool]);
 	MUST(gpc_pool_free(&pools[range->pool], range->address, &request) == GPC_OK);
-	/* Alone nobody can have got it since: the second free must be refused. */
+	/* With one thread the block cannot have a new owner: the second free must fail. */
 	if (worker->is_alone && random_below(&worker->random, 8) == 0)
 		MUST(gpc_pool_free(&pools[range->pool], range->address, &request) != GPC_OK);
 }
@@ -280,7 +279,7 @@ static void do_garbage_free(struct worker *worker)
 		MUST(gpc_pool_free(pool, range.address, &request) == GPC_NOT_FOUND);
 }
 
-/* Work that reads a block: memory that the pool gave back too early would break the context. */
+/* Work that reads a block: if the pool returned memory too early, the context would break. */
 static void do_launch(struct worker *worker)
 {
 	struct range range;
@@ -296,7 +295,7 @@ static void do_launch(struct worker *worker)
 		     -1) == GPC_OK);
 }
 
-/* The program's own synchronisation; a correct one does not make it during a capture. */
+/* The program synchronizes, which a correct program does not do during a capture. */
 static void do_sync(struct worker *worker)
 {
 	struct gpc_pool *pool = &pools[worker->pool];
@@ -342,7 +341,7 @@ static void do_export(struct worker *worker)
 	range = worker->own[random_below(&worker->random, worker->n_own)];
 	MUST(gpc_pool_export(&pools[range.pool], range.address, &base) == GPC_OK);
 	MUST(base <= range.address);
-	/* It never ends in a program; here both are tried. */
+	/* In a program this never ends; here both states occur. */
 	atomic_store(&heap.whole_from, whole_from[random_below(&worker->random, 3)]);
 }
 
@@ -457,7 +456,7 @@ static void free_everything(uint32_t n_threads)
 	MUST(model.n_live == 0);
 }
 
-/* Everything freed and trimmed: the device has nothing of ours. */
+/* Frees and trims everything: the device must have no memory of ours. */
 static void close_machine(void)
 {
 	for (uint32_t i = 0; i < N_POOLS; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The end of the one-stream rule, in the ways in which others can come into the middle of it: what tests/prove found,
- * said once more by hand.  Memory was reused without a fence while work of its old owner runs on the legacy stream.
+ * Races with the end of the one-stream rule: cases that tests/prove found, written by hand.  Memory was reused without
+ * a fence, while work of its old owner runs on the legacy stream.
  */
 #include "tests/unit/alloc/stage.h"
 
@@ -35,7 +35,7 @@ static enum gpc_status tell(const struct gpc_sim_stream *stream)
 	return gpc_fences_stream_created(&stage.pool.fences, stage_handle(stream));
 }
 
-/* Whether what the new owner puts on this stream starts when the old one's work has ended. */
+/* True if the new owner's work on this stream starts after the old owner's work has ended. */
 static bool is_behind_the_old_work(const struct gpc_sim_stream *stream)
 {
 	return atomic_load(&stream->tail_ns) >= GPC_SIM_CLOCK_START + WORK_NS;

@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Never reused while in flight: the duty of fence.h, held against a program of random work on random streams.
+ * Memory is never reused while in flight: the duty of fence.h, tested by random work on random streams.
  *
- * The program remembers of every piece of work which bytes it uses and when the device will be done with it
- * (the simulated streams know at submission).  Then there are two ways to break the duty:
+ * The program knows for every piece of work which bytes it uses and when it will end (simulated streams know at
+ * submission).  There are two kinds of violation:
  *
- *   handed out   memory is given to a new owner while work of an old one still uses it.  Allowed for what was freed
- *                while there was one stream: whatever a new owner submits, on any stream, comes after.
- *   overtaken    work of the new owner starts before work of an old one has ended.
+ *   handed out   memory gets a new owner while work of the old one still uses it.  Allowed for memory freed under the
+ *                one-stream rule, because all later work, on any stream, is ordered behind that work.
+ *   overtaken    work of the new owner starts before work of the old one has ended.
  *
- * Both must never happen, and both must be seen to happen as soon as the fence is left out.
+ * Neither may ever happen, and both must happen without the fence.
  *
- * A program that names its streams (stream_order.h) keeps its promises: work on a block is on the stream that the block
- * was asked for on, or, once that use was recorded, on another one behind an event.  To be handed out while its own
- * stream's earlier work still uses it is then allowed; to be overtaken never.  That a promise matters is shown by
- * breaking it.
+ * A program that names its streams (stream_order.h) keeps its promises: it uses a block on the stream that it was
+ * requested for, or, once that use was recorded, on another stream behind an event.  Memory may then be handed out
+ * while earlier work of its own stream uses it, but never overtaken.  Breaking a promise must cause violations.
  *
- * OPS=n and SEED=n choose how much and which.
+ * OPS=n sets the number of operations, SEED=n the seed.
  */
 #include "alloc/pool.h"
 #include "random.h"
@@ -84,7 +83,7 @@ static uint64_t now_ns(struct program *program)
 	return gpc_sim_clock_now(&program->sim->clock);
 }
 
-/* Forgets the work that is done. */
+/* Forgets work that has ended. */
 static void prune(struct program *program)
 {
 	size_t n = 0;
@@ -97,8 +96,8 @@ static void prune(struct program *program)
 }
 
 /*
- * How many pieces of work of other owners than `live` use its bytes after `from_ns`; with_ordered: also those that all
- * work of its owner is behind.
+ * Counts work of owners other than `live` that uses its bytes after `from_ns`; with_ordered: includes work that all new
+ * work is ordered behind.
  */
 static uint64_t n_in_flight(
 	const struct program *program, const struct live *live, uint64_t from_ns, bool with_ordered)
@@ -122,7 +121,7 @@ static bool is_one_stream_now(const struct program *program)
 	       !program->is_peer_enabled;
 }
 
-/* The work of all who are gone by now, when the second stream appears. */
+/* Marks the work of past owners as ordered, when the second stream appears. */
 static void mark_ordered_work(struct program *program)
 {
 	for (size_t i = 0; i < program->n_work; i++) {
@@ -134,7 +133,7 @@ static void mark_ordered_work(struct program *program)
 	}
 }
 
-/* Most requests name a stream, where the program does at all; else N_STREAMS. */
+/* Draws the stream that a request names; N_STREAMS: none.  Most requests name one if the program does at all. */
 static size_t random_name(struct program *program)
 {
 	if (!program->scenario->has_names || random_below(&program->random, 8) == 0)
@@ -187,7 +186,7 @@ static void do_free(struct program *program)
 	free_live(program, at, name);
 }
 
-/* All later work of `stream` is behind what `first` does now. */
+/* Orders all later work of `stream` behind the present work of `first`. */
 static void order_behind(
 	struct program *program, struct gpc_sim_stream *stream, const struct gpc_sim_stream *first)
 {
@@ -202,7 +201,7 @@ static void order_behind(
 	gpc_sim_event_destroy(event);
 }
 
-/* The stream for work on a block whose stream was named, with what its use there needs; NULL: not now. */
+/* Chooses a stream for work on a block with a named stream, and records the use if needed; NULL: none now. */
 static struct gpc_sim_stream *stream_for(struct program *program, struct live *live)
 {
 	struct gpc_sim_stream *own = (struct gpc_sim_stream *)(uintptr_t)live->stream;
@@ -306,7 +305,7 @@ static void replace_stream(struct program *program)
 	program->streams[at] = stream;
 }
 
-/* As cuCtxEnablePeerAccess is answered: work of the peer is not behind that of the legacy stream, so the host waits. */
+/* What the library does at cuCtxEnablePeerAccess: waits on the host, because the peer's work has no order with ours. */
 static void enable_peer(struct program *program)
 {
 	struct gpc_fences *fences = &program->pool.fences;
@@ -332,7 +331,7 @@ static void do_sync(struct program *program)
 		return;
 	number = gpc_pool_begin_sync(&program->pool);
 	assert_int_equal(drv->ops->context_sync(drv), GPC_OK);
-	/* Other threads go on meanwhile, and the synchronisation says nothing of what they do. */
+	/* Other threads continue meanwhile; the synchronization does not cover their work. */
 	for (uint64_t i = random_below(&program->random, 8); i > 0; i--) {
 		do_launch(program);
 		do_free(program);
@@ -456,7 +455,7 @@ static void play(struct program *program, uint64_t n_ops)
 static uint64_t run(const struct scenario *scenario)
 {
 	static struct program program;
-	/* The end of the one-stream rule is one moment in a program's life, so there are many short ones. */
+	/* Many short programs, because each has only one end of the one-stream rule. */
 	uint64_t n_programs = scenario->is_one_stream ? 50 : 1;
 	uint64_t n_ops = number_from_env("OPS", 100000) / 5 / n_programs;
 	uint64_t seed = seed_of_this_run(scenario->name);

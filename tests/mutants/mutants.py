@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""mutants.py FILE...: which changes of one line does no unit test of the file notice?
+"""mutants.py FILE...: lists changes of one line that no unit test of the file detects.
 
-Each mutant is one change of one line: a comparison, a constant off by one, a statement that is gone, a condition that
-is negated, + for -, && for ||, another value returned.  It is made in a copy of the tree (build/mutants); there the
+Each mutant is one change of one line: a comparison, a constant off by one, a statement removed, a condition negated,
++ for -, && for ||, another return value.  It is made in a copy of the tree (build/mutants); there the
 tests of the file are built and run: tests/unit/FOLDER/test_FILE and test_FILE_*, and those that TESTS names (tests/model/test_reuse).
 A mutant that builds, differs in its machine code, and passes them all is listed with its place.
 
@@ -30,7 +30,7 @@ SHORTEST_S = 5  # a test is given so long, or ten times what it took unchanged
 # A comment, a string or a character: nothing in it is changed.
 DEAD = re.compile(r'/\*.*?\*/|"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'', re.S)
 
-# What is found, and what stands there instead.
+# Patterns, and their replacements.
 TOKENS = [
     (re.compile(r"(?<= )(<|>|<=|>=|==|!=)(?= )"),
      {"<": ["<="], "<=": ["<"], ">": [">="], ">=": [">"], "==": ["!="], "!=": ["=="]}),
@@ -81,7 +81,7 @@ def mutants_of(path, text):
 
 
 def copy_tree():
-    """What git knows and what it would add, as it stands here; only what differs, so that a build goes on."""
+    """Copies all files that git tracks or would add; only changed ones, so that builds are incremental."""
     listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=TOP, check=True, capture_output=True, text=True)
     for name in [*listed.stdout.splitlines(), "config.mak"]:
         source, target = os.path.join(TOP, name), os.path.join(COPY, name)
@@ -101,7 +101,7 @@ def built(name):
 
 
 def machine_code(path):
-    """Of the file's object, without what only a debugger reads."""
+    """A digest of the file's object without debug information."""
     stripped = os.path.join(COPY, "build", "stripped.o")
     subprocess.run(["objcopy", "--strip-debug", os.path.join(COPY, built(path[:-2] + ".o")), stripped], check=True)
     with open(stripped, "rb") as file:
@@ -114,7 +114,7 @@ def limit_child():
 
 
 def private(command):
-    """The command with a temporary folder and shared memory of its own, where that can be: tests that die leave things."""
+    """The command with private /tmp and /dev/shm if possible, because tests that die leave files."""
     enter = ["unshare", "-m" if os.geteuid() == 0 else "-rm", "/bin/sh", "-c",
              "mount -t tmpfs none /tmp && mount -t tmpfs none /dev/shm && exec \"$@\"", "sh"]
     if private.is_possible is None:

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""run.py: what `make install`, `make deb` and `make wheel` bring, used from a folder of its own; and examples/.
+"""run.py: tests the results of `make install`, `make deb` and `make wheel` from an empty folder, and examples/.
 
-One line a case: "ok", "FAIL" or "skip" and why; the last line counts them.  GPUCACHE_TEST_TORCH names a Python with PyTorch, for
-the examples that need one.
+Prints a line per case: "ok", "FAIL" or "skip" and why; the last line counts them.  GPUCACHE_TEST_TORCH names a Python
+with PyTorch, for the examples that need it.
 """
 import glob
 import gzip
@@ -35,7 +35,7 @@ def call(command, cwd, status=0, **extra):
 
 
 class World:
-    """An installation below `prefix`, and an empty folder to stand in."""
+    """An installation below `prefix`, and an empty working directory."""
 
     def __init__(self, folder):
         self.folder = os.path.join(folder, "elsewhere")
@@ -50,12 +50,12 @@ class World:
                     PKG_CONFIG_PATH=os.path.join(self.prefix, "lib", "pkgconfig")).split()
 
     def simulated(self):
-        """What stands for CUDA's headers and runtime library."""
+        """The compiler's arguments for the simulated CUDA headers and runtime library."""
         return [f"-I{TOP}/src/simcuda/include", f"-L{self.prefix}/lib/gpucache/simcuda", "-Wl,--allow-shlib-undefined",
                 "-l:libcudart.so.13"]
 
     def run(self, command, **extra):
-        """On the simulated GPU of the installation."""
+        """Runs the command on the simulated GPU of the installation."""
         return call(command, self.folder, LD_LIBRARY_PATH=f"{self.prefix}/lib:{self.prefix}/lib/gpucache/simcuda", GPUSIM="memory:4GiB,context:0",
                     GPUCACHE_OUTPUT=f"{self.folder}/%e-%p.gpucache", **extra)
 
@@ -209,7 +209,7 @@ def case_the_package_of_debian_has_no_errors_and_works_unpacked(world):
 
 
 def case_the_manifest_of_kubernetes_records_where_it_says(world):
-    """What docs/CONTAINERS.md has a pod do: on a folder as hostPath makes it, with a program that is not root where one may be so."""
+    """The setup of docs/CONTAINERS.md: a folder as hostPath creates it, and a program that is not root if possible."""
     try:
         import yaml
     except ImportError as error:

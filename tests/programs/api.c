@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that knows gpucache: every example of include/gpucache.h, and what it promises.
+ * A program that uses gpucache.h: every example of the header, and its guarantees.
  *
- *   api          prints what it got; with a slow device (GPUSIM=copy_us:50000) also that memory goes back to its own
- *                stream at once, and to no other
- *   api early    only calls that come before CUDA
- *   api off      only what works where gpucache is switched off (GPUCACHE=0)
+ *   api          prints the results; on a slow device (GPUSIM=copy_us:50000) also whether freed memory is reused at
+ *   once
+ *                by its own stream, and by no other
+ *   api early    only calls before CUDA starts
+ *   api off      only what works with gpucache disabled (GPUCACHE=0)
  *
  * Compiled as C99 and as C++.
  */
@@ -140,7 +141,7 @@ static void use_two_streams(void)
 	ok(cudaDeviceSynchronize());
 }
 
-/* 1 where `user` is busy with the block until after both requests. */
+/* Returns 1 if `user` was busy with the block until after both requests. */
 static int reuse_while_busy(cudaStream_t user, int is_shared, void **ret_freed, void **ret_next)
 {
 	ok(cudaDeviceSynchronize());

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Arrays of every shape, registered host memory, imported memory, and memory that is shown to others.
+ * Arrays of every shape, registered host memory, imported memory, and exported memory.
  *
  *     arrays SCENE [N]   (scenes.h)
  *
- * Every array is a multiple of what the device gives at least, so that the books can be compared to the byte.
+ * Every array is a multiple of the device's granularity, so that our accounting can be compared to the byte.
  */
 #include <stdbool.h>
 #include <unistd.h>
@@ -169,7 +169,7 @@ static void external(void)
 	say("destroy", cuDestroyExternalMemory(imported));
 }
 
-/* What others hold is given to nobody else; SYNC_MEMOPS alone lets nobody hold anything. */
+/* Memory that others hold is never reused; SYNC_MEMOPS alone gives nobody a hold. */
 static void shown(void)
 {
 	CUdeviceptr dma = 0;
@@ -189,7 +189,7 @@ static void shown(void)
 	close(fd);
 }
 
-/* All that a cache holds is in the way of an array, too. */
+/* The cache must be trimmed for an array, too. */
 static void after_a_cache(void)
 {
 	CUDA_ARRAY3D_DESCRIPTOR big = { .Width = 1024,

@@ -5,8 +5,8 @@
  *
  *   async MODE [STEPS]     `async list` prints the modes, one a line
  *
- * Each step prints what CUDA answered and, on the simulated GPU, how many bytes this process took of
- * the device since it began.  With STEPS it ends behind that many, holding what it holds.  Built
+ * Each step prints CUDA's result and, on the simulated GPU, the device memory that this process has taken so far.  With
+ * STEPS it ends after that many, without freeing anything.  Built
  * once more with the per-thread default streams, as `nvcc --default-stream per-thread` would.
  */
 #include <dlfcn.h>
@@ -174,7 +174,7 @@ static void own_pool(void)
 	(void)alloc(7 * MIB);
 }
 
-/* A pool that is destroyed lives until its last allocation was freed. */
+/* A destroyed pool lives until its last allocation is freed. */
 static void destroyed_pool(void)
 {
 	CUmemPoolProps props = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,

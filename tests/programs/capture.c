@@ -94,7 +94,7 @@ struct graph {
 static int n_survived;
 static int n_right;
 
-/* Captures the work of one graph.  Where the capture does not survive there is none. */
+/* Captures the work of one graph; no graph if the capture becomes invalid. */
 static void capture(struct graph *graph, cudaStream_t stream, enum cudaStreamCaptureMode mode,
 	struct graph *before, int is_inside)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads that make, use, reset, detach and destroy contexts of two devices, all at once, and write
- * into their memory what only they know.  Prints how often they found something else, and whether
- * each device has afterwards what it had before.
+ * Threads that concurrently create, use, reset, detach and destroy contexts of two devices, each with its own data.
+ *         Prints
+ * how often they found other data, and whether each device has all its memory back at the end.
  *
- * contexts ends: one thread ends a context by each of the calls that can, twice, with memory in it.  Where the driver
- * refuses it, the memory is the program's as before.
+ * contexts ends: one thread ends a context with live memory by every possible call, twice.  If the driver refuses, the
+ * memory must still be the program's.
  */
 #include <pthread.h>
 #include <stdatomic.h>

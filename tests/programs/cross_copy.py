@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Copies from a context's memory on a stream of another one, with no peer access, and frees the memory meanwhile.
 
-Prints what arrived: the byte that the memory held when the copy was asked for, or that of its next owner.
+Prints the byte that arrived: the memory's when the copy was submitted, or that of its next owner.
 """
 import ctypes
 
 SIZE = 64 << 20
-PART = 1 << 20  # written by the next owner, and so quicker than the copy
+PART = 1 << 20  # written by the next owner: faster than the copy
 DRIVER = ctypes.CDLL("libcuda.so.1")
 
 

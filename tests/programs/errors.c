@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes one call that is wrong, or at the edge, and prints the code it gets: a row of errors.def.
+ * Makes one invalid or borderline call, and prints its error code: a row of errors.def.
  *
  *   errors list                   the rows: name, apis, expected code, code with the cache, seen, source; by tabs
  *   errors NAME driver|runtime    the row, by the functions of one of them
  *
- * What is not under test - contexts, streams, captures, kernels - is the driver's in both.  Exit status 3: what had to
- * come before the call did not work.  It knows nothing of gpucache, but for gpucache_trim where that is there.
+ * Contexts, streams, captures and kernels, which are not under test, use the driver API in both.  Exit status 3: the
+ * setup before the call failed.  Knows nothing of gpucache, except for gpucache_trim if that is present.
  */
 #include <dlfcn.h>
 #include <stdlib.h>

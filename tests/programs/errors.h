@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the rows of errors.def are made of: the calls under test, by either library, and what has to come before them.
+ * The parts of errors.def's rows: the calls under test, by either API, and their setup.
  *
- * Failure   What comes before a call must work: else NEED says where, and ends the program with 3.
+ * Failure   NEED, for the setup: prints the line and ends the program with 3.
  */
 #ifndef GPC_TESTS_PROGRAMS_ERRORS_H
 #define GPC_TESTS_PROGRAMS_ERRORS_H

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A library that asks for GPU memory on a thread of its own, which no interpreter knows of.  For
- * stacks.py, through ctypes.
+ * A library that allocates GPU memory on a thread of its own, unknown to any interpreter.  Called by stacks.py.
  *
  *   foreign_alloc(n)   one thread, one cudaMalloc of n bytes, joined; the CUDA error, or -1
- *   foreign_churn(n)   a thread that takes and gives back n bytes until the process ends; 0 or -1
+ *   foreign_churn(n)   a thread that allocates and frees n bytes until the process ends; 0 or -1
  */
 #include <pthread.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps what it should not: each step's output, and with it all that its backward pass would need."""
+"""A leak: keeps each step's output, and with it all tensors that its backward pass would need."""
 import torch
 
 

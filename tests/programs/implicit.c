@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program whose contexts, modules and limits make the driver take memory that it never asked for.
+ * A program whose contexts, modules and limits make the driver take memory that it never requested.
  * It knows nothing of gpucache.
  *
  *   implicit STEPS       does so many of its steps and ends where it is, without giving anything back

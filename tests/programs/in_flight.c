@@ -9,8 +9,8 @@
  *      host         free A, free B, malloc C, malloc D
  *      new stream   [ fill C ][ fill D ]
  *
- * cudaFree of the driver waits for the kernel.  Who hands A and B out again without a wait for it
- * gives C and D bytes that the kernel writes later, and the old owner bytes that it never wrote.
+ * The driver's cudaFree waits for the kernel.  A cache that reuses A and B without a wait lets the kernel overwrite C
+ * and D, and gives the old owner's copy bytes that it never wrote.
  */
 #include "simulated.h"
 

@@ -116,7 +116,7 @@ static void range(const char *ptr)
 		printf("ok %llu %zu\n", at - base, size);
 }
 
-/* As a daemon does; what got closed is another file from now on. */
+/* Closes all descriptors and reuses their numbers, as a daemon does. */
 static void become_a_daemon(int n_files)
 {
 	for (int fd = 3; fd < 1024; fd++)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A kernel of a known length, on either GPU: the simulated one is told how long it runs and what it
- * writes (gpusim.h); a real one spins by its own clock and then writes, in PTX that the driver translates.
+ * A kernel of a known duration: the simulated GPU is told duration and writes (gpusim.h); on a real GPU the kernel, in
+ * PTX that the driver compiles, spins by the GPU's clock and then writes.
  *
  *     start [ 16 blocks of 256 threads spin until %globaltimer says so ][ each thread fills its words ]
  *
  * Invariants  1 Ranges that are filled start at a multiple of 4 and are as long as one.
  * Threads     Any.  A context must be current.
- * Failure     What must work ends the program with status 77; a launch returns the driver's code.
+ * Failure     If the kernel cannot be loaded, ends the program with status 77; a launch returns the driver's code.
  */
 #ifndef PROGRAMS_KERNEL_H
 #define PROGRAMS_KERNEL_H

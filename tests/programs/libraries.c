@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program whose libraries take GPU memory, each in its own way.  It knows nothing of gpucache.
+ * A program whose libraries allocate GPU memory in different ways.  It knows nothing of gpucache.
  *
- * Built with TAKE it is such a library: TAKE is its function, WAY how it gets at the driver:
+ * With TAKE defined, builds such a library: TAKE is its function, WAY how it reaches the driver:
  *   WAY_SHARED   cudaMalloc of libcudart.so
  *   WAY_DRIVER   cuMemAlloc of libcuda.so.1
  *   WAY_STATIC   a cudaMalloc of its own, as with a libcudart that is linked statically

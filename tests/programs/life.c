@@ -48,7 +48,7 @@ static void *block(void)
 	return ptr;
 }
 
-/* Memory is ours, holds what was written, and goes. */
+/* Allocates, writes, reads back and frees. */
 static void use(void)
 {
 	unsigned char byte = 0;
@@ -277,7 +277,7 @@ static void end_in_a_handler(int number)
 	_exit(number);
 }
 
-/* From a handler, in the middle of anything; the library may have been anywhere. */
+/* Ends from a signal handler, at an arbitrary point of the library. */
 static void end_by_a_signal_handler(void)
 {
 	(void)block();
@@ -325,7 +325,7 @@ static void exit_in_a_thread(void)
 	pthread_join(thread, NULL);
 }
 
-/* Whatever they are told once the driver is gone, they are told it at once. */
+/* Once the driver is gone, every call must return at once, with any error. */
 static void *allocate_for_ever(void *arg)
 {
 	for (;;) {
@@ -376,7 +376,7 @@ static void library(void)
 	}
 }
 
-/* Closes all descriptors and uses the numbers for files of its own, which nobody else may touch. */
+/* Closes all descriptors and reuses the numbers for its own files, which the library must not touch. */
 static void descriptors(void)
 {
 	char text[32] = "";

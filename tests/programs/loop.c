@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The loop that a cache of unmodified programs must not make worse: malloc, launch, free.
+ * The loop that a cache must not make worse: malloc, launch, free.
  *
  *   loop [BYTES [COUNT]]      defaults: 8388608 bytes, 10000 times
  *
- * The kernel runs for 1 ms on a non-blocking stream, and a second stream is alive.  cudaFree of the
- * driver waits for the kernel each time, so one block is enough there.  Prints the most that the
- * process ever had of the device for it, and the time until all is done, by the device's clock.
+ * The kernel runs for 1 ms on a non-blocking stream, and a second stream exists.  The driver's cudaFree waits for the
+ * kernel each time, so one block suffices.  Prints the process's peak of device memory, and the total time by the
+ * device's clock.
  */
 #include "simulated.h"
 

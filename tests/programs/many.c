@@ -2,8 +2,8 @@
 /*
  * Makes a long recording: many N_LIVE N_PAIRS.
  *
- * Takes N_LIVE blocks from 1024 call sites and keeps them; then N_PAIRS times one block more, which it
- * gives back: 2 * N_PAIRS events.  The call sites are the ways down a tree of two functions.
+ * Allocates N_LIVE blocks from 1024 call sites and keeps them; then N_PAIRS times allocates and frees one more: 2 *
+ * N_PAIRS events.  The call sites are the paths down a tree of two functions.
  */
 #include <cuda_runtime_api.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that uses the CUDA runtime wrongly, or at its edges, in a way chosen by its argument,
- * and prints each error code it got.  With and without gpucache the output must be the same.
+ * Misuses the CUDA runtime, or uses its edge cases, as its argument says, and prints each error code.  With and without
+ * gpucache the output must be the same.
  *
  *   misuse MODE      `misuse list` prints the modes, one a line
  */

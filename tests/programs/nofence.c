@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For one kind of test, never for use: our library with its fences switched off, to show what they
- * are for.  libgpucache-nofence.so has the objects of libgpucache.so, and the linker leads their one
- * question whether a free is safe at once to this answer (--wrap).  The library itself has no switch
- * for it.
+ * For tests only: our library with its fences disabled, to prove that tests detect unsafe reuse.
+ * libgpucache-nofence.so has the objects of libgpucache.so; the linker (--wrap) replaces the function that tells
+ * whether a freed block is safe at once.  The library itself has no such option.
  */
 #include "alloc/fence.h"
 

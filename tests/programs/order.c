@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which calls wait for a kernel?  Around each of them work is in flight:
+ * Which calls wait for a kernel?  Work is in flight before and during each:
  *
  *     1 s of work on one stream | cudaFree | an hour of work on another | the call | does the hour still run?
  *
- * One line a call: its name, its code, "running" or "over"; and at the end what the host reads of the work before the
- * free.  For a simulated GPU with a virtual clock: a call that waits for the hour ends it at once.  A program whose
- * kernel waits for the host would hang there.
+ * Prints a line per call: its name, its code, "running" or "over"; and at the end the data that the host reads of the
+ * work before the free.  For a simulated GPU with a virtual clock: a call that waits for the hour ends it at once.  A
+ * program whose kernel waits for the host would hang in such a call.
  *
  *     order calls | data
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A library that interposes dlsym for purposes of its own, as overlays and profilers do: it answers
- * one name and hands the others on.  To be preloaded before us and after us.
+ * A library that interposes dlsym, as overlays and profilers do: answers one name, passes on the others.  Preloaded
+ * before and after ours.
  */
 #include <dlfcn.h>
 #include <stddef.h>

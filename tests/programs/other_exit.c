@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A library that interposes _exit for purposes of its own, as a profiler does that writes its results
- * there.  To be preloaded before us and after us.
+ * A library that interposes _exit, as a profiler does to write its results.  Preloaded before and after ours.
  */
 #include <dlfcn.h>
 #include <unistd.h>

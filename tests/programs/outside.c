@@ -7,8 +7,8 @@
  *      legacy stream   [ kernel, 300 ms: writes A ]
  *      host            free A, malloc B of that size, give B away by WAY: is the kernel done?
  *
- * Who gets B - another process, a network card - is behind no stream, so the kernel must be.  The driver's cuMemFree
- * waits for it.  With N, the block is one of N that are given away each and kept: how many could be had is said.
+ * The user of B - another process, a network card - is ordered behind no stream, so the kernel must have ended.  The
+ * driver's cuMemFree waits for it.  With N, exports and keeps N such blocks, and prints how many it got.
  */
 #include <dlfcn.h>
 #include <stdint.h>

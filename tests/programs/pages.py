@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory of one GPU that another one uses, before and after it was let at it; prints the status of each use.
+"""Memory of one GPU used by another, before and after peer access is enabled; prints the status of each use.
 
 peer      the second GPU fills blocks of the first: one from before cudaDeviceEnablePeerAccess, and one from after it
 """

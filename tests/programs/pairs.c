@@ -4,8 +4,8 @@
  *
  *   pairs [SIZE [COUNT [STREAMS]]]    defaults: 1048576 bytes, 2000 pairs, 0 streams
  *
- * STREAMS other streams exist, idle, while the pairs run: a cache must then prove that freed memory
- * is safe.  Prints one line: nanoseconds a pair, the mean over all and that of the fastest tenth.
+ * STREAMS other streams exist, idle, while the pairs run, so a cache must prove that freed memory is safe.  Prints one
+ * line: nanoseconds per pair, the mean over all pairs and over the fastest tenth.
  */
 #include <stdint.h>
 #include <stdio.h>

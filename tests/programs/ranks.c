@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Three processes, a simulated GPU each, and every collective of the simulated NCCL between them: what each receives is
- * compared with what all sent.  In the end one leaves without a word, and the others hear of it.
+ * Three processes with a simulated GPU each run every collective of the simulated NCCL, and compare the received data
+ * with the sent data.  At the end one leaves without notice, and the others must get an error.
  */
 #include <stdint.h>
 #include <stdio.h>

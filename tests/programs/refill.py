@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fills the GPU with small tensors, frees them, and wants the same room in two big ones."""
+"""Fills the GPU with small tensors, frees them, and requests the same memory in two large ones."""
 import argparse
 import sys
 

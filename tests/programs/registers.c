@@ -7,8 +7,8 @@
  *      this process     malloc, fill, ask as LIBRARY does, send (handle, offset)     free, malloc, fill the same place
  *      the other one                        opens, reads at the offset                   reads again by its old mapping
  *
- * A library keeps what it registered by address, and takes it for the same memory as long as the driver gives it the
- * same number (BUFFER_ID): then its partner goes on reading by the mapping that it has.
+ * A library caches registrations by address, and reuses one as long as the driver returns the same BUFFER_ID: its
+ * partner then reads by its existing mapping.
  *
  * Sources (public, 2025): UCX src/uct/cuda/cuda_ipc/cuda_ipc_md.c (uct_cuda_ipc_mem_add_reg) and src/ucm/cuda/cudamem.c,
  * which looks up the base of what is freed; Open MPI opal/mca/accelerator/cuda/accelerator_cuda.c (accelerator_cuda_check_addr,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A library as other people's are, for reports.py: its names begin as the driver's do, it looks for
- * the next definition of its own name, and its constructor may use CUDA.
+ * A third-party library for reports.py: its names have the driver's prefix, it looks up the next definition of its own
+ * name, and its constructor may use CUDA.
  */
 #include <dlfcn.h>
 #include <stdlib.h>

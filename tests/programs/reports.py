@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What users of other shims reported, each as a few calls: reports.py NAME [LIBRARY].
+"""Bugs reported in other shims, each as a few calls: reports.py NAME [LIBRARY].
 
-Every answer is printed.  With and without gpucache the output must be the same.
+Prints every result.  With and without gpucache the output must be the same.
 """
 import ctypes
 import os

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Requests for which a full GPU has room only if somebody makes it.
+ * Requests on a full GPU, each of which needs memory to be returned first.
  *
  *   rescue MODE      on a GPU of 1 GiB
  *
@@ -13,8 +13,8 @@
  *   handler      the room is in the program's own cache, which its OOM handler empties (gpucache.h)
  *   again        the driver refuses (GPUSIM=fail:...), and then no more
  *
- * The plain driver has no cache that could be in the way, but for its pools and graphs, and no handler.
- * Ends with status 77 where the driver has nothing of the kind.
+ * The plain driver has no cache that could be in the way, except for its pools and graphs, and no handler.  Ends with
+ * status 77 if the driver lacks the feature.
  */
 #include <stdint.h>
 

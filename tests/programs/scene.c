@@ -13,7 +13,7 @@
  *	contexts   more and more contexts
  *	pinned     memory of the host
  *
- * Prints "done" and ends with 0 where nothing failed, "failed at N bytes, request M" and 1 where a request did.
+ * Prints "done" and ends with 0, or "failed at N bytes, request M" and 1 if a request failed.
  */
 #include <pthread.h>
 #include <stdio.h>

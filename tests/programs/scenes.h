@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What vmm.c and arrays.c share: PROGRAM SCENE [N] does the first N steps of a scene (without N all), says what each
- * got, then what the device and the host side hold, and ends without freeing anything.  A test runs 1, 2, 3 ... steps
- * and compares the books with that.
+ * Shared by vmm.c and arrays.c: PROGRAM SCENE [N] runs the first N steps of a scene (default: all), prints the result
+ * of each, then the bytes held on device and host, and ends without freeing anything.  A test runs 1, 2, 3 ... steps
+ * and compares our accounting with that.
  */
 #ifndef PROGRAMS_SCENES_H
 #define PROGRAMS_SCENES_H

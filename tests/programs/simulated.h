@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the programs share that prove something about time: kernels of a known length (kernel.h), and
- * what the device itself says of its memory.  The latter only the simulated GPU tells (gpusim.h); on a
- * real one a program that asks ends with status 77.
+ * Shared by programs that test order in time: kernels of a known duration (kernel.h), and the device's own account of
+ * its memory, which only the simulated GPU has (gpusim.h): on a real one a program that needs it ends with status 77.
  */
 #ifndef PROGRAMS_SIMULATED_H
 #define PROGRAMS_SIMULATED_H
@@ -49,7 +48,7 @@ static inline cudaError_t launch(cudaStream_t stream, uint64_t ns, void *ptr, si
 	return (cudaError_t)kernel_launch(stream, ns, (uintptr_t)ptr, size, fill);
 }
 
-/* What this process has of device 0, the cache included. */
+/* The bytes of device 0 that this process has taken, the cache included. */
 static inline uint64_t used_bytes(void)
 {
 	int (*look)(int, struct gpusim_device *);

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Leaks GPU memory from every kind of Python frame, and says of each leak whose it was.
+"""Leaks GPU memory from every kind of Python frame, and prints the stack of each leak.
 
-A line of JSON for each: {"bytes": n, "frames": [[file, line, function], ...], "sure": true}, as the
-interpreter itself tells it, innermost first, without the function that asked CUDA.  Not sure: the
-interpreter may be on its way out, or a second one is there, and nobody has to know the frames.
+A line of JSON per leak: {"bytes": n, "frames": [[file, line, function], ...], "sure": true}, with the interpreter's own
+view of the stack, innermost first, without the function that calls CUDA.  Not sure: the interpreter may be shutting
+down, or is a second one, so the library need not know the frames.
 
     stacks.py [FOREIGN_LIBRARY]      libforeign.so, for threads that no interpreter knows of
     stacks.py --shutdown [FOREIGN]   only what happens while the interpreter ends

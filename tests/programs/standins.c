@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls what the simulated libraries' tables promise: every function that works on its handle's stream puts work there,
- * every one that is not supported says so; and the kernels of a module.  Opens them by a whole path that is not there, as wheels do by one that is.
+ * Tests the tables of the simulated libraries: every WORK function submits work to its handle's stream, every NOT
+ * function reports that; and the kernels of a module.  Opens the libraries by a full path that does not exist, because
+ * with the auditor the path is irrelevant.
  *
  * Run with GPUSIM=clock:virtual,kernel_us:1000, which makes work last until somebody waits.
  */

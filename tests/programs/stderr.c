@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that has, or makes, an odd standard error, and then asks for more memory than there is and
- * goes on.  On standard output: what the request said, and the end.
+ * A program with an unusual standard error that requests more memory than the GPU has, and continues.  Prints the
+ * result of the request, and its end, on standard output.
  *
  *   stderr asis      as it was started
  *   stderr data      closes descriptor 2 and opens a data file, which gets the number

@@ -2,7 +2,7 @@
 """A training loop in Python, with ctypes on the CUDA runtime.  It knows nothing of gpucache.
 
 Nested calls and a class, as users have them, so that a report can name file, line and function.
-On stdout a line each --every steps and a last line; exit status 1 when CUDA failed.
+On stdout a line every --every steps and a last line; exit status 1 if CUDA failed.
 """
 import argparse
 import ctypes

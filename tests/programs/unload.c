@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that loads gpucache by itself, keeps a function of it, closes it, and calls on.
+ * Loads gpucache by dlopen, keeps a pointer to one of its functions, closes it, and calls the function.
  *
  *   unload LIBRARY
  */

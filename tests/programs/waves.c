@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Many allocations whose sum goes up and down, and for the length of one call far up: what thins them must
- * not lose it.
+ * Many allocations whose sum goes up and down, with one peak as short as a single call, which thinning must not lose.
  *
  *   waves [CALLS]      default: 1000000 calls of cudaMalloc and cudaFree together
  *
