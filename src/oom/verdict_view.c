@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The quantities of verdict.h, each computed once.  Any input may be unknown, which makes what depends on it unknown,
- * or 0 where the struct says so.
+ * Computes each quantity of verdict.h once.  Any input may be unknown; what depends on it is then unknown, or 0 if the
+ * struct says so.
  */
 #include "oom/verdict_view.h"
 

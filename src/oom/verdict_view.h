@@ -45,12 +45,12 @@ struct gpc_verdict_facts {
 	uint64_t host_bytes;  /* pinned by this process */
 	uint32_t n_contexts;  /* on the device; 0: unknown */
 	uint32_t options_set; /* GPC_SET_* */
-	bool is_renewed;    /* the growing site replaces its few blocks by larger ones */
-	bool is_varied;     /* its blocks are of many sizes */
-	bool caching;       /* cache:on */
-	bool capturing;     /* a stream capture was open */
-	bool eager_modules; /* CUDA_MODULE_LOADING=EAGER */
-	const char *conf;   /* GPUCACHE_CONF as set; NULL or "": not set */
+	bool is_renewed;      /* the growing site replaces its few blocks by larger ones */
+	bool is_varied;       /* its blocks are of many sizes */
+	bool caching;         /* cache:on */
+	bool capturing;       /* a stream capture was open */
+	bool eager_modules;   /* CUDA_MODULE_LOADING=EAGER */
+	const char *conf;     /* GPUCACHE_CONF as set; NULL or "": not set */
 };
 
 /* All facts unknown, with caching on. */
