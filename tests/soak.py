@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Random programs, kills and damaged input in turn, for as long as one says.
+"""Runs random programs, kills and fuzzing in turn, for a given time.
 
   soak.py BUILD FUZZ [--seconds N] [--seed N]
 
-Each round has a seed of its own, which is printed where something fails: the same command with it fails again.  A line
-of progress follows each round; the last line is "N passed, N failed", where a round of one kind counts once.
+Each round has its own seed, printed on a failure: the same command with that seed reproduces it.  Prints a line of
+progress after each round; the last line is "N passed, N failed", counting each kind of work of each round.
 """
 import argparse
 import os
@@ -19,12 +19,12 @@ OPERATIONS = 1_000_000  # for each way to keep the order of cudaFree
 KILLS = 30
 INPUTS_S = 20
 
-# What a night or a week may aim at.
+# Goals for long runs.
 GOALS = (("operations", 1_000_000_000), ("kills", 10_000))
 
 
 class Kind:
-    """One kind of work: what it did, what went wrong, and how long it took."""
+    """One kind of work: operations, failures, seconds."""
 
     def __init__(self, name, bad, command, env, done, failed):
         self.name, self.bad, self.command, self.env = name, bad, command, env

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls of the program in which another thread can overtake it: one stage at a time, as src/runtime makes them
- * (contexts.c, streams.c), which these follow.
+ * Calls that another thread can overtake, split into stages as in src/runtime (contexts.c, streams.c).
  */
 #include "tests/prove/prove.h"
 
@@ -98,7 +97,7 @@ static void end_stream(struct prove_machine *machine, struct prove_call *call)
 
 /* ---- the first use of a per-thread stream ---- */
 
-/* Nobody waits, so that nobody can come between. */
+/* A single stage: there is no wait in which another thread could run. */
 static void use_per_thread(struct prove_machine *machine)
 {
 	atomic_store(&machine->is_per_thread_used, true);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a program runs on: a device of little memory, two contexts with a pool each, and its end. */
+/* The machine of a program: a small device, two contexts with a pool each; and its end. */
 #include <string.h>
 
 #include "tests/prove/prove.h"
 
-/* Little enough that programs meet its end, and the ladder. */
+/* So small that programs run out of memory, and the ladder runs. */
 #define DEVICE_BYTES (96 * GPC_MIB)
 
 void prove_complain(struct prove_thread *thread, const char *problem)

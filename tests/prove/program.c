@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs: made at random, made short, and written out. */
+/* Programs: generated at random, shrunk, printed. */
 #include <string.h>
 
 #include "tests/prove/prove.h"
 
 #define MS UINT64_C(1000000)
 
-/* How often each step is chosen.  Two of three are memory and work, for the rest is there to disturb these. */
+/* The weight of each step.  Two of three are memory and work, which all other steps only disturb. */
 static const struct {
 	const char *name;
 	uint32_t weight;
@@ -54,7 +54,7 @@ static enum prove_op random_op(struct random *random)
 	return (enum prove_op)op;
 }
 
-/* What the steps of one program have in common.  In a narrow one the same memory goes round fast. */
+/* The parameters of one program.  With few blocks, memory is reused quickly. */
 struct character {
 	uint32_t n_streams;
 	uint32_t n_contexts;
@@ -69,7 +69,7 @@ struct character {
 #define N_USUAL 8
 #define LOOP    4 /* steps */
 
-/* Mostly one of a few, as in a loop, so that what is freed serves the next. */
+/* Mostly one of a few sizes, as in a loop, so that freed blocks serve later requests. */
 static uint64_t random_bytes(struct random *random, const struct character *like)
 {
 	static const uint64_t usual[N_USUAL] = { 512, 4 * GPC_KIB, 100000, 700 * GPC_KIB, GPC_MIB,
@@ -119,8 +119,8 @@ static struct prove_step random_step(struct random *random, const struct charact
 }
 
 /*
- * Steps of the time before, a loop of one thread each: the end of the one-stream rule is one moment, and memory must
- * have a new owner while work of the old one is in flight at it.
+ * Generates steps before the end of the one-stream rule, in loops of one thread each: at that moment memory must have a
+ * new owner while work of the old one is in flight.
  */
 static void generate_loop(
 	struct random *random, const struct character *like, struct prove_step *steps)
@@ -139,7 +139,7 @@ static void generate_loop(
 	}
 }
 
-/* A step of that moment. */
+/* A step at the end of the one-stream rule. */
 static struct prove_step ending_step(struct random *random, const struct character *like)
 {
 	static const enum prove_op ending[] = { PROVE_STREAM_CREATE, PROVE_STREAM_CREATE,
@@ -168,7 +168,7 @@ static struct character random_character(struct random *random)
 	};
 }
 
-/* Little memory that goes round fast, and more streams than one in the end. */
+/* Little memory that is reused quickly, and a second stream at the end. */
 static void make_ending(struct random *random, struct character *like)
 {
 	like->n_streams = PROVE_STREAMS;
@@ -193,13 +193,13 @@ void prove_generate(struct prove_program *program, uint64_t seed, uint64_t numbe
 	program->is_one_stream = random_below(&random, 3) > 0;
 	program->queue = queues[random_below(&random, 4)];
 	program->is_event_queued = random_below(&random, 2);
-	/* Nothing of ours relies on what a free waits for; where it waits, less goes wrong. */
+	/* We do not rely on waits of cuMemFree; with them fewer errors would show. */
 	program->free_waits = random_below(&random, 4) ? UINT64_MAX : 4 * GPC_MIB;
 	program->free_waits_alone = random_below(&random, 2);
 	like = random_character(&random);
 	if (program->is_one_stream && random_below(&random, 4) > 0)
 		make_ending(&random, &like);
-	/* Many short ones, for there is one such moment in each. */
+	/* Short programs, because each has only one such moment. */
 	program->n_steps = like.n_before + like.n_ending;
 	if (!like.n_before || random_below(&random, 4) == 0)
 		program->n_steps += (uint32_t)random_log(&random, 32, PROVE_STEPS - 200);
@@ -212,7 +212,7 @@ void prove_generate(struct prove_program *program, uint64_t seed, uint64_t numbe
 
 /* ---- shorter ---- */
 
-/* Without the steps from .. from + n, where it stays bad. */
+/* Removes the steps from .. from + n if the program still fails without them. */
 static bool leave_out(
 	struct prove_program *program, enum prove_variant variant, uint32_t from, uint32_t n)
 {

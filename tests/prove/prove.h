@@ -2,19 +2,17 @@
 /*
  * Random programs against the allocator, watched by the race detector of the simulated GPU (sim/race.h).
  *
- * A program is a list of steps, each done by one of a few threads.  A step names what it uses (a thread's block c,
- * stream 2 of context 1), never a result of another step, and one that makes no sense where it stands (to free what is
- * not there) does nothing.  So any part of a program is a program, and a failing one can be made short by leaving
- * steps out.
+ * A program is a list of steps, each run by one of a few threads.  A step names what it uses (a thread's block c,
+ * stream 2 of context 1), never a result of another step; if that does not exist, the step does nothing.  So any subset
+ * of the steps is a program, and a failing program can be shrunk by removing steps.
  *
  *      prove_generate --> steps --> prove_run --> result: violations --> prove_shrink --> prove_print
  *
- * prove_run plays the threads one step after another in the order of the list, so the same program always does the
- * same; calls of the library that can be overtaken by another thread in the middle (synchronise, create a stream,
- * enable a peer, first use of a per-thread stream) go on only where a step says so.  prove_run_threads plays them
- * with as many real threads, for what only those show.
+ * prove_run runs the steps in the order of the list, so it is deterministic.  Calls that another thread can overtake in
+ * the middle (synchronize, create a stream, enable a peer, first use of a per-thread stream) continue only at an
+ * explicit step. prove_run_threads runs the same program with real threads, for races within a step.
  *
- * The broken variants are made around the allocator, by a driver that does not do what it says (variant.c).
+ * The broken variants change the driver below the allocator, which does not do what it claims (variant.c).
  */
 #ifndef GPC_TESTS_PROVE_PROVE_H
 #define GPC_TESTS_PROVE_PROVE_H
@@ -46,7 +44,7 @@ enum prove_variant {
 	PROVE_NO_FENCE,
 	PROVE_LEGACY_FENCE,  /* the fence's event is recorded on the legacy stream only */
 	PROVE_FAILED_PASSES, /* a record that failed is taken as done */
-	PROVE_NO_WAIT,     /* a new stream does not wait for what the one-stream rule let through */
+	PROVE_NO_WAIT, /* a new stream does not wait for work on memory reused under the one-stream rule */
 	PROVE_BARE_EXPORT, /* memory is exported under the one-stream rule */
 	/* With barriers. */
 	PROVE_NO_BARRIER,    /* neither recorded nor waited for */
@@ -55,7 +53,7 @@ enum prove_variant {
 	PROVE_EARLY_RETURN,  /* memory goes back to the driver before the event has passed */
 	PROVE_LOOSE_CAPTURE, /* a capture begins while a barrier is due */
 	PROVE_LOOSE_EXPORT,  /* memory is exported behind a barrier, without a wait */
-	PROVE_EARLY_LOOK,    /* who looks behind a free does not wait for the event */
+	PROVE_EARLY_LOOK,    /* a query or wait after a free does not wait for the event */
 	PROVE_BARE_OVERLAP,  /* a kernel overlaps another under the one-stream rule */
 	PROVE_NO_HOST_WAIT,  /* free_order:host, and the host does not wait */
 	/* With pages. */
@@ -139,7 +137,7 @@ struct prove_result {
 
 /* ---- variant.c ---- */
 
-/* The driver that the pool is given: the simulated one, or one that lies. */
+/* The pool's driver: the simulated one, or a broken one. */
 struct prove_driver {
 	struct gpc_driver base;
 	struct gpc_sim_driver sim;
@@ -236,13 +234,13 @@ struct prove_machine {
 
 bool prove_machine_open(struct prove_machine *machine, const struct prove_program *program,
 	enum prove_variant variant, bool is_threaded);
-/* Frees everything, checks, and says how it went. */
+/* Frees everything, checks the heap, and returns the result. */
 struct prove_result prove_machine_close(struct prove_machine *machine);
 
-/* The context dies, and comes back with the same handle. */
+/* Resets the context, which keeps its handle. */
 void prove_machine_reset(struct prove_machine *machine, uint8_t context);
 
-/* The first thing found wrong in a thread stays. */
+/* Records a problem; the first of a thread is kept. */
 void prove_complain(struct prove_thread *thread, const char *problem);
 
 /* NULL, or the invariant of a pool that does not hold. */
@@ -256,7 +254,7 @@ void prove_submits(struct prove_machine *machine, uint8_t context);
 /* The host waits for the context.  False: a capture is open, and a correct program does not do that. */
 bool prove_sync_context(struct prove_machine *machine, uint8_t c);
 
-/* Goes on with the call that the thread is in, by one stage, or to its end. */
+/* Continues the thread's call by one stage, or to its end. */
 void prove_call_continue(struct prove_machine *machine, struct prove_thread *thread, bool to_end);
 void prove_call_begin(struct prove_machine *machine, const struct prove_step *step);
 
@@ -283,7 +281,7 @@ static inline bool prove_is_bad(const struct prove_result *result)
 
 void prove_generate(struct prove_program *program, uint64_t seed, uint64_t number);
 
-/* Leaves out steps as long as the program stays bad. */
+/* Removes steps as long as the program still fails. */
 void prove_shrink(struct prove_program *program, enum prove_variant variant);
 void prove_print(const struct prove_program *program, const struct prove_result *result);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Never reused while in flight, proved as far as random programs can: no violation with the allocator as it is shipped,
- * however the order of cudaFree is kept, and violations with each one that is broken on purpose, by the same programs.
+ * Memory is never reused while in flight, as far as random programs can prove that: the shipped allocator has no
+ * violation under any free_order, and every variant broken on purpose has violations with the same programs.
  *
- * OPS=n and SEED=n choose how much and which, ONLY=shipped leaves the broken ones out.  What fails is made short and printed; of each broken variant, too, one
- * short program shows what it does wrong.  Exit status 0 only if all are as they should be.
+ * OPS=n sets the number of operations, SEED=n the seed; ONLY=shipped skips the broken variants.  Failing programs are
+ * shrunk and printed, as is one program for each broken variant.  Exit status 0 only if all results are as expected.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #define QUICK_OPS  100000
 #define ENOUGH_OPS 1000000
 
-/* Of five programs one is run by real threads. */
+/* One of five programs runs with real threads. */
 #define THREADED_EVERY 5
 
 static const struct {
@@ -69,7 +69,7 @@ struct total {
 	uint64_t n_refused;
 };
 
-/* Makes the program that went wrong as short as it can be, and prints it.  False: it is wrong with real threads only. */
+/* Shrinks the failing program and prints it.  False: it fails only with real threads. */
 static bool show(struct prove_program *program, enum prove_variant variant)
 {
 	struct prove_result result = prove_run(program, variant);
@@ -89,7 +89,7 @@ static struct total run_variant(enum prove_variant variant, enum prove_order ord
 	struct total total = { 0 };
 	bool is_shown = false;
 
-	/* A short run may miss what is broken by chance, and goes on until it has seen it. */
+	/* A short run may miss a broken variant by chance: continue until its violation shows. */
 	while (total.n_ops < n_ops ||
 		(variant != PROVE_SHIPPED && total.n_violations + total.n_problems == 0 &&
 			total.n_ops < ENOUGH_OPS)) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program from its first step to its last, in one thread or in many. */
+/* Runs a program, in one thread or in several. */
 #include "tests/prove/prove.h"
 
 #define CHECK_EVERY 64 /* steps */

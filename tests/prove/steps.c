@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What each step of a program does.  One that makes no sense where it stands does nothing. */
+/* Executes the steps of a program.  A step whose operands do not exist does nothing. */
 #include <string.h>
 
 #include "oom/ladder.h"
@@ -16,7 +16,7 @@ static enum gpc_status attempt(void *arg)
 	return gpc_pool_retry(thread->pool, &thread->request, &thread->address);
 }
 
-/* As the library does it: the pool, and then the ladder over all pools of the device. */
+/* Allocates as the library does: from the pool, then by the ladder over all pools of the device. */
 static enum gpc_status alloc(struct prove_machine *machine, struct prove_thread *thread)
 {
 	struct gpc_pool *pools[PROVE_CONTEXTS];
@@ -60,9 +60,7 @@ static void do_alloc(struct prove_machine *machine, const struct prove_step *ste
 		prove_complain(thread, "no memory for the race detector");
 }
 
-/*
- * The host's wait before a free, where the device does not keep the order.  False: it could not be made.
- */
+/* Waits on the host before a free if the device does not keep the order.  False: the wait is not possible. */
 static bool keep_order(struct prove_machine *machine, const struct prove_block *block)
 {
 	struct gpc_pool *pool = &machine->contexts[block->context].pool;
@@ -101,7 +99,7 @@ static void do_free(struct prove_machine *machine, const struct prove_step *step
 
 /* ---- work ---- */
 
-/* NULL, or the thread's block where work of this context may touch it. */
+/* Returns the thread's block if work of this context may access it, else NULL. */
 static const struct prove_block *reachable(
 	struct prove_machine *machine, const struct prove_step *step, uint8_t which)
 {
@@ -303,7 +301,7 @@ static void do_capture_end(struct prove_machine *machine, const struct prove_ste
 	gpc_captures_end(&machine->heap.captures);
 }
 
-/* Only while all that the graph uses is still the program's. */
+/* Launches only if all blocks of the graph are still live. */
 static void do_graph_launch(struct prove_machine *machine, const struct prove_step *step)
 {
 	struct prove_thread *thread = &machine->threads[step->thread];
@@ -326,7 +324,7 @@ static void do_graph_launch(struct prove_machine *machine, const struct prove_st
 
 /* ---- the world ---- */
 
-/* Memory that somebody else takes, or gives back. */
+/* Another process allocates or frees device memory. */
 static void do_hog(struct prove_machine *machine, const struct prove_step *step)
 {
 	struct gpc_sim_device *device = &machine->sim->devices[0];

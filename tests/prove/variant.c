@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The simulated driver, and the ways in which it is broken on purpose. */
+/* The simulated driver, and its variants broken on purpose. */
 #include <string.h>
 
 #include "driver/driver_pages.h"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CuPy: the runtime library by getattr of ctypes, each function as a bare address (its softlink)."""
+"""CuPy: looks up the runtime library's functions by ctypes, as bare addresses (its softlink)."""
 import ctypes
 
 from stack import MIB, hold, ok, wants

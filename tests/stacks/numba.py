@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""numba: libcuda by ctypes, and of each name the variant whose suffix is found first."""
+"""numba: libcuda by ctypes; of each function the first variant found among its suffixes."""
 import ctypes
 import os
 

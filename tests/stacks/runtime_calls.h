@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For those that call the runtime library by name. */
+/* For programs linked with the runtime library. */
 #ifndef STACKS_RUNTIME_CALLS_H
 #define STACKS_RUNTIME_CALLS_H
 

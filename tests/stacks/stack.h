@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Programs that obtain the driver's functions as the popular stacks do, and take memory of the kinds that those use.
+ * Programs that look up the driver's functions like popular stacks, and allocate the kinds of memory that those use.
  *
- *   PROGRAM [plain] [async] [mapped]     takes these kinds, prints "live bytes: N", and holds
+ *   PROGRAM [plain] [async] [mapped]     allocates these kinds, prints "live bytes: N", and holds
  *
- * N is what the device says that this process took of it.  None of them knows of gpucache.
+ * N is the device memory that this process has taken.  None of the programs knows of gpucache.
  *
  *   nvcc.c         static runtime library
  *   torch.c        shared runtime library by its PLT; mapped memory by cudaGetDriverEntryPointByVersion
@@ -33,7 +33,7 @@
 
 #define MIB ((size_t)1 << 20)
 
-/* Whole pages, when the pitch is added: how the driver rounds up is in nobody's books. */
+/* Whole pages at the driver's pitch, because our accounting does not know how the driver rounds up. */
 #define STACK_WIDTH  4000
 #define STACK_HEIGHT 1024
 
@@ -96,7 +96,7 @@ static inline void *stack_open(const char *library, int flags)
 	return handle;
 }
 
-/* What the simulated device says of this process; and for ever. */
+/* Prints the simulated device's bytes of this process, and holds until killed. */
 static inline void stack_hold(void)
 {
 	int (*info)(int device, struct gpusim_device *ret_info);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the Python ones share: the last words of stack.h's programs."""
+"""Shared by the Python programs: the end of stack.h's programs, which prints and holds."""
 import ctypes
 import signal
 import struct

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a Python extension is: opened with RTLD_LOCAL, its functions found by name; see torch.py. */
+/* Like a Python extension: opened with RTLD_LOCAL, its functions found by name; see torch.py. */
 #include "runtime_calls.h"
 
 #define EXPORT __attribute__((visibility("default")))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stack.h"
 
-/* A cache of registrations: is what it knows of an address still the memory that is there? */
+/* For a registration cache: tells whether an address still has the registered memory. */
 static unsigned long long id_of(const struct stack_driver *cu, CUdeviceptr ptr)
 {
 	unsigned long long id = 0;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""vLLM: the runtime library that is mapped already, by its path; and an allocator that links libcuda (cumem.c)."""
+"""vLLM: opens the runtime library already mapped, by its path; and an allocator linked with libcuda (cumem.c)."""
 import ctypes
 import os
 

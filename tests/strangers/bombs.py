@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recordings that somebody made to hurt who reads them: from include/gpucache_format.h, without the library.
+"""Malicious recordings, made from include/gpucache_format.h without the library.
 
-A recording is made of what its regions hold; each function here gives one that is as large as SIZE, and as
-costly as one that follows the format's limits can be, or that breaks them.
+Each function returns a recording of about SIZE bytes that is as costly to read as the format's limits allow, or that
+breaks these limits.
 """
 import struct
 
@@ -86,7 +86,7 @@ def many(make, bytes_each):
     return b"".join(make(i + 1) for i in range(SIZE // bytes_each)), SIZE // bytes_each
 
 
-# --- What the review tried: counts that no writer writes -------------------------------------------------------
+# --- Counts that no writer writes -------------------------------------------------------
 
 
 def names():

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What strangers may try, and what small machines lack: users of one node, hostile files, names, missing places.
+"""Other users of a node, hostile files, hostile names, and small machines that lack files or memory.
 
   run.py BUILD [CASE]...
 
-Users and machines are made by setpriv and unshare in mount namespaces of their own, so they need root; elsewhere those
-cases say why they are skipped.  The last line is "N passed, N failed".
+Cases with users and machines use setpriv and unshare in private mount namespaces, which needs root; otherwise they are
+skipped, and say why.  The last line is "N passed, N failed".
 """
 import gzip
 import json
@@ -26,7 +26,7 @@ import bombs  # noqa: E402
 VICTIM, STRANGER = 62001, 62002
 MOST_MIB = 300
 MOST_READ = 16 << 20
-TIMEOUT_S = 120  # what waits for ever; a busy machine may take long
+TIMEOUT_S = 120  # only to end a hang: a busy machine may take long
 MOST_CPU_S = 2  # of an idle machine; where two threads share a core it is twice as much
 
 BUILD = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else "build"
@@ -103,7 +103,7 @@ def scene(script, **values):
 
 
 def names_that_others_took():
-    """F3: both usual folders are a stranger's; the recording is made and found all the same."""
+    """Both usual folders belong to a stranger; the recording is made and found all the same."""
     ended = scene("""
         as @s mkdir -m 777 /dev/shm/gpucache-@v /tmp/gpucache-@v
         as @v @run --sim 4GiB -- @train --steps 2
@@ -118,7 +118,7 @@ def names_that_others_took():
 
 
 def recordings_of_strangers():
-    """F7: a stranger's file that claims to be newer, in a folder of all, is left out, counted and named."""
+    """A stranger's file in a shared folder that claims to be newer is skipped, counted and reported."""
     ended = scene("""
         mkdir -m 1777 /tmp/all
         as @v @run --sim 4GiB -o /tmp/all/mine.gpucache -- @train --steps 2
@@ -134,7 +134,7 @@ def recordings_of_strangers():
 
 
 def files_that_a_stranger_names():
-    """F6: who reads a stranger's recording opens none of the files that it names, root no less."""
+    """A reader of a stranger's recording, even root, opens none of the files that it names."""
     ended = scene("""
         mkdir -m 1777 /tmp/all
         cp @train /tmp/all/train; chmod 755 /tmp/all/train
@@ -165,7 +165,7 @@ def links_out_of_a_users_folder():
 
 
 def folders_under_every_umask():
-    """F10: a umask that takes everything takes nothing from the folder."""
+    """The mode of the folder does not depend on the umask."""
     ended = scene("""
         as @v sh -c 'umask 0777; @run --sim 4GiB -- @train --steps 2'
         ls -ld /dev/shm/gpucache-@v | cut -c1-10
@@ -184,7 +184,7 @@ VIEWS = ["check", "leaks", "top", "leaks --json", "summary --json", "tree --json
              "pprof", "speedscope", "folded", "pytorch-snapshot", "perfetto", "csv", "prometheus", "openmetrics", "json"))]
 UNBOUNDED = {"list": "reads heads", "ranks": "reads heads and totals", "symbols": "reads no recording", "options": "reads no recording"}
 
-# What is said of those that no writer can have made.
+# The messages for recordings that no writer can have made.
 REASONS = {
     "names": r"DAMAGED: CODES is larger than 1/8 of the file, as no writer makes it",
     "lines": r"DAMAGED: STACKS is damaged from byte 64 on, record 1 has more frames\s+than are recorded",
@@ -215,7 +215,7 @@ def bomb(make):
 
 
 def trees_that_are_cut():
-    """JSON of a tree ends at so many nodes, and says how many lack what is below them, and its bytes."""
+    """JSON of a tree is limited to a number of nodes; "cut" gives number and bytes of those without children."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "deep.gpucache")
         deep = b"".join(bombs.stack(i, native=[(i * 24 + k) * 4096 for k in range(24)]) for i in range(1, 1001))
@@ -243,7 +243,7 @@ def every_view_is_bounded():
 
 
 def sparse_files():
-    """F5: a file of a gigabyte of holes costs what is in it."""
+    """A file of a gigabyte of holes costs no more than its data."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "sparse.gpucache")
         data = bytearray(bombs.recording({**bombs.common(), bombs.STACKS: (bombs.stack(1, native=[64]), 1)}))
@@ -262,7 +262,7 @@ def sparse_files():
 
 
 def packed_bombs():
-    """F5: what comes out of a packed file has an end, and it is said."""
+    """The inflated size of a compressed file is limited, and exceeding it is reported."""
     with tempfile.TemporaryDirectory() as folder:
         trace = os.path.join(folder, "trace.csv.gz")
         rows = b"alloc,1,1,1,1\n" * 100000
@@ -294,7 +294,7 @@ def leaks_with_module(folder, row):
 
 
 def debug_links_that_wait():
-    """F6: a debug link that leads to a pipe is not waited for."""
+    """A debug link that leads to a pipe does not block the reader."""
     if not shutil.which("objcopy") or not shutil.which("gcc"):
         raise Skipped("needs gcc and objcopy")
     with tempfile.TemporaryDirectory() as folder:
@@ -342,7 +342,7 @@ def expect_clean(data, what):
 
 
 def names_that_control_terminals():
-    """F8: names of files and of programs, whatever is in them, come out as letters."""
+    """Names of files and programs are printed without control characters."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder.encode(), BAD + b".gpucache")
         frame = [bombs.FROM_PYTHON | 1 << 32]
@@ -368,7 +368,7 @@ def names_that_control_terminals():
 # --- Small machines ---------------------------------------------------------------------------------------------
 
 def small(prepare, line=None):
-    """train in a machine that lacks something: the same output as without the library, and one line at most."""
+    """train on a machine that lacks something: output as without the library, and at most one line of ours."""
     plain = scene(f"{prepare}\nGPUCACHE=0 @run --sim 640MiB -- @train --steps 2")
     ended = scene(f"{prepare}\n@run --sim 640MiB -- @train --steps 2")
     expect(ended.code == plain.code and ended.out == plain.out, ended.code, plain.code, ended.out, ended.err, plain.err)
@@ -419,7 +419,7 @@ def little_address_space():
 
 
 def other_c_libraries():
-    """musl, and a glibc that is too old: one line, and the program runs on without us."""
+    """With musl, or too old a glibc: one line, and the program runs without us."""
     with tempfile.TemporaryDirectory() as folder:
         # A loader of that name, which is the one of this machine: what is linked with it runs.
         loader = os.path.join(folder, "ld-musl-x86_64.so.1")
@@ -442,7 +442,7 @@ def other_c_libraries():
 
 
 def versions_of_glibc():
-    """What is built asks for no symbol that glibc 2.34 lacks, whatever the machine has that built it."""
+    """No binary requires a symbol newer than glibc 2.34, whatever machine built it."""
     if not shutil.which("objdump"):
         raise Skipped("needs objdump")
     for name in ("libgpucache.so", "libgpucache-audit.so", "gpumem-report", "gpumem-replay"):

@@ -17,8 +17,8 @@
 #define N_OF(array) (sizeof(array) / sizeof((array)[0]))
 
 /*
- * A check in a helper names the line of the test that called it.  The helper checks with the words
- * below, and behind all helpers of the header stands, for each,
+ * A check in a helper reports the line of the test that called it.  The helper uses the macros below, and after all
+ * helpers the header defines for each
  *
  *	#define helper(...) AT(helper(__VA_ARGS__))
  *

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stage on a small device with pages, on which no call of the driver waits by itself. */
+/* The stage on a small device with pages, where no driver call waits by itself. */
 #ifndef GPC_TESTS_UNIT_ALLOC_PAGES_STAGE_H
 #define GPC_TESTS_UNIT_ALLOC_PAGES_STAGE_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stage that tests of the allocator play on: a simulated device with a virtual clock, one context on it, and
- * a pool over that context.  Time passes only where a test says so.
+ * The fixture of the allocator's tests: a simulated device with a virtual clock, one context, and a pool over that
+ * context. Time passes only if a test says so.
  */
 #ifndef GPC_TESTS_UNIT_ALLOC_STAGE_H
 #define GPC_TESTS_UNIT_ALLOC_STAGE_H
@@ -88,7 +88,7 @@ static inline struct gpucache_counters stage_counters(const struct stage *stage)
 	return now;
 }
 
-/* Checks, ends everything, and sees that nothing is left, neither of the device's memory nor of ours. */
+/* Checks the heap, ends everything, and checks that neither device memory nor metadata is left. */
 static inline void stage_close(struct stage *stage)
 {
 	stage_check(stage);
@@ -194,7 +194,7 @@ static inline uint64_t stage_n_fence_calls(const struct stage *stage)
 	return n->n_event_create + n->n_fence_record + n->n_event_query + n->n_sync;
 }
 
-/* Their checks name the line of the test: unit.h. */
+/* Checks in these helpers report the line of the test: unit.h. */
 #define stage_open_on(...) AT(stage_open_on(__VA_ARGS__))
 #define stage_open(...)    AT(stage_open(__VA_ARGS__))
 #define stage_check(...)   AT(stage_check(__VA_ARGS__))

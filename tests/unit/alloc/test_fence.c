@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fences alone, over the simulated driver; what the pool makes of them is in test_pool.c and test_pool_wait.c. */
+/* Fences alone, over the simulated driver; test_pool.c and test_pool_wait.c test them within a pool. */
 #include "alloc/fence.h"
 #include "sim/driver_sim.h"
 #include "unit.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Contexts that come to fences and go; what is left when all is over; what is pending where. */
+/* Contexts join and leave fences; what remains when all have passed; in which fence a block is pending. */
 #include "alloc/fence.h"
 #include "sim/driver_sim.h"
 #include "unit.h"
@@ -108,7 +108,7 @@ static void events_of_every_fence_are_destroyed_at_the_end(void **state)
 	assert_int_equal(n_passed(), N_OF(blocks));
 }
 
-/* Three times round the ring, also with a member that goes then. */
+/* Three rounds of the ring, also with a member that leaves meanwhile. */
 static void a_fence_that_is_used_again_begins_empty(void **state)
 {
 	const struct gpc_fence *open;

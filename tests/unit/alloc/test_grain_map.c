@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sets of a grain map against an array of booleans, and what the pool keeps in them. */
+/* The sets of a grain map, compared with an array of booleans; and their use by the pool. */
 #include "one_stage.h"
 
 static struct gpc_grain_map map;

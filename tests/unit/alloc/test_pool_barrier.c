@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The order of cudaFree on the device.  The clock is virtual: whoever waits on the host moves it. */
+/* The order of cudaFree on the device.  The clock is virtual: a wait on the host moves it. */
 #include <pthread.h>
 
 #include "one_stage.h"
@@ -381,8 +381,8 @@ static enum gpc_status wait_behind_the_mark(struct gpc_driver *drv, gpc_event ev
 }
 
 /*
- * Between a thread's decision to mark the legacy stream and its record, another one makes a stream,
- * frees, and raises a barrier; the mark comes between the two calls of that.
+ * After a thread has decided to mark the legacy stream, but before its record, another thread creates a stream, frees,
+ * and raises a barrier; the mark comes between the barrier's two calls.
  */
 static void *come_between(void *arg)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each invariant is broken by hand, and the checker names it; then it is mended, and the checker is content. */
+/* Breaks each invariant by hand: the checker must name it.  After the repair the checker must pass. */
 #include "stage.h"
 
 static struct stage stage;

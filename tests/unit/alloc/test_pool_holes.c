@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each test says which pages of a segment go back to the driver, and when. */
+/* Which pages of a segment go back to the driver, and when. */
 #include "pages_stage.h"
 
 static void idle_pages_between_two_blocks_go_back(void **state)

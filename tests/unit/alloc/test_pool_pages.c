@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each test says what happens to the pages of one segment, or to those that could not be had. */
+/* The pages of one segment: mapped, returned, or refused by the driver. */
 #include "pages_stage.h"
 
 static void without_the_option_there_are_no_pages(void **state)

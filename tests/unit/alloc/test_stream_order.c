@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a stream freed goes back to it without a fence; to nobody else, and not where order is not known. */
+/* A block freed by a stream is reused by that stream without a fence, by no other, and not if the order is unknown. */
 #include "alloc/stream_order.h"
 
 #include "base/metamem.h"

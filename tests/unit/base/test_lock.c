@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The order of locks is checked where GPC_CHECK_LEVEL >= 1; elsewhere those tests are skipped. */
+/* The order of locks is checked if GPC_CHECK_LEVEL >= 1; otherwise those tests are skipped. */
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What invented functions of libcuda share: they log that they were called, and fail on demand. */
+/* Shared by fake functions of libcuda, which log their calls and fail on demand. */
 #ifndef GPC_TESTS_UNIT_DRIVER_CALLS_H
 #define GPC_TESTS_UNIT_DRIVER_CALLS_H
 

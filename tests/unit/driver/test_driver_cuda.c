@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The real driver over functions of libcuda that are invented here: they log what is called, and fail on demand. */
+/* driver_cuda over fake functions of libcuda, which log their calls and fail on demand. */
 #include "driver/sticky.h"
 #include "tests/unit/driver/calls.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pages over functions of libcuda that are invented here: they log what is called, and fail on demand. */
+/* Pages over fake functions of libcuda, which log their calls and fail on demand. */
 #include "base/bytes.h"
 #include "driver/driver_pages.h"
 #include "tests/unit/driver/calls.h"

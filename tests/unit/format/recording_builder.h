@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes recordings for tests, straight from include/gpucache_format.h: every slot is there to be filled,
- * append-only records are put together, and the file is written as it is.
+ * Makes recordings for tests directly from include/gpucache_format.h: a test fills slots, appends records to
+ * append-only regions, and writes the file unchecked.
  *
  * Threads     One.
  * Failure     Ends the test program: a test cannot go on without its file.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Verdicts by what would have happened: recordings of a few events on a GPU of 1 GiB, of which the outcome of
- * each replay is known by counting segments of 2 MiB.
+ * Verdicts by replay: recordings of a few events on a GPU of 1 GiB, small enough to know the outcome of each replay by
+ * counting segments of 2 MiB.
  */
 #include "tests/unit/unit.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of Python code: exports write them as they are, past what cleans a terminal's text, so they are clean here. */
+/* Names of Python code must be clean here, because binary exports bypass clean_stream.h. */
 #include "tests/unit/unit.h"
 
 #include <unistd.h>

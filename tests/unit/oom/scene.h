@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A failed request that every test of src/oom starts from: a GPU of 100 GiB, 8 GiB asked for, 4 GiB
- * short, and nothing but the program's own memory in the way.
+ * The failed request that all tests of src/oom start from: 8 GiB requested on a GPU of 100 GiB, 4 GiB missing, all
+ * other memory live in the program.
  */
 #ifndef GPC_TESTS_UNIT_OOM_SCENE_H
 #define GPC_TESTS_UNIT_OOM_SCENE_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One scenario a rung: everything below it is in vain, and it helps; nothing above it is tried. */
+/* A scenario per rung: all rungs below it run in vain, it helps, and no rung above it runs. */
 #include "oom/ladder.h"
 
 #include "tests/unit/alloc/stage.h"

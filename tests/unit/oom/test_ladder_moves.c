@@ -2,8 +2,8 @@
 /*
  * Memory that another thread is moving between us and the driver while a request climbs the ladder.
  *
- * The mover is held inside a call of the driver.  The climber's pauses are counted instead of made (poll() is ours
- * here), and at a given one the driver lets the mover go: so nothing depends on time.
+ * The mover is blocked inside a driver call.  poll() is defined here, so the climber's pauses are counted instead of
+ * made; at a given pause the driver releases the mover.  So nothing depends on time.
  */
 #include <poll.h>
 #include <pthread.h>

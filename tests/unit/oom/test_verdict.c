@@ -11,8 +11,8 @@ static bool holds(const struct gpucache_oom *oom, enum gpucache_verdict verdict)
 }
 
 /*
- * The scenarios: `make` makes the verdict hold by a hair; `miss` takes one byte away, `hide` makes one
- * number unknown, and in both cases the verdict must not hold.
+ * The scenarios: after `make` the verdict just holds; after `miss`, which takes one byte away, or `hide`, which makes
+ * one number unknown, it must not hold.
  */
 
 static void make_impossible(struct scene *s)

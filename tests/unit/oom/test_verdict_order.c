@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which of several verdicts is the first, and how sure: the numbers of each alone are test_verdict.c's. */
+/* Which of several verdicts comes first, and how certain it is; test_verdict.c tests each verdict alone. */
 #include "unit.h"
 
 #include "oom/verdict.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The door of NVTX against a copy of NVTX made here, in all the ways that a copy may be older or smaller than ours;
- * tests/programs/nvtx.c has NVIDIA's own.
+ * The entry point of NVTX, called by a fake NVTX that may be older or smaller than ours in every way;
+ * tests/programs/nvtx.c uses NVIDIA's own.
  */
 #include "unit.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The doors of preload/, as a program meets them: this executable runs itself again under LD_PRELOAD, with the simulated
- * driver in the library path, in one of the modes of `modes` below; what that child prints comes back as text.
+ * The lookups of preload/, from a program's view: this executable runs itself under LD_PRELOAD with the simulated
+ * driver, in one of the modes of `modes` below, and checks the output of that child.
  */
 #include <dirent.h>
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A recording on private memory, for tests of one region. */
+/* A recording in private memory, for tests of one region. */
 #ifndef GPC_TESTS_UNIT_RECORD_PRIVATE_RECORD_H
 #define GPC_TESTS_UNIT_RECORD_PRIVATE_RECORD_H
 

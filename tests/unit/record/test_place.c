@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Directories of ours carry the user's number, so each test that attacks them becomes a user of its own
- * in a child process.  That needs root; without it those tests are skipped.
+ * Our directories have the uid in their names, so each test that attacks them switches to an unused uid in a child
+ * process.  That needs root; otherwise these tests are skipped.
  */
 #include <errno.h>
 #include <sched.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a pattern leads, and what is said where it leads nowhere: with mkdir, close and flock in the hands of the test. */
+/* The paths that patterns expand to, and the errors; the test defines mkdir, close and flock. */
 #include <errno.h>
 #include <stdarg.h>
 #include <sys/file.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How large a recording becomes, whose folder it takes, and what is left where it cannot be: with the C
- * library's calls for space and files in the hands of the test.
+ * The size of a recording, whose folders are used, and what remains after a failure; the test defines the C library's
+ * calls for space and files.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which recordings are left behind: not that of a process that only looked how many GPUs there are. */
+/* Which recordings remain: not that of a process that only counted GPUs. */
 #include <sys/stat.h>
 #include <unistd.h>
 

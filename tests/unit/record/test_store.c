@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A writer that is stopped inside an event, at each of its words, while the others would fill the ring.
+ * A writer stopped inside an event, at each of its words, while other writers try to fill the ring.
  *
  * The event to be stored lies across two pages, and the second cannot be read: loading the word of our choice raises
  * SIGSEGV.  The handler is "the others": it fills the ring, if a writer may enter now, and lets the stopped one go on.

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A reader that believes nothing: checks the bytes of a recording against gpucache_format.h.
+ * A reader that trusts nothing: checks the bytes of a recording against gpucache_format.h.
  *
- * The writers of these tests store values that follow from each other (see fill_block, fill_event), so that a
- * slot that is called whole can be told from one that is a mixture.
+ * The writers in these tests store values that depend on each other (fill_block, fill_event), so that a slot that mixes
+ * two writes is detected even if its sequence number claims that it is whole.
  */
 #ifndef GPC_TESTS_UNIT_RECORD_VERIFY_H
 #define GPC_TESTS_UNIT_RECORD_VERIFY_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs of traces of a few operations, of which the bytes and the calls of the driver can be counted by hand. */
+/* Runs of traces so short that bytes and driver calls can be counted by hand. */
 #include "tests/unit/unit.h"
 
 #include "tools/replay/run.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recordings of a few events as traces: what lived before them, what is of others, and what is missing. */
+/* Recordings of a few events as traces: blocks older than the events, other devices, and missing events. */
 #include "tests/unit/unit.h"
 
 #include <unistd.h>

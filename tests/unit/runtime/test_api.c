@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What gpucache.h asks of the runtime; its door is tested by tests/programs/api.c. */
+/* The runtime's part of gpucache.h; tests/programs/api.c tests the API itself. */
 #include <math.h>
 #include <pthread.h>
 

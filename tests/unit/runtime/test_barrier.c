@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The order of cudaFree on the device (alloc/barrier.h), as the hooks ask for it.  The clock is virtual: work of an
- * hour ends only where somebody waits for it on the host.
+ * The order of cudaFree on the device (alloc/barrier.h), by the calls of the hooks.  The clock is virtual: an hour of
+ * work ends only if the host waits for it.
  */
 #include "runtime/context/barrier.h"
 #include "runtime/context/green.h"

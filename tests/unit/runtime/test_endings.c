@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ends of contexts that the driver refuses: nothing is forgotten before it has answered. */
+/* Ends of contexts that the driver refuses: nothing is forgotten before the driver's call returns. */
 #include <pthread.h>
 #include <sched.h>
 

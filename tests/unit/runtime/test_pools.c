@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The driver's pools and the memory of graphs, as the books see them. */
+/* The accounting of the driver's pools and of the memory of graphs. */
 #include <pthread.h>
 
 #include "runtime/context/contexts.h"

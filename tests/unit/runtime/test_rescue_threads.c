@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Failures of several threads: whose success settles which, and which the end of the process prints. */
+/* Failures of several threads: whose later success recovers which failure, and which one is printed at exit. */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -47,7 +47,7 @@ static struct gpc_device *enter_on_a_device(void)
 	return world_context()->device;
 }
 
-/* The second thread goes on with what it asked for, the first does not. */
+/* The second thread gets its memory later, the first does not. */
 static void one_of_two_threads_recovers(void)
 {
 	struct gpc_device *device = enter_on_a_device();
@@ -75,7 +75,7 @@ static void both_of_two_threads_recover(void)
 	gpc_rescue_at_exit();
 }
 
-/* One thread that asks for less each time has recovered once it got that. */
+/* A thread that requests less each time has recovered once a request succeeds. */
 static void a_thread_is_content_with_less(void)
 {
 	struct gpc_device *device = enter_on_a_device();
@@ -113,7 +113,7 @@ static void *fail_and_stay(void *arg)
 	return arg;
 }
 
-/* While it lives, other threads do not speak for it. */
+/* While the failed thread lives, another thread's success does not recover its failure. */
 static void another_thread_succeeds(void)
 {
 	struct gpc_device *device;
@@ -140,7 +140,7 @@ static void another_thread_succeeds(void)
 	CHECK(device->failed_size == 0 && world_oom(0)->recovered);
 }
 
-/* The smaller one failed twice and was printed; the program ends because of the larger. */
+/* The smaller request failed twice and was printed; the program ends because of the larger one. */
 static void ends_by_the_larger_of_two(void)
 {
 	(void)enter_on_a_device();
@@ -161,7 +161,7 @@ static void ends_by_what_was_printed(void)
 	CHECK(!world_oom(0)->reported);
 }
 
-/* Beside one of another thread that was printed, and lives. */
+/* A failure recovers while that of another, living thread was printed. */
 static void recovers_beside_a_living_thread(void)
 {
 	struct gpc_device *device;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A process of its own for each test of the runtime, with the simulated driver of the same build folder in it.
+ * Runs each test of the runtime in a process of its own, with the simulated driver of the same build folder.
  *
- * The runtime is one object a process and starts once; so a test forks, and the child loads the driver, starts the
- * runtime and does what the hooks of preload/ do.  What the child writes to stderr comes back as text.
+ * The runtime is one object per process and starts once.  So a test forks; the child loads the driver, starts the
+ * runtime and makes the calls of preload/'s hooks.  The parent gets the child's stderr as text.
  *
  *	static void gives_memory(void) { CHECK(world_malloc(&p, 512) == 0); }
  *	...
  *	world_run("memory:1GiB", "stacks:off", gives_memory);      fails the cmocka test where a CHECK did
  *
  * Threads   The parent has one.
- * Failure   CHECK: the child says where and ends with 99.
+ * Failure   CHECK: the child prints the place and ends with 99.
  */
 #ifndef GPC_TESTS_UNIT_RUNTIME_WORLD_H
 #define GPC_TESTS_UNIT_RUNTIME_WORLD_H
@@ -97,7 +97,7 @@ extern char world_text[16384];
 void world_assert_says(const char *part);
 void world_assert_is_silent(void);
 
-/* In the child.  What a function of this file checks names the line that called it, as in unit.h. */
+/* Checks in the child.  A check inside a helper reports the line of its caller, as in unit.h. */
 #define CHECK(condition) ((condition) ? (void)0 : world_fail(__FILE__, __LINE__, #condition))
 void world_fail(const char *file, int line, const char *condition) __attribute__((noreturn));
 
@@ -107,10 +107,10 @@ bool world_enter(void);
 /* The driver alone: loaded, cuInit, the primary context current. */
 void world_init(void);
 
-/* All of it: as world_init through the hooks, and the runtime runs. */
+/* Like world_init, but through the hooks: the runtime has started. */
 void world_start(void);
 
-/* What the hooks do. */
+/* The calls of the hooks. */
 CUresult world_malloc(CUdeviceptr *ret_ptr, size_t size);
 CUresult world_free(CUdeviceptr ptr);
 CUresult world_info(size_t *available, size_t *total);
@@ -134,7 +134,7 @@ const struct gpucache_oom *world_oom(unsigned i);
 
 #define MIB ((size_t)1 << 20)
 
-/* Their checks name the line of the test: unit.h. */
+/* Checks in these helpers report the line of the test: unit.h. */
 #ifndef WORLD_ITSELF
 #define world_run(...)           AT(world_run(__VA_ARGS__))
 #define world_run_to(...)        AT(world_run_to(__VA_ARGS__))

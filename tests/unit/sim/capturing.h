@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tests of captures have in common. */
+/* Shared by the tests of captures. */
 #ifndef GPC_TESTS_UNIT_SIM_CAPTURING_H
 #define GPC_TESTS_UNIT_SIM_CAPTURING_H
 
@@ -85,7 +85,7 @@ static inline CUresult elsewhere(void *(*what)(void *arg), struct gpc_sim_stream
 	return attempt.res;
 }
 
-/* Their checks name the line of the test: unit.h. */
+/* Checks in these helpers report the line of the test: unit.h. */
 #define capturing(...)           AT(capturing(__VA_ARGS__))
 #define assert_active(...)       AT(assert_active(__VA_ARGS__))
 #define assert_none(...)         AT(assert_none(__VA_ARGS__))

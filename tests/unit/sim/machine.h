@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A machine with a virtual clock and one context, and short words for what the tests of the model do with it. */
+/* The fixture of the model's tests: a machine with a virtual clock and one context, and short names for its calls. */
 #ifndef GPC_TESTS_UNIT_SIM_MACHINE_H
 #define GPC_TESTS_UNIT_SIM_MACHINE_H
 
@@ -178,7 +178,7 @@ static inline void assert_done_after(struct gpc_sim_event *event, uint64_t ns)
 	at_int_equal(gpc_sim_event_query(event), CUDA_SUCCESS);
 }
 
-/* Their checks name the line of the test: unit.h. */
+/* Checks in these helpers report the line of the test: unit.h. */
 #define stream_in(...)         AT(stream_in(__VA_ARGS__))
 #define stream_create(...)     AT(stream_create(__VA_ARGS__))
 #define event_in(...)          AT(event_in(__VA_ARGS__))

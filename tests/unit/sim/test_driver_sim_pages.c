@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pages of the simulated driver: what they take, who may use them, and how they fail. */
+/* Pages of the simulated driver: the memory they take, access, and failures. */
 #include "base/bytes.h"
 #include "driver/driver_pages.h"
 #include "sim/driver_sim.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stream-ordered allocation, with a race detector that knows whose order memory was given in. */
+/* Stream-ordered allocation, under the race detector. */
 #include "tests/unit/sim/machine.h"
 
 static struct gpc_sim_stream *one;

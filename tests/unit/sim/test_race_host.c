@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the host has seen end, and what it may read: the detector is told of waits and frees, and never of a clock. */
+/* What the host may read: the detector knows waits and frees, but no clock. */
 #include "tests/unit/sim/machine.h"
 
 static const struct gpc_sim_race_stack reader = { .n = 1, .frames = { 0x21 } };

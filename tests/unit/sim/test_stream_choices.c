@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What GPUs and programs do in one way or another: kernels that begin early, and what a free waits for. */
+/* Behaviour that varies between GPUs and programs: kernels that begin early, and what a free waits for. */
 #include "tests/unit/sim/machine.h"
 
 static struct gpc_sim_effect *early_kernel_of(uint64_t ns, uint64_t ptr, int value)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sampled stacks: what few say of all, with fixed seeds. */
+/* Sampled stacks: estimates from the samples, with fixed seeds. */
 #include "unit.h"
 
 #include "model/share.h"

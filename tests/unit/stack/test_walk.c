@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The short way through frames of every kind, against libunwind itself. */
+/* The fast walk through frames of every kind, compared with libunwind. */
 #include "unit.h"
 
 #include <alloca.h>
@@ -21,7 +21,7 @@ static uint32_t n_compared;
 
 static const void *volatile keep;
 
-/* Thrice the short way: unknown, learned, known.  The first frame is here, and may be another call each time. */
+/* Three fast walks: unknown, learned, known.  The first frame is in this function, and may differ between calls. */
 static __attribute__((noinline)) int compare(int unused)
 {
 	struct gpc_unwind asking = unwind;

@@ -7,7 +7,7 @@
 
 #define MAX_BLOCKS 4096
 
-/* What a program's sites ask for at step i, and keep at the end of the run. */
+/* The requests of a program's sites over time, and the blocks kept at the end. */
 static struct gpc_growth growth;
 static struct gpucache_block blocks[MAX_BLOCKS];
 static uint32_t n_blocks;
