@@ -11,6 +11,7 @@ from world import HERE, Result, simulated, tell, to_the_end, tool
 
 TITLE = "fit"
 COLUMNS = ("cache", "GPU said, MiB", "2 % less")
+N_KEYS = 2  # a case is named by this many cells
 GPU = "h100"
 PROGRAM = os.path.join(HERE, "fit", "models.py")
 
@@ -48,13 +49,13 @@ def check(python, model, batch, cache):
     if smaller != "memory":
         wrong.append(f"on {less >> 20} MiB, 2 % less, " + (f"it fails otherwise: {smaller}" if smaller else "it runs"))
     cells = (way, said >> 20, "runs" if smaller is None else "does not")
-    return tell(Result(f"{model} {batch}", wrong, cells))
+    return tell(Result(f"{model}-{batch}", wrong, cells))
 
 
 def check_case(python, model, batch):
     status, answer, err = ask(python, model, str(batch))
     if status != 0:
-        return [tell(Result(f"{model} {batch}", [f"--fit ended with {status}: {err[-800:]}"]))]
+        return [tell(Result(f"{model}-{batch}", [f"--fit ended with {status}: {err[-800:]}"]))]
     return [check(python, model, batch, cache) for cache in answer["caches"]]
 
 

@@ -15,6 +15,7 @@ from world import HERE, Result, report, simulated, tell, tool
 
 TITLE = "ranks"
 COLUMNS = ("backend", "allocated by", "rank", "peak in tensors, B", "peak reserved, B", "NCCL, B")
+N_KEYS = 3  # a case is named by this many cells
 
 PROGRAM = os.path.join(HERE, "programs", "train_ranks.py")
 CASES = [("nccl", NATIVE), ("nccl", EXPANDABLE), ("gloo", NATIVE)]

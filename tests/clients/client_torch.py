@@ -17,6 +17,7 @@ import tempfile
 from world import HERE, TOP, Result, report, simulated, tell, tool
 
 COLUMNS = ("allocated by", "tensors made", "peak in tensors, B", "peak reserved, B", "kernels, copies")
+N_KEYS = 2  # a case is named by this many cells
 
 NATIVE, EXPANDABLE, ASYNC = "backend:native", "expandable_segments:True", "backend:cudaMallocAsync"
 NO_CACHE, PLUGGABLE = "PYTORCH_NO_CUDA_MEMORY_CACHING", "PLUGGABLE"

@@ -124,7 +124,7 @@ def run_set(module, name, packages, what, minors):
         return module.run(name, python)
     finally:  # a run that is interrupted keeps what it saw
         if os.environ.get("TABLE") and told:
-            table.write(getattr(module, "TITLE", name), packages, what, module.COLUMNS, told)
+            table.write(getattr(module, "TITLE", name), packages, what, module.COLUMNS, getattr(module, "N_KEYS", 1), told)
 
 
 def main():

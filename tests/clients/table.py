@@ -35,26 +35,26 @@ def sections(text):
     return dict(zip(parts[1::2], parts[2::2]))
 
 
-def key(row):
-    """Of a row, by its cells: a case, or one way to allocate in it; what ends in a cause has a name of two words."""
-    return row[0] if " " in row[0] else tuple(row[:2])
+def key(row, n_keys):
+    """The cells that name a row: the case, and the ways in which it ran; a case of several words has no ways."""
+    return tuple(row[:1 if " " in row[0] else n_keys])
 
 
-def rows_of(body, packages):
-    """The rows of a section, by their keys; none where it is of other packages."""
+def rows_of(body, packages, n_keys):
+    """The rows of a section, by their keys; none if it is of other packages."""
     if not body.startswith(f"\n`{packages}` "):
         return {}
     rows = [[cell.strip() for cell in line.strip("|\n ").split(" | ")] for line in body.splitlines()
             if line.startswith("| ") and not line.startswith("| --- ")]
-    return {key(row): row for row in rows[1:]}
+    return {key(row, n_keys): row for row in rows[1:]}
 
 
-def section(before, packages, what, columns, results):
-    """The section as this run makes it of the one before: rows of cases that were not run stay."""
-    rows = rows_of(before, packages)
+def section(before, packages, what, columns, n_keys, results):
+    """The section with the rows of this run; rows of cases that did not run stay."""
+    rows = rows_of(before, packages, n_keys)
     for result in results:
         row = [result.case, *(str(cell) for cell in result.cells), "no" if result.wrong else "yes"]
-        rows[key(row)] = row
+        rows[key(row, n_keys)] = row
     passed = sum(row[-1] == "yes" for row in rows.values())
     lines = ["| " + " | ".join([*row[:-1], *[""] * (len(columns) + 2 - len(row)), row[-1]]) + " |" for row in rows.values()]
     head = "| " + " | ".join(("case", *columns, "passed")) + " |\n" + "| --- " * (len(columns) + 2) + "|\n"
