@@ -60,7 +60,7 @@ def run(*words, env=None, **more):
         child.returncode = os.waitstatus_to_exitcode(status)
         out.seek(0)
         err.seek(0)
-        # Not all: a child's memory counts what its parent held when it forked.
+        # Read a limited part: ru_maxrss of later children includes the memory that we hold when we fork.
         return Ended(child.returncode, out.read(MOST_READ), err.read(MOST_READ), used.ru_utime + used.ru_stime, used.ru_maxrss >> 10)
 
 

@@ -9,9 +9,9 @@
 #define RUN_NS UINT64_C(60000000)
 
 /*
- * How far the cheap clock may be off.  It is read between two readings of the other, so that an
- * interruption makes the check easier, never harder.  The first anchors' rates are good to a
- * thousandth of the milliseconds that they serve.
+ * The tolerance of the cycle-counter clock.  It is read between two readings of the kernel's clock, so a preemption
+ * only widens the tolerance.  The rates of the first anchors are exact to a thousandth of the milliseconds they are
+ * used for.
  */
 #define APART_NS UINT64_C(100000)
 

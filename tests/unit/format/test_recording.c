@@ -404,7 +404,7 @@ static void an_odd_slot_of_a_dead_process_is_torn_and_never_given(void **state)
 	gpc_recording_close(rec);
 }
 
-/* In place of the C library's: the writer ends well between the reader's look at the header and its lock. */
+/* Replaces the C library's: the writer ends in order between the reader's read of the header and its lock. */
 static const char *ends_now;
 
 int flock(int fd, int operation)

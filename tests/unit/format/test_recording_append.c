@@ -45,7 +45,7 @@ static void stacks_are_found_by_id_with_native_and_python_frames(void **state)
 	gpc_recording_close(rec);
 }
 
-/* Threads may append in another order than they took numbers; holes are stacks that found no room. */
+/* Threads may append in another order than they took ids; stacks that found no room leave holes. */
 static void ids_need_neither_be_in_order_nor_without_holes(void **state)
 {
 	const uint32_t ids[] = { 900, 5, 77, UINT32_MAX, 6 };

@@ -240,7 +240,7 @@ static struct scene scene_of_fragmentation(void)
 	return s;
 }
 
-/* One moment does not tell which option would have helped: gpumem-report replays the run. */
+/* The figures of one moment do not show which option would help: gpumem-report replays the run. */
 static void no_option_is_advised_against_fragmentation(void **state)
 {
 	struct scene s = scene_of_fragmentation();

@@ -245,7 +245,7 @@ static void a_leak_is_growth_though_pieces_are_free(void **state)
 	assert_true(holds(&s.oom, GPUCACHE_VERDICT_FRAGMENTED));
 }
 
-/* The layers of a model, or the results of many steps: the numbers of one moment do not tell. */
+/* The layers of a model, or the results of many steps: the figures of one moment cannot tell them apart. */
 static void where_several_sites_keep_as_much_nothing_is_certain(void **state)
 {
 	struct scene s = scene_of_an_exhausted_gpu();

@@ -448,7 +448,7 @@ static void threads_lose_no_event_and_no_byte_of_a_site(void **state)
 	drop_image(&image);
 }
 
-/* A live reader in the same process: what its even sequence word covers is whole. */
+/* A live reader in the same process: a slot with an even sequence number must be whole. */
 struct live_reader {
 	struct gpc_record *rec;
 	atomic_bool stop;

@@ -31,7 +31,7 @@ static void free_on(CUdeviceptr ptr, CUstream stream)
 	gpc_runtime_leave();
 }
 
-/* True where memory that `first` freed while it is busy goes to `second` at once. */
+/* True if memory that `first` freed while busy is reused by `second` at once. */
 static bool goes_over(CUstream first, CUstream second)
 {
 	CUdeviceptr ptr = malloc_on(4 * MIB, first);
@@ -244,7 +244,7 @@ static void limits(void)
 	CHECK(!world_malloc(&ptr, 64 * MIB) && !world_malloc(&idle, 64 * MIB));
 	CHECK(!world_free(idle));
 	CHECK(world_enter());
-	/* What is idle goes; what the program holds stays. */
+	/* Idle memory is returned; live memory stays. */
 	CHECK(!gpc_runtime_set_limit(0, 32 * MIB));
 	CHECK(COUNTER(reserved_bytes) == 64 * MIB);
 	gpc_runtime_leave();
@@ -331,7 +331,7 @@ static void enters_devices(void)
 	CHECK(!world.fns.cuCtxGetCurrent(&current) && current == world.context);
 	gpc_runtime_leave_device(must_pop);
 	CHECK(!world.fns.cuCtxGetCurrent(&current) && current == NULL);
-	/* Nobody made a context of the second one. */
+	/* The second device has no context. */
 	CHECK(gpc_runtime_enter_device(1, &must_pop) == CUDA_ERROR_INVALID_CONTEXT);
 	CHECK(gpc_runtime_enter_device(2, &must_pop) == CUDA_ERROR_INVALID_DEVICE);
 	CHECK(gpc_runtime_enter_device(-1, &must_pop) == CUDA_ERROR_INVALID_DEVICE);
@@ -433,7 +433,7 @@ static void counts_parts(void)
 	CHECK(world_enter());
 	CHECK(!gpc_runtime_stream_stats(-1, stream, &part));
 	CHECK(part.live_bytes == 4 * MIB && part.n_blocks == 1 && part.size == sizeof part);
-	/* Whose order is not kept. */
+	/* A stream whose order is not tracked. */
 	CHECK(!gpc_runtime_stream_stats(-1, CU_STREAM_PER_THREAD, &part) && part.n_blocks == 0);
 	CHECK(gpc_runtime_stream_stats(7, stream, &part) == CUDA_ERROR_INVALID_DEVICE);
 	/* Without a recording nobody knows the tags. */

@@ -189,7 +189,7 @@ static void releases(void)
 	CUdeviceptr ptr;
 
 	world_start();
-	/* Somebody retains it on a way that we do not see, as a runtime library may. */
+	/* Retained by a route that we do not intercept, as a runtime library may. */
 	CHECK(!world.cuDevicePrimaryCtxRetain(&world.context, 0));
 	CHECK(!world_malloc(&ptr, 1000));
 	context = world_context();
@@ -326,7 +326,7 @@ static void the_programs_own_wait_passes_the_fences_or_breaks_the_context(void *
 #define N_THREADS 3
 #define N_ROUNDS  40
 
-/* Contexts come and go while others allocate and look at the sums of the device. */
+/* Contexts come and go while other threads allocate and read the device's sums. */
 static void *come_and_go(void *arg)
 {
 	CUcontext handle;
@@ -470,7 +470,7 @@ static void the_last_detach_forgets(void **state)
 
 static atomic_bool is_over;
 
-/* No more than one context holds anything at a time. */
+/* At most one context holds memory at a time. */
 static void *sum_up(void *arg)
 {
 	(void)arg;
@@ -490,7 +490,7 @@ static CUcontext make_context(void)
 	return handle;
 }
 
-/* Each time the one that holds memory moves to the place of one that is gone, behind many others. */
+/* Each time the context with memory moves into the slot of a destroyed one, after many others. */
 static void moved(void)
 {
 	CUcontext first;

@@ -39,7 +39,7 @@ static void a_context_that_the_driver_does_not_destroy_lives_on(void **state)
 	world_run("fail:cuCtxDestroy/1/999", "record:off", destroy_fails);
 }
 
-/* The error is that of a kernel: it may come with the end, and the memory is of no use. */
+/* The error is a kernel's, reported by the end; the memory is unusable anyway. */
 static void destroy_hears(void)
 {
 	const struct gpc_context *context;
@@ -149,7 +149,7 @@ static struct gpc_context *attached_context(CUcontext *ret_handle)
 	return world_context();
 }
 
-/* A detach that leaves others is under way in one thread while another destroys the context. */
+/* One thread detaches, without ending the context, while another destroys it. */
 static void is_detached_and_destroyed(void)
 {
 	CUcontext handle;
@@ -167,7 +167,7 @@ static void is_detached_and_destroyed(void)
 	gpc_runtime_leave();
 }
 
-/* The driver has answered both before either is told. */
+/* Both driver calls return before the library hears of either. */
 static void is_detached_twice(void)
 {
 	CUcontext handle;

@@ -73,7 +73,7 @@ static void a_start_that_was_not_seen_keeps_the_fences_on(void **state)
 	world_run(NULL, "record:off", saw_late);
 }
 
-/* A loader that takes its time, while another thread comes by. */
+/* A slow loader, while another thread enters. */
 static void *come_by(void *arg)
 {
 	(void)arg;

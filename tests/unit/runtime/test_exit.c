@@ -50,7 +50,7 @@ static void by_quick_exit(void)
 	quick_exit(0);
 }
 
-/* A child of vfork has our memory and is not us. */
+/* A child of vfork shares our memory but is another process. */
 static void by_system_call_after_a_child(void)
 {
 	pid_t child;

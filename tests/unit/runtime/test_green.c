@@ -253,7 +253,7 @@ static void unseen(void)
 
 	world_start();
 	CHECK(!world_malloc(&ptr, 1000) && world_context()->pool.fences.is_one_stream);
-	/* By a way that passed us. */
+	/* Created by a route that we do not intercept. */
 	CHECK(!world.cuGreenCtxCreate(&green, (CUdevResourceDesc)(void *)&parts, 0, 1));
 	(void)make_current(green);
 	CHECK(world_context()->handle == world.context);

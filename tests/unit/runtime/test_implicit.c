@@ -25,7 +25,7 @@
 static CUmodule module;
 static CUcontext context;
 static size_t limit;
-static void (*meanwhile)(void); /* happens while the driver answers */
+static void (*meanwhile)(void); /* called during the driver's call */
 static unsigned n_made;
 
 static CUresult make_module(struct gpc_implicit_call *call)
@@ -105,7 +105,7 @@ static uint64_t of_kind(enum gpucache_kind kind)
 	return COUNTER(kind_bytes[kind]);
 }
 
-/* What the hook does: its two halves. */
+/* The two halves of the hook. */
 static struct gpc_tracked *unload_begins(CUmodule one)
 {
 	CHECK(gpc_runtime_begin_unmeasured(NULL) == 0);
@@ -224,9 +224,9 @@ static void unload_begins_meanwhile(void)
 {
 	world_start();
 	meanwhile = another_thread_unloads;
-	CHECK(!load()); /* its second look is in doubt */
+	CHECK(!load()); /* the reading after the call is unreliable */
 	meanwhile = NULL;
-	CHECK(!load()); /* its first */
+	CHECK(!load()); /* the reading before the call is */
 	CHECK(of_kind(GPUCACHE_KIND_MODULE) == 0);
 	unload_ends(NULL, CUDA_SUCCESS);
 	CHECK(!load());
@@ -264,7 +264,7 @@ static CUresult make_limit_while_another_loads(struct gpc_implicit_call *implici
 	return make_limit(implicit);
 }
 
-/* What it takes now nobody knows; what it took before is not true any more. */
+/* What the limit takes now is unknown, and the old figure is no longer true. */
 static void a_limit_in_doubt(void)
 {
 	struct gpc_implicit_call implicit = {
@@ -340,7 +340,7 @@ static CUresult make_while_another_goes(struct gpc_implicit_call *implicit)
 	return result;
 }
 
-/* Off the device, and not yet out of the books. */
+/* The context's memory is off the device, but still in our accounting. */
 static void a_context_goes(void)
 {
 	world_start();
@@ -378,7 +378,7 @@ static void unload_over_a_reset(void)
 
 IN_A_CHILD(what_ends_with_its_context_is_taken_out_once, "memory:1GiB", unload_over_a_reset)
 
-/* Nobody knows which took what. */
+/* Two overlapping calls: neither can be measured. */
 static void two_at_once(void)
 {
 	CUmodule first;

@@ -47,7 +47,7 @@ static enum gpc_status count_looks(struct gpc_driver *drv, uint64_t *ret_free, u
 	return real_ops->mem_info(drv, ret_free, ret_total);
 }
 
-/* A move that never ends, as by a thread that the driver keeps. */
+/* A move that never ends, as if the driver blocked its thread. */
 static void beside_an_endless_move(void)
 {
 	struct gpc_context *context;

@@ -159,7 +159,7 @@ static void told_free(void)
 	gpc_runtime_leave();
 }
 
-/* 20 MiB of medium blocks in one segment, of which one stays: nobody can have the rest in one piece. */
+/* A segment of 20 MiB with one live medium block: its free memory is not in one piece. */
 static void told_one_piece(void)
 {
 	CUdeviceptr blocks[5];
@@ -324,7 +324,7 @@ struct range {
 	int fill;
 };
 
-/* Nobody but a fence asks the driver after the kernel failed. */
+/* After the kernel failed, only a fence calls the driver. */
 static void breaks_unseen(void)
 {
 	struct range nowhere = { .size = 4 };

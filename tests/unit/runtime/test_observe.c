@@ -136,9 +136,8 @@ static void the_device_is_looked_at_now_and_then(void **state)
 /* --- Read while it runs. ---------------------------------------------------------------------- */
 
 /*
- * Four threads take and free without a pause.  Each holds at most MAX_HELD blocks of known sizes, so
- * whatever moment a reader sees, the books must lie within that.  The reader, gpumem-report's own,
- * only opens and reads the file, so there is nothing of its that a writer could wait for.
+ * Four threads allocate and free without a pause.  Each holds at most MAX_HELD blocks of known sizes, which bounds the
+ * counters at every moment.  The reader, gpumem-report's own, only opens and reads the file, so no writer waits for it.
  */
 #define N_THREADS 4u
 #define MAX_HELD  16u
@@ -221,12 +220,12 @@ static struct seen look(const struct gpc_recording *recording)
 }
 
 /*
- * What no moment can have, however the reader's gaze wanders while it reads.
+ * Checks the invariants that hold although reading is not atomic.
  *
- * A record of counters is not read in one moment: a reader that is put aside between two of its words
- * sees the first as it was thousands of calls before the second, so two counters of one record say
- * nothing of each other.  Each by itself lies between what it was when the reader began and what it
- * was when it was done; and what only grows may be compared with what was read before it.
+ * A record of counters is not read at one moment: a reader preempted between two words sees the first as it was
+ * thousands of calls before the second, so two counters of one record are not related.  Each counter lies between its
+ * values at the start and at the end of the read; and a counter that only grows can be compared with one that was read
+ * before it.
  */
 static void check_moment(const struct seen *seen, const struct seen *before)
 {

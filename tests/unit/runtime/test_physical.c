@@ -35,7 +35,7 @@ static CUmemGenericAllocationHandle create(size_t size)
 	return handle;
 }
 
-/* As the hooks do, where the driver answers `result`. */
+/* Releases as the hook does, with a driver that returns `result`. */
 static void release(uint64_t which, CUresult result)
 {
 	gpc_runtime_end_parting(gpc_runtime_begin_release(which), result);
@@ -203,7 +203,7 @@ static void without_metadata(void)
 	CHECK(world_enter());
 	a = create(CHUNK);
 	release(a, CUDA_SUCCESS);
-	/* The maps have room by now; more than that gets none. */
+	/* The maps have grown; further growth fails. */
 	gpc_metamem_fail_at(1);
 	for (uint64_t i = 1; i < 5000; i++) {
 		gpc_runtime_handle_held(i << 20);

@@ -118,7 +118,7 @@ static void oom_report_always_prints_at_once(void **state)
 
 static void fails_without_an_environment(void)
 {
-	static char *closed[] = { (char *)8, NULL }; /* whoever looks into it dies */
+	static char *closed[] = { (char *)8, NULL }; /* reading it crashes */
 	char **before = environ;
 	CUdeviceptr ptr;
 
@@ -128,7 +128,7 @@ static void fails_without_an_environment(void)
 	environ = before;
 }
 
-/* Another thread of the program may be in setenv, which moves it. */
+/* Another thread may be in setenv, which moves the environment. */
 static void a_failure_does_not_look_into_the_environment(void **state)
 {
 	(void)state;
@@ -142,7 +142,7 @@ static enum gpc_status is_full(void *arg)
 	return GPC_DEVICE_NO_MEMORY;
 }
 
-/* Of two threads the one that asked first may come here last. */
+/* Two threads fail in the other order than they requested. */
 static void fails_in_another_order(void)
 {
 	struct gpc_rescue rescue = { .size = MIB, .rounded = MIB, .attempt = is_full };
@@ -165,7 +165,7 @@ static void not_more_than_one_report_a_minute_in_whatever_order_they_come(void *
 	world_run("memory:1GiB", QUIET ",oom_report:always", fails_in_another_order);
 }
 
-/* Another thread takes memory right after the driver has said what is free; three times. */
+/* Another thread allocates right after each of three queries of free memory. */
 static const struct gpc_driver_ops *real_ops;
 static bool is_looked_at;
 static unsigned n_taken;

@@ -39,7 +39,7 @@ static void a_place_has_one_number(void **state)
 	world_run(NULL, "stacks:all", twice);
 }
 
-/* A request above the sample size is always looked at; of small ones most are not. */
+/* Requests above the sample size are always sampled, small ones rarely. */
 static void sampled(void)
 {
 	unsigned n_taken = 0;

@@ -54,7 +54,9 @@ static void where_the_device_cannot_wait_the_host_does(void **state)
 	world_run("clock:virtual,fail:cuEventCreate/1/999", "record:off", waits_on_the_host);
 }
 
-/* The end of the rule could not be recorded: what a capture would forbid is done before it begins. */
+/*
+ * The end of the one-stream rule could not be recorded; the wait, which a capture forbids, must come before one begins.
+ */
 static void is_over_before_a_capture(void)
 {
 	struct gpc_fences *fences;

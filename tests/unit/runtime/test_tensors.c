@@ -7,7 +7,7 @@
 
 #define CONF "stacks:all"
 
-/* PyTorch's side: what its allocator has, and what it says of it; the stream that its thread works on. */
+/* The PyTorch side: its allocator's state and reports, and the stream of its thread. */
 static struct {
 	uint64_t allocated;
 	uint64_t reserved;
@@ -169,7 +169,7 @@ static void comes_again(void)
 	world_start();
 	arena = segment(20 * MIB);
 	tell(arena, 4 * MIB);
-	/* Freed on a way that nobody told us of; and one that nobody told us of. */
+	/* A tensor whose free was not reported, and a free of an unreported tensor. */
 	tell(arena, 6 * MIB);
 	CHECK(held(GPUCACHE_KIND_TENSOR, &n) == 6 * MIB && n == 1);
 	tell(arena + 10 * MIB, -512);
@@ -365,7 +365,7 @@ static void gives_up(void)
 	arena = segment(900 * MIB);
 	tell(arena, 700 * MIB);
 	CHECK(world_malloc(&more, 200 * MIB) == CUDA_ERROR_OUT_OF_MEMORY);
-	/* What the exception frees comes later than what is told. */
+	/* The exception frees its tensors after the report. */
 	give_up(20 * MIB);
 	tell(arena, -(int64_t)(700 * MIB));
 	CHECK(!gpc_runtime.record.base || world_oom(0)->verdict == GPUCACHE_VERDICT_FRAGMENTED);

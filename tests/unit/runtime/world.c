@@ -61,7 +61,7 @@ static void load(void)
 }
 
 #ifdef __SANITIZE_ADDRESS__
-/* The leak checker does not look into memory of mmap, where the pools are, and would take what they hold for lost. */
+/* The leak checker does not scan mmap'ed memory, where the pools are, and would report what they point to. */
 static void end_without_leak_check(int status, void *arg)
 {
 	(void)arg;
@@ -89,7 +89,7 @@ static void live(
 	exit(0);
 }
 
-/* Reads all of what the child writes; what is beyond the buffer is read and lost. */
+/* Reads the child's whole output; drops what exceeds the buffer. */
 static void collect(int fd)
 {
 	size_t n = 0;

@@ -46,7 +46,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* Pages that the host gives for the first bytes of the device. */
+/* The number of resident host pages behind the first `size` bytes of the device. */
 static size_t n_pages(uint64_t size)
 {
 	static unsigned char pages[SIZE / PAGE];
@@ -189,7 +189,7 @@ static long n_faults(void)
 	return usage.ru_minflt;
 }
 
-/* PyTorch's expandable segments are copied by the GiB, and were never written. */
+/* As with PyTorch's expandable segments: copies of GiBs that were never written. */
 static void a_copy_of_mapped_memory_that_nobody_wrote_looks_at_no_page(void **state)
 {
 	uint64_t ptr[2];

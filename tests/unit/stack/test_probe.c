@@ -39,7 +39,7 @@ static void memory_that_is_not_there_is_refused_and_the_next_read_is_right(void 
 	errno = 77;
 	assert_false(gpc_probe_read(&probe, 8, copy, 8));
 	assert_false(gpc_probe_read(&probe, (uintptr_t)(pages + page), copy, 8));
-	/* Begins in memory that is there and ends beyond. */
+	/* A range that begins in mapped memory and ends beyond it. */
 	assert_false(gpc_probe_read(&probe, (uintptr_t)(pages + page - 16), copy, 64));
 	assert_int_equal(errno, 77);
 	assert_true(gpc_probe_read(&probe, (uintptr_t)pages, copy, 5));

@@ -35,7 +35,7 @@ static int set_up(void **state)
 	return 0;
 }
 
-/* One allocation at a time of its own; what is kept stays in the table. */
+/* One allocation at a new time; a kept block stays in the table. */
 static void ask_for(uint32_t stack, uint64_t bytes, bool is_kept)
 {
 	size_t i = stack == 12;
@@ -218,7 +218,7 @@ static void the_layers_of_a_model_that_came_late_are_no_growth(void **state)
 	assert_int_equal(find().stack, 0);
 }
 
-/* Of `n` blocks each is given back once a larger one is there. */
+/* `n` blocks, each freed once a larger one is allocated. */
 static void renew(uint32_t n, int n_turns, uint64_t by)
 {
 	for (int turn = 0; turn < n_turns; turn++)
@@ -261,7 +261,9 @@ static void what_is_renewed_beside_busy_threads_is_found(void **state)
 	assert_true(find().is_renewed);
 }
 
-/* Threads that ask for 99 of 100 leave a few moments to what grows, and none to the last part of the run. */
+/*
+ * Other threads make 99 of 100 requests, so few samples are of the growing site, and none in the last part of the run.
+ */
 static void renew_between_bursts(uint64_t by)
 {
 	for (int turn = 0; turn < 60; turn++) {
@@ -348,7 +350,7 @@ static void blocks_that_are_replaced_but_no_larger_or_no_longer_held_are_no_grow
 	assert_int_equal(find().stack, 0);
 }
 
-/* Many small ones, one after the other, and one large one at last: a batch that is too large. */
+/* Many small blocks, one after the other, then a large one: a batch that is too large. */
 static void one_that_is_larger_than_all_before_is_no_growth(void **state)
 {
 	(void)state;
@@ -368,7 +370,7 @@ static void what_is_renewed_at_its_size_is_no_growth(void **state)
 	assert_int_equal(find().stack, 0);
 }
 
-/* The program's work, and then a list of equal blocks until there is no more. */
+/* Normal work, and then a list of equal blocks until memory runs out. */
 static void blocks_that_are_all_kept_are_not_called_renewed(void **state)
 {
 	(void)state;
