@@ -278,7 +278,7 @@ static bool pages_come_and_go_one_by_one(struct gpc_driver *drv, int *ret_line)
 	return true;
 }
 
-/* A question answers false where the driver has no such thing. */
+/* A question answers false if the driver has no such thing. */
 struct question {
 	const char *text;
 	bool (*ask)(struct gpc_driver *drv, int *ret_line);

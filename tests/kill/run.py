@@ -42,7 +42,7 @@ INSIDE = {"SIGSEGV": "segv", "abort": "abort", "_exit": "exit", "memory cgroup":
 
 
 class MemoryGroup:
-    """A memory cgroup of one run, of either version; None where it cannot be had."""
+    """The memory cgroup of one run, version 1 or 2."""
 
     @classmethod
     def make(cls, name, limit):

@@ -19,7 +19,7 @@
 
 #include <cuda_runtime.h>
 
-/* False where descriptor 2 did not become what the mode says. */
+/* Sets up descriptor 2 as the mode says; returns 0 on failure. */
 static int set_up(const char *mode)
 {
 	const char *file = "file";

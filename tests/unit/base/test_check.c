@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "unit.h"
 
-/* Fails two checks; 0 where that left us broken after one line. */
+/* Fails two checks; 0 if that left us broken after one line. */
 static int fail_twice(void)
 {
 	char buf[2048];

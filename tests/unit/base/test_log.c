@@ -410,7 +410,7 @@ static void reuse_number(int flags)
 	close(fd);
 }
 
-/* One line is said; true where it is in the file, which then goes. */
+/* One line is said; true if it is in the file, which then goes. */
 static bool gets_the_line(void)
 {
 	bool is_written;

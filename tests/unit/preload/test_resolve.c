@@ -474,7 +474,7 @@ static void a_capture_on_the_per_thread_stream_is_not_broken(void **state)
 	assert_runs("capture", library(NULL));
 }
 
-/* Builds a file of this folder from C text; false where there is no compiler. */
+/* Builds a file of this folder from C text; false if there is no compiler. */
 static bool compile(const char *name, const char *source, const char *options)
 {
 	char command[16384];

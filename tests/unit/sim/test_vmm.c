@@ -239,7 +239,7 @@ static void a_range_is_open_to_whom_it_was_opened(void **state)
 	assert_true(gpc_sim_may_touch(sim, 0, range, 1, true));
 	assert_int_equal(let(range, CHUNK, 0, CU_MEM_ACCESS_FLAGS_PROT_NONE), SUCCESS);
 	assert_false(gpc_sim_may_touch(sim, 0, range, 2 * CHUNK, false));
-	/* A new mapping starts closed. */
+	/* A new mapping has no access rights. */
 	assert_int_equal(unmap(range, 2 * CHUNK), SUCCESS);
 	assert_int_equal(map(range, 2 * CHUNK, handle), SUCCESS);
 	assert_false(gpc_sim_may_touch(sim, 0, range + CHUNK, 1, false));

@@ -256,7 +256,7 @@ static void say_address(char *text, size_t size, const char *name, void *functio
 
 #define NO_LIBRARY 12 /* an exit code of embed() */
 
-/* The life of one child: 0 where all is well. */
+/* The life of one child: 0 if all is well. */
 static int embed(const char *library, const char *home)
 {
 	struct gpc_stack_sink sink = sink_box_sink(&box);

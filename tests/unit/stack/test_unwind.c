@@ -43,7 +43,7 @@ static void *no_library(void *handle, const char *name)
 	return NULL;
 }
 
-/* True where address lies within the code of `function`; these are small and the next starts behind. */
+/* True if address lies within the code of `function`; these are small and the next starts behind. */
 static bool is_in(uint64_t address, int (*function)(int))
 {
 	uint64_t start = (uintptr_t)function;
