@@ -55,7 +55,7 @@ static CUresult malloc_real(void **ret_ptr, size_t size)
 	return result;
 }
 
-/* Allocates for one stream, or for any.  The caller has entered. */
+/* Allocates for `stream` if is_told, else for any.  The caller has entered the runtime. */
 static CUresult malloc_entered(void **ret_ptr, size_t size, bool is_told, CUstream stream)
 {
 	CUdeviceptr ptr = 0;
@@ -116,8 +116,8 @@ int gpucache_free_on(void *ptr, CUstream stream)
 }
 
 /*
- * The stream does not matter, because the fence covers all.  The driver's own memory is freed after a wait for all as
- * well.
+ * The stream does not matter: the fence that the block will join covers all streams.  The driver, too, waits for all
+ * streams when it frees memory of its own.
  */
 static CUresult record_use(void *ptr)
 {
@@ -244,7 +244,7 @@ void gpucache_torch_reset(void)
 
 	if (!enter())
 		return;
-	/* Stops at the first number without a device. */
+	/* Trimming fails at the first ordinal without a device. */
 	for (int device = 0; !gpc_runtime_trim(device, SIZE_MAX, &went); device++)
 		;
 	gpc_runtime_leave();

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * _exit and _Exit: an end without handlers that is no kill.  Every child of Python's multiprocessing ends so.
+ * _exit and _Exit: an end without exit handlers must not look like a kill.  Every child of Python's multiprocessing
+ * ends so.
  *
- * Our version marks the recording as ended and calls the next one.  It may run in a signal handler, in a child of
- * vfork, and in a process that never used CUDA, so it takes no lock and looks nothing up: the next one was found when
- * we were loaded.  A process that ends inside libc, by quick_exit, is marked by a handler; one that makes the system
- * call itself, or becomes another program, looks killed.
+ * Our _exit marks the recording as ended and calls the next definition, libc's.  It may run in a signal handler, in a
+ * child of vfork, and in a process that never used CUDA, so it takes no lock and looks nothing up: the next _exit was
+ * found when we were loaded.  At quick_exit, which ends inside libc, a handler marks the recording; a process that
+ * makes the system call itself, or becomes another program, looks killed.
  */
 #include <dlfcn.h>
 #include <sys/syscall.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The start, and the life of contexts, including those held by reference count.  Whether memory died with a context is
- * known from the driver's result, so it is forgotten after the call; a thread that is given its addresses before that
- * waits for the end of the call.
+ * cuInit, and the life of contexts, reference-counted ones included.  Only the driver's result tells whether a context
+ * and its memory are gone, so we forget the memory after the call; a thread to which the driver gives one of its
+ * addresses before that waits for the end of the call.
  */
 #include "preload/real.h"
 #include "runtime/context/contexts.h"
@@ -24,8 +24,8 @@ CUresult cuInit(unsigned int Flags)
 	CUresult result = real_cuInit(Flags);
 
 	/*
-	 * Not earlier: the start asks the driver for its devices, and our exit handler must be registered after the
-	 * driver's.
+	 * Start the runtime only now: it asks the driver for its devices, and our exit handler must be registered after
+	 * the driver's.
 	 */
 	if (result == CUDA_SUCCESS) {
 		gpc_runtime_saw_start();
@@ -35,7 +35,7 @@ CUresult cuInit(unsigned int Flags)
 	return result;
 }
 
-/* Memory that the device loses to its primary context meanwhile is in no other accounting. */
+/* Measurements are suspended during the call: they would take a new or dying primary context for their own. */
 #define OF_PRIMARY(name, of_device, before, after, params, args) \
 	CUresult name params                                     \
 	{                                                        \
@@ -72,8 +72,8 @@ OF_PRIMARY(cuDevicePrimaryCtxRelease_v2, dev,
 	(void)0, gpc_runtime_primary_released(dev), (CUdevice dev), (dev))
 
 /*
- * Green contexts hold their device's primary context.  Known before the driver creates one: its first work may follow
- * at once.
+ * Green contexts hold their device's primary context.  The runtime learns of a green context before the driver creates
+ * it, because its first work may follow at once.
  */
 OF_PRIMARY(cuGreenCtxCreate, dev,
 	gpc_runtime_green_begins(), (void)0,
@@ -104,7 +104,7 @@ ENDED(cuCtxDestroy, gpc_runtime_begin_destroy)
 ENDED(cuCtxDestroy_v2, gpc_runtime_begin_destroy)
 ENDED(cuCtxDetach, gpc_runtime_begin_detach)
 
-/* The deprecated cuCtxAttach holds any context. */
+/* The deprecated cuCtxAttach adds a reference to any context. */
 /* clang-format off */
 NOTED(cuCtxAttach, gpc_runtime_context_attached(),
 	(CUcontext *context, unsigned int flags), (context, flags))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls that name no size and make the driver allocate: contexts, modules, libraries, limits.  Each becomes a struct
- * with its arguments, so that it can be repeated after the ladder.
+ * Calls that make the driver allocate without naming a size: contexts, modules, libraries, limits.  The arguments of
+ * each are saved in a struct, so that it can be repeated after the ladder.
  */
 #include "preload/shapes.h"
 #include "runtime/context/endings.h"
@@ -12,8 +12,8 @@
 
 /*
  * IMPLICIT(name, out, kind, device, first, parameters, arguments, the arguments as fields of `a`, the fields) defines
- * the hook `name`, which writes a handle to *out.  `first` runs before everything else.  A NULL `out` is left to the
- * driver.
+ * the hook `name`, which writes a handle to *out.  `first` runs before the driver's call.  With a NULL `out` the driver
+ * alone is called, and refuses.
  */
 #define IMPLICIT(name, out, of_kind, of_device, first, params, args, saved, fields)           \
 	CALL(name, gpc_implicit_call, call->ret_handle = (uint64_t)(uintptr_t)*a->out, saved, \
@@ -109,7 +109,7 @@ static CUresult make_retain(struct gpc_implicit_call *call)
 	return result;
 }
 
-/* Only the first retain creates the context.  NVML may be queried for it, so no lock is held around the call. */
+/* Only the first retain creates the context, and is measured: by NVML perhaps, so no lock is held around it. */
 CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 {
 	struct retain_call retain = {

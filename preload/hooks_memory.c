@@ -24,8 +24,9 @@ CUresult cuMemFree_v2(CUdeviceptr dptr)
 }
 
 /*
- * The driver accepts memory of cuMemAlloc here as well.  Ours is a piece of a segment and cannot go there; the fence
- * covers the work submitted to the stream before.  `none`: the stream that NULL means.
+ * The driver also accepts memory of cuMemAlloc here.  A block of ours is a piece of a segment, which the driver cannot
+ * free, so it goes to a fence, which covers the work submitted to the stream before.  `none`: the stream that NULL
+ * means.
  */
 #define FREED_ASYNC(name, none)                                                            \
 	CUresult name(CUdeviceptr dptr, CUstream stream)                                   \

@@ -79,7 +79,7 @@ CUresult cuMemPoolDestroy(CUmemoryPool pool)
 	return left(result);
 }
 
-/* cuMemAllocAsync uses a device's pool of pinned memory; the other pools serve functions that name them. */
+/* cuMemAllocAsync uses the device's pool of type PINNED; other pools serve only the calls that name them. */
 CUresult cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool)
 {
 	CUresult result = real_cuMemSetMemPool(location, type, pool);
@@ -132,7 +132,7 @@ static CUresult launched(CUresult result)
 	return heard(result);
 }
 
-/* A graph's size is unknown until the driver has it. */
+/* Nobody knows before the call how much memory a graph needs: if it fails, trim everything idle and repeat it. */
 #define RETRIED(name, first, then, params, args)                       \
 	CUresult name params                                           \
 	{                                                              \

@@ -128,8 +128,8 @@ DESTROYED(cuStreamDestroy)
 DESTROYED(cuStreamDestroy_v2)
 
 /*
- * Counted before the driver's call, so that no event of ours is recorded in between, and uncounted if it fails.  A
- * per-thread default stream is noted before its capture begins, because the wait that it needs would break the capture.
+ * Counts a capture before the driver begins it, so that no event of ours is recorded in between; uncounts it if that
+ * fails.  A per-thread default stream is noted first, because the wait that it needs would break the capture.
  * `none`: the stream that NULL means.
  */
 #define CAPTURE_BEGINS(name, none, params, args)               \
@@ -160,9 +160,7 @@ CAPTURE_BEGINS(cuStreamBeginCaptureToGraph, CU_STREAM_LEGACY, TO_GRAPH,
 CAPTURE_BEGINS(cuStreamBeginCaptureToGraph_ptsz, CU_STREAM_PER_THREAD, TO_GRAPH,
 	(stream, graph, nodes, edges, n, mode))
 
-/*
- * An invalidated capture is over as well; only that of a stream that does not capture, or of another thread, goes on.
- */
+/* An invalidated capture is over, too.  After other errors, such as a call by the wrong thread, it continues. */
 static bool is_capture_over(CUresult result)
 {
 	return result == CUDA_SUCCESS || result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED ||

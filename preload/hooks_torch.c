@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * PyTorch's allocator reports each tensor, and each that it could not allocate.
+ * Intercepts the reports of PyTorch's allocator on each tensor that it allocates, frees or cannot allocate.
  *
- * For that, libc10_cuda calls two functions of libc10 through its procedure linkage table, whether or not a profiler
+ * To report, libc10_cuda calls two functions of libc10 through its procedure linkage table, whether or not a profiler
  * listens; the names below are theirs, as mangled by the compiler.  Being preloaded, we are called first, and pass the
  * call on.
  *
@@ -10,9 +10,9 @@
  *      c10::reportOutOfMemoryToProfiler(int64_t size, size_t allocated, size_t reserved, Device)
  *
  * size is negative if the tensor was freed; allocated and reserved are PyTorch's own totals afterwards.  In PyTorch 1
- * these two were int64_t, so the names differ.
+ * both totals were int64_t, so the mangled names differ.
  *
- * Neither names a stream.  libc10_cuda tells the thread's current one in two steps:
+ * Neither function is told the stream.  libc10_cuda has the thread's current stream, in two steps:
  *
  *      CUDAStream c10::cuda::getCurrentCUDAStream(DeviceIndex)      cudaStream_t CUDAStream::stream() const
  */
@@ -87,9 +87,9 @@ static struct {
 } streams;
 
 /*
- * Looked up once: libc10_cuda, our caller, is loaded by now, so the answer is final.  No lock is held, not even
- * pthread_once's: the search takes the loader's, which a thread in a library's constructor holds when it comes here.
- * Threads that come at once find the same.
+ * Looked up once: libc10_cuda, our caller, is loaded by now, so the answer is final.  Holds no lock, not even
+ * pthread_once's: dlsym takes the loader's lock, which a thread that arrives from a library's constructor holds
+ * already.  Concurrent threads find the same.
  */
 static void find_streams(void)
 {

@@ -7,7 +7,7 @@
 #include "runtime/ledger/physical.h"
 #include "runtime/ledger/track.h"
 
-/* Tracked, and held by its creator.  Such memory needs no current context. */
+/* Tracks what the call creates, held by its creator.  Needs no current context; device -1: on no device. */
 static CUresult create(struct gpc_passed_call *call, const CUmemGenericAllocationHandle *handle,
 	int device, bool is_arena)
 {
@@ -57,7 +57,7 @@ CUresult cuMulticastCreate(
 	return create(&a.call, mcHandle, -1, false);
 }
 
-/* The driver may have returned a known handle: one more holder. */
+/* If the driver returned a handle that we track, it has one more holder. */
 static CUresult held(CUresult result, const CUmemGenericAllocationHandle *handle)
 {
 	if (result == CUDA_SUCCESS && handle)
@@ -103,8 +103,8 @@ NOTED(cuMemMap, gpc_runtime_handle_mapped(handle, ptr, size),
 /* clang-format on */
 
 /*
- * The descriptor covers exactly these addresses, so unlike with IPC they may lie anywhere in a segment.  Marked before
- * the call, so that the block cannot be reused in between.
+ * The descriptor covers exactly these addresses, so unlike with IPC they may lie anywhere in a segment.  The block is
+ * marked before the call, so that it cannot be reused in between.
  */
 CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr dptr, size_t size,
 	CUmemRangeHandleType handleType, unsigned long long flags)
@@ -114,8 +114,8 @@ CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr dptr, size_t si
 }
 
 /*
- * Programs set this before they give the memory to a network card.  It stays with the driver's allocation, which is
- * harmless: copies of the next owner of a part are merely more synchronous.
+ * Programs set SYNC_MEMOPS before they give the memory to a network card.  The attribute stays with the whole segment,
+ * which is harmless: it merely makes copies of its later blocks more synchronous.
  */
 CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr)
 {

@@ -16,12 +16,12 @@
 #include "preload/real.h"
 #include "runtime/process/tags.h"
 
-/* Longer than domain and name of any tag. */
+/* Longer than the domain and the name of any tag together. */
 #define NAME_SIZE 160
 
 EXPORT int InitializeInjectionNvtx2(gpc_nvtx_find_table find_table);
 
-/* Converts to UTF-8; what is no character at all becomes '?'. */
+/* Appends as UTF-8; an invalid character becomes '?'. */
 static void put_wide(struct gpc_text *text, const wchar_t *wide)
 {
 	for (; *wide && !text->cut; wide++) {

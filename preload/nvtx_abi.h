@@ -15,7 +15,7 @@
 
 typedef void (*gpc_nvtx_function)(void);
 
-/* Of the program's copy: the table with this number. */
+/* A function of the program's copy of NVTX: returns the table with this number. */
 typedef const void *(*gpc_nvtx_find_table)(uint32_t table);
 
 #define GPC_NVTX_TABLE_CALLBACKS 1
@@ -26,8 +26,8 @@ struct gpc_nvtx_callbacks {
 	int (*find_functions)(int module, gpc_nvtx_function ***ret_functions, unsigned *ret_n);
 };
 
-#define GPC_NVTX_MODULE_CORE  1 /* without a domain */
-#define GPC_NVTX_MODULE_CORE2 5 /* with one */
+#define GPC_NVTX_MODULE_CORE  1 /* functions without a domain */
+#define GPC_NVTX_MODULE_CORE2 5 /* functions with a domain */
 
 #define GPC_NVTX_CORE_PUSH_EX 8
 #define GPC_NVTX_CORE_PUSH_A  9

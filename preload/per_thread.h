@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Work done before a submission.
+ * Checks before a submission of work.
  *
- * Per-thread default streams come without a cuStreamCreate and are detected at their first use: every function that
- * submits work checks its stream until the first such use is seen.  From then on fences are needed, and nothing checks
- * any more.
+ * Per-thread default streams exist without a cuStreamCreate and are detected at their first use: every function that
+ * submits work checks its stream until the first such use is seen.  From then on fences are needed, and the checks end.
  *
- * After a free, the first submission puts the context in order (alloc/barrier.h).
+ * The first submission after a free raises the barrier that is due (alloc/barrier.h).
  */
 #ifndef GPC_PRELOAD_PER_THREAD_H
 #define GPC_PRELOAD_PER_THREAD_H
@@ -27,21 +26,23 @@ static inline void per_thread_stream_used(void)
 	INSIDE(gpc_runtime_per_thread_stream_used());
 }
 
-/* A free is not in order yet. */
+/* True if a free still lacks its barrier. */
 static inline bool is_barrier_due(void)
 {
 	return __builtin_expect(
 		atomic_load_explicit(&gpc_runtime_duties.n_due, memory_order_acquire) > 0, 0);
 }
 
-/* Work goes to this stream, and must not overtake what was before a free. */
+/* Call before work is submitted to `stream`: raises the barrier that is due. */
 static inline void submits(CUstream stream)
 {
 	if (is_barrier_due())
 		INSIDE(gpc_runtime_submits(stream));
 }
 
-/* Work goes to this stream.  A NULL stream of a _ptsz function is CU_STREAM_PER_THREAD here. */
+/*
+ * The same, and detects per-thread default streams; pass CU_STREAM_PER_THREAD for the NULL stream of a _ptsz function.
+ */
 static inline void note_stream(CUstream stream)
 {
 	if (is_per_thread_new(stream == CU_STREAM_PER_THREAD))

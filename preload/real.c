@@ -246,7 +246,7 @@ void *gpc_real_exchange(void *pointer)
 	return pointer;
 }
 
-/* Of two rows with the same name: the per-thread one if allowed, and the newest. */
+/* Of two rows for the same name, prefers the per-thread one, then the newer one. */
 static bool is_better(const struct row *row, const struct row *than)
 {
 	if (row->is_per_thread != than->is_per_thread)
@@ -265,7 +265,7 @@ static const char *current_name(const char *name, int version)
 	return name;
 }
 
-/* Rows that an older driver lacks are no candidates. */
+/* Skips rows that this driver lacks, and per-thread ones unless `flags` ask for them. */
 static const struct row *find_by_name(const char *name, int version, cuuint64_t flags)
 {
 	const struct row *best = NULL;

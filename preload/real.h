@@ -2,9 +2,9 @@
 /*
  * The real driver: one typed pointer for each line of symbols.def, and the way to call it.
  *
- * The pointers are found in the libcuda.so.1 that the program loaded, at the first need, and a
- * reference of our own keeps that library loaded: a failed start of the runtime library closes it,
- * and our pointers would dangle.
+ * The pointers are found at the first need, in the libcuda.so.1 that the program loaded.  A reference
+ * of our own keeps that library loaded: CUDA's runtime library closes it if its start fails, and our
+ * pointers would dangle.
  *
  * Threads   Any; finding is done without a lock, and published once.
  * Failure   Without a driver every real_<name> returns CUDA_ERROR_NOT_FOUND.
@@ -34,18 +34,18 @@ const struct gpc_runtime_loader *gpc_real_loader(void);
 /* The next dlsym after ours, found at the first call; NULL if there is none. */
 void *(*gpc_find_next_dlsym(void))(void *, const char *);
 
-/* Calls it. */
+/* Calls the next dlsym. */
 void *gpc_real_dlsym_call(void *handle, const char *name);
 
 /*
- * Returns our function for this pointer of the real driver, or the pointer itself.  For names looked up by dlsym or
- * cuGetProcAddress; by pointer, so that versions and variants cannot be mixed up.
+ * Returns our function for this pointer of the real driver, or the pointer itself.  For answers of dlsym and
+ * cuGetProcAddress: matching pointers instead of names cannot mix up versions and variants.
  */
 void *gpc_real_exchange(void *pointer);
 
 /*
- * The same for an answer of cuGetProcAddress.  If a driver's answers are not the functions it exports, by name: the
- * variant that these arguments select.
+ * The same for an answer of cuGetProcAddress.  If the driver's answers are not the functions that it exports, matches
+ * by name instead, and returns the variant that these arguments select.
  */
 void *gpc_real_exchange_answer(const char *name, void *pointer, int version, cuuint64_t flags);
 
@@ -74,13 +74,13 @@ bool gpc_real_row(const char *name, void **ret_ours, void **ret_real);
 #define HOOK(name, since, gets, params, args) EXPORT CUresult name params;
 #include "preload/symbols.def"
 
-/* Enters the runtime, starting it where that was not done. */
+/* Enters the runtime, and starts it at the first call; false: it is off, or this is a call of our own. */
 static inline bool enter(void)
 {
 	return gpc_runtime_enter(gpc_real_loader);
 }
 
-/* Does `what` inside the runtime; nothing where that cannot be entered. */
+/* Does `what` inside the runtime; does nothing if that cannot be entered. */
 #define INSIDE(what)                         \
 	do {                                 \
 		if (enter()) {               \
@@ -96,10 +96,10 @@ static inline CUresult left(CUresult result)
 	return result;
 }
 
-/* The result of `what`, inside the runtime; of `otherwise` where that cannot be entered. */
+/* The result of `what`, inside the runtime; of `otherwise` if that cannot be entered. */
 #define ENTERED(what, otherwise) (enter() ? left(what) : (otherwise))
 
-/* The hook of a call of which the runtime is told, by `note`, once the driver has made it. */
+/* Defines a hook that calls the driver and then, on success, tells the runtime by `note`. */
 #define NOTED(name, note, params, args)             \
 	CUresult name params                        \
 	{                                           \
@@ -110,24 +110,27 @@ static inline CUresult left(CUresult result)
 		return result;                      \
 	}
 
-/* Of a free it is not known that all before it is over. */
+/* True if work submitted before some free may still run. */
 static inline bool is_unsettled(void)
 {
 	return __builtin_expect(
 		atomic_load_explicit(&gpc_runtime_duties.n_unsettled, memory_order_acquire) > 0, 0);
 }
 
-/* The program asks how far the device is, or ends what work may still use: behind a free all before it is over. */
+/*
+ * Call before the program queries or awaits the device, or destroys what work may use: after a cudaFree, which waits,
+ * it may rely on all earlier work having completed.
+ */
 static inline void looks(CUstream stream)
 {
 	if (is_unsettled())
 		INSIDE(gpc_runtime_looks(stream));
 }
 
-/* hooks_context.c: the driver answered a call of the program with an error, which is returned. */
+/* hooks_context.c: tells the runtime of an error with which the driver answered the program; returns the error. */
 CUresult gpc_hook_error(CUresult result);
 
-/* Passes the driver's answer on.  Errors that break a context have high numbers, all but one. */
+/* Passes the driver's answer on.  Errors that break a context have high numbers, as has the harmless NOT_READY. */
 static inline CUresult heard(CUresult result)
 {
 	if (__builtin_expect(result >= CUDA_ERROR_ECC_UNCORRECTABLE, 0) &&

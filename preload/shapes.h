@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The shapes of hooks that there are many of.  Where the driver's call can be made again after the
- * ladder, its arguments are kept in a struct: as `fields`, which `saved` hands to the driver from `a`.
+ * Ready-made hooks.  If the ladder may repeat the driver's call, its arguments are kept in a struct:
+ * `fields` declares them, and `saved` passes them to the driver from the struct `a`.
  *
  *	TRACKED(cuMemAllocManaged, dptr, MANAGED, bytesize, a->bytesize, *a->dptr,
  *		(CUdeviceptr *dptr, size_t bytesize, unsigned int flags),
@@ -9,7 +9,7 @@
  *		CUdeviceptr *dptr; size_t bytesize; unsigned int flags;)
  *
  * Threads   Any.
- * Failure   The driver's own; a call that is not `fine` is the driver's to refuse.
+ * Failure   The driver's own; a call for which is_fine is false goes to the driver, which refuses it.
  */
 #ifndef GPC_PRELOAD_SHAPES_H
 #define GPC_PRELOAD_SHAPES_H
@@ -20,7 +20,7 @@
 
 #define LIST(...) __VA_ARGS__
 
-/* struct name_call, and make_name, which does `note` where the driver succeeded. */
+/* Defines struct name_call, and make_name, which calls the driver and does `note` on success. */
 #define CALL(name, base, note, saved, fields)                                   \
 	struct name##_call {                                                    \
 		struct base call;                                               \
@@ -37,12 +37,12 @@
 		return result;                                                  \
 	}
 
-/* What the driver gave, by its address or handle, and how large that is. */
+/* Stores the address or handle that the driver gave, and the size of the memory behind it. */
 #define GIVEN(given, held)                                \
 	call->ret_address = (uint64_t)(uintptr_t)(given); \
 	call->ret_size = held
 
-/* The hook of an allocation of `bytes` that the driver makes and we only track. */
+/* Defines the hook of an allocation of `bytes` that the driver makes and we only track. */
 #define TRACKED(name, is_fine, of_kind, bytes, held, given, params, args, saved, fields)           \
 	CALL(name, gpc_passed_call, GIVEN(given, held), saved, fields)                             \
 	CUresult name params                                                                       \
@@ -70,7 +70,7 @@
 		gpc_runtime_heard(result);                                    \
 	} while (0)
 
-/* The hook of such a free. */
+/* Defines a hook that frees so. */
 #define FREED(name, of_kind, type)                                    \
 	CUresult name(type key)                                       \
 	{                                                             \

@@ -53,7 +53,7 @@ static bool find(const void *library, const char *name, void *ret_symbol)
 
 static bool find_parts(bool is_oom, struct parts *ret_parts)
 {
-	/* It depends on libc10 and the C++ runtime, so a lookup in it searches both. */
+	/* libc10_cuda depends on libc10 and the C++ runtime, so a lookup in it searches both. */
 	void *library = dlopen("libc10_cuda.so", RTLD_NOLOAD | RTLD_LAZY);
 	bool is_there;
 
@@ -107,7 +107,7 @@ bool gpc_torch_is_caller(const void *caller)
 	return look.is_torch;
 }
 
-/* As the program would get it from cudaMemGetInfo. */
+/* Reads what cudaMemGetInfo would tell the program. */
 static bool ask_free(int device, size_t *ret_available, size_t *ret_total)
 {
 	bool is_known = false;
@@ -125,7 +125,7 @@ static bool ask_free(int device, size_t *ret_available, size_t *ret_total)
 	return is_known;
 }
 
-/* In PyTorch's wording, which programs search for. */
+/* Writes PyTorch's own wording, which programs search for. */
 static void write_text(struct gpc_text *text, CUresult error, size_t size, int device)
 {
 	size_t available = 0;
