@@ -18,8 +18,8 @@
  * Errors    Every function that returns int returns 0 or a CUresult of the driver;
  *           gpucache_error_text names it.  Outputs are written only on success.  All functions but
  *           the tag functions return GPUCACHE_ERROR_NOT_INITIALIZED before the program has
- *           initialized CUDA, and GPUCACHE_ERROR_INVALID_CONTEXT if no context is current.  Like any
- *           CUDA call, each may return an error of earlier asynchronous work.
+ *           initialized CUDA, and GPUCACHE_ERROR_INVALID_CONTEXT if they need a current context and
+ *           there is none.  Like any CUDA call, each may return an error of earlier asynchronous work.
  * Threads   All functions are thread-safe.  None may be called from a host callback of a stream.
  * Limits    With GPUCACHE=0 and in a child of fork, memory comes from the driver, and functions that
  *           need the cache return GPUCACHE_ERROR_NOT_SUPPORTED.

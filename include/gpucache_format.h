@@ -14,6 +14,7 @@
  *   kind        holds                                                   how it is written
  *   DEVICES     one record per GPU: identity, last readings of the driver seq word
  *   COUNTERS    one record per context: bytes and calls                  plain 8-byte stores
+ *   TORCH       one record per device: totals of PyTorch's allocator     plain 8-byte stores
  *   SITES       one record per stack and device: totals                  plain 8-byte stores
  *   STACKS      variable records: return addresses, Python frames        append only
  *   CODES       variable records: Python code objects                    append only
@@ -26,7 +27,7 @@
  *   HISTORY     two buffers per device of points over the whole run      live_buffer stored last
  *   PEAKS       two slots per device: the holders at the peak            seq word, alternating slots
  *   STREAMS     one record per stream named by an allocation or free     plain stores, `handle` last
- *   OOMS        slot i mod count: a failed request with its balance      seq word
+ *   OOMS        slot (n - 1) mod count: failed request n, its balance    seq word
  *   PAGES       byte i: 1 if page i of the file is not all zeros         set after the page, cleared before
  *
  * Conventions.  Little-endian; readers of other endianness refuse by `endian`.  Integers only; no
@@ -338,8 +339,8 @@ struct gpucache_tag {
 };
 
 /*
- * STREAMS.  Record i, from 1 on, is stream number i, in order of first use by an allocation or free.  Number 0: the call
- * names no stream, like cudaMalloc.  GPUCACHE_STREAM_OTHER: any stream after the records were full.
+ * STREAMS.  Record i, from 1 on, is stream number i, in order of first use by an allocation or free.  Number 0: the
+ * call names no stream, like cudaMalloc.  GPUCACHE_STREAM_OTHER: any stream after the records were full.
  */
 struct gpucache_stream {
 	uint64_t handle; /* the driver's, or GPUCACHE_STREAM_*; 0: unused */
@@ -580,7 +581,7 @@ struct gpucache_oom {
 	struct gpucache_neighbour neighbours[GPUCACHE_MAX_NEIGHBOURS];
 	/* Since 1.1.  Holders by tag, biggest first; none if no tag was used. */
 	uint32_t n_tags;
-	uint32_t is_renewed; /* 1: what grows is larger blocks for those given back; 0 before 0.3 */
+	uint32_t is_renewed; /* 1: the growing site replaces its blocks by larger ones; since 0.3 */
 	uint64_t tag_rest_bytes; /* held in the tags beyond n_tags */
 	struct gpucache_tag_holder tags[GPUCACHE_MAX_OOM_TAGS];
 	/* Since 1.1.  As in the counters, summed over all contexts: balance.direct by kind, and more. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The version of the library and its tools, for whom it is written once; a section of CHANGELOG.md has its name.
+ * The version of the library and its tools, written only here; CHANGELOG.md has a section of that name.
  */
 #ifndef GPUCACHE_VERSION_H
 #define GPUCACHE_VERSION_H
