@@ -32,7 +32,7 @@ void gpc_format_1_2_add_lanes(
 	if (gpc_recording_read(recording, GPUCACHE_REGION_COUNTERS, i, &record, sizeof record) !=
 		GPC_SLOT_OK)
 		return;
-	/* Later versions have other fields in the place of the lanes. */
+	/* Later formats have other fields where 1.2 has its lanes: read nothing there as counters. */
 	memset(counters, 0, sizeof *counters);
 	memcpy(counters, record.counters, sizeof record.counters);
 	for (int n = 0; n < N_LANES; n++) {

@@ -13,7 +13,7 @@
  * Invariants  1 Up to `keep` bytes of data, lazy and full are indistinguishable.  2 What is dropped is counted, and a read of it,
  *             too.
  * Threads     The lock of the effects.
- * Failure     Where the kernel takes no page back it is written.
+ * Failure     A page that the kernel does not take back is filled with zeros instead.
  * Limits      Counted in chunks of 2 MiB: one byte of data is a chunk.  A freed chunk counts until zeros give it back.
  */
 #ifndef GPC_SIM_DATA_H

@@ -77,7 +77,7 @@ struct gpc_sim_effect {
 };
 
 struct gpc_sim_effects {
-	/* UINT64_MAX where nothing is queued; read without the lock */
+	/* the first end in the queue; UINT64_MAX: it is empty.  Read without the lock */
 	_Atomic uint64_t next_end_ns;
 
 	/* Lock: lock. */

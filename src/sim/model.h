@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * GPUs by name: their attributes, and the memory that a context takes.  Invariants 1 The models are models.def, which
- * the launcher lists as well.  Threads Any: constants.  Failure gpc_sim_model_find: NULL for an unknown name.
+ * GPUs by name: their attributes, and the memory that a context takes.  The models are in models.def; gpucache-run lists
+ * them.
+ *
+ * Threads     Any: constants.
+ * Failure     gpc_sim_model_find: NULL for an unknown name.
  */
 #ifndef GPC_SIM_MODEL_H
 #define GPC_SIM_MODEL_H

@@ -80,7 +80,7 @@ static void close_holes(struct gpc_sim_smalls *smalls)
 
 void gpc_sim_smalls_add(struct gpc_sim_smalls *smalls, struct gpc_sim_small *small)
 {
-	/* At most half of the rows are chunks; the last one stays empty, for before(). */
+	/* At most half of the rows are chunks; the last one stays empty, for last_before(). */
 	if (smalls->n == smalls->n_leaves - 1)
 		close_holes(smalls);
 	small->place = smalls->n++;
