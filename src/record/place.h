@@ -42,7 +42,7 @@ struct gpc_place {
 	/* Diagnostics, set even if a later place worked. */
 	int pattern_errno;  /* why the pattern failed; 0: it worked, or there is none */
 	char pattern_error; /* the letter of the first unknown %x in the pattern; 0: none */
-	bool is_name_taken; /* the pattern's name existed: `path` has our pid inserted */
+	bool is_name_taken; /* the pattern's name existed: `path` is another one */
 	int default_errno;  /* why the first default place could not be used, if it was tried */
 };
 

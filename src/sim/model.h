@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * GPUs by name: their attributes, and the memory that a context takes.  The models are in models.def; gpucache-run lists
- * them.
+ * GPUs by name: their attributes, and the memory that a context takes.  The models are in models.def; gpucache-run
+ * lists them.
  *
  * Threads     Any: constants.
  * Failure     gpc_sim_model_find: NULL for an unknown name.
