@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One pass over the pattern.  Control characters of every expansion, and slashes of all but %q, become '_', so a
- * hostile host or program name cannot add a directory.
+ * One pass over the pattern.  Control characters of every expansion become '_'; so do slashes and a first dot of all
+ * but %q: a hostile host, job or program name neither adds a directory nor climbs one.
  */
 #include "record/name.h"
 
@@ -17,7 +17,8 @@ static void add_clean(struct gpc_text *text, const char *part, bool keep_slash)
 	for (size_t i = 0; part[i] && (keep_slash || i < MAX_PART); i++) {
 		char c = part[i];
 
-		if ((unsigned char)c < ' ' || c == 0x7f || (c == '/' && !keep_slash))
+		if ((unsigned char)c < ' ' || c == 0x7f ||
+			(!keep_slash && (c == '/' || (c == '.' && i == 0))))
 			c = '_';
 		gpc_text_add(text, "%c", c);
 	}

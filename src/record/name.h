@@ -5,7 +5,7 @@
  *   %p pid   %h host   %e program   %t seconds since 1970   %n counter, the first free number
  *   %r rank, or p<pid>   %l local rank, or p<pid>   %j job, or "nojob"   %q{VAR} a variable   %% one %
  *
- * Control characters become '_'; so do slashes, except in the value of a variable, which is the user's own.
+ * Control characters become '_'; so do slashes and a first dot, except in a variable's value, which is the user's own.
  *
  * Limits   An unknown %x stays unchanged, and its letter is returned.
  */

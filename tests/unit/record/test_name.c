@@ -43,6 +43,16 @@ static void every_letter_is_put_in(void **state)
 	assert_int_equal(unknown, 0);
 }
 
+static void a_job_called_dot_dot_climbs_no_directory(void **state)
+{
+	struct gpc_identity identity = somebody();
+	char unknown;
+
+	(void)state;
+	strcpy(identity.job, "..");
+	assert_string_equal(expand("/r/%j/%h", &identity, 0, &unknown), "/r/_./node7");
+}
+
 static void what_is_not_known_has_a_stand_in(void **state)
 {
 	struct gpc_identity identity = somebody();
@@ -117,7 +127,7 @@ static void no_part_can_leave_the_directory(void **state)
 	(void)state;
 	strcpy(identity.job, "../../x\n");
 	strcpy(identity.host, "a/b");
-	assert_string_equal(expand("%j %h", &identity, 0, &unknown), ".._.._x_ a_b");
+	assert_string_equal(expand("%j %h", &identity, 0, &unknown), "_._.._x_ a_b");
 }
 
 int main(void)
@@ -125,6 +135,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_letter_is_put_in),
 		cmocka_unit_test(what_is_not_known_has_a_stand_in),
+		cmocka_unit_test(a_job_called_dot_dot_climbs_no_directory),
 		cmocka_unit_test(a_variable_is_put_in_with_its_slashes),
 		cmocka_unit_test(an_unknown_letter_stays_and_is_told),
 		cmocka_unit_test(each_attempt_has_another_name),
