@@ -37,14 +37,14 @@ __attribute__((noinline)) uint32_t gpc_stack_capture(struct gpc_stacks *stacks, 
 
 	do {
 		stack = (struct gpc_stack_frames){ .frames = frames };
-		/* One frame more than wanted tells whether the stack was truncated.  Frame 0 would be this function. */
+		/* One frame more than wanted tells whether the stack is truncated.  skip + 1 omits this function. */
 		n = gpc_unwind_capture(&stacks->unwind, frames, GPC_STACKS_DEPTH + 1, skip + 1);
 		stack.n_native = (uint16_t)cut(n, GPC_STACKS_DEPTH, &stack.flags);
 		stack.n_python = (uint16_t)gpc_python_capture(
 			&stacks->python, frames + stack.n_native, GPC_STACKS_DEPTH, &stack.flags);
 		is_any = stack.n_native || stack.n_python;
 		id = is_any ? gpc_depot_known(&stacks->depot, &stack) : 0;
-		/* A new stack may come from old rules for code in the place of unloaded code. */
+		/* A stack may be new only because rules of unloaded code walked the code now in its place. */
 	} while (is_any && !id && !gpc_depot_is_full(&stacks->depot) &&
 		 gpc_walk_forget_unloaded(&stacks->unwind.walk));
 	if (stack.flags & GPUCACHE_STACK_NO_PYTHON)
@@ -95,7 +95,7 @@ static uint32_t find_program(const struct python_frames *python, uint32_t i)
 	return i;
 }
 
-/* The innermost frame that was recorded, or n. */
+/* The innermost frame whose code object was recorded, or n. */
 static uint32_t find_any(const struct python_frames *python)
 {
 	struct gpc_code code;
@@ -134,7 +134,7 @@ static uint32_t line_of(const struct gpc_code *code, uint64_t frame)
 		code->first_line, GPUCACHE_FRAME_OFFSET(frame));
 }
 
-/* " < step:60"; in another file than the first frame, the function only. */
+/* " < step:60"; without the line if the caller's file is not that of `first`. */
 static void add_callers(const struct python_frames *python, uint32_t site, uint32_t n,
 	const struct gpc_code *first, struct gpc_text *text)
 {
@@ -196,7 +196,7 @@ struct native_name {
 	enum gpc_library_kind kind;
 };
 
-/* "function", or "module+0xoffset" without a symbol.  False for a frame of no interest. */
+/* "function", or "module+0xoffset" without a symbol.  False for this library, the driver, and no module. */
 static bool name_frame(uint64_t frame, struct native_name *ret_name)
 {
 	/* A return address may lie past the end of the calling function. */
@@ -222,7 +222,7 @@ static bool name_frame(uint64_t frame, struct native_name *ret_name)
 	return true;
 }
 
-/* Shortens "torch::autograd::generated::AddmmBackward0::apply" to the name of the backward node. */
+/* Shortens "torch::autograd::generated::AddmmBackward0::apply" to the backward node's name; else false. */
 static bool find_node(struct native_name *name)
 {
 	static const char scope[] = "torch::autograd::";
@@ -279,7 +279,7 @@ static bool describe_native(
 	while (n_callers > 0 && ++at < stack->n_native) {
 		if (!name_frame(stack->frames[at], &name))
 			continue;
-		/* The callers of main, and of a library's thread, say nothing. */
+		/* A system library called main; if the site is a library's, no frame is the program's. */
 		if (name.kind == GPC_LIBRARY_SYSTEM || site.kind != GPC_LIBRARY_PROGRAM)
 			break;
 		if (name.kind != GPC_LIBRARY_PROGRAM)

@@ -15,10 +15,10 @@
  *             (unwind.h, modules.h).
  * Failure     Id 0, no stack: no room, or nothing could be unwound.  Degrades part by part: without
  *             libunwind, glibc's unwinder; without an unwinder, Python frames only.
- * Limits      Memory is bounded by max_stacks (about 350 bytes of address space each) and codes.h
- *             (4.5 MiB); unused pages are never touched.  A fork child makes a new struct gpc_stacks:
- *             threads that do not exist any more may hold the old locks.  fini takes none, and is safe
- *             in the child.
+ * Limits      Memory is bounded by max_stacks (about 370 bytes of address space each) and codes.h
+ *             (4.5 MiB); unused pages are never touched.  A fork child makes a new struct gpc_stacks,
+ *             because a thread that no longer exists may hold a lock of the old one.  fini takes no lock,
+ *             so the child may call it.
  */
 #ifndef GPC_STACK_CAPTURE_H
 #define GPC_STACK_CAPTURE_H
@@ -57,7 +57,7 @@ struct gpc_stacks {
 	_Atomic uint64_t n_no_python;
 };
 
-/* GPC_NO_METADATA: nothing stays allocated. */
+/* Fails with GPC_NO_METADATA; then nothing stays allocated. */
 GPC_MUST_CHECK enum gpc_status gpc_stacks_init(
 	struct gpc_stacks *stacks, const struct gpc_stacks_params *params);
 void gpc_stacks_fini(struct gpc_stacks *stacks);
@@ -72,12 +72,12 @@ uint32_t gpc_stack_capture(struct gpc_stacks *stacks, uint32_t skip);
  * function it called, and the program's callers, with line numbers in the same file: "grow train.py:41, via
  * empty < step:60 < fit"; the innermost frame if all are libraries'.  Without Python, native frames by the
  * same rule: "function < caller (module)"; in PyTorch's backward pass "AddmmBackward0 (backward pass)".
- * Truncated to fit.  Returns false, with buf empty, if the stack has no frames.
+ * Truncated to fit.  Returns false, with buf empty, if no frame of the stack can be named.
  */
 bool gpc_stack_describe(const struct gpc_stacks *stacks, uint32_t id, char *buf, size_t size);
 
 /*
- * The number of captures without an id, and of captures whose Python frames could not be read
+ * The number of captures whose stack found no room, and of captures whose Python frames could not be read
  * (header.dropped_*).
  */
 uint64_t gpc_stacks_dropped(const struct gpc_stacks *stacks);

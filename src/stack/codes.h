@@ -11,7 +11,7 @@
  *
  * Invariants  1 A number's key is complete before it is published, and does not change after.
  * Threads     find, add and get: any.  init and fini: one.
- * Failure     Number 0: no room in slots, arena or sink; closed from then on.
+ * Failure     Number 0: no room in slots, arena or sink; the table then accepts no new code objects.
  * Limits      A line table is truncated at GPC_CODES_MAX_LINES bytes; later lines are unknown.
  */
 #ifndef GPC_STACK_CODES_H
@@ -39,7 +39,7 @@ struct gpc_code_key {
 	uint64_t fingerprint;
 };
 
-/* The stored parts of a code object: no NULs, sizes in bytes, UTF-8. */
+/* The stored parts of a code object: UTF-8 without terminating NULs, sizes in bytes. */
 struct gpc_code {
 	const char *name;
 	const char *file;
@@ -53,7 +53,7 @@ struct gpc_code {
 
 struct gpc_codes {
 	struct gpc_intern intern;
-	struct gpc_code_key *keys; /* of number i; written before that is published */
+	struct gpc_code_key *keys; /* [i]: of number i, written before i is published */
 };
 
 GPC_MUST_CHECK enum gpc_status gpc_codes_init(

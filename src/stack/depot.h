@@ -28,10 +28,10 @@ struct gpc_stack_frames {
 
 struct gpc_depot {
 	struct gpc_intern intern;
-	_Atomic uint64_t n_dropped; /* calls that got id 0 */
+	_Atomic uint64_t n_dropped; /* calls of gpc_depot_put that got id 0 */
 };
 
-/* Makes room for max_stacks stacks, clamped to 1 .. GPC_DEPOT_MAX_STACKS.  GPC_NO_METADATA. */
+/* Makes room for max_stacks stacks, clamped to 1 .. GPC_DEPOT_MAX_STACKS.  Fails with GPC_NO_METADATA. */
 GPC_MUST_CHECK enum gpc_status gpc_depot_init(
 	struct gpc_depot *depot, uint32_t max_stacks, const struct gpc_stack_sink *sink);
 void gpc_depot_fini(struct gpc_depot *depot);
@@ -39,7 +39,7 @@ void gpc_depot_fini(struct gpc_depot *depot);
 /* Returns the id of these frames; 0: they are new. */
 uint32_t gpc_depot_known(const struct gpc_depot *depot, const struct gpc_stack_frames *stack);
 
-/* Without room for another one every stack that is new stays so. */
+/* True once there is no room for new stacks: gpc_depot_put then finds known ones only. */
 static inline bool gpc_depot_is_full(const struct gpc_depot *depot)
 {
 	return atomic_load_explicit(&depot->intern.is_closed, memory_order_relaxed);

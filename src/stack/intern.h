@@ -88,7 +88,7 @@ static inline __attribute__((always_inline)) uint32_t gpc_intern_probe(
 	return 0;
 }
 
-/* As probe, and adds an unknown record.  Returns its id, or 0: no room. */
+/* As probe, but adds an unknown record.  Returns its id, or 0: no room.  *ret_is_new is true if it added the record. */
 uint32_t gpc_intern_add(struct gpc_intern *intern, uint64_t hash, gpc_intern_is *is,
 	gpc_intern_write *write, const void *key, bool *ret_is_new);
 

@@ -28,7 +28,7 @@ static struct identifier take_identifier(const char **at)
 	return id;
 }
 
-/* Skips digits that are no length: S1_, T0_, L of a literal. */
+/* Skips the number of a substitution or template parameter: "1_" of S1_, "_" of T_. */
 static const char *skip_number(const char *at)
 {
 	while (isdigit((unsigned char)*at) || isupper((unsigned char)*at))
@@ -36,7 +36,7 @@ static const char *skip_number(const char *at)
 	return *at == '_' ? at + 1 : at;
 }
 
-/* Skips the template arguments that begin at the I; NULL if they do not end. */
+/* Skips the template arguments that begin at the 'I' under `at`; NULL if they do not end. */
 static const char *skip_arguments(const char *at)
 {
 	int depth = 0;

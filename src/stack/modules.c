@@ -49,7 +49,7 @@ static uint64_t hash_bytes(const uint8_t *data, uint32_t size)
 	return h;
 }
 
-/* True if the object's file is mapped at [address, address + size). */
+/* True if one segment maps [address, address + size) from the object's file. */
 static bool is_mapped(const struct dl_phdr_info *info, uint64_t address, uint64_t size)
 {
 	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
@@ -131,7 +131,7 @@ static uint32_t make_path(const struct batch *batch, const char *name, char *ret
 	return (uint32_t)(prefix + n);
 }
 
-/* True if this very module is already recorded.  Forgets a module that it replaces. */
+/* True if the same module is already recorded; else forgets the modules that it overlaps, which are gone. */
 static bool is_known(struct gpc_modules *modules, const struct gpc_module *module)
 {
 	uint32_t i = 0;
@@ -235,7 +235,7 @@ static void read_paths(struct batch *batch)
 		batch->directory[0] = '\0';
 }
 
-/* The caller owns is_looking. */
+/* Scans, in several passes if the records of one do not fit.  The caller has set is_looking, or is init. */
 static enum gpc_status look(struct gpc_modules *modules)
 {
 	struct batch batch = { .modules = modules, .time_ns = gpc_clock_monotonic_ns() };

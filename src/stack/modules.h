@@ -13,9 +13,9 @@
  * Invariants  1 Each (start, end, bias, build id) is recorded once while it is mapped there; its
  *               replacement is recorded anew.
  *             2 The sink is never called with the loader's lock held.
- * Threads     refresh: any; one thread scans, the others go on, and the next new stack scans again.
+ * Threads     refresh: any; while one thread scans, others return at once; the next new stack checks again.
  *             init and fini: one.
- * Locks       Call it with no lock of ours held.  dl_iterate_phdr takes the loader's lock, whose holder
+ * Locks       init and refresh: with no lock of ours held.  dl_iterate_phdr takes the loader's lock, whose holder
  *             may be in a constructor that calls CUDA and waits for our locks.  We never wait for the
  *             loader while holding one, so there is no deadlock.
  * Failure     A mapping that finds no room in the table or the sink is counted as dropped.

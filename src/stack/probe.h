@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads of memory that may be unmapped: through a pipe, whose write(2) returns EFAULT instead of killing
- * the process.  Every sandbox allows that, unlike process_vm_readv, and it needs no signal handler.
+ * the process.  Sandboxes that forbid process_vm_readv allow that, and it needs no signal handler.
  *
  * Threads   An object belongs to one thread.
  * Failure   False: not readable, or no pipe.

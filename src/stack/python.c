@@ -14,16 +14,16 @@
 #include "stack/python_text.h"
 
 /*
- * FRAME_OWNED_BY_CSTACK in 3.12 and 3.13, FRAME_OWNED_BY_INTERPRETER in 3.14; above it: other
- * shims.
+ * Values of frame->owner.  The first shim is FRAME_OWNED_BY_CSTACK in 3.12 and 3.13,
+ * FRAME_OWNED_BY_INTERPRETER in 3.14; higher values are other shims.
  */
 #define GENERATOR_OWNER  1
 #define FIRST_SHIM_OWNER 3
 
-/* _co_firsttraceable, padding and co_extra lie before the first instruction, from 3.11 on. */
+/* From 3.11 on _co_firsttraceable lies this many bytes before the first instruction; padding and co_extra follow it. */
 #define FIRST_TRACEABLE_BEFORE 16u
 
-/* 3.14 marks references whose count is deferred in the lowest bits. */
+/* 3.14 keeps tags in the lowest bits of a reference, such as: its count is deferred. */
 #define TAG_BITS UINT64_C(3)
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
@@ -31,7 +31,7 @@
 /* A trial walks this many frames; deeper ones are of the same kind. */
 #define TRIAL_FRAMES 64u
 
-/* Shims do not count as frames, so this bounds corrupt chains. */
+/* Bounds the walk of a corrupt chain: shims and hidden frames do not count towards `max`. */
 #define MAX_LINKS 4096u
 
 /*
@@ -44,7 +44,7 @@ struct walker {
 	bool failed;
 };
 
-/* Reads size bytes.  False if a probe finds the address unreadable; *ret may then be half written. */
+/* Reads size bytes.  False if a probe finds the address unreadable; *ret may then be partly written. */
 static ALWAYS_INLINE bool fetch(
 	const struct walker *walker, uintptr_t address, void *ret, unsigned size)
 {
@@ -134,8 +134,8 @@ static ALWAYS_INLINE struct frame load_frame(struct walker *walker, uintptr_t at
 }
 
 /*
- * Python itself hides frames whose function has not begun: while arguments are being set up, and the helper that 3.13
- * and later push below an inlined __init__.
+ * True if the frame's function has not begun, which Python itself hides: its arguments are being set up, or it is the
+ * helper that 3.13 and later push below an inlined __init__.
  */
 static ALWAYS_INLINE bool is_incomplete(struct walker *walker, const struct frame *frame)
 {
@@ -216,7 +216,10 @@ static ALWAYS_INLINE uintptr_t innermost_frame(struct walker *walker, uintptr_t 
 	return at;
 }
 
-/* Walks a thread state's frames, innermost first.  Sets walker->failed if anything was not as expected. */
+/*
+ * Walks a thread state's frames, innermost first.  Stops with walker->failed at a frame that a probe cannot read, or
+ * whose code is not a code object (in a trial also: fails verify_code).
+ */
 static ALWAYS_INLINE uint32_t walk(struct walker *walker, bool is_trial, uintptr_t thread,
 	uint64_t *frames, uint32_t max, uint32_t *flags)
 {
@@ -257,20 +260,20 @@ static ALWAYS_INLINE uint32_t walk(struct walker *walker, bool is_trial, uintptr
 	return n;
 }
 
-/* With several interpreters a thread may run on another state than its own. */
+/* If true, PyGILState_GetThisThreadState may return another thread state than the one that runs on this thread. */
 static bool has_subinterpreters(const struct gpc_python *python)
 {
 	return python->get_first_interpreter() != python->get_main_interpreter();
 }
 
-/* This thread's state, or 0.  *ret_is_ours: it carries this thread's id and is the running one. */
+/* This thread's state, or 0.  *ret_is_ours is true if it carries this thread's id and is surely the running one. */
 static ALWAYS_INLINE uintptr_t own_thread(struct walker *walker, bool *ret_is_ours)
 {
 	const struct gpc_python *python = walker->python;
 	uintptr_t thread = (uintptr_t)python->get_thread_state();
 	uintptr_t running = python->get_running_state ? (uintptr_t)python->get_running_state() : 0;
 
-	/* A subinterpreter has a thread state of its own.  Without the GIL there is no running state. */
+	/* In a subinterpreter the running state is another one.  Without the GIL there is none. */
 	if (running)
 		thread = running;
 	*ret_is_ours = thread && (running || !has_subinterpreters(python)) &&
@@ -286,7 +289,7 @@ static bool is_one_object(const void *a, const void *b)
 	return dladdr(a, &info_a) && dladdr(b, &info_b) && info_a.dli_fbase == info_b.dli_fbase;
 }
 
-/* Finds Python's symbols.  Returns the next state. */
+/* Finds Python's symbols and the layout of its version.  Returns the next state. */
 static enum gpc_python_state look(struct gpc_python *python)
 {
 	void *(*find)(const char *) = python->lookup;
@@ -317,7 +320,7 @@ static enum gpc_python_state look(struct gpc_python *python)
 		return GPC_PYTHON_LOOK;
 	if (gpc_python_layout_find(get_version(), find("_PyRuntime"), &python->layout) != GPC_OK)
 		return GPC_PYTHON_UNUSABLE;
-	/* Up to 3.11 this returns the state of whichever thread holds the GIL. */
+	/* Up to 3.11 _PyThreadState_UncheckedGet returns the state of whichever thread holds the GIL. */
 	if (python->layout.version >= 0x030d)
 		*(void **)&python->get_running_state = find("PyThreadState_GetUnchecked");
 	else if (python->layout.version == 0x030c)
@@ -403,7 +406,7 @@ static bool may_read(const struct gpc_python *python)
 	return python->is_initialized() && !python->is_finalizing();
 }
 
-/* Does everything before READY.  Returns the new state. */
+/* Takes the steps LOOK and TRIAL if they are due.  Returns the new state. */
 static __attribute__((noinline)) uint32_t prepare(struct gpc_python *python, uint32_t state)
 {
 	if (state == GPC_PYTHON_LOOK)
@@ -413,7 +416,7 @@ static __attribute__((noinline)) uint32_t prepare(struct gpc_python *python, uin
 	return state;
 }
 
-/* Notes that this thread runs Python but its frames are unreadable. */
+/* If this thread has a Python thread state, flags its frames as unreadable. */
 static void note_unreadable(const struct gpc_python *python, uint32_t *flags)
 {
 	if (python->get_thread_state && python->get_thread_state())

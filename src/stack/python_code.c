@@ -55,8 +55,8 @@ static const uint64_t factors[N_WORDS] = {
 };
 
 /*
- * The last 8 of the size bytes that end at `end`.  A head precedes them, so 8 bytes are always readable; bytes of the
- * head, which may change, are shifted out.
+ * The last 8, or fewer, of the `size` bytes that end at `end`.  An object's head precedes its data, so 8 bytes are
+ * always readable; bytes of the head, which may change, are shifted out.
  */
 static inline uint64_t last_word(uintptr_t end, uint64_t size)
 {

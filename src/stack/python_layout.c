@@ -73,12 +73,12 @@ static const struct gpc_python_layout layouts[] = {
 };
 
 /*
- * _Py_DebugOffsets is a row of 8-byte words: cookie, version, free-threaded, and then one group a
- * structure, each starting with that structure's size.  A map says at which word a group starts.
+ * _Py_DebugOffsets is a row of 8-byte words: cookie, version, free-threaded, and then one group per
+ * structure, each starting with that structure's size.  A map says at which word each group starts.
  */
 struct offsets_map {
 	uint16_t version;
-	/* `interned`, before it, has 2 bits, or 16 in the first releases of 3.14. */
+	/* The bit field `interned` precedes `kind`: 2 bits, or 16 in the first releases of 3.14. */
 	uint8_t kind_shift;
 	uint8_t other_kind_shift;
 	uint8_t thread;
@@ -146,7 +146,7 @@ static uint16_t parse_version(const char *text)
 	return (uint16_t)(major << 8 | minor);
 }
 
-/* Word `word` of a group as an offset: it must lie within the size that the group's first word gives. */
+/* Word `word` of a group as an offset.  Clears *ok unless it is less than the group's first word, the size. */
 static uint16_t offset_at(const uint64_t *group, unsigned word, bool *ok)
 {
 	if (group[0] == 0 || group[0] > MAX_OFFSET || group[word] >= group[0])

@@ -13,7 +13,7 @@
  *
  * Failure   GPC_UNSUPPORTED: another version, a pre-release, or implausible offsets.  A build with
  *           another object head (Py_TRACE_REFS) passes here and fails the trial.
- * Limits    64-bit CPython only.  3.14 was written from its header and never run.  Free-threaded 3.14
+ * Limits    64-bit CPython only.  Free-threaded 3.14
  *           keeps instructions per thread: their offsets are unknown, so frames have no lines.
  */
 #ifndef GPC_STACK_PYTHON_LAYOUT_H
@@ -30,7 +30,7 @@
 enum gpc_python_chain {
 	GPC_PYTHON_FRAME_OBJECTS, /* every frame is entered from C; `instruction` is a number */
 	GPC_PYTHON_ENTRY_FLAGS, /* 3.11: a flag marks frames entered from C; `instruction` is a pointer */
-	GPC_PYTHON_SHIMS, /* 3.12 and later: a shim frame lies below them; `instruction` is a pointer */
+	GPC_PYTHON_SHIMS, /* 3.12 and later: a shim lies below frames entered from C; `instruction` is a pointer */
 };
 
 /* All fields but the first four are offsets in bytes. */
@@ -38,7 +38,7 @@ struct gpc_python_layout {
 	uint16_t version;         /* 0x030b: 3.11 */
 	uint8_t chain;            /* enum gpc_python_chain */
 	uint8_t kind_shift;       /* position of the character size in a string's state word */
-	uint8_t other_kind_shift; /* of other releases of that version, or 0; at most one fits */
+	uint8_t other_kind_shift; /* kind_shift in other releases of this version, or 0 */
 
 	uint16_t thread_id;
 	uint16_t thread_frame; /* the innermost frame, or the cframe that holds it */

@@ -2,8 +2,8 @@
 /*
  * CPython's strings as UTF-8, by reading their memory.
  *
- * A string of a code object is compact: a head, then characters of 1, 2 or 4 bytes each.  The state word
- * of the head has their size, and whether all are ASCII, which makes the head shorter.
+ * A string of a code object is compact: a head, then characters of 1, 2 or 4 bytes each.  The head's
+ * state word gives the size of a character, and says whether all are ASCII: then the head is shorter.
  *
  * Failure   "?" for what is not an exact, compact string.
  */
@@ -21,7 +21,7 @@
 #define GPC_PYTHON_COMPACT_BIT 3u
 #define GPC_PYTHON_ASCII_BIT   4u
 
-/* A name or path longer than this is not one. */
+/* No name or path is longer; a greater length means that this is no string. */
 #define GPC_PYTHON_MAX_TEXT (UINT64_C(1) << 30)
 
 /* The characters of a compact string: address, number, bytes each. */

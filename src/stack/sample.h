@@ -4,8 +4,8 @@
  *
  * A request of n < GPC_SAMPLE_BYTES bytes is sampled with probability n / GPC_SAMPLE_BYTES,
  * independently, and then counts as GPC_SAMPLE_BYTES bytes (gpc_share_of), so the sum of every site is
- * unbiased.  After N bytes of one site its standard deviation is below sqrt(N * GPC_SAMPLE_BYTES): 10 %
- * at 100 MiB.  Sampling every n-th MiB instead would miss one side of a program whose requests alternate.
+ * unbiased.  After N bytes of one site the sum's standard deviation is below sqrt(N * GPC_SAMPLE_BYTES):
+ * 10 % at 100 MiB.  Sampling at fixed intervals could always miss one of two sites that alternate.
  *
  * Threads     A sampler belongs to one thread.
  */

@@ -77,8 +77,8 @@ static bool find_in(int fd, uint64_t base, uint64_t address, char *buf, size_t s
 		symbol = search(table, symbols.sh_size / sizeof *table,
 			header.e_type == ET_EXEC ? address : address - base);
 	/*
-	 * A name near the end of the section may be shorter than the buffer; reading it byte by byte is not worth the
-	 * code.
+	 * Reads as many bytes as the buffer and the section have from the name's start: the name ends at the first NUL
+	 * among them.
 	 */
 	if (symbol && symbol->st_name < names.sh_size) {
 		uint64_t left = names.sh_size - symbol->st_name;

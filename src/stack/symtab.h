@@ -5,8 +5,8 @@
  *
  * Threads   Any; no lock of ours may be held.
  * Failure   False: no such file, no symbol table (stripped), or no function at the address.
- * Limits    64-bit ELF; tables of at most GPC_SYMTAB_MAX_BYTES; a linear search, a few milliseconds at
- *           most.  Read with pread, not mapped, so a file that shrinks meanwhile is harmless.
+ * Limits    64-bit ELF; tables of at most GPC_SYMTAB_MAX_BYTES; a linear search, some milliseconds
+ *           per 100,000 symbols.  Read with pread, not mapped, so a file that shrinks meanwhile is harmless.
  */
 #ifndef GPC_STACK_SYMTAB_H
 #define GPC_STACK_SYMTAB_H

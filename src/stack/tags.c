@@ -11,7 +11,7 @@
 
 #define N_SLOTS (2 * GPC_TAGS_MAX) /* a power of two */
 
-/* Entries that are no tags: the parents of ranges, domains and strings without one. */
+/* Ids that are no tags: the parents of outermost ranges, of domains and of strings. */
 #define ROOT       0u
 #define OF_DOMAINS 1u
 #define OF_STRINGS 2u
@@ -22,8 +22,8 @@
 #define MAX_STRINGS 2048u
 
 /*
- * Number of children from which digits in names become stars, and from which whole names do; fewer once half of the
- * table is used.
+ * Number of children from which digits in names become stars, and from which whole names do; both are divided by
+ * WHEN_CROWDED once half of the table is used.
  */
 #define MANY_NUMBERED 32u
 #define MANY          128u

@@ -8,24 +8,24 @@
  *          |                '-- 5 "backward"
  *          '-- 6 "step *" ...
  *
- * So a thread needs no stack of names, and an allocation one load.  Programs number their ranges without
- * end ("step 412"); below a parent with many children, the numbers in a new name become stars, and later
+ * So a thread needs no stack of names, and an allocation gets its tag by one load.  Programs number their ranges
+ * without end ("step 412"); below a parent with many children, the numbers in a new name become stars, and later
  * the whole name does, which bounds the tree.
  *
  * Ranges of several domains may overlap: the end of one removes it from the path, at any level.
  *
  * Invariants
  *   1 A tag never changes once its id was given out; its parent has a lower id.
- *   2 Before its id is given out it is in the sink, if there is one.
+ *   2 A tag is in the sink, if one is attached, before the tag's id is given out.
  * Threads     Any, at any time, also before the library runs and in a child of fork.
  * Ordering    A tag is filled, then published by a slot of the hash table (release); readers acquire
  *             it.  A tag is appended to a sink that is being attached exactly once: the adder stores the
- *             tag's stage and then loads the sink, gpc_tags_attach the other way round.
+ *             tag's stage and then loads the sink; gpc_tags_attach stores the sink and then loads the stages.
  * Progress    Lock-free except for the sink: a push of a known name is a bounded probe.
  * Failure     A range without room for its name is counted, and gets the tag of the enclosing one.
  * Limits      GPC_TAGS_MAX names in all, GPC_TAG_MAX_DEPTH nested ranges, GPC_TAG_NAME_SIZE - 1 bytes
- *             per name.  Beyond, overlapping ranges of several domains may end out of order.  Two threads
- *             that add the same name concurrently waste one place.
+ *             per name.  Beyond them, a pop ends the innermost range, whatever its domain.  Two threads that
+ *             add the same name concurrently waste one entry.
  */
 #ifndef GPC_STACK_TAGS_H
 #define GPC_STACK_TAGS_H
@@ -52,7 +52,7 @@ struct gpc_tags {
 	_Atomic uint64_t n_dropped;
 };
 
-/* Appends all tags to the sink, existing and later ones; it must live for ever. */
+/* Appends all tags to the sink, existing and later ones; the sink must live for ever. */
 void gpc_tags_attach(struct gpc_tags *tags, const struct gpc_stack_sink *sink);
 void gpc_tags_fini(struct gpc_tags *tags);
 

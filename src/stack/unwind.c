@@ -19,7 +19,7 @@
 #include "base/check.h"
 #include "base/lock.h"
 
-/* The names behind the macros of libunwind's header.  A missing one is not tuned. */
+/* The symbols behind the macros of libunwind's header.  A setting whose symbol is missing stays as it is. */
 #if defined(__x86_64__)
 #define LOCAL_NAME(name)  "_ULx86_64_" name
 #define COMMON_NAME(name) "_Ux86_64_" name
@@ -54,7 +54,7 @@ struct accessors {
 /*
  * Pages known to be readable, direct-mapped by page number.  They belong to this thread's stack, which stays mapped as
  * long as the thread runs; libunwind relies on that as well.  0: empty.  Page 0 is never cached: libunwind reads it
- * where code without tables keeps a number in rbp.
+ * if code without tables keeps a small number in rbp.
  */
 #define KNOWN_PAGES 4u
 static _Thread_local uintptr_t known_pages[KNOWN_PAGES] __attribute__((tls_model("initial-exec")));
@@ -134,8 +134,8 @@ static void init_walk(
 }
 
 /*
- * True if a walk works.  Also gets the one-time initialisation of both unwinders done: glibc's opens a library, and would
- * wait for a thread that opens one and waits for us.
+ * True if a walk yields frames.  Also does the one-time initialisation of both unwinders: glibc's opens a library,
+ * which later could wait for a thread that holds the loader's lock and waits for us.
  */
 static bool try_walk(struct gpc_unwind *unwind)
 {
@@ -205,8 +205,8 @@ static bool has_forgotten(const struct gpc_unwind *unwind)
 }
 
 /*
- * Of code in the place of unloaded code libunwind may remember the old tables; its cache can be flushed only while no
- * other thread is in it.  glibc's unwinder looks at what is loaded.
+ * Walks by libunwind; by glibc's unwinder, which reads the tables of what is loaded now, once code has been unloaded:
+ * libunwind may cache the old tables, and its cache can be flushed only while no other thread is in it.
  */
 static uint32_t ask_unwinder(const struct gpc_unwind *unwind, const void *caller, uint64_t *frames,
 	uint32_t max, uint32_t skip)
@@ -237,7 +237,7 @@ static __attribute__((unused)) bool is_as_unwinder_says(const struct gpc_unwind 
 	       gpc_walk_is_stale(&unwind->walk);
 }
 
-/* Refutes the rule behind the first frame that is not as glibc's unwinder says; returns n, or 0 if there is one. */
+/* Returns n if glibc's unwinder gives the same frames; else refutes the rule behind the first other one, returns 0. */
 static __attribute__((noinline)) uint32_t compare_learned(struct gpc_unwind *unwind,
 	const void *caller, const uint64_t *frames, uint32_t n, uint32_t max, uint32_t skip)
 {

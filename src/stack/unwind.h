@@ -11,12 +11,13 @@
  * Locks       Call it with no lock of ours held.  The first walk through unknown code takes the loader's lock
  *             (dl_iterate_phdr) and libunwind's own; a thread's first walk may make the loader allocate the thread's
  *             libunwind TLS.  A thread that holds the loader's lock may be in a constructor that calls CUDA, and so be
- *             waiting for us.
+ *             waiting for a lock of ours.
  * Failure     No frames.
  * Limits      Stops at code without unwind tables.  Code loaded in the place of unloaded code may be unwound by the old
- *             tables: on x86-64 until gpc_walk_forget_unloaded, elsewhere for a while.  Once code has been unloaded, what
- *             no rule walks costs as glibc's backtrace does.  A child forked while another thread was in libunwind's slow
- *             path may find libunwind's lock taken, which cannot be repaired from outside.
+ *             tables: on x86-64 until gpc_walk_forget_unloaded, elsewhere while libunwind caches them.  Once code has
+ *             been unloaded on x86-64, glibc's backtrace makes the walks that the rules cannot finish.  A child forked
+ *             while another thread was in libunwind's slow path may find libunwind's lock taken, which cannot be
+ *             repaired from outside.
  *             If the program uses the same libunwind.so.8, these settings change for the whole process: the caching
  *             policy of the local address space (one cache per thread), the cache size, and the memory check.  The
  *             program's own walks get faster and give the same frames.  libunwind keeps a pipe open, which our walks
@@ -55,7 +56,7 @@ void gpc_unwind_init(struct gpc_unwind *unwind, void *(*lookup_in)(void *handle,
 /* As init, but without libunwind. */
 void gpc_unwind_init_glibc(struct gpc_unwind *unwind);
 
-/* Forgets; libunwind stays loaded, because threads have data in it. */
+/* Turns capture off and frees the rules; libunwind stays loaded, because threads have data in it. */
 void gpc_unwind_fini(struct gpc_unwind *unwind);
 
 /*

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rules in the order in which they were learned, found by a hash of the address, or, mostly, by the number that each keeps
- * of the one that followed it last.  The processor guesses that comparison, so it reads frames ahead; and rules that
- * follow each other lie side by side.  A rule is derived from the registers before and after a step of libunwind.  A frame
- * that ends 16 bytes above its frame pointer may be found by the pointer or by its size: both must agree until a step
- * refutes one.
+ * Rules lie in the order in which they were learned, so those of one stack lie side by side.  Each keeps the number of
+ * the rule that followed it last: mostly that one comes next, else a hash of the address finds it.  The branch
+ * predictor expects the former, so the processor reads frames ahead.  A rule is derived from the registers before and
+ * after a step of libunwind.  A frame that ends 16 bytes above its frame pointer may be found by the pointer or by its size: both
+ * must agree until a step refutes one.
  */
 #include "stack/walk.h"
 
@@ -18,7 +18,7 @@
 
 #define N_SLOTS (2 * GPC_WALK_RULES)
 
-/* The two words of a rule: address and successor; the rule and as much of the address as is left. */
+/* The two words of a rule: address and successor; the rule and as many bits of the address as fit. */
 #define ADDRESS_BITS 47 /* in user space */
 #define RULE_BITS    28
 #define CHECK_BITS   (64 - RULE_BITS)
@@ -38,10 +38,10 @@ enum kind {
 	LAST,    /* the outermost frame */
 	BY_SIZE, /* ends at rsp + size; this kind and those below can be walked */
 	BY_BP,   /* ends at rbp + 16 */
-	BY_BOTH, /* either, so far */
+	BY_BOTH, /* at both, in all steps so far */
 };
 
-/* Bounds of one learning walk, and of all, so that code that cannot be learned does not cost a walk each time. */
+/* Limits of one learning walk, and of their number: code that cannot be learned must not cost one each time. */
 #define MAX_STEPS 256
 #define MAX_WALKS 20000u
 
@@ -168,11 +168,11 @@ static void add_rule(struct gpc_walk_table *table, uintptr_t ip, uint64_t rule)
 		if (atomic_compare_exchange_strong_explicit(&table->slots[(ip + i) % N_SLOTS], &end,
 			    (uint16_t)(number + 1), memory_order_release, memory_order_acquire))
 			return;
-		/* Another thread was quicker.  With two rules, one would keep what the other is refuted by. */
+		/* Another thread added this address first.  Of two rules for it, only one would be refuted. */
 		if (is_of(load(&table->rules[end - 1].place), ip))
 			break;
 	}
-	/* Both: a walk that came here may store its guess, and with it the address, once more. */
+	/* Both words: a walk that read `place` before may store it, with the address, once more. */
 	store(&table->rules[number].word, 0);
 	store(&table->rules[number].place, 0);
 }
@@ -215,8 +215,9 @@ static inline __attribute__((no_sanitize("address"))) uintptr_t word_at(uintptr_
 }
 
 /*
- * The number of ip's rule, and from now on the guess for what follows `last`; GPC_WALK_RULES if it is unknown.  Also
- * after a right guess that helped nothing: its rule may be half of another thread's, or none (an address of 0).
+ * Returns the number of ip's rule, GPC_WALK_RULES if it has none, and makes that the guess for what follows `last`.
+ * Called after a wrong guess, and after a right one whose rule is unknown (half written by another thread, or empty and
+ * ip is 0) or contradicted.
  */
 static inline uint32_t find_successor(
 	struct gpc_walk_table *table, _Atomic uint64_t *last, uintptr_t ip)
@@ -310,15 +311,15 @@ static bool find_save(const struct gpc_walk *walk, void *cursor, const struct gp
 	return *ret_save % 8 == 0 && *ret_save < UINT64_C(8) << SAVE_BITS;
 }
 
-/* A frame that aligned its stack: the return address was pushed a second time, above the frame pointer. */
+/* True for a frame that aligned its stack: it pushed the return address a second time, above the frame pointer. */
 static bool is_realigned(const struct gpc_walk_start *in, const struct gpc_walk_start *out)
 {
-	/* Any number may be in rbp, the largest among them. */
+	/* rbp may hold any number, so bp + 16 may overflow. */
 	return in->bp >= in->sp && in->bp < out->sp && out->sp - in->bp > 16 &&
 	       word_at(in->bp + 8) == out->ip;
 }
 
-/* The rule that explains both this step from `in` to `out` and the old rule. */
+/* The rule that holds for this step from `in` to `out` and for those before it, or ASK. */
 static uint64_t rule_of(const struct gpc_walk *walk, void *cursor, const struct gpc_walk_start *in,
 	const struct gpc_walk_start *out)
 {
@@ -365,7 +366,7 @@ bool gpc_walk_forget_unloaded(struct gpc_walk *walk)
 	if (atomic_exchange_explicit(&walk->n_unloaded, n_unloaded, memory_order_relaxed) ==
 		n_unloaded)
 		return false;
-	/* First: what another thread learns meanwhile is compared, too. */
+	/* Before the table is cleared: what another thread learns meanwhile must be compared, too. */
 	atomic_store_explicit(&walk->has_forgotten, true, memory_order_relaxed);
 	forget_all(walk->table);
 	return true;

@@ -9,23 +9,23 @@
  *
  *      rule n   [ return address, 47 bits | successor, 17 bits ]   the rule that followed last time: the next guess
  *               [ its lowest 36 bits      | rule, 28 bits ]        kind, size of the frame, place of the saved frame pointer
- *      slots    1 + the number of a rule, by the lowest bits of its address: where the guess was wrong
+ *      slots    1 + the number of a rule, by the lowest bits of its address: used if the guess was wrong
  *
- * Invariants  1 Both words name the address, so that no reader mixes two rules.  A successor is a number of the table,
- *               no more: whether it is the right one, its address says.
- *             2 What may not follow these rules has the rule "ask": signal frames, code without tables, frames that
- *               align their stack.  libunwind makes a walk that meets one, or a value that contradicts its rule.
+ * Invariants  1 Both words name the address, so that no reader mixes two rules.  A successor is only a
+ *               guess: it is right if the rule of that number has the address that was looked for.
+ *             2 Frames that need not follow such a rule have the rule "ask": signal frames, code without tables,
+ *               frames that align their stack.  libunwind makes a walk that meets one, or a contradiction to a rule.
  *             3 Reads only stack memory of the calling thread, after it was found readable.
  * Threads     walk and learn: any.  init and fini: one, before and after.
- * Ordering    Words are relaxed: a pair that does not fit is unknown, and the guess that led there is made anew.  If two
+ * Ordering    Words are relaxed: a pair of different addresses counts as unknown, and is looked up anew.  If two
  *             threads learn an address at once, the first rule stays.  The table may be cleared at any time, and is
  *             learned again.
  * Locks       learn: as gpc_unwind_capture.  walk: none.
- * Failure     No frames: ask libunwind.  Always so without memory for the table, and off x86-64.
+ * Failure     No frames: the caller asks libunwind.  Always so without memory for the table, and on other processors.
  * Limits      A full table is cleared.  Code in the place of unloaded code is walked by the old rules until
  *             gpc_walk_forget_unloaded or the next unknown address clears the table, and then learned from libunwind,
- *             whose own cache may be of the old code: unwind.c compares.  A function whose frame ends at neither rsp nor
- *             rbp plus a constant is noticed only when its frame has another size.
+ *             whose cache may still have the old tables: unwind.c compares with glibc's unwinder.  A function whose
+ *             frame ends at neither rsp nor rbp plus a constant is noticed only when its frame has another size.
  */
 #ifndef GPC_STACK_WALK_H
 #define GPC_STACK_WALK_H
@@ -54,7 +54,7 @@ struct gpc_walk_rule {
 
 struct gpc_walk_table {
 	struct gpc_walk_rule
-		rules[GPC_WALK_RULES + 1]; /* the last: of no address, before the first frame */
+		rules[GPC_WALK_RULES + 1]; /* the last: its successor guesses the first frame */
 	_Atomic uint16_t slots[2 * GPC_WALK_RULES];
 	_Atomic uint32_t n_rules; /* numbers given out */
 };
@@ -63,35 +63,34 @@ struct gpc_walk {
 	struct gpc_walk_table *table; /* NULL: off */
 	struct gpc_walk_steps steps;
 	bool (*is_readable)(uintptr_t address);
-	_Atomic uint32_t n_learned; /* walks step by step, ever */
-	_Atomic uint64_t
-		n_unloaded;         /* what the loader had unloaded when the table was last empty */
-	_Atomic bool has_forgotten; /* code has been unloaded since the start */
+	_Atomic uint32_t n_learned;  /* calls of gpc_walk_learn */
+	_Atomic uint64_t n_unloaded; /* the loader's count of unloaded objects, as last seen */
+	_Atomic bool has_forgotten;  /* code has been unloaded since the start */
 };
 
-/* A place to walk from: what is in the registers behind a return. */
+/* Where a walk starts: the registers after a return to ip. */
 struct gpc_walk_start {
 	uintptr_t ip;
 	uintptr_t sp;
 	uintptr_t bp;
 };
 
-/* Off where a step is missing; `readable` says so of the page that an address is in. */
+/* Off if a step is missing.  readable: true if the page of that address can be read. */
 void gpc_walk_init(struct gpc_walk *walk, const struct gpc_walk_steps *steps,
 	bool (*readable)(uintptr_t address));
 void gpc_walk_fini(struct gpc_walk *walk);
 
 /*
- * Writes at most max return addresses, the first of them start->ip after `skip` others, and returns how many; 0: libunwind
- * is to be asked, and *ret_must_learn where an address is unknown.
+ * Omits `skip` return addresses, of which start->ip is the first, writes at most max that follow, and returns how many.
+ * 0: ask libunwind; *ret_must_learn is then true if an address is unknown, or fits its rule in one of two ways only.
  */
 uint32_t gpc_walk_frames(const struct gpc_walk *walk, const struct gpc_walk_start *start,
 	uint64_t *frames, uint32_t max, uint32_t skip, bool *ret_must_learn);
 
-/* True if code has been unloaded since the table was last empty. */
+/* True if code has been unloaded since init or the last gpc_walk_forget_unloaded. */
 bool gpc_walk_is_stale(const struct gpc_walk *walk);
 
-/* Clears the table where code has been unloaded since the last time, and returns whether it has. */
+/* Clears the table if code has been unloaded since init or the last call; true if it did. */
 bool gpc_walk_forget_unloaded(struct gpc_walk *walk);
 
 /* Leaves the step from this return address to libunwind. */
