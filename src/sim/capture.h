@@ -39,7 +39,10 @@ struct gpc_sim_capture {
 
 CUresult gpc_sim_capture_begin(struct gpc_sim_stream *stream, CUstreamCaptureMode mode);
 
-/* The stream leaves its capture, except for the wrong thread or stream. */
+/*
+ * Ends the capture that began in this stream.  INVALIDATED: it ends, without a graph.  WRONG_THREAD, UNMATCHED (another
+ * stream is the origin): it goes on.
+ */
 CUresult gpc_sim_capture_end(struct gpc_sim_stream *stream, struct gpc_sim_graph **ret_graph);
 
 CUstreamCaptureStatus gpc_sim_capture_status(struct gpc_sim_stream *stream, uint64_t *ret_number);

@@ -59,14 +59,14 @@ struct gpc_sim_fault_rule {
 
 struct gpc_sim_config {
 	unsigned n_devices;
-	unsigned n_physical;                    /* as many, unless some are hidden */
+	unsigned n_physical;                    /* devices of the machine, with hidden ones */
 	unsigned physical[GPC_SIM_MAX_DEVICES]; /* of device i, the number in the machine */
 	const struct gpc_sim_model *model;      /* what the devices are */
 	int driver_version;
 	bool virtual_clock;
 	bool is_data_full;
 	bool is_numbers_only;  /* addresses are only numbers: a replay reads no bytes */
-	uint64_t keep;         /* data that the host keeps, unless `full` */
+	uint64_t keep;         /* bytes of data that the host keeps, unless is_data_full */
 	uint64_t memory;       /* what cuMemGetInfo calls total */
 	uint64_t reserved;     /* the driver's reserve, beyond `memory`; NVML counts it */
 	uint64_t context_cost; /* device memory that a context takes */

@@ -77,7 +77,7 @@ static void let_go(struct gpc_sim *sim, unsigned char *chunk)
 	*chunk = GPC_SIM_DATA_ZEROS;
 }
 
-/* Returns whole pages of one mapping, of a file that others may map as well or of private memory. */
+/* Gives whole pages of one mapping back to the operating system; the mapping is private or of a shared file. */
 static void give_back(char *dst, uint64_t size)
 {
 	bool is_zero = madvise(dst, size, MADV_REMOVE) == 0 ||
@@ -124,8 +124,8 @@ static void unlook(struct gpc_sim *sim, const char *src, uint64_t size)
 }
 
 /*
- * The least number of unwritten bytes from here on: the file of mapped memory has no pages for them.  Reading would
- * create the pages, and compare and return bytes that can be skipped.
+ * At least this many bytes from `bytes` on were never written: they are a hole in the file of mapped memory.  The copy
+ * skips them, as reading them would create pages.
  */
 static uint64_t unwritten_at(struct gpc_sim *sim, const char *bytes)
 {
@@ -149,7 +149,7 @@ static uint64_t unwritten_at(struct gpc_sim *sim, const char *bytes)
 	return (end < size ? end : size) - offset;
 }
 
-/* True if the piece at bytes[at] was never written; *end: how far that is known. */
+/* True if the piece at bytes[at] was never written.  *end: where the unwritten bytes found so far end. */
 static bool is_unwritten(struct gpc_sim *sim, const char *bytes, uint64_t at, uint64_t *end)
 {
 	if (*end < at + PIECE)
@@ -162,7 +162,7 @@ static bool is_zero(const char *bytes, uint64_t size)
 	return bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0;
 }
 
-/* Notes that data are written to the chunk; true if they are kept. */
+/* Decides whether the chunk keeps new data, and counts the chunk if it does. */
 static bool keep(struct gpc_sim *sim, unsigned char *chunk)
 {
 	struct gpc_sim_data *data = &sim->data;
@@ -186,7 +186,7 @@ static void note_read(struct gpc_sim *sim, const char *src, uint64_t size)
 	}
 }
 
-/* Zeros come to the piece at dst[at]: none of its pages stays. */
+/* Sets the piece at dst[at] to 0 by giving its pages back, if it has any. */
 static void copy_zeros(struct gpc_sim *sim, char *dst, uint64_t at, uint64_t *dst_end)
 {
 	if (!is_unwritten(sim, dst, at, dst_end))

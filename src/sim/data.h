@@ -2,19 +2,20 @@
 /*
  * The bytes of device memory in the host: kept only if the program could tell.
  *
- * Memory that was never written takes none of the host's, and reads as zeros.  Kernels write nothing, so that what
- * fills a large model's memory are zeros and copies:
+ * Device memory that was never written takes no host memory and reads as zeros.  A program's kernels write nothing
+ * here, so only memsets and copies can fill the host's memory:
  *
- *      zeros, 64 KiB and more     give the pages back
- *      copies, 64 KiB and more    piece by piece: zeros give the page back, the rest is kept, as long as no more than
- *                                 `keep` bytes are in all; beyond, the copy is dropped, and what is read there is stale
- *      whatever is smaller        is written
+ *      memset to 0, 64 KiB and more    gives the pages back to the operating system
+ *      copy, 64 KiB and more           in pieces of 64 KiB: a piece of zeros gives its pages back; other data is kept
+ *                                      up to `keep` bytes in all, then dropped: later reads there return stale bytes
+ *      anything else                   is written
  *
- * Invariants  1 Up to `keep` bytes of data, lazy and full are indistinguishable.  2 What is dropped is counted, and a read of it,
- *             too.
+ * Invariants  1 Until data is dropped, a program cannot tell this from `is_full`, which writes everything.
+ *             2 Dropped bytes are counted, and a copy to the host that reads them is noted.
  * Threads     The lock of the effects.
- * Failure     A page that the kernel does not take back is filled with zeros instead.
- * Limits      Counted in chunks of 2 MiB: one byte of data is a chunk.  A freed chunk counts until zeros give it back.
+ * Failure     A page that the operating system does not take back is filled with zeros instead.
+ * Limits      Data is counted in chunks of 2 MiB: one kept piece counts as a chunk.  A freed chunk counts until it is
+ *             set to 0.
  */
 #ifndef GPC_SIM_DATA_H
 #define GPC_SIM_DATA_H
@@ -26,7 +27,7 @@
 struct gpc_sim;
 
 enum gpc_sim_chunk_data {
-	GPC_SIM_DATA_ZEROS, /* or no more than pieces that are always written */
+	GPC_SIM_DATA_ZEROS, /* or data that is written without being counted */
 	GPC_SIM_DATA_KEPT,
 	GPC_SIM_DATA_DROPPED, /* some of it */
 };
@@ -42,12 +43,14 @@ struct gpc_sim_data {
 	bool dropped_was_read;
 };
 
-/* False if the kernel gives no table. */
+/* False if there is no memory for the table of chunks. */
 bool gpc_sim_data_init(struct gpc_sim *sim);
 void gpc_sim_data_fini(struct gpc_sim *sim);
 
-/* A fill with zeros, and a copy, at the bytes of device memory or of the host's; `src` may be either, too. */
+/* Sets dst[0 .. size) to 0; `dst` is the host's address of device memory, or host memory. */
 void gpc_sim_data_zero(struct gpc_sim *sim, char *dst, uint64_t size);
+
+/* Copies src[0 .. size) to `dst`; each is the host's address of device memory, or host memory. */
 void gpc_sim_data_copy(struct gpc_sim *sim, char *dst, const char *src, uint64_t size);
 
 #endif

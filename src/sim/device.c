@@ -312,7 +312,7 @@ void gpc_sim_device_free_owner(struct gpc_sim_device *device, uint32_t owner)
 		next = i + chunk->n;
 		if (chunk->state != GPC_SIM_CHUNK_LARGE || chunk->owner != owner)
 			continue;
-		/* A free extent behind coalesces with it, so that its records are gone. */
+		/* The free extent behind coalesces with this one and loses its records: skip it. */
 		if (next < device->n_chunks && device->chunks[next].state == GPC_SIM_CHUNK_FREE)
 			next += device->chunks[next].n;
 		(void)free_locked(device, device->base + i * GPC_SIM_CHUNK);

@@ -16,13 +16,13 @@
  * and never a run of addresses.  A freed address is given out again soon, so that early reuse is
  * seen.
  *
- * Invariants  1 free = memory - others - contexts - graphs - 2 MiB * (chunks not free, nor bare).
+ * Invariants  1 free = memory - others - contexts - graphs - 2 MiB * (chunks neither free nor bare).
  *             2 Two free extents never touch.  3 Memory belongs to an owner (a context), whose end
  *               frees it.
  * Threads     Any; one lock, held for no call out.
  * Failure     The driver's codes: OUT_OF_MEMORY, INVALID_VALUE for anything that is not the start
  *             of an allocation.
- * Limits      New memory holds what was last in it.
+ * Limits      An allocation is not cleared: it holds what the last owner of its bytes left there.
  */
 #ifndef GPC_SIM_DEVICE_H
 #define GPC_SIM_DEVICE_H
@@ -89,7 +89,7 @@ struct gpc_sim_device {
 	uint64_t peak_used;
 	uint64_t handed_out; /* bytes ever, for oom_after */
 	uint64_t n_allocations;
-	uint64_t n_ever; /* allocations; the number of the last */
+	uint64_t n_ever; /* allocations so far; also the number of the last one */
 
 	pthread_mutex_t lock;
 };
@@ -115,10 +115,10 @@ void gpc_sim_device_free_owner(struct gpc_sim_device *device, uint32_t owner);
 CUresult gpc_sim_device_share(struct gpc_sim_device *device, uint64_t ptr, int *ret_file,
 	uint64_t *ret_base, uint64_t *ret_size);
 
-/* Maps such a file of another process, which closes it, at reserved addresses. */
+/* Maps a file from gpc_sim_device_share in another process at reserved addresses; the caller closes `file`. */
 bool gpc_sim_device_attach(struct gpc_sim_device *device, uint64_t base, uint64_t size, int file);
 
-/* A context's own memory.  OUT_OF_MEMORY if there is no room. */
+/* Charges memory that has no address, such as a context's own.  OUT_OF_MEMORY if there is no room. */
 CUresult gpc_sim_device_charge(struct gpc_sim_device *device, uint64_t bytes);
 void gpc_sim_device_uncharge(struct gpc_sim_device *device, uint64_t bytes);
 

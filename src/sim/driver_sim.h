@@ -58,13 +58,13 @@ GPC_MUST_CHECK enum gpc_status gpc_sim_driver_init(struct gpc_sim_driver *driver
 void gpc_sim_driver_fini(struct gpc_sim_driver *driver);
 
 /*
- * For tests: submits a kernel of that length to `stream`, which at its end writes `fill` over ptr[0 .. size), or with
- * fill = -1 only reads.  size 0: it touches nothing.
+ * For tests: submits to `stream` a kernel of `duration_ns`, which at its end writes `fill` to every byte of
+ * ptr[0 .. size); fill = -1: it only reads them; size 0: it touches nothing.
  */
 GPC_MUST_CHECK enum gpc_status gpc_sim_driver_launch(struct gpc_sim_driver *driver,
 	gpc_stream stream, uint64_t duration_ns, gpc_devptr ptr, uint64_t size, int fill);
 
-/* For tests: the present bytes at a device address. */
+/* For tests: the host's address of the bytes at a device address. */
 void *gpc_sim_driver_bytes(struct gpc_sim_driver *driver, gpc_devptr ptr);
 
 #endif

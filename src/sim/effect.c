@@ -28,7 +28,7 @@ void gpc_sim_effects_init(struct gpc_sim_effects *effects)
 	atomic_init(&effects->held_ns, UINT64_MAX);
 }
 
-/* A waiter holds the turn, so that a thread that has just released the lock queues behind it. */
+/* A waiting thread holds the turn, so a thread that has just released the lock queues behind the waiting one. */
 static void take_lock(struct gpc_sim_effects *effects)
 {
 	pthread_mutex_lock(&effects->turn);

@@ -2,22 +2,22 @@
 /*
  * What work does to memory, and when: at its end.
  *
- * Work on the simulated device takes a time that is known when it is submitted, so its end is
- * known too. Its effect is put into one queue, ordered by that end, and happens when a call looks
- * at the clock after it: nothing that the host can see of the device comes without such a call.
- * Memory that is reused while a copy into it is still in flight therefore gets the old owner's data.
+ * The duration of work is known when it is submitted, so its end is known, too.  Its effect waits in one
+ * queue, ordered by end.  Each call through which the host could see the device first applies the effects
+ * whose end has passed.  So memory that is reused while a copy into it is in flight gets the old owner's
+ * data, as on a real device.
  *
  *      submit --> [ end 10 ms: fill ] [ end 12 ms: copy ] [ end 12 ms: free ]   <-- settle(now) applies the front
  *
  * Invariants  1 Effects happen in the order of their ends, those of equal ends in the order of
  *             submission.
  *             2 A device address is turned into bytes when the effect happens, not before.
- * Threads     Any; one lock, held while effects happen, and taken in turns: else a thread that has much to fill takes it
- *             again and again before another one is woken.  A host function runs in a thread that all of a machine
- *             share, without the lock.
- * Failure     A kernel that touches memory which is not allocated breaks its context: sticky 700.
- * Limits      A host function begins only when some thread makes a call that looks at the device; while it runs nothing
- *             that ends later is over, on whichever stream.  One runs at a time.
+ * Threads     Any; one lock, held while effects happen.  `turn` makes it fair: without that, a thread with many effects
+ *             to apply could take the lock again before a waiter wakes.  Host functions run without the lock, in one
+ *             thread of the machine.
+ * Failure     A kernel that touches unallocated memory breaks all contexts of its device: sticky 700.
+ * Limits      A host function begins only when a thread makes a call that looks at the device.  One runs at a time, and
+ *             until it returns no work that ends later is over, on any stream.
  */
 #ifndef GPC_SIM_EFFECT_H
 #define GPC_SIM_EFFECT_H
@@ -120,7 +120,7 @@ void gpc_sim_await(struct gpc_sim *sim, uint64_t until_ns);
 /* True if work with this end is over: the time has come, and no host function delays it. */
 bool gpc_sim_is_over(struct gpc_sim *sim, uint64_t end_ns);
 
-/* A copy outside all streams, made by a host function in place of a kernel. */
+/* Copies at once, outside all streams: for a host function that stands in for a kernel. */
 void gpc_sim_effect_copy_now(struct gpc_sim *sim, uint64_t dst, uint64_t src, uint64_t size);
 
 /* True inside a host function, where no call of CUDA is allowed. */

@@ -97,7 +97,7 @@ void gpc_sim_graph_block_retain(struct gpc_sim_graph_block *block)
 	pthread_mutex_unlock(&block->sim->graph_memory.lock);
 }
 
-/* A block without nodes exists only while it is live: freed by the program, not by a graph. */
+/* Destroys the block unless a node holds it or it is live: the program may free it after its graphs are gone. */
 static void bury_locked(struct gpc_sim_graph_block *block)
 {
 	if (block->n_nodes || block->is_live)

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The memory that graphs own: what allocation nodes stand for.
+ * The memory that graphs own: the blocks of their allocation nodes.
  *
- * A node gets its address when it is added, and memory behind it only while a launch needs it.  What
- * a device's graphs once needed stays reserved for all of them, until it is trimmed:
+ * A node gets an address when it is added, but uses memory only from a launch to the free.  The most that
+ * all graphs of a device ever used at a time stays reserved for them, until a trim:
  *
  *      add node      an address, nothing reserved
- *      launch        in use: from the launch on; reserved grows where it is less than all that is in use
- *      free          in use until the stream gets there, whether by a node, cuMemFreeAsync or cuMemFree
+ *      launch        the blocks are in use; reserved grows if it is less than what is in use
+ *      free          by a node or cuMemFreeAsync: in use until the stream's earlier work ends; by cuMemFree: no longer
  *      trim          reserved = in use
  *
  * Invariants  1 reserved >= used, at each call that looks.
  * Threads     Any; one lock for all graphs of the machine, outside the device's.
  * Failure     The driver's codes.
- * Limits      A graph may be instantiated more than once, which the driver refuses.
+ * Limits      A graph with allocation nodes may be instantiated more than once; the driver refuses that.
  */
 #ifndef GPC_SIM_GRAPH_MEMORY_H
 #define GPC_SIM_GRAPH_MEMORY_H
@@ -56,24 +56,29 @@ struct gpc_sim_graph_memory {
 void gpc_sim_graph_memory_init(struct gpc_sim *sim);
 void gpc_sim_graph_memory_fini(struct gpc_sim *sim);
 
-/* The nodes of an allocation of `size` bytes, and of its free. */
+/* Creates an allocation node of `size` bytes, with its block.  INVALID_VALUE: `size` is 0. */
 CUresult gpc_sim_graph_block_create(struct gpc_sim_device *device, struct gpc_sim *sim,
 	uint64_t size, struct gpc_sim_effect **ret_node);
+
+/* Creates the node that frees the block at `ptr`.  INVALID_VALUE: there is none. */
 CUresult gpc_sim_graph_block_free_node(
 	struct gpc_sim *sim, uint64_t ptr, struct gpc_sim_effect **ret_node);
 
-/* Adds, and removes, a holder. */
+/* Adds a node that holds the block. */
 void gpc_sim_graph_block_retain(struct gpc_sim_graph_block *block);
+
+/* Removes a node; without nodes the block goes as soon as it is not live. */
 void gpc_sim_graph_block_release(struct gpc_sim_graph_block *block);
 
 /*
- * Begins a launch: memory for all its allocation nodes.  INVALID_VALUE: one is still live; NOT_SUPPORTED: memory nodes
- * cannot be part of another graph.
+ * Begins a launch: reserves memory for the graph's allocation nodes.  INVALID_VALUE: the block of one is still live,
+ * and the graph does not free on launch.  NOT_SUPPORTED: the stream is captured, but a graph with memory nodes cannot
+ * become part of another graph.
  */
 CUresult gpc_sim_graph_memory_begin(
 	struct gpc_sim_stream *stream, const struct gpc_sim_graph *graph);
 
-/* After the submission of its work: frees by its own nodes are ordered after it. */
+/* Call after the graph's work is submitted: blocks that its nodes free stay in use until that work ends. */
 void gpc_sim_graph_memory_end(
 	const struct gpc_sim_graph *graph, const struct gpc_sim_stream *stream);
 

@@ -15,7 +15,7 @@
 /* The 64 bytes of a handle. */
 struct content {
 	uint64_t magic;
-	uint64_t inode; /* of the file: its number may have been reused */
+	uint64_t inode; /* of the file; its descriptor may since stand for another file */
 	int64_t pid;
 	int32_t file;
 	uint32_t device;

@@ -8,15 +8,15 @@
  *
  * The first export of an allocation moves the bytes of its chunks into a file without a name; the
  * handle says which file of which process that is.  The importer maps the file behind addresses of
- * its own.  As with the real driver, a handle of an interior pointer is that of the allocation, and
- * opening the same handle again gives the same pointer and counts.  The memory is in the account
- * of the exporter alone.  Its bytes live until both have released them: an importer keeps them when the exporter
- * frees or dies.
+ * its own.  As with the real driver, a pointer into an allocation gives the allocation's handle, and
+ * opening a handle again gives the same pointer, which then has to be closed once more.  The memory is
+ * in the account of the exporter alone.  Its bytes live until both have released them: an importer keeps
+ * them when the exporter frees or dies.
  *
  * Invariants  1 A handle opens at the start of an allocation, or not at all.
  * Threads     Any; one lock, in which the device's may be taken.
  * Failure     INVALID_VALUE: memory that is no allocation of ours, or no handle.  INVALID_CONTEXT:
- *             a handle of this process.  MAP_FAILED: what it stood for is gone.
+ *             a handle of this process.  MAP_FAILED: the exporter or its file is gone.
  * Limits      An importer sees the exporter's writes when they are done on the exporter's clock.
  *             The processes are of one user and see each other in /proc.
  */

@@ -5,14 +5,14 @@
  * A pool reserves slabs (slab.h) of the device's memory and cuts them into pieces.  A free joins the queue of its
  * stream: until the stream gets there, only allocations on the same stream may reuse the piece; from then on all may.
  *
- * A wholly free slab goes back to the device at a synchronisation, down to the release threshold (0 unless set), and by
- * trimming.
+ * A synchronisation returns wholly free slabs to the device until the release threshold (0 unless set) is left; a trim
+ * returns them, too.
  *
  * Invariants  1 reserved >= used.  2 A pool's memory has no context: it outlives them all.
  * Threads     Any; one lock for all pools, inside the effects' and outside the device's.
  * Failure     The driver's codes.
- * Limits      No reuse along event dependencies, nor by dependencies that the driver would insert: while another stream's free
- *             is not over, the pool grows.  Shared pools stay in this process.
+ * Limits      A piece freed on another stream is reused only once that stream has passed the free; the attributes that
+ *             allow the driver more have no effect, and the pool grows instead.  Shared pools stay in this process.
  */
 #ifndef GPC_SIM_MEMPOOL_H
 #define GPC_SIM_MEMPOOL_H
@@ -69,7 +69,7 @@ struct gpc_sim_mempools {
 bool gpc_sim_mempools_init(struct gpc_sim *sim);
 void gpc_sim_mempools_fini(struct gpc_sim *sim);
 
-/* Called when the host waited for the device's work: frees are over, and memory beyond the threshold goes back. */
+/* Call after the host waited for the device's work: returns slabs beyond the release threshold. */
 void gpc_sim_mempools_synchronized(struct gpc_sim *sim, const struct gpc_sim_device *device);
 
 /* Empties the device's pools, whose primary context was reset. */
@@ -89,11 +89,13 @@ CUresult gpc_sim_mempool_set_current(
 CUresult gpc_sim_mempool_alloc(struct gpc_sim_mempool *pool, struct gpc_sim_stream *stream,
 	uint64_t size, uint64_t *ret_ptr);
 
-/* INVALID_VALUE for anything but the start of a piece in use.  The second does not wait. */
+/* Frees in the order of `stream`.  INVALID_VALUE unless a piece in use starts at `ptr`. */
 CUresult gpc_sim_mempool_free_async(struct gpc_sim_stream *stream, uint64_t ptr);
+
+/* Frees at once, without waiting for work.  INVALID_VALUE unless a piece in use starts at `ptr`. */
 CUresult gpc_sim_mempool_free(struct gpc_sim *sim, uint64_t ptr);
 
-/* Called by the effect of the free with this number, which is over. */
+/* Called by the effect of the free with this number: its stream has passed the free. */
 void gpc_sim_mempool_finish(struct gpc_sim *sim, uint64_t number);
 
 /* Finds the piece in use that contains `ptr`; false if there is none.  Any output may be NULL. */
@@ -103,15 +105,17 @@ bool gpc_sim_mempool_find(struct gpc_sim *sim, uint64_t ptr, uint64_t *ret_base,
 /* True for an address in a pool, in use or not. */
 bool gpc_sim_mempool_has(struct gpc_sim *sim, uint64_t ptr);
 
-/* The same pool again, as another process would import it. */
+/* Creates the pool that a process which imports `pool` would get: it gives no memory of its own. */
 CUresult gpc_sim_mempool_import(
 	struct gpc_sim *sim, struct gpc_sim_mempool *pool, struct gpc_sim_mempool **ret_pool);
 
-/* Other addresses for a piece of a shared pool, and their end; false: not imported. */
+/* Gives the piece of a shared pool that starts at `ptr` addresses of its own, as in an importing process. */
 CUresult gpc_sim_mempool_import_pointer(struct gpc_sim *sim, uint64_t ptr, uint64_t *ret_ptr);
+
+/* Ends the import at the address `ptr`; false: nothing was imported there. */
 bool gpc_sim_mempool_forget_import(struct gpc_sim *sim, uint64_t ptr);
 
-/* The original of an imported address; any other address itself. */
+/* The address that an imported one stands for; any other address is returned as it is. */
 uint64_t gpc_sim_mempool_target(struct gpc_sim *sim, uint64_t ptr);
 
 void gpc_sim_mempool_trim(struct gpc_sim *sim, struct gpc_sim_mempool *pool, uint64_t keep);

@@ -76,7 +76,7 @@ void gpc_sim_queue_add_locked(struct gpc_sim_stream *stream, uint64_t end_ns)
 		queue->ends[queue->n++ % queue->room] = end_ns;
 }
 
-/* The entry becomes free when everything before it has ended. */
+/* Adds an entry for an event: it ends no earlier than the work before it in the stream. */
 static void add_marker_locked(struct gpc_sim_stream *stream, uint64_t end_ns)
 {
 	gpc_sim_queue_add_locked(stream, later(end_ns, atomic_load(&stream->tail_ns)));

@@ -2,15 +2,16 @@
 /*
  * The queue of a stream: how much work it takes before the host has to wait.
  *
- * A driver puts work into a ring of fixed size.  Where that is full, the call that submits returns only
- * when the oldest piece has ended: an asynchronous call that blocks.
+ * A driver puts work into a ring of fixed size.  If the ring is full, even an asynchronous call blocks until
+ * the oldest entry has ended.
  *
- *      ends   | 3 ms | 5 ms | 9 ms |     the next piece goes in at 3 ms
+ *      ends   | 3 ms | 5 ms | 9 ms |     full: the next entry goes in at 3 ms
  *               '-- oldest
  *
- * Threads     A queue belongs to its stream: the lock of the context, but for gpc_sim_queue_await.
- * Failure     No memory: the queue has no end.
- * Limits      Threads that wait for the same place go in together.  A real ring may hold back other streams, too.
+ * Threads     Any.  Functions that end in _locked are called with the lock of the stream's context, the others without.
+ * Failure     Without memory for the ring the queue is unbounded.
+ * Limits      Threads that wait for the same entry all go on when it ends, and each adds one: the ring then holds more
+ *             than it should.  A full ring of a real driver may hold back other streams, too.
  */
 #ifndef GPC_SIM_QUEUE_H
 #define GPC_SIM_QUEUE_H
@@ -30,14 +31,19 @@ struct gpc_sim_queue {
 void gpc_sim_queue_init(struct gpc_sim_stream *stream);
 void gpc_sim_queue_fini(struct gpc_sim_stream *stream);
 
-/* Waits until there is room; without the lock of the context. */
+/* Waits until there is room. */
 void gpc_sim_queue_await(struct gpc_sim_stream *stream);
 
-/* The same for every stream of the context, if its events take an entry in each. */
+/* Waits until every stream of the context has room; does nothing unless is_event_queued is configured. */
 void gpc_sim_queue_await_all(struct gpc_sim_context *context);
 
-/* Adds an entry that ends then; and adds one that ends no earlier to each stream of the context, as above. */
+/* Adds an entry that ends at `end_ns`. */
 void gpc_sim_queue_add_locked(struct gpc_sim_stream *stream, uint64_t end_ns);
+
+/*
+ * Adds an entry to each stream of the context, which ends at `end_ns` or with the stream's earlier work, whichever is
+ * later; does nothing unless is_event_queued is configured.
+ */
 void gpc_sim_queue_add_to_all(struct gpc_sim_context *context, uint64_t end_ns);
 
 #endif

@@ -483,7 +483,7 @@ void gpc_sim_race_submit(struct gpc_sim_stream *stream, const struct gpc_sim_eff
 
 /* ---- events ---- */
 
-/* Sets the event's clock.  Without memory it has none, which shows up as a race. */
+/* Sets the event's clock.  Without memory for one the event orders nothing, so a wait for it shows up as a race. */
 static void set_event(struct gpc_sim_event *event, const struct gpc_sim_race_clock *clock)
 {
 	if (!event->race_clock)

@@ -7,7 +7,7 @@
  * clock: for every stream, how much of its work precedes the next submission.
  *
  *      tail_ns of a stream             its track's clock
- *      all, blocking, barrier          those of the context's
+ *      all, blocking, barrier          the context's clocks of the same names
  *      done_ns of an event             the event's clock, copied when it is recorded
  *      early_ns of a stream            its track's clock before that kernel
  *      waits of the host               `host`: work known to have ended
@@ -18,23 +18,24 @@
  *
  * There are four violations, of which the first three are counted once per lifetime of memory:
  *      handed out   Memory is given out while a stream of its context that the program uses is not ordered after the
- *                   old work: the new owner may use that stream at once.  Not checked with `is_late`, where the new
+ *                   old work: the new owner may use that stream at once.  Not checked if `is_late`: then the new
  *                   owner orders all streams after that work before it uses one.
  *      overtaken    Work of the new owner is submitted that is not ordered after the old work.
  *      exposed      A user outside all streams (another process, a network card) gets the memory while the host does
  *                   not know that the old work has ended.
- *      read         The host reads data that the device writes, after a cudaFree, which in plain CUDA has ended all
- *                   earlier work, and some of it may still be running.
+ *      read         The host reads data that the device writes, after a cudaFree, while work submitted before the free
+ *                   may still run.  In plain CUDA the free would have waited for that work.
  *
  * Invariants  1 A clock only grows.
  *             2 The numbers of a track continue where its last stream stopped, and a track gets a new stream only when
  *               the host knows that all its work has ended.
  * Threads     Any; one lock, the innermost of the model.  An owner is registered after it got memory and removed before
- *             it frees it.  An event that one thread waits for while another records it again counts as before.
- * Failure     Without memory or a free track no stream or context is created; a touch that cannot be stored is lost, and
- *             counted.
- * Limits      Not checked: writes of the host itself, memory without an owner, and, on handing out, early kernels of the
- *             new owner.  Work that one thread has seen end has ended for all.
+ *             it frees it.  If one thread waits for an event while another records it again, the wait is for the
+ *             earlier record.
+ * Failure     Without memory or a free track no stream or context is created; a touch that cannot be stored is lost,
+ *             and counted.
+ * Limits      Not checked: writes of the host itself, memory without an owner, and, on handing out, early kernels of
+ *             the new owner.  Work that one thread has seen end has ended for all.
  */
 #ifndef GPC_SIM_RACE_H
 #define GPC_SIM_RACE_H
@@ -157,17 +158,17 @@ bool gpc_sim_race_own(struct gpc_sim *sim, const struct gpc_sim_context *context
 bool gpc_sim_race_own_on(struct gpc_sim *sim, const struct gpc_sim_stream *stream, uint64_t ptr,
 	uint64_t size, const struct gpc_sim_race_stack *stack);
 
-/* The owner of the memory at ptr exports it to an outside user, who may access it until its end. */
+/* The owner of the memory at ptr exports it to an outside user, who may access it until the owner frees it. */
 void gpc_sim_race_expose(struct gpc_sim *sim, uint64_t ptr);
 
 /*
- * gpc_sim_race_freed(): cudaFree returned in this context.  `before` is gpc_sim_race_of_context() from the time of the
- * call; if is_promised, all of it has ended for an observer after the free.  Takes the clock.
- *
- * gpc_sim_race_host_reads(): the host reads, without a call, what work of the context writes.
+ * A cudaFree in this context returned.  `before`: what gpc_sim_race_of_context() returned when the free was called; if
+ * is_promised, the free promised that all that work has ended.  Frees `before`.
  */
 void gpc_sim_race_freed(
 	struct gpc_sim_context *context, struct gpc_sim_race_clock *before, bool is_promised);
+
+/* The host reads, without a call, what work of the context writes. */
 void gpc_sim_race_host_reads(
 	struct gpc_sim_context *context, const struct gpc_sim_race_stack *stack);
 
@@ -194,12 +195,12 @@ void gpc_sim_race_close_stream(struct gpc_sim_stream *stream);
 void gpc_sim_race_disown_all(struct gpc_sim_context *context);
 
 /*
- * Called with the timeline's own step: appends a place to the stream, for work or for something without length (NULL).
+ * Called when the timeline appends to the stream: counts one more piece of work, or something without length (NULL).
  */
 void gpc_sim_race_advance(
 	struct gpc_sim_stream *stream, const struct gpc_sim_effect *work, bool is_early);
 
-/* Says which work was given that place. */
+/* Called next for work with an effect: checks the memory that it touches, and stores the touches. */
 void gpc_sim_race_submit(struct gpc_sim_stream *stream, const struct gpc_sim_effect *effect);
 
 void gpc_sim_race_record(struct gpc_sim_stream *stream, struct gpc_sim_event *event);
@@ -214,7 +215,7 @@ struct gpc_sim_race_clock *gpc_sim_race_of_stream(const struct gpc_sim_stream *s
 struct gpc_sim_race_clock *gpc_sim_race_of_context(const struct gpc_sim_context *context);
 struct gpc_sim_race_clock *gpc_sim_race_of_device(struct gpc_sim *sim, unsigned device);
 
-/* Called after the wait: if has_ended, the host knows that everything in `clock` has ended.  Takes the clock. */
+/* Called after the wait: if has_ended, the host knows that all work in `clock` has ended.  Frees `clock`. */
 void gpc_sim_race_learn(struct gpc_sim *sim, struct gpc_sim_race_clock *clock, bool has_ended);
 
 #endif

@@ -10,7 +10,7 @@
  *                                    +-- vmm.h            reserved addresses, physical memory, mappings
  *                                    +-- fault.h          what fails on demand
  *                                    +-- mempool.h, graph_memory.h    memory that streams and graphs allocate
- *                                    +-- race.h           who may still touch which bytes, where it is attached
+ *                                    +-- race.h           who may still touch which bytes; only if attached
  *                                    '-- stream.h, capture.h, graph.h: contexts, streams, events,
  *                                    graphs over it
  *
@@ -85,11 +85,12 @@ uint64_t gpc_sim_number_of(struct gpc_sim_device *device, uint64_t ptr);
 void *gpc_sim_bytes(struct gpc_sim *sim, uint64_t ptr);
 
 /*
- * False if ptr[0 .. size) is device memory beyond a single allocation, or a reserved range that no device may access.
+ * True if ptr[0 .. size) lies in one allocation, in mapped addresses that a device may read, or in host memory, which
+ * is not checked.
  */
 bool gpc_sim_is_valid(struct gpc_sim *sim, uint64_t ptr, uint64_t size);
 
-/* The same for a kernel on that device. */
+/* True if a kernel on that device may read, or with must_write write, all of ptr[0 .. size). */
 bool gpc_sim_may_touch(
 	struct gpc_sim *sim, int device, uint64_t ptr, uint64_t size, bool must_write);
 

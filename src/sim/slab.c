@@ -172,7 +172,7 @@ struct gpc_sim_piece *gpc_sim_slabs_take(
 	if (!piece)
 		return NULL;
 	if (piece->size > size) {
-		/* It inherits the state of the whole piece. */
+		/* The remainder inherits the state of the whole piece. */
 		rest = piece_create(piece->slab, piece->ptr + size, piece->size - size);
 		if (!rest)
 			return NULL;

@@ -6,7 +6,7 @@
  *                                  |                 ^
  *                                  '-- the stream passes the free
  *
- * Invariants  1 The pieces of a slab lie without a gap; two FREE ones never touch.
+ * Invariants  1 The pieces of a slab cover it without gaps.  2 Two FREE pieces are never adjacent.
  * Threads     The pool's lock.
  * Failure     The driver's codes.
  * Limits      First fit; a search looks at every piece.
@@ -53,7 +53,7 @@ void gpc_sim_slabs_init(struct gpc_sim_slabs *slabs, struct gpc_sim_device *devi
 /* Adds a slab, of the usual size or just large enough for this request. */
 CUresult gpc_sim_slabs_grow(struct gpc_sim_slabs *slabs, uint64_t size);
 
-/* Takes a piece of exactly this size; NULL if `stream` may have none. */
+/* Takes a piece of exactly this size; NULL if no slab has room that `stream` may use. */
 struct gpc_sim_piece *gpc_sim_slabs_take(
 	struct gpc_sim_slabs *slabs, uint64_t size, uint64_t stream);
 
@@ -63,12 +63,16 @@ struct gpc_sim_piece *gpc_sim_slabs_find(const struct gpc_sim_slabs *slabs, uint
 /* True for an address in any slab, in use or not. */
 bool gpc_sim_slabs_have(const struct gpc_sim_slabs *slabs, uint64_t ptr);
 
-/* Frees at once; or frees the pieces of the free with this number. */
+/* Frees a piece at once, and coalesces it with its free neighbours. */
 void gpc_sim_piece_free(struct gpc_sim_piece *piece);
+
+/* Call when a stream passes the free with this number: frees what is left of the piece. */
 void gpc_sim_slabs_finish(struct gpc_sim_slabs *slabs, uint64_t number);
 
-/* Returns wholly free slabs, down to `keep` bytes; or all, in use or not. */
+/* Returns wholly free slabs as long as at least `keep` bytes stay reserved. */
 void gpc_sim_slabs_trim(struct gpc_sim_slabs *slabs, uint64_t keep);
+
+/* Returns all slabs, in use or not. */
 void gpc_sim_slabs_clear(struct gpc_sim_slabs *slabs);
 
 /* True if no piece is in use and no free is pending. */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A chunk of 2 MiB cut into slots of 512 bytes, which small allocations share: a bit each, set where it is taken.
+ * A chunk of 2 MiB cut into slots of 512 bytes, which small allocations share; a bit map says which are taken.
  *
  *      runs[1]             head, tail, longest of all 4096 slots
  *      runs[2] runs[3]     of each half
  *      ...
  *      runs[64..127]       of each word of the bit map
  *
- * Invariants  1 Each node of the tree is what its two children make, each leaf what its word makes.
+ * Invariants  1 Each inner node of the tree describes the slots of its two children, each leaf those of its word.
  * Threads     Under the device's lock.
  * Failure     None.
  */
@@ -22,7 +22,7 @@
 #define GPC_SIM_SLOTS (GPC_SIM_CHUNK / GPC_SIM_SLOT)
 #define GPC_SIM_WORDS (GPC_SIM_SLOTS / 64)
 
-/* Free slots in a row: at the low end, at the high end, at most. */
+/* Lengths of runs of free slots: at the low end, at the high end, and the longest. */
 struct gpc_sim_run {
 	uint16_t head, tail, longest;
 };
@@ -37,13 +37,13 @@ struct gpc_sim_small {
 	uint64_t number[GPC_SIM_SLOTS]; /* of the allocation that starts there */
 };
 
-/* All free, of memory that is zero. */
+/* Marks all slots free; the caller has zeroed *small. */
 void gpc_sim_slots_init(struct gpc_sim_small *small);
 
 /* The first of n free slots in a row, or GPC_SIM_SLOTS. */
 uint32_t gpc_sim_slots_find(const struct gpc_sim_small *small, uint32_t n);
 
-/* Takes n slots from `first` on, all free; or frees them, all taken. */
+/* Flips n slots from `first` on: takes them if they are free, frees them if they are taken; never some of each. */
 void gpc_sim_slots_flip(struct gpc_sim_small *small, uint32_t first, uint32_t n);
 
 static inline uint32_t gpc_sim_slots_longest(const struct gpc_sim_small *small)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The chunks of a device that small allocations share, oldest first, and the newest of them with room.
+ * The chunks of a device that small allocations share, oldest first; a search takes the newest with room.
  *
- *      rows     | chunk | chunk |  hole | chunk | ...          a hole: one that was given back
- *      longest   a tree over them: the longest run of free slots of any below a node
+ *      rows     | chunk | chunk |  hole | chunk | ...          a hole: the chunk was given back
+ *      longest   a tree over the rows: each node has the longest run of free slots in any chunk below it
  *
  * Threads     Under the device's lock.
  * Failure     init: false if the kernel does not give the memory.
- * Limits      Chunks of other owners are passed over one by one.
+ * Limits      A search skips the chunks of other owners one by one.
  */
 #ifndef GPC_SIM_SMALLS_H
 #define GPC_SIM_SMALLS_H

@@ -18,7 +18,7 @@ static uint64_t max_u64(uint64_t a, uint64_t b)
 
 /* ---- contexts ---- */
 
-/* The context whose memory it uses.  All contexts of one home share their events. */
+/* The context whose memory `context` uses: itself or its primary.  Contexts with the same home share events. */
 static const struct gpc_sim_context *home_of(const struct gpc_sim_context *context)
 {
 	return context->primary ? context->primary : context;
@@ -284,7 +284,7 @@ static uint64_t advance_locked(struct gpc_sim_stream *stream, const struct gpc_s
 	uint64_t done = start + (work ? work->duration_ns : 0);
 	uint64_t end = max_u64(done, tail);
 
-	/* In a row of early kernels each may begin with the first. */
+	/* Every early kernel of a row may begin with the kernel ahead of the row. */
 	if (!is_early)
 		stream->early_ns = work && work->kind == GPC_SIM_EFFECT_KERNEL ? start : 0;
 	atomic_store(&stream->tail_ns, end);
@@ -312,7 +312,7 @@ CUresult gpc_sim_stream_submit(struct gpc_sim_stream *stream, struct gpc_sim_eff
 	if (atomic_load(&stream->capture))
 		return gpc_sim_capture_add(stream, effect);
 	gpc_sim_queue_await(stream);
-	/* The end time and the place in the queue are taken together, or two threads could swap them. */
+	/* One lock for both, else two threads could compute their ends in one order and queue in the other. */
 	pthread_mutex_lock(&context->lock);
 	effect->end_ns = advance_locked(stream, effect);
 	gpc_sim_race_submit(stream, effect);
@@ -489,7 +489,7 @@ CUresult gpc_sim_mem_alloc(struct gpc_sim_context *context, uint64_t size, uint6
 	return gpc_sim_device_alloc(context->device, context->number, size, ret_ptr);
 }
 
-/* What a free of this owner's memory waits for; returns when that has ended. */
+/* The end of the work that a free of this owner's memory waits for; *ret_known: the race detector's clock of it. */
 static uint64_t end_before_free(struct gpc_sim *sim, const struct gpc_sim_device *device,
 	uint32_t owner, struct gpc_sim_race_clock **ret_known)
 {

@@ -11,20 +11,21 @@
  *      legacy stream        own tail, the tails of all blocking streams     (in `blocking_ns`)
  *      non-blocking stream  own tail
  *      all of them          `barrier_ns`, which cuCtxWaitEvent sets
- *      an early kernel      instead of its own tail what the kernel ahead of it came behind (`early_ns`):
- *                           both run at once, as programmatic stream serialisation lets them
+ *      early kernel         instead of its own tail, the start of the kernel ahead of it (`early_ns`): the two
+ *                           overlap, as programmatic dependent launch allows
  *
- * Where a stream's queue has an end (queue.h), a submission to a full one waits on the host.
+ * If the queues of streams are bounded (queue.h), the host waits when it submits to a full one.
  *
- * An event is one number too: the end of what it recorded.  It has passed when the clock has
- * reached it.
+ * An event is one number too: the end of the work it recorded.  It has passed when the clock has
+ * reached that number.
  *
- * A green context has streams of its own in the memory of its primary context.  Its work counts as
- * work of both: who waits for the primary one waits for all, who waits for it, for its own alone.
+ * A green context has its own streams and uses the memory of its primary context.  A wait for the
+ * primary context includes the work of its green contexts; a wait for a green context is for its own
+ * work alone.
  *
  * Invariants  1 Tails never go back.  2 context->tail_ns >= the tail of each of its streams, also
  *             of destroyed ones.
- * Threads     Any.  Recording and asking an event take no lock while nothing is being captured.
+ * Threads     Any; a lock in each context.
  * Failure     The driver's codes.
  * Limits      Priorities are stored and have no effect.  The race detector knows no green contexts.
  */
@@ -50,9 +51,9 @@ struct gpc_sim_stream {
 	uint64_t early_ns; /* when an early kernel may begin; 0: its predecessor is no kernel */
 	struct gpc_sim_queue queue;
 	_Atomic(struct gpc_sim_capture *) capture; /* written under the capture lock */
-	struct gpc_list in_capture;                /* in the capture, where there is one */
+	struct gpc_list in_capture;                /* in the capture's list, if captured */
 	struct gpc_list link;                      /* in the context */
-	uint32_t race_track;                       /* where a race detector watches */
+	uint32_t race_track; /* its track in the race detector, if there is one */
 };
 
 struct gpc_sim_event {
@@ -95,20 +96,20 @@ CUresult gpc_sim_context_create(
 void gpc_sim_context_init(
 	struct gpc_sim_context *context, struct gpc_sim *sim, struct gpc_sim_device *device);
 
-/* green.c: a green context of this primary one, which must outlive it. */
+/* green.c: creates a green context of `primary`, which must outlive it. */
 CUresult gpc_sim_context_create_green(
 	struct gpc_sim_context *primary, struct gpc_sim_context **ret_context);
 
-/* Waits for its work, and frees its memory and its streams.  The context must not be used any more. */
+/* Waits for the context's work, then frees its memory, its streams and itself. */
 void gpc_sim_context_destroy(struct gpc_sim_context *context);
 
-/* Resets a context: like destroy and create, but the handle stays. */
+/* Like destroy and create, but the handle stays valid. */
 void gpc_sim_context_reset(struct gpc_sim_context *context);
 
-/* From now on every call answers `code`. */
+/* Makes every later call on the context fail with `code`. */
 void gpc_sim_context_break(struct gpc_sim_context *context, CUresult code);
 
-/* A kernel touched unallocated memory: the same for all contexts of the device, until one is reset. */
+/* After a kernel touched unallocated memory: breaks all contexts of the device, until one of them is reset. */
 void gpc_sim_context_fault(struct gpc_sim_context *context, CUresult code);
 
 /* The error that broke the context, or CUDA_SUCCESS. */
@@ -150,7 +151,7 @@ CUresult gpc_sim_event_sync(struct gpc_sim_event *event);
 
 /*
  * Device memory of the context.  Both fail if a capture forbids them (capture.h).  Free takes the start of an
- * allocation of any context, and waits as free_waits and free_waits_for of config.h say.
+ * allocation of any context, and waits as free_waits and free_waits_alone of config.h say.
  */
 CUresult gpc_sim_mem_alloc(struct gpc_sim_context *context, uint64_t size, uint64_t *ret_ptr);
 CUresult gpc_sim_mem_free(struct gpc_sim *sim, uint64_t ptr);

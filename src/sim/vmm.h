@@ -5,20 +5,20 @@
  *
  * All devices share one range of addresses.  Physical memory lies in one file in memory, each
  * piece at an offset of its own; a mapping maps that part of the file into the shadow, so that two
- * mappings of one piece show the same bytes.  The host reaches them at the address itself where it
- * was given access.
+ * mappings of one piece show the same bytes.  If the host was given access, it reaches them at the
+ * device address itself.
  *
- *      va       | reserved ............ | free | reserved |      no access, or mapped where the host may
+ *      va       | reserved ............ | free | reserved |      no access; mapped if the host has access
  *      shadow   |  A  |  B  |           |      |  A  |    |
  *      file     ... A ........ B ...
  *
  * Invariants  1 A piece counts as used on its device as long as a holder of its handle or a mapping
- *               is left.  2 A mapping lies in one reservation.  3 Handles are small numbers, given
- *               again once nothing holds them.
+ *               is left.  2 A mapping lies in one reservation.  3 Handles are small numbers, reused
+ *               once nothing holds their piece.
  * Threads     Any; one lock, behind that of the effects and before a device's.
  * Failure     The driver's codes, as the descriptions in cuda.h have them.
- * Limits      One granularity, 2 MiB, also on the host.  An exported descriptor holds nothing, and
- *             is imported in the same process only.  Multicast objects cannot be mapped.
+ * Limits      One granularity, 2 MiB, also on the host.  An exported descriptor does not keep its piece
+ *             alive, and only the same process can import it.  Multicast objects cannot be mapped.
  */
 #ifndef GPC_SIM_VMM_H
 #define GPC_SIM_VMM_H
@@ -91,7 +91,7 @@ CUresult gpc_sim_vmm_map(struct gpc_sim *sim, uint64_t ptr, uint64_t size, uint6
 
 /*
  * Unmaps the whole mappings in ptr[0 .. size), skipping holes; INVALID_VALUE if there is none or only part of one.
- * Waits for no work, like an H100: work still in flight on them breaks its context.
+ * Waits for no work, like an H100: kernels in flight that touch them fail with sticky 700.
  */
 CUresult gpc_sim_vmm_unmap(struct gpc_sim *sim, uint64_t ptr, uint64_t size);
 
@@ -101,9 +101,11 @@ CUresult gpc_sim_vmm_set_access(
 CUresult gpc_sim_vmm_get_access(
 	struct gpc_sim *sim, uint64_t ptr, const CUmemLocation *location, unsigned *ret_flags);
 
-/* Exports a handle as a descriptor; and imports one, adding a holder to its handle. */
+/* Exports a handle as a file descriptor, which the caller closes. */
 CUresult gpc_sim_vmm_export(
 	struct gpc_sim_vmm *vmm, uint64_t handle, CUmemAllocationHandleType type, int *ret_fd);
+
+/* Imports an exported descriptor: finds its handle and adds a holder to it. */
 CUresult gpc_sim_vmm_import(struct gpc_sim_vmm *vmm, int fd, uint64_t *ret_handle);
 
 /* False: no such handle. */
