@@ -292,10 +292,7 @@ struct gpc_span {
 GPC_MUST_CHECK enum gpc_status gpc_pool_decide_view(struct gpc_pool *pool, gpc_devptr address,
 	enum gpc_block_view view, struct gpc_span *ret_span);
 
-/*
- * Verifies the invariants and counters of the whole pool.  Returns NULL, or the name of the first that
- * does not hold.
- */
+/* Verifies the invariants and counters of the whole pool.  Returns NULL, or the name of the first violated. */
 const char *gpc_pool_check(struct gpc_pool *pool);
 
 #endif

@@ -26,6 +26,7 @@ import bombs  # noqa: E402
 VICTIM, STRANGER = 62001, 62002
 MOST_MIB = 300
 MOST_READ = 16 << 20
+MOST_FILES = 4096  # GPC_DIRECTORY_MAX_FILES
 TIMEOUT_S = 120  # only to end a hang: a busy machine may take long
 MOST_CPU_S = 2  # of an idle machine; where two threads share a core it is twice as much
 
@@ -261,6 +262,19 @@ def sparse_files():
         expect(ended.code in (0, 4) and ended.rss_mib <= MOST_MIB, ended.code, ended.rss_mib, "MiB")
 
 
+def crowded_folders():
+    """Of a folder with more recordings than are read, the number that is skipped is said."""
+    with tempfile.TemporaryDirectory() as folder:
+        first = os.path.join(folder, "0.gpucache")
+        with open(first, "wb") as file:
+            file.write(bombs.recording(bombs.common()))
+        for i in range(1, MOST_FILES + 3):
+            os.link(first, os.path.join(folder, f"{i}.gpucache"))
+        for words in ("list",), ("summary",):
+            ended = run(REPORT, *words, folder)
+            expect_line(rf"read {MOST_FILES} recordings, the most of one call, and skipped 3", ended.err)
+
+
 def packed_bombs():
     """The inflated size of a compressed file is limited, and exceeding it is reported."""
     with tempfile.TemporaryDirectory() as folder:
@@ -453,7 +467,7 @@ def versions_of_glibc():
 
 CASES = [names_that_others_took, recordings_of_strangers, files_that_a_stranger_names, links_out_of_a_users_folder,
          folders_under_every_umask, every_view_is_bounded, *map(bomb, bombs.BOMBS), trees_that_are_cut, sparse_files,
-         packed_bombs, debug_links_that_wait, special_files_as_modules, names_that_control_terminals, small_shared_memory, no_place_to_write, no_proc, no_home,
+         crowded_folders, packed_bombs, debug_links_that_wait, special_files_as_modules, names_that_control_terminals, small_shared_memory, no_place_to_write, no_proc, no_home,
          little_address_space, other_c_libraries, versions_of_glibc]
 
 

@@ -198,6 +198,9 @@ static void say_others(const struct gpc_directory *directory)
 		gpc_complain(
 			"skipped %u recording%s of other users (%s); to read one, name its file",
 			directory->n_of_others, directory->n_of_others == 1 ? "" : "s", text.buf);
+	if (directory->n_left_out)
+		gpc_complain("read %u recordings, the most of one call, and skipped %u",
+			GPC_DIRECTORY_MAX_FILES, directory->n_left_out);
 }
 
 /* Tells why this recording was chosen, and how many others there are. */
