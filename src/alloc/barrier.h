@@ -13,8 +13,8 @@
  *
  * A block freed by cudaFree is therefore FREE at once, for any request: its new owner can use it only
  * through a submission after the free, which raises the barrier first.  Nothing is pending, and a malloc
- * never waits.  A run of frees and mallocs without a submission in between costs no driver call; with
- * one, two.
+ * does not wait (exceptions below).  A run of frees and mallocs costs no driver call until the next
+ * submission, which makes two.
  *
  * Why that is safe, case by case:
  *
@@ -23,14 +23,15 @@
  *                  threads see it, both raise one; each submits only behind its own barrier or a complete
  *                  one.  Frees are numbered, and a barrier covers those numbered before it began.
  *   legacy stream  Used alone, it orders all work (fence.h, "One stream"), and no barrier is due.
- *   per-thread, non-blocking and later streams, synchronous copies: covered, by cuda.h ("all work of the
- *                  context"); tests/gpu/order.c verifies each.
+ *   other streams  Per-thread, non-blocking and later-created streams, and synchronous copies: covered, since
+ *                  cuda.h says "all work of the context"; tests/gpu/order.c verifies each.
  *   green contexts The primary context's event captures their work, and they wait for it (cuda.h, 12.5).
- *   captures       Recording or waiting over a context invalidates its captures.  So every due barrier is
- *                  raised before a capture begins; while one is open no block is FREE at once, and a
+ *   captures       To record or wait for an event of the whole context invalidates the captures open in it.
+ *                  So every due barrier is raised before a capture begins; while one is open no block is FREE at once, and a
  *                  barrier stays due.
- *   peers          A barrier does not order the work of another context: with members, a block waits for
- *                  its fence, and the barrier is raised as well, for the order that programs rely on.
+ *   peers          A barrier does not order the work of another context.  If the pool's fences cover other
+ *                  contexts (members, fence.h), a block waits for its fence, and the barrier is raised as
+ *                  well, for the order that programs rely on.
  *   others         Another process, a network card or the host waits for no event.  So the host waits
  *                  (gpc_pool_settle) before they get memory, and exported blocks wait for fences.
  *   the driver     No documentation promises that cuMemFree waits, so memory is returned to the driver only

@@ -31,8 +31,8 @@ bool gpc_pool_has_waste_left(const struct gpc_pool *pool, uint64_t bytes);
 /* --- pool_block.c ----------------------------------------------------------------------------- */
 
 /*
- * Makes a FREE block with a number, entered by its address, in no bin and without neighbours; NULL: no
- * metadata.
+ * Makes a FREE block, gives it a number, and enters it in the address map (in a small segment: the grain map).
+ * It is in no bin and has no neighbours.  NULL: no metadata.
  */
 struct gpc_block *gpc_pool_new_block_locked(
 	struct gpc_pool *pool, struct gpc_segment *segment, gpc_devptr address, uint64_t size);
@@ -207,7 +207,7 @@ uint64_t gpc_pool_idle_pages(struct gpc_pool *pool);
 
 /* --- pool_segment.c --------------------------------------------------------------------------- */
 
-/* A segment that is nowhere yet; NULL: no metadata. */
+/* A new segment without memory or address, in no map or list; NULL: no metadata. */
 struct gpc_segment *gpc_pool_new_segment(struct gpc_heap *heap, enum gpc_pool_kind kind);
 
 /* The bytes of a new segment for a block of `rounded` bytes. */

@@ -45,7 +45,7 @@ static bool is_simulated(const char *name)
 	return false;
 }
 
-/* All versions so far call these functions in the same way. */
+/* Agrees to the older of the loader's and our version of the interface: all versions call these functions alike. */
 unsigned int la_version(unsigned int version)
 {
 	return version < LAV_CURRENT ? version : LAV_CURRENT;

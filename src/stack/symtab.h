@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names of functions unknown to the loader: static ones, and those of an executable.  Read from the
- * symbol table of the file, for the few lines of a short form; gpumem-report does the rest.
+ * Names of functions unknown to the loader: static ones, and those of an executable.  Read from the symbol table
+ * of the file, only for the few stack lines that are printed when a request fails (the short form, rescue.h);
+ * gpumem-report names all others.
  *
  * Threads   Any; no lock of ours may be held.
  * Failure   False: no such file, no symbol table (stripped), or no function at the address.

@@ -45,8 +45,8 @@ struct gpc_object_file gpc_object_find(
 	const struct gpc_places *places, const struct gpc_module_view *view);
 
 /*
- * Finds the module's separate debug file: in a DIR, in /usr/lib/debug, or next to the module by its debug link
- * (NULL: none).
+ * Finds the module's separate debug file: in each DIR, in /usr/lib/debug, and then by `link`, the file name in its
+ * debug link (NULL: it has none), in gdb's order of folders.
  */
 struct gpc_object_file gpc_object_find_debug(
 	const struct gpc_places *places, const struct gpc_module_view *view, const char *link);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* json-c reads the whole file; addresses are looked up in its hash, and values of an unexpected type are skipped. */
+/* json-c reads the file, and its hash of "addresses" serves the lookups.  Rows and names of a wrong type are skipped. */
 #include "tools/gpumem-report/pack.h"
 
 #include <json-c/json.h>
@@ -77,7 +77,7 @@ void gpc_pack_close(struct gpc_pack *pack)
 	free(pack);
 }
 
-/* Removes control characters from a name. */
+/* Returns a copy of the string at `key`, with '?' for control characters; NULL: no string there. */
 static char *copy_text(struct json_object *object, const char *key)
 {
 	struct json_object *text = NULL;

@@ -25,8 +25,8 @@ struct gpc_runtime_loader {
 };
 
 /*
- * Enters; returns true if the call is ours, and gpc_runtime_leave must follow.  The first call starts the
- * library with the result of `loader`, which returns NULL if there is no driver yet.
+ * Enters the library.  True: handle the call here, then call gpc_runtime_leave.  False: pass it to the driver.
+ * Starts the library if it has not started, with the result of `loader` (NULL: no driver yet, so a later call tries).
  */
 bool gpc_runtime_enter(const struct gpc_runtime_loader *(*loader)(void));
 static inline void gpc_runtime_leave(void)

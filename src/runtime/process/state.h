@@ -72,7 +72,7 @@ struct gpc_context {
 struct gpc_runtime {
 	_Atomic int state; /* enum gpc_runtime_state */
 	bool saw_start;    /* see gpc_runtime_saw_start */
-	/* calls passed while another thread started us: we may have missed streams */
+	/* calls went to the driver unseen while another thread started us: they may have used new streams */
 	atomic_bool has_missed;
 	const struct gpc_runtime_loader *loader;
 	const struct gpc_cuda_fns *fns;
