@@ -141,7 +141,7 @@ void gpc_balance_round(const struct gpucache_balance *balance, struct gpc_balanc
 	uint64_t taken = gpc_balance_taken(balance);
 	uint64_t values[GPC_BALANCE_LINE_COUNT];
 	size_t n_ours = gather(balance, true, values);
-	/* The sum of our lines, the other lines, and what is missing. */
+	/* The sum of our lines, the other lines, and the difference. */
 	uint64_t parts[GPC_BALANCE_LINE_COUNT + 2] = { taken };
 	struct gpc_rounded amounts[GPC_BALANCE_LINE_COUNT + 2];
 	size_t n = 1 + gather(balance, false, parts + 1);

@@ -8,9 +8,9 @@
  *
  *      cuMemAlloc_v2 --> face_enter(cost, "cuMemAlloc_v2", &context) --> src/sim
  *
- * Invariants  1 Handles are addresses of the model's objects.  2 The struct of a destroyed context is kept, and calls
- *             on
- *               it return 709, so a stale handle is an error and not a crash.
+ * Invariants  1 Handles are addresses of the model's objects.
+ *             2 The struct of a destroyed context is kept, and calls on it return 709: a stale handle is an error, not
+ *               a crash.
  * Threads     Any.
  * Failure     The driver's codes.
  * Limits      After a fork of a process that called cuInit, every call in the child returns 3, as with the real driver.
@@ -80,8 +80,10 @@ static inline CUgreenCtx face_green_handle(struct gpc_sim_context *context)
 }
 struct gpc_sim_context *face_current(void);
 
-/* Retains the primary context of a valid device; releases that reference. */
+/* Adds a reference to the primary context of a valid device. */
 CUresult face_primary_retain(unsigned device, struct gpc_sim_context **ret_context);
+
+/* Drops a reference to the primary context of a valid device. */
 CUresult face_primary_release(unsigned device);
 
 /* Pops an ending context off the thread's stack. */
@@ -103,7 +105,7 @@ bool face_is_module(const void *handle);
 /* Frees the kernels and globals of a module. */
 void face_names_end(const void *module);
 
-/* Notes a kernel launch, and a copy to the host; face_close() prints the line at the program's end. */
+/* Counts a kernel launch for the line that face_close() prints. */
 void face_note_launch(void);
 
 /* The log of GPUSIM=launches:FILE; without that option the functions do nothing. */
@@ -116,10 +118,14 @@ void face_log_launch(
 void face_log_copy(
 	const struct gpc_sim_stream *stream, uint64_t bytes, bool to_host, bool from_host);
 void face_log_call(const char *entry); /* GPUSIM=calls:FILE; nothing without it */
+
+/* Counts a copy of a few bytes to the host after kernel launches, for the same line. */
 void face_note_read(uint64_t bytes);
+
+/* At the program's end: prints the launches, and the small copies that may have steered the program. */
 void face_close(const struct gpc_sim *sim);
 
-/* Called for private tables, which are not supported: explains that once. */
+/* Prints once that the private tables of cuGetExportTable are not supported. */
 void face_note_export_table(void);
 
 struct face_host {

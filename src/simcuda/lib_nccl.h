@@ -8,7 +8,7 @@
  * A collective proceeds in chunks: each rank copies its chunk in, all meet; each takes its part of every chunk, all
  * meet.
  *
- * Threads     nccl_exchange: one at a time per communicator; nccl_leave when none runs.
+ * Threads     nccl_exchange: one at a time per communicator; nccl_leave only while none runs.
  * Failure     If a rank leaves or dies, the exchanges of all others fail; nccl_abort fails those of its own rank.
  * Limits      One rank per process: the simulated GPU runs one host function at a time, and ranks wait in theirs.
  */
@@ -52,8 +52,10 @@ void nccl_abort(struct nccl_ranks *ranks);
 /* Bytes per element; 0: unknown type. */
 size_t nccl_bytes_of(ncclDataType_t type);
 
-/* to[i] = to[i] op from[i], over `size` bytes; and the final division of an average.  False: not for this type. */
+/* Sets to[i] = to[i] op from[i] in `size` bytes.  False: not supported for this type. */
 bool nccl_reduce(ncclDataType_t type, ncclRedOp_t op, void *to, const void *from, size_t size);
+
+/* Divides the elements in `size` bytes by `by`, the last step of an average.  False: not supported for this type. */
 bool nccl_divide(ncclDataType_t type, void *to, size_t size, int by);
 
 #endif

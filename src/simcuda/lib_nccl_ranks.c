@@ -23,7 +23,7 @@
 #define CHUNK   ((size_t)256 << 10)
 #define LOOK_NS 50000000
 
-/* A file of zeros is a valid start. */
+/* The head of the file.  All zeros is its valid initial state. */
 struct shared {
 	_Atomic uint32_t joined;
 	_Atomic uint32_t arrived; /* in this round */
@@ -75,7 +75,7 @@ static ncclResult_t map(struct nccl_ranks *ranks, const char *name)
 	ranks->fd = shm_open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (ranks->fd < 0)
 		return ncclSystemError;
-	/* Allocate now: a missing page would be a signal later. */
+	/* Allocate now: later, a page that cannot be allocated would raise SIGBUS. */
 	if (posix_fallocate(ranks->fd, 0, (off_t)ranks->size) != 0) {
 		(void)shm_unlink(path);
 		return ncclSystemError;
@@ -158,7 +158,7 @@ static ncclResult_t meet(struct nccl_ranks *ranks)
 		if (atomic_load(&ranks->is_aborted))
 			return ncclRemoteError;
 		for (int i = 0; is_time && i < ranks->n; i++)
-			/* It may have arrived, and ended, since. */
+			/* The rank may have arrived, then ended, since `arrived` was read. */
 			if (is_gone(ranks, i) && atomic_load(&shared->round) == round)
 				return ncclRemoteError;
 	}

@@ -10,7 +10,7 @@
 #include "simcuda/face.h"
 
 #define N_SM    132 /* as in libcuda_device.c */
-#define LEAST   8   /* of a part, on such a device */
+#define LEAST   8   /* multiprocessors of a part, at least */
 #define MAX_SMS 4096
 
 /* The target of a CUdevResourceDesc. */

@@ -2,9 +2,9 @@
 /*
  * Entry points that exist and fail: programs link them, or look them up, and reject a driver without them.
  *
- * Those of CUDA 2 and 3.1 have 32-bit addresses and sizes, which fit no address of today; hashcat looks up cuMemsetD8
- * and cuMemsetD32, and never calls them.  The others are not simulated, and the first call says so; PyCUDA links all of
- * them.
+ * The variants of CUDA 2 and 3.1 take 32-bit addresses, too short for those of today; hashcat looks up cuMemsetD8 and
+ * cuMemsetD32 but never calls them.  The others (lacking.def) are not simulated, and their first call prints that;
+ * PyCUDA links all of them.
  */
 #include <stdatomic.h>
 #include <stdio.h>

@@ -91,7 +91,7 @@ void __cudaRegisterFatBinaryEnd(void **handle)
 	(void)handle;
 }
 
-/* Keeps the registrations, because the program is ending. */
+/* Frees the handle only: the program is ending, so the registrations may stay. */
 void __cudaUnregisterFatBinary(void **handle)
 {
 	free(handle);

@@ -44,7 +44,7 @@ enum gpc_arguments_answer {
 enum gpc_arguments_answer gpc_arguments_read(
 	int argc, char **argv, struct gpc_arguments *ret_arguments);
 
-/* Prints "gpumem-replay: " and the text on standard error; the second is false. */
+/* Both print "gpumem-replay: " and the text on standard error; gpc_refuse also returns false. */
 void gpc_complain(const char *format, ...) __attribute__((format(__printf__, 1, 2)));
 #define gpc_refuse(...) (gpc_complain(__VA_ARGS__), false)
 

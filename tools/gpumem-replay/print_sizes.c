@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * --sizes: each policy on devices from barely large enough to more than enough, as a table and as JSON.  A policy trades
- * driver calls for room, so neither figure means much without the other.
+ * --sizes: each policy on devices from barely large enough to more than enough, as a table and as JSON.  A policy
+ * trades driver calls for room, so neither figure means much without the other.
  */
 #include <inttypes.h>
 #include <json-c/json.h>

@@ -5,7 +5,8 @@
  *   device_traces[N]   the history of GPU N: alloc, free_requested, oom and others, oldest first
  *   segments           the state at the end
  *
- * The history is a ring, so blocks may have been live before it: a walk back from its end finds them, as in a recording.
+ * The history is a ring, so blocks may have been live before it: a walk back from its end finds them, as in a
+ * recording.
  */
 #include <errno.h>
 #include <json-c/json.h>

@@ -25,8 +25,10 @@ struct gpc_filter_row {
 
 extern const struct gpc_filter_row gpc_filter_rows[GPC_N_FILTERS];
 
-/* Whether any filter is set; whether any filter of blocks is. */
+/* True if any filter is set. */
 bool gpc_filter_is_set(const struct gpc_options *options);
+
+/* True if any filter of blocks is set. */
 bool gpc_filter_is_of_blocks(const struct gpc_options *options);
 
 /* Appends ", where=loader.py, thread=4711", or nothing. */

@@ -2,8 +2,8 @@
 /*
  * The functions of one object's symbol table, by address.
  *
- * libdw's own search reads the whole table for each address: a millisecond in a PyTorch library with hundreds of thousands
- * of symbols.  Here the table is read once and sorted by start; a lookup is a binary search.
+ * libdw's own search reads the whole table for each address: a millisecond in a PyTorch library with hundreds of
+ * thousands of symbols.  Here the table is read once and sorted by start; a lookup is a binary search.
  *
  * Threads   One at a time.
  * Failure   Out of memory: the table is empty, and no function has a name.

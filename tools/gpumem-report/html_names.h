@@ -17,8 +17,10 @@ struct gpc_html_names; /* frames, stacks and ranges of one recording */
 struct gpc_html_names *gpc_html_names_create(const struct gpc_report *report);
 void gpc_html_names_destroy(struct gpc_html_names *names);
 
-/* The number of a sample's stack, and of a range. */
+/* The number of a sample's stack. */
 unsigned gpc_html_names_stack(struct gpc_html_names *names, const struct gpc_export_sample *sample);
+
+/* The number of a range (tag). */
 unsigned gpc_html_names_tag(struct gpc_html_names *names, uint32_t tag);
 
 /*
@@ -27,8 +29,10 @@ unsigned gpc_html_names_tag(struct gpc_html_names *names, uint32_t tag);
  */
 void gpc_html_names_put(struct gpc_html_names *names, FILE *out);
 
-/* Writes text as JSON that is safe within <script>; the second takes JSON. */
+/* Writes `text` as a JSON string that is safe within <script>. */
 void gpc_html_put_text(FILE *out, const char *text);
+
+/* Writes JSON so that it is safe within <script>. */
 void gpc_html_put_json(FILE *out, const char *json);
 
 #endif

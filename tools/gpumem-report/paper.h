@@ -7,9 +7,9 @@
  *      BALANCE  GPU 0, when memory ran out
  *      |<- 9 ->|<------------ width - 9 ------------>|
  *
- * Invariants  1 Colour never carries meaning alone.  2 Plain ASCII.  3 The gpc_show_* functions return one of eight
- *             static
- *               buffers in rotation: a text is valid until the eighth call after it.
+ * Invariants  1 Colour never carries meaning alone.  2 Plain ASCII.
+ *             3 The gpc_show_* functions return one of eight static buffers in rotation: a text is valid until the
+ *               eighth call after it.
  *
  * A line that is too long continues below the text of its last column.
  *

@@ -6,9 +6,8 @@
  *      begin_list  item item ... end_list           in batches: the viewer's stack is small
  *      begin_dict  key value key value end_dict
  *
- * Invariants  1 After its first use a word is written as its memo number.  2 Constants are looked up by address, so
- *             their
- *               text must never change.
+ * Invariants  1 After its first use a word is written as its memo number.
+ *             2 Constants are looked up by address, so their text must never change.
  * Threads     One.
  * Failure     Out of memory: words are written in full.
  * Limits      Lists nest at most GPC_PICKLE_MAX_DEPTH deep.

@@ -141,11 +141,10 @@ struct gpc_words {
 	const char *text;
 };
 
-/*
- * The words for a rung of the ladder; and for what ended the one-stream rule, to follow "until" (NULL: nothing).  Any
- * number is valid.
- */
+/* The words for a rung of the ladder; any number is valid. */
 struct gpc_words gpc_rung_words(unsigned rung);
+
+/* The words for what ended the one-stream rule, to follow "until" (NULL: nothing did); any number is valid. */
 struct gpc_words gpc_one_stream_end_words(uint64_t end);
 
 /* Converts the recording's monotonic clock to real time. */

@@ -21,8 +21,8 @@
 #include "tools/gpumem-report/torch.h"
 
 /*
- * `kind_bytes`: the parts of the line `direct`; `torch`: PyTorch's part; `wanted`: the bytes of the failed request, 0 if
- * none failed.
+ * `kind_bytes`: the parts of the line `direct`; `torch`: PyTorch's part; `wanted`: the bytes of the failed request, 0
+ * if none failed.
  */
 void gpc_sheet_print(const struct gpc_report *report, const struct gpucache_balance *balance,
 	const uint64_t kind_bytes[GPUCACHE_MAX_KINDS], const struct gpc_torch *torch,

@@ -94,7 +94,7 @@ bool gpc_write_all(int fd, const char *text, size_t size)
 	return true;
 }
 
-/* Without allocation: where memory has ended, that is what is to be said. */
+/* Allocates nothing, so that a message about missing memory still gets out. */
 static ssize_t write_clean(void *cookie, const char *from, size_t size)
 {
 	struct clean_stream *stream = cookie;

@@ -49,7 +49,7 @@ struct gpc_machine {
 	gpc_stream *streams;
 	uint32_t n_streams;
 	gpc_event event;     /* for gpc_machine_order */
-	gpc_devptr ballast;  /* fixed_bytes of a real GPU */
+	gpc_devptr ballast;  /* of a real GPU: an allocation of fixed_bytes */
 	struct gpc_sim *sim; /* NULL: a real GPU */
 	struct gpc_sim_driver sim_driver;
 	struct gpc_gpu *gpu; /* NULL: a simulated one */
@@ -90,9 +90,11 @@ GPC_MUST_CHECK enum gpc_status gpc_machine_order(
 	struct gpc_machine *machine, uint32_t stream, uint32_t other);
 GPC_MUST_CHECK enum gpc_status gpc_machine_sync(struct gpc_machine *machine);
 
-/* For the race detector: operation `number` got the memory; the program is about to free it. */
+/* Tells the race detector that operation `number` got the memory. */
 void gpc_machine_own(struct gpc_machine *machine, gpc_devptr address, uint64_t size,
 	uint64_t number, bool is_of_stream, uint32_t stream);
+
+/* Tells the race detector that the program is about to free the memory. */
 void gpc_machine_disown(struct gpc_machine *machine, gpc_devptr address);
 
 /* Returns false if there was no race; else the number of races, and the two owners in the first one. */

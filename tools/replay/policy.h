@@ -6,7 +6,7 @@
  *                                            +---- fence           the same with free_order:fence
  *                                            +---- host            the same with free_order:host
  *                                            +---- gpucache-on     gpucache, told the stream of each call
- *                                            +---- pytorch         a model of PyTorch's rules; expandable: its segments so
+ *                                            +---- pytorch         a model of PyTorch; expandable: with that setting
  *                                            +---- vmm             gpucache with vmm:on; vmm-auto: with vmm:auto
  *                                            +---- none            every request goes to the driver
  *                                            '---- unsafe          gpucache without fences
