@@ -19,7 +19,7 @@ static CUdeviceptr address_of(void *ptr)
 	return (CUdeviceptr)(uintptr_t)ptr;
 }
 
-/* The error to return if the runtime does not take the call. */
+/* The error to return if the runtime cannot be entered. */
 static CUresult why_not(void)
 {
 	int n_devices = 0;
@@ -55,7 +55,7 @@ static CUresult malloc_real(void **ret_ptr, size_t size)
 	return result;
 }
 
-/* Allocates for `stream` if is_told, else for any.  The caller has entered the runtime. */
+/* Allocates for `stream` if is_told, else for no particular one.  The caller has entered the runtime. */
 static CUresult malloc_entered(void **ret_ptr, size_t size, bool is_told, CUstream stream)
 {
 	CUdeviceptr ptr = 0;

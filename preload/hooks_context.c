@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cuInit, and the life of contexts, reference-counted ones included.  Only the driver's result tells whether a context
- * and its memory are gone, so we forget the memory after the call; a thread to which the driver gives one of its
- * addresses before that waits for the end of the call.
+ * and its memory are gone, so we forget the memory after the call; if the driver gives one of its addresses to
+ * another thread before that, that thread waits for the end of the call.
  */
 #include "preload/real.h"
 #include "runtime/context/contexts.h"
@@ -35,7 +35,7 @@ CUresult cuInit(unsigned int Flags)
 	return result;
 }
 
-/* Measurements are suspended during the call: they would take a new or dying primary context for their own. */
+/* Suspends measuring on the device: another call's measurement would count a primary context that begins or ends. */
 #define OF_PRIMARY(name, of_device, before, after, params, args) \
 	CUresult name params                                     \
 	{                                                        \

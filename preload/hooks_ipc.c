@@ -29,7 +29,7 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr ptr)
 		real_cuIpcCloseMemHandle(ptr)));
 }
 
-/* Returns false if the driver's answer stands. */
+/* True if the program is to be told this range instead of the driver's, which is that of the whole segment. */
 static bool find_range(CUdeviceptr ptr, bool is_base_told, CUdeviceptr *ret_base, size_t *ret_size)
 {
 	bool is_told;

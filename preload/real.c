@@ -246,7 +246,7 @@ void *gpc_real_exchange(void *pointer)
 	return pointer;
 }
 
-/* Of two rows for the same name, prefers the per-thread one, then the newer one. */
+/* True if `row` is to be preferred to `than`, of the same name: the per-thread one, then the newer one. */
 static bool is_better(const struct row *row, const struct row *than)
 {
 	if (row->is_per_thread != than->is_per_thread)

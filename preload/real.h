@@ -25,7 +25,7 @@ struct gpc_real {
 
 extern struct gpc_real gpc_real;
 
-/* Finds the driver unless that was done already.  False: there is none. */
+/* Finds the driver, unless it was found before.  False: the process has not loaded it yet. */
 bool gpc_real_find(void);
 
 /* What the runtime needs to start, or NULL: no driver. */
@@ -49,10 +49,7 @@ void *gpc_real_exchange(void *pointer);
  */
 void *gpc_real_exchange_answer(const char *name, void *pointer, int version, cuuint64_t flags);
 
-/*
- * The row of symbols.def with this name: its own function, and where the driver's pointer is
- * kept; false: no such row.
- */
+/* Finds the row of symbols.def with this name: our function, and the driver's or NULL.  False: no such row. */
 bool gpc_real_row(const char *name, void **ret_ours, void **ret_real);
 
 /* CUresult real_<name>(parameters): the driver's function. */

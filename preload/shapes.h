@@ -70,7 +70,7 @@
 		gpc_runtime_heard(result);                                    \
 	} while (0)
 
-/* Defines a hook that frees so. */
+/* Defines the hook of a function that frees what is tracked under its argument, by FREE_TRACKED. */
 #define FREED(name, of_kind, type)                                    \
 	CUresult name(type key)                                       \
 	{                                                             \

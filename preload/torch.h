@@ -12,7 +12,7 @@
  * both classes, and from the C++ runtime's __cxa_throw.  It relies on the layout of the C++ ABI and of libstdc++'s
  * string.
  *
- * Threads   Any.  No lock of ours is held, and the runtime is left.
+ * Threads   Any; gpc_torch_raise: with no lock of ours held, and outside the runtime, because it may not return.
  * Failure   Returns if the caller is not PyTorch, or if a function is missing.  The program then gets NULL.
  */
 #ifndef GPC_PRELOAD_TORCH_H

@@ -107,7 +107,7 @@ bool gpc_torch_is_caller(const void *caller)
 	return look.is_torch;
 }
 
-/* Reads what cudaMemGetInfo would tell the program. */
+/* Reads what cudaMemGetInfo would tell the program; false if that is unknown. */
 static bool ask_free(int device, size_t *ret_available, size_t *ret_total)
 {
 	bool is_known = false;

@@ -3,7 +3,7 @@
  * HISTORY: the run in at most max_points points, however long it is.
  *
  * A point covers one interval with activity and holds the highest values in it.  A full buffer is copied into the other
- * one with the interval doubled until that is at most half full; points of one interval merge by maximum.
+ * one with the interval doubled until the copy is at most half full; points of one interval merge by maximum.
  */
 #include <sys/stat.h>
 

@@ -98,7 +98,7 @@ void gpc_record_peak_take(struct gpc_record *rec, uint32_t device, uint64_t now_
 	slots = (void *)(rec->base + rec->regions[GPUCACHE_REGION_PEAKS]->offset);
 	slots += (size_t)2 * device;
 	gpc_lock_take(&rec->lock);
-	/* Another thread may have recorded it while we waited. */
+	/* Another thread may have recorded a higher peak while we waited. */
 	if (live >= atomic_load_explicit(&rec->peak_next[device], memory_order_relaxed)) {
 		peak.number = ++rec->peak_number;
 		peak.n_holders = gpc_record_top_holders(rec, device, peak.holders,

@@ -239,7 +239,7 @@ void gpc_record_oom_commit(struct gpc_record *rec, struct gpucache_oom *oom);
 void gpc_record_oom_mark(
 	struct gpc_record *rec, uint64_t number, bool is_recovered, bool is_reported);
 
-/* Adds PyTorch's report of OOM told->number and the resulting verdict, if it is still in the ring. */
+/* Adds PyTorch's report of OOM told->number and the resulting verdict, if that OOM is still in the ring. */
 void gpc_record_oom_set_torch(struct gpc_record *rec, const struct gpucache_oom *told);
 
 #endif

@@ -280,7 +280,7 @@ void gpc_stale_clean(int dir_fd, uint64_t now_ns, const struct gpc_stale_space *
 	struct survey survey = { .now_ns = now_ns };
 
 	each_dead_file(dir_fd, survey_file, &survey);
-	/* Relative to free plus dead bytes, which trimming does not change. */
+	/* The budget depends on the sum of free and dead bytes, which trimming does not change. */
 	survey.budget = gpc_stale_budget(space, survey.ended_bytes);
 	if (survey.ended_bytes > survey.budget) {
 		each_dead_file(dir_fd, trim_file, NULL);

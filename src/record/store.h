@@ -23,7 +23,7 @@
 typedef uint64_t gpc_word __attribute__((may_alias));
 typedef uint32_t gpc_half_word __attribute__((may_alias));
 
-/* Stores a slot except its first 4 bytes, the seq word; size is a multiple of 8. */
+/* Stores all of `value` but its first 4 bytes: that is the slot's seq word, which advances.  size: a multiple of 8. */
 static inline void gpc_record_store(void *slot, const void *value, size_t size)
 {
 	gpc_half_word *half = slot;
