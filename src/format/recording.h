@@ -47,7 +47,7 @@
 enum gpc_run_state {
 	GPC_RUN_ALIVE,  /* the writer holds its lock */
 	GPC_RUN_ENDED,  /* by returning or exit() */
-	GPC_RUN_KILLED, /* neither */
+	GPC_RUN_KILLED, /* without a recorded end */
 	GPC_RUN_EXITED, /* by _exit() or quick_exit(): no handler ran */
 };
 
@@ -198,7 +198,7 @@ static inline bool gpc_recording_holds_device_memory(const struct gpucache_block
 	return gpucache_is_held(block->state, block->kind, block->flags);
 }
 
-/* True if the program, not the driver, also requested the block, and so could free it. */
+/* True if besides the program, not the driver, requested the block: the program can free it. */
 static inline bool gpc_recording_can_leak(const struct gpucache_block *block)
 {
 	return gpc_recording_holds_device_memory(block) && !gpc_kind_is_implicit(block->kind);
@@ -206,7 +206,7 @@ static inline bool gpc_recording_can_leak(const struct gpucache_block *block)
 
 /*
  * The weight of a live block in the sums of its stack, if stacks are sampled.  Blocks without a stack
- * count as themselves; *surplus accumulates what the weights exceed the blocks by.  Subtract it from the
+ * count as themselves; *surplus accumulates by how much the weights exceed the blocks.  Subtract it from the
  * sum of blocks without a stack (gpc_bytes_less).
  */
 static inline struct gpc_share gpc_recording_share(const struct gpc_recording *recording,

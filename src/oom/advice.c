@@ -127,7 +127,7 @@ static bool advise_synchronise(struct advice_context *c)
 	return true;
 }
 
-/* Only if the request would have fitted without rounding. */
+/* Advises only if the request would have fitted without rounding. */
 static bool advise_roundup(struct advice_context *c)
 {
 	const struct gpc_verdict_view *v = &c->v;

@@ -2,8 +2,8 @@
 /*
  * Advice: what would have helped.
  *
- * Advice is a table of {verdict, writer}.  A writer with numbers to judge by writes nothing if its advice
- * would not have let this request succeed; none advises an option that is already set.  If
+ * Advice is a table of {verdict, writer}.  A writer that can compute the effect of its advice writes
+ * nothing if this request would have failed all the same; none advises an option that is already set.  If
  * GPUCACHE_CONF is set, the line to paste keeps its options.
  *
  * Invariants
@@ -40,8 +40,8 @@ struct gpc_describer {
 	 */
 	void (*history)(void *self, uint32_t stack, uint64_t *ret_oldest_ns, uint64_t *ret_growth);
 	/*
-	 * Whether freeing the site's memory makes room on the device: not for implicit memory of the driver, nor
-	 * for managed memory, which may be elsewhere.  NULL: always.
+	 * True if freeing the site's memory makes room on the device; false for implicit memory of the driver, and
+	 * for managed memory, which may be elsewhere.  NULL: always true.
 	 */
 	bool (*can_free)(void *self, uint32_t stack);
 };

@@ -21,7 +21,7 @@ static struct gpucache_counters sum_of(
 	return sum;
 }
 
-/* CUDA's total excludes most of what NVML calls reserved, so that must not be counted twice. */
+/* The part of what NVML calls reserved that CUDA's total includes: the line that may be counted. */
 static uint64_t reserve_inside(uint64_t device_total, const struct gpc_neighbours *neighbours)
 {
 	if (neighbours->driver_bytes == GPUCACHE_UNKNOWN || device_total == GPUCACHE_UNKNOWN ||

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A table of rungs, cheapest first (model/rungs.def), with another attempt after each rung that had something to do.
- * sync_ms, if set, bounds the waits for the device, wait_ms those for other processes; only that last rung is repeated.
- * Every rung that waits for the device also waits for moves: memory that another thread is returning to the driver is
- * no longer ours and not yet free.
+ * sync_ms, if set, bounds the waits for the device, wait_ms those for other processes; only the latter is repeated.
+ * Every rung that waits for the device also waits for moves: memory that another thread is returning to the
+ * driver is no longer ours and not yet free.
  */
 #include "oom/ladder.h"
 
@@ -34,7 +34,7 @@ static bool reap_passed_fences(struct gpc_ladder *ladder, uint64_t *ret_bytes)
 	return true;
 }
 
-/* As few as needed: what stays cached stays fast. */
+/* Returns as few as needed: what stays cached stays fast. */
 static bool return_enough_segments(struct gpc_ladder *ladder, uint64_t *ret_bytes)
 {
 	if (!ladder->pool || ladder->is_out_of_reach)
@@ -55,7 +55,7 @@ static void wait_for_moves(struct gpc_ladder *ladder)
 		gpc_pool_wait_for_moves(ladder->pools[0], &ladder->moves_left_ms);
 }
 
-/* The wait of a plain cudaFree, but only for the oldest fence that makes enough room. */
+/* Waits as a plain cudaFree does, but only until the oldest fences make enough room. */
 static bool wait_for_enough_fences(struct gpc_ladder *ladder, uint64_t *ret_bytes)
 {
 	uint64_t bytes;
@@ -135,7 +135,7 @@ enum gpc_status gpc_ladder_climb(struct gpc_ladder *ladder, enum gpc_status st)
 
 		ladder->freed[i] += bytes;
 		ladder->n_tried = i + 1;
-		/* Even if the rung freed nothing: another process may have freed in the meantime. */
+		/* Retry even if the rung freed nothing: another process may have freed memory meanwhile. */
 		if (has_run)
 			st = ladder->attempt(ladder->arg);
 		if (!st)

@@ -47,7 +47,7 @@ struct gpc_ladder {
 	uint64_t wait_left_ms;              /* of wait_ms */
 	uint64_t freed[GPUCACHE_MAX_RUNGS]; /* bytes freed or returned by each rung */
 	uint32_t n_tried;
-	uint32_t helped; /* 1 + index of the rung after which it succeeded; 0: none */
+	uint32_t helped; /* 1 + index of the rung after which the request succeeded; 0: none */
 };
 
 /* Climbs the ladder after a first attempt failed with `st`.  GPC_OK: a retry succeeded. */

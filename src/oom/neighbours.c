@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A bounded number of NVML calls into one static buffer.  The list is used only if our own pid is on it: otherwise its
- * pids are of another namespace.  Insertion keeps the largest other processes; names come from /proc or NVML.
+ * A bounded number of NVML calls into one buffer, that of struct gpc_nvml.  The list is used only if our own pid is on
+ * it: otherwise its pids are of another namespace.  Insertion keeps the largest other processes; names come from /proc
+ * or NVML.
  */
 #include "oom/neighbours.h"
 

@@ -18,7 +18,7 @@
 #define LABEL_WIDTH 7u /* "FULL   " */
 #define MAX_HOLDERS 3u
 #define HOLD_WIDTH  41u                  /* at least this much precedes the site */
-#define YOUNG_NS    UINT64_C(1000000000) /* a lower age says nothing */
+#define YOUNG_NS    UINT64_C(1000000000) /* lower ages are not printed: they say nothing */
 #define SENTENCE    512                  /* three lines of advice fit */
 
 struct page {

@@ -18,7 +18,7 @@
 /* A site with fewer blocks may be the layers of a model, of which several sites keep one block each. */
 #define SOME_BLOCKS 12u
 
-/* part > percent % of whole, exactly: the products fit into 128 bits. */
+/* True if part > percent % of whole, and both are known.  Exact: the products fit into 128 bits. */
 static bool passes_percent(uint64_t part, uint64_t whole, unsigned percent)
 {
 	return gpc_is_known(part) && gpc_is_known(whole) &&
@@ -60,7 +60,7 @@ static bool outweighs_waste(const struct gpc_verdict_view *v, uint64_t bytes)
 	       gpc_is_at_least(gpc_bytes_add(v->driver, bytes), v->need);
 }
 
-/* True if the driver would have been short as well, or others took more than the cache wastes. */
+/* True if the plain driver had been short, too, or if neighbours or spare contexts took more than the cache wastes. */
 static bool is_refuted(const struct gpc_verdict_view *v)
 {
 	return gpc_is_below(v->plain, v->need) || outweighs_waste(v, v->others) ||

@@ -42,7 +42,7 @@ static uint64_t plain_room(const struct gpc_verdict_view *v)
 
 /*
  * What other processes hold.  The balance counts all managed memory as resident, and cuts the others' line if the sum
- * exceeds the total; so if there is managed memory, NVML's own list is used where it says more.
+ * exceeds the total; so if there is managed memory, NVML's own list is used if its sum is larger.
  */
 static uint64_t others_there(const struct gpc_verdict_view *v)
 {
