@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kinds of allocation in a recording, where their bytes are, and the kinds of event: a part of gpucache_format.h. */
+/* The kinds of allocation in a recording, where their bytes are, and the kinds of event: part of gpucache_format.h. */
 #ifndef GPUCACHE_KINDS_H
 #define GPUCACHE_KINDS_H
 

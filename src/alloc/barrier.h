@@ -27,8 +27,8 @@
  *                  cuda.h says "all work of the context"; tests/gpu/order.c verifies each.
  *   green contexts The primary context's event captures their work, and they wait for it (cuda.h, 12.5).
  *   captures       To record or wait for an event of the whole context invalidates the captures open in it.
- *                  So every due barrier is raised before a capture begins; while one is open no block is FREE at once, and a
- *                  barrier stays due.
+ *                  So every due barrier is raised before a capture begins; while one is open no block is FREE at
+ *                  once, and a barrier stays due.
  *   peers          A barrier does not order the work of another context.  If the pool's fences cover other
  *                  contexts (members, fence.h), a block waits for its fence, and the barrier is raised as
  *                  well, for the order that programs rely on.

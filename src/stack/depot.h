@@ -45,7 +45,7 @@ static inline bool gpc_depot_is_full(const struct gpc_depot *depot)
 	return atomic_load_explicit(&depot->intern.is_closed, memory_order_relaxed);
 }
 
-/* Returns the id of these frames, adding them if they are new; 0 without room.  *ret_is_new is true if it added them. */
+/* Returns the id of these frames, adding them if they are new; 0 without room.  *ret_is_new: whether it added them. */
 uint32_t gpc_depot_put(
 	struct gpc_depot *depot, const struct gpc_stack_frames *stack, bool *ret_is_new);
 

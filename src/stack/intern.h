@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An intern table: each record once, under a 32-bit id.  Stacks (depot.h) and code objects (codes.h) have one each.  Tags
- * (tags.h) do not: a fork child pushes tags, and may find the lock of add held by a thread that does not exist.
+ * An intern table: each record once, under a 32-bit id.  Stacks (depot.h) and code objects (codes.h) have one each.
+ * Tags (tags.h) do not: a fork child pushes tags, and may find the lock of add held by a thread that does not exist.
  *
  *      slots   open addressing, a power of two >= 2 * max; 0 is empty
  *              +---------------+----------+
@@ -59,8 +59,8 @@ struct gpc_intern {
 };
 
 /*
- * Callbacks: `is` returns whether record `id` matches `key`.  `write` writes the record of `key` to to[0 .. room) bytes,
- * and returns its size, a multiple of 8, or 0 if it does not fit.
+ * Callbacks: `is` returns whether record `id` matches `key`.  `write` writes the record of `key` to to[0 .. room)
+ * bytes, and returns its size, a multiple of 8, or 0 if it does not fit.
  */
 typedef bool gpc_intern_is(const struct gpc_intern *intern, uint32_t id, const void *key);
 typedef uint32_t gpc_intern_write(uint64_t *to, uint64_t room, uint32_t id, const void *key);
@@ -69,7 +69,7 @@ GPC_MUST_CHECK enum gpc_status gpc_intern_init(struct gpc_intern *intern, uint32
 	uint32_t arena_words, enum gpucache_region_kind region, const struct gpc_stack_sink *sink);
 void gpc_intern_fini(struct gpc_intern *intern);
 
-/* Returns the id of a known record, or 0 and the empty slot where the probe ended.  Always inlined, together with `is`. */
+/* Returns the id of a known record, or 0 and the empty slot where the probe ended.  Always inlined, with `is`. */
 static inline __attribute__((always_inline)) uint32_t gpc_intern_probe(
 	const struct gpc_intern *intern, uint64_t hash, gpc_intern_is *is, const void *key,
 	uint32_t *ret_slot)

@@ -3,8 +3,8 @@
  * Rules lie in the order in which they were learned, so those of one stack lie side by side.  Each keeps the number of
  * the rule that followed it last: mostly that one comes next, else a hash of the address finds it.  The branch
  * predictor expects the former, so the processor reads frames ahead.  A rule is derived from the registers before and
- * after a step of libunwind.  A frame that ends 16 bytes above its frame pointer may be found by the pointer or by its size: both
- * must agree until a step refutes one.
+ * after a step of libunwind.  A frame that ends 16 bytes above its frame pointer may be found by the pointer or by its
+ * size: both must agree until a step refutes one.
  */
 #include "stack/walk.h"
 

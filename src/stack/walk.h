@@ -2,13 +2,13 @@
 /*
  * Stack walks by cached unwind rules.
  *
- * At a given return address the step to the caller's frame is fixed: its offset from the stack or the frame pointer, and
+ * At a given return address the step to the caller's frame is fixed: its offset from the stack or frame pointer, and
  * where the caller's frame pointer was saved, if it was.  libunwind looks that up in the unwind tables, at some 90 ns a
  * walk and 6 ns a frame.  Here each return address is learned once, from libunwind's steps, and a walk through known
  * code is three loads a frame:
  *
  *      rule n   [ return address, 47 bits | successor, 17 bits ]   the rule that followed last time: the next guess
- *               [ its lowest 36 bits      | rule, 28 bits ]        kind, size of the frame, place of the saved frame pointer
+ *               [ its lowest 36 bits      | rule, 28 bits ]        kind, frame size, place of the saved frame pointer
  *      slots    1 + the number of a rule, by the lowest bits of its address: used if the guess was wrong
  *
  * Invariants  1 Both words name the address, so that no reader mixes two rules.  A successor is only a
