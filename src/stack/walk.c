@@ -151,7 +151,7 @@ static void forget_all(struct gpc_walk_table *table)
 	atomic_store_explicit(&table->n_rules, 0, memory_order_relaxed);
 }
 
-/* Adds an address, followed for now by the one that is learned next.  A full table starts anew. */
+/* Adds an address; the first guess at its successor is the address learned next.  A full table starts anew. */
 static void add_rule(struct gpc_walk_table *table, uintptr_t ip, uint64_t rule)
 {
 	uint32_t number;

@@ -12,14 +12,9 @@
 #include <ucontext.h>
 
 #include "base/metamem.h"
-#include "stack/unwind.h"
+#include "walked.h"
 
-#define MAX 64
-
-static struct gpc_unwind unwind;
 static uint32_t n_compared;
-
-static const void *volatile keep;
 
 /* Three fast walks: unknown, learned, known.  The first frame is in this function, and may differ between calls. */
 static __attribute__((noinline)) int compare(int unused)
@@ -41,31 +36,13 @@ static __attribute__((noinline)) int compare(int unused)
 	return unused;
 }
 
-static uint32_t n_learned(void)
+static int open_counted(void **state)
 {
-	return atomic_load(&unwind.walk.n_learned);
-}
-
-static int open_walk(void **state)
-{
-	(void)state;
 	n_compared = 0;
-	gpc_unwind_init(&unwind, dlsym);
-	return 0;
+	return open_walk(state);
 }
 
-static int close_walk(void **state)
-{
-	(void)state;
-	gpc_unwind_fini(&unwind);
-	return 0;
-}
-
-static void skip_where_it_is_off(void)
-{
-	if (!unwind.walk.table)
-		skip();
-}
+#define WITH_COUNT(name) cmocka_unit_test_setup_teardown(name, open_counted, close_walk)
 
 static __attribute__((noinline)) int of_any_size(int n)
 {
@@ -260,15 +237,6 @@ static void any_number_may_be_in_rbp(void **state)
 
 /* push %rbp; mov $8,%ebp; call *%rdi; pop %rbp; ret: libunwind takes rbp for a frame pointer. */
 static const unsigned char number_in_rbp[] = { 0x55, 0xbd, 8, 0, 0, 0, 0xff, 0xd7, 0x5d, 0xc3 };
-
-static int capture_only(void)
-{
-	uint64_t frames[MAX];
-	uint32_t n = gpc_unwind_capture(&unwind, frames, MAX, 0);
-
-	keep = frames;
-	return (int)n;
-}
 
 static void *call_made(void *made)
 {
@@ -471,13 +439,6 @@ static void a_full_table_starts_anew(void **state)
 	assert_int_equal(n_compared, 3);
 }
 
-static void guess(struct gpc_walk_rule *rule, uint32_t successor)
-{
-	uint64_t address = atomic_load(&rule->place) & ((UINT64_C(1) << 47) - 1);
-
-	atomic_store(&rule->place, address | (uint64_t)successor << 47);
-}
-
 static void a_wrong_guess_is_not_followed(void **state)
 {
 	struct gpc_walk_table *table = unwind.walk.table;
@@ -557,28 +518,26 @@ static void threads_walk_while_the_table_is_cleared(void **state)
 	assert_int_equal(n_compared, 200);
 }
 
-#define WITH_WALK(name) cmocka_unit_test_setup_teardown(name, open_walk, close_walk)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		WITH_WALK(frames_of_changing_size),
-		WITH_WALK(large_frames_recursion_and_library_code),
-		WITH_WALK(a_signal_frame_is_left_to_libunwind),
-		WITH_WALK(a_thread_has_an_end_of_its_own),
-		WITH_WALK(code_without_tables_is_left_to_libunwind),
-		WITH_WALK(any_number_may_be_in_rbp),
-		WITH_WALK(a_number_for_a_frame_pointer_is_not_read_at),
-		WITH_WALK(a_fiber_has_a_stack_of_its_own),
-		WITH_WALK(nothing_is_read_below_the_stack_pointer),
-		WITH_WALK(what_is_known_is_not_learned_again),
-		WITH_WALK(what_was_unloaded_is_forgotten),
-		WITH_WALK(who_learned_often_enough_asks),
-		WITH_WALK(who_learned_often_enough_still_forgets),
-		WITH_WALK(a_full_table_starts_anew),
-		WITH_WALK(a_wrong_guess_is_not_followed),
-		WITH_WALK(half_a_rule_is_unknown),
-		WITH_WALK(threads_walk_while_the_table_is_cleared),
+		WITH_COUNT(frames_of_changing_size),
+		WITH_COUNT(large_frames_recursion_and_library_code),
+		WITH_COUNT(a_signal_frame_is_left_to_libunwind),
+		WITH_COUNT(a_thread_has_an_end_of_its_own),
+		WITH_COUNT(code_without_tables_is_left_to_libunwind),
+		WITH_COUNT(any_number_may_be_in_rbp),
+		WITH_COUNT(a_number_for_a_frame_pointer_is_not_read_at),
+		WITH_COUNT(a_fiber_has_a_stack_of_its_own),
+		WITH_COUNT(nothing_is_read_below_the_stack_pointer),
+		WITH_COUNT(what_is_known_is_not_learned_again),
+		WITH_COUNT(what_was_unloaded_is_forgotten),
+		WITH_COUNT(who_learned_often_enough_asks),
+		WITH_COUNT(who_learned_often_enough_still_forgets),
+		WITH_COUNT(a_full_table_starts_anew),
+		WITH_COUNT(a_wrong_guess_is_not_followed),
+		WITH_COUNT(half_a_rule_is_unknown),
+		WITH_COUNT(threads_walk_while_the_table_is_cleared),
 		cmocka_unit_test(without_a_table_libunwind_is_asked),
 		cmocka_unit_test(without_steps_libunwind_is_asked),
 	};

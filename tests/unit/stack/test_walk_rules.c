@@ -9,49 +9,10 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-#include "stack/unwind.h"
+#include "walked.h"
 
-#define MAX       64
 #define N_THREADS 2
 #define N_ROUNDS  1000
-
-static struct gpc_unwind unwind;
-
-static const void *volatile keep;
-
-static uint32_t n_learned(void)
-{
-	return atomic_load(&unwind.walk.n_learned);
-}
-
-static int open_walk(void **state)
-{
-	(void)state;
-	gpc_unwind_init(&unwind, dlsym);
-	return 0;
-}
-
-static int close_walk(void **state)
-{
-	(void)state;
-	gpc_unwind_fini(&unwind);
-	return 0;
-}
-
-static void skip_where_it_is_off(void)
-{
-	if (!unwind.walk.table)
-		skip();
-}
-
-static int capture_only(void)
-{
-	uint64_t frames[MAX];
-	uint32_t n = gpc_unwind_capture(&unwind, frames, MAX, 0);
-
-	keep = frames;
-	return (int)n;
-}
 
 static volatile uintptr_t nothing;
 
@@ -89,13 +50,6 @@ static __attribute__((noinline)) int deep(int n)
 
 	__asm__ volatile("" ::: "memory");
 	return result + 1;
-}
-
-static void guess(struct gpc_walk_rule *rule, uint32_t successor)
-{
-	uint64_t address = atomic_load(&rule->place) & ((UINT64_C(1) << 47) - 1);
-
-	atomic_store(&rule->place, address | (uint64_t)successor << 47);
 }
 
 /* A guess that was stored while the table was cleared leads to half a rule; one a walk is made anew. */
@@ -225,8 +179,6 @@ static void an_address_has_one_rule_however_many_threads_learn_it(void **state)
 	for (int i = 0; i < N_THREADS; i++)
 		assert_int_equal(pthread_join(threads[i], NULL), 0);
 }
-
-#define WITH_WALK(name) cmocka_unit_test_setup_teardown(name, open_walk, close_walk)
 
 int main(void)
 {
