@@ -9,6 +9,8 @@
 #include "sim/config.h"
 #include "tests/fuzz/fuzz.h"
 #include "tools/gpumem-replay/trace_file.h"
+#include "tools/replay/policy.h"
+#include "tools/replay/run.h"
 
 /* The input as a string in a heap block of the exact size: the sanitizer detects any read past it. */
 static char *copy_text(const unsigned char *data, size_t size)
@@ -126,13 +128,33 @@ static void expect_trace(const struct gpc_trace *trace)
 
 		FUZZ_EXPECT(op->time_ns >= time_ns && op->stream < trace->n_streams);
 		time_ns = op->time_ns;
-		if (op->kind == GPC_TRACE_FAILURE || op->kind == GPC_TRACE_EMPTY_CACHE)
+		FUZZ_EXPECT(op->other < trace->n_streams);
+		if (op->kind > GPC_TRACE_FREE && op->kind != GPC_TRACE_WORK)
 			continue;
 		FUZZ_EXPECT(op->slot < trace->n_slots);
-		FUZZ_EXPECT(lives[op->slot] == (op->kind == GPC_TRACE_FREE));
-		lives[op->slot]++;
+		FUZZ_EXPECT(lives[op->slot] == (op->kind != GPC_TRACE_ALLOC));
+		if (op->kind != GPC_TRACE_WORK)
+			lives[op->slot]++;
 	}
 	free(lives);
+}
+
+/*
+ * Replays a short trace; a request may fail, the heap may not break.  The simulated GPU has no blocks above 512 GiB that
+ * kernels use.
+ */
+static void replay(const struct gpc_trace *trace)
+{
+	const struct gpc_policy_ops *const policies[] = { &gpc_policy_gpucache,
+		&gpc_policy_gpucache_fence, &gpc_policy_pytorch };
+	const struct gpc_run_settings settings = { .check_always = true };
+	struct gpc_run run;
+
+	if (trace->n_ops > 200 || trace->peak_live_bytes > UINT64_C(1) << 39)
+		return;
+	for (size_t i = 0; i < sizeof policies / sizeof policies[0]; i++)
+		if (!gpc_run_once(trace, policies[i], &settings, &run))
+			FUZZ_EXPECT(!run.broken && !run.n_races);
 }
 
 void fuzz_read_trace(const char *path)
@@ -146,6 +168,7 @@ void fuzz_read_trace(const char *path)
 		return;
 	}
 	expect_trace(&trace);
+	replay(&trace);
 	gpc_trace_fini(&trace);
 }
 
@@ -159,9 +182,10 @@ static void mutate_trace(
 {
 	static const char *const words[] = { "alloc,", "free,", "allocate", "allocate failure", ",",
 		"\n", "op,id,size,stream,time_us\n", "Thread,Time,Action,Pointer,Size,Stream\n",
-		"alloc,7,512,1,9\n", "free,7,512,1,9\n",
-		"1,12:00:00.000001,allocate,0x7f00,256,0x2\n", "0x", "-", "12:00:00.1", "\r",
-		"00000000000", "18446744073709551615", "18446744073709551614", NULL };
+		"alloc,7,512,1,9\n", "free,7,512,1,9\n", "work,7,512,1,9\n", "work,7,0,1,9\n",
+		"order,2,0,1,9\n", "sync,0,0,0,9\n", "1,12:00:00.000001,allocate,0x7f00,256,0x2\n",
+		"0x", "-", "12:00:00.1", "\r", "00000000000", "18446744073709551615",
+		"18446744073709551614", NULL };
 
 	fuzz_mutate_text(random, input, other, words);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parses with getopt_long; the remaining words are traces, or workloads by name. */
+/* Parses with getopt_long; the remaining words are traces. */
 #include "tools/gpumem-replay/arguments.h"
 
 #include <getopt.h>
@@ -10,7 +10,6 @@
 
 #include "base/bytes.h"
 #include "gpucache_version.h"
-#include "tools/gpumem-replay/workload.h"
 #include "tools/replay/policy.h"
 
 static const struct gpc_policy_ops *const all_policies[] = {
@@ -35,7 +34,6 @@ enum long_option {
 	OPTION_SIZES,
 	OPTION_CHECK,
 	OPTION_JSON,
-	OPTION_SAVE,
 	OPTION_DEVICE,
 	OPTION_TENSORS,
 	OPTION_GPU,
@@ -45,8 +43,6 @@ static const struct option long_options[] = {
 	{ "policy", required_argument, NULL, 'p' },
 	{ "memory", required_argument, NULL, 'm' },
 	{ "set", required_argument, NULL, 's' },
-	{ "generate", required_argument, NULL, 'g' },
-	{ "save", required_argument, NULL, OPTION_SAVE },
 	{ "device", required_argument, NULL, OPTION_DEVICE },
 	{ "tensors", no_argument, NULL, OPTION_TENSORS },
 	{ "gpu", optional_argument, NULL, OPTION_GPU },
@@ -84,10 +80,7 @@ static void print_examples(void)
 	     "  gpumem-replay --smallest train.csv.gz         the smallest GPU that it fits on\n"
 	     "  gpumem-replay -s max_split_size_mb:200 run.csv    with another parameter\n"
 	     "  gpumem-replay /dev/shm/gpucache-1000/gpucache-train-2810.gpucache\n"
-	     "                                                what a program of yours did\n"
-	     "  gpumem-replay -g training:layers=48 -p gpucache -p none\n"
-	     "                                                synthetic, with streams and kernels\n"
-	     "  gpumem-replay -g random:seed=7 --save random.csv.gz");
+	     "                                                what a program of yours did");
 }
 
 static void print_options(void)
@@ -98,10 +91,7 @@ static void print_options(void)
 	for (size_t i = 0; i < N_POLICIES; i++)
 		printf("                         %-11s %s\n", all_policies[i]->name,
 			all_policies[i]->help);
-	puts("  -g, --generate NAME[:KEY=VALUE[,KEY=VALUE...]]\n"
-	     "                       a workload, see below, in place of a trace\n"
-	     "      --save FILE      write the trace as an RMM log: FILE.csv or FILE.csv.gz\n"
-	     "  -m, --memory SIZE    of the device, such as 24GiB; default: more than enough\n"
+	puts("  -m, --memory SIZE    of the device, such as 24GiB; default: more than enough\n"
 	     "  -s, --set KEY:VALUE[,KEY:VALUE...]\n"
 	     "                         max_split_size_mb, roundup_power2_divisions,\n"
 	     "                         garbage_collection_threshold (as in PyTorch)\n"
@@ -113,7 +103,7 @@ static void print_options(void)
 	     "busiest\n"
 	     "      --tensors        of a recording: requests to PyTorch, not those to the driver\n"
 	     "      --gpu[=N]        on GPU N of this machine instead of a simulated one,\n"
-	     "                       without the kernels of a workload\n"
+	     "                       without the kernels of the trace\n"
 	     "      --check          verify the whole heap after every operation: slow\n"
 	     "      --json           for programs\n"
 	     "  -h, --help           this text                -V, --version\n"
@@ -129,19 +119,21 @@ static void print_formats(void)
 	     "A trace is a recording of libgpucache.so, whose last events are replayed after the\n"
 	     "blocks that were held before them (without any, your newest recording); or a CSV\n"
 	     "file, gzip or plain, whose first line is one of\n"
-	     "  op,id,size,stream,time_us                 op is alloc, free or empty_cache\n"
+	     "  op,id,size,stream,time_us                 op is alloc, free, empty_cache, or work\n"
+	     "                                            of the device, see below\n"
 	     "  Thread,Time,Action,Pointer,Size,Stream    the log of RMM\n"
 	     "or a memory snapshot of PyTorch (torch.cuda.memory._dump_snapshot), pickle or JSON;\n"
 	     "nothing in a pickle is run\n"
 	     "\n"
-	     "Workloads, with their keys and defaults:");
-	gpc_workload_print_help();
-	puts("\n"
-	     "The kernels of a workload run on the simulated clock, and use most freed memory for\n"
-	     "a while longer.  So its table has more rows: the peak of pending bytes; how often\n"
-	     "and how long the allocator made the host wait for the device; the time that the\n"
-	     "program took; and races, memory that got a new owner while work of the old one\n"
-	     "could still run, which must be 0.");
+	     "Rows for work of the device, which runs on the simulated clock:\n"
+	     "  work,ID,NS,STREAM,US       a kernel of NS nanoseconds uses ID; 0: so does the last "
+	     "one\n"
+	     "  order,OTHER,0,STREAM,US    STREAM continues after the work so far of stream OTHER\n"
+	     "  sync,0,0,0,US              the host waits for the device\n"
+	     "The table then has more rows: the peak of pending bytes; how often and how long the\n"
+	     "allocator made the host wait for the device; the time that the program took; and\n"
+	     "races, memory that got a new owner while work of the old one could still run, which\n"
+	     "must be 0.");
 	puts("\n"
 	     "JSON: {schema, tool_version, traces: [{path, n_operations, n_streams, n_failures,\n"
 	     "n_unknown_frees, n_implied_frees, n_work, fixed_bytes, peak_live_bytes,\n"
@@ -247,12 +239,11 @@ static bool read_settings(char *text, struct gpc_policy_settings *settings)
 	return true;
 }
 
-static bool add_source(const char *text, bool is_workload, struct gpc_arguments *arguments)
+static bool add_trace(const char *path, struct gpc_arguments *arguments)
 {
-	if (arguments->n_sources == GPC_MAX_SOURCES)
-		return gpc_refuse("at most %d traces at a time", GPC_MAX_SOURCES);
-	arguments->sources[arguments->n_sources++] =
-		(struct gpc_source){ .text = text, .is_workload = is_workload };
+	if (arguments->n_paths == GPC_MAX_TRACES)
+		return gpc_refuse("at most %d traces at a time", GPC_MAX_TRACES);
+	arguments->paths[arguments->n_paths++] = path;
 	return true;
 }
 
@@ -276,11 +267,6 @@ static bool read_option(int letter, struct gpc_arguments *arguments)
 		return read_memory(optarg, &arguments->settings.device_bytes);
 	case 's':
 		return read_settings(optarg, &arguments->settings.policy);
-	case 'g':
-		return add_source(optarg, true, arguments);
-	case OPTION_SAVE:
-		arguments->save = optarg;
-		return true;
 	case OPTION_DEVICE:
 		return read_ordinal("--device", optarg, &arguments->which.device);
 	case OPTION_TENSORS:
@@ -310,11 +296,9 @@ static bool do_fit_together(const struct gpc_arguments *arguments)
 {
 	const char *wrong = NULL;
 
-	if (arguments->save && arguments->n_sources > 1)
-		wrong = "--save takes one trace";
-	else if (arguments->settings.is_real &&
-		 (arguments->settings.device_bytes || arguments->with_smallest ||
-			 arguments->with_sizes))
+	if (arguments->settings.is_real &&
+		(arguments->settings.device_bytes || arguments->with_smallest ||
+			arguments->with_sizes))
 		wrong = "--gpu has the memory it has: no --memory, no --smallest, no --sizes";
 	else if (arguments->with_sizes && arguments->settings.device_bytes)
 		wrong = "--sizes chooses the memory itself: no --memory";
@@ -330,7 +314,7 @@ enum gpc_arguments_answer gpc_arguments_read(
 	int letter;
 
 	opterr = 0;
-	while ((letter = getopt_long(argc, argv, ":p:m:s:g:hV", long_options, NULL)) != -1) {
+	while ((letter = getopt_long(argc, argv, ":p:m:s:hV", long_options, NULL)) != -1) {
 		switch (letter) {
 		case 'h':
 			print_examples();
@@ -352,7 +336,7 @@ enum gpc_arguments_answer gpc_arguments_read(
 		}
 	}
 	for (; optind < argc; optind++)
-		if (!add_source(argv[optind], false, &arguments))
+		if (!add_trace(argv[optind], &arguments))
 			return GPC_ARGUMENTS_BAD;
 	if (!do_fit_together(&arguments))
 		return GPC_ARGUMENTS_BAD;

@@ -12,7 +12,6 @@
 #include "tools/gpumem-replay/arguments.h"
 #include "tools/gpumem-replay/print.h"
 #include "tools/gpumem-replay/trace_file.h"
-#include "tools/gpumem-replay/workload.h"
 #include "tools/replay/clean_stream.h"
 
 /* The codes of gpumem-report, which also has 1: "the condition is true". */
@@ -33,33 +32,28 @@ static enum exit_code exit_of(enum gpc_status st)
 }
 
 static enum exit_code read_trace(
-	const struct gpc_source *source, struct gpc_which which, struct gpc_trace *ret_trace)
+	const char *path, struct gpc_which which, struct gpc_trace *ret_trace)
 {
 	GPC_TEXT(text, 200);
 	enum gpc_status st;
 
 	errno = 0;
-	if (source->is_workload)
-		st = gpc_workload_make(source->text, &text, ret_trace);
-	else
-		st = gpc_trace_read(source->text, which, &text, ret_trace);
+	st = gpc_trace_read(path, which, &text, ret_trace);
 	if (!st)
 		return EXIT_DONE;
-	gpc_complain("%s: %s", source->text, text.buf);
-	return source->is_workload && st == GPC_INVALID ? EXIT_USAGE : exit_of(st);
+	gpc_complain("%s: %s", path, text.buf);
+	return exit_of(st);
 }
 
 /* "event 12 (line 13)": the event, and its position in the source. */
 static void add_event(struct gpc_text *text, const struct gpc_trace *trace, uint64_t event)
 {
-	const char *const words[] = {
-		[GPC_TRACE_CSV] = "line", [GPC_TRACE_RECORDING] = "event of the recording"
-	};
 	uint64_t line = trace->ops[event - 1].line;
 
 	gpc_text_add(text, "event %" PRIu64, event);
 	if (line)
-		gpc_text_add(text, " (%s %" PRIu64 ")", words[trace->source], line);
+		gpc_text_add(text, " (%s %" PRIu64 ")",
+			trace->is_recording ? "event of the recording" : "line", line);
 }
 
 static void explain_failure(const struct gpc_trace *trace, const struct gpc_run *run)
@@ -142,14 +136,6 @@ static enum exit_code run_policies(const struct gpc_trace *trace,
 	return code;
 }
 
-static enum exit_code save(const struct gpc_trace *trace, const char *path)
-{
-	if (gpc_trace_save(trace, path))
-		return EXIT_DONE;
-	gpc_complain("%s: cannot be written: %s", path, strerror(errno));
-	return EXIT_IO;
-}
-
 static enum exit_code run_sizes(const struct gpc_trace *trace,
 	const struct gpc_arguments *arguments, struct json_object *root)
 {
@@ -189,18 +175,15 @@ static enum exit_code run_and_print(const struct gpc_trace *trace,
 }
 
 /* `root` is the root of the JSON; NULL: print a table. */
-static enum exit_code replay(const struct gpc_source *source, const struct gpc_arguments *arguments,
-	struct json_object *root)
+static enum exit_code replay(
+	const char *path, const struct gpc_arguments *arguments, struct json_object *root)
 {
 	struct gpc_trace trace;
-	enum exit_code code = read_trace(source, arguments->which, &trace);
+	enum exit_code code = read_trace(path, arguments->which, &trace);
 
 	if (code)
 		return code;
-	if (arguments->save)
-		code = save(&trace, arguments->save);
-	if (!code)
-		code = run_and_print(&trace, arguments, root);
+	code = run_and_print(&trace, arguments, root);
 	if (trace.is_damaged) {
 		gpc_complain("%s is damaged; what could be read was replayed", trace.path);
 		code = code > EXIT_DAMAGED ? code : EXIT_DAMAGED;
@@ -219,7 +202,7 @@ static enum exit_code replay_newest(const struct gpc_arguments *arguments, struc
 	gpc_directory_open(&directory, NULL);
 	entry = gpc_directory_find(&directory, 0);
 	if (entry)
-		code = replay(&(const struct gpc_source){ .text = entry->path }, arguments, root);
+		code = replay(entry->path, arguments, root);
 	else
 		gpc_complain(
 			"no trace named, and no recording found; `gpumem-replay -h` shows how");
@@ -246,14 +229,14 @@ int main(int argc, char **argv)
 	}
 	if (arguments.json)
 		root = gpc_print_json_begin();
-	if (arguments.n_sources == 0)
+	if (arguments.n_paths == 0)
 		worst = replay_newest(&arguments, root);
-	for (unsigned i = 0; i < arguments.n_sources; i++) {
+	for (unsigned i = 0; i < arguments.n_paths; i++) {
 		enum exit_code code;
 
 		if (i > 0 && !root)
 			putchar('\n');
-		code = replay(&arguments.sources[i], &arguments, root);
+		code = replay(arguments.paths[i], &arguments, root);
 		if (code > worst)
 			worst = code;
 	}

@@ -181,7 +181,7 @@ void gpc_print_notes(const struct gpc_trace *trace)
 	printf("%s: %" PRIu64 " operations on %u stream%s\n", trace->path, trace->n_ops,
 		trace->n_streams, trace->n_streams == 1 ? "" : "s");
 	note(trace->n_work, "of them are work of the device");
-	if (trace->source == GPC_TRACE_RECORDING)
+	if (trace->is_recording)
 		print_recorded(trace);
 	note(trace->n_unknown_frees, "frees of what the trace does not allocate were left out");
 	note(trace->n_implied_frees,
@@ -334,7 +334,7 @@ static struct json_object *json_of_recorded(const struct gpc_trace *trace)
 	const struct gpc_trace_recorded *recorded = &trace->recorded;
 	struct json_object *object;
 
-	if (trace->source != GPC_TRACE_RECORDING)
+	if (!trace->is_recording)
 		return NULL;
 	object = json_object_new_object();
 	add_whole(object, "device", (uint64_t)recorded->device);

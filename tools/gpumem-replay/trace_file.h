@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads traces from files, and saves them.
+ * Reads traces from files.
  *
- *   op,id,size,stream,time_us                        our own CSV: op is alloc, free or empty_cache, id any number
+ *   op,id,size,stream,time_us                        our own CSV
  *   Thread,Time,Action,Pointer,Size,Stream           RMM's log: allocate, allocate failure, free
  *   a snapshot of PyTorch, pickle or JSON            its device_traces, read like a recording
  *   a recording of libgpucache.so                    the ring of events
  *
- * The start of a file decides the format; CSV may be gzipped.
+ * The start of a file decides the format; CSV may be gzipped.  In our own CSV, op is one of
+ *
+ *   alloc, free, empty_cache                         id: any number
+ *   work      of the block id on the stream          size: ns; 0 adds the block to the stream's last kernel
+ *   order     later work of the stream               id: the stream whose work so far it follows
+ *   sync      the host waits for the device
  *
  * Threads     One.
  * Failure     gpc_trace_read: GPC_IO with errno, GPC_DAMAGED and the other codes of
@@ -32,11 +37,5 @@ GPC_MUST_CHECK enum gpc_status gpc_trace_read_csv(
 
 GPC_MUST_CHECK enum gpc_status gpc_trace_read_snapshot(
 	const char *path, int device, struct gpc_text *why, struct gpc_trace *ret_trace);
-
-/*
- * Writes allocations and frees as a log of RMM, gzipped if `path` ends in .gz.  Returns false with
- * errno on failure.
- */
-bool gpc_trace_save(const struct gpc_trace *trace, const char *path);
 
 #endif

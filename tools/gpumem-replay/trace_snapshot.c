@@ -275,7 +275,7 @@ static uint8_t *read_file(const char *path, size_t *ret_size)
 enum gpc_status gpc_trace_read_snapshot(
 	const char *path, int device, struct gpc_text *why, struct gpc_trace *ret_trace)
 {
-	struct snapshot snapshot = { .builder = gpc_trace_begin(path, GPC_TRACE_RECORDING) };
+	struct snapshot snapshot = { .builder = gpc_trace_begin(path, true) };
 	enum gpc_status st = GPC_IO;
 	size_t size = 0;
 	uint8_t *data = read_file(path, &size);

@@ -10,12 +10,12 @@
 #include "format/array.h"
 #include "tools/replay/trace_build.h"
 
-struct gpc_trace_builder *gpc_trace_begin(const char *path, enum gpc_trace_source source)
+struct gpc_trace_builder *gpc_trace_begin(const char *path, bool is_recording)
 {
 	struct gpc_trace_builder *builder = gpc_new(1, sizeof *builder);
 
 	builder->trace.path = path;
-	builder->trace.source = source;
+	builder->trace.is_recording = is_recording;
 	return builder;
 }
 

@@ -2,9 +2,9 @@
 /*
  * Traces: the requests of a program to its allocator, in order.
  *
- * From recordings of libgpucache.so here; from logs and workloads in gpumem-replay (trace_file.h,
- * workload.h).  Identities (ids, pointers) may be reused; each lifetime becomes one slot, numbered
- * from 0, so a replay needs an array and no lookup.
+ * From recordings of libgpucache.so here; from logs and snapshots in gpumem-replay (trace_file.h).
+ * Identities (ids, pointers) may be reused; each lifetime becomes one slot, numbered from 0, so a
+ * replay needs an array and no lookup.
  *
  *   recording    | held before: seeds | events of the ring, oldest to newest | blocks live at the end
  *                         ^------ walked backwards: a malloc removes a block, a free adds it -----'
@@ -56,12 +56,6 @@ struct gpc_trace_op {
 	enum gpc_trace_way way; /* of ALLOC */
 };
 
-enum gpc_trace_source {
-	GPC_TRACE_CSV,
-	GPC_TRACE_RECORDING,
-	GPC_TRACE_WORKLOAD,
-};
-
 /* Which part of a recording the trace covers. */
 struct gpc_trace_recorded {
 	uint64_t first_event; /* in the ring, counted from 1 over the whole run; 0: none */
@@ -77,7 +71,7 @@ struct gpc_trace_recorded {
 
 struct gpc_trace {
 	const char *path;
-	enum gpc_trace_source source;
+	bool is_recording; /* or a snapshot, which is read like one; else a log */
 	struct gpc_trace_op *ops;
 	uint64_t n_ops;
 	uint32_t n_slots;
@@ -93,7 +87,7 @@ struct gpc_trace {
 	uint64_t fixed_bytes;
 	uint64_t peak_beside_bytes;         /* of memory that is BESIDE */
 	uint64_t peak_all_bytes;            /* of the sum of live and BESIDE bytes */
-	struct gpc_trace_recorded recorded; /* GPC_TRACE_RECORDING */
+	struct gpc_trace_recorded recorded; /* if is_recording */
 	bool is_damaged;                    /* the recording was read only in part */
 };
 

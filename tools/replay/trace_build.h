@@ -2,10 +2,9 @@
 /*
  * Builds a trace: rows with the identities of their source go in, operations with slots come out.
  *
- *      trace_csv.c ------.                      these two and workload.c are in gpumem-replay
- *      trace_snapshot.c  |
- *      trace_recording.c +--> gpc_trace_add --> gpc_trace_end --> struct gpc_trace
- *      workload.c -------'
+ *      trace_csv.c ------.                      the first two are in gpumem-replay
+ *      trace_snapshot.c -+--> gpc_trace_add --> gpc_trace_end --> struct gpc_trace
+ *      trace_recording.c '
  *
  * Threads     One.
  * Failure     None.
@@ -39,7 +38,7 @@ struct gpc_trace_row {
 	enum gpc_trace_way way;
 };
 
-struct gpc_trace_builder *gpc_trace_begin(const char *path, enum gpc_trace_source source);
+struct gpc_trace_builder *gpc_trace_begin(const char *path, bool is_recording);
 void gpc_trace_add(struct gpc_trace_builder *builder, const struct gpc_trace_row *row);
 
 /* Ends the building and returns `st`; if that is GPC_OK, the caller owns the trace. */

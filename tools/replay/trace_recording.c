@@ -391,7 +391,7 @@ void gpc_trace_from_recording(const struct gpc_recording *recording, int device,
 	struct gpc_trace *ret_trace)
 {
 	struct source source = { .recording = recording,
-		.builder = gpc_trace_begin(recording->path, GPC_TRACE_RECORDING),
+		.builder = gpc_trace_begin(recording->path, true),
 		.device = device,
 		.is_of_tensors = is_of_tensors };
 

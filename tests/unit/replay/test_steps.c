@@ -39,7 +39,7 @@ static struct gpc_trace end(void)
 static int begin(void **state)
 {
 	(void)state;
-	builder = gpc_trace_begin("", GPC_TRACE_RECORDING);
+	builder = gpc_trace_begin("", true);
 	return builder ? 0 : -1;
 }
 
