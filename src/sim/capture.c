@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A capture is a list of its streams and events, and a growing graph.  A forbidden call invalidates it, and the stream
- * reports that until EndCapture.  The rules are those of cuda.h, one function each.
+ * A capture has a list of its streams and the graph that it builds; an event stores the number of the capture in which
+ * it was recorded.  A forbidden call sets `is_invalid`, after which every call on the capture fails until EndCapture.
+ * Each function of the interface is one rule of cuda.h.
  */
 #include "sim/capture.h"
 
@@ -209,7 +210,7 @@ static bool has_member(const struct gpc_sim_capture *capture, const struct gpc_s
 	gpc_list_each (link, &capture->members) {
 		const struct gpc_sim_stream *stream =
 			gpc_list_entry(link, struct gpc_sim_stream, in_capture);
-		/* A green context has its own legacy stream. */
+		/* A green context has a legacy stream of its own, which `only_blocking` is about. */
 		if (only_blocking
 				? stream->context == context &&
 					  !(stream->flags & CU_STREAM_NON_BLOCKING)
@@ -219,7 +220,7 @@ static bool has_member(const struct gpc_sim_capture *capture, const struct gpc_s
 	return false;
 }
 
-/* Invalidates every capture with such a stream of the context; `code` if there is one. */
+/* Invalidates every capture that has_member() accepts; returns `code` if there was one. */
 static CUresult refuse_members(struct gpc_sim_context *context, bool only_blocking, CUresult code)
 {
 	struct gpc_sim *sim = context->sim;

@@ -2,23 +2,23 @@
 /*
  * Stream capture.
  *
- * While a stream is captured, work submitted to it becomes a node of a graph.  Other streams join
- * by waiting for an event that was recorded in the capture.  A call that does not fit makes the
- * capture invalid; the stream stays in it until EndCapture says so.
+ * While a stream is captured, work submitted to it is appended to a graph instead of being run.  Another stream joins
+ * the capture by waiting for an event that was recorded in it.  A forbidden call invalidates the capture; its streams
+ * remain in it until EndCapture, which reports the error.  The numbers are CUresult codes:
  *
- *      BeginCapture --> ACTIVE --(a call that does not fit: 900, 905, 906)--> INVALIDATED
+ *      BeginCapture --> ACTIVE --------(a forbidden call: 900, 905, 906)----> INVALIDATED
  *                          '------ EndCapture: a graph -----. .---- EndCapture: 901, no graph ---'
  *                                                            v
  *                                                          (none)
  *
- * Potentially unsafe calls (cuMemAlloc, cuMemFree ...) are refused by the rules of
- * cuThreadExchangeStreamCaptureMode. cuCtxRecordEvent, cuCtxWaitEvent and cuCtxSynchronize are
- * refused while any stream of the context is captured, in whatever mode: cuda.h says so for the
- * first two.
+ * The rules of cuThreadExchangeStreamCaptureMode decide which potentially unsafe calls (cuMemAlloc, cuMemFree ...) are
+ * forbidden.  cuCtxRecordEvent, cuCtxWaitEvent and cuCtxSynchronize are forbidden while any stream of the context is
+ * captured, in every mode; cuda.h documents that for the first two.
  *
  * Threads     Any; the capture lock is taken before a context's.
  * Failure     The driver's codes.
- * Limits      A forked stream that was not joined back is not noticed.
+ * Limits      EndCapture does not detect a stream that joined the capture and was not joined back (904 on a real
+ *             driver).
  */
 #ifndef GPC_SIM_CAPTURE_H
 #define GPC_SIM_CAPTURE_H
@@ -27,8 +27,8 @@
 #include "sim/stream.h"
 
 struct gpc_sim_capture {
-	struct gpc_list link;    /* in the machine */
-	struct gpc_list members; /* the streams in it, of any context; the origin is one */
+	struct gpc_list link;    /* in the machine's `captures` */
+	struct gpc_list members; /* the captured streams, of any context; `origin` is one of them */
 	struct gpc_sim_stream *origin;
 	CUstreamCaptureMode mode;
 	uint32_t thread;
@@ -40,41 +40,51 @@ struct gpc_sim_capture {
 CUresult gpc_sim_capture_begin(struct gpc_sim_stream *stream, CUstreamCaptureMode mode);
 
 /*
- * Ends the capture that began in this stream.  INVALIDATED: it ends, without a graph.  WRONG_THREAD, UNMATCHED (another
- * stream is the origin): it goes on.
+ * Ends the capture that began in this stream.  INVALIDATED: the capture ends without a graph.  WRONG_THREAD, or
+ * UNMATCHED (the capture began in another stream): the capture continues.
  */
 CUresult gpc_sim_capture_end(struct gpc_sim_stream *stream, struct gpc_sim_graph **ret_graph);
 
+/* Unless the status is NONE, sets *ret_number to the capture's number; ret_number may be NULL. */
 CUstreamCaptureStatus gpc_sim_capture_status(struct gpc_sim_stream *stream, uint64_t *ret_number);
 
-/* The growing graph of the capture, which its end returns; NULL outside a valid capture. */
+/* The graph that the stream's capture has built so far, and owns; NULL if the stream is in no valid capture. */
 struct gpc_sim_graph *gpc_sim_capture_graph(struct gpc_sim_stream *stream);
 
 /* Sets the calling thread's mode; returns the previous one. */
 CUstreamCaptureMode gpc_sim_capture_exchange_mode(CUstreamCaptureMode mode);
 
 /*
- * Call before the stream is destroyed, by any thread: a capture that began in it ends without a graph, one that it only
- * joined becomes invalid.
+ * Call before the stream is destroyed; any thread may.  A capture that began in the stream ends without a graph; a
+ * capture that the stream joined is invalidated.
  */
 void gpc_sim_capture_drop(struct gpc_sim_stream *stream);
 
-/* Call before a potentially unsafe call. */
+/* Call before a potentially unsafe CUDA call.  UNSUPPORTED if a capture forbids the call; invalidates such captures. */
 CUresult gpc_sim_capture_check_unsafe(struct gpc_sim *sim);
 
-/* Call before a call that concerns all streams of a context. */
+/* Call before a CUDA call on all streams of a context.  UNSUPPORTED if one is captured; invalidates its capture. */
 CUresult gpc_sim_capture_check_context(struct gpc_sim_context *context);
 
-/* Call before the legacy stream is used or queried: it stands for every blocking stream, even captured ones. */
+/*
+ * Call before the legacy stream is used or queried, which synchronizes with every blocking stream of its context.
+ * IMPLICIT if one of these is captured; invalidates its capture.
+ */
 CUresult gpc_sim_capture_check_legacy(struct gpc_sim_context *context);
 
-/* For a call that is illegal on a captured stream: invalidates. */
+/*
+ * Call before a CUDA call that is illegal on a captured stream.  If the stream is captured, invalidates the capture and
+ * returns `code`, or INVALIDATED if the capture was invalid before.
+ */
 CUresult gpc_sim_capture_refuse(struct gpc_sim_stream *stream, CUresult code);
 
-/* For a call that accepts no event of a capture: invalidates that capture. */
+/*
+ * Call before a CUDA call that accepts no captured event.  If the event was last recorded in a capture, invalidates
+ * that capture and returns UNSUPPORTED.
+ */
 CUresult gpc_sim_capture_refuse_event(struct gpc_sim *sim, struct gpc_sim_event *event);
 
-/* Turns work submitted to a captured stream into a node.  Takes the effect. */
+/* Appends work submitted to a captured stream to the capture's graph.  Takes ownership of `effect`, even on failure. */
 CUresult gpc_sim_capture_add(struct gpc_sim_stream *stream, struct gpc_sim_effect *effect);
 CUresult gpc_sim_capture_record(struct gpc_sim_stream *stream, struct gpc_sim_event *event);
 CUresult gpc_sim_capture_wait(struct gpc_sim_stream *stream, struct gpc_sim_event *event);

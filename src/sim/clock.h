@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The simulated machine's clock: the real one, or a number that waiting moves ahead.
+ * The simulated machine's clock: CLOCK_MONOTONIC, or a virtual clock, which a wait sets to the wait's end at once.
  *
  * Invariants  1 Time never goes back.  2 After gpc_sim_clock_wait_until(t), now >= t.
  * Threads     Any.
  * Failure     None.
- * Limits      With a virtual clock, time passes only during waits and calls with a cost.
+ * Limits      A virtual clock advances only in waits and in calls that have a cost.
  */
 #ifndef GPC_SIM_CLOCK_H
 #define GPC_SIM_CLOCK_H
@@ -21,10 +21,10 @@ struct gpc_sim_clock {
 	_Atomic uint64_t virtual_ns;
 };
 
-/* A virtual clock starts here and not at 0, so that 0 can mean "long ago". */
+/* The first time of a virtual clock, in nanoseconds.  It is not 0, so that 0 can mean "long ago". */
 #define GPC_SIM_CLOCK_START UINT64_C(1000000)
 
-/* Shorter waits spin: a sleep would be late by about as much. */
+/* Waits shorter than this spin, because a sleep ends late by about this much. */
 #define GPC_SIM_CLOCK_SPIN_NS UINT64_C(80000)
 
 static inline void gpc_sim_clock_init(struct gpc_sim_clock *clock, bool is_virtual)
@@ -38,7 +38,7 @@ static inline uint64_t gpc_sim_clock_now(struct gpc_sim_clock *clock)
 	return clock->is_virtual ? atomic_load(&clock->virtual_ns) : gpc_clock_monotonic_ns();
 }
 
-/* Raises *at to `value`. */
+/* Sets *at to `value` if that is larger. */
 static inline void gpc_sim_max(_Atomic uint64_t *at, uint64_t value)
 {
 	uint64_t seen = atomic_load(at);
@@ -65,7 +65,7 @@ static inline void gpc_sim_clock_wait_until(struct gpc_sim_clock *clock, uint64_
 	}
 }
 
-/* Keeps the calling thread busy for this long. */
+/* Makes the calling thread spend this time: waits with the real clock, advances a virtual one. */
 static inline void gpc_sim_clock_spend(struct gpc_sim_clock *clock, uint64_t cost_ns)
 {
 	if (cost_ns == 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One table of keys, each with the place of its number or a function that parses its value.  A mistake costs one line
- * of output and nothing else.
+ * A table of keys: each row has the offset of its number in the configuration, or a function that parses its value.  A
+ * part that is not understood is reported in one line and ignored.
  */
 #include "sim/config.h"
 
@@ -47,7 +47,7 @@ static bool apply_devices(struct gpc_sim_config *config, const char *value)
 	return true;
 }
 
-/* Sets its memory and contexts, too; later items override them. */
+/* Sets the model, and with it the memory, the context's cost and the code; later keys may override those. */
 static bool apply_gpu(struct gpc_sim_config *config, const char *value)
 {
 	const struct gpc_sim_model *model = gpc_sim_model_find(value);
@@ -142,7 +142,7 @@ static bool apply_calls(struct gpc_sim_config *config, const char *value)
 	return apply_file(config->calls, sizeof config->calls, value);
 }
 
-/* Splits `text` at '/' into at most n fields; returns their number. */
+/* Splits `text` at '/' into at most n fields.  Returns their number, or n + 1 if there are more. */
 static unsigned split(char *text, char **fields, unsigned n)
 {
 	unsigned k = 0;
@@ -206,7 +206,7 @@ static bool apply_fail(struct gpc_sim_config *config, const char *value)
 
 const uint64_t gpc_sim_published_costs[GPC_SIM_COST_COUNT] = {
 	[GPC_SIM_COST_MALLOC] = 35000,     /* cudaMalloc of 1..2 MiB: 33..38 us */
-	[GPC_SIM_COST_FREE] = 35000,       /* the same source, without the wait */
+	[GPC_SIM_COST_FREE] = 35000,       /* cudaFree, without its wait for work */
 	[GPC_SIM_COST_INFO] = 10000,       /* cudaMemGetInfo: 7..12 us */
 	[GPC_SIM_COST_EVENT_CREATE] = 420, /* without timing */
 	[GPC_SIM_COST_RECORD] = 244,       /* without timing */
@@ -376,7 +376,7 @@ void gpc_sim_config_show(struct gpc_sim_config *config, const char *list)
 	config->n_physical = config->n_devices;
 	for (unsigned i = 0; i < config->n_devices; i++)
 		config->physical[i] = i;
-	/* By UUID: simulated devices have none to name. */
+	/* A choice by UUID is not simulated: all devices remain. */
 	if (!list || strncmp(list, "GPU-", 4) == 0 || strncmp(list, "MIG-", 4) == 0)
 		return;
 	for (;;) {

@@ -3,8 +3,8 @@
  * What the simulated machine is like: devices, memory, costs, faults.
  *
  * A configuration is a struct, or a text `key:value,key:value`, which the stand-in libcuda takes
- * from the environment variable GPUSIM.  Every key stands with its meaning in one table, in
- * config.c; the text `help:true` prints it.
+ * from the environment variable GPUSIM.  A table in config.c has every key with its meaning; the text `help:true`
+ * prints that table.
  *
  * Invariants  1 gpc_sim_config_default gives a machine whose calls cost nothing and never fail.
  * Threads     A configuration belongs to one thread until a machine is made from it.
@@ -39,17 +39,17 @@ enum gpc_sim_cost {
 	GPC_SIM_COST_COUNT
 };
 
-/* Nanoseconds per call, as published for V100 to H20 class machines; the sources are next to them. */
+/* Nanoseconds per call, as published for machines from V100 to H20; config.c says what each figure measures. */
 extern const uint64_t gpc_sim_published_costs[GPC_SIM_COST_COUNT];
 
-/* Another process, simulated, that holds memory of every device. */
+/* A simulated other process, which holds `bytes` of memory on every device. */
 struct gpc_sim_process {
 	unsigned pid;
 	uint64_t bytes;
 	char name[64];
 };
 
-/* The calls number nth, nth + 1 ... nth + count - 1 of `entry` fail with `code`. */
+/* `count` calls of `entry` fail with `code`, from call number `nth` on. */
 struct gpc_sim_fault_rule {
 	char entry[48];
 	uint64_t nth; /* 1 is the next call */
@@ -59,31 +59,31 @@ struct gpc_sim_fault_rule {
 
 struct gpc_sim_config {
 	unsigned n_devices;
-	unsigned n_physical;                    /* devices of the machine, with hidden ones */
-	unsigned physical[GPC_SIM_MAX_DEVICES]; /* of device i, the number in the machine */
-	const struct gpc_sim_model *model;      /* what the devices are */
+	unsigned n_physical;                    /* devices of the machine, including hidden ones */
+	unsigned physical[GPC_SIM_MAX_DEVICES]; /* [i]: the machine's number of device i */
+	const struct gpc_sim_model *model;      /* the GPU that each device simulates */
 	int driver_version;
 	bool virtual_clock;
-	bool is_data_full;
-	bool is_numbers_only;  /* addresses are only numbers: a replay reads no bytes */
-	uint64_t keep;         /* bytes of data that the host keeps, unless is_data_full */
-	uint64_t memory;       /* what cuMemGetInfo calls total */
-	uint64_t reserved;     /* the driver's reserve, beyond `memory`; NVML counts it */
+	bool is_data_full;     /* the host stores every byte (data.h) */
+	bool is_numbers_only;  /* no address is mapped: a replay accesses no bytes */
+	uint64_t keep;         /* bytes of data that the host stores, unless is_data_full */
+	uint64_t memory;       /* the total that cuMemGetInfo reports */
+	uint64_t reserved;     /* held by the driver beyond `memory`; NVML reports it */
 	uint64_t context_cost; /* device memory that a context takes */
 	uint64_t module_cost;  /* device memory that a module takes */
-	bool has_code;         /* also takes the measured code size of libraries */
-	uint64_t oom_after;    /* 0, or: fail after this many bytes in total */
-	uint64_t free_waits;   /* cuMemFree of at least this many bytes waits */
-	bool free_waits_alone; /* only for work of the memory's context, not the device's */
+	bool has_code;         /* libraries take device memory for code (simcuda/code.def) */
+	uint64_t oom_after;    /* refuse memory after this many bytes in all; 0: never */
+	uint64_t free_waits;   /* a cuMemFree of at least this many bytes waits for work */
+	bool free_waits_alone; /* a free waits only for work of the memory's context */
 	uint64_t queue;        /* entries in a stream's queue; 0: unbounded */
 	bool is_host_near; /* reports that the host accesses device memory directly, as on Grace */
-	bool is_event_queued; /* a context's event takes an entry in the queue of each of its streams */
-	char launches[256]; /* a file to list launches and copies; empty: none */
-	char calls[256];    /* a file to list called entries; empty: none */
+	bool is_event_queued; /* a context's event takes an entry in the queue of each stream */
+	char launches[256];   /* a file to list launches and copies; empty: none */
+	char calls[256];      /* a file to list called entries; empty: none */
 	uint64_t cost_ns[GPC_SIM_COST_COUNT];
 	uint64_t kernel_ns;       /* duration of a kernel */
-	uint64_t copy_ns;         /* least duration of a copy or a memset */
-	uint64_t copy_ns_per_mib; /* and per MiB */
+	uint64_t copy_ns;         /* duration of a copy or a memset of 0 bytes */
+	uint64_t copy_ns_per_mib; /* added to copy_ns for each MiB */
 
 	unsigned n_processes;
 	struct gpc_sim_process processes[GPC_SIM_MAX_PROCESSES];
@@ -91,12 +91,12 @@ struct gpc_sim_config {
 	struct gpc_sim_fault_rule faults[GPC_SIM_MAX_FAULTS];
 };
 
-/* One device of 8 GiB, nothing costs, nothing fails, real clock, driver 13.0. */
+/* Returns one device of 8 GiB with driver 13.0 and the real clock, on which no call fails or has a cost. */
 struct gpc_sim_config gpc_sim_config_default(void);
 
 /*
- * Keeps the devices numbered in `list`, the value of CUDA_VISIBLE_DEVICES, in its order, up to the first invalid one;
- * NULL, or a list of UUIDs: all.
+ * Hides devices as CUDA_VISIBLE_DEVICES does, whose value is `list`: the listed devices remain, in the list's order, up
+ * to the first invalid number.  If `list` is NULL or has UUIDs, all devices remain.
  */
 void gpc_sim_config_show(struct gpc_sim_config *config, const char *list);
 

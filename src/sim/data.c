@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Chunks of 2 MiB that hold zeros are returned to the kernel; chunks with data are kept, up to a bound.  Each has a
- * byte of state.  Reads of dropped data are counted, so that no test relies on stale bytes unnoticed.
+ * Pages of zeros go back to the kernel; pages with data stay, up to `keep` bytes.  A table has one byte of state for
+ * each chunk of 2 MiB.  A read of dropped data is noted, so that a test which relies on stale bytes can find out.
  */
 #include "sim/data.h"
 
@@ -16,7 +16,7 @@
 #define PIECE ((uint64_t)64 * GPC_KIB)
 #define PAGE  ((uint64_t)4 * GPC_KIB)
 
-/* The chunks of the devices, then those of mapped memory. */
+/* The length of the table: the chunks of all devices, then those of mapped memory. */
 static uint64_t n_chunks(const struct gpc_sim *sim)
 {
 	uint64_t n = sim->vmm.n_chunks;
@@ -43,7 +43,7 @@ void gpc_sim_data_fini(struct gpc_sim *sim)
 		munmap(sim->data.chunks, n_chunks(sim));
 }
 
-/* The state of the chunk that contains these bytes, and their offset in it; NULL: they are the host's own. */
+/* The state of the chunk that contains `bytes`, and their offset in the chunk; NULL for memory of the host. */
 static unsigned char *locate(struct gpc_sim *sim, const char *bytes, uint64_t *ret_at)
 {
 	unsigned char *first = sim->data.chunks;
@@ -77,7 +77,7 @@ static void let_go(struct gpc_sim *sim, unsigned char *chunk)
 	*chunk = GPC_SIM_DATA_ZEROS;
 }
 
-/* Gives whole pages of one mapping back to the operating system; the mapping is private or of a shared file. */
+/* Sets whole pages to 0 by returning them to the kernel: MADV_REMOVE for pages of a file, MADV_DONTNEED for others. */
 static void give_back(char *dst, uint64_t size)
 {
 	bool is_zero = madvise(dst, size, MADV_REMOVE) == 0 ||
@@ -99,7 +99,7 @@ void gpc_sim_data_zero(struct gpc_sim *sim, char *dst, uint64_t size)
 	while (before + PIECE <= size) {
 		uint64_t at;
 		unsigned char *chunk = locate(sim, dst + before, &at);
-		/* Chunks may be separate mappings.  A chunk's end is a page's end. */
+		/* One chunk at a time, because the next may be a mapping of another kind. */
 		uint64_t n = GPC_SIM_CHUNK - at;
 
 		if (n > size - before)
@@ -112,7 +112,7 @@ void gpc_sim_data_zero(struct gpc_sim *sim, char *dst, uint64_t size)
 	memset(dst + before, 0, size - before);
 }
 
-/* Drops the pages that a read of zeros in mapped memory created: in a file, even a read creates pages. */
+/* Frees the pages that a read of mapped memory allocated: to read a hole of a memfd allocates its pages. */
 static void unlook(struct gpc_sim *sim, const char *src, uint64_t size)
 {
 	uint64_t before = gpc_round_up((uintptr_t)src, PAGE) - (uintptr_t)src;
@@ -124,8 +124,8 @@ static void unlook(struct gpc_sim *sim, const char *src, uint64_t size)
 }
 
 /*
- * At least this many bytes from `bytes` on were never written: they are a hole in the file of mapped memory.  The copy
- * skips them, as reading them would create pages.
+ * How many bytes from `bytes` on are in a hole of the file of mapped memory, so were never written; 0 for other
+ * memory.  A copy does not read holes, because that would allocate pages.
  */
 static uint64_t unwritten_at(struct gpc_sim *sim, const char *bytes)
 {
@@ -149,7 +149,7 @@ static uint64_t unwritten_at(struct gpc_sim *sim, const char *bytes)
 	return (end < size ? end : size) - offset;
 }
 
-/* True if the piece at bytes[at] was never written.  *end: where the unwritten bytes found so far end. */
+/* True if the piece at bytes[at] was never written.  *end is the end of the last hole found, as an index of `bytes`. */
 static bool is_unwritten(struct gpc_sim *sim, const char *bytes, uint64_t at, uint64_t *end)
 {
 	if (*end < at + PIECE)
@@ -162,7 +162,7 @@ static bool is_zero(const char *bytes, uint64_t size)
 	return bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0;
 }
 
-/* Decides whether the chunk keeps new data, and counts the chunk if it does. */
+/* Decides whether the chunk may store new data, and counts the chunk in `kept` if it may. */
 static bool keep(struct gpc_sim *sim, unsigned char *chunk)
 {
 	struct gpc_sim_data *data = &sim->data;
@@ -186,7 +186,7 @@ static void note_read(struct gpc_sim *sim, const char *src, uint64_t size)
 	}
 }
 
-/* Sets the piece at dst[at] to 0 by giving its pages back, if it has any. */
+/* Sets the piece at dst[at] to 0 by returning its pages, if it has any. */
 static void copy_zeros(struct gpc_sim *sim, char *dst, uint64_t at, uint64_t *dst_end)
 {
 	if (!is_unwritten(sim, dst, at, dst_end))

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The bytes of device memory in the host: kept only if the program could tell.
+ * The contents of device memory: which bytes take memory of the host.
  *
- * Device memory that was never written takes no host memory and reads as zeros.  A program's kernels write nothing
- * here, so only memsets and copies can fill the host's memory:
+ * Device memory that was never written takes no host memory and reads as zeros.  A program's kernels have no effect
+ * here, so only its memsets and copies fill host memory:
  *
- *      memset to 0, 64 KiB and more    gives the pages back to the operating system
- *      copy, 64 KiB and more           in pieces of 64 KiB: a piece of zeros gives its pages back; other data is kept
- *                                      up to `keep` bytes in all, then dropped: later reads there return stale bytes
- *      anything else                   is written
+ *      memset to 0, 64 KiB and more    returns the pages to the kernel
+ *      copy, 64 KiB and more           in pieces of 64 KiB: the pages of a piece of zeros go back to the kernel; other
+ *                                      data is stored up to `keep` bytes in all, then dropped: reads return stale bytes
+ *      smaller ones, other memsets     are stored and not counted
  *
- * Invariants  1 Until data is dropped, a program cannot tell this from `is_full`, which writes everything.
- *             2 Dropped bytes are counted, and a copy to the host that reads them is noted.
- * Threads     The lock of the effects.
- * Failure     A page that the operating system does not take back is filled with zeros instead.
- * Limits      Data is counted in chunks of 2 MiB: one kept piece counts as a chunk.  A freed chunk counts until it is
- *             set to 0.
+ * Invariants  1 Until data is dropped, a program reads the same bytes as with `is_full`, which stores everything.
+ *             2 `dropped` counts dropped bytes; `dropped_was_read` is set when a copy to the host reads such bytes.
+ * Threads     gpc_sim_data_zero and gpc_sim_data_copy: with the lock of effect.h held.
+ * Failure     A page that the kernel does not take back is filled with zeros instead.
+ * Limits      `kept` counts chunks of 2 MiB: one stored piece counts as a whole chunk.  The chunk counts until it is
+ *             set to 0, even if its memory is freed.
  */
 #ifndef GPC_SIM_DATA_H
 #define GPC_SIM_DATA_H
@@ -27,19 +27,20 @@
 struct gpc_sim;
 
 enum gpc_sim_chunk_data {
-	GPC_SIM_DATA_ZEROS, /* or data that is written without being counted */
-	GPC_SIM_DATA_KEPT,
-	GPC_SIM_DATA_DROPPED, /* some of it */
+	GPC_SIM_DATA_ZEROS,   /* or data that is stored and not counted */
+	GPC_SIM_DATA_KEPT,    /* stored and counted */
+	GPC_SIM_DATA_DROPPED, /* some of the chunk's data was not stored */
 };
 
 struct gpc_sim_data {
-	bool is_full; /* fixed: everything is written */
+	/* Fixed after init: gpc_sim_config's is_data_full and keep. */
+	bool is_full;
 	uint64_t keep;
 
-	/* Lock: that of the effects. */
-	unsigned char *chunks; /* of all devices, then of mapped memory */
-	uint64_t kept;         /* bytes in chunks */
-	uint64_t dropped;      /* bytes that were not written */
+	/* Lock: that of effect.h. */
+	unsigned char *chunks; /* enum gpc_sim_chunk_data: of all devices, then of mapped memory */
+	uint64_t kept;         /* bytes of the chunks that are KEPT */
+	uint64_t dropped;      /* bytes that were not stored */
 	bool dropped_was_read;
 };
 

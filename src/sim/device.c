@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Extents of 2 MiB chunks in segregated lists by size class, coalesced when freed; smaller requests share chunks
- * (slots.h, smalls.h).  First fit, as the real driver's placement is not documented.
+ * (slots.h, smalls.h).  Placement is first fit: the real driver's is not documented.
  */
 #include "sim/device.h"
 
@@ -20,6 +20,7 @@ static uint32_t class_of(uint32_t n)
 }
 
 /* ---- extents ---- */
+
 static void extent_insert(struct gpc_sim_device *device, uint32_t i, uint32_t n)
 {
 	struct gpc_sim_chunk *chunk = &device->chunks[i];
@@ -70,7 +71,7 @@ static uint32_t extent_take_locked(struct gpc_sim_device *device, uint32_t n)
 	return GPC_SIM_NO_CHUNK;
 }
 
-/* Maps the bytes of an extent from `file`; -1: new bytes. */
+/* Maps the bytes of the extent to `file`; if that is -1, to new zeroed pages. */
 static bool map_bytes(struct gpc_sim_device *device, uint32_t i, uint64_t size, int file)
 {
 	int flags = file < 0 ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED;
@@ -126,7 +127,7 @@ static void charge_locked(struct gpc_sim_device *device, uint64_t bytes)
 		device->peak_used = device->used;
 }
 
-/* Takes chunks for `owner`, charged; GPC_SIM_NO_CHUNK without memory. */
+/* Takes n chunks for `owner` and counts them as used; GPC_SIM_NO_CHUNK without that much free memory. */
 static uint32_t chunks_take_locked(
 	struct gpc_sim_device *device, uint32_t owner, uint32_t n, enum gpc_sim_chunk_state state)
 {
@@ -207,7 +208,8 @@ static CUresult free_small_locked(
 	return CUDA_SUCCESS;
 }
 
-/* ---- the whole ---- */
+/* ---- allocations of any size ---- */
+
 CUresult gpc_sim_device_alloc(
 	struct gpc_sim_device *device, uint32_t owner, uint64_t size, uint64_t *ret_ptr)
 {
@@ -312,7 +314,7 @@ void gpc_sim_device_free_owner(struct gpc_sim_device *device, uint32_t owner)
 		next = i + chunk->n;
 		if (chunk->state != GPC_SIM_CHUNK_LARGE || chunk->owner != owner)
 			continue;
-		/* The free extent behind coalesces with this one and loses its records: skip it. */
+		/* free_locked() coalesces this extent with the free one after it: skip that one. */
 		if (next < device->n_chunks && device->chunks[next].state == GPC_SIM_CHUNK_FREE)
 			next += device->chunks[next].n;
 		(void)free_locked(device, device->base + i * GPC_SIM_CHUNK);
@@ -423,7 +425,7 @@ bool gpc_sim_device_find(struct gpc_sim_device *device, uint64_t ptr, uint64_t *
 
 /* ---- memory that other processes map ---- */
 
-/* Ranges never written stay holes of the file. */
+/* Does not write zeros, so that they stay holes of the file. */
 static bool copy_bytes(const char *bytes, uint64_t size, int file)
 {
 	static const char zeros[1 << 16];
@@ -511,7 +513,7 @@ static void *map(uint64_t size, int prot)
 	return ptr == MAP_FAILED ? NULL : ptr;
 }
 
-/* NULL: the addresses were only numbers. */
+/* Does nothing for NULL: with is_numbers_only no address is mapped. */
 static void unmap(void *ptr, uint64_t size)
 {
 	if (ptr)

@@ -1,28 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The memory of one simulated device: addresses, bytes, and the account.
+ * The memory of one simulated device: its addresses, its bytes, and how much is in use.
  *
- * Addresses come from a range that is reserved in the host process and mapped without access, so
- * that a device address never equals a host address and following one on the host faults, as it
- * should.  The bytes lie in a second mapping, the shadow, at the same offset; the kernel allocates pages on
- * writes.
+ * Addresses come from a range that is reserved in the host process without access.  So a device address never equals a
+ * host address, and the host faults if it dereferences a device address.  The bytes are in a second mapping, the
+ * shadow, at the same offset; the kernel allocates a page at the first write.
  *
  *   va      | 2 MiB chunk | chunk | ...                        no access
- *   shadow  | bytes       | bytes | ...                        behind gpc_sim_device_bytes
- *   chunks  | FREE n ... FREE_END | LARGE n ... | SMALL |      one record a chunk, only an extent's ends are set
+ *   shadow  | bytes       | bytes | ...                        accessed by gpc_sim_device_bytes
+ *   chunks  | FREE n ... FREE_END | LARGE n ... | SMALL |      a record per chunk; only the ends of an extent are set
  *                                                 '--> 4096 slots of 512 bytes for requests below 2 MiB
  *
- * The range is several times the device's memory: as with the real driver, what runs out is memory
- * and never a run of addresses.  A freed address is given out again soon, so that early reuse is
- * seen.
+ * The range is GPC_SIM_VA_FACTOR times the device's memory, so that a request fails for lack of memory and not for
+ * lack of consecutive addresses, as with the real driver.  A freed address is reused soon, so that a test can see
+ * early reuse.
  *
- * Invariants  1 free = memory - others - contexts - graphs - 2 MiB * (chunks neither free nor bare).
- *             2 Two free extents never touch.  3 Memory belongs to an owner (a context), whose end
- *               frees it.
- * Threads     Any; one lock, held for no call out.
+ * Invariants  1 free = memory - foreign - charges - 2 MiB * (chunks neither free nor bare).  2 Two free extents are
+ *             never adjacent.  3 Memory belongs to an owner (a context), whose end frees it.
+ * Threads     Any; one lock, with which no other part of the model is called.
  * Failure     The driver's codes: OUT_OF_MEMORY, INVALID_VALUE for anything that is not the start
  *             of an allocation.
- * Limits      An allocation is not cleared: it holds what the last owner of its bytes left there.
+ * Limits      An allocation is not cleared: it holds the bytes that its last owner left there.
  */
 #ifndef GPC_SIM_DEVICE_H
 #define GPC_SIM_DEVICE_H
@@ -41,8 +39,8 @@
 #define GPC_SIM_NO_CHUNK  UINT32_MAX
 
 enum gpc_sim_chunk_state {
-	GPC_SIM_CHUNK_INSIDE, /* neither end of an extent */
-	GPC_SIM_CHUNK_FREE,
+	GPC_SIM_CHUNK_INSIDE,   /* not the first of an extent, nor the last of a free one */
+	GPC_SIM_CHUNK_FREE,     /* the first of a free extent */
 	GPC_SIM_CHUNK_FREE_END, /* the last of a free extent of at least 2 */
 	GPC_SIM_CHUNK_LARGE,
 	GPC_SIM_CHUNK_SMALL,
@@ -50,19 +48,19 @@ enum gpc_sim_chunk_state {
 
 struct gpc_sim_chunk {
 	enum gpc_sim_chunk_state state;
-	uint32_t n; /* chunks of the extent, at both ends */
+	uint32_t n; /* length of the extent in chunks, also at a FREE_END */
 	uint32_t owner;
-	uint32_t prev, next; /* in the class list, of a free extent */
-	uint64_t size;       /* of a LARGE one, as requested */
-	uint64_t number;     /* of a LARGE one: its allocation's number */
-	bool is_bare;        /* of a LARGE one: addresses without memory */
-	int shared;          /* 0, or 1 + the file that holds the bytes of this extent */
-	struct gpc_sim_small *small;
+	uint32_t prev, next;         /* FREE: in the list of its class */
+	uint64_t size;               /* LARGE: bytes, as requested */
+	uint64_t number;             /* LARGE: the allocation's number */
+	bool is_bare;                /* LARGE: addresses without memory */
+	int shared;                  /* 1 + the file that holds the extent's bytes; 0: none */
+	struct gpc_sim_small *small; /* SMALL: its slots */
 };
 
 /*
- * Start of addresses that are only numbers.  Reserved ranges start at half of it, those of a replay at twice
- * (tools/replay).
+ * Where device addresses start if none is mapped (is_numbers_only).  Those of vmm.h start at half of this number, those
+ * of tools/replay at twice.
  */
 #define GPC_SIM_NUMBERS (UINT64_C(1) << 45)
 
@@ -70,24 +68,24 @@ struct gpc_sim_device {
 	/* Fixed after init. */
 	unsigned ordinal;
 	uint64_t memory;
-	uint64_t foreign;
+	uint64_t foreign; /* bytes of the simulated other processes */
 	uint64_t oom_after;
 	uint64_t base; /* the first device address */
 	uint64_t span; /* bytes of addresses */
 	uint32_t n_chunks;
 	char *shadow;
-	void *va; /* the reservation, which starts up to 2 MiB before base */
+	void *va; /* the reserved range, which starts up to 2 MiB before `base` */
 
-	_Atomic uint64_t tail_ns; /* when all work of the device is done */
-	_Atomic int fault;        /* the CUresult that every context of it answers with; 0: none */
+	_Atomic uint64_t tail_ns; /* when all work of the device ends */
+	_Atomic int fault;        /* the CUresult of every call on its contexts; 0: none */
 
 	/* Lock: lock. */
 	struct gpc_sim_chunk *chunks;
 	uint32_t classes[GPC_SIM_N_CLASSES]; /* class k: extents of 2^k .. 2^(k+1) - 1 chunks */
 	struct gpc_sim_smalls smalls;
-	uint64_t used; /* chunks not free, in bytes, and contexts */
+	uint64_t used; /* bytes of chunks in use, and of charges */
 	uint64_t peak_used;
-	uint64_t handed_out; /* bytes ever, for oom_after */
+	uint64_t handed_out; /* bytes allocated so far, freed or not; for oom_after */
 	uint64_t n_allocations;
 	uint64_t n_ever; /* allocations so far; also the number of the last one */
 
@@ -103,14 +101,14 @@ CUresult gpc_sim_device_alloc(
 	struct gpc_sim_device *device, uint32_t owner, uint64_t size, uint64_t *ret_ptr);
 CUresult gpc_sim_device_free(struct gpc_sim_device *device, uint64_t ptr);
 
-/* Allocates addresses without memory; the caller that adds memory charges for it. */
+/* Allocates addresses without memory.  A caller that adds memory calls gpc_sim_device_charge. */
 CUresult gpc_sim_device_reserve(struct gpc_sim_device *device, uint64_t size, uint64_t *ret_ptr);
 void gpc_sim_device_free_owner(struct gpc_sim_device *device, uint32_t owner);
 
 /*
- * Moves the bytes of the extent that contains `ptr` into a file that other processes can map; they keep the bytes when
- * the memory is freed.  Nothing may write to the memory meanwhile.  INVALID_VALUE if there is no allocation,
- * OUT_OF_MEMORY if the kernel provides no file.
+ * Moves the bytes of the extent that contains `ptr` into a file.  Another process can map the file, and keeps the bytes
+ * when the memory is freed.  Nothing may write to the memory during the call.  *ret_base and *ret_size are the
+ * extent's.  INVALID_VALUE if there is no allocation, OUT_OF_MEMORY if the kernel provides no file.
  */
 CUresult gpc_sim_device_share(struct gpc_sim_device *device, uint64_t ptr, int *ret_file,
 	uint64_t *ret_base, uint64_t *ret_size);
@@ -118,13 +116,13 @@ CUresult gpc_sim_device_share(struct gpc_sim_device *device, uint64_t ptr, int *
 /* Maps a file from gpc_sim_device_share in another process at reserved addresses; the caller closes `file`. */
 bool gpc_sim_device_attach(struct gpc_sim_device *device, uint64_t base, uint64_t size, int file);
 
-/* Charges memory that has no address, such as a context's own.  OUT_OF_MEMORY if there is no room. */
+/* Counts memory without an address, such as a context's own, as used.  OUT_OF_MEMORY if that much is not free. */
 CUresult gpc_sim_device_charge(struct gpc_sim_device *device, uint64_t bytes);
 void gpc_sim_device_uncharge(struct gpc_sim_device *device, uint64_t bytes);
 
 uint64_t gpc_sim_device_free_bytes(struct gpc_sim_device *device);
 uint64_t gpc_sim_device_used_bytes(struct gpc_sim_device *device);
-/* The least memory with which nothing so far would have been refused. */
+/* The least memory of a device on which every request so far would have succeeded. */
 uint64_t gpc_sim_device_peak_bytes(struct gpc_sim_device *device);
 uint64_t gpc_sim_device_n_allocations(struct gpc_sim_device *device);
 

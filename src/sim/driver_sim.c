@@ -35,7 +35,7 @@ static void count(_Atomic uint64_t *counter)
 	atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
 }
 
-/* Begins a call.  Returns the error with which it must fail: an injected one, or a broken context's. */
+/* Begins a call.  Returns the error with which it must fail: an injected fault, or the error of a broken context. */
 static CUresult begin(struct gpc_sim_driver *self, enum gpc_sim_cost cost, const char *entry)
 {
 	CUresult res = gpc_sim_call(self->sim, cost, entry);

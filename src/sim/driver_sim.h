@@ -9,15 +9,14 @@
  *      gpc_sim_driver_init(&driver, sim, 0, NULL);
  *      driver.base.ops->mem_alloc(&driver.base, 2 * GPC_MIB, &ptr);
  *
- * A gpc_stream is the address of a struct gpc_sim_stream, 0 or 1 for the legacy default stream, 2
- * for the calling thread's; a gpc_event is the address of a struct gpc_sim_event.
+ * A gpc_stream is the address of a struct gpc_sim_stream; 0 and 1 are the legacy default stream, 2 is the calling
+ * thread's.  A gpc_event is the address of a struct gpc_sim_event.
  *
- * Invariants  1 With a configuration that costs nothing, an event costs tens of nanoseconds and no
- *               lock, an allocation one short lock.
+ * Invariants  1 If calls have no configured cost, an event takes tens of nanoseconds and no lock, an allocation one
+ *               short lock.
  * Threads     Any, as driver.h demands.
- * Failure     As driver.h; gpc_sim_fault_add(&sim->faults, "cuMemAlloc_v2", 1, 1, 2) makes a call
- *             fail.  Names are those of the entry points that driver_cuda.c would call.
- * Limits      None beyond those of the model.
+ * Failure     As driver.h.  gpc_sim_fault_add(&sim->faults, "cuMemAlloc_v2", 1, 1, 2) makes the next allocation fail
+ *             with CUresult 2.  Faults have the names of the entry points that driver_cuda.c would call.
  */
 #ifndef GPC_SIM_DRIVER_SIM_H
 #define GPC_SIM_DRIVER_SIM_H
@@ -25,9 +24,9 @@
 #include "driver/driver.h"
 #include "sim/stream.h"
 
-/* Calls made through a driver.  Read them at rest, or as an approximation. */
+/* Numbers of calls made through a driver, including failed ones.  While calls are made, the numbers are approximate. */
 struct gpc_sim_counters {
-	_Atomic uint64_t n_mem_alloc; /* attempts, as are all */
+	_Atomic uint64_t n_mem_alloc;
 	_Atomic uint64_t n_mem_free;
 	_Atomic uint64_t n_mem_info;
 	_Atomic uint64_t n_event_create;
@@ -38,7 +37,7 @@ struct gpc_sim_counters {
 	_Atomic uint64_t n_sync; /* event_wait and context_sync */
 	_Atomic uint64_t n_stream_wait;
 	_Atomic uint64_t n_page_map;
-	_Atomic uint64_t n_page_unmap; /* calls, of one page or several */
+	_Atomic uint64_t n_page_unmap; /* a call for several pages counts once */
 };
 
 struct gpc_sim_driver {
@@ -52,14 +51,14 @@ struct gpc_sim_driver {
 /* The value of `base.pages`. */
 extern const struct gpc_page_ops gpc_sim_page_ops; /* driver_sim_pages.c */
 
-/* Works for `context`, or, if that is NULL, for a new context on that device, which fini ends. */
+/* Initialises a driver for `context`; if that is NULL, for a new context on `device`, which fini destroys. */
 GPC_MUST_CHECK enum gpc_status gpc_sim_driver_init(struct gpc_sim_driver *driver,
 	struct gpc_sim *sim, unsigned device, struct gpc_sim_context *context);
 void gpc_sim_driver_fini(struct gpc_sim_driver *driver);
 
 /*
- * For tests: submits to `stream` a kernel of `duration_ns`, which at its end writes `fill` to every byte of
- * ptr[0 .. size); fill = -1: it only reads them; size 0: it touches nothing.
+ * For tests: submits a kernel of `duration_ns`, which at its end writes `fill` to every byte of ptr[0 .. size).  With
+ * fill = -1 the kernel only reads the bytes; with size = 0 it touches no memory.
  */
 GPC_MUST_CHECK enum gpc_status gpc_sim_driver_launch(struct gpc_sim_driver *driver,
 	gpc_stream stream, uint64_t duration_ns, gpc_devptr ptr, uint64_t size, int fill);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A binary heap of effects, ordered by end and submission number; a call that may observe the device applies all that
- * have ended.  The next end is published atomically, so a call with nothing to apply costs one load.
+ * A binary heap of effects, ordered by end and submission number.  A call that may observe the device applies all that
+ * have ended.  The earliest end is an atomic, so such a call takes no lock while the heap is empty.
  */
 #include "sim/effect.h"
 
@@ -28,7 +28,7 @@ void gpc_sim_effects_init(struct gpc_sim_effects *effects)
 	atomic_init(&effects->held_ns, UINT64_MAX);
 }
 
-/* A waiting thread holds the turn, so a thread that has just released the lock queues behind the waiting one. */
+/* A thread that waits for `lock` holds `turn`, so a thread that has just released `lock` queues behind it. */
 static void take_lock(struct gpc_sim_effects *effects)
 {
 	pthread_mutex_lock(&effects->turn);
@@ -281,7 +281,7 @@ static void apply(struct gpc_sim *sim, struct gpc_sim_effect *effect)
 		gpc_sim_race_learn(sim, effect->known, true);
 		effect->known = NULL;
 		break;
-	case GPC_SIM_EFFECT_HOST: /* no thread could be created */
+	case GPC_SIM_EFFECT_HOST: /* hand_over_locked() could not create its thread */
 		call_host(effect);
 		break;
 	}
@@ -289,7 +289,7 @@ static void apply(struct gpc_sim *sim, struct gpc_sim_effect *effect)
 
 static void *run_host_functions(void *arg);
 
-/* Hands the effect to the thread that calls host functions; false if there is none. */
+/* Hands the effect to the thread that calls host functions; false if that thread cannot be created. */
 static bool hand_over_locked(struct gpc_sim *sim, struct gpc_sim_effect *effect)
 {
 	struct gpc_sim_effects *effects = &sim->effects;
@@ -318,7 +318,7 @@ static void settle_locked(struct gpc_sim *sim)
 		apply(sim, effect);
 		gpc_sim_effect_destroy(effect);
 	}
-	/* Not earlier: a thread that finds the queue empty must find everything done. */
+	/* Published last: a thread that reads "empty" takes all effects as applied. */
 	note_next_locked(effects);
 }
 
@@ -341,7 +341,7 @@ static void *run_host_functions(void *arg)
 		gpc_sim_effect_destroy(effect);
 		effects->running = NULL;
 		settle_locked(sim);
-		/* Not earlier: gpc_sim_await reads it without the lock, and another function may be due. */
+		/* Published last, for gpc_sim_await; settle_locked() may have started another function. */
 		if (!effects->running)
 			atomic_store(&effects->held_ns, UINT64_MAX);
 		pthread_cond_broadcast(&effects->changed);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A short list of rules with a counter each.  Every call of an entry point walks it; usually it is empty. */
+/* A short list of rules, each with a counter.  Every call of an entry point walks the list, which is usually empty. */
 #include "sim/fault.h"
 
 #include <stdio.h>

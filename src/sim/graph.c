@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A list of effects; a launch clones it and submits the clones one after another. */
+/* A graph is a list of effects; a launch submits a clone of each effect, one after another. */
 #include "sim/graph.h"
 
 #include <stdlib.h>

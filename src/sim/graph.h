@@ -4,11 +4,11 @@
  *
  *      first --> [ fill ] --> [ kernel ] --> [ copy ] <-- last          launch submits a clone of each to a stream
  *
- * Invariants  1 A graph owns its nodes; a launch owns its clones, so that the graph may go while
- *             they are in flight.
- * Threads     One at a time for each graph; several may launch one that no longer changes.
- * Failure     NULL or OUT_OF_MEMORY where there is no memory; a launch also fails with what the
- *             stream answers, and then the nodes before that one are submitted already.
+ * Invariants  1 A graph owns its nodes.  A launch submits clones, so the graph may be destroyed while they are in
+ *             flight.
+ * Threads     One at a time for each graph; several may launch a graph that no longer changes.
+ * Failure     NULL or OUT_OF_MEMORY without memory.  A launch also fails with the error of a submission; the nodes
+ *             before that one are then submitted.
  * Limits      A graph runs its nodes one after another, in the order of capture.
  */
 #ifndef GPC_SIM_GRAPH_H
@@ -26,7 +26,7 @@ struct gpc_sim_graph *gpc_sim_graph_create(void);
 struct gpc_sim_graph *gpc_sim_graph_clone(const struct gpc_sim_graph *graph);
 void gpc_sim_graph_destroy(struct gpc_sim_graph *graph);
 
-/* Appends a node.  Takes the effect. */
+/* Appends a node, and takes ownership of `effect`. */
 void gpc_sim_graph_add(struct gpc_sim_graph *graph, struct gpc_sim_effect *effect);
 
 CUresult gpc_sim_graph_launch(const struct gpc_sim_graph *graph, struct gpc_sim_stream *stream);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Blocks have addresses from the creation of their node, and bytes in the device's account only while a launch holds
- * them; the most ever needed stays reserved until a trim.
+ * A block has an address from the creation of its node on, but counts as used only while a launch holds it.  The device
+ * is charged for the high-water mark of used blocks, which a trim lowers.
  */
 #include "sim/graph_memory.h"
 
@@ -97,7 +97,7 @@ void gpc_sim_graph_block_retain(struct gpc_sim_graph_block *block)
 	pthread_mutex_unlock(&block->sim->graph_memory.lock);
 }
 
-/* Destroys the block unless a node holds it or it is live: the program may free it after its graphs are gone. */
+/* Destroys the block unless a node refers to it or it is live.  The program may free a live block after its graphs. */
 static void bury_locked(struct gpc_sim_graph_block *block)
 {
 	if (block->n_nodes || block->is_live)
@@ -231,7 +231,7 @@ bool gpc_sim_graph_memory_free(
 	return is_live;
 }
 
-/* ---- the reserve ---- */
+/* ---- trim and attributes ---- */
 
 void gpc_sim_graph_memory_trim(struct gpc_sim *sim, unsigned device)
 {

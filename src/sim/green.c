@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Green contexts: their differences are decided where they matter, in stream.c. */
+/* Creates green contexts.  stream.c has the code for what they do differently from ordinary contexts. */
 #include <stdlib.h>
 
 #include "sim/stream.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The bytes of an exported allocation move into a memfd, which the importer opens by /proc/PID/fd and maps at addresses
- * of its own.  The inode in the handle tells the file from another one under the same descriptor number.
+ * of its own.  If the exporter has closed the file and reused its descriptor number, the inode differs from the
+ * handle's.
  */
 #include "sim/ipc.h"
 
@@ -15,7 +16,7 @@
 /* The 64 bytes of a handle. */
 struct content {
 	uint64_t magic;
-	uint64_t inode; /* of the file; its descriptor may since stand for another file */
+	uint64_t inode; /* of `file` when it was exported */
 	int64_t pid;
 	int32_t file;
 	uint32_t device;
@@ -24,7 +25,7 @@ struct content {
 	uint64_t size;
 };
 
-_Static_assert(sizeof(struct content) <= sizeof(CUipcMemHandle), "it fits");
+_Static_assert(sizeof(struct content) <= sizeof(CUipcMemHandle), "the content fits in a handle");
 
 #define MAGIC UINT64_C(0x6770757369706332)
 
@@ -55,7 +56,7 @@ CUresult gpc_sim_ipc_export(struct gpc_sim *sim, uint64_t ptr, CUipcMemHandle *r
 
 	if (!device || !gpc_sim_device_find(device, ptr, &base, &content.size, NULL))
 		return CUDA_ERROR_INVALID_VALUE;
-	/* A write while the bytes move would be lost. */
+	/* Holds off effects, because a write while the bytes move would be lost. */
 	pthread_mutex_lock(&sim->effects.lock);
 	res = gpc_sim_device_share(device, base, &content.file, &extent, &content.extent_size);
 	pthread_mutex_unlock(&sim->effects.lock);
@@ -81,7 +82,7 @@ static struct gpc_sim_opened *find_locked(struct gpc_sim *sim, const struct cont
 	return NULL;
 }
 
-/* Opens the other process's file; -1 if it is gone. */
+/* Opens the exporter's file; -1 if that file is gone. */
 static int open_file(const struct content *content)
 {
 	char path[64];

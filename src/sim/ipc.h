@@ -3,22 +3,21 @@
  * Device memory that another process opens by handle.
  *
  *      exporter                            importer
- *      allocation <-- its 2 MiB chunks --> addresses without memory, the bytes in the same file
+ *      allocation <-- its 2 MiB chunks --> addresses without memory; their bytes are those of the file
  *                         in a file
  *
- * The first export of an allocation moves the bytes of its chunks into a file without a name; the
- * handle says which file of which process that is.  The importer maps the file behind addresses of
- * its own.  As with the real driver, a pointer into an allocation gives the allocation's handle, and
- * opening a handle again gives the same pointer, which then has to be closed once more.  The memory is
- * in the account of the exporter alone.  Its bytes live until both have released them: an importer keeps
- * them when the exporter frees or dies.
+ * The first export of an allocation moves the bytes of its chunks into a memfd; the handle names the process and the
+ * descriptor.  The importer maps the file at addresses of its own.  As with the real driver, a pointer into an
+ * allocation gives the allocation's handle.  To open a handle again returns the same pointer, which must then be
+ * closed once more.  Only the exporter's device counts the memory as used.  The bytes live until exporter and importer
+ * have both released them: the importer keeps them if the exporter frees the memory or dies.
  *
  * Invariants  1 A handle opens at the start of an allocation, or not at all.
- * Threads     Any; one lock, in which the device's may be taken.
- * Failure     INVALID_VALUE: memory that is no allocation of ours, or no handle.  INVALID_CONTEXT:
- *             a handle of this process.  MAP_FAILED: the exporter or its file is gone.
+ * Threads     Any; one lock, taken before the device's.
+ * Failure     INVALID_VALUE: no allocation at that address, or no handle.  INVALID_CONTEXT: a handle of this process.
+ *             MAP_FAILED: the exporter or its file is gone.
  * Limits      An importer sees the exporter's writes when they are done on the exporter's clock.
- *             The processes are of one user and see each other in /proc.
+ *             Both processes run as one user and see each other in /proc.
  */
 #ifndef GPC_SIM_IPC_H
 #define GPC_SIM_IPC_H

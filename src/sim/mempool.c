@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A pool cuts slabs (slab.h).  A free is queued in stream order; pieces whose stream has passed the free are available
- * to all.  Idle slabs beyond the release threshold go back at a synchronisation.
+ * A pool allocates from slabs (slab.h).  A free is an effect in its stream: when the stream has passed it, the piece is
+ * available to all streams.  A synchronisation returns idle slabs beyond the release threshold.
  */
 #include "sim/mempool.h"
 
@@ -11,7 +11,9 @@
 #include "base/bytes.h"
 #include "sim/stream.h"
 
-/* Unique among the streams of the machine; legacy streams have only their context's number. */
+/*
+ * Unique among the streams of the machine: all legacy streams have the number 0, but each context has its own number.
+ */
 static uint64_t stream_key(const struct gpc_sim_stream *stream)
 {
 	return (uint64_t)stream->context->number << 32 | (stream->number & UINT32_MAX);
@@ -133,7 +135,7 @@ struct gpc_sim_mempool *gpc_sim_mempool_of(struct gpc_sim *sim, CUmemoryPool han
 	return found;
 }
 
-/* The device that the properties name; false if they name neither a device nor the host. */
+/* Finds the device that the properties name, NULL for the host; false if they name neither. */
 static bool place_of(
 	struct gpc_sim *sim, const CUmemPoolProps *props, struct gpc_sim_device **ret_device)
 {
@@ -423,7 +425,7 @@ uint64_t gpc_sim_mempool_target(struct gpc_sim *sim, uint64_t ptr)
 	return ptr;
 }
 
-/* ---- the reserve ---- */
+/* ---- trim and attributes ---- */
 
 void gpc_sim_mempool_trim(struct gpc_sim *sim, struct gpc_sim_mempool *pool, uint64_t keep)
 {
@@ -432,8 +434,6 @@ void gpc_sim_mempool_trim(struct gpc_sim *sim, struct gpc_sim_mempool *pool, uin
 	gpc_sim_slabs_trim(&pool->slabs, keep);
 	pthread_mutex_unlock(&sim->mempools.lock);
 }
-
-/* ---- attributes ---- */
 
 static const uint64_t *figure_of(const struct gpc_sim_mempool *pool, CUmemPool_attribute attribute)
 {

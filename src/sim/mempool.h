@@ -2,17 +2,17 @@
 /*
  * Memory pools: stream-ordered allocation, as by cuMemAllocAsync.
  *
- * A pool reserves slabs (slab.h) of the device's memory and cuts them into pieces.  A free joins the queue of its
- * stream: until the stream gets there, only allocations on the same stream may reuse the piece; from then on all may.
+ * A pool reserves slabs (slab.h) of the device's memory and cuts them into pieces.  A free is queued in its stream:
+ * until the stream reaches the free, only allocations on the same stream may reuse the piece; afterwards all may.
  *
- * A synchronisation returns wholly free slabs to the device until the release threshold (0 unless set) is left; a trim
- * returns them, too.
+ * A synchronisation or a trim returns wholly free slabs to the device.  A synchronisation leaves the release threshold
+ * (0 unless set) reserved, a trim the bytes that its caller names.
  *
- * Invariants  1 reserved >= used.  2 A pool's memory has no context: it outlives them all.
- * Threads     Any; one lock for all pools, inside the effects' and outside the device's.
+ * Invariants  1 reserved >= used.  2 A pool's memory belongs to no context: no context's end frees it.
+ * Threads     Any; one lock for all pools, taken after that of the effects and before the device's.
  * Failure     The driver's codes.
- * Limits      A piece freed on another stream is reused only once that stream has passed the free; the attributes that
- *             allow the driver more have no effect, and the pool grows instead.  Shared pools stay in this process.
+ * Limits      A piece freed on another stream is reused only once that stream has passed the free.  The attributes that
+ *             permit earlier reuse are stored without effect.  A shared pool can be imported only by its own process.
  */
 #ifndef GPC_SIM_MEMPOOL_H
 #define GPC_SIM_MEMPOOL_H
@@ -32,12 +32,12 @@ struct gpc_sim_device;
 struct gpc_sim_stream;
 
 struct gpc_sim_mempool {
-	struct gpc_list link; /* in the machine */
+	struct gpc_list link; /* in the machine's `mempools.all` */
 	struct gpc_sim_slabs slabs;
 	bool is_shareable;
 	bool is_default;
-	bool is_imported; /* gives no memory of its own */
-	bool is_doomed;   /* destroyed; removed when its last piece is freed */
+	bool is_imported; /* allocations from it fail */
+	bool is_doomed;   /* destroyed by the program; removed when its last piece is freed */
 	int reuse[3];     /* attributes 1 to 3, stored without effect */
 	uint64_t threshold;
 	uint64_t reserved_high;
@@ -50,7 +50,7 @@ struct gpc_sim_import {
 	struct gpc_sim_device *device;
 	uint64_t ptr;
 	uint64_t size;
-	uint64_t target;
+	uint64_t target; /* the piece's address in the exporting pool */
 };
 
 struct gpc_sim_mempools {
@@ -59,8 +59,8 @@ struct gpc_sim_mempools {
 	_Atomic unsigned n_imports; /* read without the lock */
 	struct gpc_sim_mempool *defaults[GPC_SIM_MAX_DEVICES];
 	struct gpc_sim_mempool *currents[GPC_SIM_MAX_DEVICES];
-	struct gpc_sim_mempool *host; /* the default one of host memory */
-	uint64_t n_frees;             /* ever */
+	struct gpc_sim_mempool *host; /* the default pool of host memory */
+	uint64_t n_frees;             /* so far; the number of the last one */
 
 	pthread_mutex_t lock;
 };
@@ -72,7 +72,7 @@ void gpc_sim_mempools_fini(struct gpc_sim *sim);
 /* Call after the host waited for the device's work: returns slabs beyond the release threshold. */
 void gpc_sim_mempools_synchronized(struct gpc_sim *sim, const struct gpc_sim_device *device);
 
-/* Empties the device's pools, whose primary context was reset. */
+/* Call when the device's primary context was reset: frees all memory of the device's pools. */
 void gpc_sim_mempools_reset(struct gpc_sim *sim, const struct gpc_sim_device *device);
 
 /* The pool with this handle; NULL if there is none. */
@@ -105,7 +105,7 @@ bool gpc_sim_mempool_find(struct gpc_sim *sim, uint64_t ptr, uint64_t *ret_base,
 /* True for an address in a pool, in use or not. */
 bool gpc_sim_mempool_has(struct gpc_sim *sim, uint64_t ptr);
 
-/* Creates the pool that a process which imports `pool` would get: it gives no memory of its own. */
+/* Creates the pool that a process would get which imports `pool`; allocations from it fail. */
 CUresult gpc_sim_mempool_import(
 	struct gpc_sim *sim, struct gpc_sim_mempool *pool, struct gpc_sim_mempool **ret_pool);
 
@@ -115,7 +115,7 @@ CUresult gpc_sim_mempool_import_pointer(struct gpc_sim *sim, uint64_t ptr, uint6
 /* Ends the import at the address `ptr`; false: nothing was imported there. */
 bool gpc_sim_mempool_forget_import(struct gpc_sim *sim, uint64_t ptr);
 
-/* The address that an imported one stands for; any other address is returned as it is. */
+/* Translates an imported address to the address in the exporting pool; returns any other address unchanged. */
 uint64_t gpc_sim_mempool_target(struct gpc_sim *sim, uint64_t ptr);
 
 void gpc_sim_mempool_trim(struct gpc_sim *sim, struct gpc_sim_mempool *pool, uint64_t keep);

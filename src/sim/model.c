@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* models.def and the architectures as tables. */
+/* The tables of models.def, and the memory of a context as a function of the model. */
 #include "sim/model.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 
 #define N_MODELS (sizeof models / sizeof models[0])
 
-/* Looked up at compile time: a model without an architecture does not compile. */
+/* The columns of architectures as constants, so that a model without an architecture does not compile. */
 enum {
 #define ARCHITECTURE(major, minor, threads, blocks, shared_block, shared_sm)    \
 	THREADS_##major##_##minor = threads, BLOCKS_##major##_##minor = blocks, \
@@ -54,9 +54,9 @@ const struct gpc_sim_model *gpc_sim_model_find(const char *key)
 }
 
 /*
- * 2 KiB per resident thread: half of it is the default stack of 1 KiB, and the sum agrees with measurements: 4060 Ti
- * 107 MiB (34 multiprocessors), RTX PRO 6000 555 MiB (188), both in ggml-org/llama.cpp#23604; an A100 with 108 takes
- * 216 MiB for stacks alone (arcs-skku/EMDC_llvm#13).
+ * 2 KiB per resident thread, of which 1 KiB is the default stack.  The result agrees with measurements: a 4060 Ti with
+ * 34 multiprocessors takes 107 MiB, an RTX PRO 6000 with 188 takes 555 MiB (both ggml-org/llama.cpp#23604); an A100
+ * with 108 takes 216 MiB for stacks alone (arcs-skku/EMDC_llvm#13).
  */
 uint64_t gpc_sim_model_context_bytes(const struct gpc_sim_model *model)
 {

@@ -17,12 +17,12 @@ struct gpc_sim_model {
 	const char *name;
 	int major, minor; /* compute capability */
 	int sms;
-	uint64_t memory; /* bytes, as cuMemGetInfo says */
+	uint64_t memory; /* bytes, as cuMemGetInfo reports */
 	int l2_bytes;
 	int bus_bits;
 	int threads_per_sm;
 	int blocks_per_sm;
-	int shared_per_block; /* at most, for a kernel that asks */
+	int shared_per_block; /* the most bytes that a kernel can opt in to */
 	int shared_per_sm;
 };
 

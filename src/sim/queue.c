@@ -23,7 +23,7 @@ void gpc_sim_queue_fini(struct gpc_sim_stream *stream)
 	stream->queue.ends = NULL;
 }
 
-/* When the next entry may be queued. */
+/* The time from which the ring has room; 0: it has room now. */
 static uint64_t opens_ns(const struct gpc_sim_queue *queue)
 {
 	return queue->ends ? queue->ends[queue->n % queue->room] : 0;
@@ -76,7 +76,7 @@ void gpc_sim_queue_add_locked(struct gpc_sim_stream *stream, uint64_t end_ns)
 		queue->ends[queue->n++ % queue->room] = end_ns;
 }
 
-/* Adds an entry for an event: it ends no earlier than the work before it in the stream. */
+/* Adds an entry for an event, which ends no earlier than the work before it in the stream. */
 static void add_marker_locked(struct gpc_sim_stream *stream, uint64_t end_ns)
 {
 	gpc_sim_queue_add_locked(stream, later(end_ns, atomic_load(&stream->tail_ns)));

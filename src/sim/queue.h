@@ -10,8 +10,9 @@
  *
  * Threads     Any.  Functions that end in _locked are called with the lock of the stream's context, the others without.
  * Failure     Without memory for the ring the queue is unbounded.
- * Limits      Threads that wait for the same entry all go on when it ends, and each adds one: the ring then holds more
- *             than it should.  A full ring of a real driver may hold back other streams, too.
+ * Limits      If several threads wait for the same entry, all continue when it ends and each adds an entry, so more
+ *             than `room` entries may be in flight.  A full ring delays only its own stream; a real driver's may delay
+ *             others.
  */
 #ifndef GPC_SIM_QUEUE_H
 #define GPC_SIM_QUEUE_H
@@ -22,9 +23,9 @@ struct gpc_sim_context;
 struct gpc_sim_stream;
 
 struct gpc_sim_queue {
-	uint64_t *ends; /* of the last `room` entries; NULL: unbounded */
+	uint64_t *ends; /* end times of the last `room` entries; NULL: unbounded */
 	uint64_t room;
-	uint64_t n; /* entries ever */
+	uint64_t n; /* entries added so far */
 };
 
 /* Creates the queue with the configured length. */
@@ -41,8 +42,8 @@ void gpc_sim_queue_await_all(struct gpc_sim_context *context);
 void gpc_sim_queue_add_locked(struct gpc_sim_stream *stream, uint64_t end_ns);
 
 /*
- * Adds an entry to each stream of the context, which ends at `end_ns` or with the stream's earlier work, whichever is
- * later; does nothing unless is_event_queued is configured.
+ * Adds an entry to each stream of the context.  The entry ends at `end_ns` or with the stream's earlier work,
+ * whichever is later.  Does nothing unless is_event_queued is configured.
  */
 void gpc_sim_queue_add_to_all(struct gpc_sim_context *context, uint64_t end_ns);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Vector clocks: each stream has one entry per stream, joined where the timeline orders them.  A touch of memory is
- * kept until the host knows that it ended; a new owner is checked against the touches of its bytes.  O(touches in
- * flight).
+ * Each stream has a vector clock; two clocks are joined where the timeline orders their streams.  A touch of memory is
+ * stored until the host knows that its work has ended.  A new owner, and each of its submissions, is checked against
+ * the stored touches of the same bytes: O(touches in flight).
  */
 #include "sim/race.h"
 
@@ -30,7 +30,7 @@ static struct gpc_sim_race_track *track_of(
 
 /* ---- owners ---- */
 
-/* The first owner whose memory ends after ptr. */
+/* The index of the first owner whose memory ends after ptr. */
 static size_t first_after(const struct gpc_sim_race *race, uint64_t ptr)
 {
 	size_t low = 0;
@@ -105,7 +105,7 @@ static bool is_touched(const struct gpc_sim_race_touch *touch, uint64_t ptr, uin
 	return touch->ptr < ptr + size && ptr < touch->ptr + touch->size;
 }
 
-/* Drops touch i if the host knows that it has ended; the last one takes its place. */
+/* If the host knows that the work of touch i has ended, moves the last touch into its place. */
 static bool drop_if_ended(struct gpc_sim_race *race, size_t i)
 {
 	const struct gpc_sim_race_touch *touch = &race->touches[i];
@@ -172,7 +172,7 @@ static void check_owner_locked(struct gpc_sim_race *race, struct gpc_sim_race_ow
 	}
 }
 
-/* Checks that all touches of these bytes by other owners are ordered before `clock`, the time of work of `owner`. */
+/* Reports touches of these bytes by other owners that are not ordered before `clock`, that of new work of `owner`. */
 static void check_work_locked(struct gpc_sim_race *race, enum gpc_sim_race_kind kind,
 	struct gpc_sim_race_owner *owner, const struct gpc_sim_race_clock *clock, uint64_t ptr,
 	uint64_t size)
@@ -363,7 +363,7 @@ void gpc_sim_race_close_stream(struct gpc_sim_stream *stream)
 
 /* ---- work ---- */
 
-/* Keeps the clock before a kernel, which early kernels after it start from. */
+/* Stores the clock before a kernel: early kernels that follow are ordered after that clock only. */
 static void note_early_locked(
 	struct gpc_sim_race_track *track, const struct gpc_sim_effect *work, bool is_early)
 {
@@ -483,7 +483,7 @@ void gpc_sim_race_submit(struct gpc_sim_stream *stream, const struct gpc_sim_eff
 
 /* ---- events ---- */
 
-/* Sets the event's clock.  Without memory for one the event orders nothing, so a wait for it shows up as a race. */
+/* Sets the event's clock.  Without memory for a clock the event orders nothing, so waits for it may be false alarms. */
 static void set_event(struct gpc_sim_event *event, const struct gpc_sim_race_clock *clock)
 {
 	if (!event->race_clock)

@@ -2,40 +2,43 @@
 /*
  * The race detector: finds memory that got a new owner while work of the old one could still touch it.
  *
- * In the timeline of stream.h the old work may happen to end early enough.  The detector is stricter: the new owner's
- * work must be ordered after the old owner's, however long either takes.  So each tail of the timeline has a vector
- * clock: for every stream, how much of its work precedes the next submission.
+ * On the timeline of stream.h the old work may happen to end before the memory is reused.  The detector ignores
+ * durations:  streams, events or waits must order the new owner's work after the old owner's.  The work of a stream is
+ * numbered on a track.  A vector clock says, for each track, how much of its work precedes the next submission.  Each
+ * time of the timeline has such a clock:
  *
- *      tail_ns of a stream             its track's clock
- *      all, blocking, barrier          the context's clocks of the same names
- *      done_ns of an event             the event's clock, copied when it is recorded
- *      early_ns of a stream            its track's clock before that kernel
- *      waits of the host               `host`: work known to have ended
- *      a free                          everything of its context, kept as `freed`
+ *      time in stream.h                clock
+ *      tail_ns of a stream             the clock of its track
+ *      tail_ns of a context            `all` of the context
+ *      blocking_ns, barrier_ns         `blocking` and `barrier` of the context
+ *      done_ns of an event             the event's clock, copied when the event is recorded
+ *      early_ns of a stream            `early`: its track's clock before that kernel
+ *      (waits of the host)             `host`: the work that the host knows to have ended
+ *      (a cudaFree)                    `freed` of the context: the work submitted before the free
  *
- *      old owner's work: number 5 of track 1            precedes
- *      new owner's work, on track 2                     if clock of track 2 at [1] >= 5, or host at [1] >= 5
+ * The old owner's work, number 5 on track 1, precedes the new owner's work on track 2 if [1] >= 5 in the clock of
+ * track 2 or in `host`.
  *
- * There are four violations, of which the first three are counted once per lifetime of memory:
+ * There are four violations; the first three together are counted once per owner:
  *      handed out   Memory is given out while a stream of its context that the program uses is not ordered after the
- *                   old work: the new owner may use that stream at once.  Not checked if `is_late`: then the new
- *                   owner orders all streams after that work before it uses one.
+ *                   old work: the new owner could use that stream at once.  Not checked if `is_late`, for an allocator
+ *                   that orders all streams after the old work only before the next submission.
  *      overtaken    Work of the new owner is submitted that is not ordered after the old work.
  *      exposed      A user outside all streams (another process, a network card) gets the memory while the host does
  *                   not know that the old work has ended.
- *      read         The host reads data that the device writes, after a cudaFree, while work submitted before the free
+ *      read         After a cudaFree the host reads data that the device writes, while work submitted before the free
  *                   may still run.  In plain CUDA the free would have waited for that work.
  *
- * Invariants  1 A clock only grows.
- *             2 The numbers of a track continue where its last stream stopped, and a track gets a new stream only when
- *               the host knows that all its work has ended.
- * Threads     Any; one lock, the innermost of the model.  An owner is registered after it got memory and removed before
- *             it frees it.  If one thread waits for an event while another records it again, the wait is for the
- *             earlier record.
- * Failure     Without memory or a free track no stream or context is created; a touch that cannot be stored is lost,
- *             and counted.
+ * Invariants  1 No number in a clock decreases.
+ *             2 A track gets a new stream only when the host knows that all work of the track has ended; the new
+ *               stream's work continues the track's numbers.
+ * Threads     Any; one lock, the innermost of the model.  The caller registers an owner after it got memory, and
+ *             removes the owner before the memory is freed.  If one thread waits for an event while another records it
+ *             again, the wait is for the earlier record.
+ * Failure     Without memory or a free track no stream or context is created.  A touch that cannot be stored is counted
+ *             in `n_lost`.
  * Limits      Not checked: writes of the host itself, memory without an owner, and, on handing out, early kernels of
- *             the new owner.  Work that one thread has seen end has ended for all.
+ *             the new owner.  Work that one thread knows to have ended counts as ended for all threads.
  */
 #ifndef GPC_SIM_RACE_H
 #define GPC_SIM_RACE_H
@@ -49,7 +52,7 @@
 
 #define GPC_SIM_RACE_TRACKS 128 /* streams at a time, of all contexts */
 #define GPC_SIM_RACE_FRAMES 8
-#define GPC_SIM_RACE_KEPT   16 /* violations kept whole; all are counted */
+#define GPC_SIM_RACE_KEPT   16 /* violations stored; later ones are only counted */
 
 struct gpc_sim;
 struct gpc_sim_context;
@@ -83,7 +86,7 @@ enum gpc_sim_race_kind {
 
 struct gpc_sim_race_violation {
 	enum gpc_sim_race_kind kind;
-	uint64_t ptr; /* the bytes they share; READ: 0 */
+	uint64_t ptr; /* ptr[0 .. size): the bytes that both owners use; READ: 0 */
 	uint64_t size;
 	uint64_t old_stream; /* number of the stream of the old owner's work */
 	struct gpc_sim_race_stack old_owner;
@@ -102,28 +105,29 @@ struct gpc_sim_race_owner {
 	uint64_t size;
 	uint64_t number; /* never reused */
 	const struct gpc_sim_context *context;
-	const struct gpc_sim_stream *stream; /* the only one it was requested for; NULL: any */
+	const struct gpc_sim_stream *stream; /* that the memory was requested for; NULL: any */
 	struct gpc_sim_race_stack stack;
 	bool is_reported;
 };
 
+/* An access of submitted work to an owner's bytes. */
 struct gpc_sim_race_touch {
 	uint64_t ptr;
 	uint64_t size;
-	uint64_t owner;
-	uint64_t stream;
+	uint64_t owner;  /* its number */
+	uint64_t stream; /* its number */
 	uint32_t track;
-	uint32_t number; /* on its track */
+	uint32_t number; /* of the work, on its track */
 	struct gpc_sim_race_stack stack;
 };
 
 struct gpc_sim_race_track {
 	const struct gpc_sim_stream *stream; /* NULL: none */
-	bool is_used;                        /* the program submitted work */
+	bool is_used;                        /* the program submitted work to `stream` */
 	uint32_t n;                          /* pieces of work so far */
-	bool is_early; /* the last one is an early kernel, ordered after `early` only */
+	bool is_early; /* the last work is an early kernel, ordered after `early` only */
 	struct gpc_sim_race_clock clock;
-	struct gpc_sim_race_clock early; /* of the kernel that later early ones overlap */
+	struct gpc_sim_race_clock early; /* before the kernel that following early ones overlap */
 };
 
 struct gpc_sim_race {
@@ -134,26 +138,26 @@ struct gpc_sim_race {
 	struct gpc_sim_race_owner *owners; /* sorted by ptr */
 	size_t n_owners, room_owners;
 	uint64_t n_owners_ever;
-	bool is_late;                       /* fixed before the first owner */
-	struct gpc_sim_race_touch *touches; /* of work not known to the host to have ended */
+	bool is_late; /* do not check "handed out"; fixed before the first owner */
+	struct gpc_sim_race_touch *touches; /* of work that the host does not know to have ended */
 	size_t n_touches, room_touches;
-	uint64_t n_lost;
+	uint64_t n_lost;               /* touches not stored for lack of memory */
 	_Atomic uint64_t n_violations; /* read without the lock */
 	struct gpc_sim_race_violation violations[GPC_SIM_RACE_KEPT];
 
 	pthread_mutex_t lock;
 };
 
-/* Starts to watch this machine, before its first context.  The machine destroys the detector.  False: no memory. */
+/* Attaches a detector, which gpc_sim_destroy destroys.  Call before the first context is created.  False: no memory. */
 bool gpc_sim_race_attach(struct gpc_sim *sim);
 
-/* Notes that the program was given this memory of the context.  False: no memory; the owner stays unknown. */
+/* Registers the owner of memory that the program was given.  False without memory: the owner is not registered. */
 bool gpc_sim_race_own(struct gpc_sim *sim, const struct gpc_sim_context *context, uint64_t ptr,
 	uint64_t size, const struct gpc_sim_race_stack *stack);
 
 /*
- * The same for memory requested in stream order: on handing out, only this stream counts; the program must order work
- * on others after it.
+ * The same for memory requested in stream order.  Only this stream must be ordered after the old work when the memory
+ * is given out: the program itself must order work on other streams after the request.
  */
 bool gpc_sim_race_own_on(struct gpc_sim *sim, const struct gpc_sim_stream *stream, uint64_t ptr,
 	uint64_t size, const struct gpc_sim_race_stack *stack);
@@ -162,13 +166,13 @@ bool gpc_sim_race_own_on(struct gpc_sim *sim, const struct gpc_sim_stream *strea
 void gpc_sim_race_expose(struct gpc_sim *sim, uint64_t ptr);
 
 /*
- * A cudaFree in this context returned.  `before`: what gpc_sim_race_of_context() returned when the free was called; if
- * is_promised, the free promised that all that work has ended.  Frees `before`.
+ * Call when a cudaFree in this context returns.  `before` is the clock that gpc_sim_race_of_context() returned before
+ * the free.  If is_promised, the free has promised the program that all work in `before` has ended.  Frees `before`.
  */
 void gpc_sim_race_freed(
 	struct gpc_sim_context *context, struct gpc_sim_race_clock *before, bool is_promised);
 
-/* The host reads, without a call, what work of the context writes. */
+/* Call when the host reads what work of the context writes, without a call that waits for this work. */
 void gpc_sim_race_host_reads(
 	struct gpc_sim_context *context, const struct gpc_sim_race_stack *stack);
 
@@ -195,12 +199,15 @@ void gpc_sim_race_close_stream(struct gpc_sim_stream *stream);
 void gpc_sim_race_disown_all(struct gpc_sim_context *context);
 
 /*
- * Called when the timeline appends to the stream: counts one more piece of work, or something without length (NULL).
+ * Call when the timeline appends `work` to the stream, or something without duration, such as an event (NULL).  Counts
+ * one more piece of work on the track.
  */
 void gpc_sim_race_advance(
 	struct gpc_sim_stream *stream, const struct gpc_sim_effect *work, bool is_early);
 
-/* Called next for work with an effect: checks the memory that it touches, and stores the touches. */
+/*
+ * Call after gpc_sim_race_advance for work with an effect: checks the memory that it touches, and stores the touches.
+ */
 void gpc_sim_race_submit(struct gpc_sim_stream *stream, const struct gpc_sim_effect *effect);
 
 void gpc_sim_race_record(struct gpc_sim_stream *stream, struct gpc_sim_event *event);
@@ -209,13 +216,16 @@ void gpc_sim_race_wait(struct gpc_sim_stream *stream, const struct gpc_sim_event
 void gpc_sim_race_wait_context(struct gpc_sim_context *context, const struct gpc_sim_event *event);
 void gpc_sim_race_close_event(struct gpc_sim_event *event);
 
-/* Called before the host waits: returns a copy of the clock of what it waits for, for gpc_sim_race_learn. */
+/*
+ * Call before the host waits for the event, stream, context or device, or queries it.  Returns a copy of its clock, to
+ * be passed to gpc_sim_race_learn; NULL without memory.
+ */
 struct gpc_sim_race_clock *gpc_sim_race_of_event(const struct gpc_sim_event *event);
 struct gpc_sim_race_clock *gpc_sim_race_of_stream(const struct gpc_sim_stream *stream);
 struct gpc_sim_race_clock *gpc_sim_race_of_context(const struct gpc_sim_context *context);
 struct gpc_sim_race_clock *gpc_sim_race_of_device(struct gpc_sim *sim, unsigned device);
 
-/* Called after the wait: if has_ended, the host knows that all work in `clock` has ended.  Frees `clock`. */
+/* Call after the wait or query: if has_ended, the host now knows that all work in `clock` has ended.  Frees `clock`. */
 void gpc_sim_race_learn(struct gpc_sim *sim, struct gpc_sim_race_clock *clock, bool has_ended);
 
 #endif

@@ -30,7 +30,7 @@ struct gpc_sim_race_clock *gpc_sim_race_of_event(const struct gpc_sim_event *eve
 
 	if (!race)
 		return NULL;
-	/* Another thread may be recording the event for the first time. */
+	/* Another thread may just set race_clock, by the first record of the event. */
 	pthread_mutex_lock(&race->lock);
 	clock = event->race_clock;
 	pthread_mutex_unlock(&race->lock);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Creates and destroys the parts in order, and finds the device of an address by comparing ranges. */
+/* Creates and destroys the parts of a machine in order; finds the device of an address by comparing ranges. */
 #include "sim/sim.h"
 
 #include <stdlib.h>

@@ -3,26 +3,24 @@
  * The simulated machine: its clock, devices, queue of effects, faults and counters.
  *
  *      config.h --> struct gpc_sim --+-- clock.h
- *                                    +-- device.h x n     addresses, bytes, account
- *                                    +-- effect.h         what work does, when it ends
- *                                    +-- data.h           how much of the bytes the host keeps
+ *                                    +-- device.h x n     addresses, bytes, memory in use
+ *                                    +-- effect.h         what work does to memory when it ends
+ *                                    +-- data.h           which bytes the host stores
  *                                    +-- ipc.h            memory that other processes open
  *                                    +-- vmm.h            reserved addresses, physical memory, mappings
  *                                    +-- fault.h          what fails on demand
  *                                    +-- mempool.h, graph_memory.h    memory that streams and graphs allocate
- *                                    +-- race.h           who may still touch which bytes; only if attached
- *                                    '-- stream.h, capture.h, graph.h: contexts, streams, events,
- *                                    graphs over it
+ *                                    +-- race.h           memory reused too early; only if attached
+ *                                    '-- stream.h, capture.h, graph.h    contexts, streams, events, graphs
  *
  *      two faces:  driver_sim.h (struct gpc_driver)      src/simcuda (libcuda.so.1 and its neighbours)
  *
- * Invariants  1 A machine lives in one process; several machines know each other by ipc.h only.
+ * Invariants  1 A machine belongs to one process; machines of several processes share memory through ipc.h only.
  * Threads     Any.  Lock order: capture, contexts, context, ipc or effects, vmm, pools and graphs, device,
  *             race.
- * Failure     gpc_sim_create: NULL if the kernel has no room for the addresses, or a count is
- *             beyond config.h's.
- * Limits      No peer mappings.  Processes share memory, and not a device's capacity.  Work of
- *             different streams never competes for the device: everything runs as if alone.
+ * Failure     gpc_sim_create: NULL if the kernel has no room for the addresses, or a count exceeds config.h's limit.
+ * Limits      No peer mappings.  A process does not see what other processes use of a device.  Work runs at full speed,
+ *             whatever runs on other streams.
  */
 #ifndef GPC_SIM_SIM_H
 #define GPC_SIM_SIM_H
@@ -51,9 +49,9 @@ struct gpc_sim {
 	struct gpc_sim_graph_memory graph_memory;
 	struct gpc_sim_race *race; /* NULL: no detector */
 
-	_Atomic uint32_t n_contexts; /* ever; the next one's number */
-	_Atomic uint64_t n_streams;  /* ever */
-	_Atomic unsigned n_captures; /* now; read without the lock */
+	_Atomic uint32_t n_contexts; /* created so far; the number of the last one */
+	_Atomic uint64_t n_streams;  /* created so far; the number of the last one */
+	_Atomic unsigned n_captures; /* open ones; read without the lock */
 
 	/* Lock: capture_lock. */
 	struct gpc_list captures;
@@ -85,8 +83,8 @@ uint64_t gpc_sim_number_of(struct gpc_sim_device *device, uint64_t ptr);
 void *gpc_sim_bytes(struct gpc_sim *sim, uint64_t ptr);
 
 /*
- * True if ptr[0 .. size) lies in one allocation, in mapped addresses that a device may read, or in host memory, which
- * is not checked.
+ * True if ptr[0 .. size) lies in one allocation, or in mapped addresses that some device may read.  True for every host
+ * address.
  */
 bool gpc_sim_is_valid(struct gpc_sim *sim, uint64_t ptr, uint64_t size);
 
@@ -94,7 +92,7 @@ bool gpc_sim_is_valid(struct gpc_sim *sim, uint64_t ptr, uint64_t size);
 bool gpc_sim_may_touch(
 	struct gpc_sim *sim, int device, uint64_t ptr, uint64_t size, bool must_write);
 
-/* Begins a call: charges its cost, and returns an injected fault. */
+/* Begins a call: spends its cost, and returns the injected fault that is due, or CUDA_SUCCESS. */
 static inline CUresult gpc_sim_call(struct gpc_sim *sim, enum gpc_sim_cost cost, const char *entry)
 {
 	gpc_sim_clock_spend(&sim->clock, sim->config.cost_ns[cost]);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* First fit over the pieces of each slab, split on allocation and coalesced with free neighbours on free. */
+/*
+ * First fit over the pieces of each slab; a piece is split on allocation, and coalesced with free neighbours on free.
+ */
 #include "sim/slab.h"
 
 #include <stdlib.h>
@@ -8,7 +10,7 @@
 #include "base/bytes.h"
 #include "sim/device.h"
 
-/* Owner of the slabs in the device's account, the number of no context. */
+/* The owner of slabs' device memory.  No context has this number, so no context's end frees a slab. */
 #define NO_CONTEXT 0
 
 struct gpc_sim_slab {
@@ -179,7 +181,7 @@ struct gpc_sim_piece *gpc_sim_slabs_take(
 		rest->state = piece->state;
 		rest->free_number = piece->free_number;
 		rest->free_stream = piece->free_stream;
-		/* At the end of the ring that starts with the next piece, so right after this one. */
+		/* gpc_list_append() inserts before the next piece, so right after this one. */
 		gpc_list_append(piece->link.next, &rest->link);
 		piece->size = size;
 	}
@@ -240,7 +242,7 @@ void gpc_sim_slabs_finish(struct gpc_sim_slabs *slabs, uint64_t number)
 
 			if (piece->state != GPC_SIM_PIECE_FREED || piece->free_number != number)
 				continue;
-			/* The piece may coalesce into its neighbour: continue from the one before, which stays. */
+			/* The piece may coalesce into the one before it, which stays: continue from that one. */
 			at = at->prev;
 			gpc_sim_piece_free(piece);
 		}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* First fit in a bit map, by a tree of the longest free runs: a replay of a million requests searches it for each. */
+/* First fit in a bit map.  A tree of the longest free runs makes a search fast, for replays of a million requests. */
 #include "sim/slots.h"
 
-/* The first of n adjacent free slots within a word, or 64; *ret_longest: the longest run seen. */
+/* The first of n adjacent free slots within a word; 64 if there are none, and then *ret_longest is the longest run. */
 static uint32_t find_in_word(uint64_t used, uint32_t n, uint32_t *ret_longest)
 {
 	uint32_t longest = 0;
@@ -35,7 +35,7 @@ static struct gpc_sim_run run_of_word(uint64_t used)
 	};
 }
 
-/* Combines two adjacent nodes of `width` slots each. */
+/* Combines the runs of two adjacent nodes of `width` slots each. */
 static struct gpc_sim_run join(struct gpc_sim_run low, struct gpc_sim_run high, uint32_t width)
 {
 	uint32_t across = (uint32_t)low.tail + high.head;
@@ -73,7 +73,7 @@ uint32_t gpc_sim_slots_find(const struct gpc_sim_small *small, uint32_t n)
 {
 	const struct gpc_sim_run *runs = small->runs;
 	uint32_t width = GPC_SIM_SLOTS;
-	uint32_t first = 0; /* of node k */
+	uint32_t first = 0; /* the first slot of node k */
 	uint32_t longest;
 
 	if (runs[1].longest < n)

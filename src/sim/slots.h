@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A chunk of 2 MiB cut into slots of 512 bytes, which small allocations share; a bit map says which are taken.
+ * A chunk of 2 MiB cut into slots of 512 bytes, which small allocations share.  A bit map says which slots are taken, a
+ * tree where free ones are adjacent:
  *
  *      runs[1]             head, tail, longest of all 4096 slots
  *      runs[2] runs[3]     of each half
@@ -17,7 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define GPC_SIM_CHUNK (UINT64_C(2) << 20) /* the granularity of the device's account */
+#define GPC_SIM_CHUNK (UINT64_C(2) << 20) /* a device's unit of used memory */
 #define GPC_SIM_SLOT  UINT64_C(512)       /* the alignment of small allocations */
 #define GPC_SIM_SLOTS (GPC_SIM_CHUNK / GPC_SIM_SLOT)
 #define GPC_SIM_WORDS (GPC_SIM_SLOTS / 64)
@@ -30,7 +31,7 @@ struct gpc_sim_run {
 struct gpc_sim_small {
 	uint32_t chunk;
 	uint32_t owner;
-	uint32_t place; /* in the table of the device */
+	uint32_t place; /* its row in struct gpc_sim_smalls */
 	uint64_t used[GPC_SIM_WORDS];
 	struct gpc_sim_run runs[2 * GPC_SIM_WORDS];
 	uint32_t size[GPC_SIM_SLOTS]; /* as requested, at an allocation's first slot; 0 elsewhere */
@@ -43,7 +44,7 @@ void gpc_sim_slots_init(struct gpc_sim_small *small);
 /* The first of n free slots in a row, or GPC_SIM_SLOTS. */
 uint32_t gpc_sim_slots_find(const struct gpc_sim_small *small, uint32_t n);
 
-/* Flips n slots from `first` on: takes them if they are free, frees them if they are taken; never some of each. */
+/* Takes n slots from `first` on if they are free, frees them if they are taken.  All n must be in the same state. */
 void gpc_sim_slots_flip(struct gpc_sim_small *small, uint32_t first, uint32_t n);
 
 static inline uint32_t gpc_sim_slots_longest(const struct gpc_sim_small *small)

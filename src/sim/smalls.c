@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A tree of maxima.  Rows are in order of age, and holes are closed when no row is left. */
+/* Rows in order of age, under a tree of their maxima.  When no row is left, close_holes() moves the chunks together. */
 #include "sim/smalls.h"
 
 #include <stdlib.h>
@@ -80,7 +80,7 @@ static void close_holes(struct gpc_sim_smalls *smalls)
 
 void gpc_sim_smalls_add(struct gpc_sim_smalls *smalls, struct gpc_sim_small *small)
 {
-	/* At most half of the rows are chunks; the last one stays empty, for last_before(). */
+	/* At most half of the rows hold chunks.  n stays below n_leaves: last_before(n) starts at the leaf of row n. */
 	if (smalls->n == smalls->n_leaves - 1)
 		close_holes(smalls);
 	small->place = smalls->n++;
@@ -99,7 +99,7 @@ static uint32_t last_before(const struct gpc_sim_smalls *smalls, uint32_t end, u
 {
 	uint32_t k = smalls->n_leaves + end;
 
-	/* Ascends until there is such a run on the left, then descends to the last one. */
+	/* Ascends until the node to the left has such a run, then descends to that node's last such row. */
 	while (k % 2 == 0 || smalls->longest[k - 1] < n) {
 		k /= 2;
 		if (k <= 1)

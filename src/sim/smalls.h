@@ -6,7 +6,7 @@
  *      longest   a tree over the rows: each node has the longest run of free slots in any chunk below it
  *
  * Threads     Under the device's lock.
- * Failure     init: false if the kernel does not give the memory.
+ * Failure     init: false if the kernel provides no memory.
  * Limits      A search skips the chunks of other owners one by one.
  */
 #ifndef GPC_SIM_SMALLS_H

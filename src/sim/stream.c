@@ -274,7 +274,7 @@ static uint64_t start_of(const struct gpc_sim_stream *stream, uint64_t own_ns)
 	return start;
 }
 
-/* Appends work (NULL: of no length) to the stream.  Returns when its effect is due. */
+/* Appends work to the stream, or something without duration (NULL).  Returns the time when it ends. */
 static uint64_t advance_locked(struct gpc_sim_stream *stream, const struct gpc_sim_effect *work)
 {
 	struct gpc_sim_context *context = stream->context;
@@ -284,7 +284,7 @@ static uint64_t advance_locked(struct gpc_sim_stream *stream, const struct gpc_s
 	uint64_t done = start + (work ? work->duration_ns : 0);
 	uint64_t end = max_u64(done, tail);
 
-	/* Every early kernel of a row may begin with the kernel ahead of the row. */
+	/* Early kernels leave early_ns: all that follow one ordinary kernel may begin with it. */
 	if (!is_early)
 		stream->early_ns = work && work->kind == GPC_SIM_EFFECT_KERNEL ? start : 0;
 	atomic_store(&stream->tail_ns, end);
@@ -312,7 +312,7 @@ CUresult gpc_sim_stream_submit(struct gpc_sim_stream *stream, struct gpc_sim_eff
 	if (atomic_load(&stream->capture))
 		return gpc_sim_capture_add(stream, effect);
 	gpc_sim_queue_await(stream);
-	/* One lock for both, else two threads could compute their ends in one order and queue in the other. */
+	/* In one critical section, so that two threads queue their effects in the order of their ends. */
 	pthread_mutex_lock(&context->lock);
 	effect->end_ns = advance_locked(stream, effect);
 	gpc_sim_race_submit(stream, effect);
@@ -489,7 +489,7 @@ CUresult gpc_sim_mem_alloc(struct gpc_sim_context *context, uint64_t size, uint6
 	return gpc_sim_device_alloc(context->device, context->number, size, ret_ptr);
 }
 
-/* The end of the work that a free of this owner's memory waits for; *ret_known: the race detector's clock of it. */
+/* The end of the work that a free of this owner's memory waits for; *ret_known is the race detector's clock of it. */
 static uint64_t end_before_free(struct gpc_sim *sim, const struct gpc_sim_device *device,
 	uint32_t owner, struct gpc_sim_race_clock **ret_known)
 {

@@ -2,22 +2,22 @@
 /*
  * Contexts, streams and events of the simulated device, on a timeline.
  *
- * Every piece of work has a known length, so a stream is one number: when its last work ends (its
- * tail). Submitting computes the end at once:
+ * Every piece of work has a known duration, so a stream is one number: the time when its last work ends, its tail.  A
+ * submission computes the end of its work at once:
  *
- *      start = max(now, what must come first)         end = start + length         tail = end
+ *      start = max(now, what must come first)         end = start + duration         tail = end
  *
  *      blocking stream      own tail, the legacy stream's tail
  *      legacy stream        own tail, the tails of all blocking streams     (in `blocking_ns`)
  *      non-blocking stream  own tail
- *      all of them          `barrier_ns`, which cuCtxWaitEvent sets
+ *      every stream         also `barrier_ns`, which cuCtxWaitEvent sets
  *      early kernel         instead of its own tail, the start of the kernel ahead of it (`early_ns`): the two
  *                           overlap, as programmatic dependent launch allows
  *
  * If the queues of streams are bounded (queue.h), the host waits when it submits to a full one.
  *
- * An event is one number too: the end of the work it recorded.  It has passed when the clock has
- * reached that number.
+ * An event is one number: the end of the work that it recorded.  The event has passed when the clock has reached that
+ * number.
  *
  * A green context has its own streams and uses the memory of its primary context.  A wait for the
  * primary context includes the work of its green contexts; a wait for a green context is for its own
@@ -48,10 +48,10 @@ struct gpc_sim_stream {
 	struct gpc_sim_context *context;
 	uint32_t thread; /* of a per-thread default stream; else 0 */
 	_Atomic uint64_t tail_ns;
-	uint64_t early_ns; /* when an early kernel may begin; 0: its predecessor is no kernel */
+	uint64_t early_ns; /* when an early kernel may begin; 0: the last work is no kernel */
 	struct gpc_sim_queue queue;
 	_Atomic(struct gpc_sim_capture *) capture; /* written under the capture lock */
-	struct gpc_list in_capture;                /* in the capture's list, if captured */
+	struct gpc_list in_capture;                /* in the capture's `members`, if captured */
 	struct gpc_list link;                      /* in the context */
 	uint32_t race_track; /* its track in the race detector, if there is one */
 };
@@ -60,8 +60,8 @@ struct gpc_sim_event {
 	uint32_t magic;
 	unsigned flags;
 	struct gpc_sim_context *context;
-	_Atomic uint64_t done_ns;        /* 0: never recorded, which counts as passed */
-	_Atomic uint64_t capture_number; /* of the capture that it was last recorded in, or 0 */
+	_Atomic uint64_t done_ns;              /* 0: never recorded, which counts as passed */
+	_Atomic uint64_t capture_number;       /* of the capture of its last record; 0: in none */
 	struct gpc_sim_race_clock *race_clock; /* the race detector's */
 };
 
@@ -71,12 +71,12 @@ struct gpc_sim_context {
 	struct gpc_sim_context *primary; /* of a green context; else NULL */
 	uint32_t number;                 /* the owner of its memory; never 0 */
 	unsigned flags;
-	_Atomic int broken;     /* a sticky CUresult */
-	_Atomic int n_attached; /* cuCtxAttach less cuCtxDetach */
+	_Atomic int broken;     /* the sticky CUresult of every call; 0: none */
+	_Atomic int n_attached; /* calls of cuCtxAttach less those of cuCtxDetach */
 
-	_Atomic uint64_t tail_ns;          /* of everything */
-	_Atomic uint64_t blocking_ns;      /* of blocking streams */
-	_Atomic uint64_t barrier_ns;       /* no work starts before this */
+	_Atomic uint64_t tail_ns;          /* the end of all work */
+	_Atomic uint64_t blocking_ns;      /* the end of the work of blocking streams */
+	_Atomic uint64_t barrier_ns;       /* no work submitted later starts before this */
 	struct gpc_sim_race_context *race; /* the race detector's, or NULL */
 
 	struct gpc_sim_stream legacy;
@@ -92,7 +92,7 @@ struct gpc_sim_context {
 CUresult gpc_sim_context_create(
 	struct gpc_sim *sim, unsigned device, unsigned flags, struct gpc_sim_context **ret_context);
 
-/* Initialises the parts common to ordinary and green contexts; the context is all zero. */
+/* Initialises the parts common to ordinary and green contexts; the caller has zeroed *context. */
 void gpc_sim_context_init(
 	struct gpc_sim_context *context, struct gpc_sim *sim, struct gpc_sim_device *device);
 
@@ -150,8 +150,8 @@ CUresult gpc_sim_event_query(struct gpc_sim_event *event);
 CUresult gpc_sim_event_sync(struct gpc_sim_event *event);
 
 /*
- * Device memory of the context.  Both fail if a capture forbids them (capture.h).  Free takes the start of an
- * allocation of any context, and waits as free_waits and free_waits_alone of config.h say.
+ * Allocate and free device memory.  Both fail if a capture forbids them (capture.h).  gpc_sim_mem_free accepts the
+ * start of an allocation of any context, and waits as free_waits and free_waits_alone of config.h say.
  */
 CUresult gpc_sim_mem_alloc(struct gpc_sim_context *context, uint64_t size, uint64_t *ret_ptr);
 CUresult gpc_sim_mem_free(struct gpc_sim *sim, uint64_t ptr);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One memfd holds all physical memory, each piece at an offset that is never reused.  A mapping maps that part of it at
- * the reserved address, so two mappings of a piece show the same bytes.  A handle is an index into the table of pieces.
+ * One memfd holds all physical memory, each piece at an offset that is never reused.  A mapping maps a piece of the
+ * file into the shadow, so two mappings of one piece show the same bytes.  A handle is an index into the table of
+ * pieces.
  */
 #include "sim/vmm.h"
 
@@ -17,7 +18,7 @@
 #define MAGIC     UINT64_C(0x6770757369766d6d)
 #define N_HANDLES (1u << 16)
 
-/* Room for the reservations of several streams, each as large as all the memory there is. */
+/* Addresses per byte of memory: a program may reserve as much as the whole memory several times, once per stream. */
 #define VA_FACTOR 8
 
 /* The content of an exported descriptor. */
@@ -34,7 +35,7 @@ static void *reserve_addresses(uint64_t size)
 	return ptr == MAP_FAILED ? NULL : ptr;
 }
 
-/* NULL: the addresses are only numbers. */
+/* Does nothing for NULL: with is_numbers_only no address is mapped. */
 static void unmap(void *ptr, uint64_t size)
 {
 	if (ptr)
@@ -105,7 +106,7 @@ static bool is_aligned(uint64_t n)
 	return n % GPC_SIM_CHUNK == 0;
 }
 
-/* The chunk at `ptr` if ptr[0 .. size) is a range of our whole chunks, else NULL. */
+/* The first chunk of ptr[0 .. size); NULL unless that is a range of whole chunks of vmm. */
 static struct gpc_sim_va_chunk *range(struct gpc_sim_vmm *vmm, uint64_t ptr, uint64_t size)
 {
 	uint64_t offset = ptr - vmm->base;
@@ -185,7 +186,7 @@ static struct gpc_sim_device *device_of(struct gpc_sim *sim, const struct gpc_si
 	return &sim->devices[piece->prop.location.id];
 }
 
-/* NULL: no handle, or a fully released one. */
+/* NULL: not a handle, or one without holders. */
 static struct gpc_sim_physical *find_locked(struct gpc_sim_vmm *vmm, uint64_t handle)
 {
 	struct gpc_sim_physical *piece =
@@ -194,7 +195,7 @@ static struct gpc_sim_physical *find_locked(struct gpc_sim_vmm *vmm, uint64_t ha
 	return piece && piece->n_holders ? piece : NULL;
 }
 
-/* An entry of the table; 0 if it is full. */
+/* Takes a free row of the table, and returns its handle; 0 if the table is full. */
 static uint64_t place_locked(struct gpc_sim_vmm *vmm)
 {
 	for (uint32_t i = 0; i < vmm->n_physicals; i++) {
@@ -204,7 +205,7 @@ static uint64_t place_locked(struct gpc_sim_vmm *vmm)
 	return vmm->n_physicals < N_HANDLES ? ++vmm->n_physicals : 0;
 }
 
-/* Offsets are never reused, so that old data cannot be mistaken for new; the file has holes. */
+/* Creates a piece at the end of the file.  Offsets are never reused, so a new piece never shows an old one's data. */
 static CUresult add(struct gpc_sim *sim, const struct gpc_sim_physical *what, uint64_t *ret_handle)
 {
 	struct gpc_sim_vmm *vmm = &sim->vmm;
@@ -370,7 +371,7 @@ CUresult gpc_sim_vmm_import(struct gpc_sim_vmm *vmm, int fd, uint64_t *ret_handl
 
 /* ---- mappings ---- */
 
-/* Maps the file from `offset` on at `at`.  Does nothing if addresses are only numbers. */
+/* Maps the file from `offset` on at `at`.  Does nothing with is_numbers_only. */
 static bool show(const struct gpc_sim_vmm *vmm, void *at, uint64_t size, uint64_t offset)
 {
 	return !vmm->shadow || mmap(at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,

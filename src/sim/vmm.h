@@ -3,10 +3,9 @@
  * Virtual memory management: reserved addresses, physical memory, and mappings of one onto the
  * other.
  *
- * All devices share one range of addresses.  Physical memory lies in one file in memory, each
- * piece at an offset of its own; a mapping maps that part of the file into the shadow, so that two
- * mappings of one piece show the same bytes.  If the host was given access, it reaches them at the
- * device address itself.
+ * All devices share one range of addresses.  Physical memory is one memfd, with each piece at an offset of its own.  A
+ * mapping maps a piece of the file into the shadow, so two mappings of one piece show the same bytes.  If the program
+ * gave the host access, the host reaches the bytes at the device address itself.
  *
  *      va       | reserved ............ | free | reserved |      no access; mapped if the host has access
  *      shadow   |  A  |  B  |           |      |  A  |    |
@@ -15,7 +14,7 @@
  * Invariants  1 A piece counts as used on its device as long as a holder of its handle or a mapping
  *               is left.  2 A mapping lies in one reservation.  3 Handles are small numbers, reused
  *               once nothing holds their piece.
- * Threads     Any; one lock, behind that of the effects and before a device's.
+ * Threads     Any; one lock, taken after that of the effects and before a device's.
  * Failure     The driver's codes, as the descriptions in cuda.h have them.
  * Limits      One granularity, 2 MiB, also on the host.  An exported descriptor does not keep its piece
  *             alive, and only the same process can import it.  Multicast objects cannot be mapped.
@@ -43,13 +42,13 @@ struct gpc_sim_physical {
 };
 
 struct gpc_sim_va_chunk {
-	uint32_t n_reserved; /* at the first of a reservation */
-	uint32_t n_mapped;   /* at the first of a mapping */
+	uint32_t n_reserved; /* chunks of a reservation, at its first chunk; else 0 */
+	uint32_t n_mapped;   /* chunks of a mapping, at its first chunk; else 0 */
 	uint32_t handle;     /* 0: not mapped */
-	uint16_t readers;    /* devices, as bits */
+	uint16_t readers;    /* bit i: device i */
 	uint16_t writers;
 	bool is_reserved;
-	bool host_may;
+	bool host_may; /* the host has access; set at the first chunk of a mapping */
 };
 
 struct gpc_sim_vmm {
@@ -66,7 +65,7 @@ struct gpc_sim_vmm {
 	struct gpc_sim_physical *physicals; /* handle h is the one at h - 1 */
 	uint32_t n_physicals;
 	uint64_t file_size;
-	uint64_t n_created; /* ever */
+	uint64_t n_created; /* so far; the last serial */
 
 	pthread_mutex_t lock;
 };
@@ -95,7 +94,7 @@ CUresult gpc_sim_vmm_map(struct gpc_sim *sim, uint64_t ptr, uint64_t size, uint6
  */
 CUresult gpc_sim_vmm_unmap(struct gpc_sim *sim, uint64_t ptr, uint64_t size);
 
-/* For the mappings in ptr[0 .. size), skipping holes; INVALID_VALUE if there is none. */
+/* Sets the access to the mappings in ptr[0 .. size), skipping holes.  INVALID_VALUE: there is no mapping. */
 CUresult gpc_sim_vmm_set_access(
 	struct gpc_sim *sim, uint64_t ptr, uint64_t size, const CUmemAccessDesc *desc);
 CUresult gpc_sim_vmm_get_access(
@@ -108,15 +107,18 @@ CUresult gpc_sim_vmm_export(
 /* Imports an exported descriptor: finds its handle and adds a holder to it. */
 CUresult gpc_sim_vmm_import(struct gpc_sim_vmm *vmm, int fd, uint64_t *ret_handle);
 
-/* False: no such handle. */
+/* Copies the record of a handle.  False: there is no such handle. */
 bool gpc_sim_vmm_find(
 	struct gpc_sim_vmm *vmm, uint64_t handle, struct gpc_sim_physical *ret_physical);
 
-/* Finds the mapping that contains `ptr`, and its handle; false if nothing is mapped there. */
+/* Finds the mapping that contains `ptr`, an address of vmm, and its handle; false if nothing is mapped there. */
 bool gpc_sim_vmm_mapping_at(struct gpc_sim_vmm *vmm, uint64_t ptr, uint64_t *ret_base,
 	uint64_t *ret_size, uint64_t *ret_handle);
 
-/* True if ptr[0 .. size) is mapped, and readable, or writable, by that device; -1: by any. */
+/*
+ * True if ptr[0 .. size) is mapped and readable, or with must_write writable, by that device; -1: by any.  `ptr` must
+ * be an address of vmm.
+ */
 bool gpc_sim_vmm_may(
 	struct gpc_sim_vmm *vmm, uint64_t ptr, uint64_t size, int device, bool must_write);
 

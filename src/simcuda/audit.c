@@ -6,7 +6,7 @@
  *
  * Wheels find their CUDA libraries by their own run path (DT_RPATH), or open them by full path, and so bypass
  * LD_LIBRARY_PATH and LD_PRELOAD.  The loader asks an auditor about each name, and about each place before it searches
- * there.  For the name of a simulated library, drops the folder and skips the run path:
+ * there.  For the name of a simulated library, this auditor drops the folder and skips the run path:
  *
  *      dlopen("/venv/.../libcublas.so.13") --> libcublas.so.13 --> not by run path --> LD_LIBRARY_PATH: simulated
  *      DT_NEEDED libcudart.so.13           ----------------------> not by run path --> LD_LIBRARY_PATH: simulated
@@ -14,8 +14,8 @@
  *
  * The auditor loads no other library itself, so a child process that never uses a GPU pays for one small file.
  *
- * Invariants  1 Calls nothing, not even libc: an auditor has a namespace of its own, so the loader would load a second
- *               libc into every process.
+ * Invariants  1 The auditor calls nothing, not even libc: it is in a linker namespace of its own, into which the loader
+ *               would have to load a second libc in every process.
  * Threads     Any: it has no state.
  * Failure     None: other names are searched as without the auditor.
  * Limits      Has no effect on a library linked into the program (libcudart_static), which the loader does not search.
@@ -45,7 +45,7 @@ static bool is_simulated(const char *name)
 	return false;
 }
 
-/* Agrees to the older of the loader's and our version of the interface: all versions call these functions alike. */
+/* Agrees on the older of the loader's and our version of the interface: all versions call these functions alike. */
 unsigned int la_version(unsigned int version)
 {
 	return version < LAV_CURRENT ? version : LAV_CURRENT;

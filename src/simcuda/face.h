@@ -2,13 +2,13 @@
 /*
  * Shared by the files of the stand-in libcuda.so.1: the machine, the calling thread's context, the entry of every call.
  *
- * Every entry point starts with face_enter, which spends the call's cost, applies the faults that GPUSIM requests, and
- * returns the real driver's error if the process has not called cuInit (3) or is ending (4), or if the thread's current
- * context is missing (201) or broken.
+ * Every entry point starts with face_enter, which spends the call's cost, injects the faults that GPUSIM requests, and
+ * returns the real driver's error if the process has not called cuInit (3) or is ending (4), if the thread is in a host
+ * function (800), or if its current context is missing (201) or broken.
  *
  *      cuMemAlloc_v2 --> face_enter(cost, "cuMemAlloc_v2", &context) --> src/sim
  *
- * Invariants  1 Handles are addresses of the model's objects.
+ * Invariants  1 A handle is the address of an object of src/sim or of this folder.
  *             2 The struct of a destroyed context is kept, and calls on it return 709: a stale handle is an error, not
  *               a crash.
  * Threads     Any.
@@ -36,7 +36,8 @@ enum face_null {
 };
 
 /*
- * Defines an entry point in its two variants.  `call` sees the parameters, `null` and `entry`.
+ * Defines an entry point and its variant with `suffix`.  The expression `call` may use the parameters, `null`,
+ * `entry`.
  */
 #define FACE_PAIR(name, suffix, params, call)                \
 	CUresult name params                                 \
@@ -86,7 +87,7 @@ CUresult face_primary_retain(unsigned device, struct gpc_sim_context **ret_conte
 /* Drops a reference to the primary context of a valid device. */
 CUresult face_primary_release(unsigned device);
 
-/* Pops an ending context off the thread's stack. */
+/* Pops the context off the calling thread's stack, if it is current.  Call before it ends. */
 void face_leave(const struct gpc_sim_context *context);
 
 /* Host memory known to the driver. */
@@ -108,18 +109,20 @@ void face_names_end(const void *module);
 /* Counts a kernel launch for the line that face_close() prints. */
 void face_note_launch(void);
 
-/* The log of GPUSIM=launches:FILE; without that option the functions do nothing. */
 struct face_shape {
 	unsigned int grid[3], block[3], shared;
 };
 
+/* Append a line to the log of GPUSIM=launches:FILE; do nothing without that option. */
 void face_log_launch(
 	const struct gpc_sim_stream *stream, CUfunction function, const struct face_shape *shape);
 void face_log_copy(
 	const struct gpc_sim_stream *stream, uint64_t bytes, bool to_host, bool from_host);
-void face_log_call(const char *entry); /* GPUSIM=calls:FILE; nothing without it */
 
-/* Counts a copy of a few bytes to the host after kernel launches, for the same line. */
+/* Appends the name to the log of GPUSIM=calls:FILE; does nothing without that option. */
+void face_log_call(const char *entry);
+
+/* Counts a copy to the host for the line that face_close() prints, if the copy is small and a kernel was launched. */
 void face_note_read(uint64_t bytes);
 
 /* At the program's end: prints the launches, and the small copies that may have steered the program. */

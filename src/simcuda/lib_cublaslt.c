@@ -2,8 +2,9 @@
 /*
  * A stand-in for libcublasLt: descriptors, and products computed by a single algorithm.
  *
- * The workspace is the caller's, and the heuristic requests none.  The real one's depends on shape and GPU, up to the
- * caller's offer (PyTorch: 1 MiB before compute capability 9.0, then 32 MiB); callers allocate the offer regardless.
+ * The caller provides the workspace, and the heuristic here requests none.  The real heuristic requests what shape and
+ * GPU need, up to the size that the caller offers (PyTorch: 1 MiB before compute capability 9.0, then 32 MiB).
+ * Callers allocate the offered size in either case.
  */
 #include <cublasLt.h>
 #include <stdlib.h>
@@ -64,7 +65,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
 	cublasLtMatrixLayout_t d_desc, const cublasLtMatmulAlgo_t *algo, void *workspace,
 	size_t workspace_size, cudaStream_t stream)
 {
-	/* The handle may also be cuBLAS's; the stream is the parameter, not the handle's. */
+	/* Not `handle`, which may be cuBLAS's, with a stream other than the parameter. */
 	const struct standin_handle work = { .magic = STANDIN_MAGIC, .stream = stream };
 
 	(void)a;

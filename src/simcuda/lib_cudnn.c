@@ -2,9 +2,9 @@
 /*
  * A stand-in for libcudnn: handles, tensors, batch normalization, and graphs computed by a single engine.
  *
- * Workspaces: neither an execution plan nor batch normalization requests one.  The real library's heuristics choose by
- * shape, GPU and version, and are not published.  Every convolution has a plan whose algorithm needs none, so the least
- * is 0 and the most is the program's limit.
+ * Neither an execution plan nor batch normalization requests a workspace.  The real library's heuristics choose by
+ * shape, GPU and version, and are not published.  Every convolution has an algorithm without workspace, so a real
+ * program uses between 0 and the limit that it sets.
  */
 #include <cudnn.h>
 #include <stdbool.h>
@@ -17,7 +17,7 @@
 
 #define CUDART     13000
 #define MAX_DIMS   8
-#define RNG_STATES 1048576 /* more than one generator per resident thread */
+#define RNG_STATES 1048576 /* bytes of generator states for dropout */
 
 const struct standin_library standin_library = {
 	.name = "libcudnn",
@@ -215,7 +215,7 @@ cudnnStatus_t cudnnGetFilterNdDescriptor(const cudnnFilterDescriptor_t desc, int
 	return status;
 }
 
-/* The states are in the caller's memory. */
+/* The caller allocates the memory for the states. */
 cudnnStatus_t cudnnDropoutGetStatesSize(cudnnHandle_t handle, size_t *size)
 {
 	(void)handle;
@@ -317,9 +317,7 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t desc,
 						      : CUDNN_STATUS_BAD_PARAM;
 }
 
-/*
- * Answers the queries by which a program chooses an engine: there is one, number 0, without knobs, notes or workspace.
- */
+/* Answers a program that looks for an engine: there is one, number 0, without knobs, notes or workspace. */
 cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const desc,
 	cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t room,
 	int64_t *n, void *elements)
@@ -332,7 +330,7 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const desc,
 	case CUDNN_ATTR_ENGINEHEUR_RESULTS:
 	case CUDNN_ATTR_ENGINECFG_ENGINE:
 	case CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG:
-		/* The caller created the descriptors to fill. */
+		/* `elements` has descriptors that the caller created; nothing is stored in them. */
 		has = 1;
 		break;
 	case CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE:

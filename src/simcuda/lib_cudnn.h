@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the stand-in for libcudnn share: the life of a descriptor. */
+/* Shared by the files of the stand-in for libcudnn: creation and destruction of descriptors. */
 #ifndef SIMCUDA_LIB_CUDNN_H
 #define SIMCUDA_LIB_CUDNN_H
 

@@ -3,8 +3,8 @@
  * The stand-in for libcudnn: recurrent networks, as far as their memory is concerned.
  *
  * The weight space holds the matrices of all layers, then the biases of all layers.  The sizes of workspace and reserve
- * space are not published: here the workspace holds the gates of one step, and the reserve space of training the gates
- * of every step, and both states.
+ * space are not published.  Here the workspace holds the gates of one step, and the reserve space of training holds the
+ * gates and both states of every step.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@ struct data {
 	size_t length, batch;
 };
 
-/* Half of the products are with the input, half with the state. */
+/* The number of matrix products per step: half of them with the input, half with the state. */
 static size_t products_of(const struct rnn *rnn)
 {
 	return rnn->cell == CUDNN_LSTM ? 8 : rnn->cell == CUDNN_GRU ? 6 : 2;
@@ -37,7 +37,7 @@ static size_t columns_of(const struct rnn *rnn, size_t layer, size_t product)
 	return layer < rnn->n_directions ? rnn->input : rnn->projected * rnn->n_directions;
 }
 
-/* The number of elements in all matrices before this one; past the last layer, in all matrices. */
+/* The number of elements in all matrices before this one; with the number of layers as `layer`, in all matrices. */
 static size_t elements_before(const struct rnn *rnn, size_t layer, size_t product)
 {
 	size_t n = 0;

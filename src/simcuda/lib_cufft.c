@@ -2,8 +2,8 @@
 /*
  * A stand-in for libcufft: plans, by number, and their work areas.
  *
- * A work area is as large as the whole transform in complex numbers.  The real library needs from nothing (one
- * dimension, a power of two) to several times that (large primes), and documents it for no plan.
+ * A work area is as large as the whole transform in complex numbers.  The real library takes between nothing (one
+ * dimension, a power of two) and several times that size (large primes); NVIDIA documents the size for no plan.
  */
 #include <cufftXt.h>
 #include <pthread.h>

@@ -4,7 +4,7 @@
 
 const struct standin_library standin_library = {
 	.name = "libcurand",
-	.not_supported = 999 /* CURAND_STATUS_INTERNAL_ERROR: it has no code for what it lacks */,
+	.not_supported = 999 /* CURAND_STATUS_INTERNAL_ERROR: cuRAND has no "not supported" */,
 	.not_initialized = 101 /* CURAND_STATUS_NOT_INITIALIZED */,
 	.failed = 201 /* CURAND_STATUS_LAUNCH_FAILURE */,
 };

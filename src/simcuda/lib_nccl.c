@@ -4,8 +4,8 @@
  *
  * Each rank is a process with its own simulated GPU.  A collective is a host function in its stream, which meets the
  * other ranks in shared memory (lib_nccl_ranks.c); with one rank it is a copy.  The first collective of several ranks
- * takes BUFFERS, the minimum of the real library: two channels.  NCCL tells the actual number of channels only in its
- * log.
+ * takes BUFFERS of device memory: those of two channels, the minimum of the real library.  NCCL prints the actual
+ * number of channels only in its log.
  */
 #include <nccl.h>
 #include <stdatomic.h>
@@ -20,7 +20,7 @@
 
 #define VERSION 22809
 
-/* The default of NCCL_BUFFSIZE is 4 MiB. */
+/* Two channels of NCCL_BUFFSIZE bytes, of which the default is 4 MiB. */
 #define BUFFERS ((size_t)2 * (4 << 20))
 
 const struct standin_library standin_library = {
@@ -39,7 +39,7 @@ struct work {
 	struct work *next;
 };
 
-/* The handle comes first: every communicator is a handle. */
+/* `own` comes first, because a communicator is a handle of standin.h. */
 struct comm {
 	struct standin_handle own;
 	int n, rank;
@@ -62,7 +62,7 @@ static void run(void *arg)
 	struct comm *comm = work->comm;
 	ncclResult_t result = ncclSuccess;
 
-	/* After an error the ranks no longer agree on the next collective. */
+	/* After an error the ranks may be at different collectives, so no further one runs. */
 	if (atomic_load(&comm->error) == ncclSuccess)
 		result = nccl_exchange(comm->ranks, &work->collective);
 	if (result != ncclSuccess)
@@ -203,7 +203,7 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm)
 	return of(comm) ? ncclSuccess : ncclInvalidArgument;
 }
 
-/* A collective still in its stream keeps its communicator alive. */
+/* Does not free a communicator that a collective in its stream still uses. */
 ncclResult_t ncclCommDestroy(ncclComm_t handle)
 {
 	struct comm *comm = of(handle);

@@ -5,10 +5,10 @@
  *
  *      header | chunk of rank 0 | chunk of rank 1 | ...
  *
- * A collective proceeds in chunks: each rank copies its chunk in, all meet; each takes its part of every chunk, all
- * meet.
+ * A collective proceeds in chunks: each rank copies its chunk into the file, all ranks meet, each rank takes its part
+ * of every chunk, and all meet again.
  *
- * Threads     nccl_exchange: one at a time per communicator; nccl_leave only while none runs.
+ * Threads     nccl_exchange: one at a time per communicator.  nccl_leave: only while no nccl_exchange runs.
  * Failure     If a rank leaves or dies, the exchanges of all others fail; nccl_abort fails those of its own rank.
  * Limits      One rank per process: the simulated GPU runs one host function at a time, and ranks wait in theirs.
  */
@@ -19,10 +19,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A collective's treatment of `size` bytes, the unit of its count. */
+/* How a collective moves units; a unit is the `size` bytes of the call's count of elements. */
 struct nccl_shape {
-	bool scatters;  /* each rank sends a unit per rank, and takes its own; else it sends one */
-	bool reduces;   /* the units taken are reduced to one; else they are concatenated */
+	bool scatters;  /* a rank sends one unit to each rank; else it sends the same unit to all */
+	bool reduces;   /* a rank reduces the units it receives to one; else it concatenates them */
 	bool from_root; /* only the root sends */
 	bool to_root;   /* only the root receives */
 };
@@ -39,7 +39,7 @@ struct nccl_collective {
 
 struct nccl_ranks;
 
-/* Joins without waiting for the others.  `name` is a file's, without '/'.  NULL with the reason in ret_result. */
+/* Joins without waiting for the other ranks.  `name` is a file name without '/'.  NULL: *ret_result is the error. */
 struct nccl_ranks *nccl_join(const char *name, int n, int rank, ncclResult_t *ret_result);
 void nccl_leave(struct nccl_ranks *ranks);
 

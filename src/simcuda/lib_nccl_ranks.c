@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ranks meet at a counter in shared memory: the last to arrive begins a new round and wakes the others.  Each holds a
- * lock on its byte of the file, which the kernel releases however the process ends; waiters poll for that.
+ * Ranks meet at a counter in shared memory: the last to arrive begins a new round and wakes the others.  Each rank
+ * locks its byte of the file.  However its process ends, the kernel releases the lock, for which waiting ranks poll.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -37,7 +37,7 @@ struct nccl_ranks {
 	struct shared *shared;
 	char *chunks;
 	size_t size;
-	char *reduced; /* a chunk */
+	char *reduced; /* CHUNK bytes: the result of a reduction */
 	atomic_bool is_aborted;
 };
 
@@ -75,7 +75,7 @@ static ncclResult_t map(struct nccl_ranks *ranks, const char *name)
 	ranks->fd = shm_open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (ranks->fd < 0)
 		return ncclSystemError;
-	/* Allocate now: later, a page that cannot be allocated would raise SIGBUS. */
+	/* Allocates the pages now, because an access to a page that cannot be allocated raises SIGBUS. */
 	if (posix_fallocate(ranks->fd, 0, (off_t)ranks->size) != 0) {
 		(void)shm_unlink(path);
 		return ncclSystemError;
@@ -89,7 +89,7 @@ static ncclResult_t map(struct nccl_ranks *ranks, const char *name)
 	if (!lock(ranks, F_SETLK, ranks->rank, &taken))
 		return ncclInvalidUsage;
 	atomic_store(&ranks->shared->pids[ranks->rank], getpid());
-	/* The last one to join removes the name. */
+	/* The last rank to join removes the name. */
 	if (atomic_fetch_add(&ranks->shared->joined, 1) + 1 == (uint32_t)ranks->n)
 		(void)shm_unlink(path);
 	for (int i = 0; i < ranks->n; i++)
@@ -158,7 +158,7 @@ static ncclResult_t meet(struct nccl_ranks *ranks)
 		if (atomic_load(&ranks->is_aborted))
 			return ncclRemoteError;
 		for (int i = 0; is_time && i < ranks->n; i++)
-			/* The rank may have arrived, then ended, since `arrived` was read. */
+			/* A rank that is gone may have arrived before: then a new round has begun. */
 			if (is_gone(ranks, i) && atomic_load(&shared->round) == round)
 				return ncclRemoteError;
 	}
@@ -178,7 +178,7 @@ static bool reduce(struct nccl_ranks *ranks, const struct nccl_collective *c, si
 	return is_known;
 }
 
-/* Takes this rank's part of the chunks, n bytes at `begin` of each rank's data. */
+/* Takes this rank's part of the chunks, which hold n bytes from `begin` on of each rank's data. */
 static bool take(struct nccl_ranks *ranks, const struct nccl_collective *c, size_t begin, size_t n)
 {
 	size_t first = c->shape.scatters ? (size_t)ranks->rank * c->size : 0;

@@ -20,7 +20,7 @@ struct CUarray_st {
 	uint32_t magic;
 	bool is_level;
 	CUDA_ARRAY3D_DESCRIPTOR desc;
-	uint64_t base; /* 0: no own memory */
+	uint64_t base; /* 0: the array has no memory of its own */
 	uint64_t pitch;
 };
 
@@ -31,7 +31,7 @@ struct CUmipmappedArray_st {
 	struct CUarray_st levels[MAX_LEVELS];
 };
 
-/* Bytes of a level's longest row. */
+/* The bytes of the longest row. */
 static uint64_t row_bytes(const CUDA_ARRAY3D_DESCRIPTOR *desc)
 {
 	CUDA_ARRAY3D_DESCRIPTOR row = *desc;

@@ -2,9 +2,9 @@
 /*
  * The stand-in driver: its line at the program's end, which tells where simulation and a real GPU may differ.
  *
- * Kernels do nothing.  A program notices only if it reads a result and branches on it: a loop over a tensor's values,
- * the number of elements that a mask selects.  A copy of a few bytes to the host after kernel launches is such a read;
- * the functions on the stack tell what the program called.
+ * Kernels do nothing.  A program behaves differently only if it reads a result and branches on it: a loop over a
+ * tensor's values, the number of elements that a mask selects.  A copy of a few bytes to the host after a kernel
+ * launch counts as such a read; the names of the functions on the stack tell what the program called.
  */
 #include <dlfcn.h>
 #include <execinfo.h>
@@ -15,7 +15,7 @@
 #include "base/bytes.h"
 #include "simcuda/face.h"
 
-#define MAX_BYTES  64 /* of a read that may steer the program */
+#define MAX_BYTES  64 /* a larger copy is no read of a result */
 #define MAX_FRAMES 48
 
 static const struct {
@@ -29,8 +29,8 @@ static const struct {
 #define N_STEERS (sizeof steers / sizeof steers[0])
 
 static _Atomic uint64_t n_launches;
-static _Atomic uint64_t
-	n_reads[N_STEERS + 1]; /* by row of steers.def; the last counts unknown callers */
+/* By row of steers.def; the last one counts unknown callers. */
+static _Atomic uint64_t n_reads[N_STEERS + 1];
 
 void face_note_launch(void)
 {
@@ -78,7 +78,7 @@ static const char *find_asker(void)
 	int n = backtrace(frames, MAX_FRAMES);
 	Dl_info own = { 0 };
 
-	/* Compare addresses: a program may have opened this library under another name, libcuda.so. */
+	/* Compares load addresses: a program may have opened this library under another name, libcuda.so. */
 	(void)dladdr(&n_launches, &own);
 	for (int i = 0; i < n; i++) {
 		Dl_info info;

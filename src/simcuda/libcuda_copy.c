@@ -2,8 +2,9 @@
 /*
  * The stand-in driver: copies, fills, kernels.
  *
- * As in the real driver, an asynchronous copy from pageable host memory reads the bytes before it returns, one into
- * pageable memory is complete when it returns, and one from or to pinned memory is neither.
+ * As in the real driver, an asynchronous copy from pageable host memory has read its source when it returns, and a copy
+ * into pageable memory is complete when it returns.  Only a copy between pinned and device memory reads and writes
+ * later.
  */
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -66,7 +67,7 @@ static CUresult submit_copy(
 	return res == CUDA_SUCCESS && must_wait ? gpc_sim_stream_sync(stream) : res;
 }
 
-/* Begins a copy.  One that waits is forbidden while this thread captures. */
+/* Begins a copy.  A synchronous one is potentially unsafe, so a capture may forbid it. */
 static CUresult enter(const char *entry, CUstream handle, enum face_null null, enum wait wait,
 	struct gpc_sim_stream **ret_stream)
 {
@@ -214,7 +215,7 @@ FACE_PAIR(cuMemsetD2D32Async, _ptsz,
 	(CUdeviceptr dst, size_t pitch, unsigned int v, size_t n, size_t rows, CUstream stream),
 	fill(entry, null, stream, dst, pitch, v, 4, n, rows))
 
-/* Ignores the flags, which concern caches. */
+/* Ignores the flags, which only choose a memory barrier. */
 FACE_PAIR(cuStreamWriteValue32_v2, _ptsz,
 	(CUstream stream, CUdeviceptr ptr, cuuint32_t value, unsigned int flags),
 	((void)flags, fill(entry, null, stream, ptr, 0, value, 4, 1, 1)))
@@ -308,7 +309,7 @@ static CUresult launch_program(const char *entry, enum face_null null, CUstream 
 		0, NULL);
 }
 
-/* gpusim_launch passes this to cuLaunchKernel: a kernel whose effect is known. */
+/* The function that gpusim_launch passes to cuLaunchKernel: a kernel whose effect is known. */
 static char known_kernel;
 
 struct known_work {
@@ -358,7 +359,7 @@ FACE_PAIR(cuLaunchKernelEx, _ptsz,
 				      config->sharedMemBytes },
 			      params, is_early(config))))
 
-/* Goes through the program's own launch function, so that an interposer sees it. */
+/* Calls cuLaunchKernel by the symbol that the program itself would find, so that an interposer sees the launch. */
 int gpusim_launch(struct CUstream_st *stream, uint64_t duration_ns, unsigned n_ranges,
 	const struct gpusim_range *ranges)
 {

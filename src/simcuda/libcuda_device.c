@@ -61,7 +61,7 @@ CUresult cuDeviceGetName(char *name, int len, CUdevice dev)
 	return res;
 }
 
-/* The program's number of one of the machine's devices, or -1. */
+/* The number by which the program knows the machine's device `physical`; -1 if that is hidden. */
 static CUdevice visible_of(unsigned physical)
 {
 	const struct gpc_sim_config *config = &face_sim()->config;
@@ -332,7 +332,7 @@ int gpusim_device_count(void)
 	return (int)face_sim()->config.n_physical;
 }
 
-/* Numbers all devices of the machine.  Those hidden from this process have no memory of it. */
+/* `device` is a number of the machine, which also counts hidden devices.  This process uses no memory of those. */
 int gpusim_device_info(int device, struct gpusim_device *ret_info)
 {
 	struct gpc_sim *sim = face_sim();

@@ -2,8 +2,8 @@
 /*
  * The stand-in driver: green contexts, and the parts of a device of which they are made.
  *
- * A green context and the CUcontext that it converts to are the same handle.  Parts of a device are accounted for, but
- * have no effect on the duration of work.
+ * A green context and the CUcontext that it converts to are the same handle.  Parts of a device have the right sizes,
+ * but no effect on the duration of work.
  */
 #include <stdlib.h>
 

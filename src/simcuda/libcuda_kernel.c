@@ -3,7 +3,7 @@
  * The stand-in driver: kernels and globals of a module, by name.
  *
  * The code of a module is not read, so every requested kernel and global exists.  A global of any size takes
- * GLOBAL_BYTES of device memory at the first request, and the context keeps them.
+ * GLOBAL_BYTES of device memory from the first request until the end of its context.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -70,7 +70,7 @@ void face_names_end(const void *module)
 	pthread_mutex_unlock(&lock);
 }
 
-/* The kernel of a handle; NULL if we did not create it: it may be the runtime's. */
+/* The kernel of a handle.  NULL if this file did not create the handle: the stand-in runtime launches its own ones. */
 static const struct named *kernel_of(const void *handle)
 {
 	const struct named *at;
@@ -226,7 +226,7 @@ CUresult cuFuncSetSharedMemConfig(CUfunction function, CUsharedconfig config)
 	return accept("cuFuncSetSharedMemConfig", function);
 }
 
-/* For cuLaunchGrid, which is not simulated (lacking.def); PyCUDA calls it before each cuLaunchKernel. */
+/* Only cuLaunchGrid uses the shape, and is not simulated (lacking.def).  PyCUDA sets one before each cuLaunchKernel. */
 CUresult cuFuncSetBlockShape(CUfunction function, int x, int y, int z)
 {
 	return x > 0 && y > 0 && z > 0 ? accept("cuFuncSetBlockShape", function)
@@ -334,7 +334,7 @@ CUresult cuLibraryGetGlobal(CUdeviceptr *ptr, size_t *size, CUlibrary library, c
 	return global_find("cuLibraryGetGlobal", ptr, size, library, name);
 }
 
-/* Only fills the descriptor: it is data for kernels. */
+/* Leaves the descriptor zero: only kernels read it. */
 CUresult cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank,
 	void *address, const cuuint64_t *dims, const cuuint64_t *strides, const cuuint32_t *box,
 	const cuuint32_t *element_strides, CUtensorMapInterleave interleave,

@@ -37,7 +37,7 @@ static unsigned number_locked(const struct gpc_sim_stream *stream)
 	return number;
 }
 
-/* Clears the name after a failed write, which ends the log. */
+/* If a write fails, clears the name, which ends the log. */
 static void append_locked(char *name, const char *line, int size)
 {
 	int fd = open(name, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);

@@ -71,7 +71,7 @@ CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char *pa
 	return path ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* The code belongs to the linker. */
+/* *code is valid until cuLinkDestroy, as with the real driver. */
 CUresult cuLinkComplete(CUlinkState state, void **code, size_t *size)
 {
 	struct linker *linker = of(state);

@@ -2,8 +2,8 @@
 /*
  * The stand-in driver: lookup of functions by name.
  *
- * cuGetProcAddress returns the newest variant of a base name that the requested version and this driver have; with the
- * per-thread flag the _ptsz or _ptds one if there is one.  Private tables are not supported.
+ * cuGetProcAddress returns the newest variant of a base name that the requested version and this driver have.  With the
+ * per-thread flag, a _ptsz or _ptds variant is preferred.  cuGetExportTable provides no table.
  */
 #include <string.h>
 
@@ -16,7 +16,7 @@ struct entry {
 	void *function;
 };
 
-/* A function's address as data: works under POSIX, though not in ISO C. */
+/* Stores functions as void *: POSIX allows that, ISO C has no such conversion. */
 static const struct entry entries[] = {
 #define ENTRY(symbol, name, version, per_thread) \
 	{ .base = #name,                         \
@@ -26,7 +26,7 @@ static const struct entry entries[] = {
 #include "simcuda/entries.def"
 };
 
-/* Functions that exist and fail, in their newest version only. */
+/* Functions that exist and fail.  Each has one row, for its newest version. */
 #define LACKS(name) CUresult name(void);
 #include "simcuda/lacking.def"
 #undef LACKS
@@ -53,7 +53,7 @@ static void *find_lacking(const char *name)
 	return NULL;
 }
 
-/* Returns 0 if found, else the status. */
+/* Returns the status for cuGetProcAddress: 0 if *ret_function was found. */
 static CUdriverProcAddressQueryResult find(
 	const char *name, int version, cuuint64_t flags, void **ret_function)
 {
@@ -101,7 +101,7 @@ CUresult cuGetProcAddress(const char *symbol, void **pfn, int version, cuuint64_
 	return cuGetProcAddress_v2(symbol, pfn, version, flags, NULL);
 }
 
-/* NVRTC requests this table, and works without it: no warning. */
+/* NVRTC requests this table and works without it, so its request causes no warning. */
 static const unsigned char nvrtc_table[sizeof(CUuuid)] = { 0xda, 0x91, 0x51, 0xd3, 0x3a, 0xe6, 0xcc,
 	0x41, 0xa5, 0xc0, 0x4f, 0x26, 0xd5, 0x33, 0xe3, 0x28 };
 

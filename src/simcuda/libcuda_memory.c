@@ -246,7 +246,9 @@ CUresult cuMemHostGetFlags(unsigned int *flags, void *host)
 
 /* ---- free and queries ---- */
 
-/* The address identifies the context: none need be current, but a current one must not be broken. */
+/*
+ * The address identifies the context, so the thread needs no current context; but if it has a broken one, this fails.
+ */
 CUresult cuMemFree_v2(CUdeviceptr ptr)
 {
 	struct gpc_sim_context *context = face_current();
@@ -280,7 +282,7 @@ CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
 	return CUDA_SUCCESS;
 }
 
-/* The allocation around a pointer, of a device, managed or mapped. */
+/* Finds the allocation that contains `ptr`, in mapped memory, a pool, imported memory, a device or the host. */
 static bool range_of(uint64_t ptr, uint64_t *ret_base, uint64_t *ret_size)
 {
 	struct gpc_sim_device *device = gpc_sim_device_of(face_sim(), ptr);

@@ -4,7 +4,7 @@
  *
  * A module takes the size given by GPUSIM at once; the real driver loads lazily and in chunks.  The code of a simulated
  * library takes the size measured for the real one (code.def), once per context, with its first work.  A library is
- * loaded into the current context, like a module.  CU_LIMIT_MALLOC_HEAP_SIZE takes the bytes above its default.
+ * loaded into the current context, like a module.  A CU_LIMIT_MALLOC_HEAP_SIZE above the default takes the difference.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -71,7 +71,7 @@ static void load_destroy_locked(struct load *load)
 	free(load);
 }
 
-/* Finds a load by address, kind and context; NULL or 0 matches any. */
+/* Finds a load by address, kind and context; of these, NULL or 0 matches any. */
 static struct load *find_locked(
 	const void *address, uint32_t magic, const struct gpc_sim_context *context)
 {

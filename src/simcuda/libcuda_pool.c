@@ -12,7 +12,7 @@ static CUmemoryPool handle_of(struct gpc_sim_mempool *pool)
 	return (CUmemoryPool)(void *)pool;
 }
 
-/* Begins a call on a pool, which is forbidden during captures. */
+/* Begins a call on a pool, which is potentially unsafe, so a capture may forbid it. */
 static CUresult enter_pool(
 	const char *entry, CUmemoryPool handle, struct gpc_sim_mempool **ret_pool)
 {
@@ -56,7 +56,7 @@ static CUresult alloc(
 
 	if (!ptr || !size)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* During a capture, add a node instead of allocating. */
+	/* In a capture, add an allocation node instead of allocating. */
 	if (atomic_load(&stream->capture)) {
 		CUresult made = alloc_node(pool->slabs.device, size, ptr, &node);
 		return made == CUDA_SUCCESS ? gpc_sim_capture_add(stream, node) : made;
@@ -91,7 +91,7 @@ static CUresult alloc_from_pool(const char *entry, enum face_null null, CUstream
 	return pool ? alloc(stream, pool, ptr, size) : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Frees memory of cuMemAlloc, which cuMemFreeAsync accepts as well. */
+/* Frees, in stream order, memory from cuMemAlloc, which cuMemFreeAsync accepts. */
 static CUresult free_plain_async(struct gpc_sim_stream *stream, CUdeviceptr ptr)
 {
 	struct gpc_sim_device *device = gpc_sim_device_of(face_sim(), ptr);
@@ -202,7 +202,7 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute attribut
 		     : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Every device of the machine can access every pool, so access is accepted without effect. */
+/* Has no effect: every device can access every pool of the machine. */
 CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc *map, size_t count)
 {
 	struct gpc_sim_mempool *pool;
@@ -295,7 +295,7 @@ CUresult cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, CUme
 					       : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* ---- shared pools: a descriptor names a process and a pool ---- */
+/* ---- shared pools: the file of an exported descriptor names a process and a pool ---- */
 
 struct shared_pool {
 	uint64_t magic;

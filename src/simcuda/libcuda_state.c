@@ -33,7 +33,7 @@ static _Thread_local struct {
 	unsigned depth;
 } thread;
 
-/* Warns that every byte copied to the GPUs may need room in the host. */
+/* Warns if the host may have too little memory to store every byte that is copied to the GPUs. */
 static void warn_of_full_data(const struct gpc_sim_config *config)
 {
 	double has = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
@@ -317,7 +317,7 @@ void face_leave(const struct gpc_sim_context *context)
 		thread.depth--;
 }
 
-/* Frees the context's resources; calls on it return 709 from now on. */
+/* Frees the context's resources, but not its struct: later calls on the context return 709. */
 static void end_context(struct gpc_sim_context *context)
 {
 	gpc_sim_context_reset(context);

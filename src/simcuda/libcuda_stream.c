@@ -67,7 +67,9 @@ static CUresult stream_ask(const char *entry, enum face_null null, CUstream hand
 	return CUDA_SUCCESS;
 }
 
-/* Finds the stream's context; for a green one, its primary context as well. */
+/*
+ * Returns the stream's context.  If that is green, returns it in *ret_green, and its primary context in *ret_context.
+ */
 static CUresult stream_context(const char *entry, enum face_null null, CUstream handle,
 	CUcontext *ret_context, CUgreenCtx *ret_green)
 {
@@ -330,7 +332,7 @@ static CUresult capture_info(const char *entry, enum face_null null, CUstream ha
 	return CUDA_SUCCESS;
 }
 
-/* Reports no dependencies. */
+/* Returns the capture's graph, but no dependencies: a graph here is a list of nodes. */
 static CUresult capture_graph(const char *entry, enum face_null null, CUstream handle,
 	CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph, const CUgraphNode **nodes,
 	size_t *n)

@@ -252,7 +252,7 @@ CUresult cuMulticastUnbind(
 
 #define EXTERNAL_MAGIC UINT32_C(0x65787465)
 
-/* Marks external memory, as opposed to memory that the program created on the host. */
+/* Its address in `prop` tells external memory from host memory that the program created. */
 static char external_mark;
 
 struct CUextMemory_st {
@@ -362,6 +362,7 @@ CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr ptr, size_t siz
 	if (!handle || type != 1 || flags || ptr % page || size % page || !size ||
 		!gpc_sim_device_of(face_sim(), ptr) || !gpc_sim_is_valid(face_sim(), ptr, size))
 		return CUDA_ERROR_INVALID_VALUE;
+	/* Any descriptor will do, because nothing here can import a DMA-BUF. */
 	*(int *)handle = dup(STDERR_FILENO);
 	return CUDA_SUCCESS;
 }

@@ -5,7 +5,7 @@
 
 #include "simcuda/runtime.h"
 
-/* The two layouts of cudaDeviceProp as listed in device_prop.def, and the size of the rest of each. */
+/* The two layouts of cudaDeviceProp: the members of device_prop.def, and room for the members after them. */
 #define FIELD(type, name, count, attribute)   type name[count];
 #define ONLY_12(type, name, count, attribute) FIELD(type, name, count, attribute)
 struct layout_12 {
@@ -53,7 +53,7 @@ static void fill(char *prop, const struct field *field, CUdevice device)
 		(void)cu.device_attribute(
 			&value, (CUdevice_attribute)(field->attribute + i), device);
 		wide = (size_t)value;
-		/* Little endian: the low bytes are the narrower number. */
+		/* On a little-endian host the low bytes of `wide` are the narrower number. */
 		memcpy(prop + field->at + (size_t)i * field->size, &wide, field->size);
 	}
 }

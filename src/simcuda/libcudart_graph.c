@@ -2,8 +2,8 @@
 /*
  * The stand-in runtime: graphs, and user objects that live as long as a graph.
  *
- * The program and each graph hold a number of references to an object; an instance of a graph holds as many as the
- * graph. Dropping the last reference runs the object's destructor.
+ * The program and each graph hold a number of references to an object; an executable graph holds as many as its graph.
+ * When the last reference is dropped, the object's destructor runs.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -33,7 +33,7 @@ static struct object *object_of(cudaUserObject_t handle)
 	return (struct object *)(void *)handle;
 }
 
-/* Drops n references.  The destructor may call us, so it runs without the lock. */
+/* Drops n references.  The destructor runs without the lock, because it may call functions of this file. */
 static void drop(struct object *object, unsigned n)
 {
 	pthread_mutex_lock(&lock);
@@ -57,7 +57,7 @@ static bool hold(const void *graph, struct object *object, unsigned n)
 	return true;
 }
 
-/* Drops up to n references of the graph to `object`, or to any object if that is NULL. */
+/* Drops up to n references of the graph to `object`, or to one of its objects if that is NULL.  False: it has none. */
 static bool let_go(const void *graph, const struct object *object, unsigned n)
 {
 	struct hold *found = NULL;

@@ -157,7 +157,7 @@ cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, 
 	return cudaSuccess;
 }
 
-/* The row of code.def that a kernel belongs to, from its object's name, and its own; NULL if it is not PyTorch's. */
+/* The row of code.def for a kernel, by the names of its library and of the kernel; NULL if it is not PyTorch's. */
 static const char *code_of(const struct symbol *symbol)
 {
 	const char *name = symbol->name ? symbol->name : "";
@@ -177,7 +177,7 @@ static void load_code(struct symbol *symbol)
 		standin_load_code(symbol->code);
 }
 
-/* `kernel` may be any address, because the driver has no code for it.  `symbol` NULL: look it up. */
+/* `kernel` may be any address, because the simulated driver runs no code.  If `symbol` is NULL, looks it up. */
 static cudaError_t launch(const void *kernel, struct symbol *symbol, dim3 grid, dim3 block,
 	size_t shared, cudaStream_t stream, int per_thread)
 {

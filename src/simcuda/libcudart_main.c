@@ -34,10 +34,10 @@ static cudaError_t note(cudaError_t error)
 	return error;
 }
 
-/* Driver and runtime share their error codes, except for a call made too early. */
+/* Driver and runtime have the same numbers for errors. */
 cudaError_t rt_give(CUresult res)
 {
-	/* "Not ready" is a result: do not remember it as the last error. */
+	/* "Not ready" answers a query, so it does not become the last error. */
 	return res == CUDA_ERROR_NOT_READY ? cudaErrorNotReady : note((cudaError_t)res);
 }
 
@@ -100,7 +100,6 @@ cudaError_t rt_begin(void)
 	return note(start_error);
 }
 
-/* Makes the current device's primary context current if the thread has none. */
 cudaError_t rt_begin_with_context(void)
 {
 	CUcontext context = NULL;
@@ -113,11 +112,11 @@ cudaError_t rt_begin_with_context(void)
 	error = rt_give(cu.get_current(&context));
 	if (error != cudaSuccess)
 		return error;
-	/* Fast path without a lock, whose cost benchmarks would see in every call. */
+	/* A fast path, because benchmarks would see the cost of the lock in every call. */
 	if (context && context == __atomic_load_n(&contexts[current_device], __ATOMIC_ACQUIRE))
 		return cudaSuccess;
 	pthread_mutex_lock(&retain_lock);
-	/* A reset context keeps its handle and stays current, but is dead until retained again. */
+	/* A context that was reset stays current, but every call on it fails until it is retained again. */
 	if (!context ||
 		(context != contexts[current_device] && cu.ctx_device(&device) != CUDA_SUCCESS)) {
 		if (!contexts[current_device]) {
@@ -545,7 +544,7 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **function
 	CUresult res = cu.lookup(symbol, function, (int)version, flags, &seen);
 	if (status)
 		*status = (enum cudaDriverEntryPointQueryResult)seen;
-	/* A missing name is reported by the status, or by a NULL pointer. */
+	/* If the caller asks for the status, that reports a missing name, which is then no error. */
 	return res == CUDA_ERROR_NOT_FOUND && status ? cudaSuccess : rt_give(res);
 }
 

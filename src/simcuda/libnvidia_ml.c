@@ -45,7 +45,7 @@ struct nvml_memory_v2 {
 	unsigned long long total, reserved, free, used;
 };
 
-/* The oldest version has only the first two members. */
+/* The element of the list in the oldest version of nvmlDeviceGetComputeRunningProcesses. */
 struct nvml_process_v1 {
 	unsigned int pid;
 	unsigned long long used;
@@ -57,14 +57,14 @@ struct nvml_process {
 	unsigned int gpu_instance, compute_instance;
 };
 
-/* The oldest form ends before the subsystem. */
+/* nvmlDeviceGetPciInfo writes only the members before pci_subsystem_id. */
 struct nvml_pci {
 	char bus_id_legacy[16];
 	unsigned int domain, bus, device, pci_device_id, pci_subsystem_id;
 	char bus_id[32];
 };
 
-/* The structs of these calls carry their size and version. */
+/* The caller sets struct nvml_memory_v2.version to the struct's size and, in the top byte, its version. */
 #define MEMORY_V2_VERSION ((unsigned int)(sizeof(struct nvml_memory_v2) | (2U << 24)))
 
 enum nvml_return nvmlInit_v2(void);
@@ -103,7 +103,9 @@ enum nvml_return nvmlSystemGetProcessName(unsigned int pid, char *text, unsigned
 enum nvml_return nvmlSystemGetDriverVersion(char *text, unsigned int len);
 const char *nvmlErrorString(enum nvml_return code);
 
-/* The simulated GPU has no sensors.  Logs nothing, as NVML does on a real GPU without one. */
+/*
+ * The body of queries for sensors, which the simulated GPU lacks.  Prints nothing, as NVML on a real GPU without them.
+ */
 int nvml_not_supported(const char *name);
 
 int nvml_not_supported(const char *name)
@@ -198,7 +200,7 @@ EXPORT enum nvml_return nvmlDeviceGetHandleByIndex(unsigned int index, nvmlDevic
 	return nvmlDeviceGetHandleByIndex_v2(index, device);
 }
 
-/* Finds the device with this PCI address, with a domain of either width, or with this UUID. */
+/* Finds the device with this UUID, or with this PCI address, whose domain may have four or eight digits. */
 static enum nvml_return find(const char *text, bool is_uuid, nvmlDevice_t *ret_device)
 {
 	struct gpusim_device info;

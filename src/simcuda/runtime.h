@@ -40,7 +40,7 @@ cudaError_t cudaStreamGetCaptureInfo_v3(cudaStream_t stream, enum cudaStreamCapt
 	unsigned long long *id, cudaGraph_t *graph, const cudaGraphNode_t **nodes,
 	const cudaGraphEdgeData **edges, size_t *n);
 
-/* Called by code that nvcc generates: a fat binary registers its contents on load; a launch takes two steps. */
+/* Called by code that nvcc generates: to register a fat binary's contents on load, and to launch a kernel. */
 void **__cudaRegisterFatBinary(void *fat_binary);
 void __cudaRegisterFatBinaryEnd(void **handle);
 void __cudaUnregisterFatBinary(void **handle);
@@ -167,10 +167,10 @@ extern struct driver cu;
 /* Starts the runtime once.  Returns its error, which is also the last error. */
 cudaError_t rt_begin(void);
 
-/* Also makes the current device's primary context current if the thread has none. */
+/* Starts the runtime, and makes the current device's primary context current if the thread has no context. */
 cudaError_t rt_begin_with_context(void);
 
-/* 12080 or 13000, from the name of the file: both are built from one source. */
+/* The runtime's version, 12080 or 13000: told by the library's file name, because both are built from one source. */
 int rt_version(void);
 
 /* The device chosen by the calling thread. */
@@ -179,7 +179,7 @@ int rt_device(void);
 /* Converts the driver's result to the runtime's, and remembers it as the last error. */
 cudaError_t rt_give(CUresult res);
 
-/* A function without a body: prints its name once, and returns cudaErrorNotSupported. */
+/* The body of a function that is not simulated: prints its name once, and returns cudaErrorNotSupported. */
 int rt_not_supported(const char *name);
 
 /* The body of a function that needs a context and makes one call. */

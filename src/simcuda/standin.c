@@ -35,7 +35,7 @@ static struct {
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool has_driver;
 
-/* A function's address as data: works under POSIX, though not in ISO C. */
+/* Copies dlsym()'s pointer into a function pointer: POSIX allows that, ISO C has no such conversion. */
 static bool find(void *library, const char *name, void *ret_function)
 {
 	void *found = dlsym(library, name);
@@ -98,7 +98,7 @@ bool standin_destroy(void *ptr)
 
 	if (!is_good(handle))
 		return false;
-	/* At exit the driver may be shut down already, and the memory gone. */
+	/* Ignores errors: at exit the driver may be shut down already. */
 	if (handle->taken)
 		(void)driver.free(handle->taken);
 	handle->magic = 0;
@@ -187,7 +187,7 @@ void standin_wait(struct CUstream_st *stream)
 		(void)driver.wait(stream);
 }
 
-/* True once per name, as far as the list goes. */
+/* True the first time for a name, up to MAX_TOLD names. */
 static bool is_news(const char *name)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -5,8 +5,8 @@
  * Every function of a library is a row of its table, names_<library>.def:
  *
  *      OWN(name)     has a body in lib_<library>.c
- *      WORK(name)    submits a kernel that does nothing to the stream of its handle, its first argument
- *      RESULT(name)  the same if the result goes to the device; "not supported" if it goes to the host
+ *      WORK(name)    submits a kernel without effect to the stream of its handle, the first argument
+ *      RESULT(name)  as WORK if the handle's results go to the device; "not supported" if they go to the host
  *      NOT(name)     returns the library's own "not supported"; the first call prints the name on stderr
  *
  * stubs.c, compiled once per library, defines the functions of all rows but OWN.
@@ -55,26 +55,26 @@ bool standin_destroy(void *handle);
 /* Allocates device memory for the handle in the current context; false if the driver has none. */
 bool standin_take(struct standin_handle *handle, size_t size);
 
-/* Submits a kernel without effect.  Returns the library's code, 0 for success. */
+/* The bodies of WORK and RESULT functions.  Return the library's code, 0 for success. */
 int standin_work(const struct standin_handle *handle);
 int standin_result(const struct standin_handle *handle);
 
 /*
- * Allocates device memory for a library's code, by its name in code.def; to be called before its first work in the
- * current context.  Does nothing if the simulated GPU does not charge for code, or has no memory left.
+ * Allocates device memory for a library's code, by its name in code.def, once per context.  Call before the library's
+ * work.  Does nothing if the simulated GPU does not charge for code, or has no memory left.
  */
 void standin_load_code(const char *library);
 
 /* True if the simulated GPU charges for code. */
 bool standin_has_code(void);
 
-/* Submits a copy on the device, which really copies. */
+/* Submits a copy between device addresses, which moves the bytes. */
 int standin_copy(struct CUstream_st *stream, void *dst, const void *src, size_t size);
 
 /*
- * Computes on the host in place of a kernel, in stream order: calls `fn` once earlier work is over, and later work
- * begins when it returns.  If captured, calls it at each launch of the graph.  Within `fn`, standin_bytes copies
- * between device and host memory, and returns false for an invalid address.
+ * Computes on the host in place of a kernel, in stream order: calls `fn` when earlier work is over; later work begins
+ * when `fn` returns.  If the stream is captured, each launch of the graph calls `fn`.  Within `fn`, standin_bytes
+ * copies between device and host memory, and returns false for an invalid address.
  */
 int standin_call(struct CUstream_st *stream, void (*fn)(void *arg), void *arg);
 bool standin_bytes(void *dst, const void *src, size_t size);

@@ -6,7 +6,7 @@
  */
 #include "simcuda/standin.h"
 
-/* Overridden for the runtime, which remembers its last error, and for NVML. */
+/* rules.mk defines another one for the runtime, which stores its last error, and for NVML, which prints nothing. */
 #ifndef NOT_SUPPORTED
 #define NOT_SUPPORTED standin_not_supported
 #endif

@@ -7,7 +7,7 @@
 
 #include <cublas_v2.h>
 
-/* Passed on as they come: these are numbers of which the stand-in knows none. */
+/* The stand-in ignores arguments of these types, so each has one name or two. */
 typedef enum {
 	CUDA_R_32F = 0
 } cudaDataType_t;

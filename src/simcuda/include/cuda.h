@@ -13,7 +13,7 @@
 #define CUDA_VERSION 13000
 #define CUDAAPI
 
-/* A part of a device.  Of the header's union only multiprocessors are simulated. */
+/* A part of a device.  Of the union in the real header, only multiprocessors are simulated. */
 #define CU_DEV_RESOURCE_TYPE_SM     1
 #define CU_GREEN_CTX_DEFAULT_STREAM 1
 
@@ -40,7 +40,7 @@ enum {
 	CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8
 };
 
-/* A descriptor for kernels that copy in tiles, opaque to the driver's callers. */
+/* A descriptor for kernels that copy in tiles; opaque to the program. */
 typedef struct CUtensorMap_st {
 	_Alignas(64) cuuint64_t opaque[16];
 } CUtensorMap;

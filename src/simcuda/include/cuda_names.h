@@ -3,7 +3,7 @@
 #ifndef SIMCUDA_CUDA_NAMES_H
 #define SIMCUDA_CUDA_NAMES_H
 
-/* A base name is the newest symbol of that name, as in the real header. */
+/* Each base name is a macro for its newest symbol, as in the real header. */
 #ifndef SIMCUDA_NO_NAME_MACROS
 #define cuGetProcAddress           cuGetProcAddress_v2
 #define cuDeviceGetUuid            cuDeviceGetUuid_v2

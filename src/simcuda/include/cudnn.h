@@ -55,7 +55,7 @@ typedef enum {
 	CUDNN_FWD_MODE_TRAINING
 } cudnnForwardMode_t;
 
-/* Passed on as they come. */
+/* The stand-in does not interpret arguments of these types, so each has one name. */
 typedef enum {
 	CUDNN_TENSOR_NCHW = 0
 } cudnnTensorFormat_t;

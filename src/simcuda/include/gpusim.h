@@ -24,13 +24,13 @@ struct CUstream_st;
 int gpusim_launch(struct CUstream_st *stream, uint64_t duration_ns, unsigned n_ranges,
 	const struct gpusim_range *ranges);
 
-/* The same by cuLaunchKernelEx, as a dependent launch: may begin once the previous kernel in the stream has begun. */
+/* The same, by cuLaunchKernelEx as a dependent launch: the kernel may begin when the one before it has begun. */
 int gpusim_launch_early(struct CUstream_st *stream, uint64_t duration_ns, unsigned n_ranges,
 	const struct gpusim_range *ranges);
 
 /*
- * Copies at once, regardless of work in streams: for a host function that stands for a kernel.  Each address may be of
- * device or host memory.  Returns a CUresult.
+ * Copies at once, regardless of work in streams; for a host function that does the work of a kernel.  Each address may
+ * be of device or host memory.  Returns a CUresult.
  */
 int gpusim_copy(uint64_t dst, uint64_t src, size_t size);
 
@@ -58,12 +58,12 @@ struct gpusim_device {
 /* Number of devices; works before cuInit. */
 int gpusim_device_count(void);
 
-/* True if the simulated GPU charges for libraries' code at all (code.def). */
+/* True if the code of libraries takes device memory on this simulated GPU (code.def). */
 int gpusim_has_code(void);
 
 /*
- * The image for cuLibraryLoadData that stands for a library's code; to be loaded before the library's first work in the
- * current context.  NULL: nothing to load.
+ * The image for cuLibraryLoadData that stands for a library's code.  Load it before the library's first work in the
+ * current context.  NULL: there is nothing to load.
  */
 const void *gpusim_code(const char *library);
 
