@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A table of keys: each row has the offset of its number in the configuration, or a function that parses its value.  A
- * part that is not understood is reported in one line and ignored.
+ * A table of keys: each row has the kind of its value and its offset in the configuration, or a function that applies
+ * the value.  A part that is not understood is reported in one line and ignored.
  */
 #include "sim/config.h"
 
@@ -13,17 +13,20 @@
 #include "base/bytes.h"
 
 enum key_kind {
-	KEY_BYTES, /* 512MiB */
-	KEY_US,    /* microseconds, fractions allowed */
-	KEY_OTHER, /* has its own function */
+	KEY_BYTES,  /* a uint64_t: 512MiB */
+	KEY_US,     /* a uint64_t of nanoseconds: microseconds, fractions allowed */
+	KEY_CHOICE, /* a bool: words[0] is false, words[1] true */
+	KEY_FILE,   /* a name in char[GPC_SIM_FILE_BYTES] */
+	KEY_OTHER,  /* has its own function */
 };
 
 struct key {
 	const char *name;
 	enum key_kind kind;
-	size_t at; /* of the uint64_t in the configuration; KEY_BYTES and KEY_US */
-	bool (*apply)(struct gpc_sim_config *config, const char *value);
+	size_t at; /* offset in the configuration; not for KEY_OTHER */
+	bool (*apply)(struct gpc_sim_config *config, const char *value); /* KEY_OTHER */
 	const char *text;
+	const char *words[2]; /* KEY_CHOICE */
 };
 
 static bool parse_u64(const char *value, uint64_t *ret)
@@ -71,75 +74,9 @@ static bool apply_driver(struct gpc_sim_config *config, const char *value)
 	return true;
 }
 
-static bool apply_clock(struct gpc_sim_config *config, const char *value)
-{
-	if (strcmp(value, "real") != 0 && strcmp(value, "virtual") != 0)
-		return false;
-	config->virtual_clock = *value == 'v';
-	return true;
-}
-
-static bool apply_code(struct gpc_sim_config *config, const char *value)
-{
-	if (strcmp(value, "none") != 0 && strcmp(value, "measured") != 0)
-		return false;
-	config->has_code = *value == 'm';
-	return true;
-}
-
-static bool apply_data(struct gpc_sim_config *config, const char *value)
-{
-	if (strcmp(value, "lazy") != 0 && strcmp(value, "full") != 0)
-		return false;
-	config->is_data_full = *value == 'f';
-	return true;
-}
-
-static bool apply_free_waits_for(struct gpc_sim_config *config, const char *value)
-{
-	if (strcmp(value, "device") != 0 && strcmp(value, "context") != 0)
-		return false;
-	config->free_waits_alone = *value == 'c';
-	return true;
-}
-
 static bool apply_queue(struct gpc_sim_config *config, const char *value)
 {
 	return parse_u64(value, &config->queue) && config->queue <= GPC_SIM_MAX_QUEUE;
-}
-
-static bool apply_host_access(struct gpc_sim_config *config, const char *value)
-{
-	if (strcmp(value, "mapped") != 0 && strcmp(value, "direct") != 0)
-		return false;
-	config->is_host_near = *value == 'd';
-	return true;
-}
-
-static bool apply_context_events(struct gpc_sim_config *config, const char *value)
-{
-	if (strcmp(value, "free") != 0 && strcmp(value, "queued") != 0)
-		return false;
-	config->is_event_queued = *value == 'q';
-	return true;
-}
-
-static bool apply_file(char *name, size_t room, const char *value)
-{
-	if (!*value || strlen(value) >= room)
-		return false;
-	snprintf(name, room, "%s", value);
-	return true;
-}
-
-static bool apply_launches(struct gpc_sim_config *config, const char *value)
-{
-	return apply_file(config->launches, sizeof config->launches, value);
-}
-
-static bool apply_calls(struct gpc_sim_config *config, const char *value)
-{
-	return apply_file(config->calls, sizeof config->calls, value);
 }
 
 /* Splits `text` at '/' into at most n fields.  Returns their number, or n + 1 if there are more. */
@@ -243,16 +180,19 @@ static const struct key keys[] = {
 	{ "context", KEY_BYTES, AT(context_cost), NULL,
 		"device memory that a context takes (300MiB)" },
 	{ "module", KEY_BYTES, AT(module_cost), NULL, "and a module of a context (2MiB)" },
-	{ "code", KEY_OTHER, 0, apply_code,
+	{ "code", KEY_CHOICE, AT(has_code), NULL,
 		"measured: PyTorch's kernels, cuBLAS, NCCL ... take what they took on an H100 "
-		"(none)" },
+		"(none)",
+		{ "none", "measured" } },
 	{ "foreign", KEY_OTHER, 0, apply_foreign,
 		"BYTES[/PID[/NAME]]: another process on every device; may be repeated" },
 	{ "driver", KEY_OTHER, 0, apply_driver, "the driver's version, 12040 = 12.4 (13000)" },
-	{ "clock", KEY_OTHER, 0, apply_clock,
-		"real, or virtual: a wait jumps ahead instead of waiting (real)" },
-	{ "data", KEY_OTHER, 0, apply_data,
-		"lazy: the host keeps no zeros, and data up to keep; full: every byte (lazy)" },
+	{ "clock", KEY_CHOICE, AT(virtual_clock), NULL,
+		"real, or virtual: a wait jumps ahead instead of waiting (real)",
+		{ "real", "virtual" } },
+	{ "data", KEY_CHOICE, AT(is_data_full), NULL,
+		"lazy: the host keeps no zeros, and data up to keep; full: every byte (lazy)",
+		{ "lazy", "full" } },
 	{ "keep", KEY_BYTES, AT(keep), NULL,
 		"how much data the host keeps; what is copied beyond is dropped (2GiB)" },
 	{ "costs", KEY_OTHER, 0, apply_costs,
@@ -261,14 +201,17 @@ static const struct key keys[] = {
 	{ "free_us", KEY_US, COST(FREE), NULL, "what a free costs, beyond its wait (0)" },
 	{ "free_waits", KEY_BYTES, AT(free_waits), NULL,
 		"a free of at least so many bytes waits for work (0)" },
-	{ "free_waits_for", KEY_OTHER, 0, apply_free_waits_for,
-		"that of the device, or of the memory's context alone (device)" },
+	{ "free_waits_for", KEY_CHOICE, AT(free_waits_alone), NULL,
+		"that of the device, or of the memory's context alone (device)",
+		{ "device", "context" } },
 	{ "queue", KEY_OTHER, 0, apply_queue,
 		"work that a stream takes before the host must wait; 0: no end (0)" },
-	{ "host_access", KEY_OTHER, 0, apply_host_access,
-		"mapped, or direct: attributes say that the host reaches device memory (mapped)" },
-	{ "context_events", KEY_OTHER, 0, apply_context_events,
-		"free, or queued: one of a context takes a place in each stream's queue (free)" },
+	{ "host_access", KEY_CHOICE, AT(is_host_near), NULL,
+		"mapped, or direct: attributes say that the host reaches device memory (mapped)",
+		{ "mapped", "direct" } },
+	{ "context_events", KEY_CHOICE, AT(is_event_queued), NULL,
+		"free, or queued: one of a context takes a place in each stream's queue (free)",
+		{ "free", "queued" } },
 	{ "info_us", KEY_US, COST(INFO), NULL, "what cuMemGetInfo costs (0)" },
 	{ "event_us", KEY_US, COST(EVENT_CREATE), NULL, "what cuEventCreate costs (0)" },
 	{ "record_us", KEY_US, COST(RECORD), NULL, "what recording an event costs (0)" },
@@ -285,9 +228,9 @@ static const struct key keys[] = {
 	{ "fail", KEY_OTHER, 0, apply_fail,
 		"ENTRY/N[/CODE[/COUNT]]: the N-th call of ENTRY fails with CODE (2); may be "
 		"repeated" },
-	{ "launches", KEY_OTHER, 0, apply_launches,
+	{ "launches", KEY_FILE, AT(launches), NULL,
 		"FILE: a line for each kernel and copy, with its stream, is appended there" },
-	{ "calls", KEY_OTHER, 0, apply_calls,
+	{ "calls", KEY_FILE, AT(calls), NULL,
 		"FILE: the name of each entry that is called is appended there" },
 	{ "help", KEY_OTHER, 0, apply_help, "true: print this" },
 };
@@ -315,25 +258,52 @@ struct gpc_sim_config gpc_sim_config_default(void)
 	};
 }
 
+static bool parse_us(const char *value, uint64_t *ret_ns)
+{
+	char *end;
+	double us = strtod(value, &end);
+
+	if (end == value || *end || !(us >= 0 && us < 1e12))
+		return false;
+	*ret_ns = (uint64_t)(us * 1000.0 + 0.5);
+	return true;
+}
+
+static bool parse_choice(const char *value, const char *const *words, bool *ret_choice)
+{
+	bool is_second = strcmp(value, words[1]) == 0;
+
+	if (!is_second && strcmp(value, words[0]) != 0)
+		return false;
+	*ret_choice = is_second;
+	return true;
+}
+
+static bool parse_file(const char *value, char *ret_name)
+{
+	if (!*value || strlen(value) >= GPC_SIM_FILE_BYTES)
+		return false;
+	snprintf(ret_name, GPC_SIM_FILE_BYTES, "%s", value);
+	return true;
+}
+
 static bool apply(struct gpc_sim_config *config, const char *name, const char *value)
 {
 	for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
 		const struct key *key = &keys[i];
-		uint64_t *at = (uint64_t *)(void *)((char *)config + key->at);
+		void *at = (char *)config + key->at;
 
 		if (strcmp(key->name, name) != 0)
 			continue;
 		switch (key->kind) {
 		case KEY_BYTES:
 			return gpc_bytes_parse(value, strlen(value), at);
-		case KEY_US: {
-			char *end;
-			double us = strtod(value, &end);
-			if (end == value || *end || !(us >= 0 && us < 1e12))
-				return false;
-			*at = (uint64_t)(us * 1000.0 + 0.5);
-			return true;
-		}
+		case KEY_US:
+			return parse_us(value, at);
+		case KEY_CHOICE:
+			return parse_choice(value, key->words, at);
+		case KEY_FILE:
+			return parse_file(value, at);
 		case KEY_OTHER:
 			return key->apply(config, value);
 		}

@@ -24,6 +24,7 @@
 #define GPC_SIM_MAX_PROCESSES 8
 #define GPC_SIM_MAX_FAULTS    16
 #define GPC_SIM_MAX_QUEUE     65536
+#define GPC_SIM_FILE_BYTES    256
 
 /* Calls that can be given a cost. */
 enum gpc_sim_cost {
@@ -78,8 +79,8 @@ struct gpc_sim_config {
 	uint64_t queue;        /* entries in a stream's queue; 0: unbounded */
 	bool is_host_near; /* reports that the host accesses device memory directly, as on Grace */
 	bool is_event_queued; /* a context's event takes an entry in the queue of each stream */
-	char launches[256];   /* a file to list launches and copies; empty: none */
-	char calls[256];      /* a file to list called entries; empty: none */
+	char launches[GPC_SIM_FILE_BYTES]; /* a file to list launches and copies; empty: none */
+	char calls[GPC_SIM_FILE_BYTES];    /* a file to list called entries; empty: none */
 	uint64_t cost_ns[GPC_SIM_COST_COUNT];
 	uint64_t kernel_ns;       /* duration of a kernel */
 	uint64_t copy_ns;         /* duration of a copy or a memset of 0 bytes */
