@@ -8,13 +8,10 @@
  */
 #include "stack/walk.h"
 
+#include <link.h>
 #include <stddef.h>
 
 #include "base/metamem.h"
-
-#if defined(__x86_64__)
-
-#include <link.h>
 
 #define N_SLOTS (2 * GPC_WALK_RULES)
 
@@ -410,9 +407,12 @@ void gpc_walk_init(struct gpc_walk *walk, const struct gpc_walk_steps *steps,
 	*walk = (struct gpc_walk){ .steps = *steps, .is_readable = readable };
 	dl_iterate_phdr(look_at_loader, &n_unloaded);
 	atomic_init(&walk->n_unloaded, n_unloaded);
+	/* The rules describe rsp and rbp.  Elsewhere there is no table: gpc_walk_frames returns 0, and libunwind walks. */
+#if defined(__x86_64__)
 	if (steps->get_context && steps->init_local && steps->step && steps->get_reg &&
 		steps->get_save_loc && steps->get_proc_info && readable((uintptr_t)&n_unloaded))
 		walk->table = gpc_metamem_map(sizeof *walk->table);
+#endif
 }
 
 void gpc_walk_fini(struct gpc_walk *walk)
@@ -420,55 +420,3 @@ void gpc_walk_fini(struct gpc_walk *walk)
 	gpc_metamem_unmap(walk->table, sizeof *walk->table);
 	walk->table = NULL;
 }
-
-#else
-
-void gpc_walk_init(struct gpc_walk *walk, const struct gpc_walk_steps *steps,
-	bool (*readable)(uintptr_t address))
-{
-	(void)steps;
-	(void)readable;
-	*walk = (struct gpc_walk){ 0 };
-}
-
-void gpc_walk_fini(struct gpc_walk *walk)
-{
-	(void)walk;
-}
-
-bool gpc_walk_is_stale(const struct gpc_walk *walk)
-{
-	(void)walk;
-	return false;
-}
-
-bool gpc_walk_forget_unloaded(struct gpc_walk *walk)
-{
-	(void)walk;
-	return false;
-}
-
-void gpc_walk_refute(struct gpc_walk *walk, uintptr_t ip)
-{
-	(void)walk;
-	(void)ip;
-}
-
-uint32_t gpc_walk_frames(const struct gpc_walk *walk, const struct gpc_walk_start *start,
-	uint64_t *frames, uint32_t max, uint32_t skip, bool *ret_must_learn)
-{
-	(void)walk;
-	(void)start;
-	(void)frames;
-	(void)max;
-	(void)skip;
-	*ret_must_learn = false;
-	return 0;
-}
-
-void gpc_walk_learn(struct gpc_walk *walk)
-{
-	(void)walk;
-}
-
-#endif
