@@ -149,11 +149,6 @@ static bool is_known(struct gpc_modules *modules, const struct gpc_module *modul
 	return false;
 }
 
-static void note_dropped(struct gpc_modules *modules)
-{
-	atomic_fetch_add_explicit(&modules->n_dropped, 1, memory_order_relaxed);
-}
-
 /* Adds the mapping to the table and its record to the batch. */
 static void add_mapping(struct batch *batch, const struct gpc_module *module, const char *name,
 	const uint8_t *build_id, uint32_t build_id_size)
@@ -171,10 +166,8 @@ static void add_mapping(struct batch *batch, const struct gpc_module *module, co
 	};
 	char *to = batch->records + batch->used;
 
-	if (modules->n_known == GPC_MODULES_MAX) {
-		note_dropped(modules);
+	if (modules->n_known == GPC_MODULES_MAX)
 		return;
-	}
 	if (record.size > BATCH_BYTES - batch->used) {
 		batch->is_cut = true;
 		return;
@@ -219,9 +212,8 @@ static void send(struct batch *batch)
 		struct gpucache_module head;
 
 		memcpy(&head, batch->records + at, sizeof(head));
-		if (!gpc_stack_sink_append(&batch->modules->sink, GPUCACHE_REGION_MODULES,
-			    batch->records + at, head.size))
-			note_dropped(batch->modules);
+		(void)gpc_stack_sink_append(&batch->modules->sink, GPUCACHE_REGION_MODULES,
+			batch->records + at, head.size);
 		at += head.size;
 	}
 }

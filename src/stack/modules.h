@@ -18,7 +18,7 @@
  * Locks       init and refresh: with no lock of ours held.  dl_iterate_phdr takes the loader's lock, whose holder
  *             may be in a constructor that calls CUDA and waits for our locks.  We never wait for the
  *             loader while holding one, so there is no deadlock.
- * Failure     A mapping that finds no room in the table or the sink is counted as dropped.
+ * Failure     A mapping that finds no room in the table or the sink has no record; the sink counts what it refuses.
  * Limits      Objects unknown to the loader (JIT code, mappings made by hand) have no record.
  */
 #ifndef GPC_STACK_MODULES_H
@@ -43,7 +43,6 @@ struct gpc_modules {
 	_Atomic bool is_looking; /* a thread scans, and owns what follows */
 	struct gpc_module *known;
 	uint32_t n_known;
-	_Atomic uint64_t n_dropped;
 };
 
 /* Scans for the first time. */
