@@ -148,9 +148,9 @@ static bool try_walk(struct gpc_unwind *unwind)
 
 void gpc_unwind_init_glibc(struct gpc_unwind *unwind)
 {
-	*unwind = (struct gpc_unwind){ .kind = GPC_UNWINDER_GLIBC, .backtrace = backtrace };
+	*unwind = (struct gpc_unwind){ .backtrace = backtrace };
 	if (!try_walk(unwind))
-		*unwind = (struct gpc_unwind){ .kind = GPC_UNWINDER_NONE };
+		unwind->backtrace = NULL;
 }
 
 /*
@@ -168,7 +168,7 @@ void gpc_unwind_init(struct gpc_unwind *unwind, void *(*lookup_in)(void *handle,
 {
 	void *library = open_libunwind(lookup_in);
 
-	*unwind = (struct gpc_unwind){ .kind = GPC_UNWINDER_LIBUNWIND, .library = library };
+	*unwind = (struct gpc_unwind){ .backtrace = NULL };
 	if (library)
 		*(void **)&unwind->backtrace = lookup_in(library, "unw_backtrace");
 	if (unwind->backtrace) {
@@ -184,7 +184,7 @@ void gpc_unwind_init(struct gpc_unwind *unwind, void *(*lookup_in)(void *handle,
 void gpc_unwind_fini(struct gpc_unwind *unwind)
 {
 	gpc_walk_fini(&unwind->walk);
-	*unwind = (struct gpc_unwind){ .kind = GPC_UNWINDER_NONE };
+	unwind->backtrace = NULL;
 }
 
 /*

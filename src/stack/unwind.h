@@ -33,17 +33,9 @@
 /* The deepest walk. */
 #define GPC_UNWIND_MAX_FRAMES 256u
 
-enum gpc_unwinder {
-	GPC_UNWINDER_NONE,
-	GPC_UNWINDER_GLIBC,
-	GPC_UNWINDER_LIBUNWIND,
-};
-
 struct gpc_unwind {
 	/* Fixed after init. */
-	enum gpc_unwinder kind;
-	int (*backtrace)(void **addresses, int n);
-	void *library;        /* libunwind's handle, or NULL */
+	int (*backtrace)(void **addresses, int n); /* libunwind's or glibc's; NULL: neither works */
 	struct gpc_walk walk; /* the fast path; off without libunwind */
 };
 
