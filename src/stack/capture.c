@@ -45,7 +45,7 @@ __attribute__((noinline)) uint32_t gpc_stack_capture(struct gpc_stacks *stacks, 
 		is_any = stack.n_native || stack.n_python;
 		id = is_any ? gpc_depot_known(&stacks->depot, &stack) : 0;
 		/* A stack may be new only because rules of unloaded code walked the code now in its place. */
-	} while (is_any && !id && !gpc_depot_is_full(&stacks->depot) &&
+	} while (is_any && !id && !gpc_intern_is_closed(&stacks->depot.intern) &&
 		 gpc_walk_forget_unloaded(&stacks->unwind.walk));
 	if (stack.flags & GPUCACHE_STACK_NO_PYTHON)
 		atomic_fetch_add_explicit(&stacks->n_no_python, 1, memory_order_relaxed);

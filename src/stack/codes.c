@@ -89,11 +89,6 @@ uint32_t gpc_codes_add(
 		&codes->intern, hash_key(key), is_same, write_record, &wanted, &is_new);
 }
 
-bool gpc_codes_is_closed(const struct gpc_codes *codes)
-{
-	return atomic_load_explicit(&codes->intern.is_closed, memory_order_relaxed);
-}
-
 bool gpc_codes_get(const struct gpc_codes *codes, uint32_t number, struct gpc_code *ret_code)
 {
 	struct gpucache_code head;

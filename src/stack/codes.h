@@ -69,9 +69,6 @@ uint32_t gpc_codes_find(const struct gpc_codes *codes, const struct gpc_code_key
 uint32_t gpc_codes_add(
 	struct gpc_codes *codes, const struct gpc_code_key *key, const struct gpc_code *code);
 
-/* True once the table is full: do not read code objects for gpc_codes_add any more. */
-bool gpc_codes_is_closed(const struct gpc_codes *codes);
-
 /* Returns the code object `number`, which stays until fini; false: there is none. */
 bool gpc_codes_get(const struct gpc_codes *codes, uint32_t number, struct gpc_code *ret_code);
 

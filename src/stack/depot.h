@@ -39,12 +39,6 @@ void gpc_depot_fini(struct gpc_depot *depot);
 /* Returns the id of these frames; 0: they are new. */
 uint32_t gpc_depot_known(const struct gpc_depot *depot, const struct gpc_stack_frames *stack);
 
-/* True once there is no room for new stacks: gpc_depot_put then finds known ones only. */
-static inline bool gpc_depot_is_full(const struct gpc_depot *depot)
-{
-	return atomic_load_explicit(&depot->intern.is_closed, memory_order_relaxed);
-}
-
 /* Returns the id of these frames, adding them if they are new; 0 without room.  *ret_is_new: whether it added them. */
 uint32_t gpc_depot_put(
 	struct gpc_depot *depot, const struct gpc_stack_frames *stack, bool *ret_is_new);

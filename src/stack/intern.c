@@ -71,7 +71,7 @@ uint32_t gpc_intern_add(struct gpc_intern *intern, uint64_t hash, gpc_intern_is 
 	uint32_t id;
 
 	*ret_is_new = false;
-	if (atomic_load_explicit(&intern->is_closed, memory_order_relaxed))
+	if (gpc_intern_is_closed(intern))
 		return gpc_intern_probe(intern, hash, is, key, &slot);
 	gpc_lock_take(&intern->lock);
 	id = gpc_intern_probe(intern, hash, is, key, &slot);

@@ -92,6 +92,12 @@ static inline __attribute__((always_inline)) uint32_t gpc_intern_probe(
 uint32_t gpc_intern_add(struct gpc_intern *intern, uint64_t hash, gpc_intern_is *is,
 	gpc_intern_write *write, const void *key, bool *ret_is_new);
 
+/* True once the table is full: it then finds its records, and accepts no new ones. */
+static inline bool gpc_intern_is_closed(const struct gpc_intern *intern)
+{
+	return atomic_load_explicit(&intern->is_closed, memory_order_relaxed);
+}
+
 static inline bool gpc_intern_has(const struct gpc_intern *intern, uint32_t id)
 {
 	return id && id <= atomic_load_explicit(&intern->n_ids, memory_order_acquire);

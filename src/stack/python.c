@@ -183,7 +183,7 @@ static __attribute__((noinline)) uint32_t add_code(
 	struct gpc_python_code_texts texts;
 	struct gpc_code text;
 
-	if (gpc_codes_is_closed(python->codes))
+	if (gpc_intern_is_closed(&python->codes->intern))
 		return 0;
 	text = gpc_python_code_read(&python->layout, &python->types, code, &texts);
 	return gpc_codes_add(python->codes, key, &text);

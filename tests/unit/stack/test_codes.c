@@ -104,10 +104,10 @@ static void a_full_table_closes_and_keeps_what_it_has(void **state)
 		key.code += 64;
 		assert_int_equal(gpc_codes_add(&codes, &key, &grow), i);
 	}
-	assert_false(gpc_codes_is_closed(&codes));
+	assert_false(gpc_intern_is_closed(&codes.intern));
 	key.code += 64;
 	assert_int_equal(gpc_codes_add(&codes, &key, &grow), 0);
-	assert_true(gpc_codes_is_closed(&codes));
+	assert_true(gpc_intern_is_closed(&codes.intern));
 	assert_int_equal(gpc_codes_add(&codes, &key, &grow), 0);
 	key.code = 0x1040;
 	assert_int_equal(gpc_codes_add(&codes, &key, &grow), 1);
@@ -129,7 +129,7 @@ static void long_tables_fill_the_arena_and_close_it(void **state)
 		key.code += 64;
 	while (gpc_codes_add(&codes, &key, &code) && ++n < GPC_CODES_MAX);
 	assert_in_range(n, 120, 128);
-	assert_true(gpc_codes_is_closed(&codes));
+	assert_true(gpc_intern_is_closed(&codes.intern));
 	gpc_codes_fini(&codes);
 }
 
@@ -143,7 +143,7 @@ static void a_refusing_sink_closes_the_table(void **state)
 	box.refuses = true;
 	assert_int_equal(gpc_codes_add(&codes, &key, &grow), 0);
 	assert_int_equal(gpc_codes_find(&codes, &key), 0);
-	assert_true(gpc_codes_is_closed(&codes));
+	assert_true(gpc_intern_is_closed(&codes.intern));
 	gpc_codes_fini(&codes);
 }
 
