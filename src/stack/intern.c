@@ -55,7 +55,7 @@ static uint32_t add_locked(struct gpc_intern *intern, uint64_t hash, gpc_intern_
 	uint64_t *record = intern->arena + intern->arena_used;
 	uint32_t size = id > intern->max ? 0 : write(record, room, id, key);
 
-	if (!size || !gpc_stack_sink_append(&intern->sink, intern->region, record, size))
+	if (!size || !intern->sink.append(intern->sink.self, intern->region, record, size))
 		return 0;
 	intern->record_at[id] = intern->arena_used;
 	intern->arena_used += size / (uint32_t)sizeof(uint64_t);

@@ -206,14 +206,14 @@ static int each_object(struct dl_phdr_info *info, size_t size, void *arg)
 
 static void send(struct batch *batch)
 {
+	const struct gpc_stack_sink *sink = &batch->modules->sink;
+	struct gpucache_module head;
 	uint32_t at = 0;
 
 	while (at < batch->used) {
-		struct gpucache_module head;
-
 		memcpy(&head, batch->records + at, sizeof(head));
-		(void)gpc_stack_sink_append(&batch->modules->sink, GPUCACHE_REGION_MODULES,
-			batch->records + at, head.size);
+		(void)sink->append(
+			sink->self, GPUCACHE_REGION_MODULES, batch->records + at, head.size);
 		at += head.size;
 	}
 }

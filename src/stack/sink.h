@@ -22,10 +22,4 @@ struct gpc_stack_sink {
 		void *self, enum gpucache_region_kind region, const void *record, uint32_t size);
 };
 
-static inline bool gpc_stack_sink_append(const struct gpc_stack_sink *sink,
-	enum gpucache_region_kind region, const void *record, uint32_t size)
-{
-	return sink->append(sink->self, region, record, size);
-}
-
 #endif

@@ -176,7 +176,7 @@ static bool tell(struct gpc_tags *tags, struct gpc_tag_table *table, uint32_t id
 		return true;
 	memcpy(record.name, tag->name, tag->size);
 	record.head.size = (uint32_t)sizeof record.head + (tag->size + 7u) / 8 * 8;
-	return gpc_stack_sink_append(sink, GPUCACHE_REGION_TAGS, &record, record.head.size);
+	return sink->append(sink->self, GPUCACHE_REGION_TAGS, &record, record.head.size);
 }
 
 void gpc_tags_attach(struct gpc_tags *tags, const struct gpc_stack_sink *sink)

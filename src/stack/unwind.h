@@ -36,7 +36,7 @@
 struct gpc_unwind {
 	/* Fixed after init. */
 	int (*backtrace)(void **addresses, int n); /* libunwind's or glibc's; NULL: neither works */
-	struct gpc_walk walk; /* the fast path; off without libunwind */
+	struct gpc_walk walk;                      /* the fast path; off without libunwind */
 };
 
 /*
