@@ -71,38 +71,23 @@ static const char *base_name(const char *path, uint32_t size, uint32_t *ret_size
 /* The callers that a description names, if there is room. */
 #define DESCRIBED_CALLERS 2
 
-/* The code objects of a stack's Python frames; the name is NULL if it was not recorded. */
+/* The Python frames of a stack, innermost first, and the table of their code objects. */
 struct python_frames {
 	const struct gpc_codes *codes;
 	const uint64_t *frames;
 	uint32_t n;
 };
 
-static bool get_code(const struct python_frames *python, uint32_t i, struct gpc_code *ret_code)
+/* The first frame from i on whose code object was recorded, and is no library's if of_program; n if there is none. */
+static uint32_t find_frame(
+	const struct python_frames *python, uint32_t i, bool of_program, struct gpc_code *ret_code)
 {
-	return gpc_codes_get(python->codes, GPUCACHE_FRAME_CODE(python->frames[i]), ret_code);
-}
-
-/* The innermost frame of the program from i on, or n. */
-static uint32_t find_program(const struct python_frames *python, uint32_t i)
-{
-	struct gpc_code code;
-
 	for (; i < python->n; i++)
-		if (get_code(python, i, &code) &&
-			!gpc_library_holds_python(code.file, code.file_size))
+		if (gpc_codes_get(
+			    python->codes, GPUCACHE_FRAME_CODE(python->frames[i]), ret_code) &&
+			!(of_program &&
+				gpc_library_holds_python(ret_code->file, ret_code->file_size)))
 			break;
-	return i;
-}
-
-/* The innermost frame whose code object was recorded, or n. */
-static uint32_t find_any(const struct python_frames *python)
-{
-	struct gpc_code code;
-	uint32_t i = 0;
-
-	while (i < python->n && !get_code(python, i, &code))
-		i++;
 	return i;
 }
 
@@ -138,15 +123,12 @@ static uint32_t line_of(const struct gpc_code *code, uint64_t frame)
 static void add_callers(const struct python_frames *python, uint32_t site, uint32_t n,
 	const struct gpc_code *first, struct gpc_text *text)
 {
+	struct gpc_code code;
 	uint32_t i = site;
 
-	while (n-- > 0 && (i = find_program(python, i + 1)) < python->n) {
-		struct gpc_code code;
-		uint32_t line;
+	while (n-- > 0 && (i = find_frame(python, i + 1, true, &code)) < python->n) {
+		uint32_t line = line_of(&code, python->frames[i]);
 
-		if (!get_code(python, i, &code))
-			continue;
-		line = line_of(&code, python->frames[i]);
 		gpc_text_add(text, " < ");
 		add_name(text, &code, false);
 		if (line && code.file_size == first->file_size &&
@@ -166,23 +148,25 @@ struct extent {
 static bool describe_python(
 	const struct python_frames *python, const struct extent *extent, struct gpc_text *text)
 {
-	uint32_t site = find_program(python, 0);
-	uint32_t asker = find_any(python);
 	struct gpc_code code, via;
+	uint32_t asker = find_frame(python, 0, false, &via);
+	uint32_t site = find_frame(python, 0, true, &code);
 	uint32_t line, size;
 	const char *file;
 
-	if (site == python->n)
-		site = asker;
-	if (site == python->n || !get_code(python, site, &code))
+	if (asker == python->n)
 		return false;
+	if (site == python->n) {
+		site = asker;
+		code = via;
+	}
 	file = base_name(code.file, code.file_size, &size);
 	line = line_of(&code, python->frames[site]);
 	add_name(text, &code, extent->has_scope);
 	gpc_text_add(text, " %.*s", (int)size, file);
 	if (line)
 		gpc_text_add(text, ":%u", line);
-	if (extent->has_via && asker < site && get_code(python, asker, &via)) {
+	if (extent->has_via && asker < site) {
 		gpc_text_add(text, ", via ");
 		add_name(text, &via, true);
 	}
@@ -298,21 +282,21 @@ bool gpc_stack_describe(const struct gpc_stacks *stacks, uint32_t id, char *buf,
 	struct gpc_text text = gpc_text_init(buf, size);
 	struct python_frames python = { .codes = &stacks->codes };
 	struct gpc_stack_frames stack;
-	bool is_described = gpc_depot_find(&stacks->depot, id, &stack);
 
 	GPC_CHECK(!gpc_lock_is_any_held());
-	if (is_described) {
-		python.frames = stack.frames + stack.n_native;
-		python.n = stack.n_python;
-	}
-	for (size_t i = 0; i < sizeof extents / sizeof extents[0] && is_described; i++) {
-		text = gpc_text_init(buf, size);
-		is_described = describe_python(&python, &extents[i], &text) ||
-			       describe_native(&stack, extents[i].n_callers, &text);
+	if (!gpc_depot_find(&stacks->depot, id, &stack))
+		return false;
+	python.frames = stack.frames + stack.n_native;
+	python.n = stack.n_python;
+	for (size_t i = 0; i < sizeof extents / sizeof extents[0]; i++) {
+		gpc_text_clear(&text);
+		if (!describe_python(&python, &extents[i], &text) &&
+			!describe_native(&stack, extents[i].n_callers, &text))
+			return false;
 		if (!text.cut)
 			break;
 	}
-	return is_described;
+	return true;
 }
 
 uint64_t gpc_stacks_dropped(const struct gpc_stacks *stacks)
