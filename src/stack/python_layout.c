@@ -29,52 +29,30 @@
 	.frame_is_entry = NONE, .code_file = 104, .code_name = 112, .code_first_line = 40, \
 	.code_line_table = 120, .code_bytes = NONE
 
+/* Interpreter frames of 3.11, behind a cframe.  A flag marks those entered from C. */
+#define FRAMES_311                                                                                \
+	.chain = GPC_PYTHON_ENTRY_FLAGS, .thread_id = 152, .thread_frame = 56, .cframe_frame = 8, \
+	.frame_previous = 48, .frame_code = 32, .frame_instruction = 56, .frame_owner = 69,       \
+	.frame_is_entry = 68, .code_file = 112, .code_name = 128, .code_first_line = 72,          \
+	.code_line_table = 136, .code_bytes = 184
+
+/* Interpreter frames of 3.12, behind a cframe.  A shim lies below those entered from C. */
+#define FRAMES_312                                                                          \
+	.chain = GPC_PYTHON_SHIMS, .thread_id = 136, .thread_frame = 56, .cframe_frame = 0, \
+	.frame_previous = 8, .frame_code = 0, .frame_instruction = 56, .frame_owner = 70,   \
+	.frame_is_entry = NONE, .code_file = 112, .code_name = 128, .code_first_line = 68,  \
+	.code_line_table = 136, .code_bytes = 192
+
 static const struct gpc_python_layout layouts[] = {
 	{ .version = 0x0309, .frame_instruction = 104, FRAME_OBJECTS, OBJECT, TEXT_BEFORE_312 },
 	{ .version = 0x030a, .frame_instruction = 96, FRAME_OBJECTS, OBJECT, TEXT_BEFORE_312 },
-	{
-		.version = 0x030b,
-		.chain = GPC_PYTHON_ENTRY_FLAGS,
-		.thread_id = 152,
-		.thread_frame = 56,
-		.cframe_frame = 8,
-		.frame_previous = 48,
-		.frame_code = 32,
-		.frame_instruction = 56,
-		.frame_owner = 69,
-		.frame_is_entry = 68,
-		.code_file = 112,
-		.code_name = 128,
-		.code_first_line = 72,
-		.code_line_table = 136,
-		.code_bytes = 184,
-		OBJECT,
-		TEXT_BEFORE_312,
-	},
-	{
-		.version = 0x030c,
-		.chain = GPC_PYTHON_SHIMS,
-		.thread_id = 136,
-		.thread_frame = 56,
-		.cframe_frame = 0,
-		.frame_previous = 8,
-		.frame_code = 0,
-		.frame_instruction = 56,
-		.frame_owner = 70,
-		.frame_is_entry = NONE,
-		.code_file = 112,
-		.code_name = 128,
-		.code_first_line = 68,
-		.code_line_table = 136,
-		.code_bytes = 192,
-		OBJECT,
-		TEXT_FROM_312,
-	},
+	{ .version = 0x030b, FRAMES_311, OBJECT, TEXT_BEFORE_312 },
+	{ .version = 0x030c, FRAMES_312, OBJECT, TEXT_FROM_312 },
 };
 
 /*
- * _Py_DebugOffsets is a row of 8-byte words: cookie, version, free-threaded, and then one group per
- * structure, each starting with that structure's size.  A map says at which word each group starts.
+ * _Py_DebugOffsets is a row of 8-byte words: cookie, version, free-threaded, and then one group per structure.  A map
+ * says at which word each group starts.  Word 0 of a group is the size of the structure, the others are offsets in it.
  */
 struct offsets_map {
 	uint16_t version;
@@ -92,28 +70,6 @@ struct offsets_map {
 static const struct offsets_map maps[] = {
 	{ 0x030d, 2, 0, 19, 28, 34, 44, 64, 67 },
 	{ 0x030e, 2, 16, 22, 31, 39, 50, 74, 77 },
-};
-
-/* Words within the groups. */
-enum {
-	THREAD_FRAME = 4,
-	THREAD_ID = 5,
-	FRAME_PREVIOUS = 1,
-	FRAME_CODE = 2,
-	FRAME_INSTRUCTION = 3,
-	FRAME_OWNER = 5,
-	CODE_FILE = 1,
-	CODE_QUALNAME = 3,
-	CODE_LINE_TABLE = 4,
-	CODE_FIRST_LINE = 5,
-	CODE_BYTES = 9,
-	OBJECT_TYPE = 1,
-	BYTES_SIZE = 1,
-	BYTES_DATA = 2,
-	TEXT_STATE = 1,
-	TEXT_LENGTH = 2,
-	TEXT_ASCII_SIZE = 3,
-	VERSION_WORD = 1,
 };
 
 /* In non-ASCII strings utf8_length and utf8 follow the ASCII head. */
@@ -166,26 +122,26 @@ static enum gpc_status read_offsets(
 		.chain = GPC_PYTHON_SHIMS,
 		.kind_shift = map->kind_shift,
 		.other_kind_shift = map->other_kind_shift,
-		.thread_id = offset_at(thread, THREAD_ID, &ok),
-		.thread_frame = offset_at(thread, THREAD_FRAME, &ok),
+		.thread_id = offset_at(thread, 5, &ok),
+		.thread_frame = offset_at(thread, 4, &ok),
 		.cframe_frame = NONE,
-		.frame_previous = offset_at(frame, FRAME_PREVIOUS, &ok),
-		.frame_code = offset_at(frame, FRAME_CODE, &ok),
-		.frame_instruction = offset_at(frame, FRAME_INSTRUCTION, &ok),
-		.frame_owner = offset_at(frame, FRAME_OWNER, &ok),
+		.frame_previous = offset_at(frame, 1, &ok),
+		.frame_code = offset_at(frame, 2, &ok),
+		.frame_instruction = offset_at(frame, 3, &ok),
+		.frame_owner = offset_at(frame, 5, &ok),
 		.frame_is_entry = NONE,
-		.code_file = offset_at(code, CODE_FILE, &ok),
-		.code_name = offset_at(code, CODE_QUALNAME, &ok),
-		.code_first_line = offset_at(code, CODE_FIRST_LINE, &ok),
-		.code_line_table = offset_at(code, CODE_LINE_TABLE, &ok),
-		.code_bytes = offset_at(code, CODE_BYTES, &ok),
-		.object_type = offset_at(object, OBJECT_TYPE, &ok),
-		.object_size = offset_at(bytes, BYTES_SIZE, &ok),
-		.bytes_data = offset_at(bytes, BYTES_DATA, &ok),
-		.text_length = offset_at(text, TEXT_LENGTH, &ok),
-		.text_state = offset_at(text, TEXT_STATE, &ok),
-		.text_ascii_data = offset_at(text, TEXT_ASCII_SIZE, &ok),
-		.text_wide_data = (uint16_t)(text[TEXT_ASCII_SIZE] + WIDE_HEAD_EXTRA),
+		.code_file = offset_at(code, 1, &ok),
+		.code_name = offset_at(code, 3, &ok),
+		.code_first_line = offset_at(code, 5, &ok),
+		.code_line_table = offset_at(code, 4, &ok),
+		.code_bytes = offset_at(code, 9, &ok),
+		.object_type = offset_at(object, 1, &ok),
+		.object_size = offset_at(bytes, 1, &ok),
+		.bytes_data = offset_at(bytes, 2, &ok),
+		.text_length = offset_at(text, 2, &ok),
+		.text_state = offset_at(text, 1, &ok),
+		.text_ascii_data = offset_at(text, 3, &ok),
+		.text_wide_data = (uint16_t)(text[3] + WIDE_HEAD_EXTRA),
 	};
 
 	if (!ok)
@@ -200,13 +156,9 @@ static enum gpc_status find_offsets(
 	const uint64_t *words = runtime;
 
 	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++) {
-		if (maps[i].version != version)
-			continue;
-		if (!words || memcmp(words, "xdebugpy", 8) != 0)
-			return GPC_UNSUPPORTED;
-		if (words[VERSION_WORD] >> 16 != version)
-			return GPC_UNSUPPORTED;
-		return read_offsets(&maps[i], words, ret_layout);
+		if (maps[i].version == version && words && memcmp(words, "xdebugpy", 8) == 0 &&
+			words[1] >> 16 == version)
+			return read_offsets(&maps[i], words, ret_layout);
 	}
 	return GPC_UNSUPPORTED;
 }
