@@ -353,29 +353,21 @@ bool gpc_tags_pop(
 	return true;
 }
 
-const char *gpc_tags_name(const struct gpc_tags *tags, uint32_t id)
-{
-	const struct gpc_tag_table *table = find_table(tags);
-
-	return table && id < atomic_load_explicit(&table->n, memory_order_acquire)
-		       ? table->tags[id].name
-		       : "";
-}
-
-uint32_t gpc_tags_parent(const struct gpc_tags *tags, uint32_t id)
-{
-	const struct gpc_tag_table *table = find_table(tags);
-
-	return table && id < atomic_load_explicit(&table->n, memory_order_acquire)
-		       ? table->tags[id].parent
-		       : 0;
-}
-
 uint32_t gpc_tags_end(const struct gpc_tags *tags)
 {
 	const struct gpc_tag_table *table = find_table(tags);
 
 	return table ? atomic_load_explicit(&table->n, memory_order_acquire) : 0;
+}
+
+const char *gpc_tags_name(const struct gpc_tags *tags, uint32_t id)
+{
+	return id < gpc_tags_end(tags) ? find_table(tags)->tags[id].name : "";
+}
+
+uint32_t gpc_tags_parent(const struct gpc_tags *tags, uint32_t id)
+{
+	return id < gpc_tags_end(tags) ? find_table(tags)->tags[id].parent : 0;
 }
 
 void gpc_tags_fini(struct gpc_tags *tags)
