@@ -32,7 +32,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/uio.h>
 
 #include "base/bytes.h"
 #include "base/io.h"
@@ -169,17 +168,13 @@ static inline void gpc_record_mark_page(struct gpc_record *rec, const void *ptr)
 void gpc_record_state_add(struct gpc_record *rec, uint32_t bits);
 
 /*
- * Appends one record to STACKS, CODES, MODULES, TAGS or TEXT, padded with zeros to 8 bytes except in
- * TEXT.  Returns false, and counts it as dropped, if it does not fit.
+ * Appends one record to STACKS, CODES, MODULES or TAGS, padded with zeros to a multiple of 8 bytes, or to TEXT, followed
+ * by a newline.  Returns false, and counts the record as dropped, if it does not fit.
  */
 bool gpc_record_append(
 	struct gpc_record *rec, enum gpucache_region_kind kind, const void *data, size_t size);
 
-/* The same for a record in pieces. */
-bool gpc_record_append_parts(struct gpc_record *rec, enum gpucache_region_kind kind,
-	const struct iovec *parts, unsigned n_parts);
-
-/* Appends a line to TEXT; the newline is added. */
+/* Appends a line, which has no newline of its own, to TEXT. */
 bool gpc_record_append_line(struct gpc_record *rec, const char *line);
 
 /* Stores slot `number` of SEGMENTS; `segment->seq` is ignored.  state 0: returned to the driver. */
