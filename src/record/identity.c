@@ -74,7 +74,7 @@ static int32_t read_number(const char *name)
 	return n_digits ? number : -1;
 }
 
-static void read_ranks(struct gpc_identity *identity, int64_t rank)
+static void read_ranks(struct gpucache_header *identity, int64_t rank)
 {
 	identity->rank = -1;
 	identity->local_rank = -1;
@@ -93,7 +93,7 @@ static void read_ranks(struct gpc_identity *identity, int64_t rank)
 		identity->rank = (int32_t)rank;
 }
 
-static void read_job(struct gpc_identity *identity)
+static void read_job(struct gpucache_header *identity)
 {
 	for (size_t i = 0; i < N_OF(job_variables) && !identity->job[0]; i++) {
 		const char *value = gpc_env_get(job_variables[i]);
@@ -113,7 +113,7 @@ static void read_job(struct gpc_identity *identity)
 	}
 }
 
-static void read_names(struct gpc_identity *identity)
+static void read_names(struct gpucache_header *identity)
 {
 	struct utsname name;
 	char buf[1024];
@@ -138,7 +138,7 @@ static void read_names(struct gpc_identity *identity)
 			identity->boot_id, sizeof identity->boot_id, buf, strcspn(buf, "\n"));
 }
 
-void gpc_identity_read(struct gpc_identity *identity, int64_t rank)
+void gpc_identity_read(struct gpucache_header *identity, int64_t rank)
 {
 	struct stat st;
 

@@ -12,26 +12,14 @@
 #define GPC_RECORD_IDENTITY_H
 
 #include <stddef.h>
-#include <stdint.h>
 
-struct gpc_identity {
-	uint32_t pid;
-	uint32_t uid;
-	uint64_t start_ticks;
-	uint64_t pid_namespace;
-	int32_t rank;
-	int32_t local_rank;
-	int32_t world_size;    /* 0: unknown */
-	int32_t restart_count; /* 0: unknown */
-	char boot_id[40];
-	char host[64];
-	char exe[256];
-	char command[256];
-	char job[64];
-};
+#include "gpucache_format.h"
 
-/* `rank`, the configured one, takes precedence unless it is negative. */
-void gpc_identity_read(struct gpc_identity *identity, int64_t rank);
+/*
+ * Fills pid, uid, start_ticks, pid_namespace, ranks, world_size, restart_count, boot_id, host, exe, command and job of
+ * the header, and zeroes its other fields.  `rank`, the configured one, takes precedence unless it is negative.
+ */
+void gpc_identity_read(struct gpucache_header *identity, int64_t rank);
 
 /* Copies at most size - 1 bytes, truncated between characters, and fills the rest with NULs. */
 void gpc_identity_copy_text(char *field, size_t size, const char *text, size_t len);

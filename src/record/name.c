@@ -24,14 +24,14 @@ static void add_clean(struct gpc_text *text, const char *part, bool keep_slash)
 	}
 }
 
-static void add_program(struct gpc_text *text, const struct gpc_identity *identity)
+static void add_program(struct gpc_text *text, const struct gpucache_header *identity)
 {
 	const char *name = gpc_base_name(identity->exe);
 
 	add_clean(text, *name ? name : "unknown", false);
 }
 
-static void add_rank(struct gpc_text *text, int32_t rank, const struct gpc_identity *identity)
+static void add_rank(struct gpc_text *text, int32_t rank, const struct gpucache_header *identity)
 {
 	if (rank >= 0)
 		gpc_text_add(text, "%d", rank);
@@ -57,7 +57,7 @@ static const char *add_variable(struct gpc_text *text, const char *at)
 }
 
 /* Expands one letter; false if it is unknown. */
-static bool add_letter(struct gpc_text *text, char letter, const struct gpc_identity *identity,
+static bool add_letter(struct gpc_text *text, char letter, const struct gpucache_header *identity,
 	uint64_t seconds, unsigned attempt)
 {
 	switch (letter) {
@@ -110,7 +110,8 @@ static void add_attempt(struct gpc_text *text, uint32_t pid, unsigned attempt)
 }
 
 void gpc_name_expand(struct gpc_text *text, const char *pattern,
-	const struct gpc_identity *identity, uint64_t seconds, unsigned attempt, char *ret_unknown)
+	const struct gpucache_header *identity, uint64_t seconds, unsigned attempt,
+	char *ret_unknown)
 {
 	bool is_counted = false;
 	const char *at = pattern;
@@ -140,7 +141,8 @@ void gpc_name_expand(struct gpc_text *text, const char *pattern,
 		add_attempt(text, identity->pid, attempt);
 }
 
-void gpc_name_default(struct gpc_text *text, const struct gpc_identity *identity, unsigned attempt)
+void gpc_name_default(
+	struct gpc_text *text, const struct gpucache_header *identity, unsigned attempt)
 {
 	gpc_text_add(text, GPC_NAME_PREFIX);
 	add_program(text, identity);

@@ -29,9 +29,11 @@
  * unknown %x, or 0.
  */
 void gpc_name_expand(struct gpc_text *text, const char *pattern,
-	const struct gpc_identity *identity, uint64_t seconds, unsigned attempt, char *ret_unknown);
+	const struct gpucache_header *identity, uint64_t seconds, unsigned attempt,
+	char *ret_unknown);
 
 /* Appends the default name, used without a pattern. */
-void gpc_name_default(struct gpc_text *text, const struct gpc_identity *identity, unsigned attempt);
+void gpc_name_default(
+	struct gpc_text *text, const struct gpucache_header *identity, unsigned attempt);
 
 #endif

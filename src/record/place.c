@@ -242,7 +242,7 @@ static bool is_directory(const char *path)
 }
 
 static enum gpc_status expand_path(struct gpc_place *place, const char *pattern,
-	const struct gpc_identity *identity, uint64_t seconds, unsigned attempt)
+	const struct gpucache_header *identity, uint64_t seconds, unsigned attempt)
 {
 	struct gpc_text text = gpc_text_init(place->path, sizeof place->path);
 
@@ -297,7 +297,7 @@ static enum gpc_status try_path(struct gpc_place *place, const struct gpc_place_
 }
 
 static enum gpc_status try_pattern(struct gpc_place *place, const char *pattern,
-	const struct gpc_identity *identity, const struct gpc_place_wish *wish)
+	const struct gpucache_header *identity, const struct gpc_place_wish *wish)
 {
 	unsigned max = strstr(pattern, "%n") ? GPC_NAME_MAX_ATTEMPTS : MAX_PLAIN_ATTEMPTS;
 	uint64_t seconds = gpc_clock_realtime_ns() / UINT64_C(1000000000);
@@ -329,7 +329,7 @@ static void clean_directory(int dir_fd)
 
 /* is_random: use a random suffix, because the directory's name is taken. */
 static enum gpc_status try_directory(struct gpc_place *place, const char *directory, bool is_random,
-	const struct gpc_identity *identity, const struct gpc_place_wish *wish)
+	const struct gpucache_header *identity, const struct gpc_place_wish *wish)
 {
 	enum gpc_status st = GPC_EXISTS;
 	uint32_t suffix = 0;
@@ -356,8 +356,8 @@ static enum gpc_status try_directory(struct gpc_place *place, const char *direct
 	return st;
 }
 
-static enum gpc_status try_own_places(struct gpc_place *place, const struct gpc_identity *identity,
-	const struct gpc_place_wish *wish)
+static enum gpc_status try_own_places(struct gpc_place *place,
+	const struct gpucache_header *identity, const struct gpc_place_wish *wish)
 {
 	const char *runtime_dir = gpc_env_get("XDG_RUNTIME_DIR");
 	const char *temporary = gpc_env_get("TMPDIR");
@@ -384,7 +384,7 @@ static enum gpc_status try_own_places(struct gpc_place *place, const struct gpc_
 }
 
 enum gpc_status gpc_place_open(struct gpc_place *place, const char *pattern,
-	const struct gpc_identity *identity, const struct gpc_place_wish *wish)
+	const struct gpucache_header *identity, const struct gpc_place_wish *wish)
 {
 	memset(place, 0, sizeof *place);
 	place->fd = -1;

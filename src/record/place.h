@@ -58,6 +58,6 @@ struct gpc_place_wish {
 };
 
 GPC_MUST_CHECK enum gpc_status gpc_place_open(struct gpc_place *place, const char *pattern,
-	const struct gpc_identity *identity, const struct gpc_place_wish *wish);
+	const struct gpucache_header *identity, const struct gpc_place_wish *wish);
 
 #endif

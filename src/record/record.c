@@ -44,29 +44,13 @@ static size_t choose_size(const struct gpc_record_params *params)
 	return size & ~(size_t)(GPUCACHE_PAGE - 1);
 }
 
-static void write_identity(struct gpucache_header *header, const struct gpc_identity *identity)
-{
-	header->pid = identity->pid;
-	header->uid = identity->uid;
-	header->start_ticks = identity->start_ticks;
-	header->pid_namespace = identity->pid_namespace;
-	header->rank = identity->rank;
-	header->local_rank = identity->local_rank;
-	header->world_size = identity->world_size;
-	header->restart_count = identity->restart_count;
-	memcpy(header->boot_id, identity->boot_id, sizeof header->boot_id);
-	memcpy(header->host, identity->host, sizeof header->host);
-	memcpy(header->exe, identity->exe, sizeof header->exe);
-	memcpy(header->command, identity->command, sizeof header->command);
-	memcpy(header->job, identity->job, sizeof header->job);
-}
-
 static void write_header(struct gpc_record *rec, const struct gpc_record_params *params,
-	const struct gpc_identity *identity, const struct gpc_layout *layout)
+	const struct gpucache_header *identity, const struct gpc_layout *layout)
 {
 	struct gpucache_header *header = rec->header;
 	const char *version = params->version ? params->version : "";
 
+	*header = *identity;
 	memcpy(header->magic, GPUCACHE_FORMAT_MAGIC, sizeof header->magic);
 	header->endian = GPUCACHE_ENDIAN;
 	header->major = GPUCACHE_FORMAT_MAJOR;
@@ -80,7 +64,6 @@ static void write_header(struct gpc_record *rec, const struct gpc_record_params 
 	header->driver_version = params->driver_version > 0 ? (uint32_t)params->driver_version : 0;
 	header->sample_bytes = params->sample_bytes;
 	gpc_identity_copy_text(header->version, sizeof header->version, version, strlen(version));
-	write_identity(header, identity);
 	memcpy(header->regions, layout->regions, sizeof layout->regions);
 }
 
@@ -143,7 +126,7 @@ static void append_variable(void *arg, const char *line)
 struct opening {
 	struct gpc_record *rec;
 	const struct gpc_record_params *params;
-	struct gpc_identity identity;
+	struct gpucache_header identity;
 };
 
 /* Makes an empty recording of zeroed memory; sets OPENED last. */

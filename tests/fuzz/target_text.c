@@ -51,7 +51,7 @@ static void expect_valid(struct gpc_config *config)
 
 static void run_config(const unsigned char *data, size_t size)
 {
-	static const struct gpc_identity identity = { .pid = 1, .rank = -1 };
+	static const struct gpucache_header identity = { .pid = 1, .rank = -1 };
 	char *text = copy_text(data, size);
 	static struct gpc_config config;
 	char name[1024];

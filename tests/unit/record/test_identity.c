@@ -31,9 +31,9 @@ static int forget_launchers(void **state)
 	return 0;
 }
 
-static struct gpc_identity identify(int64_t rank)
+static struct gpucache_header identify(int64_t rank)
 {
-	struct gpc_identity identity;
+	struct gpucache_header identity;
 
 	gpc_identity_read(&identity, rank);
 	return identity;
@@ -41,7 +41,7 @@ static struct gpc_identity identify(int64_t rank)
 
 static void the_kernel_knows_who_we_are(void **state)
 {
-	struct gpc_identity identity = identify(-1);
+	struct gpucache_header identity = identify(-1);
 
 	(void)state;
 	assert_int_equal(identity.pid, getpid());
@@ -56,7 +56,7 @@ static void the_kernel_knows_who_we_are(void **state)
 
 static void without_a_launcher_there_is_no_rank(void **state)
 {
-	struct gpc_identity identity = identify(-1);
+	struct gpucache_header identity = identify(-1);
 
 	(void)state;
 	assert_int_equal(identity.rank, -1);
@@ -100,7 +100,7 @@ static void every_launcher_is_believed_before_those_behind_it(void **state)
 {
 	(void)state;
 	for (size_t i = N_OF(launchers); i-- > 0;) {
-		struct gpc_identity identity;
+		struct gpucache_header identity;
 
 		for (size_t k = 0; k < 3; k++)
 			set_number(launchers[i][k], 100 * k + i);

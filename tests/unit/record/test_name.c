@@ -3,15 +3,15 @@
 #include "record/name.h"
 #include "unit.h"
 
-static struct gpc_identity somebody(void)
+static struct gpucache_header somebody(void)
 {
-	return (struct gpc_identity){
+	return (struct gpucache_header){
 		.pid = 42, .rank = -1, .local_rank = -1, .host = "node7", .exe = "/usr/bin/train me"
 	};
 }
 
-static const char *expand(
-	const char *pattern, const struct gpc_identity *identity, unsigned attempt, char *unknown)
+static const char *expand(const char *pattern, const struct gpucache_header *identity,
+	unsigned attempt, char *unknown)
 {
 	static char buf[512];
 	struct gpc_text text = gpc_text_init(buf, sizeof buf);
@@ -20,7 +20,7 @@ static const char *expand(
 	return buf;
 }
 
-static const char *default_name(const struct gpc_identity *identity, unsigned attempt)
+static const char *default_name(const struct gpucache_header *identity, unsigned attempt)
 {
 	static char buf[512];
 	struct gpc_text text = gpc_text_init(buf, sizeof buf);
@@ -31,7 +31,7 @@ static const char *default_name(const struct gpc_identity *identity, unsigned at
 
 static void every_letter_is_put_in(void **state)
 {
-	struct gpc_identity identity = somebody();
+	struct gpucache_header identity = somebody();
 	char unknown;
 
 	(void)state;
@@ -45,7 +45,7 @@ static void every_letter_is_put_in(void **state)
 
 static void a_job_called_dot_dot_climbs_no_directory(void **state)
 {
-	struct gpc_identity identity = somebody();
+	struct gpucache_header identity = somebody();
 	char unknown;
 
 	(void)state;
@@ -55,7 +55,7 @@ static void a_job_called_dot_dot_climbs_no_directory(void **state)
 
 static void what_is_not_known_has_a_stand_in(void **state)
 {
-	struct gpc_identity identity = somebody();
+	struct gpucache_header identity = somebody();
 	char unknown;
 
 	(void)state;
@@ -65,7 +65,7 @@ static void what_is_not_known_has_a_stand_in(void **state)
 
 static void a_variable_is_put_in_with_its_slashes(void **state)
 {
-	struct gpc_identity identity = somebody();
+	struct gpucache_header identity = somebody();
 	char unknown;
 
 	(void)state;
@@ -81,7 +81,7 @@ static void a_variable_is_put_in_with_its_slashes(void **state)
 
 static void an_unknown_letter_stays_and_is_told(void **state)
 {
-	struct gpc_identity identity = somebody();
+	struct gpucache_header identity = somebody();
 	char unknown;
 
 	(void)state;
@@ -93,7 +93,7 @@ static void an_unknown_letter_stays_and_is_told(void **state)
 
 static void each_attempt_has_another_name(void **state)
 {
-	struct gpc_identity identity = somebody();
+	struct gpucache_header identity = somebody();
 	char unknown;
 
 	(void)state;
@@ -108,7 +108,7 @@ static void each_attempt_has_another_name(void **state)
 
 static void the_default_name_says_what_is_known(void **state)
 {
-	struct gpc_identity identity = somebody();
+	struct gpucache_header identity = somebody();
 
 	(void)state;
 	assert_string_equal(default_name(&identity, 0), "gpucache-train me-42.gpucache");
@@ -121,7 +121,7 @@ static void the_default_name_says_what_is_known(void **state)
 
 static void no_part_can_leave_the_directory(void **state)
 {
-	struct gpc_identity identity = somebody();
+	struct gpucache_header identity = somebody();
 	char unknown;
 
 	(void)state;

@@ -83,7 +83,7 @@ static enum gpc_status open_place(struct gpc_place *place, const char *pattern)
 		.least = GPC_MIB,
 		.fill = fill,
 		.arg = (void *)(uintptr_t)first_words };
-	struct gpc_identity identity;
+	struct gpucache_header identity;
 
 	gpc_identity_read(&identity, -1);
 	return gpc_place_open(place, pattern, &identity, &wish);
@@ -262,7 +262,7 @@ static void a_file_that_cannot_be_mapped_is_removed(void **state)
 
 static bool name_is_taken(void)
 {
-	struct gpc_identity identity;
+	struct gpucache_header identity;
 	struct gpc_place first;
 	struct gpc_place second;
 	char expected[300];

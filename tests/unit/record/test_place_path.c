@@ -103,7 +103,7 @@ static void fill(void *arg, void *base, size_t size)
 static enum gpc_status open_place(struct gpc_place *place, const char *pattern)
 {
 	const struct gpc_place_wish wish = { .size = 65536, .least = 65536, .fill = fill };
-	struct gpc_identity identity;
+	struct gpucache_header identity;
 
 	gpc_identity_read(&identity, -1);
 	identity.uid = NAMED_UID;

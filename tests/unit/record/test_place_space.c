@@ -122,7 +122,7 @@ static void fill(void *arg, void *base, size_t size)
 static enum gpc_status open_as(struct gpc_place *place, const char *pattern, uint32_t uid)
 {
 	const struct gpc_place_wish wish = { .size = 8 * GPC_MIB, .least = 65536, .fill = fill };
-	struct gpc_identity identity;
+	struct gpucache_header identity;
 
 	gpc_identity_read(&identity, -1);
 	identity.uid = uid;
