@@ -1,25 +1,57 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PEAKS: the largest holders at a new peak, from a scan of SITES. */
+/*
+ * SITES: one record per pair of stack and device that ever held memory, in order of appearance, so that a scan reads
+ * only records in use.  A private table [device][stack] maps pairs to records; only its touched pages take memory.
+ *
+ * The largest holders: by stack from a scan of SITES, for each new peak in PEAKS and at a failure; by tag from a scan of
+ * BLOCKS, at a failure only.
+ */
+#include "base/metamem.h"
+#include "model/held.h"
 #include "record/store.h"
 
 /* A new peak is recorded if it exceeds the last one by 1/PEAK_PART or by PEAK_STEP, whichever is less. */
 #define PEAK_PART 100
 #define PEAK_STEP (64 * GPC_MIB)
 
+uint32_t gpc_record_take_site(struct gpc_record *rec, uint32_t device, uint32_t stack)
+{
+	uint32_t *entry = &rec->site_of[(size_t)device * rec->n_sites + stack];
+	uint32_t number;
+	uint32_t end;
+
+	gpc_lock_take(&rec->lock);
+	number = *entry;
+	end = gpc_record_site_end(rec);
+	if (number == 0 && end < rec->n_sites) {
+		number = end;
+		rec->sites[number].stack = stack;
+		rec->sites[number].device = (uint16_t)device;
+		gpc_record_mark_page(rec, &rec->sites[number].stack);
+		atomic_store_explicit(&rec->site_end, end + 1, memory_order_release);
+	} else if (number == 0) {
+		number = GPC_RECORD_NO_SITE;
+		rec->header->dropped_sites++;
+	}
+	__atomic_store_n(entry, number, __ATOMIC_RELEASE);
+	gpc_lock_release(&rec->lock);
+	return number;
+}
+
 struct ranking {
 	struct gpucache_holder *holders;
 	uint32_t max;
 	uint32_t n;
-	uint32_t n_sites;
-	uint64_t bytes; /* of the holders */
+	uint32_t n_ranked; /* those that found no place in holders[] included */
+	uint64_t bytes;    /* of holders[] */
 };
 
-/* Keeps holders[] sorted, largest first. */
+/* Keeps holders[] sorted, largest first.  `stack` may also be the number of a tag. */
 static void rank(struct ranking *ranking, uint32_t stack, uint64_t bytes, uint64_t n_blocks)
 {
 	uint32_t at = ranking->n;
 
-	ranking->n_sites++;
+	ranking->n_ranked++;
 	if (at == ranking->max) {
 		if (at == 0 || ranking->holders[at - 1].bytes >= bytes)
 			return;
@@ -71,8 +103,41 @@ uint32_t gpc_record_top_holders(struct gpc_record *rec, uint32_t device,
 		rank(&ranking, site->stack, bytes,
 			__atomic_load_n(&site->live_blocks, __ATOMIC_RELAXED));
 	}
-	*ret_n_sites = ranking.n_sites;
+	*ret_n_sites = ranking.n_ranked;
 	*ret_rest_bytes = total > ranking.bytes ? total - ranking.bytes : 0;
+	return ranking.n;
+}
+
+uint32_t gpc_record_top_tags(const struct gpc_record *rec, uint32_t device, uint32_t end,
+	struct gpucache_tag_holder *holders, uint32_t max, uint64_t *ret_rest_bytes)
+{
+	struct gpucache_holder largest[GPUCACHE_MAX_OOM_TAGS];
+	struct ranking ranking = { .holders = largest,
+		.max = max < GPUCACHE_MAX_OOM_TAGS ? max : GPUCACHE_MAX_OOM_TAGS };
+	size_t size = end * sizeof(struct gpucache_tag_holder);
+	struct gpucache_tag_holder *all = end > 0 ? gpc_metamem_map(size) : NULL;
+	struct gpucache_block block;
+	uint64_t total = 0;
+
+	*ret_rest_bytes = 0;
+	if (!all)
+		return 0;
+	for (uint32_t i = 0; i < rec->n_blocks; i++) {
+		if (!gpc_held_read(&rec->blocks[i], device, &block) || block.tag >= end)
+			continue;
+		all[block.tag].n_blocks++;
+		all[block.tag].bytes += block.requested;
+		total += block.requested;
+	}
+	for (uint32_t tag = 0; tag < end; tag++)
+		if (all[tag].n_blocks)
+			rank(&ranking, tag, all[tag].bytes, all[tag].n_blocks);
+	for (uint32_t i = 0; i < ranking.n; i++)
+		holders[i] = (struct gpucache_tag_holder){ .tag = largest[i].stack,
+			.n_blocks = largest[i].n_blocks,
+			.bytes = largest[i].bytes };
+	gpc_metamem_unmap(all, size);
+	*ret_rest_bytes = total - ranking.bytes;
 	return ranking.n;
 }
 
