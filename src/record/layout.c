@@ -39,16 +39,10 @@ static void add_fixed(struct gpc_layout *layout, enum gpucache_region_kind kind,
 	layout->file_size += region->size;
 }
 
+/* size: a multiple of GPUCACHE_PAGE, the region's head included. */
 static void add_append(struct gpc_layout *layout, enum gpucache_region_kind kind, uint64_t size)
 {
-	struct gpucache_region *region = &layout->regions[layout->n_regions++];
-
-	region->kind = kind;
-	region->record_size = 1;
-	region->offset = layout->file_size;
-	region->size = size;
-	region->count = size - sizeof(struct gpucache_append_head);
-	layout->file_size += size;
+	add_fixed(layout, kind, 1, size - sizeof(struct gpucache_append_head));
 }
 
 static uint32_t choose_points(size_t size, uint32_t n_devices)
