@@ -15,7 +15,6 @@
 /* Warnings, options and variables need 4 KiB; the rest is reserve. */
 #define TEXT_SIZE (64 * GPC_KIB)
 
-#define MAX_POINTS GPUCACHE_MAX_POINTS
 #define MIN_POINTS 64u
 
 /* Including its pending bytes, which are stored apart. */
@@ -47,7 +46,7 @@ static void add_append(struct gpc_layout *layout, enum gpucache_region_kind kind
 
 static uint32_t choose_points(size_t size, uint32_t n_devices)
 {
-	uint32_t points = MAX_POINTS;
+	uint32_t points = GPUCACHE_MAX_POINTS;
 
 	while (points > MIN_POINTS &&
 		(uint64_t)n_devices * 2 * points * POINT_SIZE > size / HISTORY_SHARE)
@@ -62,7 +61,7 @@ static void add_small(struct gpc_layout *layout, size_t size, uint32_t n_devices
 	add_fixed(layout, GPUCACHE_REGION_PAGES, 8, size / GPUCACHE_PAGE / 8 + 1);
 	add_fixed(layout, GPUCACHE_REGION_DEVICES, sizeof(struct gpucache_device), n_devices);
 	add_fixed(layout, GPUCACHE_REGION_COUNTERS, sizeof(struct gpucache_counters),
-		GPC_RECORD_MAX_CONTEXTS);
+		GPUCACHE_MAX_CONTEXTS);
 	add_fixed(layout, GPUCACHE_REGION_TORCH, sizeof(struct gpucache_torch), n_devices);
 	add_fixed(layout, GPUCACHE_REGION_STREAMS, sizeof(struct gpucache_stream),
 		GPUCACHE_MAX_STREAMS);
@@ -72,7 +71,7 @@ static void add_small(struct gpc_layout *layout, size_t size, uint32_t n_devices
 			   (size_t)2 * layout->max_points * POINT_SIZE),
 		n_devices);
 	add_fixed(layout, GPUCACHE_REGION_PEAKS, sizeof(struct gpucache_peak), 2 * n_devices);
-	add_fixed(layout, GPUCACHE_REGION_OOMS, sizeof(struct gpucache_oom), GPC_RECORD_MAX_OOMS);
+	add_fixed(layout, GPUCACHE_REGION_OOMS, sizeof(struct gpucache_oom), GPUCACHE_MAX_OOMS);
 }
 
 void gpc_layout_make(struct gpc_layout *layout, size_t size, uint32_t n_devices)

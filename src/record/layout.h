@@ -24,7 +24,7 @@ struct gpc_layout {
 	uint64_t file_size;  /* used, at most the requested size */
 };
 
-/* `size` is at least GPC_RECORD_MIN_SIZE, n_devices at most GPC_RECORD_MAX_DEVICES. */
+/* `size` is at least GPC_RECORD_MIN_SIZE, n_devices at most GPUCACHE_MAX_DEVICES. */
 void gpc_layout_make(struct gpc_layout *layout, size_t size, uint32_t n_devices);
 
 #endif

@@ -29,7 +29,7 @@ static void forget(struct gpc_record *rec)
 	rec->fd = -1;
 	gpc_lock_init(&rec->lock, GPC_RANK_RECORD);
 	gpc_lock_init(&rec->event_lock, GPC_RANK_EVENTS);
-	for (unsigned i = 0; i < GPC_RECORD_MAX_DEVICES; i++)
+	for (unsigned i = 0; i < GPUCACHE_MAX_DEVICES; i++)
 		gpc_lock_init(&rec->site_locks[i].lock, GPC_RANK_SITES);
 }
 
@@ -141,8 +141,8 @@ static void write_start(void *arg, void *base, size_t size)
 	rec->base = base;
 	rec->size = size;
 	rec->header = base;
-	gpc_layout_make(&layout, size,
-		n_devices < GPC_RECORD_MAX_DEVICES ? n_devices : GPC_RECORD_MAX_DEVICES);
+	gpc_layout_make(
+		&layout, size, n_devices < GPUCACHE_MAX_DEVICES ? n_devices : GPUCACHE_MAX_DEVICES);
 	write_header(rec, opening->params, &opening->identity, &layout);
 	set_pointers(rec);
 	write_unused(rec, layout.max_points);

@@ -42,9 +42,6 @@
 #define GPC_RECORD_DEFAULT_SIZE (8 * GPC_MIB)
 #define GPC_RECORD_MIN_SIZE     (1 * GPC_MIB)
 #define GPC_RECORD_MAX_SIZE     GPC_GIB
-#define GPC_RECORD_MAX_DEVICES  GPUCACHE_MAX_DEVICES
-#define GPC_RECORD_MAX_CONTEXTS GPUCACHE_MAX_CONTEXTS
-#define GPC_RECORD_MAX_OOMS     GPUCACHE_MAX_OOMS
 #define GPC_RECORD_MAX_PATH     1024u
 #define GPC_RECORD_NO_COUNTERS  UINT32_MAX
 #define GPC_RECORD_PAGE_EVENTS  (GPUCACHE_PAGE / sizeof(struct gpucache_event))
@@ -77,13 +74,13 @@ struct gpc_record {
 	_Alignas(64) struct gpc_lock event_lock; /* guards EVENTS */
 	_Atomic uint64_t next_event;             /* Lock: event_lock; read without it */
 	/* By device: the live bytes that make the next peak. */
-	_Alignas(64) _Atomic uint64_t peak_next[GPC_RECORD_MAX_DEVICES];
+	_Alignas(64) _Atomic uint64_t peak_next[GPUCACHE_MAX_DEVICES];
 	_Atomic uint32_t site_end;   /* 1 + the last record of SITES in use */
 	_Atomic uint32_t stream_end; /* the same for STREAMS */
 	/* By device: guards the sums in SITES. */
 	struct {
 		_Alignas(64) struct gpc_lock lock;
-	} site_locks[GPC_RECORD_MAX_DEVICES];
+	} site_locks[GPUCACHE_MAX_DEVICES];
 
 	/* Lock: lock. */
 	_Alignas(64) struct gpc_lock lock;
@@ -184,7 +181,7 @@ void gpc_record_segment(
 /*
  * Takes counters in the recording for a context: zeroed, or, if all slots have been used, those of a
  * retired context, preferably of the same device, which keep its calls and peaks so that totals stay
- * right.  NULL, and GPC_RECORD_NO_COUNTERS, if GPC_RECORD_MAX_CONTEXTS are in use.
+ * right.  NULL, and GPC_RECORD_NO_COUNTERS, if GPUCACHE_MAX_CONTEXTS are in use.
  */
 struct gpucache_counters *gpc_record_counters_take(struct gpc_record *rec, uint64_t context,
 	uint32_t generation, uint32_t device, uint32_t *ret_index);

@@ -10,7 +10,7 @@
 #include "base/bytes.h"
 #include "base/metamem.h"
 
-#define KEYS_BYTES ((GPC_CODES_MAX + 1) * sizeof(struct gpc_code_key))
+#define KEYS_BYTES ((GPUCACHE_MAX_CODES + 1) * sizeof(struct gpc_code_key))
 
 /* The code object to find, or to add if `code` is set. */
 struct wanted {
@@ -56,9 +56,9 @@ static uint32_t write_record(uint64_t *record, uint64_t room, uint32_t number, c
 		.id = number,
 		.first_line = code->first_line,
 		.python_version = code->python_version,
-		.name_size = (uint16_t)at_most(code->name_size, GPC_CODES_MAX_NAME),
-		.file_size = at_most(code->file_size, GPC_CODES_MAX_FILE),
-		.lines_size = at_most(code->lines_size, GPC_CODES_MAX_LINES),
+		.name_size = (uint16_t)at_most(code->name_size, GPUCACHE_MAX_CODE_NAME),
+		.file_size = at_most(code->file_size, GPUCACHE_MAX_CODE_FILE),
+		.lines_size = at_most(code->lines_size, GPUCACHE_MAX_CODE_LINES),
 	};
 	char *to = (char *)record;
 	uint32_t text_size = head.name_size + head.file_size + head.lines_size;
@@ -117,7 +117,7 @@ enum gpc_status gpc_codes_init(struct gpc_codes *codes, const struct gpc_stack_s
 
 	*codes = (struct gpc_codes){ .keys = gpc_metamem_map(KEYS_BYTES) };
 	if (codes->keys)
-		st = gpc_intern_init(&codes->intern, GPC_CODES_MAX,
+		st = gpc_intern_init(&codes->intern, GPUCACHE_MAX_CODES,
 			GPC_CODES_ARENA / sizeof(uint64_t), GPUCACHE_REGION_CODES, sink);
 	if (st)
 		gpc_codes_fini(codes);

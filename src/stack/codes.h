@@ -12,7 +12,7 @@
  * Invariants  1 A number's key is complete before it is published, and does not change after.
  * Threads     find, add and get: any.  init and fini: one.
  * Failure     Number 0: no room in slots, arena or sink; the table then accepts no new code objects.
- * Limits      A line table is truncated at GPC_CODES_MAX_LINES bytes; later lines are unknown.
+ * Limits      A line table is truncated at GPUCACHE_MAX_CODE_LINES bytes; later lines are unknown.
  */
 #ifndef GPC_STACK_CODES_H
 #define GPC_STACK_CODES_H
@@ -28,11 +28,7 @@
  * Programs have tens of thousands of functions; those that allocate GPU memory, and their
  * callers, are hundreds.
  */
-#define GPC_CODES_MAX       GPUCACHE_MAX_CODES
-#define GPC_CODES_ARENA     (4u << 20)
-#define GPC_CODES_MAX_NAME  GPUCACHE_MAX_CODE_NAME
-#define GPC_CODES_MAX_FILE  GPUCACHE_MAX_CODE_FILE
-#define GPC_CODES_MAX_LINES GPUCACHE_MAX_CODE_LINES
+#define GPC_CODES_ARENA (4u << 20)
 
 struct gpc_code_key {
 	uintptr_t code;

@@ -16,8 +16,6 @@
 #include "base/lock.h"
 #include "base/metamem.h"
 
-#define MAX_PATH GPUCACHE_MAX_PATH
-
 /* Room for 1,000 to 2,000 new records per pass.  If they do not fit, another pass takes the rest. */
 #define BATCH_BYTES (256u << 10)
 #define MAX_LOOKS   8
@@ -36,8 +34,8 @@ struct batch {
 	bool is_cut;
 	uint64_t n_adds;
 	uint64_t time_ns;
-	char exe[MAX_PATH];
-	char directory[MAX_PATH]; /* the working directory, for relative paths */
+	char exe[GPUCACHE_MAX_PATH];
+	char directory[GPUCACHE_MAX_PATH]; /* the working directory, for relative paths */
 };
 
 static uint64_t hash_bytes(const uint8_t *data, uint32_t size)
@@ -122,10 +120,10 @@ static uint32_t make_path(const struct batch *batch, const char *name, char *ret
 	if (*name != '/' && strchr(name, '/')) {
 		prefix = strlen(batch->directory);
 		memcpy(ret_path, batch->directory, prefix);
-		if (prefix < MAX_PATH - 1)
+		if (prefix < GPUCACHE_MAX_PATH - 1)
 			ret_path[prefix++] = '/';
 	}
-	n = strnlen(name, MAX_PATH - 1 - prefix);
+	n = strnlen(name, GPUCACHE_MAX_PATH - 1 - prefix);
 	memcpy(ret_path + prefix, name, n);
 	ret_path[prefix + n] = '\0';
 	return (uint32_t)(prefix + n);
@@ -154,7 +152,7 @@ static void add_mapping(struct batch *batch, const struct gpc_module *module, co
 	const uint8_t *build_id, uint32_t build_id_size)
 {
 	struct gpc_modules *modules = batch->modules;
-	char path[MAX_PATH];
+	char path[GPUCACHE_MAX_PATH];
 	uint32_t path_size = make_path(batch, name, path) + 1;
 	struct gpucache_module record = {
 		.size = (uint32_t)gpc_round_up(sizeof(record) + path_size, 8),
@@ -166,7 +164,7 @@ static void add_mapping(struct batch *batch, const struct gpc_module *module, co
 	};
 	char *to = batch->records + batch->used;
 
-	if (modules->n_known == GPC_MODULES_MAX)
+	if (modules->n_known == GPUCACHE_MAX_MODULES)
 		return;
 	if (record.size > BATCH_BYTES - batch->used) {
 		batch->is_cut = true;
@@ -276,7 +274,7 @@ enum gpc_status gpc_modules_init(struct gpc_modules *modules, const struct gpc_s
 	enum gpc_status st;
 
 	*modules = (struct gpc_modules){ .sink = *sink };
-	modules->known = gpc_metamem_map(GPC_MODULES_MAX * sizeof(struct gpc_module));
+	modules->known = gpc_metamem_map(GPUCACHE_MAX_MODULES * sizeof(struct gpc_module));
 	if (!modules->known)
 		return GPC_NO_METADATA;
 	st = look(modules);
@@ -287,6 +285,6 @@ enum gpc_status gpc_modules_init(struct gpc_modules *modules, const struct gpc_s
 
 void gpc_modules_fini(struct gpc_modules *modules)
 {
-	gpc_metamem_unmap(modules->known, GPC_MODULES_MAX * sizeof(struct gpc_module));
+	gpc_metamem_unmap(modules->known, GPUCACHE_MAX_MODULES * sizeof(struct gpc_module));
 	modules->known = NULL;
 }

@@ -19,7 +19,8 @@
  *             may be in a constructor that calls CUDA and waits for our locks.  We never wait for the
  *             loader while holding one, so there is no deadlock.
  * Failure     A mapping that finds no room in the table or the sink has no record; the sink counts what it refuses.
- * Limits      Objects unknown to the loader (JIT code, mappings made by hand) have no record.
+ * Limits      GPUCACHE_MAX_MODULES mappings at a time; a process with PyTorch has some 700.
+ *             Objects unknown to the loader (JIT code, mappings made by hand) have no record.
  */
 #ifndef GPC_STACK_MODULES_H
 #define GPC_STACK_MODULES_H
@@ -31,9 +32,6 @@
 #include "base/status.h"
 #include "gpucache_format.h"
 #include "stack/sink.h"
-
-/* A process with PyTorch and its libraries has some 700. */
-#define GPC_MODULES_MAX GPUCACHE_MAX_MODULES
 
 struct gpc_module;
 

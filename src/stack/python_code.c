@@ -136,7 +136,7 @@ struct gpc_code gpc_python_code_read(const struct gpc_python_layout *layout,
 		size = load_word(lines, layout->object_size);
 		result.lines = (const void *)(lines + layout->bytes_data);
 		result.lines_size =
-			(uint32_t)(size < GPC_CODES_MAX_LINES ? size : GPC_CODES_MAX_LINES);
+			(uint32_t)(size < GPUCACHE_MAX_CODE_LINES ? size : GPUCACHE_MAX_CODE_LINES);
 	}
 	return result;
 }

@@ -30,8 +30,8 @@ struct gpc_python_types {
 
 /* Room for the texts of a struct gpc_code that is read from Python's memory. */
 struct gpc_python_code_texts {
-	char name[GPC_CODES_MAX_NAME + 1];
-	char file[GPC_CODES_MAX_FILE + 1];
+	char name[GPUCACHE_MAX_CODE_NAME + 1];
+	char file[GPUCACHE_MAX_CODE_FILE + 1];
 };
 
 struct gpc_code_key gpc_python_code_key(const struct gpc_python_layout *layout,

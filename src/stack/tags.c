@@ -9,7 +9,7 @@
 
 #include "base/metamem.h"
 
-#define N_SLOTS (2 * GPC_TAGS_MAX) /* a power of two */
+#define N_SLOTS (2 * GPUCACHE_MAX_TAGS) /* a power of two */
 
 /* Ids that are no tags: the parents of outermost ranges, of domains and of strings. */
 #define ROOT       0u
@@ -51,7 +51,7 @@ _Static_assert(sizeof(struct tag) == 96, "a cache line and a half");
 struct gpc_tag_table {
 	_Atomic uint32_t n; /* next id */
 	_Atomic uint32_t slots[N_SLOTS];
-	struct tag tags[GPC_TAGS_MAX];
+	struct tag tags[GPUCACHE_MAX_TAGS];
 };
 
 /* The tag to find or add. */
@@ -199,7 +199,7 @@ static uint32_t take_place(struct gpc_tag_table *table)
 	uint32_t id = atomic_load_explicit(&table->n, memory_order_relaxed);
 
 	do {
-		if (id >= GPC_TAGS_MAX)
+		if (id >= GPUCACHE_MAX_TAGS)
 			return 0;
 	} while (!atomic_compare_exchange_weak(&table->n, &id, id + 1));
 	return id;
@@ -253,7 +253,7 @@ static uint32_t put_range(struct gpc_tags *tags, uint32_t parent, uint32_t domai
 	if (id)
 		return id;
 	n_children = atomic_load_explicit(&table->tags[parent].n_children, memory_order_relaxed);
-	if (atomic_load_explicit(&table->n, memory_order_relaxed) >= GPC_TAGS_MAX / 2)
+	if (atomic_load_explicit(&table->n, memory_order_relaxed) >= GPUCACHE_MAX_TAGS / 2)
 		part = WHEN_CROWDED;
 	if (n_children >= MANY_NUMBERED / part) {
 		forget_numbers(&key);

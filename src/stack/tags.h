@@ -23,7 +23,7 @@
  *             tag's stage and then loads the sink; gpc_tags_attach stores the sink and then loads the stages.
  * Progress    Lock-free except for the sink: a push of a known name is a bounded probe.
  * Failure     A range without room for its name is counted, and gets the tag of the enclosing one.
- * Limits      GPC_TAGS_MAX names in all, GPC_TAG_MAX_DEPTH nested ranges, GPC_TAG_NAME_SIZE - 1 bytes
+ * Limits      GPUCACHE_MAX_TAGS names in all, GPC_TAG_MAX_DEPTH nested ranges, GPC_TAG_NAME_SIZE - 1 bytes
  *             per name.  Beyond them, a pop ends the innermost range, whatever its domain.  Two threads that
  *             add the same name concurrently waste one entry.
  */
@@ -38,7 +38,6 @@
 #include "gpucache_format.h"
 #include "stack/sink.h"
 
-#define GPC_TAGS_MAX      GPUCACHE_MAX_TAGS
 #define GPC_TAG_MAX_DEPTH 32u
 #define GPC_TAG_NAME_SIZE 77u
 

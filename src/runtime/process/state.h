@@ -23,9 +23,9 @@
 
 struct gpc_runtime_loader;
 
-#define GPC_MAX_DEVICES  GPC_RECORD_MAX_DEVICES
+#define GPC_MAX_DEVICES  GPUCACHE_MAX_DEVICES
 #define GPC_ANY_SIZE     1
-#define GPC_MAX_CONTEXTS GPC_RECORD_MAX_CONTEXTS
+#define GPC_MAX_CONTEXTS GPUCACHE_MAX_CONTEXTS
 #define GPC_MAX_CAPTURES 64
 
 enum gpc_runtime_state {

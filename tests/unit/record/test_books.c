@@ -72,7 +72,7 @@ static void a_retired_context_keeps_its_calls_until_all_slots_were_used(void **s
 	uint32_t index;
 
 	(void)state;
-	for (uint32_t i = 0; i < GPC_RECORD_MAX_CONTEXTS; i++) {
+	for (uint32_t i = 0; i < GPUCACHE_MAX_CONTEXTS; i++) {
 		counters = gpc_record_counters_take(&rec, 1 + i, 1, i % 2, &index);
 		assert_int_equal(index, i);
 		counters->n_malloc = 100 + i;

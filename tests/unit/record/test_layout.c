@@ -44,7 +44,7 @@ static void every_size_and_number_of_devices_is_divided_without_gaps(void **stat
 	(void)state;
 	for (size_t size = GPC_RECORD_MIN_SIZE; size <= GPC_RECORD_MAX_SIZE;
 		size += size / 7 & ~(size_t)4095) {
-		for (uint32_t n = 1; n <= GPC_RECORD_MAX_DEVICES; n++)
+		for (uint32_t n = 1; n <= GPUCACHE_MAX_DEVICES; n++)
 			check(size, n);
 	}
 }

@@ -19,17 +19,17 @@ static void an_oom_is_torn_until_it_is_committed(void **state)
 static void the_ring_keeps_the_last_ones(void **state)
 {
 	(void)state;
-	for (unsigned i = 1; i <= GPC_RECORD_MAX_OOMS + 3; i++) {
+	for (unsigned i = 1; i <= GPUCACHE_MAX_OOMS + 3; i++) {
 		struct gpucache_oom *oom = gpc_record_oom_begin(&rec);
 
 		assert_int_equal(oom->requested, 0);
 		oom->requested = i;
 		gpc_record_oom_commit(&rec, oom);
 	}
-	for (unsigned i = 0; i < GPC_RECORD_MAX_OOMS; i++) {
+	for (unsigned i = 0; i < GPUCACHE_MAX_OOMS; i++) {
 		const struct gpucache_oom *oom = record_at(GPUCACHE_REGION_OOMS, i);
 
-		assert_int_equal(oom->requested, i < 3 ? GPC_RECORD_MAX_OOMS + i + 1 : i + 1);
+		assert_int_equal(oom->requested, i < 3 ? GPUCACHE_MAX_OOMS + i + 1 : i + 1);
 		assert_int_equal(oom->number, oom->requested);
 	}
 }
@@ -39,13 +39,13 @@ static void a_slot_that_is_being_filled_is_not_taken(void **state)
 	struct gpucache_oom *first = gpc_record_oom_begin(&rec);
 
 	(void)state;
-	for (unsigned i = 1; i < GPC_RECORD_MAX_OOMS; i++)
+	for (unsigned i = 1; i < GPUCACHE_MAX_OOMS; i++)
 		gpc_record_oom_commit(&rec, gpc_record_oom_begin(&rec));
 	assert_null(gpc_record_oom_begin(&rec));
 	gpc_record_oom_commit(&rec, NULL);
 	gpc_record_oom_commit(&rec, first);
 	assert_ptr_equal(gpc_record_oom_begin(&rec), first);
-	assert_int_equal(first->number, GPC_RECORD_MAX_OOMS + 1);
+	assert_int_equal(first->number, GPUCACHE_MAX_OOMS + 1);
 }
 
 static void what_pytorch_says_reaches_its_oom_only(void **state)
@@ -61,7 +61,7 @@ static void what_pytorch_says_reaches_its_oom_only(void **state)
 	gpc_record_oom_commit(&rec, oom);
 	told.number = 0;
 	gpc_record_oom_set_torch(&rec, &told);
-	told.number = 1 + GPC_RECORD_MAX_OOMS;
+	told.number = 1 + GPUCACHE_MAX_OOMS;
 	gpc_record_oom_set_torch(&rec, &told);
 	assert_int_equal(oom->torch.reserved, 0);
 	told.number = 1;
@@ -81,7 +81,7 @@ static void a_mark_reaches_its_oom_only(void **state)
 	assert_int_equal(oom->recovered, 0);
 	gpc_record_oom_commit(&rec, oom);
 	gpc_record_oom_mark(&rec, 0, true, true);
-	gpc_record_oom_mark(&rec, 1 + GPC_RECORD_MAX_OOMS, true, true);
+	gpc_record_oom_mark(&rec, 1 + GPUCACHE_MAX_OOMS, true, true);
 	assert_int_equal(oom->recovered, 0);
 	gpc_record_oom_mark(&rec, 1, true, false);
 	assert_int_equal(oom->recovered, 1);

@@ -36,7 +36,7 @@ static void every_way_to_store_marks_its_page(void **state)
 		gpc_record_peak(&rec, i % 2, i, 1000 * i, 1000 * i, 1000 * i);
 		gpc_record_append(&rec, GPUCACHE_REGION_STACKS, code, 40);
 	}
-	for (uint32_t i = 0; i < GPC_RECORD_MAX_CONTEXTS; i++)
+	for (uint32_t i = 0; i < GPUCACHE_MAX_CONTEXTS; i++)
 		assert_non_null(gpc_record_counters_take(&rec, i + 1, 1, i % 2, &index));
 	assert_true(gpc_record_append(&rec, GPUCACHE_REGION_CODES, code, sizeof code));
 	gpc_record_append_line(&rec, "line");
@@ -62,9 +62,9 @@ static void a_page_that_becomes_zero_again_has_no_mark(void **state)
 
 	(void)state;
 	/* The second record of the ring reaches into a page that nothing else lies in yet. */
-	for (uint32_t i = 0; i <= GPC_RECORD_MAX_OOMS; i++) {
+	for (uint32_t i = 0; i <= GPUCACHE_MAX_OOMS; i++) {
 		oom = gpc_record_oom_begin(&rec);
-		if (i < GPC_RECORD_MAX_OOMS)
+		if (i < GPUCACHE_MAX_OOMS)
 			memset(oom->kind_bytes, 1, sizeof oom->kind_bytes);
 		gpc_record_oom_commit(&rec, oom);
 		check_marks();

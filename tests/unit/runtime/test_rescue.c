@@ -355,10 +355,10 @@ static void wraps(void)
 	CUdeviceptr ptr;
 
 	world_start();
-	for (unsigned i = 0; i < GPC_RECORD_MAX_OOMS + 2; i++)
+	for (unsigned i = 0; i < GPUCACHE_MAX_OOMS + 2; i++)
 		CHECK(world_malloc(&ptr, 1100 * MIB + i * MIB) == no_memory);
-	CHECK(COUNTER(n_oom) == GPC_RECORD_MAX_OOMS + 2);
-	CHECK(gpc_runtime.devices[0].failed_number == GPC_RECORD_MAX_OOMS + 2);
+	CHECK(COUNTER(n_oom) == GPUCACHE_MAX_OOMS + 2);
+	CHECK(gpc_runtime.devices[0].failed_number == GPUCACHE_MAX_OOMS + 2);
 }
 
 static void more_failures_than_the_recording_holds_do_no_harm(void **state)

@@ -87,9 +87,9 @@ static void what_is_too_long_is_cut(void **state)
 	open_codes(&codes);
 	assert_int_equal(gpc_codes_add(&codes, &key, &code), 1);
 	assert_true(gpc_codes_get(&codes, 1, &found));
-	assert_int_equal(found.name_size, GPC_CODES_MAX_NAME);
-	assert_int_equal(found.file_size, GPC_CODES_MAX_FILE);
-	assert_int_equal(found.lines_size, GPC_CODES_MAX_LINES);
+	assert_int_equal(found.name_size, GPUCACHE_MAX_CODE_NAME);
+	assert_int_equal(found.file_size, GPUCACHE_MAX_CODE_FILE);
+	assert_int_equal(found.lines_size, GPUCACHE_MAX_CODE_LINES);
 	gpc_codes_fini(&codes);
 }
 
@@ -100,7 +100,7 @@ static void a_full_table_closes_and_keeps_what_it_has(void **state)
 
 	(void)state;
 	open_codes(&codes);
-	for (uint32_t i = 1; i <= GPC_CODES_MAX; i++) {
+	for (uint32_t i = 1; i <= GPUCACHE_MAX_CODES; i++) {
 		key.code += 64;
 		assert_int_equal(gpc_codes_add(&codes, &key, &grow), i);
 	}
@@ -123,11 +123,11 @@ static void long_tables_fill_the_arena_and_close_it(void **state)
 
 	(void)state;
 	code.lines = long_text;
-	code.lines_size = GPC_CODES_MAX_LINES;
+	code.lines_size = GPUCACHE_MAX_CODE_LINES;
 	open_codes(&codes);
 	do
 		key.code += 64;
-	while (gpc_codes_add(&codes, &key, &code) && ++n < GPC_CODES_MAX);
+	while (gpc_codes_add(&codes, &key, &code) && ++n < GPUCACHE_MAX_CODES);
 	assert_in_range(n, 120, 128);
 	assert_true(gpc_intern_is_closed(&codes.intern));
 	gpc_codes_fini(&codes);

@@ -124,7 +124,7 @@ static void a_long_line_table_is_cut(void **state)
 	(void)state;
 	lines.size = 1u << 20;
 	assert_int_equal(gpc_python_code_read(&layout, &types, (uintptr_t)&code, &texts).lines_size,
-		GPC_CODES_MAX_LINES);
+		GPUCACHE_MAX_CODE_LINES);
 }
 
 static void the_fingerprint_tells_reused_memory_from_what_was_there(void **state)

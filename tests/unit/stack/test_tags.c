@@ -206,7 +206,7 @@ static void a_crowded_table_makes_alike_earlier_and_is_never_full_of_one_habit(v
 		pop(GPC_TAG_OF_API);
 	}
 	assert_int_equal(atomic_load(&tags.n_dropped), 0);
-	assert_true(gpc_tags_end(&tags) < GPC_TAGS_MAX);
+	assert_true(gpc_tags_end(&tags) < GPUCACHE_MAX_TAGS);
 	step(999, "layer 999");
 	assert_string_equal(label(place.tag), "step */layer *");
 }
