@@ -9,7 +9,7 @@ static struct gpucache_oom *slot_of(const struct gpc_record *rec, uint64_t numbe
 	struct gpucache_oom *ooms =
 		(void *)(rec->base + rec->regions[GPUCACHE_REGION_OOMS]->offset);
 
-	return &ooms[(number - 1) % rec->n_ooms];
+	return &ooms[(number - 1) % GPUCACHE_MAX_OOMS];
 }
 
 struct gpucache_oom *gpc_record_oom_begin(struct gpc_record *rec)

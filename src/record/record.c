@@ -94,7 +94,6 @@ static void set_pointers(struct gpc_record *rec)
 	rec->n_segments = (uint32_t)rec->regions[GPUCACHE_REGION_SEGMENTS]->count;
 	rec->n_counters = (uint32_t)rec->regions[GPUCACHE_REGION_COUNTERS]->count;
 	rec->n_devices = (uint32_t)rec->regions[GPUCACHE_REGION_DEVICES]->count;
-	rec->n_ooms = (uint32_t)rec->regions[GPUCACHE_REGION_OOMS]->count;
 }
 
 /* Marks records as unused in which zeros would mean device 0. */

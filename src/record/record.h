@@ -67,7 +67,6 @@ struct gpc_record {
 	uint32_t n_segments;
 	uint32_t n_counters;
 	uint32_t n_devices;
-	uint32_t n_ooms;
 	const struct gpucache_region *regions[GPUCACHE_REGION_COUNT]; /* by kind */
 
 	/* Hot, and shared by all threads. */
