@@ -156,7 +156,7 @@ static enum gpc_run_state state_of_dead(uint32_t state)
 	return state & GPUCACHE_STATE_EXITED ? GPC_RUN_EXITED : GPC_RUN_KILLED;
 }
 
-/* Opens the file and reads its header.  On GPC_OK the caller owns *ret_fd. */
+/* Opens the file and reads its header, which is all zero on failure.  On GPC_OK the caller owns *ret_fd. */
 static enum gpc_status open_file(const char *path, struct gpucache_header *ret_header,
 	uint64_t *ret_size, uint32_t *ret_owner, enum gpc_run_state *ret_state, int *ret_fd,
 	struct gpc_text *why)
@@ -166,7 +166,6 @@ static enum gpc_status open_file(const char *path, struct gpucache_header *ret_h
 	ssize_t n;
 	int fd;
 
-	memset(ret_header, 0, sizeof *ret_header);
 	/* O_NONBLOCK: opening a FIFO must not wait for a writer. */
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0 || fstat(fd, &st) != 0)
@@ -199,6 +198,7 @@ fail_errno:
 	gpc_text_add(why, "%s", strerror(errno));
 undo_open:
 	gpc_io_drop(fd);
+	memset(ret_header, 0, sizeof *ret_header);
 	return status;
 }
 
@@ -206,20 +206,13 @@ enum gpc_status gpc_recording_peek(const char *path, struct gpucache_header *ret
 	enum gpc_run_state *ret_state, uint64_t *ret_file_size, uint32_t *ret_owner,
 	struct gpc_text *why)
 {
-	struct gpucache_header header;
-	enum gpc_run_state state = GPC_RUN_ALIVE;
-	uint64_t size = 0;
-	enum gpc_status status;
-	int fd = -1;
+	int fd;
+	enum gpc_status status =
+		open_file(path, ret_header, ret_file_size, ret_owner, ret_state, &fd, why);
 
-	status = open_file(path, &header, &size, ret_owner, &state, &fd, why);
-	if (status != GPC_OK)
-		return status;
-	close(fd);
-	*ret_header = header;
-	*ret_state = state;
-	*ret_file_size = size;
-	return GPC_OK;
+	if (status == GPC_OK)
+		close(fd);
+	return status;
 }
 
 bool gpc_recording_is_of_others(uint32_t owner)
