@@ -110,7 +110,7 @@ struct gpc_recording {
 	size_t n_codes;
 	struct gpc_record_index *tags;
 	size_t n_tags;
-	uint64_t *modules; /* offsets, in the order of the file */
+	struct gpc_record_index *modules; /* in the order of the file; `id` is unused */
 	size_t n_modules;
 	struct gpc_module_range *ranges; /* sorted; none overlaps another */
 	size_t n_ranges;

@@ -184,28 +184,22 @@ enum gpc_status gpc_recording_index(struct gpc_recording *recording)
 		enum gpucache_region_kind kind;
 		struct gpc_record_index **index;
 		size_t *n;
-	} by_id[] = {
+	} indices[] = {
 		{ GPUCACHE_REGION_STACKS, &recording->stacks, &recording->n_stacks },
 		{ GPUCACHE_REGION_CODES, &recording->codes, &recording->n_codes },
 		{ GPUCACHE_REGION_TAGS, &recording->tags, &recording->n_tags },
+		{ GPUCACHE_REGION_MODULES, &recording->modules, &recording->n_modules },
 	};
-	struct gpc_record_index *modules = NULL;
-	enum gpc_status status = GPC_OK;
 
-	for (size_t i = 0; i < sizeof by_id / sizeof by_id[0]; i++) {
-		status = collect(recording, by_id[i].kind, by_id[i].index, by_id[i].n);
-		if (status != GPC_OK)
-			return status;
-		qsort(*by_id[i].index, *by_id[i].n, sizeof **by_id[i].index, compare_index);
+	for (size_t i = 0; i < sizeof indices / sizeof indices[0]; i++) {
+		if (collect(recording, indices[i].kind, indices[i].index, indices[i].n) != GPC_OK)
+			return GPC_NO_METADATA;
+		/* Modules have no id, and stay in the order of the file. */
+		if (indices[i].kind != GPUCACHE_REGION_MODULES)
+			qsort(*indices[i].index, *indices[i].n, sizeof **indices[i].index,
+				compare_index);
 	}
-	status = collect(recording, GPUCACHE_REGION_MODULES, &modules, &recording->n_modules);
-	if (status != GPC_OK)
-		return status;
-	recording->modules = calloc(recording->n_modules + 1, sizeof *recording->modules);
-	for (size_t i = 0; recording->modules && i < recording->n_modules; i++)
-		recording->modules[i] = modules[i].offset;
-	free(modules);
-	if (!recording->modules || gpc_recording_index_modules(recording) != GPC_OK)
+	if (gpc_recording_index_modules(recording) != GPC_OK)
 		return GPC_NO_METADATA;
 	/* Called for its check of `used`. */
 	(void)used_bytes(recording, GPUCACHE_REGION_TEXT);

@@ -22,7 +22,7 @@ bool gpc_recording_read_module(
 
 	if (i >= recording->n_modules)
 		return false;
-	record = recording->data + recording->modules[i];
+	record = recording->data + recording->modules[i].offset;
 	memcpy(&ret_module->module, record, sizeof ret_module->module);
 	ret_module->path = (const char *)record + sizeof ret_module->module;
 	return true;
