@@ -47,54 +47,41 @@ static void overlaps(const CUlaunchConfig *config)
 }
 
 /*
- * Work before the driver's call is in a cold function, so that a submission with nothing to do costs a few loads and
- * its arguments stay in registers.
+ * The cold function does what must precede the driver's call.  So a submission before which nothing must be done costs a
+ * few loads, and its arguments stay in registers.
  */
-#define DEFINE(name, params, args, is_per_thread, is_reaching, reach, is_due, then)               \
-	static __attribute__((noinline, cold)) CUresult name##_slowly params                      \
-	{                                                                                         \
-		if (is_per_thread_new(is_per_thread))                                             \
-			per_thread_stream_used();                                                 \
-		reach;                                                                            \
-		then;                                                                             \
-		return heard(real_##name args);                                                   \
-	}                                                                                         \
-	CUresult name params                                                                      \
-	{                                                                                         \
-		CUresult(*real) params = __atomic_load_n(&gpc_real.name, __ATOMIC_RELAXED);       \
-                                                                                                  \
-		if (__builtin_expect(!real, 0) || is_per_thread_new(is_per_thread) || is_due() || \
-			is_reaching)                                                              \
-			return name##_slowly args;                                                \
-		return heard(real args);                                                          \
+#define DEFINE(name, gets, params, args, stream, is_reaching, reach, is_due, then)          \
+	static __attribute__((noinline, cold)) CUresult name##_slowly params                \
+	{                                                                                   \
+		if (is_per_thread_new(IS_PER_THREAD_##gets(stream)))                        \
+			per_thread_stream_used();                                           \
+		reach;                                                                      \
+		then(stream);                                                               \
+		return heard(real_##name args);                                             \
+	}                                                                                   \
+	CUresult name params                                                                \
+	{                                                                                   \
+		CUresult(*real) params = __atomic_load_n(&gpc_real.name, __ATOMIC_RELAXED); \
+                                                                                            \
+		if (__builtin_expect(!real, 0) ||                                           \
+			is_per_thread_new(IS_PER_THREAD_##gets(stream)) || is_due() ||      \
+			is_reaching)                                                        \
+			return name##_slowly args;                                          \
+		return heard(real args);                                                    \
 	}
-#define HOOK_LAUNCH(name, since, params, args, stream)                                           \
-	DEFINE(name, params, args, IS_PER_THREAD(stream), may_overlap(config), overlaps(config), \
-		is_barrier_due, submits(stream))
-#define HOOK_LAUNCH_PER_THREAD(name, since, params, args, stream)                      \
-	DEFINE(name, params, args, IS_PER_THREAD_OR_NULL(stream), may_overlap(config), \
-		overlaps(config), is_barrier_due, submits(stream))
-#define IS_PER_THREAD(stream)         ((stream) == CU_STREAM_PER_THREAD)
-#define IS_PER_THREAD_OR_NULL(stream) ((stream) == CU_STREAM_PER_THREAD || (stream) == NULL)
+#define IS_PER_THREAD_SUBMIT(stream) ((stream) == CU_STREAM_PER_THREAD)
+#define IS_PER_THREAD_THREAD(stream) ((stream) == CU_STREAM_PER_THREAD || (stream) == NULL)
 #define HOOK(name, since, gets, params, args)
-#define HOOK_STREAM(name, since, params, args, stream)                                    \
-	DEFINE(name, params, args, IS_PER_THREAD(stream), false, (void)0, is_barrier_due, \
-		submits(stream))
-#define HOOK_PER_THREAD(name, since, params, args, stream)                                        \
-	DEFINE(name, params, args, IS_PER_THREAD_OR_NULL(stream), false, (void)0, is_barrier_due, \
-		submits(stream))
-#define HOOK_COPY(name, since, params, args, stream, dst, src)                 \
-	DEFINE(name, params, args, IS_PER_THREAD(stream), has_many_contexts(), \
-		reaches(stream, dst, src), is_barrier_due, submits(stream))
-#define HOOK_COPY_PER_THREAD(name, since, params, args, stream, dst, src)              \
-	DEFINE(name, params, args, IS_PER_THREAD_OR_NULL(stream), has_many_contexts(), \
-		reaches(stream, dst, src), is_barrier_due, submits(stream))
-#define HOOK_LOOK(name, since, params, args, stream)                                    \
-	DEFINE(name, params, args, IS_PER_THREAD(stream), false, (void)0, is_unsettled, \
-		looks(stream))
-#define HOOK_LOOK_PER_THREAD(name, since, params, args, stream)                                 \
-	DEFINE(name, params, args, IS_PER_THREAD_OR_NULL(stream), false, (void)0, is_unsettled, \
-		looks(stream))
+#define HOOK_STREAM(name, since, gets, params, args, stream) \
+	DEFINE(name, gets, params, args, stream, false, (void)0, is_barrier_due, submits)
+#define HOOK_LAUNCH(name, since, gets, params, args, stream)                            \
+	DEFINE(name, gets, params, args, stream, may_overlap(config), overlaps(config), \
+		is_barrier_due, submits)
+#define HOOK_COPY(name, since, gets, params, args, stream, dst, src)                             \
+	DEFINE(name, gets, params, args, stream, has_many_contexts(), reaches(stream, dst, src), \
+		is_barrier_due, submits)
+#define HOOK_LOOK(name, since, gets, params, args, stream) \
+	DEFINE(name, gets, params, args, stream, false, (void)0, is_unsettled, looks)
 #include "preload/symbols.def"
 
 #define CREATED(name, params, args)                                  \

@@ -14,8 +14,9 @@ _Static_assert(sizeof(CUDA_ARRAY3D_DESCRIPTOR_v1) == 24, "as in driver/cuda_abi.
 #define ROW(name, params)                                                                   \
 	_Static_assert(__builtin_types_compatible_p(__typeof__(&name), CUresult(*) params), \
 		#name " in preload/symbols.def is not what cuda.h declares");
-#define HOOK(name, since, gets, params, args)          ROW(name, params)
-#define HOOK_STREAM(name, since, params, args, stream) ROW(name, params)
+#define HOOK(name, since, gets, params, args)             ROW(name, params)
+#define HOOK_STREAM(name, since, gets, params, args, ...) ROW_##gets(name, params)
+#define ROW_SUBMIT(name, params)                          ROW(name, params)
 /* cuda.h declares no per-thread variants under these names; their prototype is that of the plain function. */
-#define HOOK_PER_THREAD(name, since, params, args, stream)
+#define ROW_THREAD(name, params)
 #include "preload/symbols.def"

@@ -26,12 +26,12 @@ MEMORY = re.compile(r"cuMem(Alloc|Free|HostAlloc|HostRegister|HostUnregister|Cre
 class Row:
     """A row of symbols.def."""
 
-    def __init__(self, kind, name, since, gets):
+    def __init__(self, name, since, gets):
         self.name = name
-        self.since = int(since)
+        self.since = since
         self.is_per_thread = bool(re.search(r"_pt[sd][zs]$", name))
         self.base = re.sub(r"_v[234]$", "", re.sub(r"_pt[sd][zs]$", "", name))
-        self.gets = gets if kind == "HOOK" else "submit_pt" if "PER_THREAD" in kind else "submit"
+        self.gets = gets
 
 
 class Rows(list):
@@ -49,8 +49,15 @@ class Rows(list):
 
 
 def read_rows():
-    found = re.findall(r"^(HOOK\w*)\((\w+), (\d+), (\w*)", read_table("symbols.def"), re.M)
-    return Rows([Row(*words) for words in found])
+    """The rows of symbols.def; BOTH stands for two, and variants begin with CUDA 7.0."""
+    rows = []
+    for name, variant, since, gets, gets_of_variant in re.findall(
+            r"^(?:BOTH\()?HOOK\w*[(,] ?(\w+)(?:, (pt[sd][sz]))?, (\d+), (\w+)(?:, (\w+))?",
+            read_table("symbols.def"), re.M):
+        rows.append(Row(name, int(since), gets))
+        if variant:
+            rows.append(Row(f"{name}_{variant}", max(7000, int(since)), gets_of_variant))
+    return Rows(rows)
 
 
 class Door:

@@ -114,7 +114,7 @@ NOT_CALLED = {
 
 def rows_of_symbols():
     with open("preload/symbols.def", encoding="utf-8") as table:
-        names = re.findall(r"^HOOK\w*\((\w+),", table.read(), re.M)
+        names = re.findall(r"^(?:BOTH\()?HOOK\w*[(,] ?(\w+),", table.read(), re.M)
     return {re.sub(r"(_v\d)?(_pts[zs]|_ptds)?$", "", name) for name in names}
 
 

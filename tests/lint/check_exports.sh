@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # check_exports.sh LIBRARY SYMBOLS_DEF HEADER...: the library exports exactly what is declared.
 #
-# Declared are the first argument of each row of SYMBOLS_DEF (`NAME(symbol, ...`), the GPUCACHE_API
-# functions of the public headers, the functions of libc and of PyTorch that we stand before, and the door of NVTX.
+# Declared are the functions of each row of SYMBOLS_DEF (`KIND(symbol, ...`, `BOTH(KIND, symbol, variant, ...`), the
+# GPUCACHE_API functions of the public headers, the functions of libc and of PyTorch that we stand before, and the door
+# of NVTX.
 # Compares both ways: a hook that is declared but missing would silently miss its calls, and an exported helper would
 # replace a function of the host program.
 set -eu
@@ -14,7 +15,8 @@ shift 2
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 {
-	sed -nE 's/^[A-Z][A-Z0-9_]*\([ 	]*([A-Za-z_][A-Za-z0-9_]*).*/\1/p' "$symbols"
+	sed -nE 's/^BOTH\([A-Z_]+, ([A-Za-z0-9_]+), (pt[sd][sz]),.*/\1\n\1_\2/p
+		s/^[A-Z][A-Z0-9_]*\([ 	]*(cu[A-Za-z0-9_]*).*/\1/p' "$symbols"
 	for header in "$@"; do
 		sed -nE 's/^.*GPUCACHE_API.*[ *](gpucache_[a-z0-9_]+)\(.*/\1/p' "$header"
 	done
