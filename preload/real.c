@@ -20,10 +20,6 @@ struct gpc_real gpc_real;
 /* The newest CUDA version of which symbols.def knows all variants. */
 #define NEWEST_KNOWN 13000
 
-/* Flags of cuGetProcAddress: the meaning of a NULL stream. */
-#define GET_LEGACY     1
-#define GET_PER_THREAD 2
-
 #define MAX_NAME 64
 
 enum row_number {
@@ -149,7 +145,9 @@ static bool gives_other_pointers(const struct search *search)
 	}
 	for (size_t i = 0; get && i < N_ROWS; i++) {
 		CUdriverProcAddressQueryResult status = 0;
-		cuuint64_t flags = rows[i].is_per_thread ? GET_PER_THREAD : GET_LEGACY;
+		cuuint64_t flags = rows[i].is_per_thread
+					   ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
+					   : CU_GET_PROC_ADDRESS_LEGACY_STREAM;
 		void *pointer = NULL;
 		char base[MAX_NAME];
 
@@ -276,7 +274,8 @@ static const struct row *find_by_name(const char *name, int version, cuuint64_t 
 
 		base_name(rows[i].name, base, sizeof base);
 		if (*rows[i].real && strcmp(base, name) == 0 && rows[i].since <= version &&
-			(!rows[i].is_per_thread || (flags & GET_PER_THREAD)) &&
+			(!rows[i].is_per_thread ||
+				(flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM)) &&
 			(!best || is_better(&rows[i], best)))
 			best = &rows[i];
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Computed, not measured: texels times bits, rows padded to 64 bytes and to groups of 8, summed over mip levels.  No
- * product overflows, because sides above 2^19 are refused.
+ * Each mip level has width x height x depth texels.  A row of texels is padded to 64 bytes, and the number of rows to a
+ * multiple of 8.  The bytes of all levels are added up.  No product overflows, because sides above 2^19 are refused.
  */
 #include "driver/array_bytes.h"
 
@@ -9,7 +9,7 @@
 
 #include "base/bytes.h"
 
-/* The product of three sides and 16 bytes still fits into 64 bits; the largest side of any device is 2^17. */
+/* The largest side of any device is 2^17.  Three sides of 2^19 times 16 bytes per texel still fit into 64 bits. */
 #define MAX_SIDE ((size_t)1 << 19)
 
 #define ROW_BYTES 64
@@ -23,65 +23,20 @@ static bool is_block_compressed(CUarray_format format)
 	return format >= CU_AD_FORMAT_BC1_UNORM && format <= CU_AD_FORMAT_BC7_UNORM_SRGB;
 }
 
-/* Bits of a texel, from the descriptions in cuda.h; 0: unknown. */
-static uint64_t texel_bits(CUarray_format format, unsigned int n_channels)
+/* The bits of a texel; 0: unknown. */
+static uint64_t texel_bits(CUarray_format format, uint64_t n_channels)
 {
-	switch ((int)format) {
-	case CU_AD_FORMAT_UNSIGNED_INT8:
-	case CU_AD_FORMAT_SIGNED_INT8:
-		return 8 * (uint64_t)n_channels;
-	case CU_AD_FORMAT_UNSIGNED_INT16:
-	case CU_AD_FORMAT_SIGNED_INT16:
-	case CU_AD_FORMAT_HALF:
-		return 16 * (uint64_t)n_channels;
-	case CU_AD_FORMAT_UNSIGNED_INT32:
-	case CU_AD_FORMAT_SIGNED_INT32:
-	case CU_AD_FORMAT_FLOAT:
-		return 32 * (uint64_t)n_channels;
-	case CU_AD_FORMAT_BC1_UNORM:
-	case CU_AD_FORMAT_BC1_UNORM_SRGB:
-	case CU_AD_FORMAT_BC4_UNORM:
-	case CU_AD_FORMAT_BC4_SNORM:
-		return 4;
-	case CU_AD_FORMAT_UNORM_INT8X1:
-	case CU_AD_FORMAT_SNORM_INT8X1:
-		return 8;
-	case CU_AD_FORMAT_NV12:
-		return 12;
-	case CU_AD_FORMAT_UNORM_INT8X2:
-	case CU_AD_FORMAT_SNORM_INT8X2:
-	case CU_AD_FORMAT_UNORM_INT16X1:
-	case CU_AD_FORMAT_SNORM_INT16X1:
-	case CU_AD_FORMAT_NV16:
-	case CU_AD_FORMAT_YUY2:
-		return 16;
-	case CU_AD_FORMAT_P010:
-	case CU_AD_FORMAT_P016:
-	case CU_AD_FORMAT_Y444_PLANAR8:
-	case CU_AD_FORMAT_YUV444_8bit_SemiPlanar:
-		return 24;
-	case CU_AD_FORMAT_UNORM_INT8X4:
-	case CU_AD_FORMAT_SNORM_INT8X4:
-	case CU_AD_FORMAT_UNORM_INT16X2:
-	case CU_AD_FORMAT_SNORM_INT16X2:
-	case CU_AD_FORMAT_UNORM_INT_101010_2:
-	case CU_AD_FORMAT_P210:
-	case CU_AD_FORMAT_P216:
-	case CU_AD_FORMAT_Y210:
-	case CU_AD_FORMAT_Y216:
-	case CU_AD_FORMAT_AYUV:
-	case CU_AD_FORMAT_Y410:
-		return 32;
-	case CU_AD_FORMAT_Y444_PLANAR10:
-	case CU_AD_FORMAT_YUV444_16bit_SemiPlanar:
-		return 48;
-	case CU_AD_FORMAT_UNORM_INT16X4:
-	case CU_AD_FORMAT_SNORM_INT16X4:
-	case CU_AD_FORMAT_Y416:
-		return 64;
-	default:
-		return is_block_compressed(format) ? 8 : 0;
-	}
+#define FORMAT(name, number, bits) \
+	if (format == (name))      \
+		return bits;
+#define VALUE(name, number)
+#define ENUM(type, values) values
+#define FLAGS(tag, values)
+#include "driver/cuda_values.def"
+#undef VALUE
+#undef ENUM
+#undef FLAGS
+	return is_block_compressed(format) ? 8 : 0;
 }
 
 static uint64_t half(uint64_t side)
