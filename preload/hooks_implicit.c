@@ -11,82 +11,53 @@
 #define THE_CURRENT_CONTEXT (-1)
 
 /*
- * IMPLICIT(name, out, kind, device, first, parameters, arguments, the arguments as fields of `a`, the fields) defines
- * the hook `name`, which writes a handle to *out.  `first` runs before the driver's call.  With a NULL `out` the driver
- * alone is called, and refuses.
+ * IMPLICIT(name, out, kind, device, first, parameters, arguments) defines the hook `name`, which writes a handle to *out.
+ * `first` runs before the driver's call.  With a NULL `out` the driver alone is called, and refuses.
  */
-#define IMPLICIT(name, out, of_kind, of_device, first, params, args, saved, fields)           \
-	CALL(name, gpc_implicit_call, call->ret_handle = (uint64_t)(uintptr_t)*a->out, saved, \
-		fields)                                                                       \
-	CUresult name params                                                                  \
-	{                                                                                     \
-		struct name##_call a = { { .make = make_##name,                               \
-						 .kind = GPUCACHE_KIND_##of_kind,             \
-						 .device = of_device },                       \
-			LIST args };                                                          \
-                                                                                              \
-		if (!out || !enter())                                                         \
-			return real_##name args;                                              \
-		first;                                                                        \
-		return left(gpc_runtime_implicit(&a.call));                                   \
+#define IMPLICIT(name, out, of_kind, of_device, first, params, args)                           \
+	CALL(name, gpc_implicit_call, call->ret_handle = (uint64_t)(uintptr_t)*a->out, params, \
+		args)                                                                          \
+	CUresult name params                                                                   \
+	{                                                                                      \
+		struct name##_call a = { { .make = make_##name,                                \
+						 .kind = GPUCACHE_KIND_##of_kind,              \
+						 .device = of_device },                        \
+			LIST args };                                                           \
+                                                                                               \
+		if (!out || !enter())                                                          \
+			return real_##name args;                                               \
+		first;                                                                         \
+		return left(gpc_runtime_implicit(&a.call));                                    \
 	}
 
+#define CONTEXT_MADE(name, params, args) \
+	IMPLICIT(name, pctx, CONTEXT, dev, gpc_runtime_context_created(), params, args)
+#define CODE_LOADED(name, out, params, args) \
+	IMPLICIT(name, out, MODULE, THE_CURRENT_CONTEXT, (void)0, params, args)
+
 /* clang-format off */
-IMPLICIT(cuCtxCreate, pctx, CONTEXT, dev, gpc_runtime_context_created(),
-	(CUcontext *pctx, unsigned int flags, CUdevice dev),
-	(pctx, flags, dev), (a->pctx, a->flags, a->dev),
-	CUcontext *pctx; unsigned int flags; CUdevice dev;)
-
-IMPLICIT(cuCtxCreate_v2, pctx, CONTEXT, dev, gpc_runtime_context_created(),
-	(CUcontext *pctx, unsigned int flags, CUdevice dev),
-	(pctx, flags, dev), (a->pctx, a->flags, a->dev),
-	CUcontext *pctx; unsigned int flags; CUdevice dev;)
-
-IMPLICIT(cuCtxCreate_v3, pctx, CONTEXT, dev, gpc_runtime_context_created(),
+CONTEXT_MADE(cuCtxCreate, (CUcontext *pctx, unsigned int flags, CUdevice dev), (pctx, flags, dev))
+CONTEXT_MADE(cuCtxCreate_v2, (CUcontext *pctx, unsigned int flags, CUdevice dev), (pctx, flags, dev))
+CONTEXT_MADE(cuCtxCreate_v3,
 	(CUcontext *pctx, CUexecAffinityParam *params, int n, unsigned int flags, CUdevice dev),
-	(pctx, params, n, flags, dev), (a->pctx, a->params, a->n, a->flags, a->dev),
-	CUcontext *pctx; CUexecAffinityParam *params; int n; unsigned int flags; CUdevice dev;)
-
-IMPLICIT(cuCtxCreate_v4, pctx, CONTEXT, dev, gpc_runtime_context_created(),
+	(pctx, params, n, flags, dev))
+CONTEXT_MADE(cuCtxCreate_v4,
 	(CUcontext *pctx, CUctxCreateParams *params, unsigned int flags, CUdevice dev),
-	(pctx, params, flags, dev), (a->pctx, a->params, a->flags, a->dev),
-	CUcontext *pctx; CUctxCreateParams *params; unsigned int flags; CUdevice dev;)
-
-IMPLICIT(cuModuleLoad, module, MODULE, THE_CURRENT_CONTEXT, (void)0,
-	(CUmodule *module, const char *fname),
-	(module, fname), (a->module, a->fname),
-	CUmodule *module; const char *fname;)
-
-IMPLICIT(cuModuleLoadData, module, MODULE, THE_CURRENT_CONTEXT, (void)0,
-	(CUmodule *module, const void *image),
-	(module, image), (a->module, a->image),
-	CUmodule *module; const void *image;)
-
-IMPLICIT(cuModuleLoadDataEx, module, MODULE, THE_CURRENT_CONTEXT, (void)0,
+	(pctx, params, flags, dev))
+CODE_LOADED(cuModuleLoad, module, (CUmodule *module, const char *fname), (module, fname))
+CODE_LOADED(cuModuleLoadData, module, (CUmodule *module, const void *image), (module, image))
+CODE_LOADED(cuModuleLoadDataEx, module,
 	(CUmodule *module, const void *image, unsigned int n, CUjit_option *options, void **values),
-	(module, image, n, options, values), (a->module, a->image, a->n, a->options, a->values),
-	CUmodule *module; const void *image; unsigned int n; CUjit_option *options; void **values;)
-
-IMPLICIT(cuModuleLoadFatBinary, module, MODULE, THE_CURRENT_CONTEXT, (void)0,
-	(CUmodule *module, const void *fatCubin),
-	(module, fatCubin), (a->module, a->fatCubin),
-	CUmodule *module; const void *fatCubin;)
-
-IMPLICIT(cuLibraryLoadData, library, MODULE, THE_CURRENT_CONTEXT, (void)0,
-	(CUlibrary *library, const void *code, CUjit_option *jit, void **jit_values, unsigned int n_jit,
-		CUlibraryOption *options, void **values, unsigned int n),
-	(library, code, jit, jit_values, n_jit, options, values, n),
-	(a->library, a->code, a->jit, a->jit_values, a->n_jit, a->options, a->values, a->n),
-	CUlibrary *library; const void *code; CUjit_option *jit; void **jit_values; unsigned int n_jit;
-	CUlibraryOption *options; void **values; unsigned int n;)
-
-IMPLICIT(cuLibraryLoadFromFile, library, MODULE, THE_CURRENT_CONTEXT, (void)0,
-	(CUlibrary *library, const char *file, CUjit_option *jit, void **jit_values, unsigned int n_jit,
-		CUlibraryOption *options, void **values, unsigned int n),
-	(library, file, jit, jit_values, n_jit, options, values, n),
-	(a->library, a->file, a->jit, a->jit_values, a->n_jit, a->options, a->values, a->n),
-	CUlibrary *library; const char *file; CUjit_option *jit; void **jit_values; unsigned int n_jit;
-	CUlibraryOption *options; void **values; unsigned int n;)
+	(module, image, n, options, values))
+CODE_LOADED(cuModuleLoadFatBinary, module, (CUmodule *module, const void *image), (module, image))
+CODE_LOADED(cuLibraryLoadData, library,
+	(CUlibrary *library, const void *code, CUjit_option *jit, void **jit_values,
+		unsigned int n_jit, CUlibraryOption *options, void **values, unsigned int n),
+	(library, code, jit, jit_values, n_jit, options, values, n))
+CODE_LOADED(cuLibraryLoadFromFile, library,
+	(CUlibrary *library, const char *file, CUjit_option *jit, void **jit_values,
+		unsigned int n_jit, CUlibraryOption *options, void **values, unsigned int n),
+	(library, file, jit, jit_values, n_jit, options, values, n))
 /* clang-format on */
 
 struct retain_call {
@@ -123,9 +94,8 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 						       : gpc_runtime_implicit(&retain.call));
 }
 
-CALL(cuCtxSetLimit, gpc_implicit_call, call->ret_handle = (uint64_t)a->limit, (a->limit, a->value),
-	CUlimit limit;
-	size_t value;)
+CALL(cuCtxSetLimit, gpc_implicit_call, call->ret_handle = (uint64_t)a->limit,
+	(CUlimit limit, size_t value), (limit, value))
 
 CUresult cuCtxSetLimit(CUlimit limit, size_t value)
 {

@@ -59,26 +59,13 @@ CUresult cuMemGetInfo_v2(size_t *available, size_t *total)
 /* clang-format off */
 TRACKED(cuMemAllocPitch_v2, dptr && pitch, PITCHED, width * height, *a->pitch * a->height, *a->dptr,
 	(CUdeviceptr *dptr, size_t *pitch, size_t width, size_t height, unsigned int element),
-	(dptr, pitch, width, height, element), (a->dptr, a->pitch, a->width, a->height, a->element),
-	CUdeviceptr *dptr; size_t *pitch; size_t width; size_t height; unsigned int element;)
-
+	(dptr, pitch, width, height, element))
 TRACKED(cuMemAllocManaged, dptr, MANAGED, size, a->size, *a->dptr,
-	(CUdeviceptr *dptr, size_t size, unsigned int flags),
-	(dptr, size, flags), (a->dptr, a->size, a->flags),
-	CUdeviceptr *dptr; size_t size; unsigned int flags;)
-
+	(CUdeviceptr *dptr, size_t size, unsigned int flags), (dptr, size, flags))
 TRACKED(cuMemHostAlloc, pp, HOST, size, a->size, *a->pp,
-	(void **pp, size_t size, unsigned int flags),
-	(pp, size, flags), (a->pp, a->size, a->flags),
-	void **pp; size_t size; unsigned int flags;)
-
-TRACKED(cuMemAllocHost_v2, pp, HOST, size, a->size, *a->pp,
-	(void **pp, size_t size), (pp, size), (a->pp, a->size),
-	void **pp; size_t size;)
-
-TRACKED(cuMemAllocHost, pp, HOST, size, a->size, *a->pp,
-	(void **pp, unsigned int size), (pp, size), (a->pp, a->size),
-	void **pp; unsigned int size;)
+	(void **pp, size_t size, unsigned int flags), (pp, size, flags))
+TRACKED(cuMemAllocHost_v2, pp, HOST, size, a->size, *a->pp, (void **pp, size_t size), (pp, size))
+TRACKED(cuMemAllocHost, pp, HOST, size, a->size, *a->pp, (void **pp, unsigned int size), (pp, size))
 /* clang-format on */
 
 FREED(cuMemFreeHost, HOST, void *)

@@ -16,8 +16,8 @@ static CUstream per_thread(CUstream stream)
 /* ---- allocations ---- */
 
 /* `on`: the stream, with NULL replaced by its meaning. */
-#define ORDERED(name, is_fine, from, on, params, args, saved, fields)                        \
-	CALL(name, gpc_passed_call, GIVEN(*a->dptr, a->size), saved, fields)                 \
+#define ORDERED(name, is_fine, from, on, params, args)                                       \
+	CALL(name, gpc_passed_call, GIVEN(*a->dptr, a->size), params, args)                  \
 	CUresult name params                                                                 \
 	{                                                                                    \
 		struct name##_call a = { { .make = make_##name, .size = size }, LIST args }; \
@@ -31,23 +31,19 @@ static CUstream per_thread(CUstream stream)
 	}
 
 /* clang-format off */
-#define ORDERED_ALLOC(name, on)                                                                    \
-	ORDERED(name, dptr, NULL, on, (CUdeviceptr *dptr, size_t size, CUstream stream),           \
-		(dptr, size, stream), (a->dptr, a->size, a->stream),                               \
-		CUdeviceptr *dptr; size_t size; CUstream stream;)
-#define ORDERED_ALLOC_FROM(name, on)                                                               \
-	ORDERED(name, dptr && pool, pool, on,                                                      \
-		(CUdeviceptr *dptr, size_t size, CUmemoryPool pool, CUstream stream),              \
-		(dptr, size, pool, stream), (a->dptr, a->size, a->pool, a->stream),                \
-		CUdeviceptr *dptr; size_t size; CUmemoryPool pool; CUstream stream;)
-/* clang-format on */
+#define ORDERED_ALLOC(name, on)                                                           \
+	ORDERED(name, dptr, NULL, on, (CUdeviceptr *dptr, size_t size, CUstream stream), \
+		(dptr, size, stream))
+#define ORDERED_ALLOC_FROM(name, on)                                                   \
+	ORDERED(name, dptr && pool, pool, on,                                           \
+		(CUdeviceptr *dptr, size_t size, CUmemoryPool pool, CUstream stream), \
+		(dptr, size, pool, stream))
 
 ORDERED_ALLOC(cuMemAllocAsync, stream)
 ORDERED_ALLOC(cuMemAllocAsync_ptsz, per_thread(stream))
 ORDERED_ALLOC_FROM(cuMemAllocFromPoolAsync, stream)
 ORDERED_ALLOC_FROM(cuMemAllocFromPoolAsync_ptsz, per_thread(stream))
 
-/* clang-format off */
 NOTED(cuMemPoolImportPointer, gpc_runtime_imported(*ptr),
 	(CUdeviceptr *ptr, CUmemoryPool pool, CUmemPoolPtrExportData *data), (ptr, pool, data))
 

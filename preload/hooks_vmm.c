@@ -22,12 +22,11 @@ static CUresult create(struct gpc_passed_call *call, const CUmemGenericAllocatio
 
 /* clang-format off */
 CALL(cuMemCreate, gpc_passed_call, GIVEN(*a->handle, a->size),
-	(a->handle, a->size, a->prop, a->flags),
-	CUmemGenericAllocationHandle *handle; size_t size; const CUmemAllocationProp *prop;
-	unsigned long long flags;)
-
-CALL(cuMulticastCreate, gpc_passed_call, GIVEN(*a->handle, a->prop->size), (a->handle, a->prop),
-	CUmemGenericAllocationHandle *handle; const CUmulticastObjectProp *prop;)
+	(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop,
+		unsigned long long flags),
+	(handle, size, prop, flags))
+CALL(cuMulticastCreate, gpc_passed_call, GIVEN(*a->handle, a->prop->size),
+	(CUmemGenericAllocationHandle *handle, const CUmulticastObjectProp *prop), (handle, prop))
 /* clang-format on */
 
 CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,

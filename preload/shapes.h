@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ready-made hooks.  If the ladder may repeat the driver's call, its arguments are kept in a struct:
- * `fields` declares them, and `saved` passes them to the driver from the struct `a`.
+ * Ready-made hooks.  The ladder may repeat a driver's call that allocates, so CALL keeps its arguments in a struct, from
+ * which the repetition reads them as a->ARGUMENT.
  *
  *	TRACKED(cuMemAllocManaged, dptr, MANAGED, bytesize, a->bytesize, *a->dptr,
- *		(CUdeviceptr *dptr, size_t bytesize, unsigned int flags),
- *		(dptr, bytesize, flags), (a->dptr, a->bytesize, a->flags),
- *		CUdeviceptr *dptr; size_t bytesize; unsigned int flags;)
+ *		(CUdeviceptr *dptr, size_t bytesize, unsigned int flags), (dptr, bytesize, flags))
  *
  * Threads   Any.
  * Failure   The driver's own; a call for which is_fine is false goes to the driver, which refuses it.
@@ -20,16 +18,34 @@
 
 #define LIST(...) __VA_ARGS__
 
+/* EACH(f, x, y, ...): f(x) f(y) ..., for one to eight arguments. */
+#define EACH(f, ...)                                                                             \
+	NINTH(__VA_ARGS__, EACH_8, EACH_7, EACH_6, EACH_5, EACH_4, EACH_3, EACH_2, EACH_1, none) \
+	(f, __VA_ARGS__)
+#define NINTH(a, b, c, d, e, f, g, h, ninth, ...) ninth
+#define EACH_1(f, x)                              f(x)
+#define EACH_2(f, x, ...)                         f(x) EACH_1(f, __VA_ARGS__)
+#define EACH_3(f, x, ...)                         f(x) EACH_2(f, __VA_ARGS__)
+#define EACH_4(f, x, ...)                         f(x) EACH_3(f, __VA_ARGS__)
+#define EACH_5(f, x, ...)                         f(x) EACH_4(f, __VA_ARGS__)
+#define EACH_6(f, x, ...)                         f(x) EACH_5(f, __VA_ARGS__)
+#define EACH_7(f, x, ...)                         f(x) EACH_6(f, __VA_ARGS__)
+#define EACH_8(f, x, ...)                         f(x) EACH_7(f, __VA_ARGS__)
+
+#define FIELD(parameter)     parameter;
+#define AND_SAVED(argument)  , a->argument
+#define SAVED(argument, ...) a->argument EACH(AND_SAVED, __VA_ARGS__)
+
 /* Defines struct name_call, and make_name, which calls the driver and does `note` on success. */
-#define CALL(name, base, note, saved, fields)                                   \
+#define CALL(name, base, note, params, args)                                    \
 	struct name##_call {                                                    \
 		struct base call;                                               \
-		fields                                                          \
+		EACH(FIELD, LIST params)                                        \
 	};                                                                      \
 	static CUresult make_##name(struct base *call)                          \
 	{                                                                       \
 		const struct name##_call *a = (const struct name##_call *)call; \
-		CUresult result = real_##name saved;                            \
+		CUresult result = real_##name(SAVED args);                      \
                                                                                 \
 		if (result == CUDA_SUCCESS) {                                   \
 			note;                                                   \
@@ -43,8 +59,8 @@
 	call->ret_size = held
 
 /* Defines the hook of an allocation of `bytes` that the driver makes and we only track. */
-#define TRACKED(name, is_fine, of_kind, bytes, held, given, params, args, saved, fields)           \
-	CALL(name, gpc_passed_call, GIVEN(given, held), saved, fields)                             \
+#define TRACKED(name, is_fine, of_kind, bytes, held, given, params, args)                          \
+	CALL(name, gpc_passed_call, GIVEN(given, held), params, args)                              \
 	CUresult name params                                                                       \
 	{                                                                                          \
 		struct name##_call a = { { .make = make_##name, .kind = GPUCACHE_KIND_##of_kind }, \
