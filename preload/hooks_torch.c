@@ -3,16 +3,16 @@
  * Intercepts the reports of PyTorch's allocator on each tensor that it allocates, frees or cannot allocate.
  *
  * To report, libc10_cuda calls two functions of libc10 through its procedure linkage table, whether or not a profiler
- * listens; the names below are theirs, as mangled by the compiler.  Being preloaded, we are called first, and pass the
- * call on.
+ * listens.  The names below are theirs, as mangled by the compiler.  The loader finds our functions of these names first,
+ * because we are preloaded; ours call libc10's.
  *
  *      c10::reportMemoryUsageToProfiler(void *ptr, int64_t size, size_t allocated, size_t reserved, Device)
  *      c10::reportOutOfMemoryToProfiler(int64_t size, size_t allocated, size_t reserved, Device)
  *
- * size is negative if the tensor was freed; allocated and reserved are PyTorch's own totals afterwards.  In PyTorch 1
- * both totals were int64_t, so the mangled names differ.
+ * `size` is negative if the tensor was freed; `allocated` and `reserved` are PyTorch's own totals afterwards.  In
+ * PyTorch 1 both totals were int64_t, so the mangled names differ (USAGE_1, FAILED_1), but the call is the same.
  *
- * Neither function is told the stream.  libc10_cuda has the thread's current stream, in two steps:
+ * Neither function is told the stream.  Two functions of libc10_cuda return the thread's current one:
  *
  *      CUDAStream c10::cuda::getCurrentCUDAStream(DeviceIndex)      cudaStream_t CUDAStream::stream() const
  */
@@ -48,14 +48,11 @@ typedef void failure_fn(int64_t size, size_t allocated, size_t reserved, struct 
 #define FAILED_1 "_ZN3c1027reportOutOfMemoryToProfilerElllNS_6DeviceE"
 
 EXPORT usage_fn gpc_torch_usage __asm__(USAGE);
-EXPORT usage_fn gpc_torch_usage_1 __asm__(USAGE_1);
+EXPORT usage_fn gpc_torch_usage_1 __asm__(USAGE_1) __attribute__((alias(USAGE)));
 EXPORT failure_fn gpc_torch_failure __asm__(FAILED);
-EXPORT failure_fn gpc_torch_failure_1 __asm__(FAILED_1);
+EXPORT failure_fn gpc_torch_failure_1 __asm__(FAILED_1) __attribute__((alias(FAILED)));
 
-/*
- * Looks PyTorch's function up in its own library, which Python loads locally, so that the search order does not reach
- * it.
- */
+/* Looks up PyTorch's function in its own library: Python loads that locally, so a search by scope would not find it. */
 static void *find_own(const char *soname, const char *name)
 {
 	void *library = dlopen(soname, RTLD_NOLOAD | RTLD_LAZY);
@@ -66,12 +63,14 @@ static void *find_own(const char *soname, const char *name)
 	return own;
 }
 
-static void *own_of(const char *name, void **cache)
+/* Returns the function of libc10 that has one of these names: a version of PyTorch has one of them. */
+static void *own_of(const char *name, const char *name_1, void **cache)
 {
 	void *own = __atomic_load_n(cache, __ATOMIC_RELAXED);
 
 	if (!own) {
 		own = find_own("libc10.so", name);
+		own = own ? own : find_own("libc10.so", name_1);
 		__atomic_store_n(cache, own, __ATOMIC_RELAXED);
 	}
 	return own;
@@ -87,9 +86,9 @@ static struct {
 } streams;
 
 /*
- * Looked up once: libc10_cuda, our caller, is loaded by now, so the answer is final.  Holds no lock, not even
- * pthread_once's: dlsym takes the loader's lock, which a thread that arrives from a library's constructor holds
- * already.  Concurrent threads find the same.
+ * Looks both functions up once.  The answer is final, because libc10_cuda called us and so is loaded.  No lock is held,
+ * not even pthread_once's: dlsym takes the loader's lock, and a thread that runs a library's constructor holds that lock
+ * when it comes here.  Concurrent threads find the same functions.
  */
 static void find_streams(void)
 {
@@ -121,62 +120,30 @@ static bool find_stream(int device, CUstream *ret_stream)
 	return true;
 }
 
-static void pass_usage(const char *name, void **cache, void *ptr, int64_t size, size_t allocated,
-	size_t reserved, struct device device)
+void gpc_torch_usage(
+	void *ptr, int64_t size, size_t allocated, size_t reserved, struct device device)
 {
-	void *found = own_of(name, cache);
+	static void *cache;
+	void *found = own_of(USAGE, USAGE_1, &cache);
 	usage_fn *own;
 
 	memcpy(&own, &found, sizeof own);
 	if (own)
 		own(ptr, size, allocated, reserved, device);
-	if (device.type != TYPE_CUDA || !enter())
-		return;
-	gpc_runtime_tensor(device.index, (uintptr_t)ptr, size, allocated, reserved, find_stream);
-	gpc_runtime_leave();
-}
-
-void gpc_torch_usage(
-	void *ptr, int64_t size, size_t allocated, size_t reserved, struct device device)
-{
-	static void *cache;
-
-	pass_usage(USAGE, &cache, ptr, size, allocated, reserved, device);
-}
-
-void gpc_torch_usage_1(
-	void *ptr, int64_t size, size_t allocated, size_t reserved, struct device device)
-{
-	static void *cache;
-
-	pass_usage(USAGE_1, &cache, ptr, size, allocated, reserved, device);
-}
-
-static void pass_failure(const char *name, void **cache, int64_t size, size_t allocated,
-	size_t reserved, struct device device)
-{
-	void *found = own_of(name, cache);
-	failure_fn *own;
-
-	memcpy(&own, &found, sizeof own);
-	if (own)
-		own(size, allocated, reserved, device);
-	if (device.type != TYPE_CUDA || !enter())
-		return;
-	gpc_runtime_tensor_failed(device.index, size, allocated, reserved);
-	gpc_runtime_leave();
+	if (device.type == TYPE_CUDA)
+		INSIDE(gpc_runtime_tensor(
+			device.index, (uintptr_t)ptr, size, allocated, reserved, find_stream));
 }
 
 void gpc_torch_failure(int64_t size, size_t allocated, size_t reserved, struct device device)
 {
 	static void *cache;
+	void *found = own_of(FAILED, FAILED_1, &cache);
+	failure_fn *own;
 
-	pass_failure(FAILED, &cache, size, allocated, reserved, device);
-}
-
-void gpc_torch_failure_1(int64_t size, size_t allocated, size_t reserved, struct device device)
-{
-	static void *cache;
-
-	pass_failure(FAILED_1, &cache, size, allocated, reserved, device);
+	memcpy(&own, &found, sizeof own);
+	if (own)
+		own(size, allocated, reserved, device);
+	if (device.type == TYPE_CUDA)
+		INSIDE(gpc_runtime_tensor_failed(device.index, size, allocated, reserved));
 }
