@@ -3,12 +3,12 @@
  * NVTX ranges as tags: PyTorch, NCCL and other unmodified programs mark their work by nvtxRangePush and nvtxRangePop.
  *
  * NVTX is a header.  Each object that includes it has its own copy, which looks for a tool once, at its first use: the
- * library named by NVTX_INJECTION64_PATH, else a tool linked into the program; a preloaded library is not considered.
- * So the variable has to name us.  gpucache-run sets it, unless it names a profiler: then the profiler gets the ranges,
- * and we do not.
+ * library named by NVTX_INJECTION64_PATH, else a tool linked into the program.  NVTX does not look at preloaded
+ * libraries, so the variable has to name us.  gpucache-run sets it, unless it already names a profiler: then the profiler
+ * gets the ranges, and we get none.
  *
- * Handles of domains and strings are the ids of stack/tags.h.  Ranges that may begin and end in different threads
- * (nvtxRangeStart) say nothing about the allocating thread, and are not tags.
+ * Handles of domains and strings are the ids of stack/tags.h.  A range of nvtxRangeStart may end in another thread, so it
+ * says nothing about the thread that allocates: such ranges are not tags.
  */
 #include "base/text.h"
 #include "base/thread.h"
@@ -57,20 +57,12 @@ static void put_message(struct gpc_text *text, const struct gpc_nvtx_attributes 
 		put_wide(text, attributes->message.unicode);
 }
 
-/* Pushes the range whose name follows the prefix of `prefix_len` in `text`. */
+/* Pushes the range named by `text`.  Its first `prefix_len` bytes are the domain's name; a range without a name gets one. */
 static int push(uint32_t domain, struct gpc_text *text, size_t prefix_len)
 {
 	if (text->len == prefix_len)
 		gpc_text_add(text, "unnamed");
 	return (int)gpc_runtime_tag_push(domain, text->buf);
-}
-
-static int push_ex(const struct gpc_nvtx_attributes *attributes)
-{
-	GPC_TEXT(text, NAME_SIZE);
-
-	put_message(&text, attributes);
-	return push(GPC_TAG_OF_NVTX, &text, 0);
 }
 
 static int push_a(const char *name)
@@ -91,22 +83,9 @@ static int push_w(const wchar_t *name)
 	return push(GPC_TAG_OF_NVTX, &text, 0);
 }
 
-/* NVTX reports an error as a negative level. */
-static int pop_of(uint32_t domain)
-{
-	uint32_t level;
-
-	return gpc_runtime_tag_pop(domain, &level) ? (int)level : -1;
-}
-
-static int pop(void)
-{
-	return pop_of(GPC_TAG_OF_NVTX);
-}
-
 static uint32_t domain_of(const void *handle)
 {
-	return handle ? id_of(handle) : GPC_TAG_OF_NVTX;
+	return handle ? id_of(handle) : GPC_TAG_OF_NVTX; /* NULL: NVTX's default domain */
 }
 
 static int domain_push_ex(const void *domain, const struct gpc_nvtx_attributes *attributes)
@@ -114,17 +93,29 @@ static int domain_push_ex(const void *domain, const struct gpc_nvtx_attributes *
 	GPC_TEXT(text, NAME_SIZE);
 	size_t prefix_len;
 
-	if (!domain)
-		return push_ex(attributes);
-	gpc_text_add(&text, "%s:", gpc_runtime_tag_name(id_of(domain)));
+	if (domain)
+		gpc_text_add(&text, "%s:", gpc_runtime_tag_name(id_of(domain)));
 	prefix_len = text.len;
 	put_message(&text, attributes);
 	return push(domain_of(domain), &text, prefix_len);
 }
 
+static int push_ex(const struct gpc_nvtx_attributes *attributes)
+{
+	return domain_push_ex(NULL, attributes);
+}
+
+/* NVTX reports an error as a negative level. */
 static int domain_pop(const void *domain)
 {
-	return pop_of(domain_of(domain));
+	uint32_t level;
+
+	return gpc_runtime_tag_pop(domain_of(domain), &level) ? (int)level : -1;
+}
+
+static int pop(void)
+{
+	return domain_pop(NULL);
 }
 
 static void *register_string_a(const void *domain, const char *string)

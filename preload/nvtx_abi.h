@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The part of NVTX 3 that we need: how to tell a program's copy of it the addresses of our functions.  Compared with
- * the real nvtx3 headers by tests/conformance/check_nvtx_abi.c.
+ * The part of NVTX 3 by which a tool tells a program's copy of NVTX the addresses of its functions.
+ * tests/conformance/check_nvtx_abi.c compares it with the real nvtx3 headers.
  *
- * Source: nvtx3/nvtxDetail/nvtxTypes.h and nvToolsExt.h of CUDA 13.0.  The layout has not changed since NVTX 3 began,
- * since programs carry their own copy of the header and tools come later.
+ * Source: nvtx3/nvtxDetail/nvtxTypes.h and nvToolsExt.h of CUDA 13.0.  The layout has been the same since NVTX 3 began:
+ * programs are built with a copy of the header, and newer tools must understand it.
  */
 #ifndef GPC_PRELOAD_NVTX_ABI_H
 #define GPC_PRELOAD_NVTX_ABI_H
@@ -63,7 +63,7 @@ struct gpc_nvtx_attributes {
 	} message;
 };
 
-/* Called by the program's copy of NVTX at its first use; returns 0 if we provide nothing. */
+/* The program's copy of NVTX calls this at its first use.  Returns 0 if we record no ranges. */
 int InitializeInjectionNvtx2(gpc_nvtx_find_table find_table);
 
 #endif
