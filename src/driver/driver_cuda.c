@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each call makes the context current if it is not, relaxes the thread's capture mode, and restores both.  A fence is
- * one cuCtxRecordEvent for all streams of the context; drivers before 12.5 lack it.
+ * Each call makes the context current if it is not, relaxes the thread's capture mode, and restores both.  One
+ * cuCtxRecordEvent records a fence over all streams of the context; drivers before 12.5 lack that function.
  */
 #include "driver/driver_cuda.h"
 
@@ -13,18 +13,12 @@ static struct gpc_cuda_driver *of(struct gpc_driver *drv)
 	return (struct gpc_cuda_driver *)drv;
 }
 
-void gpc_cuda_driver_heard(struct gpc_cuda_driver *drv, CUresult result)
+enum gpc_status gpc_cuda_driver_heard(struct gpc_cuda_driver *drv, CUresult result)
 {
 	int none = 0;
 
 	if (gpc_cuda_is_sticky(result))
 		(void)atomic_compare_exchange_strong(&drv->sticky, &none, (int)result);
-}
-
-static enum gpc_status heard(struct gpc_driver *drv, CUresult result)
-{
-	if (result)
-		gpc_cuda_driver_heard(of(drv), result);
 	return gpc_status_from_device((int)result);
 }
 
@@ -67,16 +61,16 @@ static uint64_t now_ns(struct gpc_driver *drv)
 }
 
 /* The status of the driver call `call`, made in our context. */
-#define IN_CONTEXT(drv, call)                                  \
-	({                                                     \
-		const struct gpc_cuda_driver *cuda_ = of(drv); \
-		struct visit visit_;                           \
-		enum gpc_status st_ = enter(cuda_, &visit_);   \
-                                                               \
-		if (!st_)                                      \
-			st_ = heard(drv, cuda_->fns->call);    \
-		leave(cuda_, &visit_);                         \
-		st_;                                           \
+#define IN_CONTEXT(drv, call)                                                 \
+	({                                                                    \
+		struct gpc_cuda_driver *cuda_ = of(drv);                      \
+		struct visit visit_;                                          \
+		enum gpc_status st_ = enter(cuda_, &visit_);                  \
+                                                                              \
+		if (!st_)                                                     \
+			st_ = gpc_cuda_driver_heard(cuda_, cuda_->fns->call); \
+		leave(cuda_, &visit_);                                        \
+		st_;                                                          \
 	})
 
 static enum gpc_status mem_alloc(struct gpc_driver *drv, uint64_t size, gpc_devptr *ret_ptr)
@@ -123,7 +117,7 @@ static void event_destroy(struct gpc_driver *drv, gpc_event event)
 	(void)of(drv)->fns->cuEventDestroy_v2((CUevent)(uintptr_t)event);
 }
 
-/* A driver may export the function and refuse every call: treat it as missing. */
+/* A driver may export cuCtxRecordEvent and refuse every call: that counts as a driver without the function. */
 static enum gpc_status fence_record(struct gpc_driver *drv, gpc_event event)
 {
 	enum gpc_status st;
@@ -146,7 +140,8 @@ static enum gpc_status fence_wait(struct gpc_driver *drv, gpc_event event)
 
 static enum gpc_status event_query(struct gpc_driver *drv, gpc_event event)
 {
-	return heard(drv, of(drv)->fns->cuEventQuery((CUevent)(uintptr_t)event));
+	return gpc_cuda_driver_heard(
+		of(drv), of(drv)->fns->cuEventQuery((CUevent)(uintptr_t)event));
 }
 
 static enum gpc_status event_wait(struct gpc_driver *drv, gpc_event event)

@@ -2,12 +2,12 @@
 /*
  * The real driver: struct gpc_driver over the entry points of libcuda, for one context.
  *
- * Our own calls must be invisible to the program.  Around each call that needs it, the context is made
- * current and the thread's capture mode is relaxed, and both are restored.  CUDA's last error belongs to
- * the runtime library and never sees our calls.
+ * The program must not notice our own calls.  So each call that needs the current context, or a relaxed capture mode of
+ * the thread, sets both and restores both.  CUDA's last error is kept by the runtime library (libcudart), which our calls
+ * bypass.
  *
- * After a sticky error every later call of the context returns it (sticky.h).  The first one seen is
- * kept, for calls that are answered without the driver.
+ * After a sticky error every later call of the context returns that error (sticky.h).  The first sticky error is kept,
+ * because the pool answers requests without the driver and must return the same error.
  *
  * Threads   Any; a struct gpc_cuda_driver is constant after init, except `sticky`.
  * Failure   As driver.h; the status carries the driver's code.
@@ -33,8 +33,8 @@ struct gpc_cuda_driver {
 void gpc_cuda_driver_init(
 	struct gpc_cuda_driver *drv, const struct gpc_cuda_fns *fns, CUcontext context);
 
-/* Keeps `result`, the driver's answer to a call about this context, if it is sticky. */
-void gpc_cuda_driver_heard(struct gpc_cuda_driver *drv, CUresult result);
+/* Keeps `result`, the driver's answer to a call about this context, if it is sticky, and returns it as a status. */
+enum gpc_status gpc_cuda_driver_heard(struct gpc_cuda_driver *drv, CUresult result);
 
 /* Enables pages (driver_pages.h) on `device`, the context's.  False: the device has none. */
 bool gpc_cuda_driver_use_pages(struct gpc_cuda_driver *drv, CUdevice device);

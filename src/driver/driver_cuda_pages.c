@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pages of the real driver.  These calls ignore the current context, and the pool maps and unmaps only under a hold on
- * captures, so unlike in driver_cuda.c there is nothing to enter.
+ * Pages of the real driver.  Unlike those of driver_cuda.c, these calls need neither a current context nor a relaxed
+ * capture mode: the driver ignores the current context, and the pool calls them only while no capture can begin.
  */
 #include "driver/driver_cuda.h"
 #include "driver/driver_pages.h"
@@ -13,12 +13,6 @@ static struct gpc_cuda_driver *of(struct gpc_driver *drv)
 	return (struct gpc_cuda_driver *)drv;
 }
 
-static enum gpc_status heard(struct gpc_driver *drv, CUresult result)
-{
-	gpc_cuda_driver_heard(of(drv), result);
-	return gpc_status_from_device((int)result);
-}
-
 static enum gpc_status reserve(struct gpc_driver *drv, uint64_t size, gpc_devptr *ret_ptr)
 {
 	CUdeviceptr ptr = 0;
@@ -26,12 +20,12 @@ static enum gpc_status reserve(struct gpc_driver *drv, uint64_t size, gpc_devptr
 
 	if (!result)
 		*ret_ptr = ptr;
-	return heard(drv, result);
+	return gpc_cuda_driver_heard(of(drv), result);
 }
 
 static void release(struct gpc_driver *drv, gpc_devptr ptr, uint64_t size)
 {
-	(void)heard(drv, of(drv)->fns->cuMemAddressFree(ptr, size));
+	(void)gpc_cuda_driver_heard(of(drv), of(drv)->fns->cuMemAddressFree(ptr, size));
 }
 
 static CUmemAllocationProp prop_of(const struct gpc_cuda_driver *cuda)
@@ -51,11 +45,11 @@ static enum gpc_status map(struct gpc_driver *drv, gpc_devptr ptr, uint64_t size
 	CUresult result = fns->cuMemCreate(&handle, size, &prop, 0);
 
 	if (result)
-		return heard(drv, result);
+		return gpc_cuda_driver_heard(of(drv), result);
 	result = fns->cuMemMap(ptr, size, 0, handle, 0);
-	/* A mapping keeps the memory; without one, this frees it. */
-	(void)heard(drv, fns->cuMemRelease(handle));
-	return heard(drv, result);
+	/* The mapping holds the memory.  If cuMemMap failed, this frees the memory. */
+	(void)gpc_cuda_driver_heard(of(drv), fns->cuMemRelease(handle));
+	return gpc_cuda_driver_heard(of(drv), result);
 }
 
 static enum gpc_status open_pages(
@@ -71,12 +65,12 @@ static enum gpc_status open_pages(
 				.location = { CU_MEM_LOCATION_TYPE_DEVICE, i },
 				.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
 			};
-	return heard(drv, of(drv)->fns->cuMemSetAccess(ptr, size, desc, n));
+	return gpc_cuda_driver_heard(of(drv), of(drv)->fns->cuMemSetAccess(ptr, size, desc, n));
 }
 
 static enum gpc_status unmap(struct gpc_driver *drv, gpc_devptr ptr, uint64_t size)
 {
-	return heard(drv, of(drv)->fns->cuMemUnmap(ptr, size));
+	return gpc_cuda_driver_heard(of(drv), of(drv)->fns->cuMemUnmap(ptr, size));
 }
 
 static const struct gpc_page_ops page_ops = {

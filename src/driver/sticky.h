@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sticky errors: after one, every call of the context returns it.
+ * Sticky errors: after one, every call of the context returns the same error.
  *
- * Source   cuda.h: after most of them "the process must be terminated and relaunched", after ASSERT the context must be
- *          destroyed; tests/lint/check_abi.sh compares.  ECC and NVLINK errors are uncorrectable: the memory cannot be
- *          trusted.
+ * Source   cuda.h says of most of them that "the process must be terminated and relaunched", and of ASSERT that the
+ *          context must be destroyed; tests/lint/check_abi.sh compares the rows with cuda.h.  After an uncorrectable ECC
+ *          or NVLINK error the memory may have wrong contents.
  */
 #ifndef GPC_DRIVER_STICKY_H
 #define GPC_DRIVER_STICKY_H
@@ -16,21 +16,10 @@
 static inline bool gpc_cuda_is_sticky(CUresult result)
 {
 	switch ((int)result) {
-	case CUDA_ERROR_ECC_UNCORRECTABLE:
-	case CUDA_ERROR_NVLINK_UNCORRECTABLE:
-	case CUDA_ERROR_CONTAINED:
-	case CUDA_ERROR_ILLEGAL_ADDRESS:
-	case CUDA_ERROR_LAUNCH_TIMEOUT:
-	case CUDA_ERROR_ASSERT:
-	case CUDA_ERROR_HARDWARE_STACK_ERROR:
-	case CUDA_ERROR_ILLEGAL_INSTRUCTION:
-	case CUDA_ERROR_MISALIGNED_ADDRESS:
-	case CUDA_ERROR_INVALID_ADDRESS_SPACE:
-	case CUDA_ERROR_INVALID_PC:
-	case CUDA_ERROR_LAUNCH_FAILED:
-	case CUDA_ERROR_TENSOR_MEMORY_LEAK:
-	case CUDA_ERROR_MPS_CLIENT_TERMINATED:
-	case CUDA_ERROR_EXTERNAL_DEVICE:
+#define RESULT(name, number)
+#define STICKY(name, number) case name:
+#include "driver/cuda_results.def"
+#undef RESULT
 		return true;
 	default:
 		return false;

@@ -19,14 +19,14 @@ for file in src/simcuda/libcudart_*.c src/simcuda/lib_*.c; do
 		-fsyntax-only -Isrc -I. -isystem "$cuda/include" -idirafter src/simcuda/include "$file"
 done
 
-# Every error that according to cuda.h ends the process or the context must be in driver/sticky.h.
+# Every error that according to cuda.h ends the process or the context must be a STICKY row.
 list=$(mktemp)
 trap 'rm -f "$list"' EXIT
 tr -s ' \n*' ' ' <"$cuda/include/cuda.h" | sed 's#/ #\n#g' |
 	sed -n '/must be terminated and relaunched\|and must be destroyed/{n;s/^\(CUDA_ERROR_[A-Z_]*\) .*/\1/p}' >"$list"
 while read -r name; do
-	grep -q "case $name:" src/driver/sticky.h && continue
-	echo "src/driver/sticky.h: $name is missing: cuda.h says that it ends the process"
+	grep -q "STICKY($name," src/driver/cuda_results.def && continue
+	echo "src/driver/cuda_results.def: $name is not STICKY: cuda.h says that it ends the process"
 	exit 1
 done <"$list"
 [ -s "$list" ]

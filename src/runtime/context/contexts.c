@@ -316,14 +316,14 @@ static void hear(struct gpc_context *context, CUresult result)
 {
 	const struct gpc_device *device = context->device;
 
-	gpc_cuda_driver_heard(&context->drv, result);
+	(void)gpc_cuda_driver_heard(&context->drv, result);
 	if (!gpc_cuda_is_sticky(result) || result == CUDA_ERROR_ASSERT)
 		return;
 	for (uint32_t i = 0; i < GPC_MAX_CONTEXTS; i++) {
 		struct gpc_context *each = atomic_load(&device->contexts[i]);
 
 		if (each)
-			gpc_cuda_driver_heard(&each->drv, result);
+			(void)gpc_cuda_driver_heard(&each->drv, result);
 	}
 }
 
