@@ -33,24 +33,14 @@ static CUresult to_result(enum gpc_status st)
 	return (CUresult)gpc_status_to_device(st);
 }
 
-/* The program's request while it climbs the ladder. */
-struct pool_request {
-	struct gpc_pool *pool;
-	const struct gpc_request *request;
-	gpc_devptr address;
-};
-
-static enum gpc_status retry(void *arg)
+static enum gpc_status retry(struct gpc_rescue *rescue)
 {
-	struct pool_request *request = arg;
-
-	return gpc_pool_retry(request->pool, request->request, &request->address);
+	return gpc_pool_retry(&rescue->context->pool, &rescue->request, rescue->arg);
 }
 
 static __attribute__((noinline)) enum gpc_status rescue(struct gpc_context *context,
 	const struct gpc_request *request, enum gpc_status st, gpc_devptr *ret_address)
 {
-	struct pool_request attempt = { .pool = &context->pool, .request = request };
 	struct gpc_rescue rescue = {
 		.context = context,
 		.kind = GPUCACHE_KIND_DEVICE,
@@ -58,13 +48,10 @@ static __attribute__((noinline)) enum gpc_status rescue(struct gpc_context *cont
 		.rounded = gpc_size_round(request->size, context->pool.params.roundup_divisions),
 		.request = *request,
 		.attempt = retry,
-		.arg = &attempt,
+		.arg = ret_address,
 	};
 
-	st = gpc_rescue_run(&rescue, st);
-	if (!st)
-		*ret_address = attempt.address;
-	return st;
+	return gpc_rescue_run(&rescue, st);
 }
 
 static enum gpc_status alloc_or_rescue(

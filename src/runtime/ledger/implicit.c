@@ -179,9 +179,9 @@ static CUresult make_measured(struct measurement *m)
 	return result;
 }
 
-static enum gpc_status attempt_implicit(void *arg)
+static enum gpc_status attempt_implicit(struct gpc_rescue *rescue)
 {
-	return gpc_status_from_device((int)make_measured(arg));
+	return gpc_status_from_device((int)make_measured(rescue->arg));
 }
 
 /* Makes the call, and again if the ladder made room. */

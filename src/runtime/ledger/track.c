@@ -266,9 +266,9 @@ struct passed_attempt {
 	struct gpc_passed_call *call;
 };
 
-static enum gpc_status attempt_passed(void *arg)
+static enum gpc_status attempt_passed(struct gpc_rescue *rescue)
 {
-	struct passed_attempt *attempt = arg;
+	struct passed_attempt *attempt = rescue->arg;
 
 	if (is_beyond_limit(attempt->context, attempt->call))
 		return GPC_LIMIT;
@@ -298,7 +298,7 @@ static CUresult pass(
 		.mark = gpc_runtime_stack(),
 		.thread = gpc_thread_id(),
 	};
-	st = attempt_passed(&attempt);
+	st = attempt_passed(&rescue);
 	if (context && (st == GPC_DEVICE_NO_MEMORY || st == GPC_LIMIT))
 		st = gpc_rescue_run(&rescue, st);
 	if (st == GPC_LIMIT)

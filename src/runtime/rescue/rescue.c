@@ -70,9 +70,9 @@ static bool call_handlers(void *arg, uint64_t wanted, bool *ret_did_free)
 
 static enum gpc_status attempt_again(void *arg)
 {
-	const struct gpc_rescue *rescue = arg;
+	struct gpc_rescue *rescue = arg;
 
-	return rescue->attempt(rescue->arg);
+	return rescue->attempt(rescue);
 }
 
 /*

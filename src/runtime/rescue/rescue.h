@@ -18,16 +18,17 @@
 bool gpc_runtime_make_room(void);
 
 /*
- * A failed request.  gpc_rescue_run, given its error, climbs the ladder; GPC_OK: `attempt` succeeded after all.
+ * A failed request.  gpc_rescue_run takes the error of the first attempt, climbs the ladder, and calls `attempt` after
+ * each rung.  Returns GPC_OK once an attempt succeeded.
  */
 struct gpc_rescue {
 	struct gpc_context *context;
 	enum gpucache_kind kind;
-	uint64_t size;
-	uint64_t rounded;
+	uint64_t size;    /* bytes requested */
+	uint64_t rounded; /* bytes needed: the size class */
 	struct gpc_request request;
-	enum gpc_status (*attempt)(void *arg);
-	void *arg;
+	enum gpc_status (*attempt)(struct gpc_rescue *rescue);
+	void *arg; /* of `attempt` */
 };
 GPC_MUST_CHECK enum gpc_status gpc_rescue_run(struct gpc_rescue *rescue, enum gpc_status st);
 

@@ -136,9 +136,9 @@ static void a_failure_does_not_look_into_the_environment(void **state)
 	world_assert_says("2.00 GiB was asked for");
 }
 
-static enum gpc_status is_full(void *arg)
+static enum gpc_status is_full(struct gpc_rescue *rescue)
 {
-	(void)arg;
+	(void)rescue;
 	return GPC_DEVICE_NO_MEMORY;
 }
 
@@ -186,10 +186,10 @@ static enum gpc_status take_behind_info(
 	return st;
 }
 
-static enum gpc_status is_full_and_looked_at(void *arg)
+static enum gpc_status is_full_and_looked_at(struct gpc_rescue *rescue)
 {
 	is_looked_at = true;
-	return is_full(arg);
+	return is_full(rescue);
 }
 
 static void fails_while_memory_moves(void)

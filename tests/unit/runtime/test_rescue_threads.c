@@ -17,9 +17,9 @@
 
 #define QUIET "record:off,stacks:off"
 
-static enum gpc_status is_full(void *arg)
+static enum gpc_status is_full(struct gpc_rescue *rescue)
 {
-	(void)arg;
+	(void)rescue;
 	return GPC_DEVICE_NO_MEMORY;
 }
 
