@@ -90,8 +90,8 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 
 	if (!pctx || !enter())
 		return real_cuDevicePrimaryCtxRetain(pctx, dev);
-	return left(gpc_runtime_primary_is_active(dev) ? make_retain(&retain.call)
-						       : gpc_runtime_implicit(&retain.call));
+	return left(gpc_runtime_primary_is_active(dev, false) ? make_retain(&retain.call)
+							      : gpc_runtime_implicit(&retain.call));
 }
 
 CALL(cuCtxSetLimit, gpc_implicit_call, call->ret_handle = (uint64_t)a->limit,

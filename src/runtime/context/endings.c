@@ -68,7 +68,7 @@ static void forget(CUcontext handle)
 	gpc_streams_forget_context(context);
 	leave_fences(context);
 	gpc_pool_forget(&context->pool);
-	gpc_track_forget_context(context);
+	gpc_track_forget(context, NULL);
 	gpc_ipc_forget_context(context);
 	gpc_lock_take(&context->pool.lock);
 	context->is_retired = true; /* frees in flight no longer touch its counters */
@@ -151,14 +151,15 @@ void gpc_runtime_end_destroy(struct gpc_ending ending, CUresult result)
 	}
 }
 
-bool gpc_runtime_primary_is_active(CUdevice device)
+bool gpc_runtime_primary_is_active(CUdevice device, bool if_unknown)
 {
 	unsigned int flags = 0;
 	int is_active = 0;
 
-	return gpc_runtime.fns->cuDevicePrimaryCtxGetState &&
-	       !gpc_runtime.fns->cuDevicePrimaryCtxGetState(device, &flags, &is_active) &&
-	       is_active;
+	if (!gpc_runtime.fns->cuDevicePrimaryCtxGetState ||
+		gpc_runtime.fns->cuDevicePrimaryCtxGetState(device, &flags, &is_active))
+		return if_unknown;
+	return is_active;
 }
 
 void gpc_runtime_context_attached(void)
@@ -231,12 +232,7 @@ void gpc_runtime_primary_retained(CUcontext context, CUdevice device)
 
 void gpc_runtime_primary_released(CUdevice device)
 {
-	const struct gpc_cuda_fns *fns = gpc_runtime.fns;
-	unsigned int flags;
-	int is_active = 1;
-
-	if (fns->cuDevicePrimaryCtxGetState &&
-		!fns->cuDevicePrimaryCtxGetState(device, &flags, &is_active) && !is_active)
+	if (!gpc_runtime_primary_is_active(device, true))
 		gpc_runtime_primary_forget(device);
 }
 

@@ -16,7 +16,7 @@
 struct gpc_context;
 
 /* Returns true if the device's primary context exists: a retain then takes no memory. */
-bool gpc_runtime_primary_is_active(CUdevice device);
+bool gpc_runtime_primary_is_active(CUdevice device, bool if_unknown);
 
 /*
  * We do not see every retain, so only the driver knows whether a release was the last: it is queried after

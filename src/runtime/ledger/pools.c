@@ -392,7 +392,7 @@ void gpc_runtime_primary_reset(CUdevice number)
 	gpc_runtime_primary_forget(number);
 	if (!device || !gpc_pools_are_used())
 		return;
-	gpc_track_forget_pools(device);
+	gpc_track_forget(NULL, device);
 	owner = gpc_context_owner(device);
 	gpc_lock_take(&all.lock);
 	for (uint32_t i = 0; i < MAX_POOLS; i++) {

@@ -154,25 +154,26 @@ static void count_malloc_locked(struct gpucache_torch *sums, uint64_t allocated,
 	gpc_counter_raise(&sums->peak_reserved_bytes, reserved);
 }
 
-static struct gpc_observed observed_of(
-	struct gpc_device *device, const struct tensor *tensor, uint64_t now_ns)
+/* Tells the recording that the tensor was allocated or freed. */
+static inline void observe(struct gpc_device *device, const struct tensor *tensor, bool is_freed)
 {
-	return (struct gpc_observed){
+	struct gpc_observed observed = {
 		.device = device,
 		.kind = GPUCACHE_KIND_TENSOR,
 		.number = tensor->number,
 		.address = tensor->address,
 		.size = tensor->size,
 		.stack = tensor->stack,
-		.now_ns = now_ns,
 	};
-}
 
-/* Prefetches the block and the site, which are stored next, while the clock is read. */
-static void expect(const struct gpc_device *device, const struct tensor *tensor)
-{
+	/* The processor fetches the block and the site, which are stored next, while the clock is read. */
 	gpc_record_expect_block(&gpc_runtime.record, tensor->number);
 	gpc_record_expect_site(&gpc_runtime.record, device->ordinal, tensor->stack);
+	observed.now_ns = gpc_clock_ns();
+	if (is_freed)
+		gpc_observe_piece_freed(&observed);
+	else
+		gpc_observe_piece_taken(&observed);
 }
 
 /* Removes a tensor, if it is known. */
@@ -180,13 +181,10 @@ static void forget_locked(struct books *books, struct gpc_device *device, uint64
 {
 	struct tensor *tensor =
 		is_spare(books, address) ? NULL : gpc_address_map_find(&books->map, address);
-	struct gpc_observed observed;
 
 	if (!tensor)
 		return;
-	expect(device, tensor);
-	observed = observed_of(device, tensor, gpc_clock_ns());
-	gpc_observe_piece_freed(&observed);
+	observe(device, tensor, true);
 	if (!books->spare) {
 		books->spare = tensor;
 		return;
@@ -206,13 +204,9 @@ static void record_locked(struct books *books, struct gpc_device *device, uint64
 	uint64_t size, uint32_t stack)
 {
 	const struct tensor *tensor = put_locked(books, address, size, stack);
-	struct gpc_observed observed;
 
-	if (!tensor)
-		return;
-	expect(device, tensor);
-	observed = observed_of(device, tensor, gpc_clock_ns());
-	gpc_observe_piece_taken(&observed);
+	if (tensor)
+		observe(device, tensor, false);
 }
 
 static void allocated(struct gpc_device *device, uint64_t address, uint64_t size,

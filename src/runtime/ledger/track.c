@@ -365,7 +365,7 @@ void gpc_runtime_forgotten(struct gpc_tracked *tracked, CUresult result)
 		end(tracked);
 }
 
-/* Takes an entry of this context, or from a driver's pool on this device; the other argument is NULL. */
+/* Takes any entry of this context, or one from the driver's pools on this device. */
 static struct gpc_tracked *take_one(
 	const struct gpc_context *context, const struct gpc_device *device)
 {
@@ -385,18 +385,10 @@ static struct gpc_tracked *take_one(
 	return found;
 }
 
-void gpc_track_forget_context(struct gpc_context *context)
+void gpc_track_forget(const struct gpc_context *context, const struct gpc_device *device)
 {
 	struct gpc_tracked *tracked;
 
-	while ((tracked = take_one(context, NULL)))
-		end(tracked);
-}
-
-void gpc_track_forget_pools(const struct gpc_device *device)
-{
-	struct gpc_tracked *tracked;
-
-	while ((tracked = take_one(NULL, device)))
+	while ((tracked = take_one(context, device)))
 		end(tracked);
 }

@@ -52,13 +52,12 @@ void gpc_runtime_forgotten(struct gpc_tracked *tracked, CUresult result);
 void gpc_runtime_lend(enum gpucache_kind kind, uint64_t key);
 
 /*
- * remember: adds an entry with the address, sizes and kind of `call`.  forget_context, forget_pools: drop the
- * entries of a dead context, or of the driver pools of a device.
+ * gpc_track_remember adds an entry with the address, sizes and kind of `call`.  gpc_track_forget drops the entries of a
+ * dead context, or those from the driver's pools on a device; the other argument is NULL.
  */
 void gpc_track_remember(struct gpc_context *context, const struct gpc_passed_call *call,
 	const struct gpc_request *request);
 uint64_t gpc_track_size(const struct gpc_tracked *tracked);
-void gpc_track_forget_context(struct gpc_context *context);
-void gpc_track_forget_pools(const struct gpc_device *device);
+void gpc_track_forget(const struct gpc_context *context, const struct gpc_device *device);
 
 #endif

@@ -6,6 +6,8 @@
  */
 #include "runtime/rescue/look.h"
 
+#include <string.h>
+
 #include "runtime/process/state.h"
 #include "runtime/rescue/rescue.h"
 
@@ -85,11 +87,6 @@ static struct movement movement_of(const struct gpc_budget *budget)
 	};
 }
 
-static bool is_same(const struct movement *a, const struct movement *b)
-{
-	return a->used == b->used && a->moving == b->moving && a->moved == b->moved;
-}
-
 void gpc_look_take(struct gpc_context *context, struct gpc_look *ret_look)
 {
 	const struct gpc_budget *budget = &context->device->budget;
@@ -103,7 +100,7 @@ void gpc_look_take(struct gpc_context *context, struct gpc_look *ret_look)
 		before = movement_of(budget);
 		look_once(context, ret_look);
 		after = movement_of(budget);
-		if (is_same(&before, &after))
+		if (memcmp(&before, &after, sizeof before) == 0)
 			return;
 	}
 }
