@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "preload/real.h"
-#include "runtime/process/exit.h"
+#include "runtime/process/enter.h"
 
 EXPORT void _exit(int status) __attribute__((noreturn));
 

@@ -4,7 +4,7 @@
  * closed.  A process without a context leaves no recording.  Our handler was registered after cuInit, so it runs before
  * the driver's own.  Nothing is freed: the driver takes everything back, and static destructors may still call us.
  */
-#include "runtime/process/exit.h"
+#include "runtime/process/enter.h"
 
 #include "base/clock.h"
 #include "base/log.h"
