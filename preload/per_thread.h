@@ -11,7 +11,6 @@
 #define GPC_PRELOAD_PER_THREAD_H
 
 #include "preload/real.h"
-#include "runtime/context/barrier.h"
 #include "runtime/context/streams.h"
 
 static inline bool is_per_thread_new(bool is_per_thread)

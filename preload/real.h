@@ -15,7 +15,7 @@
 #include <stdbool.h>
 
 #include "driver/cuda_fns.h"
-#include "runtime/context/barrier.h"
+#include "runtime/context/streams.h"
 #include "runtime/process/enter.h"
 
 #define HOOK(name, since, gets, params, args) CUresult(*name) params;

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams and captures, tracked for the fences (alloc/fence.h). */
+/*
+ * Streams and captures, tracked for the fences (alloc/fence.h).  For a submission or a wait, finds the context of the
+ * stream and calls its pool; without a due barrier that costs a lookup.
+ */
 #include "runtime/context/streams.h"
 
 #include "base/thread.h"
 #include "record/record.h"
-#include "runtime/context/barrier.h"
 #include "runtime/context/contexts.h"
 #include "runtime/context/reach.h"
 #include "runtime/process/state.h"
 
+struct gpc_duties gpc_runtime_duties;
 bool gpc_runtime_per_thread_seen;
 bool gpc_runtime_overlap_seen;
 
@@ -116,13 +119,42 @@ bool gpc_runtime_is_captured(CUstream stream)
 	       status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
+void gpc_runtime_submits(CUstream stream)
+{
+	struct gpc_context *context = gpc_context_of_stream(stream);
+
+	if (context)
+		gpc_pool_raise_barrier(&context->pool);
+}
+
+/* An error is left to the driver: every call of a broken context returns the error. */
+void gpc_runtime_looks(CUstream stream)
+{
+	struct gpc_context *context = gpc_context_of_stream(stream);
+
+	if (context)
+		(void)!gpc_pool_settle(&context->pool);
+}
+
+/* Raises every barrier that is due. */
+static void raise_all(void)
+{
+	struct gpc_pool_walk walk = { 0 };
+	struct gpc_pool *pool;
+
+	while ((pool = gpc_pool_next(&walk))) {
+		gpc_pool_raise_barrier(pool);
+		gpc_pool_settle_one_stream(pool);
+	}
+}
+
 /* Raises all due barriers first: during a capture that is impossible. */
 void gpc_runtime_capture_begins(CUstream stream)
 {
 	const struct gpc_context *context = gpc_context_current();
 
 	gpc_captures_announce(&gpc_runtime.heap.captures);
-	gpc_barriers_raise_all();
+	raise_all();
 	gpc_captures_begin_announced(&gpc_runtime.heap.captures);
 	gpc_lock_take(&gpc_runtime.lock);
 	if (!replace_capturing_locked(NULL, stream, context))

@@ -1,18 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tracks streams and captures for the fences (alloc/fence.h).
+ * What the program does with streams: creates and captures them (for the fences, alloc/fence.h), submits work to them
+ * and waits for them (for the barriers, alloc/barrier.h).
  *
  * Threads   Any.
- * Failure   With more than GPC_MAX_CAPTURES open captures, every stream is assumed to be capturing.
+ * Failure   Of more than GPC_MAX_CAPTURES open captures the later ones are only counted: the end of a capture on a
+ *           stream without an entry ends one of them.  If a barrier fails, the program's next call returns the driver's
+ *           error.
  */
 #ifndef GPC_RUNTIME_CONTEXT_STREAMS_H
 #define GPC_RUNTIME_CONTEXT_STREAMS_H
 
 #include <stdbool.h>
 
+#include "alloc/barrier.h"
 #include "driver/cuda_fns.h"
 
 struct gpc_context;
+
+/*
+ * Call before work is submitted to this stream if gpc_runtime_duties says that a barrier is due.  Call before the
+ * program queries the stream or waits for it if gpc_runtime_duties says that a barrier is unsettled.
+ */
+void gpc_runtime_submits(CUstream stream);
+void gpc_runtime_looks(CUstream stream);
+
+/* Summed over all contexts; read by the hooks without entering. */
+extern struct gpc_duties gpc_runtime_duties;
 
 /* True if the stream is capturing: an allocation on it becomes a node, and the launch of the graph allocates. */
 bool gpc_runtime_is_captured(CUstream stream);

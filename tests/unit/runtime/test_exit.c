@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "runtime/process/enter.h"
-#include "runtime/process/enter.h"
 #include "world.h"
 
 /* Runs `body` in a child of this child, and reads the state that its recording ended with. */

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/context/barrier.h"
 #include "runtime/context/contexts.h"
 #include "runtime/context/endings.h"
 #include "runtime/context/green.h"

@@ -3,7 +3,6 @@
  * The order of cudaFree on the device (alloc/barrier.h), by the calls of the hooks.  The clock is virtual: an hour of
  * work ends only if the host waits for it.
  */
-#include "runtime/context/barrier.h"
 #include "runtime/context/green.h"
 #include "runtime/context/reach.h"
 #include "runtime/context/streams.h"
