@@ -16,7 +16,6 @@
 
 #include "base/own_folder.h"
 #include "base/text.h"
-#include "runtime/rescue/rescue.h"
 
 static const char magic[] = "gpucache IPC tag 1";
 
@@ -167,17 +166,14 @@ static enum gpc_status open_in_place(
 	if (dir_fd < 0)
 		return GPC_IO;
 	fd = take_slot(dir_fd, &slot);
-	if (fd < 0) {
-		close(dir_fd);
+	close(dir_fd);
+	if (fd < 0)
 		return GPC_IO;
-	}
 	if (getrandom(&nonce, sizeof nonce, GRND_NONBLOCK) != sizeof nonce ||
 		write_at(fd, &nonce, sizeof nonce, offsetof(struct content, nonce))) {
 		close(fd);
-		close(dir_fd);
 		return GPC_IO;
 	}
-	close(dir_fd);
 	registry->is_open = true;
 	registry->fd = fd;
 	registry->file = gpc_io_file_of(fd);

@@ -39,7 +39,6 @@
 #include "base/io.h"
 #include "base/status.h"
 #include "driver/cuda_abi.h"
-#include "runtime/rescue/rescue.h"
 
 #define GPC_IPC_MAX_ENTRIES 4096u
 #define GPC_IPC_MAX_SLOTS   256u
