@@ -55,7 +55,7 @@ static bool is_set(const struct advice_context *c, uint32_t option)
 	return c->v.facts->options_set & option;
 }
 
-/* Each writer returns true if it wrote a line, without the newline. */
+/* Each writer returns true if its advice applies, and then has written all that is not in the table. */
 
 static bool advise_shape(struct advice_context *c)
 {
@@ -102,10 +102,7 @@ static bool advise_limit(struct advice_context *c)
 
 static bool advise_expandable(struct advice_context *c)
 {
-	if (!gpc_torch_is_fragmented(c->v.oom))
-		return false;
-	gpc_text_add(c->text, "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True  joins the holes");
-	return true;
+	return gpc_torch_is_fragmented(c->v.oom);
 }
 
 /* A single moment does not show which option would have helped. */
@@ -120,10 +117,9 @@ static bool advise_replay(struct advice_context *c)
 
 static bool advise_synchronise(struct advice_context *c)
 {
-	if (c->v.facts->capturing)
-		gpc_text_add(c->text, "make this allocation before the stream capture begins");
-	else
-		gpc_text_add(c->text, "call cudaDeviceSynchronize() before this allocation");
+	gpc_text_add(c->text, "%s",
+		c->v.facts->capturing ? "make this allocation before the stream capture begins"
+				      : "call cudaDeviceSynchronize() before this allocation");
 	return true;
 }
 
@@ -132,30 +128,7 @@ static bool advise_roundup(struct advice_context *c)
 {
 	const struct gpc_verdict_view *v = &c->v;
 
-	if (!is_set(c, GPC_SET_ROUNDUP) || v->shortage > v->need - v->oom->requested)
-		return false;
-	gpc_text_add(c->text, "take roundup_power2_divisions out of GPUCACHE_CONF");
-	return true;
-}
-
-static bool advise_one_context(struct advice_context *c)
-{
-	gpc_text_add(c->text,
-		"one context per GPU: use the primary one (cudaSetDevice), and one process");
-	return true;
-}
-
-static bool advise_prefetch(struct advice_context *c)
-{
-	gpc_text_add(
-		c->text, "free managed memory, or move it away (cudaMemPrefetchAsync to the host)");
-	return true;
-}
-
-static bool advise_pinned(struct advice_context *c)
-{
-	gpc_text_add(c->text, "look at `ulimit -l` and at the host's free memory; pin less");
-	return true;
+	return is_set(c, GPC_SET_ROUNDUP) && v->shortage <= v->need - v->oom->requested;
 }
 
 static bool advise_stop_neighbour(struct advice_context *c)
@@ -186,24 +159,12 @@ static bool advise_wait(struct advice_context *c)
 	if (is_set(c, GPC_SET_OOM_WAIT))
 		return false;
 	add_setting(c, "oom_wait_ms:30000");
-	gpc_text_add(c->text, "  waits for them to end");
 	return true;
 }
 
 static bool advise_lazy_modules(struct advice_context *c)
 {
-	if (!c->v.facts->eager_modules)
-		return false;
-	gpc_text_add(c->text, "CUDA_MODULE_LOADING=LAZY  loads only the kernels that are used");
-	return true;
-}
-
-static bool advise_libraries(struct advice_context *c)
-{
-	gpc_text_add(c->text,
-		"look at workspaces of libraries (cuBLAS, NCCL), printf and malloc heaps, "
-		"or stack sizes of kernels");
-	return true;
+	return c->v.facts->eager_modules;
 }
 
 static bool advise_growing_site(struct advice_context *c)
@@ -227,8 +188,7 @@ static bool advise_growing_site(struct advice_context *c)
 
 static bool advise_smaller_step(struct advice_context *c)
 {
-	gpc_text_add_amounts(
-		c->text, "make this step smaller by @ (batch or sequence length)", c->v.shortage);
+	gpc_text_add_amounts(c->text, "make this step smaller by @", c->v.shortage);
 	return true;
 }
 
@@ -289,40 +249,43 @@ static bool advise_top_holder(struct advice_context *c)
 	return true;
 }
 
-static bool advise_other_causes(struct advice_context *c)
-{
-	gpc_text_add(
-		c->text, "look at `ulimit -v` and nvidia-smi: address space or another process");
-	return true;
-}
-
 static const struct {
 	enum gpucache_verdict verdict;
-	bool (*write)(struct advice_context *context);
+	bool (*write)(struct advice_context *context); /* NULL: the advice always applies */
+	const char *text;                              /* of every such advice, or its end */
 } advice[] = {
-	{ GPUCACHE_VERDICT_IMPOSSIBLE, advise_shape },
-	{ GPUCACHE_VERDICT_LIMIT, advise_limit },
-	{ GPUCACHE_VERDICT_LIMIT, advise_top_holder },
-	{ GPUCACHE_VERDICT_FRAGMENTED, advise_expandable },
-	{ GPUCACHE_VERDICT_FRAGMENTED, advise_replay },
-	{ GPUCACHE_VERDICT_PENDING, advise_synchronise },
-	{ GPUCACHE_VERDICT_CONTEXTS, advise_one_context },
-	{ GPUCACHE_VERDICT_ROUNDING, advise_roundup },
-	{ GPUCACHE_VERDICT_ROUNDING, advise_replay },
-	{ GPUCACHE_VERDICT_NEIGHBOUR, advise_stop_neighbour },
-	{ GPUCACHE_VERDICT_NEIGHBOUR, advise_wait },
-	{ GPUCACHE_VERDICT_MANAGED, advise_prefetch },
-	{ GPUCACHE_VERDICT_UNTRACKED, advise_lazy_modules },
-	{ GPUCACHE_VERDICT_UNTRACKED, advise_libraries },
-	{ GPUCACHE_VERDICT_GROWTH, advise_growing_site },
-	{ GPUCACHE_VERDICT_GROWTH, advise_top_holder },
-	{ GPUCACHE_VERDICT_SPIKE, advise_smaller_step },
-	{ GPUCACHE_VERDICT_SPIKE, advise_growing_site },
-	{ GPUCACHE_VERDICT_EXHAUSTED, advise_top_holder },
-	{ GPUCACHE_VERDICT_EXHAUSTED, advise_growing_site },
-	{ GPUCACHE_VERDICT_DRIVER, advise_other_causes },
-	{ GPUCACHE_VERDICT_WRONG_POOL, advise_replay },
-	{ GPUCACHE_VERDICT_PINNED, advise_pinned },
+	{ GPUCACHE_VERDICT_IMPOSSIBLE, advise_shape, "" },
+	{ GPUCACHE_VERDICT_LIMIT, advise_limit, "" },
+	{ GPUCACHE_VERDICT_LIMIT, advise_top_holder, "" },
+	{ GPUCACHE_VERDICT_FRAGMENTED, advise_expandable,
+		"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True  joins the holes" },
+	{ GPUCACHE_VERDICT_FRAGMENTED, advise_replay, "" },
+	{ GPUCACHE_VERDICT_PENDING, advise_synchronise, "" },
+	{ GPUCACHE_VERDICT_CONTEXTS, NULL,
+		"one context per GPU: use the primary one (cudaSetDevice), and one process" },
+	{ GPUCACHE_VERDICT_ROUNDING, advise_roundup,
+		"take roundup_power2_divisions out of GPUCACHE_CONF" },
+	{ GPUCACHE_VERDICT_ROUNDING, advise_replay, "" },
+	{ GPUCACHE_VERDICT_NEIGHBOUR, advise_stop_neighbour, "" },
+	{ GPUCACHE_VERDICT_NEIGHBOUR, advise_wait, "  waits for them to end" },
+	{ GPUCACHE_VERDICT_MANAGED, NULL,
+		"free managed memory, or move it away (cudaMemPrefetchAsync to the host)" },
+	{ GPUCACHE_VERDICT_UNTRACKED, advise_lazy_modules,
+		"CUDA_MODULE_LOADING=LAZY  loads only the kernels that are used" },
+	{ GPUCACHE_VERDICT_UNTRACKED, NULL,
+		"look at workspaces of libraries (cuBLAS, NCCL), printf and malloc heaps, "
+		"or stack sizes of kernels" },
+	{ GPUCACHE_VERDICT_GROWTH, advise_growing_site, "" },
+	{ GPUCACHE_VERDICT_GROWTH, advise_top_holder, "" },
+	{ GPUCACHE_VERDICT_SPIKE, advise_smaller_step, " (batch or sequence length)" },
+	{ GPUCACHE_VERDICT_SPIKE, advise_growing_site, "" },
+	{ GPUCACHE_VERDICT_EXHAUSTED, advise_top_holder, "" },
+	{ GPUCACHE_VERDICT_EXHAUSTED, advise_growing_site, "" },
+	{ GPUCACHE_VERDICT_DRIVER, NULL,
+		"look at `ulimit -v` and nvidia-smi: address space or another process" },
+	{ GPUCACHE_VERDICT_WRONG_POOL, advise_replay, "" },
+	{ GPUCACHE_VERDICT_PINNED, NULL,
+		"look at `ulimit -l` and at the host's free memory; pin less" },
 };
 
 unsigned gpc_advice_write(const struct gpucache_oom *oom, const struct gpc_verdict_facts *facts,
@@ -333,9 +296,10 @@ unsigned gpc_advice_write(const struct gpucache_oom *oom, const struct gpc_verdi
 
 	gpc_verdict_view(oom, facts, &context.v);
 	for (size_t i = 0; i < sizeof advice / sizeof advice[0] && lines < GPC_MAX_ADVICE; i++) {
-		if (advice[i].verdict != oom->verdict || !advice[i].write(&context))
+		if (advice[i].verdict != oom->verdict ||
+			(advice[i].write && !advice[i].write(&context)))
 			continue;
-		gpc_text_add(text, "\n");
+		gpc_text_add(text, "%s\n", advice[i].text);
 		lines++;
 	}
 	return lines;
