@@ -87,10 +87,8 @@ static void add_row(struct gpc_text *text, struct gpc_rounded bytes,
 		gpc_holder_add_age(&field, gpc_bytes_less(now_ns, row->oldest_ns));
 	gpc_text_add(text, " %7s", field.buf);
 	gpc_text_clear(&field);
-	if (row->growth) {
-		gpc_text_add(&field, "+");
-		gpc_text_add_bytes(&field, row->growth);
-	}
+	if (row->growth)
+		gpc_text_add_amounts(&field, "+@", row->growth);
 	gpc_text_add(text, " %13s  %s\n", field.buf, row->site);
 }
 

@@ -149,38 +149,21 @@ static void put_short(struct page *page, const struct gpc_short_form *form)
 	GPC_TEXT(words, SENTENCE);
 
 	gpc_verdict_view(form->oom, form->facts, &view);
-	if (form->oom->short_by > 0) {
-		gpc_text_add(&words, "by ");
-		gpc_text_add_bytes(&words, form->oom->short_by);
-		gpc_text_add(&words, ": ");
-	}
-	gpc_text_add_bytes(&words, form->oom->requested);
-	gpc_text_add(&words, " asked for");
+	if (form->oom->short_by > 0)
+		gpc_text_add_amounts(&words, "by @: ", form->oom->short_by);
+	gpc_text_add_amounts(&words, "@ asked for", form->oom->requested);
 	if (torch->requested &&
-		gpc_bytes_add(torch->requested, torch->requested / 100) < form->oom->requested) {
-		gpc_text_add(&words, " by PyTorch, for a tensor of ");
-		gpc_text_add_bytes(&words, torch->requested);
-	}
+		gpc_bytes_add(torch->requested, torch->requested / 100) < form->oom->requested)
+		gpc_text_add_amounts(&words, " by PyTorch, for a tensor of @", torch->requested);
 	/* Less than 1 % of rounding would only repeat the number. */
-	if (gpc_bytes_less(view.need, form->oom->requested) > view.need / 100) {
-		gpc_text_add(&words, " (rounded to ");
-		gpc_text_add_bytes(&words, view.need);
-		gpc_text_add(&words, ")");
-	}
-	if (view.driver != GPUCACHE_UNKNOWN) {
-		gpc_text_add(&words, ", ");
-		gpc_text_add_bytes(&words, view.driver);
-		gpc_text_add(&words, " free on the GPU");
-	}
-	if (view.piece_known) {
-		gpc_text_add(&words, ", largest cached piece ");
-		gpc_text_add_bytes(&words, view.piece);
-	}
-	if (torch->reserved) {
-		gpc_text_add(&words, ", ");
-		gpc_text_add_bytes(&words, gpc_torch_unused(torch));
-		gpc_text_add(&words, " of PyTorch's cache in no tensor");
-	}
+	if (gpc_bytes_less(view.need, form->oom->requested) > view.need / 100)
+		gpc_text_add_amounts(&words, " (rounded to @)", view.need);
+	if (view.driver != GPUCACHE_UNKNOWN)
+		gpc_text_add_amounts(&words, ", @ free on the GPU", view.driver);
+	if (view.piece_known)
+		gpc_text_add_amounts(&words, ", largest cached piece @", view.piece);
+	if (torch->reserved)
+		gpc_text_add_amounts(&words, ", @ of PyTorch's cache in no tensor", gpc_torch_unused(torch));
 	put_words(page, "SHORT", words.buf, words.len);
 }
 
@@ -299,10 +282,8 @@ static void add_history(struct gpc_text *line, const struct gpc_holder_row *row,
 		gpc_text_add(&words, ", oldest ");
 		gpc_holder_add_age(&words, age_ns);
 	}
-	if (row->growth) {
-		gpc_text_add(&words, ", +");
-		gpc_text_add_bytes(&words, row->growth);
-	}
+	if (row->growth)
+		gpc_text_add_amounts(&words, ", +@", row->growth);
 	if (line->len + words.len <= GPC_SHORT_WIDTH)
 		gpc_text_add(line, "%s", words.buf);
 }
