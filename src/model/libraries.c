@@ -7,20 +7,12 @@
 
 #include <string.h>
 
+#include "base/text.h"
+
 static const struct gpc_library_row table[] = {
-#define OURS(start)          { GPC_LIBRARY_OURS, start, NULL },
-#define DRIVER(start)        { GPC_LIBRARY_DRIVER, start, NULL },
-#define SYSTEM(start)        { GPC_LIBRARY_SYSTEM, start, NULL },
-#define INTERPRETER(start)   { GPC_LIBRARY_INTERPRETER, start, "Python" },
-#define LIBRARY(start, name) { GPC_LIBRARY_NAMED, start, name },
-#define PACKAGE(start, name) { GPC_LIBRARY_PACKAGE, start, name },
+#define LIBRARY(kind, start, name) { GPC_LIBRARY_##kind, start, name },
 #include "model/libraries.def"
-#undef OURS
-#undef DRIVER
-#undef SYSTEM
-#undef INTERPRETER
 #undef LIBRARY
-#undef PACKAGE
 };
 
 const char *gpc_library_package(const char *path)
@@ -36,8 +28,7 @@ const char *gpc_library_package(const char *path)
 const struct gpc_library_row *gpc_library_row_of(const char *path)
 {
 	const char *package = gpc_library_package(path);
-	const char *slash = strrchr(path, '/');
-	const char *file = slash ? slash + 1 : path;
+	const char *file = gpc_base_name(path);
 
 	for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
 		const char *text = table[i].kind == GPC_LIBRARY_PACKAGE ? package : file;
