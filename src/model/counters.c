@@ -31,18 +31,6 @@ const uint64_t *gpc_counter_words(
 	return (const uint64_t *)(const void *)((const char *)counters + counter->offset);
 }
 
-static void add_word(uint64_t *sum, uint64_t one, enum gpc_counter_adds adds)
-{
-	switch (adds) {
-	case GPC_ADDS_SUM:
-		*sum += one;
-		return;
-	case GPC_ADDS_MAX:
-		*sum = one > *sum ? one : *sum;
-		return;
-	}
-}
-
 void gpc_counters_add(struct gpucache_counters *sum, const struct gpucache_counters *one)
 {
 	for (unsigned i = 0; i < GPC_N_COUNTERS; i++) {
@@ -50,9 +38,14 @@ void gpc_counters_add(struct gpucache_counters *sum, const struct gpucache_count
 		const uint64_t *from = gpc_counter_words(one, counter);
 		uint64_t *to = (uint64_t *)gpc_counter_words(sum, counter);
 
-		for (uint32_t n = 0; n < counter->n_words; n++)
-			add_word(
-				&to[n], __atomic_load_n(&from[n], __ATOMIC_RELAXED), counter->adds);
+		for (uint32_t n = 0; n < counter->n_words; n++) {
+			uint64_t word = __atomic_load_n(&from[n], __ATOMIC_RELAXED);
+
+			if (counter->adds == GPC_ADDS_SUM)
+				to[n] += word;
+			else if (word > to[n])
+				to[n] = word;
+		}
 	}
 }
 
