@@ -1,30 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables of words from verdict.def; an enum proves that no row is missing. */
+/* Tables of words from verdict.def; a static assertion counts its rows. */
 #include "model/verdict.h"
 
 #include <assert.h>
 
 #include "gpucache_format.h"
 
-/* The place of each row in verdict.def. */
-enum row {
-#define VERDICT(name, word, meaning) ROW_##name,
+#define VERDICT(name, word, meaning) +1
+static_assert(0
 #include "model/verdict.def"
+		      == GPUCACHE_VERDICT_COUNT,
+	"each verdict has a row in verdict.def");
 #undef VERDICT
-	N_ROWS,
-};
-
-#define VERDICT(name, word, meaning) \
-	static_assert((int)ROW_##name == (int)GPUCACHE_VERDICT_##name, "verdict.def: order");
-#include "model/verdict.def"
-#undef VERDICT
-static_assert((int)N_ROWS == (int)GPUCACHE_VERDICT_COUNT, "verdict.def: a row is missing");
 
 static const struct {
 	const char *word;
 	const char *meaning;
 } verdicts[] = {
-#define VERDICT(name, word, meaning) { word, meaning },
+#define VERDICT(name, word, meaning) [GPUCACHE_VERDICT_##name] = { word, meaning },
 #include "model/verdict.def"
 #undef VERDICT
 };
