@@ -324,23 +324,15 @@ void gpc_option_write(
 
 const char *gpc_option_hint(const struct gpc_option_row *row)
 {
-	switch (row->type) {
-	case GPC_OPTION_BOOL:
-		return "on|off";
-	case GPC_OPTION_ENUM:
-		return row->choices;
-	case GPC_OPTION_INT:
-		return "number";
-	case GPC_OPTION_SIZE:
-		return "size, as 512M";
-	case GPC_OPTION_AMOUNT:
-		return "size or part, as 80%";
-	case GPC_OPTION_FRACTION:
-		return "part, as 0.8";
-	case GPC_OPTION_DURATION:
-		return "time, as 10s";
-	case GPC_OPTION_STRING:
-		return "text";
-	}
-	return "";
+	static const char *const hints[] = {
+		[GPC_OPTION_BOOL] = "on|off",
+		[GPC_OPTION_INT] = "number",
+		[GPC_OPTION_SIZE] = "size, as 512M",
+		[GPC_OPTION_AMOUNT] = "size or part, as 80%",
+		[GPC_OPTION_FRACTION] = "part, as 0.8",
+		[GPC_OPTION_DURATION] = "time, as 10s",
+		[GPC_OPTION_STRING] = "text",
+	};
+
+	return row->type == GPC_OPTION_ENUM ? row->choices : hints[row->type];
 }
