@@ -233,28 +233,16 @@ void gpc_text_add_amounts_of(
 
 uint32_t gpc_text_encode(uint32_t letter, char out[4])
 {
-	if (letter < 0x80) {
-		out[0] = (char)letter;
-		return 1;
-	}
-	if (letter < 0x800) {
-		out[0] = (char)(0xc0 | letter >> 6);
-		out[1] = (char)(0x80 | (letter & 0x3f));
-		return 2;
-	}
+	uint32_t n;
+
 	if ((letter >= 0xd800 && letter < 0xe000) || letter > 0x10ffff)
 		letter = 0xfffd;
-	if (letter < 0x10000) {
-		out[0] = (char)(0xe0 | letter >> 12);
-		out[1] = (char)(0x80 | (letter >> 6 & 0x3f));
-		out[2] = (char)(0x80 | (letter & 0x3f));
-		return 3;
-	}
-	out[0] = (char)(0xf0 | letter >> 18);
-	out[1] = (char)(0x80 | (letter >> 12 & 0x3f));
-	out[2] = (char)(0x80 | (letter >> 6 & 0x3f));
-	out[3] = (char)(0x80 | (letter & 0x3f));
-	return 4;
+	n = letter < 0x80 ? 1 : letter < 0x800 ? 2 : letter < 0x10000 ? 3 : 4;
+	for (uint32_t i = n - 1; i > 0; i--, letter >>= 6)
+		out[i] = (char)(0x80 | (letter & 0x3f));
+	/* The first byte of several begins with as many ones, and a zero. */
+	out[0] = (char)(n == 1 ? letter : (0xf00 >> n & 0xff) | letter);
+	return n;
 }
 
 /* Decodes the character at at[0 .. size), which is not empty, and its length; UINT32_MAX if invalid. */
