@@ -274,16 +274,6 @@ static bool is_harmless(uint32_t letter)
 	       (letter < 0x2028 || letter > 0x202e) && (letter < 0x2066 || letter > 0x2069);
 }
 
-/* The number of leading ASCII characters: most text needs no decoder. */
-static size_t plain_run(const char *at, size_t size)
-{
-	size_t n = 0;
-
-	while (n < size && at[n] >= 0x20 && at[n] < 0x7f)
-		n++;
-	return n;
-}
-
 size_t gpc_text_letter(const char *at, size_t size, bool *ret_is_harmless)
 {
 	size_t n;
@@ -292,14 +282,13 @@ size_t gpc_text_letter(const char *at, size_t size, bool *ret_is_harmless)
 	return n;
 }
 
-void gpc_text_clean(char *text)
+static void clean(char *text, size_t size)
 {
-	size_t size = strlen(text);
 	bool is;
 
-	for (size_t n, i = 0; i < size; i += n) {
-		n = plain_run(text + i, size - i);
-		if (n)
+	for (size_t n = 1, i = 0; i < size; i += n, n = 1) {
+		/* Most text is printable ASCII, which needs no decoder. */
+		if (text[i] >= 0x20 && text[i] < 0x7f)
 			continue;
 		n = gpc_text_letter(text + i, size - i, &is);
 		if (!is)
@@ -307,20 +296,17 @@ void gpc_text_clean(char *text)
 	}
 }
 
+void gpc_text_clean(char *text)
+{
+	clean(text, strlen(text));
+}
+
 void gpc_text_add_clean(struct gpc_text *text, const char *from, size_t size)
 {
-	bool is;
+	size_t start = text->len;
 
-	for (size_t n, i = 0; i < size && !text->cut; i += n) {
-		n = plain_run(from + i, size - i);
-		if (n) {
-			add_run(text, from + i, n);
-			continue;
-		}
-		n = gpc_text_letter(from + i, size - i, &is);
-		for (size_t k = 0; k < n; k++)
-			add_char(text, is ? from[i + k] : '?');
-	}
+	add_run(text, from, size);
+	clean(text->buf + start, text->len - start);
 }
 
 void gpc_text_pad_to(struct gpc_text *text, size_t column)

@@ -212,6 +212,17 @@ static void an_invalid_character_becomes_a_question_mark_per_byte(void **state)
 	}
 }
 
+static void a_character_that_is_cut_becomes_question_marks(void **state)
+{
+	char buf[4];
+	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+
+	(void)state;
+	gpc_text_add_clean(&text, "a\xf0\x9f\x90\x8c", 5);
+	assert_string_equal(buf, "a??");
+	assert_true(text.cut);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -226,6 +237,7 @@ int main(void)
 		cmocka_unit_test(an_unknown_conversion_is_shown),
 		cmocka_unit_test(a_control_character_becomes_a_question_mark),
 		cmocka_unit_test(an_invalid_character_becomes_a_question_mark_per_byte),
+		cmocka_unit_test(a_character_that_is_cut_becomes_question_marks),
 		cmocka_unit_test(what_a_shell_would_change_is_not_plain),
 		cmocka_unit_test(the_distance_of_words_counts_letters_without_regard_to_case),
 	};
