@@ -43,18 +43,12 @@ static inline bool gpc_list_is_empty(const struct gpc_list *list)
 	return list->next == list;
 }
 
-/* Inserts `link` after `at`, an element or the head. */
-static inline void gpc_list_insert(struct gpc_list *at, struct gpc_list *link)
-{
-	link->prev = at;
-	link->next = at->next;
-	at->next->prev = link;
-	at->next = link;
-}
-
 static inline void gpc_list_append(struct gpc_list *list, struct gpc_list *link)
 {
-	gpc_list_insert(list->prev, link);
+	link->prev = list->prev;
+	link->next = list;
+	list->prev->next = link;
+	list->prev = link;
 }
 
 /* Unlinks.  The link is then an empty list, so removing it again is harmless. */
