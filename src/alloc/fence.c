@@ -163,19 +163,17 @@ void gpc_fences_pass(struct gpc_fences *fences, uint64_t number, struct gpc_list
 		pass_oldest(fences, ret_blocks);
 }
 
-/* The oldest closed fence with an event, or the open one's number. */
-static uint64_t oldest_with_event(struct gpc_fences *fences)
+/* The number of the first closed fence, from `number` on, that has an event; if none has, that of the open one. */
+static uint64_t next_event(const struct gpc_fences *fences, uint64_t number)
 {
-	uint64_t number = fences->oldest;
-
-	while (number < fences->open && !fence_at(fences, number)->has_event)
+	while (number < fences->open && !fences->ring[number % GPC_MAX_FENCES].has_event)
 		number++;
 	return number;
 }
 
 enum gpc_status gpc_fences_take_passed(struct gpc_fences *fences, struct gpc_list *ret_blocks)
 {
-	uint64_t number = oldest_with_event(fences);
+	uint64_t number = next_event(fences, fences->oldest);
 	enum gpc_status st = GPC_OK;
 
 	/*
@@ -188,7 +186,7 @@ enum gpc_status gpc_fences_take_passed(struct gpc_fences *fences, struct gpc_lis
 		st = query(fences, fence_at(fences, number));
 		if (!st)
 			gpc_fences_pass(fences, number, ret_blocks);
-		number = oldest_with_event(fences);
+		number = next_event(fences, fences->oldest);
 	}
 	gpc_captures_release(fences->captures);
 	return st == GPC_DEVICE_NOT_READY ? GPC_OK : st;
@@ -202,45 +200,38 @@ uint64_t gpc_fences_begin_sync(struct gpc_fences *fences)
 	return fences->open - 1;
 }
 
+/* Returns `number` and the event of that fence; 0 and no event if it is the open one, or if there are peers. */
+static uint64_t with_event(const struct gpc_fences *fences, uint64_t number, gpc_event *ret_event)
+{
+	if (number == fences->open || fences->n_members > 1)
+		return 0;
+	*ret_event = fences->ring[number % GPC_MAX_FENCES].events[0];
+	return number;
+}
+
 uint64_t gpc_fences_find_useful(
 	const struct gpc_fences *fences, uint64_t size, gpc_event *ret_event)
 {
-	/* A fence with such a block; a later event covers it as well. */
-	uint64_t enough = 0;
+	uint64_t number = fences->oldest;
 
-	for (uint64_t number = fences->oldest; number < fences->open; number++) {
-		const struct gpc_fence *fence = &fences->ring[number % GPC_MAX_FENCES];
-
-		if (fence->largest >= size)
-			enough = number;
-		if (enough && fence->has_event && fences->n_members == 1) {
-			*ret_event = fence->events[0];
-			return number;
-		}
-	}
-	return 0;
+	while (number < fences->open && fences->ring[number % GPC_MAX_FENCES].largest < size)
+		number++;
+	/* If the fence that has such a block has no event, the event of a later fence covers it. */
+	return with_event(fences, next_event(fences, number), ret_event);
 }
 
 uint64_t gpc_fences_find_newest(const struct gpc_fences *fences, gpc_event *ret_event)
 {
-	uint64_t number = fences->open - 1;
-	const struct gpc_fence *fence = &fences->ring[number % GPC_MAX_FENCES];
+	bool has_closed = fences->oldest < fences->open;
 
-	if (number < fences->oldest || !fence->has_event || fences->n_members > 1)
-		return 0;
-	*ret_event = fence->events[0];
-	return number;
+	return with_event(fences, next_event(fences, fences->open - has_closed), ret_event);
 }
 
 gpc_event gpc_fences_oldest_event(const struct gpc_fences *fences)
 {
-	for (uint64_t number = fences->oldest; number < fences->open; number++) {
-		const struct gpc_fence *fence = &fences->ring[number % GPC_MAX_FENCES];
+	uint64_t number = next_event(fences, fences->oldest);
 
-		if (fence->has_event)
-			return fence->events[0];
-	}
-	return 0;
+	return number < fences->open ? fences->ring[number % GPC_MAX_FENCES].events[0] : 0;
 }
 
 uint64_t gpc_fences_largest(const struct gpc_fences *fences)
