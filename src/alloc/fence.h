@@ -87,7 +87,11 @@ struct gpc_fences {
 	bool is_one_stream;
 	/* recorded on the legacy stream when a second stream appeared; 0: none */
 	gpc_event one_stream_end;
-	bool is_end_due; /* that record failed: the next stream retries it, unless the host waited since */
+	/*
+	 * The record of one_stream_end failed, and the next stream retries it.  Cleared when the host has waited for
+	 * the context of the memory, if that wait began after the one-stream rule ended.
+	 */
+	bool is_end_due;
 };
 
 /*
@@ -167,12 +171,6 @@ void gpc_fences_per_thread_stream_used(struct gpc_fences *fences);
  * not ordered behind ours.  Returns true if the caller must synchronize the context of the memory first.
  */
 bool gpc_fences_peer_comes(struct gpc_fences *fences);
-
-/* Call after the host waited for the context of the memory, if the wait began after the one-stream rule ended. */
-static inline void gpc_fences_end_waited(struct gpc_fences *fences)
-{
-	fences->is_end_due = false;
-}
 
 /* Call before a member is added: from here on a barrier no longer makes blocks FREE at once. */
 void gpc_fences_expect_peer(struct gpc_fences *fences);

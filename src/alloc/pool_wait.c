@@ -113,7 +113,7 @@ void gpc_pool_wait_for_one_stream(struct gpc_pool *pool)
 	if (st)
 		return;
 	gpc_lock_take(&pool->lock);
-	gpc_fences_end_waited(&pool->fences);
+	pool->fences.is_end_due = false;
 	gpc_lock_release(&pool->lock);
 }
 

@@ -82,7 +82,7 @@ static void end_stream(struct prove_machine *machine, struct prove_call *call)
 	call->op = PROVE_CONTINUE;
 	if (st && prove_sync_context(machine, call->context)) {
 		gpc_lock_take(&pool->lock);
-		gpc_fences_end_waited(&pool->fences);
+		pool->fences.is_end_due = false;
 		gpc_lock_release(&pool->lock);
 		st = GPC_OK;
 	}
