@@ -25,16 +25,6 @@ static bool is_before(const struct gpc_block *a, uint64_t size, gpc_devptr addre
 	return a->size < size || (a->size == size && a->address < address);
 }
 
-static void set_bit(struct gpc_bins *bins, uint32_t bin)
-{
-	bins->bitmap[bin / 64] |= UINT64_C(1) << (bin % 64);
-}
-
-static void clear_bit(struct gpc_bins *bins, uint32_t bin)
-{
-	bins->bitmap[bin / 64] &= ~(UINT64_C(1) << (bin % 64));
-}
-
 /* The first bin >= `bin` that is not empty, or GPC_N_BINS. */
 static uint32_t next_bin(const struct gpc_bins *bins, uint32_t bin)
 {
@@ -82,7 +72,7 @@ void gpc_bins_insert(struct gpc_bins *bins, struct gpc_block *block)
 								     : &(*link)->tree.left;
 	split(*link, block, &block->tree.left, &block->tree.right);
 	*link = block;
-	set_bit(bins, bin);
+	bins->bitmap[bin / 64] |= UINT64_C(1) << (bin % 64);
 }
 
 void gpc_bins_remove(struct gpc_bins *bins, struct gpc_block *block)
@@ -112,7 +102,7 @@ void gpc_bins_remove(struct gpc_bins *bins, struct gpc_block *block)
 	}
 	*link = left ? left : right;
 	if (!bins->roots[bin])
-		clear_bit(bins, bin);
+		bins->bitmap[bin / 64] &= ~(UINT64_C(1) << (bin % 64));
 }
 
 struct gpc_block *gpc_bins_find(const struct gpc_bins *bins, uint64_t size)
