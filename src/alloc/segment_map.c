@@ -60,6 +60,14 @@ static enum gpc_status prepare_locked(struct gpc_segment_map *map, uint64_t firs
 	return GPC_OK;
 }
 
+static void fill_locked(
+	struct gpc_segment_map *map, gpc_devptr from, gpc_devptr end, struct gpc_segment *segment)
+{
+	for (uint64_t page = from >> GPC_SEGMENT_MAP_PAGE_BITS;
+		page < end >> GPC_SEGMENT_MAP_PAGE_BITS; page++)
+		atomic_store_explicit(slot_of(map, page), segment, memory_order_release);
+}
+
 enum gpc_status gpc_segment_map_insert(struct gpc_segment_map *map, struct gpc_segment *segment)
 {
 	uint64_t first = segment->address >> GPC_SEGMENT_MAP_PAGE_BITS;
@@ -71,31 +79,15 @@ enum gpc_status gpc_segment_map_insert(struct gpc_segment_map *map, struct gpc_s
 		return GPC_UNSUPPORTED;
 	gpc_lock_take(&map->lock);
 	st = prepare_locked(map, first, end);
-	if (!st) {
-		for (uint64_t page = first; page < end; page++)
-			atomic_store_explicit(slot_of(map, page), segment, memory_order_release);
-	}
+	if (!st)
+		fill_locked(map, segment->address, segment->address + segment->size, segment);
 	gpc_lock_release(&map->lock);
 	return st;
 }
 
 void gpc_segment_map_remove(struct gpc_segment_map *map, const struct gpc_segment *segment)
 {
-	uint64_t first = segment->address >> GPC_SEGMENT_MAP_PAGE_BITS;
-	uint64_t end = (segment->address + segment->size) >> GPC_SEGMENT_MAP_PAGE_BITS;
-
-	gpc_lock_take(&map->lock);
-	for (uint64_t page = first; page < end; page++)
-		atomic_store_explicit(slot_of(map, page), NULL, memory_order_release);
-	gpc_lock_release(&map->lock);
-}
-
-static void fill_locked(
-	struct gpc_segment_map *map, gpc_devptr from, gpc_devptr end, struct gpc_segment *segment)
-{
-	for (uint64_t page = from >> GPC_SEGMENT_MAP_PAGE_BITS;
-		page < end >> GPC_SEGMENT_MAP_PAGE_BITS; page++)
-		atomic_store_explicit(slot_of(map, page), segment, memory_order_release);
+	gpc_segment_map_cut(map, segment, segment->address, segment->size, NULL);
 }
 
 void gpc_segment_map_cut(struct gpc_segment_map *map, const struct gpc_segment *segment,
