@@ -24,9 +24,8 @@ uint64_t gpc_size_segment(uint64_t rounded, bool has_idle_rests)
 {
 	if (rounded <= GPC_SMALL_MAX)
 		return GPC_SMALL_SEGMENT;
-	if (rounded < GPC_MEDIUM_MAX && !has_idle_rests)
-		return GPC_MEDIUM_SEGMENT;
-	if (rounded < GPC_MEDIUM_MAX)
-		return gpc_size_tight_segment(GPC_MEDIUM_SEGMENT / rounded * rounded);
-	return gpc_size_tight_segment(rounded);
+	if (rounded >= GPC_MEDIUM_MAX)
+		return gpc_size_tight_segment(rounded);
+	return has_idle_rests ? gpc_size_tight_segment(GPC_MEDIUM_SEGMENT / rounded * rounded)
+			      : GPC_MEDIUM_SEGMENT;
 }

@@ -86,7 +86,7 @@ static inline uint32_t gpc_size_bin(uint64_t size)
  * is at least a grain; in the large pool if it exceeds 1 MiB (less serves no request there) and the
  * request is below max_split_size (0: no limit).
  */
-static inline int gpc_size_should_split(
+static inline bool gpc_size_should_split(
 	enum gpc_pool_kind kind, uint64_t size, uint64_t rounded, uint64_t max_split_size)
 {
 	uint64_t rest = size - rounded;
