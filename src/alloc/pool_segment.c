@@ -391,19 +391,23 @@ uint64_t gpc_pool_trim(struct gpc_pool *pool, uint64_t wanted)
 
 #define DECAY_PART 16 /* of decay_ns: the delay between two checks */
 
-/* Returns the segment idle longest to the driver if it has been idle since before `before_ns`. */
-static bool decay_one(struct gpc_pool *pool, uint64_t before_ns)
+/*
+ * Returns one idle segment to the driver: an exported one or, if before_ns > 0, one that has been idle since before that
+ * time.  False: there is none, or it cannot be returned now.
+ */
+static bool return_one(struct gpc_pool *pool, uint64_t before_ns)
 {
 	struct gpc_memory parting;
 	bool is_parting = false;
 
 	gpc_lock_take(&pool->lock);
-	if (!gpc_list_is_empty(&pool->idle)) {
-		struct gpc_segment *segment =
-			gpc_list_entry(pool->idle.next, struct gpc_segment, idle);
+	gpc_list_each (link, &pool->idle) {
+		struct gpc_segment *segment = gpc_list_entry(link, struct gpc_segment, idle);
 
-		is_parting = segment->idle_since_ns < before_ns &&
-			     begin_parting_locked(pool, segment, &parting);
+		if (before_ns ? segment->idle_since_ns < before_ns : segment->is_exported) {
+			is_parting = begin_parting_locked(pool, segment, &parting);
+			break;
+		}
 	}
 	gpc_lock_release(&pool->lock);
 	if (is_parting)
@@ -416,34 +420,14 @@ static void decay(struct gpc_pool *pool, uint64_t now_ns)
 {
 	uint64_t due_ns = atomic_load_explicit(&pool->next_decay_ns, memory_order_relaxed);
 
-	if (pool->params.decay_ns == 0 || now_ns < pool->params.decay_ns || now_ns < due_ns ||
+	if (pool->params.decay_ns == 0 || now_ns <= pool->params.decay_ns || now_ns < due_ns ||
 		gpc_captures_is_any_open(&pool->heap->captures))
 		return;
 	atomic_store_explicit(&pool->next_decay_ns, now_ns + pool->params.decay_ns / DECAY_PART,
 		memory_order_relaxed);
 	gpc_pool_learn(pool);
-	while (decay_one(pool, now_ns - pool->params.decay_ns))
+	while (return_one(pool, now_ns - pool->params.decay_ns))
 		;
-}
-
-static bool return_one_exported(struct gpc_pool *pool)
-{
-	struct gpc_segment *segment = NULL;
-	struct gpc_memory parting;
-	bool is_parting;
-
-	gpc_lock_take(&pool->lock);
-	gpc_list_each (link, &pool->idle) {
-		segment = gpc_list_entry(link, struct gpc_segment, idle);
-		if (segment->is_exported)
-			break;
-		segment = NULL;
-	}
-	is_parting = segment && begin_parting_locked(pool, segment, &parting);
-	gpc_lock_release(&pool->lock);
-	if (is_parting)
-		end_parting(pool, &parting);
-	return is_parting;
 }
 
 void gpc_pool_return_exported(struct gpc_pool *pool)
@@ -453,7 +437,7 @@ void gpc_pool_return_exported(struct gpc_pool *pool)
 	if (atomic_load_explicit(&pool->n_leaving, memory_order_relaxed) > 0)
 		gpc_pool_learn(pool);
 	while (atomic_load_explicit(&pool->n_leaving, memory_order_relaxed) > 0 &&
-		!gpc_captures_is_any_open(&pool->heap->captures) && return_one_exported(pool))
+		!gpc_captures_is_any_open(&pool->heap->captures) && return_one(pool, 0))
 		;
 }
 
