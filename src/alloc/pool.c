@@ -398,3 +398,33 @@ uint64_t gpc_pool_largest_free(struct gpc_pool *pool)
 	gpc_lock_release(&pool->lock);
 	return largest;
 }
+
+void gpc_pool_reset_peaks(struct gpc_pool *pool)
+{
+	const struct gpucache_counters *counters = pool->counters;
+
+	gpc_lock_take(&pool->lock);
+	gpc_counter_set(&pool->recent.requested_bytes, gpc_counter_get(&counters->requested_bytes));
+	gpc_counter_set(&pool->recent.live_bytes, gpc_counter_get(&counters->live_bytes));
+	gpc_counter_set(&pool->recent.reserved_bytes, gpc_counter_get(&counters->reserved_bytes));
+	gpc_lock_release(&pool->lock);
+}
+
+/* A sum per stream would cost every hit, so this rare query walks the blocks. */
+void gpc_pool_count_stream(
+	struct gpc_pool *pool, gpc_stream stream, uint64_t *bytes, uint64_t *n_blocks)
+{
+	gpc_lock_take(&pool->lock);
+	gpc_list_each (at, &pool->segments) {
+		const struct gpc_segment *segment = gpc_list_entry(at, struct gpc_segment, link);
+
+		for (const struct gpc_block *block = segment->first; block; block = block->next) {
+			if (block->state != GPC_BLOCK_LIVE || !block->is_told ||
+				block->stream != stream)
+				continue;
+			*bytes += block->requested;
+			++*n_blocks;
+		}
+	}
+	gpc_lock_release(&pool->lock);
+}

@@ -155,18 +155,6 @@ GPC_MUST_CHECK enum gpc_status gpc_pool_cut(
 GPC_MUST_CHECK enum gpc_status gpc_pool_retry(
 	struct gpc_pool *pool, const struct gpc_request *request, gpc_devptr *ret_address);
 
-/* Statistics of one pool for the program; pool_numbers.c. */
-
-/* Restarts the peaks of `recent` from the current values. */
-void gpc_pool_reset_peaks(struct gpc_pool *pool);
-
-/*
- * Adds the LIVE blocks requested for `stream` (> 0) to *n_blocks, and the bytes requested to *bytes.  Walks every
- * block under the lock.
- */
-void gpc_pool_count_stream(
-	struct gpc_pool *pool, gpc_stream stream, uint64_t *bytes, uint64_t *n_blocks);
-
 /*
  * Frees memory of this pool; `request` has the time and thread (its size is not used).
  * GPC_NOT_FOUND: the address is not, or no longer, in this pool.  GPC_INVALID: it is, but no live block
@@ -263,6 +251,16 @@ void gpc_pool_open_pages(struct gpc_pool *pool, uint32_t device);
 
 /* Call after setting heap->is_paging_over: returns idle segments, and withdraws all pages, which go back once free. */
 void gpc_pool_end_pages(struct gpc_pool *pool);
+
+/* Restarts the peaks of `recent` from the current values. */
+void gpc_pool_reset_peaks(struct gpc_pool *pool);
+
+/*
+ * Adds the LIVE blocks requested for `stream` (> 0) to *n_blocks, and the bytes requested to *bytes.  Walks every
+ * block under the lock.
+ */
+void gpc_pool_count_stream(
+	struct gpc_pool *pool, gpc_stream stream, uint64_t *bytes, uint64_t *n_blocks);
 
 /* The size of the largest free block. */
 uint64_t gpc_pool_largest_free(struct gpc_pool *pool);
