@@ -5,8 +5,6 @@
  */
 #include "alloc/heap.h"
 
-#include <string.h>
-
 static void ignore_block(const struct gpc_block *block, const struct gpc_request *request)
 {
 	(void)block;
@@ -46,21 +44,17 @@ static const struct gpc_observer nobody = {
 
 enum gpc_status gpc_heap_init(struct gpc_heap *heap, const struct gpc_observer *observer)
 {
-	enum gpc_status st;
-
-	memset(heap, 0, sizeof *heap);
-	st = gpc_segment_map_init(&heap->segment_map);
-	if (st)
-		return st;
-	gpc_slab_init(&heap->blocks, sizeof(struct gpc_block), 4096, GPC_MAX_BLOCKS);
-	gpc_slab_init(&heap->grain_maps, sizeof(struct gpc_grain_map), 16, GPC_MAX_SEGMENTS);
-	gpc_slab_init(&heap->segments, sizeof(struct gpc_segment), 256, GPC_MAX_SEGMENTS);
-	gpc_slab_init(&heap->ranges, sizeof(struct gpc_range), 64, GPC_MAX_SEGMENTS);
+	*heap = (struct gpc_heap){
+		.blocks = GPC_SLAB_INIT(struct gpc_block, 4096, GPC_MAX_BLOCKS),
+		.grain_maps = GPC_SLAB_INIT(struct gpc_grain_map, 16, GPC_MAX_SEGMENTS),
+		.segments = GPC_SLAB_INIT(struct gpc_segment, 256, GPC_MAX_SEGMENTS),
+		.ranges = GPC_SLAB_INIT(struct gpc_range, 64, GPC_MAX_SEGMENTS),
+		.observer = observer ? *observer : nobody,
+		.duties = &heap->own_duties,
+		.whole_from = UINT64_MAX,
+	};
 	gpc_captures_init(&heap->captures);
-	heap->observer = observer ? *observer : nobody;
-	heap->duties = &heap->own_duties;
-	atomic_init(&heap->whole_from, UINT64_MAX);
-	return GPC_OK;
+	return gpc_segment_map_init(&heap->segment_map);
 }
 
 void gpc_heap_set_apart(struct gpc_heap *heap, uint64_t from)

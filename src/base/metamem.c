@@ -64,17 +64,6 @@ void gpc_metamem_fail_each(uint64_t mask)
 	atomic_store(&metamem.fail_each, mask);
 }
 
-void gpc_slab_init(
-	struct gpc_slab *slab, size_t item_size, uint32_t first_chunk_items, uint32_t max_items)
-{
-	memset(slab, 0, sizeof *slab);
-	slab->item_size = (uint32_t)((item_size + 7) & ~(size_t)7);
-	slab->first_chunk_items = first_chunk_items;
-	slab->max_items = max_items;
-	slab->free_top = GPC_SLAB_NONE;
-	gpc_lock_init(&slab->lock, GPC_RANK_METAMEM);
-}
-
 static uint32_t chunk_items(const struct gpc_slab *slab, uint32_t chunk)
 {
 	return chunk == 0 ? slab->first_chunk_items : slab->first_chunk_items << (chunk - 1);

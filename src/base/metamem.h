@@ -54,7 +54,10 @@ struct gpc_slab {
 	struct gpc_lock lock;
 };
 
-/* The static initializer of a slab of items of this type, as gpc_slab_init. */
+/*
+ * The initializer of a slab of at most `max` items of this type, which is at least 4 bytes large.  The first chunk has
+ * `first` items, a power of two.
+ */
 #define GPC_SLAB_INIT(type, first, max)                                                \
 	{                                                                              \
 		.item_size = (sizeof(type) + 7) / 8 * 8, .first_chunk_items = (first), \
@@ -62,9 +65,7 @@ struct gpc_slab {
 		.lock = GPC_LOCK_INIT(GPC_RANK_METAMEM)                                \
 	}
 
-/* Items of item_size >= 8 bytes (rounded up to 8), at most max_items of them. */
-void gpc_slab_init(
-	struct gpc_slab *slab, size_t item_size, uint32_t first_chunk_items, uint32_t max_items);
+/* Unmaps all items. */
 void gpc_slab_fini(struct gpc_slab *slab);
 
 /* Takes a zeroed item and its number, or returns NULL. */

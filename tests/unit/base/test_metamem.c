@@ -66,7 +66,7 @@ static void numbers_rise_and_lead_back_to_their_items(void **state)
 	void *items[1000];
 
 	(void)state;
-	gpc_slab_init(&slab, 20, 16, 1000);
+	slab = (struct gpc_slab)GPC_SLAB_INIT(char[20], 16, 1000);
 	for (uint32_t i = 0; i < 1000; i++) {
 		uint32_t number;
 
@@ -88,7 +88,7 @@ static void a_full_slab_gives_nothing_until_something_comes_back(void **state)
 	uint32_t number = 77;
 
 	(void)state;
-	gpc_slab_init(&slab, 8, 4, 6);
+	slab = (struct gpc_slab)GPC_SLAB_INIT(char[8], 4, 6);
 	for (int i = 0; i < 6; i++)
 		assert_non_null(gpc_slab_take(&slab, &number));
 	number = 77;
@@ -111,7 +111,7 @@ static void a_slab_without_memory_leaves_things_as_before(void **state)
 	uint32_t number;
 
 	(void)state;
-	gpc_slab_init(&slab, 64, 4, 100);
+	slab = (struct gpc_slab)GPC_SLAB_INIT(char[64], 4, 100);
 	for (unsigned n = 1; n <= 3; n++) {
 		uint32_t n_live = slab.n_live;
 
@@ -151,7 +151,7 @@ static void threads_never_get_the_same_item(void **state)
 	pthread_t threads[4];
 
 	(void)state;
-	gpc_slab_init(&slab, 16, 1, 4);
+	slab = (struct gpc_slab)GPC_SLAB_INIT(char[16], 1, 4);
 	for (size_t i = 0; i < N_OF(threads); i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, take_and_give_back, &slab), 0);
 	for (size_t i = 0; i < N_OF(threads); i++) {
