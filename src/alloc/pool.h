@@ -219,12 +219,6 @@ bool gpc_pool_keeps_order(struct gpc_pool *pool);
 void gpc_pool_raise_barrier(struct gpc_pool *pool);
 
 /*
- * Orders all later work of the context behind all earlier work, whether a barrier is due or not.  Returns
- * false if no barrier can do that here.
- */
-bool gpc_pool_order_all(struct gpc_pool *pool);
-
-/*
  * Waits on the host, as cudaFree would have, until all work before the last free has completed.
  * Returns the driver's error if the context is broken.
  */

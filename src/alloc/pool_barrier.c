@@ -194,12 +194,13 @@ void gpc_pool_raise_barrier(struct gpc_pool *pool)
 	raise_barrier(pool, false);
 }
 
-bool gpc_pool_order_all(struct gpc_pool *pool)
+bool gpc_pool_order_pending(struct gpc_pool *pool)
 {
 	bool is_possible;
 
 	gpc_lock_take(&pool->lock);
-	is_possible = has_barriers(pool) && !pool->fences.is_peer_near;
+	is_possible = pool->fences.pending_bytes > 0 && has_barriers(pool) &&
+		      !pool->fences.is_peer_near;
 	/* Counts as a free, so that the barrier covers all work until now. */
 	if (is_possible) {
 		add_duty(pool);

@@ -137,6 +137,12 @@ void gpc_pool_loosen_locked(struct gpc_pool *pool, struct gpc_block *block);
  */
 bool gpc_pool_owe_barrier_locked(struct gpc_pool *pool, struct gpc_block *block);
 
+/*
+ * If blocks are pending, raises a barrier, due or not, so that the device orders all later work behind theirs.  Returns
+ * true if they may be reused now; false if none was pending, or if no barrier can do that in this context.
+ */
+bool gpc_pool_order_pending(struct gpc_pool *pool);
+
 /* Queries, without waiting, whether the work before the last free has completed. */
 void gpc_pool_learn(struct gpc_pool *pool);
 
@@ -252,9 +258,6 @@ GPC_MUST_CHECK enum gpc_status gpc_pool_reap_locked(
  * `rounded` bytes (0: no miss), reserved bytes above the live peak.
  */
 bool gpc_pool_holds_too_much(const struct gpc_pool *pool, uint64_t rounded);
-
-/* Orders pending blocks on the device by a barrier, if possible.  Returns true if they may be reused now. */
-bool gpc_pool_order_pending(struct gpc_pool *pool);
 
 /*
  * For cudaFree: waits for the context's own work before the oldest pending frees, until

@@ -53,11 +53,6 @@ bool gpc_pool_holds_too_much(const struct gpc_pool *pool, uint64_t rounded)
 	       gpc_bytes_less(then, most > held ? most : held) > limit;
 }
 
-bool gpc_pool_order_pending(struct gpc_pool *pool)
-{
-	return gpc_counter_get(&pool->counters->pending_bytes) > 0 && gpc_pool_order_all(pool);
-}
-
 /* The context's own event of the oldest fence that has one; if none has, closes the open fence to get one.  0: none. */
 static gpc_event oldest_event_locked(struct gpc_pool *pool)
 {
