@@ -155,11 +155,8 @@ static void parse_item(struct gpc_config *config, struct piece item)
 		warn_unknown(config, key);
 		return;
 	}
-	if (value.len == 0 && row->type != GPC_OPTION_STRING) {
-		warn_value(config, row, "GPUCACHE_CONF", value);
-		return;
-	}
-	if (gpc_option_read(row, config, value.at, value.len))
+	if ((value.len > 0 || row->type == GPC_OPTION_STRING) &&
+		gpc_option_read(row, config, value.at, value.len))
 		config->sources[row - gpc_option_rows] = GPC_SOURCE_CONF;
 	else
 		warn_value(config, row, "GPUCACHE_CONF", value);
