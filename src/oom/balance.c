@@ -33,10 +33,10 @@ static uint64_t reserve_inside(uint64_t device_total, const struct gpc_neighbour
 
 void gpc_balance_fill(const struct gpucache_counters *counters, size_t n,
 	const struct gpc_device_look *look, const struct gpc_neighbours *neighbours,
-	struct gpucache_balance *ret_balance)
+	struct gpucache_balance *ret_balance, uint64_t ret_kind_bytes[GPUCACHE_MAX_KINDS])
 {
 	const struct gpucache_counters sum = sum_of(counters, n, look->device);
-	struct gpc_balance_facts facts = {
+	const struct gpc_balance_facts facts = {
 		.requested = sum.requested_bytes,
 		.live = sum.live_bytes,
 		.pending = sum.pending_bytes,
@@ -45,24 +45,12 @@ void gpc_balance_fill(const struct gpucache_counters *counters, size_t n,
 		.cached_largest = look->cached_largest,
 		.device_free = look->device_free,
 		.device_total = look->device_total,
-		.process = GPUCACHE_UNKNOWN,
-		.others = GPUCACHE_UNKNOWN,
-		.driver = GPUCACHE_UNKNOWN,
+		.process = neighbours->process_bytes,
+		.others = neighbours->others_bytes,
+		.driver = reserve_inside(look->device_total, neighbours),
 	};
 
-	if (neighbours) {
-		facts.process = neighbours->process_bytes;
-		facts.others = neighbours->others_bytes;
-		facts.driver = reserve_inside(look->device_total, neighbours);
-	}
 	gpc_balance_settle(&facts, ret_balance);
-}
-
-void gpc_balance_fill_kinds(const struct gpucache_counters *counters, size_t n, int32_t device,
-	uint64_t ret_kind_bytes[GPUCACHE_MAX_KINDS])
-{
-	const struct gpucache_counters sum = sum_of(counters, n, device);
-
 	memcpy(ret_kind_bytes, sum.kind_bytes, sizeof sum.kind_bytes);
 }
 

@@ -33,16 +33,12 @@ struct gpc_device_look {
 };
 
 /*
- * Fills the sheet of look->device from counters[0 .. n), skipping unused ones and other devices.
- * neighbours may be NULL.
+ * Fills the sheet of look->device, and the bytes of its line `direct` by kind, from counters[0 .. n).  Skips unused
+ * counters and those of other devices.
  */
 void gpc_balance_fill(const struct gpucache_counters *counters, size_t n,
 	const struct gpc_device_look *look, const struct gpc_neighbours *neighbours,
-	struct gpucache_balance *ret_balance);
-
-/* Fills the bytes by kind of the line `direct`, from the same counters. */
-void gpc_balance_fill_kinds(const struct gpucache_counters *counters, size_t n, int32_t device,
-	uint64_t ret_kind_bytes[GPUCACHE_MAX_KINDS]);
+	struct gpucache_balance *ret_balance, uint64_t ret_kind_bytes[GPUCACHE_MAX_KINDS]);
 
 /* Copies the neighbours' names, pids and bytes into the record of a failed request. */
 void gpc_oom_set_neighbours(struct gpucache_oom *oom, const struct gpc_neighbours *neighbours);

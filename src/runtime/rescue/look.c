@@ -67,8 +67,8 @@ static void look_once(struct gpc_context *context, struct gpc_look *look)
 
 	(void)gpc_runtime_ask_neighbours(context->device, &look->neighbours);
 	ask_driver(context, &look->device);
-	gpc_balance_fill(counters, n_counters, &look->device, &look->neighbours, &look->balance);
-	gpc_balance_fill_kinds(counters, n_counters, look->device.device, look->kind_bytes);
+	gpc_balance_fill(counters, n_counters, &look->device, &look->neighbours, &look->balance,
+		look->kind_bytes);
 	look->facts = facts_of(context, look->device.device_free);
 }
 

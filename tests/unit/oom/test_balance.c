@@ -10,6 +10,13 @@ static const struct gpc_device_look look = {
 	.cached_largest = 30,
 };
 
+static const struct gpc_neighbours unknown = {
+	.process_bytes = GPUCACHE_UNKNOWN,
+	.others_bytes = GPUCACHE_UNKNOWN,
+	.driver_bytes = GPUCACHE_UNKNOWN,
+	.nvml_total_bytes = GPUCACHE_UNKNOWN,
+};
+
 static const struct gpucache_counters counters[] = {
 	{ .context = 1,
 		.device = 1,
@@ -26,10 +33,11 @@ static const struct gpucache_counters counters[] = {
 
 static void contexts_of_the_device_are_added_up_and_others_left_out(void **state)
 {
+	uint64_t kinds[GPUCACHE_MAX_KINDS];
 	struct gpucache_balance sheet;
 
 	(void)state;
-	gpc_balance_fill(counters, N_OF(counters), &look, NULL, &sheet);
+	gpc_balance_fill(counters, N_OF(counters), &look, &unknown, &sheet, kinds);
 	assert_int_equal(sheet.requested, 190);
 	assert_int_equal(sheet.rounding, 10);
 	assert_int_equal(sheet.pending, 10);
@@ -49,10 +57,11 @@ static void of_the_drivers_reserve_only_the_part_inside_cudas_total_counts(void 
 		.driver_bytes = 60,
 		.nvml_total_bytes = 1050,
 	};
+	uint64_t kinds[GPUCACHE_MAX_KINDS];
 	struct gpucache_balance sheet;
 
 	(void)state;
-	gpc_balance_fill(counters, N_OF(counters), &look, &neighbours, &sheet);
+	gpc_balance_fill(counters, N_OF(counters), &look, &neighbours, &sheet, kinds);
 	assert_int_equal(sheet.process_outside, 50);
 	assert_int_equal(sheet.other_processes, 400);
 	assert_int_equal(sheet.driver_reserve, 10);
@@ -60,11 +69,11 @@ static void of_the_drivers_reserve_only_the_part_inside_cudas_total_counts(void 
 	assert_int_equal(gpc_balance_difference(&sheet), 0);
 
 	neighbours.nvml_total_bytes = 1100;
-	gpc_balance_fill(counters, N_OF(counters), &look, &neighbours, &sheet);
+	gpc_balance_fill(counters, N_OF(counters), &look, &neighbours, &sheet, kinds);
 	assert_int_equal(sheet.driver_reserve, 0);
 
 	neighbours.driver_bytes = GPUCACHE_UNKNOWN;
-	gpc_balance_fill(counters, N_OF(counters), &look, &neighbours, &sheet);
+	gpc_balance_fill(counters, N_OF(counters), &look, &neighbours, &sheet, kinds);
 	assert_true(sheet.driver_reserve == GPUCACHE_UNKNOWN);
 }
 
@@ -83,6 +92,7 @@ static void a_failed_request_keeps_its_neighbours(void **state)
 
 static void kinds_of_the_device_are_added_up(void **state)
 {
+	struct gpucache_balance sheet;
 	uint64_t kinds[GPUCACHE_MAX_KINDS];
 	const struct gpucache_counters with_kinds[] = {
 		{ .context = 1, .device = 1, .kind_bytes = { [GPUCACHE_KIND_ASYNC] = 5 } },
@@ -95,7 +105,7 @@ static void kinds_of_the_device_are_added_up(void **state)
 
 	(void)state;
 	memset(kinds, 0xff, sizeof kinds);
-	gpc_balance_fill_kinds(with_kinds, N_OF(with_kinds), 1, kinds);
+	gpc_balance_fill(with_kinds, N_OF(with_kinds), &look, &unknown, &sheet, kinds);
 	for (unsigned kind = 0; kind < GPUCACHE_MAX_KINDS; kind++)
 		assert_int_equal(kinds[kind], kind == GPUCACHE_KIND_ASYNC  ? 12
 					      : kind == GPUCACHE_KIND_POOL ? 9
