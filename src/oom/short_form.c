@@ -82,23 +82,16 @@ static bool is_said(const char *text)
 static void add_gpu(struct gpc_text *line, const struct gpc_short_form *form)
 {
 	uint64_t total = form->oom->balance.device_total;
-	const char *before = " (";
+	GPC_TEXT(words, GPC_SHORT_WIDTH);
 
-	if (form->physical >= 0 && form->physical != form->oom->device) {
-		gpc_text_add(line, "%sphysical %d", before, form->physical);
-		before = ", ";
-	}
-	if (is_said(form->gpu_name)) {
-		gpc_text_add(line, "%s%.40s", before, form->gpu_name);
-		before = ", ";
-	}
-	if (total != GPUCACHE_UNKNOWN) {
-		gpc_text_add(line, "%s", before);
-		gpc_text_add_bytes(line, total);
-		before = ", ";
-	}
-	if (before[0] == ',')
-		gpc_text_add(line, ")");
+	if (form->physical >= 0 && form->physical != form->oom->device)
+		gpc_text_add(&words, ", physical %d", form->physical);
+	if (is_said(form->gpu_name))
+		gpc_text_add(&words, ", %.40s", form->gpu_name);
+	if (total != GPUCACHE_UNKNOWN)
+		gpc_text_add_amounts(&words, ", @", total);
+	if (words.len > 0)
+		gpc_text_add(line, " (%s)", words.buf + strlen(", "));
 }
 
 static void put_headline(struct page *page, const struct gpc_short_form *form)
