@@ -9,7 +9,7 @@
  *	C  cached                              c  the largest free block usable for this request
  *	X  other processes                     U  this process, untracked
  *	Q  limit of the configuration          T  total        S  shortage: R - max(D, c)
- *	V  free if the plain driver had served every live block (oom/plain.h)
+ *	V  free if the plain driver had served every live block (gpc_plain_live)
  *	G  survivors of one site in the last windows (stats/growth.h)
  *	N  contexts                            M  managed memory that may be on the device
  *

@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "model/balance.h"
+#include "model/held.h"
 
 struct gpc_verdict_facts gpc_verdict_facts_unknown(void)
 {
@@ -90,6 +91,31 @@ static uint64_t needed(const struct gpucache_oom *oom)
 static uint64_t round_up(uint64_t size)
 {
 	return gpc_bytes_add(size, GPC_DRIVER_STEP - 1) / GPC_DRIVER_STEP * GPC_DRIVER_STEP;
+}
+
+uint64_t gpc_plain_bytes(uint64_t size)
+{
+	if (size == 0)
+		return 0;
+	return size < GPC_DRIVER_STEP ? GPC_DRIVER_STEP / (GPC_DRIVER_STEP / size) : round_up(size);
+}
+
+uint64_t gpc_plain_live(
+	const struct gpucache_block *blocks, uint32_t n_blocks, uint32_t device, uint64_t requested)
+{
+	struct gpucache_block block;
+	uint64_t plain = 0;
+	uint64_t seen = 0;
+
+	for (uint32_t i = 0; i < n_blocks; i++) {
+		if (!gpc_held_read_live(&blocks[i], device, &block) ||
+			block.segment == GPUCACHE_NO_SEGMENT || block.kind != GPUCACHE_KIND_DEVICE)
+			continue;
+		seen = gpc_bytes_add(seen, block.requested);
+		plain = gpc_bytes_add(plain, gpc_plain_bytes(block.requested));
+	}
+	/* Between the readings of the counters and of the slots, other threads may have allocated 1/64 more. */
+	return seen < requested - requested / 64 ? GPUCACHE_UNKNOWN : plain;
 }
 
 void gpc_verdict_view(const struct gpucache_oom *oom, const struct gpc_verdict_facts *facts,

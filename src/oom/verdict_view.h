@@ -56,6 +56,21 @@ struct gpc_verdict_facts {
 /* All facts unknown, with caching on. */
 struct gpc_verdict_facts gpc_verdict_facts_unknown(void);
 
+/*
+ * The bytes of the device that the plain driver uses, on average, for a block of this size: a multiple of GPC_DRIVER_STEP,
+ * or, for a smaller block, its part of a step that it shares with blocks of its size.
+ */
+uint64_t gpc_plain_bytes(uint64_t size);
+
+/*
+ * The sum of gpc_plain_bytes over the device's live blocks in our segments: an estimate, since it assumes perfect
+ * packing of small blocks.  It tells failures by fragmentation of the cache from those that the plain driver would have
+ * had, too.  `requested`: the bytes of the same blocks by the counters; GPUCACHE_UNKNOWN if the slots cover less than
+ * 63/64 of them.  Any thread; a block that changes meanwhile is skipped.
+ */
+uint64_t gpc_plain_live(const struct gpucache_block *blocks, uint32_t n_blocks, uint32_t device,
+	uint64_t requested);
+
 /* The letters of verdict.h, computed once. */
 struct gpc_verdict_view {
 	const struct gpucache_oom *oom;

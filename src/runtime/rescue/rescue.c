@@ -21,7 +21,6 @@
 #include "model/held.h"
 #include "oom/balance.h"
 #include "oom/ladder.h"
-#include "oom/plain.h"
 #include "oom/short_form.h"
 #include "record/store.h"
 #include "runtime/context/contexts.h"

@@ -2,7 +2,7 @@
 #include "unit.h"
 
 #include "base/bytes.h"
-#include "oom/plain.h"
+#include "oom/verdict_view.h"
 
 static void the_driver_gives_whole_steps_and_packs_what_is_smaller(void **state)
 {
