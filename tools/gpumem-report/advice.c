@@ -11,6 +11,7 @@
 #include "model/torch.h"
 #include "model/verdict.h"
 #include "tools/gpumem-report/frameworks.h"
+#include "tools/gpumem-report/memo.h"
 #include "tools/gpumem-report/remedies.h"
 #include "tools/gpumem-report/torch.h"
 #include "tools/replay/run.h"
@@ -64,47 +65,44 @@ static void try_torch_limit(const struct gpucache_oom *oom, struct gpc_text *tex
 		gpc_text_add(text, "hold less: see HOLDERS; the GPU has no more to give.");
 }
 
-/* The largest of the thread's requests that the limit refused, rounded up to the driver's step. */
-static uint64_t refused_of(
-	const struct gpc_report *report, const struct gpucache_oom *oom, uint32_t thread)
-{
-	uint64_t most = 0;
-	struct gpucache_oom other;
+/* The sum over threads of each one's largest size. */
+struct largest {
+	struct gpc_memo by_thread;
+	uint64_t sum;
+};
 
-	for (uint64_t i = 0; i < report->recording->regions[GPUCACHE_REGION_OOMS].count; i++)
-		if (gpc_recording_read_oom(report->recording, i, &other) && !other.recovered &&
-			other.thread == thread && other.device == oom->device &&
-			other.verdict == GPUCACHE_VERDICT_LIMIT && other.rounded > most)
-			most = other.rounded;
-	return gpc_round_up(most, GPC_RUN_DEVICE_STEP);
+static void add_size(struct largest *largest, uint32_t thread, uint64_t size)
+{
+	/* 0 is no key of a memo. */
+	uint64_t *known = gpc_memo_at(&largest->by_thread, (uint64_t)thread + 1);
+	uint64_t rounded = gpc_round_up(size, GPC_RUN_DEVICE_STEP);
+
+	if (rounded <= *known)
+		return;
+	largest->sum = gpc_bytes_add(largest->sum, rounded - *known);
+	*known = rounded;
 }
 
 /*
- * The sum of the other threads' largest refused requests: a limit with room for only one of them would still refuse the
- * others.
+ * The sum of the largest request of each other thread that the limit refused: a limit with room for the request of one
+ * thread would still refuse the others.
  */
 static uint64_t refused_to_others(const struct gpc_report *report, const struct gpucache_oom *oom)
 {
 	const struct gpc_recording *recording = report->recording;
-	uint64_t count = recording->regions[GPUCACHE_REGION_OOMS].count;
+	struct largest largest = { 0 };
 	struct gpucache_oom other;
-	struct gpucache_oom before;
-	uint64_t sum = 0;
 
-	for (uint64_t i = 0; i < count; i++) {
-		bool is_first =
-			gpc_recording_read_oom(recording, i, &other) && other.thread != oom->thread;
-
-		for (uint64_t k = 0; k < i && is_first; k++)
-			is_first = !gpc_recording_read_oom(recording, k, &before) ||
-				   before.thread != other.thread;
-		if (is_first)
-			sum = gpc_bytes_add(sum, refused_of(report, oom, other.thread));
-	}
-	return sum;
+	for (uint64_t i = 0; i < recording->regions[GPUCACHE_REGION_OOMS].count; i++)
+		if (gpc_recording_read_oom(recording, i, &other) && !other.recovered &&
+			other.thread != oom->thread && other.device == oom->device &&
+			other.verdict == GPUCACHE_VERDICT_LIMIT)
+			add_size(&largest, other.thread, other.rounded);
+	gpc_memo_fini(&largest.by_thread);
+	return largest.sum;
 }
 
-/* Bounds the table: a program may start a thread per task.  Later threads are ignored. */
+/* A program may start a thread per task, so only the first other threads count. */
 #define MAX_THREADS 8
 
 /*
@@ -114,34 +112,20 @@ static uint64_t refused_to_others(const struct gpc_report *report, const struct 
 static uint64_t passing_of_others(const struct gpc_report *report, const struct gpucache_oom *oom)
 {
 	struct gpc_event_cursor cursor = { 0 };
-	uint32_t threads[MAX_THREADS];
-	uint64_t largest[MAX_THREADS];
+	struct largest largest = { 0 };
 	struct gpucache_event event;
-	uint64_t sum = 0;
-	unsigned n = 0;
 
 	while (gpc_recording_next_event(report->recording, &cursor, &event)) {
-		uint64_t size = gpc_round_up(event.size, GPC_RUN_DEVICE_STEP);
-		unsigned t = 0;
-
 		if (event.kind != GPUCACHE_EVENT_MALLOC ||
 			event.alloc_kind != GPUCACHE_KIND_DEVICE || event.device != oom->device ||
-			event.thread == oom->thread || size > GPC_MEDIUM_SEGMENT)
+			event.thread == oom->thread || event.size > GPC_MEDIUM_SEGMENT)
 			continue;
-		while (t < n && threads[t] != event.thread)
-			t++;
-		if (t == MAX_THREADS)
-			continue;
-		if (t == n) {
-			threads[n] = event.thread;
-			largest[n++] = 0;
-		}
-		if (size > largest[t]) {
-			sum += size - largest[t];
-			largest[t] = size;
-		}
+		if (largest.by_thread.n < MAX_THREADS ||
+			*gpc_memo_at(&largest.by_thread, (uint64_t)event.thread + 1))
+			add_size(&largest, event.thread, event.size);
 	}
-	return sum;
+	gpc_memo_fini(&largest.by_thread);
+	return largest.sum;
 }
 
 static void try_limit(const struct gpc_answer *answer, struct gpc_text *text)
