@@ -2,26 +2,11 @@
 /* `check`: checks that a recording is intact, region by region. */
 #include "tools/gpumem-report/json.h"
 
-struct stock {
-	uint64_t n;
-	uint64_t n_holes;
-};
-
-static struct stock events_of(const struct gpc_recording *rec)
+/* Counts the records or slots of a region, and for EVENTS also the unreadable events. */
+static uint64_t count_records(const struct gpc_recording *rec, unsigned kind, uint64_t *ret_n_holes)
 {
 	struct gpc_event_cursor cursor = { 0 };
 	struct gpucache_event event;
-	struct stock stock = { 0 };
-
-	while (gpc_recording_next_event(rec, &cursor, &event))
-		stock.n++;
-	stock.n_holes = cursor.n_holes;
-	return stock;
-}
-
-/* The number of records or of slots in the region. */
-static uint64_t records_of(const struct gpc_recording *rec, enum gpucache_region_kind kind)
-{
 	const char *line;
 	size_t size;
 	uint64_t n = 0;
@@ -40,24 +25,15 @@ static uint64_t records_of(const struct gpc_recording *rec, enum gpucache_region
 			n++;
 		return n;
 	case GPUCACHE_REGION_EVENTS:
-		return events_of(rec).n;
+		while (gpc_recording_next_event(rec, &cursor, &event))
+			n++;
+		*ret_n_holes = cursor.n_holes;
+		return n;
 	case GPUCACHE_REGION_PAGES:
 		return rec->regions[kind].size;
-	case GPUCACHE_REGION_NONE:
-	case GPUCACHE_REGION_DEVICES:
-	case GPUCACHE_REGION_COUNTERS:
-	case GPUCACHE_REGION_SITES:
-	case GPUCACHE_REGION_SEGMENTS:
-	case GPUCACHE_REGION_BLOCKS:
-	case GPUCACHE_REGION_HISTORY:
-	case GPUCACHE_REGION_PEAKS:
-	case GPUCACHE_REGION_OOMS:
-	case GPUCACHE_REGION_TORCH:
-	case GPUCACHE_REGION_STREAMS:
-	case GPUCACHE_REGION_COUNT:
-		break;
+	default:
+		return rec->regions[kind].count;
 	}
-	return rec->regions[kind].count;
 }
 
 static const char *word_of(const struct gpc_recording *rec, enum gpucache_region_kind kind)
@@ -67,7 +43,7 @@ static const char *word_of(const struct gpc_recording *rec, enum gpucache_region
 	return rec->regions[kind].present ? "whole" : "not there";
 }
 
-/* True if format 1.`minor` did not have the region yet. */
+/* True if the region came with a later format than 1.`minor`, so the file is whole without it. */
 static bool is_newer(unsigned kind, unsigned minor)
 {
 	return (kind == GPUCACHE_REGION_PAGES && minor < 3) ||
@@ -78,30 +54,29 @@ static void print_text(struct gpc_report *report)
 {
 	const struct gpc_recording *rec = report->recording;
 	const struct gpc_paper *paper = &report->paper;
-	struct stock events = events_of(rec);
 
 	fprintf(paper->out, "%s\nformat %u.%u, %s, %s\n\n", rec->path, (unsigned)rec->header.major,
 		(unsigned)rec->header.minor, gpc_show_bytes(rec->header.file_size),
 		gpc_state_word(rec->run_state));
-	for (unsigned kind = 1; kind < GPUCACHE_REGION_COUNT; kind++) {
+	for (unsigned i = 1; i < GPUCACHE_REGION_COUNT; i++) {
+		const enum gpucache_region_kind kind = (enum gpucache_region_kind)i;
 		const struct gpc_region *region = &rec->regions[kind];
+		uint64_t n_dropped = gpc_recording_dropped(rec, kind);
+		uint64_t n_holes = 0;
 		GPC_TEXT(text, 160);
 
 		if (!region->present && is_newer(kind, rec->header.minor))
-			continue; /* newer than the file, so not missing */
-		gpc_text_add(&text, "%-10s %-10s %11s %12s records",
-			gpc_region_name((enum gpucache_region_kind)kind),
-			word_of(rec, (enum gpucache_region_kind)kind), gpc_show_bytes(region->size),
-			gpc_show_count(records_of(rec, (enum gpucache_region_kind)kind)));
+			continue;
+		gpc_text_add(&text, "%-10s %-10s %11s %12s records", gpc_region_name(kind),
+			word_of(rec, kind), gpc_show_bytes(region->size),
+			gpc_show_count(count_records(rec, kind, &n_holes)));
 		if (region->n_torn)
 			gpc_text_add(&text, ", %s torn", gpc_show_count(region->n_torn));
-		if (kind == GPUCACHE_REGION_EVENTS && events.n_holes)
-			gpc_text_add(&text, ", %s hole%s", gpc_show_count(events.n_holes),
-				events.n_holes == 1 ? "" : "s");
-		if (gpc_recording_dropped(rec, (enum gpucache_region_kind)kind))
-			gpc_text_add(&text, ", %s dropped",
-				gpc_show_count(gpc_recording_dropped(
-					rec, (enum gpucache_region_kind)kind)));
+		if (n_holes)
+			gpc_text_add(&text, ", %s hole%s", gpc_show_count(n_holes),
+				n_holes == 1 ? "" : "s");
+		if (n_dropped)
+			gpc_text_add(&text, ", %s dropped", gpc_show_count(n_dropped));
 		gpc_paper_head(paper, "%s", text.buf);
 	}
 	gpc_report_print_notes(report);
