@@ -93,15 +93,12 @@ static void add_side(
 	struct changes *changes, struct gpc_report *report, int32_t ordinal, unsigned side)
 {
 	struct gpc_moment moment;
-	struct gpc_holdings holdings;
 	struct gpc_paths paths;
 
 	gpc_moment_find(&moment, report, ordinal);
-	gpc_holdings_at(&holdings, report, &moment);
-	gpc_paths_create(&paths, report, &holdings);
+	gpc_paths_create(&paths, report, &moment);
 	add_paths(changes, &paths, side);
 	gpc_paths_fini(&paths);
-	gpc_holdings_fini(&holdings);
 }
 
 static uint64_t distance(const struct change *change)

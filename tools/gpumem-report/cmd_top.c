@@ -163,12 +163,10 @@ static struct json_object *functions_json(const struct functions *functions)
 static void show_device(struct gpc_report *report, struct json_object *devices,
 	const struct gpucache_device *device, const struct gpc_moment *moment)
 {
-	struct gpc_holdings holdings;
 	struct gpc_paths paths;
 	struct functions functions;
 
-	gpc_holdings_at(&holdings, report, moment);
-	gpc_paths_create(&paths, report, &holdings);
+	gpc_paths_create(&paths, report, moment);
 	functions_create(&functions, &paths);
 	if (devices) {
 		struct json_object *object = gpc_json_device(device);
@@ -187,7 +185,6 @@ static void show_device(struct gpc_report *report, struct json_object *devices,
 	}
 	free(functions.rows);
 	gpc_paths_fini(&paths);
-	gpc_holdings_fini(&holdings);
 }
 
 enum gpc_exit gpc_cmd_top(struct gpc_report *report)

@@ -272,12 +272,9 @@ static void add_json(struct json_object *devices, const struct gpc_report *repor
 static void show_device(struct gpc_report *report, struct json_object *devices,
 	const struct gpucache_device *device, const struct gpc_moment *moment)
 {
-	struct gpc_holdings holdings;
 	struct gpc_paths paths;
 
-	gpc_holdings_at(&holdings, report, moment);
-	gpc_paths_create(&paths, report, &holdings);
-	gpc_holdings_fini(&holdings);
+	gpc_paths_create(&paths, report, moment);
 	if (report->options->is_bottom_up)
 		gpc_paths_turn(&paths);
 	gpc_paths_sort(&paths);

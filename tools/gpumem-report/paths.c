@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "format/array.h"
+#include "tools/gpumem-report/holdings.h"
 
 /* Bounds one name of a path: C++ functions are shortened, but file names may be long. */
 #define MAX_NAME 400
@@ -62,14 +63,18 @@ static void fill(struct gpc_path *path, const struct gpc_report *report, const s
 		path->names[path->n++] = gpc_copy(text.buf);
 }
 
-void gpc_paths_create(struct gpc_paths *paths, const struct gpc_report *report,
-	const struct gpc_holdings *holdings)
+void gpc_paths_create(
+	struct gpc_paths *paths, const struct gpc_report *report, const struct gpc_moment *moment)
 {
-	*paths = (struct gpc_paths){ .rows = gpc_new(holdings->n, sizeof *paths->rows),
-		.total_bytes = holdings->total_bytes,
-		.rest_bytes = gpc_bytes_add(holdings->rest_bytes, holdings->torch_bytes) };
-	for (; paths->n < holdings->n; paths->n++)
-		fill(&paths->rows[paths->n], report, &holdings->rows[paths->n]);
+	struct gpc_holdings holdings;
+
+	gpc_holdings_at(&holdings, report, moment);
+	*paths = (struct gpc_paths){ .rows = gpc_new(holdings.n, sizeof *paths->rows),
+		.total_bytes = holdings.total_bytes,
+		.rest_bytes = gpc_bytes_add(holdings.rest_bytes, holdings.torch_bytes) };
+	for (; paths->n < holdings.n; paths->n++)
+		fill(&paths->rows[paths->n], report, &holdings.rows[paths->n]);
+	gpc_holdings_fini(&holdings);
 }
 
 void gpc_paths_fini(struct gpc_paths *paths)

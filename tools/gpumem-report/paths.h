@@ -13,7 +13,7 @@
 #ifndef GPC_REPORT_PATHS_H
 #define GPC_REPORT_PATHS_H
 
-#include "tools/gpumem-report/holdings.h"
+#include "tools/gpumem-report/moment.h"
 
 struct gpc_path {
 	char **names; /* outermost first; reversed by gpc_paths_turn */
@@ -30,8 +30,9 @@ struct gpc_paths {
 	uint64_t rest_bytes; /* of unlisted holders, PyTorch's unused cache included */
 };
 
-void gpc_paths_create(struct gpc_paths *paths, const struct gpc_report *report,
-	const struct gpc_holdings *holdings);
+/* The paths of the holdings at a moment. */
+void gpc_paths_create(
+	struct gpc_paths *paths, const struct gpc_report *report, const struct gpc_moment *moment);
 void gpc_paths_fini(struct gpc_paths *paths);
 
 /* The length of "step  train.py" in "step  train.py:41". */
