@@ -173,14 +173,13 @@ static void print_device(const struct gpc_report *report, const struct gpucache_
 	print_axis(report, &chart);
 }
 
-static struct json_object *device_json(
-	const struct gpc_report *report, const struct gpucache_device *device)
+static void add_history(
+	struct json_object *object, const struct gpc_report *report, int32_t ordinal)
 {
-	struct json_object *object = gpc_json_device(device);
 	struct json_object *points = json_object_new_array();
 	struct gpc_history_view history = { .n_points = 0 };
 
-	if (gpc_recording_find_history(report->recording, device->ordinal, &history))
+	if (gpc_recording_find_history(report->recording, ordinal, &history))
 		gpc_json_bytes(object, "interval_ns", history.interval_ns);
 	for (size_t i = 0; i < history.n_points; i++) {
 		struct json_object *point = gpc_json_row(points);
@@ -189,15 +188,14 @@ static struct json_object *device_json(
 		gpc_json_point(point, &history, i);
 	}
 	json_object_object_add(object, "history", points);
-	return object;
 }
 
-static void show_device(struct gpc_report *report, struct json_object *devices,
+static void show_device(struct gpc_report *report, struct json_object *object,
 	const struct gpucache_device *device, const struct gpc_moment *moment)
 {
 	(void)moment;
-	if (devices)
-		json_object_array_add(devices, device_json(report, device));
+	if (object)
+		add_history(object, report, device->ordinal);
 	else
 		print_device(report, device);
 }

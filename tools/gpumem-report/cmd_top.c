@@ -160,7 +160,7 @@ static struct json_object *functions_json(const struct functions *functions)
 	return array;
 }
 
-static void show_device(struct gpc_report *report, struct json_object *devices,
+static void show_device(struct gpc_report *report, struct json_object *object,
 	const struct gpucache_device *device, const struct gpc_moment *moment)
 {
 	struct gpc_paths paths;
@@ -168,15 +168,12 @@ static void show_device(struct gpc_report *report, struct json_object *devices,
 
 	gpc_paths_create(&paths, report, moment);
 	functions_create(&functions, &paths);
-	if (devices) {
-		struct json_object *object = gpc_json_device(device);
-
+	if (object) {
 		gpc_json_text(object, "moment", gpc_moment_key(moment, report));
 		gpc_json_bytes(object, "live_bytes", functions.total_bytes);
 		json_object_object_add(object, "functions", functions_json(&functions));
 		if (moment->at == GPC_AT_END)
 			gpc_asker_rows_json(object, report, device->ordinal);
-		json_object_array_add(devices, object);
 	} else {
 		print_functions(report, &functions, moment);
 		if (moment->at == GPC_AT_END)

@@ -253,11 +253,9 @@ static void print_tree(
 		print_line(&tree, (struct printed){ rounded[1], shares[1] }, 0, 0, "all others");
 }
 
-static void add_json(struct json_object *devices, const struct gpc_report *report,
-	const struct gpc_paths *paths, const struct gpucache_device *device,
-	const struct gpc_moment *moment)
+static void add_json(struct json_object *object, const struct gpc_report *report,
+	const struct gpc_paths *paths, const struct gpc_moment *moment)
 {
-	struct json_object *object = gpc_json_device(device);
 	const struct node root = { .end = paths->n };
 	struct json_tree tree = { .rows = paths->rows, .room = MOST_NODES };
 
@@ -266,20 +264,20 @@ static void add_json(struct json_object *devices, const struct gpc_report *repor
 	gpc_json_bytes(object, "not_listed_bytes", paths->rest_bytes);
 	json_object_object_add(object, "tree", json_below(&tree, &root, 0));
 	json_object_object_add(object, "cut", tree.cut.end ? json_cut(&tree) : NULL);
-	json_object_array_add(devices, object);
 }
 
-static void show_device(struct gpc_report *report, struct json_object *devices,
+static void show_device(struct gpc_report *report, struct json_object *object,
 	const struct gpucache_device *device, const struct gpc_moment *moment)
 {
 	struct gpc_paths paths;
 
+	(void)device;
 	gpc_paths_create(&paths, report, moment);
 	if (report->options->is_bottom_up)
 		gpc_paths_turn(&paths);
 	gpc_paths_sort(&paths);
-	if (devices)
-		add_json(devices, report, &paths, device, moment);
+	if (object)
+		add_json(object, report, &paths, moment);
 	else
 		print_tree(report, &paths, moment);
 	gpc_paths_fini(&paths);

@@ -78,8 +78,13 @@ enum gpc_exit gpc_moment_view(struct gpc_report *report, const char *name, gpc_m
 
 	if (!root)
 		gpc_report_print_who(report);
-	for (uint64_t i = 0; gpc_moment_next(report, &i, &device, &moment);)
-		show(report, devices, &device, &moment);
+	for (uint64_t i = 0; gpc_moment_next(report, &i, &device, &moment);) {
+		struct json_object *object = root ? gpc_json_device(&device) : NULL;
+
+		if (root)
+			json_object_array_add(devices, object);
+		show(report, object, &device, &moment);
+	}
 	if (root) {
 		json_object_object_add(root, "devices", devices);
 		gpc_json_end(report, root);

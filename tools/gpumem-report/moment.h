@@ -41,8 +41,8 @@ const char *gpc_moment_key(const struct gpc_moment *moment, const struct gpc_rep
 bool gpc_moment_next(const struct gpc_report *report, uint64_t *i,
 	struct gpucache_device *ret_device, struct gpc_moment *ret_moment);
 
-/* Shows one GPU at a moment: as text, or into `devices`. */
-typedef void (*gpc_moment_show)(struct gpc_report *report, struct json_object *devices,
+/* Shows one GPU at a moment: in `object`, the GPU's element of the JSON, or as text if `object` is NULL. */
+typedef void (*gpc_moment_show)(struct gpc_report *report, struct json_object *object,
 	const struct gpucache_device *device, const struct gpc_moment *moment);
 
 /* Shows every GPU at its moment. */
