@@ -132,10 +132,10 @@ void gpc_asker_rows_print(const struct gpc_report *report, int32_t ordinal, cons
 	print_section(report, STREAMS, ordinal, moment);
 }
 
-static struct json_object *array_of(
-	const struct gpc_report *report, enum asker asker, int32_t ordinal)
+static void add_array(struct json_object *object, const char *key, const struct gpc_report *report,
+	enum asker asker, int32_t ordinal)
 {
-	struct json_object *array = json_object_new_array();
+	struct json_object *array = gpc_json_add(object, key, json_object_new_array());
 	unsigned limit = report->options->limit;
 	size_t n;
 	struct gpc_row *rows = make_rows(report, asker, ordinal, &n);
@@ -151,12 +151,11 @@ static struct json_object *array_of(
 		gpc_json_bytes(row, "blocks", rows[i].n_blocks);
 	}
 	free(rows);
-	return array;
 }
 
 void gpc_asker_rows_json(
 	struct json_object *object, const struct gpc_report *report, int32_t ordinal)
 {
-	json_object_object_add(object, "threads", array_of(report, THREADS, ordinal));
-	json_object_object_add(object, "streams", array_of(report, STREAMS, ordinal));
+	add_array(object, "threads", report, THREADS, ordinal);
+	add_array(object, "streams", report, STREAMS, ordinal);
 }

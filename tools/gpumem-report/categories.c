@@ -203,10 +203,9 @@ void gpc_categories_print(const struct gpc_holdings *holdings, const struct gpc_
 void gpc_categories_json(const struct gpc_holdings *holdings, const struct gpc_report *report,
 	struct json_object *object)
 {
-	struct json_object *array = json_object_new_array();
+	struct json_object *array = gpc_json_add(object, "categories", json_object_new_array());
 	struct gpc_category_row rows[GPC_CATEGORY_COUNT];
 
-	json_object_object_add(object, "categories", array);
 	if (!holdings->has_torch)
 		return;
 	(void)gpc_categories_sum(holdings, report, rows);

@@ -206,10 +206,11 @@ static struct json_object *device_json(
 	const struct changes *changes, const struct gpucache_device *device)
 {
 	struct json_object *object = gpc_json_device(device);
-	struct json_object *array = json_object_new_array();
+	struct json_object *array;
 
 	gpc_json_bytes(object, "before_bytes", changes->totals[0]);
 	gpc_json_bytes(object, "after_bytes", changes->totals[1]);
+	array = gpc_json_add(object, "changes", json_object_new_array());
 	for (size_t i = 0; i < changes->n; i++) {
 		struct json_object *row = gpc_json_row(array);
 
@@ -217,19 +218,20 @@ static struct json_object *device_json(
 		gpc_json_bytes(row, "before_bytes", changes->rows[i].bytes[0]);
 		gpc_json_bytes(row, "after_bytes", changes->rows[i].bytes[1]);
 	}
-	json_object_object_add(object, "changes", array);
 	return object;
 }
 
 /* Both recordings are open. */
 static void show(struct gpc_report *before, struct gpc_report *after)
 {
-	bool is_json = before->options->json;
-	struct json_object *root = is_json ? gpc_json_begin(after, "diff") : NULL;
-	struct json_object *devices = root ? json_object_new_array() : NULL;
+	struct json_object *root = before->options->json ? gpc_json_begin(after, "diff") : NULL;
+	struct json_object *devices = NULL;
 	struct gpucache_device device;
 
-	if (!root) {
+	if (root) {
+		gpc_json_text(root, "before", before->recording->path);
+		devices = gpc_json_add(root, "devices", json_object_new_array());
+	} else {
 		gpc_paper_head(&before->paper, "before: %s", before->recording->path);
 		gpc_paper_head(&before->paper, "after:  %s", after->recording->path);
 	}
@@ -250,11 +252,8 @@ static void show(struct gpc_report *before, struct gpc_report *after)
 			print_changes(before, &changes, i);
 		changes_fini(&changes);
 	}
-	if (root) {
-		gpc_json_text(root, "before", before->recording->path);
-		json_object_object_add(root, "devices", devices);
+	if (root)
 		gpc_json_end(before, root);
-	}
 }
 
 enum gpc_exit gpc_cmd_diff(struct gpc_report *report)

@@ -138,9 +138,9 @@ static void print_text(struct gpc_report *report, const struct groups *groups)
 		(unsigned long long)groups->n_blocks, groups->by_stack.n);
 }
 
-static struct json_object *devices_json(struct gpc_report *report)
+static void add_devices(struct json_object *root, const struct gpc_report *report)
 {
-	struct json_object *array = json_object_new_array();
+	struct json_object *array = gpc_json_add(root, "devices", json_object_new_array());
 	struct gpucache_device device;
 
 	for (int32_t ordinal = 0; gpc_recording_find_device(report->recording, ordinal, &device);
@@ -158,18 +158,18 @@ static struct json_object *devices_json(struct gpc_report *report)
 		gpc_asker_rows_json(object, report, ordinal);
 		json_object_array_add(array, object);
 	}
-	return array;
 }
 
 static void print_json(struct gpc_report *report, const struct groups *groups)
 {
 	struct json_object *root = gpc_json_begin(report, "leaks");
-	struct json_object *array = json_object_new_array();
+	struct json_object *array;
 	size_t limit = report->options->limit ? report->options->limit : groups->by_stack.n;
 
 	gpc_json_bytes(root, "not_freed_bytes", groups->bytes);
 	gpc_json_bytes(root, "not_freed_blocks", groups->n_blocks);
 	gpc_json_bytes(root, "call_sites", groups->by_stack.n);
+	array = gpc_json_add(root, "groups", json_object_new_array());
 	for (size_t i = 0; i < groups->by_stack.n && i < limit; i++) {
 		const struct gpc_row *group = &groups->by_stack.rows[i];
 		struct json_object *object = gpc_json_row(array);
@@ -181,8 +181,7 @@ static void print_json(struct gpc_report *report, const struct groups *groups)
 		gpc_json_time(object, "last", report, group->last_ns);
 		json_object_object_add(object, "stack", gpc_json_stack(report, group->id));
 	}
-	json_object_object_add(root, "groups", array);
-	json_object_object_add(root, "devices", devices_json(report));
+	add_devices(root, report);
 	gpc_tag_rows_json(root, report, -1, NULL);
 	gpc_json_end(report, root);
 }

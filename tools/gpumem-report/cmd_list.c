@@ -166,7 +166,7 @@ static void print_entry(
 static void print_json(struct gpc_report *report)
 {
 	struct json_object *root = gpc_json_begin(report, "list");
-	struct json_object *array = json_object_new_array();
+	struct json_object *array = gpc_json_add(root, "recordings", json_object_new_array());
 
 	for (size_t i = 0; i < report->directory.n_entries; i++) {
 		const struct gpc_directory_entry *entry = &report->directory.entries[i];
@@ -193,7 +193,6 @@ static void print_json(struct gpc_report *report)
 		}
 		json_object_array_add(array, object);
 	}
-	json_object_object_add(root, "recordings", array);
 	gpc_json_end(report, root);
 }
 

@@ -63,7 +63,7 @@ static struct json_object *others_json(const struct live_others *others)
 static struct json_object *gpu_json(const struct live *live, const struct live_gpu *gpu)
 {
 	struct json_object *object = json_object_new_object();
-	struct json_object *holders = json_object_new_array();
+	struct json_object *holders;
 
 	json_object_object_add(object, "ordinal", json_object_new_int(gpu->ordinal));
 	gpc_json_text(object, "name", gpu->name);
@@ -79,6 +79,7 @@ static struct json_object *gpu_json(const struct live *live, const struct live_g
 	gpc_json_bytes(object, "oom", gpu->sum.n_oom);
 	add_rate(object, "growth_bytes_per_second", gpu->growth_a_s);
 	add_rate(object, "seconds_left", gpu->seconds_left);
+	holders = gpc_json_add(object, "holders", json_object_new_array());
 	for (unsigned i = 0; i < gpu->n_holders; i++) {
 		struct json_object *row = gpc_json_row(holders);
 
@@ -86,7 +87,6 @@ static struct json_object *gpu_json(const struct live *live, const struct live_g
 		gpc_json_bytes(row, "live_bytes", gpu->holders[i].bytes);
 		gpc_json_bytes(row, "blocks", gpu->holders[i].n_blocks);
 	}
-	json_object_object_add(object, "holders", holders);
 	json_object_object_add(object, "other_processes", others_json(live_find_others(live, gpu)));
 	return object;
 }
@@ -94,20 +94,18 @@ static struct json_object *gpu_json(const struct live *live, const struct live_g
 static struct json_object *live_json(const struct live *live)
 {
 	struct json_object *root = gpc_json_begin(live->report, "live");
-	struct json_object *processes = json_object_new_array();
+	struct json_object *processes = gpc_json_add(root, "processes", json_object_new_array());
 
 	for (unsigned p = 0; p < live->n_processes; p++) {
 		const struct live_process *process = &live->processes[p];
 		struct json_object *object = gpc_json_identity(
 			process->path, &process->header, process->state, process->header.file_size);
-		struct json_object *gpus = json_object_new_array();
+		struct json_object *gpus = gpc_json_add(object, "devices", json_object_new_array());
 
 		for (unsigned g = 0; g < process->n_gpus; g++)
 			json_object_array_add(gpus, gpu_json(live, &process->gpus[g]));
-		json_object_object_add(object, "devices", gpus);
 		json_object_array_add(processes, object);
 	}
-	json_object_object_add(root, "processes", processes);
 	return root;
 }
 

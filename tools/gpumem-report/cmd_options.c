@@ -10,7 +10,7 @@
 static void print_json(struct gpc_report *report)
 {
 	struct json_object *root = gpc_json_begin(report, "options");
-	struct json_object *array = json_object_new_array();
+	struct json_object *array = gpc_json_add(root, "options", json_object_new_array());
 
 	for (size_t i = 0; i < GPC_OPTION_COUNT; i++) {
 		const struct gpc_option_row *row = &gpc_option_rows[i];
@@ -21,7 +21,6 @@ static void print_json(struct gpc_report *report)
 		gpc_json_text(object, "default", row->default_text);
 		gpc_json_text(object, "text", row->help);
 	}
-	json_object_object_add(root, "options", array);
 	gpc_json_end(report, root);
 }
 

@@ -86,12 +86,11 @@ static void print_job(const struct gpc_paper *paper, const struct gpc_job_row *r
 static void print_json(const struct gpc_report *report, const struct gpc_job *job)
 {
 	struct json_object *root = gpc_json_begin(report, "ranks");
-	struct json_object *array = json_object_new_array();
+	struct json_object *array = gpc_json_add(root, "ranks", json_object_new_array());
 	const struct gpc_job_row *first = gpc_job_first(job->rows, job->n);
 
 	for (size_t i = 0; i < job->n; i++)
 		json_object_array_add(array, gpc_job_row_json(&job->rows[i]));
-	json_object_object_add(root, "ranks", array);
 	json_object_object_add(root, "first_to_fail", first ? gpc_job_row_json(first) : NULL);
 	gpc_json_end(report, root);
 }

@@ -379,9 +379,8 @@ static struct json_object *device_json(struct gpc_report *report,
 {
 	struct gpc_device_totals totals = gpc_recording_totals(report->recording, device->ordinal);
 	struct json_object *object = gpc_json_device(device);
-	struct json_object *now = json_object_new_object();
-	struct json_object *calls = json_object_new_object();
-	struct json_object *peak = json_object_new_object();
+	struct json_object *now;
+	struct json_object *peak;
 	struct gpucache_oom oom;
 	struct gpucache_peak record;
 	struct gpc_holdings holdings;
@@ -392,17 +391,17 @@ static struct json_object *device_json(struct gpc_report *report,
 			gpc_report_find_oom(report, device->ordinal, true, &oom) ? &oom : NULL));
 	json_object_object_add(
 		object, "balance", balance_json(report, device, moment, &totals.sum));
+	now = gpc_json_add(object, "now", json_object_new_object());
 	add_counters(now, report, &totals.sum, GPC_WHEN_HEAP);
 	add_counters(now, report, &totals.sum, GPC_WHEN_BESIDE);
-	json_object_object_add(object, "now", now);
-	add_counters(calls, report, &totals.sum, GPC_WHEN_EVER);
-	json_object_object_add(object, "calls", calls);
+	add_counters(gpc_json_add(object, "calls", json_object_new_object()), report, &totals.sum,
+		GPC_WHEN_EVER);
+	peak = gpc_json_add(object, "peak", json_object_new_object());
 	add_counters(peak, report, &totals.sum, GPC_WHEN_PEAK);
 	gpc_json_time(peak, "time", report,
 		gpc_recording_find_peak(report->recording, device->ordinal, &record)
 			? record.time_ns
 			: 0);
-	json_object_object_add(object, "peak", peak);
 	json_object_object_add(object, "torch", gpc_torch_json(report, device->ordinal));
 	gpc_framework_json(object, report, device);
 	gpc_holdings_at(&holdings, report, moment);
@@ -419,17 +418,17 @@ static void print_json(
 	struct gpc_report *report, const struct gpucache_oom *fatal, unsigned n_recovered)
 {
 	struct json_object *root = gpc_json_begin(report, "summary");
-	struct json_object *devices = json_object_new_array();
+	struct json_object *devices;
 	struct gpucache_device device;
 	struct gpc_moment moment;
 
 	json_object_object_add(root, "verdict", verdict_json(report, fatal));
 	gpc_json_bytes(root, "recovered_failures", n_recovered);
+	devices = gpc_json_add(root, "devices", json_object_new_array());
 	for (uint64_t i = 0; gpc_report_next_device(report, &i, &device);) {
 		gpc_moment_find(&moment, report, device.ordinal);
 		json_object_array_add(devices, device_json(report, &device, &moment));
 	}
-	json_object_object_add(root, "devices", devices);
 	gpc_json_end(report, root);
 }
 

@@ -61,7 +61,7 @@ static void print_group(struct gpc_report *report, enum gets gets)
 static void print_json(struct gpc_report *report)
 {
 	struct json_object *root = gpc_json_begin(report, "symbols");
-	struct json_object *array = json_object_new_array();
+	struct json_object *array = gpc_json_add(root, "symbols", json_object_new_array());
 
 	for (size_t i = 0; i < N_OF(symbols); i++) {
 		struct json_object *object;
@@ -75,7 +75,6 @@ static void print_json(struct gpc_report *report)
 		gpc_json_text(object, "gets", gets_of[symbols[i].gets].word);
 		gpc_json_text(object, "text", gets_of[symbols[i].gets].text);
 	}
-	json_object_object_add(root, "symbols", array);
 	gpc_json_end(report, root);
 }
 

@@ -176,18 +176,18 @@ static void print_device(const struct gpc_report *report, const struct gpucache_
 static void add_history(
 	struct json_object *object, const struct gpc_report *report, int32_t ordinal)
 {
-	struct json_object *points = json_object_new_array();
-	struct gpc_history_view history = { .n_points = 0 };
+	struct gpc_history_view history;
+	struct json_object *points;
 
 	if (gpc_recording_find_history(report->recording, ordinal, &history))
 		gpc_json_bytes(object, "interval_ns", history.interval_ns);
+	points = gpc_json_add(object, "history", json_object_new_array());
 	for (size_t i = 0; i < history.n_points; i++) {
 		struct json_object *point = gpc_json_row(points);
 
 		gpc_json_time(point, "time", report, history.points[i].time_ns);
 		gpc_json_point(point, &history, i);
 	}
-	json_object_object_add(object, "history", points);
 }
 
 static void show_device(struct gpc_report *report, struct json_object *object,

@@ -143,9 +143,9 @@ static void print_functions(const struct gpc_report *report, const struct functi
 	free(own);
 }
 
-static struct json_object *functions_json(const struct functions *functions)
+static void add_functions(struct json_object *parent, const struct functions *functions)
 {
-	struct json_object *array = json_object_new_array();
+	struct json_object *array = gpc_json_add(parent, "functions", json_object_new_array());
 
 	for (size_t i = 0; i < functions->n; i++) {
 		const struct function *row = &functions->rows[i];
@@ -157,7 +157,6 @@ static struct json_object *functions_json(const struct functions *functions)
 		gpc_json_bytes(object, "own_blocks", row->own_blocks);
 		gpc_json_bytes(object, "inclusive_bytes", row->total_bytes);
 	}
-	return array;
 }
 
 static void show_device(struct gpc_report *report, struct json_object *object,
@@ -171,7 +170,7 @@ static void show_device(struct gpc_report *report, struct json_object *object,
 	if (object) {
 		gpc_json_text(object, "moment", gpc_moment_key(moment, report));
 		gpc_json_bytes(object, "live_bytes", functions.total_bytes);
-		json_object_object_add(object, "functions", functions_json(&functions));
+		add_functions(object, &functions);
 		if (moment->at == GPC_AT_END)
 			gpc_asker_rows_json(object, report, device->ordinal);
 	} else {

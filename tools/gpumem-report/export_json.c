@@ -3,10 +3,10 @@
 #include "tools/gpumem-report/export.h"
 #include "tools/gpumem-report/json.h"
 
-static struct json_object *holders_of(
-	const struct gpc_report *report, const struct gpc_export_samples *samples, int32_t ordinal)
+static void add_holders(struct json_object *object, const struct gpc_report *report,
+	const struct gpc_export_samples *samples, int32_t ordinal)
 {
-	struct json_object *array = json_object_new_array();
+	struct json_object *array = gpc_json_add(object, "holders", json_object_new_array());
 
 	for (size_t i = 0; i < samples->n; i++) {
 		const struct gpc_export_sample *sample = &samples->rows[i];
@@ -22,12 +22,12 @@ static struct json_object *holders_of(
 		gpc_json_bool(row, "is_rest", sample->is_rest);
 		json_object_object_add(row, "stack", gpc_json_stack(report, sample->stack));
 	}
-	return array;
 }
 
-static struct json_object *history_of(const struct gpc_report *report, int32_t ordinal)
+static void add_history(
+	struct json_object *object, const struct gpc_report *report, int32_t ordinal)
 {
-	struct json_object *array = json_object_new_array();
+	struct json_object *array = gpc_json_add(object, "history", json_object_new_array());
 	struct gpc_history_view history;
 
 	(void)gpc_recording_find_history(report->recording, ordinal, &history);
@@ -37,29 +37,26 @@ static struct json_object *history_of(const struct gpc_report *report, int32_t o
 		gpc_json_bytes(row, "time_ns", history.points[p].time_ns);
 		gpc_json_point(row, &history, p);
 	}
-	return array;
 }
 
 enum gpc_exit gpc_export_json(struct gpc_report *report)
 {
-	struct json_object *array = json_object_new_array();
+	struct json_object *root = gpc_json_begin(report, "export");
 	struct gpc_export_samples samples;
 	struct gpucache_device device;
-	struct json_object *root;
+	struct json_object *array;
 
 	gpc_export_samples_create(&samples, report);
-	root = gpc_json_begin(report, "export");
 	gpc_json_text(root, "moment", gpc_export_moment(report));
 	gpc_json_bytes(root, "start_monotonic_ns", report->recording->header.start_monotonic_ns);
+	array = gpc_json_add(root, "devices", json_object_new_array());
 	for (uint64_t i = 0; gpc_report_next_device(report, &i, &device);) {
 		struct json_object *object = gpc_json_device(&device);
 
-		json_object_object_add(
-			object, "holders", holders_of(report, &samples, device.ordinal));
-		json_object_object_add(object, "history", history_of(report, device.ordinal));
 		json_object_array_add(array, object);
+		add_holders(object, report, &samples, device.ordinal);
+		add_history(object, report, device.ordinal);
 	}
-	json_object_object_add(root, "devices", array);
 	gpc_json_end(report, root);
 	gpc_export_samples_fini(&samples);
 	return GPC_EXIT_MADE;

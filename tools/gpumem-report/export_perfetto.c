@@ -60,7 +60,7 @@ static void print_process(struct trace *trace)
 {
 	const struct gpucache_header *header = &trace->report->recording->header;
 	struct json_object *event = begin_event(trace, "M", "process_name", 0);
-	struct json_object *args = json_object_new_object();
+	struct json_object *args = gpc_json_add(event, "args", json_object_new_object());
 	char buf[300];
 
 	if (header->rank >= 0)
@@ -68,7 +68,6 @@ static void print_process(struct trace *trace)
 	else
 		snprintf(buf, sizeof buf, "%s", gpc_base_name(header->exe));
 	gpc_json_text(args, "name", buf);
-	json_object_object_add(event, "args", args);
 	end_event(trace, event);
 }
 
@@ -88,7 +87,7 @@ static void print_counters(struct trace *trace, const struct gpucache_device *de
 	for (size_t i = 0; i < history->n_points; i++) {
 		const struct gpucache_point *point = &history->points[i];
 		struct json_object *event = begin_event(trace, "C", name, point->time_ns);
-		struct json_object *args = json_object_new_object();
+		struct json_object *args = gpc_json_add(event, "args", json_object_new_object());
 
 		gpc_json_bytes(args, "live", point->live_bytes);
 		if (history->pending_bytes)
@@ -96,7 +95,6 @@ static void print_counters(struct trace *trace, const struct gpucache_device *de
 		gpc_json_bytes(args, "reserved", point->reserved_bytes);
 		if (device->look_ns)
 			gpc_json_bytes(args, "free", free_at(device, point));
-		json_object_object_add(event, "args", args);
 		end_event(trace, event);
 	}
 }

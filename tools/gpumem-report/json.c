@@ -16,6 +16,13 @@
 #define MOST_BYTES  ((size_t)128 << 20)
 #define FRAME_BYTES 2048
 
+struct json_object *gpc_json_add(
+	struct json_object *object, const char *key, struct json_object *child)
+{
+	json_object_object_add(object, key, child);
+	return child;
+}
+
 struct json_object *gpc_json_row(struct json_object *array)
 {
 	struct json_object *row = json_object_new_object();

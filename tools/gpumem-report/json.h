@@ -16,6 +16,10 @@
 /* Creates an object with schema and tool_version, and with `recording` if there is one. */
 struct json_object *gpc_json_begin(const struct gpc_report *report, const char *view);
 
+/* Adds `child`, a new array or object, and returns it. */
+struct json_object *gpc_json_add(
+	struct json_object *object, const char *key, struct json_object *child);
+
 /* Appends an empty object to the array, and returns it. */
 struct json_object *gpc_json_row(struct json_object *array);
 
