@@ -14,125 +14,100 @@
 	"pid,gpu,name,requested,live,pending,cached,reserved,direct,peak_reserved,memory.free," \
 	"memory.total"
 
-/* The source of a line. */
+/* What a line shows.  All zero, it serves for the names and units of the columns. */
 struct line {
-	const struct gpc_report *report;
+	struct gpucache_header header;
+	enum gpc_run_state state;
 	struct gpucache_device device;
-	struct gpc_device_totals totals;
+	struct gpucache_counters sum;
 	struct gpucache_balance balance;
-	bool has_balance;
 };
 
-struct cell {
-	char text[320];
+struct column {
+	char name[64];
+	const char *text; /* NULL: it is a number */
 	uint64_t number;
-	bool is_number;
 	bool is_bytes;
 };
 
-/* The name of a counter's column: the counter's without "_bytes", as in "live", "peak_live", "n_malloc". */
-static void counter_name(const struct gpc_counter *counter, char *buf, size_t size)
+#define N_WORDS 11
+
+struct columns {
+	struct column rows[N_WORDS + GPC_N_COUNTERS];
+	size_t n;
+};
+
+/* Adds a column for a counter, named without "_bytes": "live", "peak_live", "n_malloc". */
+static void add_counter(
+	struct columns *columns, const struct line *line, const struct gpc_counter *counter)
 {
+	struct column *column = &columns->rows[columns->n];
 	size_t len = strlen(counter->key);
 
-	if (counter->counts == GPC_COUNTS_BYTES)
+	if (counter->counts != GPC_COUNTS_BYTES && counter->counts != GPC_COUNTS_CALLS)
+		return;
+	column->is_bytes = counter->counts == GPC_COUNTS_BYTES;
+	column->number = *gpc_counter_words(&line->sum, counter);
+	if (column->is_bytes)
 		len -= strlen("_bytes");
-	snprintf(buf, size, "%s%.*s",
+	snprintf(column->name, sizeof column->name, "%s%.*s",
 		counter->when == GPC_WHEN_PEAK   ? "peak_"
 		: counter->when == GPC_WHEN_EVER ? "n_"
 						 : "",
 		(int)len, counter->key);
+	columns->n++;
 }
 
-static bool is_column(const struct gpc_counter *counter)
+static struct columns columns_of(const struct line *line)
 {
-	return counter->counts == GPC_COUNTS_BYTES || counter->counts == GPC_COUNTS_CALLS;
+	const struct gpucache_header *header = &line->header;
+	const struct gpucache_device *device = &line->device;
+	struct columns columns = {
+		.rows = {
+			{ "pid", .number = header->pid },
+			{ "gpu", .number = (uint64_t)device->ordinal },
+			{ "physical", .number = device->physical ? device->physical - 1
+								 : GPUCACHE_UNKNOWN },
+			{ "uuid", .text = device->uuid },
+			{ "name", .text = device->name },
+			{ "hostname", .text = header->host },
+			{ "rank", .number = header->rank < 0 ? GPUCACHE_UNKNOWN
+							     : (uint64_t)header->rank },
+			{ "command", .text = header->command },
+			{ "state", .text = gpc_state_word(line->state) },
+			{ "memory.free", .number = line->balance.device_free, .is_bytes = true },
+			{ "memory.total", .number = line->balance.device_total, .is_bytes = true },
+		},
+		.n = N_WORDS,
+	};
+
+	for (size_t i = 0; i < GPC_N_COUNTERS; i++)
+		add_counter(&columns, line, &gpc_counters[i]);
+	return columns;
 }
 
-static bool find_counter(const struct line *line, const char *name, struct cell *cell)
+/* The number of the column of that name; columns->n: there is none. */
+static size_t find(const struct columns *columns, const char *name)
 {
-	for (size_t i = 0; i < GPC_N_COUNTERS; i++) {
-		char buf[64];
+	size_t i = 0;
 
-		counter_name(&gpc_counters[i], buf, sizeof buf);
-		if (!is_column(&gpc_counters[i]) || strcmp(buf, name) != 0)
-			continue;
-		cell->is_number = true;
-		cell->is_bytes = gpc_counters[i].counts == GPC_COUNTS_BYTES;
-		cell->number = line ? *gpc_counter_words(&line->totals.sum, &gpc_counters[i]) : 0;
-		return true;
-	}
-	return false;
+	while (i < columns->n && strcmp(columns->rows[i].name, name) != 0)
+		i++;
+	return i;
 }
 
-enum word {
-	WORD_PID,
-	WORD_GPU,
-	WORD_PHYSICAL,
-	WORD_UUID,
-	WORD_NAME,
-	WORD_HOSTNAME,
-	WORD_RANK,
-	WORD_COMMAND,
-	WORD_STATE,
-	WORD_FREE,
-	WORD_TOTAL,
-	WORD_COUNT,
-};
-
-static const char *const words[WORD_COUNT] = { "pid", "gpu", "physical", "uuid", "name", "hostname",
-	"rank", "command", "state", "memory.free", "memory.total" };
-
-static void fill_word(struct cell *cell, const struct line *line, enum word word)
+static void print_cell(FILE *out, const struct column *column, bool has_unit)
 {
-	const struct gpucache_header *header = &line->report->recording->header;
-	const struct gpucache_balance *balance = line->has_balance ? &line->balance : NULL;
-	const char *const texts[WORD_COUNT] = { [WORD_UUID] = line->device.uuid,
-		[WORD_NAME] = line->device.name,
-		[WORD_HOSTNAME] = header->host,
-		[WORD_COMMAND] = header->command,
-		[WORD_STATE] = gpc_state_word(line->report->recording->run_state) };
-	const uint64_t numbers[WORD_COUNT] = { [WORD_PID] = header->pid,
-		[WORD_GPU] = (uint64_t)line->device.ordinal,
-		[WORD_PHYSICAL] =
-			line->device.physical ? line->device.physical - 1 : GPUCACHE_UNKNOWN,
-		[WORD_RANK] = header->rank < 0 ? GPUCACHE_UNKNOWN : (uint64_t)header->rank,
-		[WORD_FREE] = balance ? balance->device_free : GPUCACHE_UNKNOWN,
-		[WORD_TOTAL] = balance ? balance->device_total : GPUCACHE_UNKNOWN };
-
-	cell->is_number = !texts[word];
-	cell->number = numbers[word];
-	if (texts[word])
-		snprintf(cell->text, sizeof cell->text, "%s", texts[word]);
-}
-
-/* Fills in the column of that name; `line` is NULL if only the header is wanted. */
-static bool fill(struct cell *cell, const struct line *line, const char *name)
-{
-	*cell = (struct cell){ 0 };
-	for (unsigned i = 0; i < WORD_COUNT; i++) {
-		if (strcmp(words[i], name) != 0)
-			continue;
-		cell->is_bytes = i == WORD_FREE || i == WORD_TOTAL;
-		if (line)
-			fill_word(cell, line, (enum word)i);
-		return true;
-	}
-	return find_counter(line, name, cell);
-}
-
-static void print_cell(FILE *out, const struct cell *cell, bool has_unit)
-{
-	if (cell->is_number && cell->number == GPUCACHE_UNKNOWN) {
+	if (!column->text && column->number == GPUCACHE_UNKNOWN) {
 		fputs("[N/A]", out);
-	} else if (cell->is_number) {
-		fprintf(out, "%llu%s", (unsigned long long)cell->number,
-			has_unit && cell->is_bytes ? " B" : "");
-	} else if (!strpbrk(cell->text, ",\"\r\n")) {
-		fputs(cell->text, out);
+	} else if (!column->text) {
+		fprintf(out, "%llu%s", (unsigned long long)column->number,
+			has_unit && column->is_bytes ? " B" : "");
+	} else if (!strpbrk(column->text, ",\"\r\n")) {
+		fputs(column->text, out);
 	} else {
 		fputc('"', out);
-		for (const char *at = cell->text; *at; at++)
+		for (const char *at = column->text; *at; at++)
 			fprintf(out, *at == '"' ? "\"\"" : "%c", *at);
 		fputc('"', out);
 	}
@@ -153,44 +128,39 @@ static bool next_name(const char **query, char *buf, size_t size)
 bool gpc_export_is_query_possible(const struct gpc_options *options)
 {
 	const char *query = options->query ? options->query : USUAL;
-	struct cell cell;
+	const struct columns columns = columns_of(&(struct line){ 0 });
 	char name[64];
 
 	while (next_name(&query, name, sizeof name)) {
 		GPC_TEXT(text, 1000);
 
-		if (fill(&cell, NULL, name))
+		if (find(&columns, name) < columns.n)
 			continue;
-		for (unsigned i = 0; i < WORD_COUNT; i++)
-			gpc_text_add(&text, "%s ", words[i]);
-		for (unsigned i = 0; i < GPC_N_COUNTERS; i++) {
-			char counter[64];
-
-			counter_name(&gpc_counters[i], counter, sizeof counter);
-			if (is_column(&gpc_counters[i]))
-				gpc_text_add(&text, "%s ", counter);
-		}
+		for (size_t i = 0; i < columns.n; i++)
+			gpc_text_add(&text, "%s ", columns.rows[i].name);
 		return gpc_refuse("--query knows no column `%s`; there are: %s", name, text.buf);
 	}
 	return true;
 }
 
-static void print_line(const struct gpc_report *report, const struct line *line)
+/* Prints the line, or the names of its columns. */
+static void print_line(const struct gpc_report *report, const struct line *line, bool is_header)
 {
 	const char *query = report->options->query ? report->options->query : USUAL;
 	bool has_unit = !gpc_export_has_word(report->options, "nounits");
+	const struct columns columns = columns_of(line);
 	FILE *out = report->paper.out;
 	const char *between = "";
-	struct cell cell;
 	char name[64];
 
 	while (next_name(&query, name, sizeof name)) {
-		fill(&cell, line, name);
+		const struct column *column = &columns.rows[find(&columns, name)];
+
 		fputs(between, out);
-		if (line)
-			print_cell(out, &cell, has_unit);
+		if (is_header)
+			fprintf(out, "%s%s", name, column->is_bytes ? " [B]" : "");
 		else
-			fprintf(out, "%s%s", name, cell.is_bytes ? " [B]" : "");
+			print_cell(out, column, has_unit);
 		between = ", ";
 	}
 	fputc('\n', out);
@@ -198,15 +168,16 @@ static void print_line(const struct gpc_report *report, const struct line *line)
 
 enum gpc_exit gpc_export_csv(struct gpc_report *report)
 {
-	struct line line = { .report = report };
+	const struct gpc_recording *rec = report->recording;
+	struct line line = { .header = rec->header, .state = rec->run_state };
 
 	if (!gpc_export_has_word(report->options, "noheader"))
-		print_line(report, NULL);
+		print_line(report, &line, true);
 	for (uint64_t i = 0; gpc_report_next_device(report, &i, &line.device);) {
-		line.totals = gpc_recording_totals(report->recording, line.device.ordinal);
-		line.has_balance =
-			gpc_recording_balance(report->recording, &line.device, &line.balance);
-		print_line(report, &line);
+		line.sum = gpc_recording_totals(rec, line.device.ordinal).sum;
+		if (!gpc_recording_balance(rec, &line.device, &line.balance))
+			line.balance.device_free = line.balance.device_total = GPUCACHE_UNKNOWN;
+		print_line(report, &line, false);
 	}
 	return GPC_EXIT_MADE;
 }
