@@ -17,7 +17,7 @@ static const struct format formats[] = {
 
 #define N_FORMATS (sizeof formats / sizeof formats[0])
 
-/* `--json` is a format as well. */
+/* The text of --format.  `--json` alone means --format=json. */
 static const char *format_of(const struct gpc_options *options)
 {
 	if (!options->format && options->json)
@@ -25,20 +25,27 @@ static const char *format_of(const struct gpc_options *options)
 	return options->format;
 }
 
+/* True if `text` begins with this word, which ends at a comma or with the text. */
+static bool begins_with(const char *text, const char *word)
+{
+	size_t len = strcspn(text, ",");
+
+	return strlen(word) == len && strncmp(text, word, len) == 0;
+}
+
 static const struct format *find_format(const struct gpc_options *options)
 {
 	const char *text = format_of(options);
 
 	for (size_t i = 0; text && i < N_FORMATS; i++)
-		if (strlen(formats[i].name) == strcspn(text, ",") &&
-			strncmp(formats[i].name, text, strcspn(text, ",")) == 0)
+		if (begins_with(text, formats[i].name))
 			return &formats[i];
 	return NULL;
 }
 
 bool gpc_export_is_binary(const struct gpc_options *options)
 {
-	const struct format *format = options->format ? find_format(options) : NULL;
+	const struct format *format = find_format(options);
 
 	return format &&
 	       (format->write == gpc_export_pprof || format->write == gpc_export_snapshot);
@@ -48,36 +55,27 @@ bool gpc_export_has_word(const struct gpc_options *options, const char *word)
 {
 	const char *text = format_of(options);
 
-	while ((text = strchr(text, ','))) {
-		text++;
-		if (strcspn(text, ",") == strlen(word) && strncmp(text, word, strlen(word)) == 0)
+	while ((text = strchr(text, ',')))
+		if (begins_with(++text, word))
 			return true;
-	}
 	return false;
 }
 
-/* Only csv takes words and columns. */
+/* Only csv takes words after its name, and --query. */
 static bool are_words_known(const struct gpc_options *options)
 {
-	static const char *const known[] = { "noheader", "nounits" };
 	bool is_csv = find_format(options)->write == gpc_export_csv;
 	const char *text = format_of(options);
 
 	while ((text = strchr(text, ','))) {
-		size_t len = strcspn(++text, ",");
-		size_t i = 0;
-
-		while (i < 2 && (strlen(known[i]) != len || strncmp(known[i], text, len) != 0))
-			i++;
-		if (i < 2 && is_csv)
-			continue;
-		return gpc_refuse(
-			"--format=csv takes noheader and nounits, and no other format a word: `%s`",
-			text);
+		text++;
+		if (!is_csv || (!begins_with(text, "noheader") && !begins_with(text, "nounits")))
+			return gpc_refuse(
+				"--format=csv takes noheader and nounits, and no other "
+				"format a word: `%s`",
+				text);
 	}
-	if (options->query && !is_csv)
-		gpc_complain("--query is of --format=csv");
-	return !options->query || is_csv;
+	return is_csv || !options->query || gpc_refuse("--query is of --format=csv");
 }
 
 bool gpc_export_is_possible(const struct gpc_options *options)
@@ -90,10 +88,8 @@ bool gpc_export_is_possible(const struct gpc_options *options)
 		gpc_text_add(
 			&text, "%s%s", i ? i + 1 < N_FORMATS ? ", " : " or " : "", formats[i].name);
 	if (format_of(options))
-		gpc_complain("--format needs %s, not `%s`", text.buf, format_of(options));
-	else
-		gpc_complain("export needs --format=%s", text.buf);
-	return false;
+		return gpc_refuse("--format needs %s, not `%s`", text.buf, format_of(options));
+	return gpc_refuse("export needs --format=%s", text.buf);
 }
 
 enum gpc_exit gpc_cmd_export(struct gpc_report *report)
