@@ -6,8 +6,10 @@
  * Total requests (SITES) and bytes held are separate samples, each with zeros for the values of the other; pprof adds
  * them up.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include "format/memory.h"
@@ -195,42 +197,30 @@ static void put_profile(struct profile *profile, const struct gpc_export_samples
 	put_samples(profile, samples);
 }
 
-/*
- * windowBits 15 + 16 selects gzip's header and trailer.  Compresses fast, as Go's profiler does: better levels take
- * longer than all the rest of the export.
- */
+/* Compresses fast, as Go's profiler does: better levels take longer than all the rest of the export. */
 static bool print_compressed(FILE *out, const struct bytes *bytes)
 {
-	z_stream stream = { .next_in = bytes->data, .avail_in = (uInt)bytes->n };
-	unsigned char buf[16384];
-	int status;
+	gzFile gz = gzdopen(dup(fileno(out)), "wb1");
+	bool is_written = gz && gzfwrite(bytes->data, 1, bytes->n, gz) == bytes->n;
 
-	if (deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, 15 + 16, 9, Z_DEFAULT_STRATEGY) != Z_OK)
-		return false;
-	do {
-		stream.next_out = buf;
-		stream.avail_out = sizeof buf;
-		status = deflate(&stream, Z_FINISH);
-		fwrite(buf, 1, sizeof buf - stream.avail_out, out);
-	} while (status == Z_OK);
-	deflateEnd(&stream);
-	return status == Z_STREAM_END;
+	return gz && gzclose(gz) == Z_OK && is_written;
 }
 
 enum gpc_exit gpc_export_pprof(struct gpc_report *report)
 {
 	struct profile profile = { .report = report };
 	struct gpc_export_samples samples;
-	bool is_made;
+	enum gpc_exit code = GPC_EXIT_MADE;
 
 	gpc_export_samples_create(&samples, report);
 	put_profile(&profile, &samples);
-	is_made = print_compressed(report->paper.out, &profile.out);
+	if (!print_compressed(report->paper.out, &profile.out)) {
+		gpc_complain("cannot write: %s", strerror(errno));
+		code = GPC_EXIT_IO;
+	}
 	gpc_export_samples_fini(&samples);
 	gpc_memo_fini(&profile.strings);
 	gpc_export_numbers_fini(&profile.locations);
 	free(profile.out.data);
-	if (!is_made)
-		gpc_complain("no memory for the profile");
-	return is_made ? GPC_EXIT_MADE : GPC_EXIT_IO;
+	return code;
 }
