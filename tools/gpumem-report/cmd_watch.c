@@ -33,7 +33,6 @@ static struct {
 
 struct look {
 	struct gpc_report *reports;
-	const struct gpc_report **shown;
 	size_t n;
 };
 
@@ -59,7 +58,7 @@ static void look_at(
 		gpc_recording_close(report->recording);
 		return;
 	}
-	look->shown[look->n++] = report;
+	look->n++;
 }
 
 static void look_at_folder(struct look *look, const struct gpc_options *options)
@@ -85,7 +84,7 @@ static bool write_look(const struct look *look, const char *path, bool is_open)
 	if (fd >= 0 && !(out = fdopen(fd, "w")))
 		close(fd);
 	if (out) {
-		gpc_export_metrics(look->shown, look->n, out, is_open);
+		gpc_export_metrics(look->reports, look->n, out, is_open);
 		is_written = fflush(out) == 0 && !ferror(out);
 		is_written = fclose(out) == 0 && is_written && rename(left.beside, path) == 0;
 	}
@@ -113,7 +112,7 @@ static bool look_once(struct look *look, const struct gpc_options *options, bool
 	else
 		look_at_folder(look, options);
 	if (!options->output)
-		gpc_export_metrics(look->shown, look->n, stdout, is_open);
+		gpc_export_metrics(look->reports, look->n, stdout, is_open);
 	else
 		is_written = write_look(look, options->output, is_open);
 	if (fflush(stdout) != 0)
@@ -177,8 +176,7 @@ static void remove_left(void)
 enum gpc_exit gpc_cmd_watch(struct gpc_report *report)
 {
 	struct gpc_options options = *report->options;
-	struct look look = { .reports = gpc_new(MAX_PROCESSES + 1, sizeof *look.reports),
-		.shown = gpc_new(MAX_PROCESSES + 1, sizeof *look.shown) };
+	struct look look = { .reports = gpc_new(MAX_PROCESSES + 1, sizeof *look.reports) };
 	enum gpc_exit code;
 	bool is_over = false;
 	const sigset_t ends = block_ends();
@@ -195,7 +193,6 @@ enum gpc_exit gpc_cmd_watch(struct gpc_report *report)
 	if (is_over)
 		left.path = NULL; /* the process has ended: keep its last metrics */
 	free(look.reports);
-	free(look.shown);
 	free(path);
 	return code;
 }

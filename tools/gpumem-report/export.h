@@ -78,8 +78,10 @@ bool gpc_export_is_query_possible(const struct gpc_options *options);
 /* True if the word follows the format's name, as in "csv,noheader". */
 bool gpc_export_has_word(const struct gpc_options *options, const char *word);
 
-/* Writes the metrics of several processes, each family once, as Prometheus and OpenMetrics require. */
-void gpc_export_metrics(const struct gpc_report *const *reports, size_t n, FILE *out, bool is_open);
+/*
+ * Writes the metrics of `n` processes, each family once, as Prometheus requires, or OpenMetrics if is_open.
+ */
+void gpc_export_metrics(const struct gpc_report *reports, size_t n, FILE *out, bool is_open);
 
 #define GPC_EXPORT_FORMATS(FORMAT)           \
 	FORMAT(folded, "folded")             \

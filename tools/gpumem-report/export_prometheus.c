@@ -12,7 +12,7 @@
 #include "tools/gpumem-report/export.h"
 
 struct metrics {
-	const struct gpc_report *const *reports; /* one per process */
+	const struct gpc_report *reports; /* one per process */
 	size_t n;
 	FILE *out;
 	bool is_open; /* OpenMetrics */
@@ -70,11 +70,6 @@ static void print_sample(FILE *out, const struct gpc_report *report, const struc
 	fprintf(out, "} %llu\n", (unsigned long long)value);
 }
 
-static bool is_metric(const struct gpc_counter *counter)
-{
-	return counter->counts == GPC_COUNTS_BYTES || counter->counts == GPC_COUNTS_CALLS;
-}
-
 static struct family family_of(const struct gpc_counter *counter)
 {
 	static const char *const moments[] = { [GPC_WHEN_HEAP] = "now",
@@ -102,8 +97,8 @@ static void print_samples(const struct metrics *metrics, const struct family *fa
 
 	print_family(metrics, family);
 	for (size_t r = 0; r < metrics->n; r++)
-		for (uint64_t i = 0; gpc_report_next_device(metrics->reports[r], &i, &device);) {
-			const struct gpc_recording *rec = metrics->reports[r]->recording;
+		for (uint64_t i = 0; gpc_report_next_device(&metrics->reports[r], &i, &device);) {
+			const struct gpc_recording *rec = metrics->reports[r].recording;
 			uint64_t value = GPUCACHE_UNKNOWN;
 
 			if (counter) {
@@ -116,7 +111,7 @@ static void print_samples(const struct metrics *metrics, const struct family *fa
 			}
 			if (counter || value != GPUCACHE_UNKNOWN)
 				print_sample(
-					metrics->out, metrics->reports[r], family, &device, value);
+					metrics->out, &metrics->reports[r], family, &device, value);
 		}
 }
 
@@ -150,7 +145,7 @@ static void print_info(const struct metrics *metrics)
 	}
 	print_family(metrics, &family);
 	for (size_t r = 0; r < metrics->n; r++) {
-		const struct gpc_recording *rec = metrics->reports[r]->recording;
+		const struct gpc_recording *rec = metrics->reports[r].recording;
 
 		fprintf(out, "gpucache_run_info{pid=\"%u\"", rec->header.pid);
 		print_label(out, "Hostname", rec->header.host);
@@ -161,38 +156,32 @@ static void print_info(const struct metrics *metrics)
 	}
 }
 
-static void print_all(const struct metrics *metrics)
+void gpc_export_metrics(const struct gpc_report *reports, size_t n, FILE *out, bool is_open)
 {
-	print_info(metrics);
-	for (size_t i = 0; i < GPC_N_COUNTERS; i++) {
-		struct family family = family_of(&gpc_counters[i]);
+	const struct metrics metrics = { reports, n, out, is_open };
 
-		if (is_metric(&gpc_counters[i]))
-			print_samples(metrics, &family, &gpc_counters[i], 0);
+	print_info(&metrics);
+	for (size_t i = 0; i < GPC_N_COUNTERS; i++) {
+		const struct gpc_counter *counter = &gpc_counters[i];
+		struct family family = family_of(counter);
+
+		if (counter->counts == GPC_COUNTS_BYTES || counter->counts == GPC_COUNTS_CALLS)
+			print_samples(&metrics, &family, counter, 0);
 	}
 	for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
-		print_samples(metrics, &lines[i].family, NULL, lines[i].offset);
-}
-
-void gpc_export_metrics(const struct gpc_report *const *reports, size_t n, FILE *out, bool is_open)
-{
-	print_all(&(struct metrics){ reports, n, out, is_open });
+		print_samples(&metrics, &lines[i].family, NULL, lines[i].offset);
 	if (is_open)
 		fputs("# EOF\n", out);
 }
 
 enum gpc_exit gpc_export_prometheus(struct gpc_report *report)
 {
-	const struct gpc_report *one = report;
-
-	gpc_export_metrics(&one, 1, report->paper.out, false);
+	gpc_export_metrics(report, 1, report->paper.out, false);
 	return GPC_EXIT_MADE;
 }
 
 enum gpc_exit gpc_export_openmetrics(struct gpc_report *report)
 {
-	const struct gpc_report *one = report;
-
-	gpc_export_metrics(&one, 1, report->paper.out, true);
+	gpc_export_metrics(report, 1, report->paper.out, true);
 	return GPC_EXIT_MADE;
 }
