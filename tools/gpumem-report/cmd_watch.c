@@ -8,11 +8,9 @@
  * can raise an alert.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -75,14 +73,11 @@ static void look_at_folder(struct look *look, const struct gpc_options *options)
 /* Writes a temporary file next to `path`, and renames it. */
 static bool write_look(const struct look *look, const char *path, bool is_open)
 {
-	FILE *out = NULL;
 	bool is_written = false;
-	int fd;
+	FILE *out;
 
 	left.beside = gpc_print("%s.%ld", path, (long)getpid());
-	fd = open(left.beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	if (fd >= 0 && !(out = fdopen(fd, "w")))
-		close(fd);
+	out = fopen(left.beside, "we");
 	if (out) {
 		gpc_export_metrics(look->reports, look->n, out, is_open);
 		is_written = fflush(out) == 0 && !ferror(out);
@@ -90,7 +85,7 @@ static bool write_look(const struct look *look, const char *path, bool is_open)
 	}
 	if (!is_written) {
 		gpc_complain("%s: %s", path, strerror(errno));
-		if (fd >= 0)
+		if (out)
 			unlink(left.beside);
 	}
 	free(left.beside);
