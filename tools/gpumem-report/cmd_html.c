@@ -72,18 +72,24 @@ static void put_field(const struct run *run, const char *name, uint64_t bytes)
 		fprintf(run->out, ",\"%s\":%llu", name, (ull)bytes);
 }
 
+/* The page's number of a stack; for a context or a module, of the stack with its kind. */
+static unsigned stack_number(const struct run *run, uint32_t stack, uint32_t kind)
+{
+	const struct gpc_export_sample sample = { .stack = stack,
+		.what = kind ? gpc_kind_words(kind) : NULL };
+
+	return gpc_html_names_stack(run->names, &sample);
+}
+
 /* The field `holders`. */
 static void put_holders(const struct run *run, const struct gpc_holdings *holdings)
 {
 	fputs(",\"holders\":[", run->out);
 	for (size_t i = 0; i < holdings->n; i++) {
 		const struct gpc_row *row = &holdings->rows[i];
-		const struct gpc_export_sample sample = { .stack = row->id,
-			.what = row->kind ? gpc_kind_words(row->kind) : NULL };
 
 		fprintf(run->out, "%s%u,%llu,%llu", i ? "," : "",
-			gpc_html_names_stack(run->names, &sample), (ull)row->bytes,
-			(ull)row->n_blocks);
+			stack_number(run, row->id, row->kind), (ull)row->bytes, (ull)row->n_blocks);
 	}
 	fputc(']', run->out);
 }
@@ -198,11 +204,8 @@ static void put_deltas(const struct run *run, const struct gpc_moments *moments,
 		const struct gpc_moment_holder *holder = &moments->holders[delta->holder];
 
 		fprintf(run->out, "%s%u,%lld,%lld", i ? "," : "",
-			gpc_html_names_stack(run->names,
-				&(struct gpc_export_sample){ .stack = holder->stack,
-					.what = holder->kind ? gpc_kind_words(holder->kind)
-							     : NULL }),
-			(long long)delta->bytes, (long long)delta->blocks);
+			stack_number(run, holder->stack, holder->kind), (long long)delta->bytes,
+			(long long)delta->blocks);
 	}
 	fputs("]}", run->out);
 }
@@ -223,18 +226,13 @@ static void put_moments(const struct run *run, int32_t ordinal)
 	gpc_moments_fini(&moments);
 }
 
-static unsigned stack_number(const struct run *run, uint32_t stack)
-{
-	return gpc_html_names_stack(run->names, &(struct gpc_export_sample){ .stack = stack });
-}
-
 static void put_segment(
 	const struct run *run, const struct gpc_heap_segment *segment, unsigned long first)
 {
 	fprintf(run->out,
 		"%s{\"address\":\"0x%llx\",\"size\":%llu,\"t\":%llu,\"stack\":%u,\"kind\":",
 		first ? ",\n" : "", (ull)segment->address, (ull)segment->size,
-		after_start(run, segment->time_ns), stack_number(run, segment->stack));
+		after_start(run, segment->time_ns), stack_number(run, segment->stack, 0));
 	gpc_html_put_text(run->out, gpc_kind_words(segment->kind));
 	fprintf(run->out, ",\"ours\":%s,\"bytes\":[", segment->is_ours ? "true" : "false");
 	for (unsigned i = 0; i < GPC_CELL_STATE_COUNT; i++)
@@ -242,7 +240,7 @@ static void put_segment(
 	fprintf(run->out, "],\"n_pins\":%llu,\"pins\":[", (ull)segment->n_pins);
 	for (unsigned i = 0; i < GPC_HEAP_MAX_PINS && segment->pins[i].n_blocks; i++)
 		fprintf(run->out, "%s%u,%llu,%llu", i ? "," : "",
-			stack_number(run, segment->pins[i].stack), (ull)segment->pins[i].bytes,
+			stack_number(run, segment->pins[i].stack, 0), (ull)segment->pins[i].bytes,
 			(ull)segment->pins[i].n_blocks);
 	fprintf(run->out, "],\"end\":%zu}", segment->end_cell);
 }
@@ -266,7 +264,7 @@ static void put_heap(const struct run *run, int32_t ordinal)
 		const struct gpc_cell *cell = &heap.cells[i];
 
 		fprintf(run->out, "%s%llu,%llu,%u,%u,%u", i ? "," : "", (ull)cell->size,
-			(ull)cell->requested, cell->state, stack_number(run, cell->stack),
+			(ull)cell->requested, cell->state, stack_number(run, cell->stack, 0),
 			gpc_html_names_tag(run->names, cell->tag));
 	}
 	fputs("]}", run->out);
