@@ -253,6 +253,9 @@ bool gpc_recording_find_stack(
 bool gpc_recording_find_code(
 	const struct gpc_recording *recording, uint32_t id, struct gpc_code_view *ret_code);
 
+/* Room for the label of a tag: 32 names of 76 bytes.  A longer label is cut. */
+#define GPC_LABEL_SIZE 2560
+
 /*
  * Appends the label of a tag, "outer/inner", sanitized for a terminal; its number if the recording has no
  * name; nothing for 0.

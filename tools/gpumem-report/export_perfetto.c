@@ -12,9 +12,6 @@
 #include "tools/gpumem-report/export.h"
 #include "tools/gpumem-report/json.h"
 
-/* A path of 32 names of 76 bytes. */
-#define LABEL_SIZE 2560
-
 /* The range that a thread is in. */
 struct slice {
 	uint32_t thread;
@@ -122,7 +119,7 @@ static void print_failures(struct trace *trace)
 
 static void end_slice(struct trace *trace, const struct slice *slice)
 {
-	GPC_TEXT(text, LABEL_SIZE);
+	GPC_TEXT(text, GPC_LABEL_SIZE);
 	struct json_object *event;
 
 	if (!slice->tag)

@@ -18,13 +18,7 @@
 #include "tools/gpumem-report/export.h"
 #include "tools/gpumem-report/pickle.h"
 
-/* As many as -d accepts; a recording with more is damaged. */
-#define MAX_DEVICES 1024
-
 #define SMALL_SEGMENT (UINT64_C(2) << 20)
-
-/* A path of 32 names of 76 bytes. */
-#define LABEL_SIZE 2560
 
 struct segment {
 	uint32_t device;
@@ -86,7 +80,7 @@ static void collect(struct snapshot *snapshot)
 	for (uint64_t i = 0; i < count; i++)
 		if (gpc_recording_read_block(rec, i, &block) && is_on_device(block.kind) &&
 			block.state != GPUCACHE_BLOCK_UNUSED && block.size &&
-			block.device < MAX_DEVICES &&
+			block.device < GPC_MAX_ORDINAL &&
 			gpc_report_wants(snapshot->report, block.device)) {
 			snapshot->blocks[snapshot->n_blocks++] = block;
 			snapshot->n_others += !is_tensor(&block);
@@ -301,7 +295,7 @@ static void write_entry(
 {
 	const struct gpc_recording *rec = snapshot->report->recording;
 	struct gpc_pickle *pickle = &snapshot->pickle;
-	GPC_TEXT(text, LABEL_SIZE);
+	GPC_TEXT(text, GPC_LABEL_SIZE);
 
 	gpc_pickle_item(pickle);
 	gpc_pickle_begin_dict(pickle);
@@ -358,7 +352,7 @@ static void write_traces(struct snapshot *snapshot)
 		if ((int32_t)snapshot->segments[i].device > last)
 			last = (int32_t)snapshot->segments[i].device;
 	for (uint64_t i = 0; gpc_report_next_device(snapshot->report, &i, &device);)
-		if (device.ordinal > last && device.ordinal < MAX_DEVICES)
+		if (device.ordinal > last && device.ordinal < GPC_MAX_ORDINAL)
 			last = device.ordinal;
 	gpc_pickle_constant(pickle, "device_traces");
 	gpc_pickle_begin_list(pickle);

@@ -10,9 +10,6 @@
 #include "format/streams.h"
 #include "tools/gpumem-report/libraries.h"
 
-/* The path of a tag, as tag_rows.c has it. */
-#define LABEL_SIZE 2560
-
 /* Many blocks share a stack, so the result for each stack is cached. */
 struct gpc_filter {
 	size_t n;
@@ -124,7 +121,7 @@ bool gpc_filter_takes_stack(const struct gpc_report *report, uint32_t stack)
 bool gpc_filter_takes_block(const struct gpc_report *report, const struct gpucache_block *block)
 {
 	const struct gpc_filters *filters = &report->options->filters;
-	GPC_TEXT(text, LABEL_SIZE);
+	GPC_TEXT(text, GPC_LABEL_SIZE);
 
 	if (filters->thread && strtoul(filters->thread, NULL, 10) != block->thread)
 		return false;

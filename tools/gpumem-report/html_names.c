@@ -10,9 +10,6 @@
 #include "format/memory.h"
 #include "tools/gpumem-report/sites.h"
 
-/* A path of 32 names of 76 bytes. */
-#define LABEL_SIZE 2560
-
 /* Flags of a frame. */
 enum {
 	FLAG_PYTHON = 1,
@@ -200,7 +197,7 @@ unsigned gpc_html_names_tag(struct gpc_html_names *names, uint32_t tag)
 {
 	const struct gpc_recording *rec = names->report->recording;
 	size_t row = gpc_record_number(rec->tags, rec->n_tags, tag);
-	GPC_TEXT(text, LABEL_SIZE);
+	GPC_TEXT(text, GPC_LABEL_SIZE);
 	unsigned number;
 	bool is_new;
 

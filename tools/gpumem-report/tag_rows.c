@@ -14,9 +14,6 @@
 /* Rows of the table; `-n` shows more. */
 #define DEFAULT_ROWS 5
 
-/* A path of 32 names of 76 bytes; longer ones are cut. */
-#define LABEL_SIZE 2560
-
 /* At least this many names that differ only in numbers share a row. */
 #define LEAST_FOLDED 3
 
@@ -72,7 +69,7 @@ static void add_rows(struct gpc_groups *rows, const struct gpc_report *report,
 	struct gpc_memo counts = { 0 }; /* of patterns */
 
 	for (size_t i = 0; i < n; i++) {
-		GPC_TEXT(text, LABEL_SIZE);
+		GPC_TEXT(text, GPC_LABEL_SIZE);
 
 		gpc_recording_add_tag(report->recording, found[i].id, &text);
 		labels[i] = gpc_copy(text.buf);
