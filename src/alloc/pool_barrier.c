@@ -70,11 +70,6 @@ bool gpc_pool_owe_barrier_locked(struct gpc_pool *pool, struct gpc_block *block)
 	return true;
 }
 
-static uint64_t max_u64(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
 /* A barrier on its way to the driver. */
 struct raising {
 	uint64_t number; /* the last free it covers */
@@ -151,13 +146,13 @@ static void end_raising_locked(
 		return;
 	if (raising->st == GPC_UNSUPPORTED)
 		atomic_store(&barrier->is_unsupported, true);
-	barrier->raised = max_u64(barrier->raised, raising->number);
+	barrier->raised = gpc_larger(barrier->raised, raising->number);
 	if (!raising->st && barrier->recorded < raising->number) {
 		barrier->recorded = raising->number;
 		barrier->is_marked = raising->is_mark;
 	}
 	if (has_waited)
-		barrier->passed = max_u64(barrier->passed, raising->number);
+		barrier->passed = gpc_larger(barrier->passed, raising->number);
 	/* Blocks freed in the meantime need another barrier. */
 	if (barrier->raised == barrier->n_frees)
 		end_due_locked(pool);
@@ -245,7 +240,7 @@ enum gpc_status gpc_pool_settle(struct gpc_pool *pool)
 		st = pool->drv->ops->event_wait(pool->drv, event);
 	gpc_lock_take(&pool->lock);
 	if (must_wait && !st && !pool->is_forgotten)
-		barrier->passed = max_u64(barrier->passed, number);
+		barrier->passed = gpc_larger(barrier->passed, number);
 	/* A context that cannot be synchronised is broken, and reports it at every call. */
 	if (st || barrier->passed == barrier->n_frees)
 		end_unsettled_locked(pool);

@@ -28,11 +28,6 @@
 #define WASTE_PART      50 /* of the room, for all blocks together */
 #define LOOK_PART       8  /* of the room: how stale our estimate may get */
 
-static uint64_t distance(uint64_t a, uint64_t b)
-{
-	return a > b ? a - b : b - a;
-}
-
 void gpc_pool_look_for_room(struct gpc_pool *pool, uint64_t refused)
 {
 	struct gpc_budget *budget = pool->budget;
@@ -43,7 +38,7 @@ void gpc_pool_look_for_room(struct gpc_pool *pool, uint64_t refused)
 	uint64_t total;
 
 	if (!must && room &&
-		distance(used, atomic_load(&budget->looked_at_bytes)) <= room / LOOK_PART)
+		gpc_distance(used, atomic_load(&budget->looked_at_bytes)) <= room / LOOK_PART)
 		return;
 	if (gpc_captures_is_any_open(&pool->heap->captures) ||
 		pool->drv->ops->mem_info(pool->drv, &available, &total))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Saturating arithmetic, for numbers from untrusted input: bytes, counts, times, file offsets.
+ * Saturating arithmetic, for numbers from untrusted input: bytes, counts, times, file offsets.  Also the larger,
+ * the smaller and the distance of two numbers.
  *
  * A result that overflows is clamped, so hostile numbers cause neither wrap-around nor undefined behaviour.
  *
@@ -29,6 +30,22 @@ static inline uint64_t gpc_bytes_times(uint64_t a, uint64_t b)
 	uint64_t product;
 
 	return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
+
+static inline uint64_t gpc_larger(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+static inline uint64_t gpc_smaller(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* The absolute difference of a and b. */
+static inline uint64_t gpc_distance(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : b - a;
 }
 
 /* An unsigned count as a signed number, at most INT64_MAX. */

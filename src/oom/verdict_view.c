@@ -24,11 +24,6 @@ struct gpc_verdict_facts gpc_verdict_facts_unknown(void)
 	};
 }
 
-static uint64_t smaller(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
 /* What would be free if every block of our segments were the driver's own. */
 static uint64_t plain_room(const struct gpc_verdict_view *v)
 {
@@ -68,7 +63,7 @@ static uint64_t managed_there(const struct gpc_verdict_view *v)
 	if (!gpc_is_known(total) || !gpc_is_known(v->driver))
 		return managed;
 	rest = gpc_bytes_less(gpc_bytes_less(total, v->driver), gpc_bytes_less(v->taken, managed));
-	return smaller(managed, gpc_bytes_less(rest, gpc_is_known(v->others) ? v->others : 0));
+	return gpc_smaller(managed, gpc_bytes_less(rest, gpc_is_known(v->others) ? v->others : 0));
 }
 
 /* All contexts but one: a program needs one. */
@@ -146,7 +141,7 @@ void gpc_verdict_view(const struct gpucache_oom *oom, const struct gpc_verdict_f
 		view.piece = 0;
 		view.piece_known = false;
 	} else if (view.limited)
-		view.room = smaller(view.room, gpc_bytes_less(oom->limit, view.charged));
+		view.room = gpc_smaller(view.room, gpc_bytes_less(oom->limit, view.charged));
 	best = gpc_is_known(view.room) && view.room > view.piece ? view.room : view.piece;
 	view.shortage = gpc_is_known(view.room) ? gpc_bytes_less(view.need, best) : 0;
 	/* Without numbers from NVML, all unattributed memory may be the others'. */

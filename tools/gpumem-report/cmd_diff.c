@@ -103,10 +103,7 @@ static void add_side(
 
 static uint64_t distance(const struct change *change)
 {
-	uint64_t a = change->bytes[0];
-	uint64_t b = change->bytes[1];
-
-	return a > b ? a - b : b - a;
+	return gpc_distance(change->bytes[0], change->bytes[1]);
 }
 
 static int compare_distances(const void *left, const void *right)

@@ -31,11 +31,6 @@ struct merge {
 
 static struct gpc_job job;
 
-static uint64_t distance(uint64_t a, uint64_t b)
-{
-	return a > b ? a - b : b - a;
-}
-
 /* ---- the comparison ---- */
 
 /* A row is odd if it differs from the median by more than 1/ODD_PARTS of it, and by more than ODD_BYTES. */
@@ -69,7 +64,7 @@ static void compare_sites(struct merge *merge, uint64_t *numbers)
 		const struct gpc_job_site *site = &merge->odd_site_of->sites[i];
 		uint64_t median = median_at(site->key, numbers);
 		uint64_t bytes = bytes_at(merge->odd, site->key);
-		uint64_t far = distance(bytes, median);
+		uint64_t far = gpc_distance(bytes, median);
 
 		if ((bytes > median) == merge->is_odd_more && far > merge->odd_site.bytes)
 			merge->odd_site = (struct gpc_job_site){ site->key, far, site->stack };
@@ -82,7 +77,7 @@ static void find_odd(struct merge *merge)
 	uint64_t farthest = 0;
 
 	for (size_t i = 0; i < job.n && job.n >= 3; i++) {
-		uint64_t far = distance(job.rows[i].peak_live_bytes, merge->median_bytes);
+		uint64_t far = gpc_distance(job.rows[i].peak_live_bytes, merge->median_bytes);
 
 		if (far > farthest && far > ODD_BYTES && far > merge->median_bytes / ODD_PARTS) {
 			farthest = far;
@@ -228,8 +223,8 @@ static int by_distance(const void *left, const void *right)
 {
 	const struct gpc_job_row *a = &job.rows[*(const size_t *)left];
 	const struct gpc_job_row *b = &job.rows[*(const size_t *)right];
-	uint64_t x = distance(a->peak_live_bytes, sorted_from);
-	uint64_t y = distance(b->peak_live_bytes, sorted_from);
+	uint64_t x = gpc_distance(a->peak_live_bytes, sorted_from);
+	uint64_t y = gpc_distance(b->peak_live_bytes, sorted_from);
 
 	return GPC_ORDER(b->oom.number != 0, a->oom.number != 0) ?: GPC_ORDER(y, x)
 		       ?: GPC_ORDER(a, b);
@@ -250,8 +245,9 @@ static void print_row(const struct gpc_paper *paper, const struct gpc_job_row *r
 	fprintf(paper->out, "%5s %8u %3d %11s %c%10s %5s %-6s %.*s\n", number, row->pid,
 		row->device.ordinal, gpc_show_bytes(row->peak_live_bytes),
 		row->peak_live_bytes >= median ? '+' : '-',
-		gpc_show_bytes(distance(row->peak_live_bytes, median)), gpc_show_count(row->n_ooms),
-		gpc_state_word(row->state), host_width(paper), row->host);
+		gpc_show_bytes(gpc_distance(row->peak_live_bytes, median)),
+		gpc_show_count(row->n_ooms), gpc_state_word(row->state), host_width(paper),
+		row->host);
 }
 
 static void print_table(const struct gpc_report *report, uint64_t median)

@@ -51,23 +51,18 @@ static struct column *column_at(struct chart *chart, uint64_t time_ns)
 				    : 0];
 }
 
-static uint64_t larger(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
 static void add_point(struct chart *chart, const struct gpc_history_view *history, size_t i)
 {
 	const struct gpucache_point *point = &history->points[i];
 	struct column *column = column_at(chart, point->time_ns);
 
-	column->requested = larger(column->requested, point->requested_bytes);
-	column->live = larger(column->live, point->live_bytes);
+	column->requested = gpc_larger(column->requested, point->requested_bytes);
+	column->live = gpc_larger(column->live, point->live_bytes);
 	if (history->pending_bytes)
-		column->pending = larger(column->pending, history->pending_bytes[i]);
-	column->reserved = larger(column->reserved, point->reserved_bytes);
+		column->pending = gpc_larger(column->pending, history->pending_bytes[i]);
+	column->reserved = gpc_larger(column->reserved, point->reserved_bytes);
 	column->has_point = true;
-	chart->most = larger(chart->most, larger(column->reserved, column->live));
+	chart->most = gpc_larger(chart->most, gpc_larger(column->reserved, column->live));
 }
 
 /* Columns without a point continue the one before. */
@@ -161,7 +156,7 @@ static void print_device(const struct gpc_report *report, const struct gpucache_
 	if (chart.n > MOST_COLUMNS)
 		chart.n = MOST_COLUMNS;
 	chart.first_ns = history.points[0].time_ns;
-	chart.last_ns = larger(history.points[history.n_points - 1].time_ns,
+	chart.last_ns = gpc_larger(history.points[history.n_points - 1].time_ns,
 		gpc_recording_last_ns(report->recording));
 	for (size_t i = 0; i < history.n_points; i++)
 		add_point(&chart, &history, i);

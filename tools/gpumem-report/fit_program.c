@@ -92,11 +92,6 @@ static void become(const struct fit_program *program, const struct gpc_options *
 	_exit(127);
 }
 
-static uint64_t larger(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
 static uint64_t peak_of(const struct gpc_recording *recording)
 {
 	uint64_t most = 0;
@@ -108,8 +103,8 @@ static uint64_t peak_of(const struct gpc_recording *recording)
 		if (!gpc_recording_read_device(recording, i, &device))
 			continue;
 		totals = gpc_recording_totals(recording, device.ordinal);
-		most = larger(most, gpc_bytes_add(totals.sum.peak_reserved_bytes,
-					    totals.sum.peak_direct_bytes));
+		most = gpc_larger(most, gpc_bytes_add(totals.sum.peak_reserved_bytes,
+						totals.sum.peak_direct_bytes));
 	}
 	return most;
 }
@@ -195,7 +190,7 @@ static void watch(struct fit_program *program, const struct gpc_options *options
 			kill_ns = now_ns + PATIENCE_NS;
 		}
 		next_ns = gpc_clock_monotonic_ns();
-		next_ns += larger(LOOK_NS, 10 * (next_ns - now_ns));
+		next_ns += gpc_larger(LOOK_NS, 10 * (next_ns - now_ns));
 	}
 	if (isatty(STDERR_FILENO))
 		fputs("\r\033[K", stderr);

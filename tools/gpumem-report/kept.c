@@ -20,11 +20,6 @@
 /* Ignores paths below 1/NEGLIGIBLE_PART of all bytes: tables that a model creates once. */
 #define NEGLIGIBLE_PART 4096
 
-static uint64_t smaller(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
 /* True if `bytes` are at least half of the bytes in tensors, and at least the missing ones. */
 static bool is_reason(const struct gpucache_oom *oom, uint64_t bytes)
 {
@@ -106,7 +101,7 @@ static uint64_t count_passes(const struct paths *paths)
 		if (!path->is_in_module || path->bytes < paths->bytes / NEGLIGIBLE_PART)
 			continue;
 		in_modules += path->bytes;
-		least = smaller(least, path->n_blocks);
+		least = gpc_smaller(least, path->n_blocks);
 	}
 	return in_modules && in_modules >= paths->bytes / 2 ? least : 0;
 }
@@ -160,7 +155,7 @@ static uint64_t count_steps(
 			continue;
 		category = gpc_category_of(report, site.stack);
 		if (category == GPC_CATEGORY_GRADIENTS || category == GPC_CATEGORY_INPUTS)
-			least = smaller(least, site.total_blocks);
+			least = gpc_smaller(least, site.total_blocks);
 	}
 	return least == UINT64_MAX ? 0 : least;
 }
@@ -223,7 +218,7 @@ static struct gpc_kept find_results(const struct gpc_report *report, const struc
 		!gpc_kept_most(report, oom, biggest, &first_ns))
 		return (struct gpc_kept){ 0 };
 	kept.stack = biggest->stack;
-	kept.n_passes = smaller(kept.n_passes, count_steps(report, oom, first_ns));
+	kept.n_passes = gpc_smaller(kept.n_passes, count_steps(report, oom, first_ns));
 	if (kept.n_passes < MANY_PASSES)
 		return (struct gpc_kept){ 0 };
 	/* The last pass still needs its share. */
