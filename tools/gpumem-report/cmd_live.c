@@ -142,18 +142,19 @@ static void start_colours(const struct gpc_report *report)
 	init_pair(LIVE_BAR_OTHER, COLOR_MAGENTA, -1);
 }
 
-static attr_t attributes_of(enum live_ink ink)
+/* The colour pairs of start_colours() are numbered by ink; without colours, attributes tell the inks apart. */
+static void set_ink(unsigned ink)
 {
 	static const attr_t plain[LIVE_INK_COUNT] = { [LIVE_BOLD] = A_BOLD,
 		[LIVE_DIM] = A_DIM,
 		[LIVE_ALARM] = A_BOLD,
 		[LIVE_HEAD] = A_REVERSE,
 		[LIVE_CHOSEN] = A_REVERSE };
-	bool is_coloured = ink == LIVE_ALARM || ink >= LIVE_HEAD;
 
-	if (!is_coloured || COLOR_PAIRS <= LIVE_INK_COUNT)
-		return plain[ink];
-	return ink == LIVE_ALARM ? A_BOLD : A_NORMAL;
+	if ((ink == LIVE_ALARM || ink >= LIVE_HEAD) && COLOR_PAIRS > LIVE_INK_COUNT)
+		attr_set(ink == LIVE_ALARM ? A_BOLD : A_NORMAL, (short)ink, NULL);
+	else
+		attr_set(plain[ink], 0, NULL);
 }
 
 static void show_grid(const struct live_grid *grid)
@@ -161,10 +162,8 @@ static void show_grid(const struct live_grid *grid)
 	for (int row = 0; row < grid->rows; row++)
 		for (int column = 0; column < grid->columns; column++) {
 			const struct live_cell *cell = &grid->cells[row * grid->columns + column];
-			bool is_coloured = cell->ink == LIVE_ALARM || cell->ink >= LIVE_HEAD;
 
-			attr_set(attributes_of((enum live_ink)cell->ink),
-				is_coloured && COLOR_PAIRS > LIVE_INK_COUNT ? cell->ink : 0, NULL);
+			set_ink(cell->ink);
 			mvaddstr(row, column, cell->letter);
 		}
 	refresh();

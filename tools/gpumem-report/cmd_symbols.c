@@ -13,10 +13,7 @@ enum gets {
 #undef GETS
 };
 
-static const struct {
-	const char *word;
-	const char *text;
-} gets_of[] = {
+static const struct gpc_words gets_of[] = {
 #define GETS(word, text) { #word, text },
 #include "tools/gpumem-report/gets.def"
 #undef GETS

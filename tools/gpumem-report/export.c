@@ -10,15 +10,10 @@
 
 const char *gpc_export_moment(const struct gpc_report *report)
 {
-	switch (report->options->moment) {
-	case GPC_AT_PEAK:
+	if (report->options->moment == GPC_AT_PEAK)
 		return "at the peak";
-	case GPC_AT_OOM:
+	if (report->options->moment == GPC_AT_OOM)
 		return "when memory ran out";
-	case GPC_AT_USUAL:
-	case GPC_AT_END:
-		break;
-	}
 	return report->recording->run_state == GPC_RUN_ALIVE ? "live now" : "live at the end";
 }
 
