@@ -50,40 +50,28 @@ static void add_gpus(struct figures *figures, const struct gpc_recording *record
 		gpc_text_add(&text, " (%s)", physical);
 }
 
-static void add_verdict(struct figures *figures, const struct gpc_recording *recording)
-{
-	struct gpucache_oom oom;
-	uint64_t newest = 0;
-
-	for (uint64_t i = 0; i < recording->regions[GPUCACHE_REGION_OOMS].count; i++) {
-		if (!gpc_recording_read_oom(recording, i, &oom) || oom.recovered ||
-			oom.number <= newest)
-			continue;
-		newest = oom.number;
-		figures->verdict = gpc_verdict_word(oom.verdict);
-	}
-}
-
 static struct figures figures_of(const struct gpc_directory_entry *entry)
 {
+	const struct gpc_options all_gpus = { .device = -1 };
+	struct gpc_report one = { .options = &all_gpus };
 	struct figures figures = { .verdict = "" };
-	struct gpc_recording *recording;
 	struct gpucache_counters counters;
+	struct gpucache_oom oom;
 	GPC_TEXT(text, 96);
 
-	if (gpc_recording_open(entry->path, &recording, &text) != GPC_OK)
+	if (gpc_recording_open(entry->path, &one.recording, &text) != GPC_OK)
 		return figures;
 	figures.known = true;
-	for (uint64_t i = 0; i < recording->regions[GPUCACHE_REGION_COUNTERS].count; i++) {
-		if (!gpc_recording_read_counters(recording, i, &counters))
+	for (uint64_t i = 0; i < one.recording->regions[GPUCACHE_REGION_COUNTERS].count; i++) {
+		if (!gpc_recording_read_counters(one.recording, i, &counters))
 			continue;
-		if (counters.peak_reserved_bytes > figures.peak_bytes)
-			figures.peak_bytes = counters.peak_reserved_bytes;
+		figures.peak_bytes = gpc_larger(figures.peak_bytes, counters.peak_reserved_bytes);
 		figures.n_ooms = gpc_bytes_add(figures.n_ooms, counters.n_oom);
 	}
-	add_gpus(&figures, recording);
-	add_verdict(&figures, recording);
-	gpc_recording_close(recording);
+	add_gpus(&figures, one.recording);
+	if (gpc_report_find_oom(&one, -1, true, &oom))
+		figures.verdict = gpc_verdict_word(oom.verdict);
+	gpc_recording_close(one.recording);
 	return figures;
 }
 
