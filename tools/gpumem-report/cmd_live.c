@@ -192,43 +192,26 @@ static bool type(struct live_screen *screen, int key)
 	return true;
 }
 
-static void choose(struct live_screen *screen, int key)
-{
-	switch (key) {
-	case KEY_UP:
-	case 'k':
-		screen->chosen--;
-		break;
-	case KEY_DOWN:
-	case 'j':
-		screen->chosen++;
-		break;
-	case KEY_PPAGE:
-		screen->chosen -= 10;
-		break;
-	case KEY_NPAGE:
-		screen->chosen += 10;
-		break;
-	case KEY_HOME:
-		screen->chosen = 0;
-		break;
-	case KEY_END:
-		screen->chosen = screen->n_lines - 1;
-		break;
-	default:
-		break;
-	}
-}
-
 /* Handles a key, as in htop; false: quit. */
 static bool press(struct live_screen *screen, int key, bool *is_help)
 {
 	if (type(screen, key))
 		return true;
-	choose(screen, key);
 	if (key == 'q' || key == KEY_F(10) || key == 3)
 		return false;
-	if (key == 'M')
+	if (key == KEY_UP || key == 'k')
+		screen->chosen--;
+	else if (key == KEY_DOWN || key == 'j')
+		screen->chosen++;
+	else if (key == KEY_PPAGE)
+		screen->chosen -= 10;
+	else if (key == KEY_NPAGE)
+		screen->chosen += 10;
+	else if (key == KEY_HOME)
+		screen->chosen = 0;
+	else if (key == KEY_END)
+		screen->chosen = screen->n_lines - 1;
+	else if (key == 'M')
 		screen->order = LIVE_BY_MEMORY;
 	else if (key == 'G')
 		screen->order = LIVE_BY_GROWTH;
@@ -246,7 +229,7 @@ static bool press(struct live_screen *screen, int key, bool *is_help)
 		screen->every_ns /= 2;
 	else if (key == '-' && screen->every_ns * 2 <= MOST_EVERY_NS)
 		screen->every_ns *= 2;
-	if (key == KEY_F(1) || key == 'h' || key == '?')
+	else if (key == KEY_F(1) || key == 'h' || key == '?')
 		*is_help = true;
 	return true;
 }
