@@ -133,32 +133,36 @@ static void print_line(const struct tree *tree, struct printed numbers, uint64_t
 		name, (int)strlen(name) > room ? ".." : "");
 }
 
+/* Prints the paths [first, end) below the node that they share. */
 static void print_below(
-	const struct tree *tree, size_t first, size_t end, size_t depth, struct printed parent);
-
-static void print_children(const struct tree *tree, const struct children *children, size_t depth,
-	struct printed parent)
+	const struct tree *tree, size_t first, size_t end, size_t depth, struct printed parent)
 {
-	struct gpc_rounded *rounded = gpc_new(children->n + 2, sizeof *rounded);
-	uint32_t *shares = gpc_new(children->n + 2, sizeof *shares);
-	uint64_t *bytes = gpc_new(children->n + 2, sizeof *bytes);
+	struct children children;
+	struct gpc_rounded *rounded;
+	uint32_t *shares;
+	uint64_t *bytes;
 	struct node rest;
-	size_t n = choose(tree, children, bytes, &rest);
 	char others[40];
+	size_t n;
 
+	find_children(&children, tree->rows, first, end, depth);
+	rounded = gpc_new(children.n + 2, sizeof *rounded);
+	shares = gpc_new(children.n + 2, sizeof *shares);
+	bytes = gpc_new(children.n + 2, sizeof *bytes);
+	n = choose(tree, &children, bytes, &rest);
 	gpc_rounded_parts(parent.rounded, bytes, n + 2, rounded);
 	gpc_rounded_split(parent.share, bytes, n + 2, shares);
 	for (size_t i = 0; i < n; i++) {
-		const struct node *node = &children->nodes[i];
+		const struct node *node = &children.nodes[i];
 		struct printed numbers = { rounded[i], shares[i] };
 
 		print_line(
 			tree, numbers, node->n_blocks, depth, tree->rows[node->first].names[depth]);
 		print_below(tree, node->first, node->end, depth + 1, numbers);
 	}
-	if (children->itself.bytes)
+	if (children.n && children.itself.bytes)
 		print_line(tree, (struct printed){ rounded[n], shares[n] },
-			children->itself.n_blocks, depth, "(itself)");
+			children.itself.n_blocks, depth, "(itself)");
 	snprintf(others, sizeof others, "(%zu more)", rest.end);
 	if (rest.bytes)
 		print_line(tree, (struct printed){ rounded[n + 1], shares[n + 1] }, rest.n_blocks,
@@ -166,17 +170,6 @@ static void print_children(const struct tree *tree, const struct children *child
 	free(bytes);
 	free(shares);
 	free(rounded);
-}
-
-/* Prints the paths [first, end) below the node that they share. */
-static void print_below(
-	const struct tree *tree, size_t first, size_t end, size_t depth, struct printed parent)
-{
-	struct children children;
-
-	find_children(&children, tree->rows, first, end, depth);
-	if (children.n)
-		print_children(tree, &children, depth, parent);
 	free(children.nodes);
 }
 
