@@ -98,16 +98,11 @@ static void print_neighbours(struct gpc_report *report, const struct gpucache_oo
 {
 	const struct gpc_paper *paper = &report->paper;
 
-	if (oom->n_neighbours == 0) {
-		if (oom->balance.other_processes == GPUCACHE_UNKNOWN)
-			gpc_paper_section(paper, "OTHERS",
-				"processes on this GPU could not be seen from here");
-		else
-			gpc_paper_section(paper, "OTHERS",
-				"no other process on this GPU is visible from here");
-		return;
-	}
-	gpc_paper_section(paper, "OTHERS", "other processes on this GPU");
+	gpc_paper_section(paper, "OTHERS",
+		oom->n_neighbours ? "other processes on this GPU"
+		: oom->balance.other_processes == GPUCACHE_UNKNOWN
+			? "processes on this GPU could not be seen from here"
+			: "no other process on this GPU is visible from here");
 	for (unsigned i = 0; i < oom->n_neighbours; i++)
 		gpc_paper_line(paper, "%11s  pid %-8u %s", gpc_show_bytes(oom->neighbours[i].bytes),
 			oom->neighbours[i].pid,

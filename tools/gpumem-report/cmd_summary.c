@@ -25,16 +25,6 @@ static uint64_t run_ns(const struct gpc_recording *rec)
 	return gpc_bytes_less(gpc_recording_last_ns(rec), rec->header.start_monotonic_ns);
 }
 
-static bool has_several_devices(const struct gpc_report *report)
-{
-	struct gpucache_device device;
-	unsigned n = 0;
-
-	for (int32_t i = 0; gpc_recording_find_device(report->recording, i, &device); i++)
-		n++;
-	return n > 1;
-}
-
 static void print_headline(
 	struct gpc_report *report, const struct gpucache_oom *fatal, unsigned n_recovered)
 {
@@ -43,11 +33,12 @@ static void print_headline(
 	const struct gpc_recording *rec = report->recording;
 	const struct gpucache_header *header = &rec->header;
 	const struct gpc_paper *paper = &report->paper;
+	struct gpucache_device second;
 	GPC_TEXT(ending, 60);
 
 	if (fatal)
 		gpc_text_add(&ending, ", OUT OF MEMORY");
-	if (fatal && has_several_devices(report))
+	if (fatal && gpc_recording_find_device(rec, 1, &second))
 		gpc_text_add(&ending, " on GPU %d", fatal->device);
 	if (!fatal && n_recovered)
 		gpc_text_add(&ending, ", %u failure%s recovered", n_recovered,

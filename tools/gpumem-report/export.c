@@ -90,20 +90,17 @@ void gpc_export_name(const struct gpc_report *report, const struct gpc_export_sa
 	size_t i, struct gpc_text *ret_text)
 {
 	const struct gpc_frame *frame = gpc_export_frame(report, sample, i);
-	const struct gpc_stack_frames *stack = frames_of(report, sample);
-	size_t n = stack ? stack->n : 1;
 
-	if (i == 0) {
+	if (i == 0)
 		gpc_text_add(ret_text, "GPU %d", sample->device);
-	} else if (i > n) {
-		gpc_text_add(ret_text, "(%s)", sample->what);
-	} else if (sample->is_rest) {
-		gpc_text_add(ret_text, "(others, not listed)");
-	} else if (!stack) {
-		gpc_frames_site(report->frames, sample->stack, ret_text);
-	} else {
+	else if (frame)
 		gpc_frame_describe(frame, false, ret_text);
-	}
+	else if (sample->what && i + 1 == gpc_export_depth(report, sample))
+		gpc_text_add(ret_text, "(%s)", sample->what);
+	else if (sample->is_rest)
+		gpc_text_add(ret_text, "(others, not listed)");
+	else
+		gpc_frames_site(report->frames, sample->stack, ret_text);
 }
 
 bool gpc_export_number(struct gpc_export_numbers *numbers, const struct gpc_report *report,
