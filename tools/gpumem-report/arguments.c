@@ -29,7 +29,6 @@ enum long_option {
 	OPTION_NO_COLOUR,
 	OPTION_FAIL_ON,
 	OPTION_AT,
-	OPTION_SYSROOT,
 	OPTION_SYMBOLS,
 	OPTION_NO_SYMBOLS,
 	OPTION_WATCH,
@@ -55,7 +54,7 @@ static const struct option long_options[] = {
 	{ "format", required_argument, NULL, TEXT(format) },
 	{ "at", required_argument, NULL, OPTION_AT },
 	{ "query", required_argument, NULL, TEXT(query) },
-	{ "sysroot", required_argument, NULL, OPTION_SYSROOT },
+	{ "sysroot", required_argument, NULL, TEXT(places.sysroot) },
 	{ "debug-path", required_argument, NULL, TEXT(places.debug_path) },
 	{ "bottom-up", no_argument, NULL, FLAG(is_bottom_up) },
 	{ "symbols", no_argument, NULL, OPTION_SYMBOLS },
@@ -130,8 +129,7 @@ static void complain_option(const char *word)
 			word);
 		return;
 	}
-	memcpy(name, word + 2, len - 2);
-	name[len - 2] = '\0';
+	snprintf(name, sizeof name, "%.*s", (int)len - 2, word + 2);
 	nearest = find_nearest(name, long_options, n_options, sizeof long_options[0]);
 	if (nearest && strcmp(nearest, name) == 0)
 		gpc_complain("`--%s` needs a value, or takes none", nearest);
@@ -157,12 +155,11 @@ static bool read_number(const char *option, const char *text, uint64_t most, uin
 static bool read_choice(
 	const char *option, const char *text, const char *const words[3], unsigned *ret_number)
 {
-	for (unsigned i = 0; i < 3; i++) {
+	for (unsigned i = 0; i < 3; i++)
 		if (strcmp(text, words[i]) == 0) {
 			*ret_number = i;
 			return true;
 		}
-	}
 	return gpc_refuse(
 		"%s needs %s, %s or %s, not `%s`", option, words[0], words[1], words[2], text);
 }
@@ -204,15 +201,6 @@ static bool read_interval(const char *text, uint64_t *ret_ns)
 	return gpc_refuse("--watch needs a time from 100ms to a day, such as 15s, not `%s`", text);
 }
 
-static bool is_stream_fine(const char *text)
-{
-	return gpc_stream_is_wish(text) ||
-	       gpc_refuse(
-		       "--stream needs a number or a handle of a stream, legacy, per-thread or "
-		       "none, not `%s`",
-		       text);
-}
-
 /* Handles an option that needs more than storing its value; false if the value is wrong. */
 static bool read_special(int letter, struct gpc_options *options)
 {
@@ -250,10 +238,6 @@ static bool read_special(int letter, struct gpc_options *options)
 		is_good = read_choice("--at", optarg, moments, &choice);
 		options->moment = (enum gpc_at)(GPC_AT_END + choice);
 		break;
-	case OPTION_SYSROOT:
-		options->places.sysroot = optarg;
-		return gpc_target_is_folder(optarg) ||
-		       gpc_refuse("--sysroot needs a directory, not `%s`", optarg);
 	case OPTION_SYMBOLS:
 		options->places.symbols_of = GPC_SYMBOLS_OF_ALL;
 		break;
@@ -282,7 +266,14 @@ static bool read_option(int letter, struct gpc_options *options)
 		memcpy((char *)options + (letter - OPTION_TEXTS), &optarg, sizeof optarg);
 	if (letter == TEXT(filters.thread))
 		return read_number("--thread", optarg, UINT32_MAX, &thread);
-	return letter != TEXT(filters.stream) || is_stream_fine(optarg);
+	if (letter == TEXT(places.sysroot) && !gpc_target_is_folder(optarg))
+		return gpc_refuse("--sysroot needs a directory, not `%s`", optarg);
+	if (letter == TEXT(filters.stream) && !gpc_stream_is_wish(optarg))
+		return gpc_refuse(
+			"--stream needs a number or a handle of a stream, legacy, "
+			"per-thread or none, not `%s`",
+			optarg);
+	return true;
 }
 
 static bool is_number(const char *word)
@@ -293,8 +284,10 @@ static bool is_number(const char *word)
 static bool read_word(const char *word, unsigned n_words, struct gpc_options *options,
 	const struct gpc_command **command)
 {
-	if (n_words == 0 && find_command(word)) {
-		*command = find_command(word);
+	const struct gpc_command *found = n_words == 0 ? find_command(word) : NULL;
+
+	if (found) {
+		*command = found;
 		return true;
 	}
 	if (n_words == 0 && !is_number(word) && strcmp(word, "-") != 0 && access(word, F_OK) != 0 &&
@@ -380,10 +373,9 @@ static bool is_export_fine(const struct gpc_options *options, const struct gpc_c
 {
 	if (command->run == gpc_cmd_export)
 		return gpc_export_is_possible(options);
-	if (!options->format && !options->query)
-		return true;
-	return gpc_refuse(
-		"--format and --query are options of `export`, not of `%s`", command->name);
+	return (!options->format && !options->query) ||
+	       gpc_refuse(
+		       "--format and --query are options of `export`, not of `%s`", command->name);
 }
 
 enum gpc_arguments gpc_arguments_read(int argc, char **argv, struct gpc_options *ret_options,
