@@ -91,22 +91,22 @@ static struct gpc_row *make_rows(
 static void print_rows(const struct gpc_report *report, enum asker asker,
 	const struct gpc_row *rows, size_t n, uint64_t total)
 {
-	const struct gpc_paper *paper = &report->paper;
-	size_t limit = gpc_report_limit(report, DEFAULT_ROWS);
-	struct gpc_table table;
+	struct gpc_groups groups = { .rows = gpc_new(n, sizeof *groups.rows),
+		.total_bytes = total };
 
-	gpc_table_init(&table, paper, n, limit);
-	for (size_t i = 0; i < n; i++)
-		gpc_table_add(&table, rows[i].bytes, rows[i].n_blocks);
-	gpc_table_begin(&table, total, words[asker].head);
-	for (size_t i = 0; i < table.n; i++) {
+	/* Not gpc_groups_add: streams of two contexts may have the same name. */
+	for (; groups.n < n; groups.n++) {
+		const struct gpc_row *row = &rows[groups.n];
 		GPC_TEXT(text, 64);
 
-		(void)gpc_table_print_numbers(&table);
-		describe(report, asker, rows[i].id, &text);
-		fprintf(paper->out, "%s\n", text.buf);
+		describe(report, asker, row->id, &text);
+		groups.rows[groups.n] = (struct gpc_group){
+			.name = gpc_copy(text.buf), .bytes = row->bytes, .n_blocks = row->n_blocks
+		};
 	}
-	gpc_table_end(&table);
+	gpc_groups_print(
+		&groups, report, gpc_report_limit(report, DEFAULT_ROWS), words[asker].head, NULL);
+	gpc_groups_fini(&groups);
 }
 
 static void print_section(

@@ -159,14 +159,15 @@ uint64_t gpc_categories_sum(const struct gpc_holdings *holdings, const struct gp
 	return total;
 }
 
-/* Prints the largest holder; if room is scarce only its file and line, which tell more than its function. */
-static void print_biggest(const struct gpc_report *report, uint32_t stack, int room)
+/* Prints a category and its largest holder; if room is scarce only the holder's file and line. */
+static void print_category(const struct gpc_report *report, const struct gpc_group *row, int used)
 {
 	const struct gpc_paper *paper = &report->paper;
+	int room = paper->width - used - fprintf(paper->out, "%-15s  ", row->name);
 	GPC_TEXT(text, 200);
 	const char *place;
 
-	gpc_frames_site(report->frames, stack, &text);
+	gpc_frames_site(report->frames, row->stack, &text);
 	place = (int)text.len > room ? strstr(text.buf, "  ") : NULL;
 	fprintf(paper->out, "%.*s\n", room > 0 ? room : 0,
 		place && place[2] != '(' ? place + 2 : text.buf);
@@ -174,30 +175,23 @@ static void print_biggest(const struct gpc_report *report, uint32_t stack, int r
 
 void gpc_categories_print(const struct gpc_holdings *holdings, const struct gpc_report *report)
 {
-	const struct gpc_paper *paper = &report->paper;
+	struct gpc_groups groups = { .rest_bytes = holdings->rest_bytes };
 	struct gpc_category_row rows[GPC_CATEGORY_COUNT];
-	struct gpc_table table;
-	uint64_t total;
+	uint64_t bytes;
 
 	if (!holdings->has_torch)
 		return;
-	total = gpc_bytes_add(gpc_categories_sum(holdings, report, rows), holdings->rest_bytes);
-	if (total == holdings->rest_bytes)
+	bytes = gpc_categories_sum(holdings, report, rows);
+	if (!bytes)
 		return;
-	gpc_table_init(&table, paper, GPC_CATEGORY_COUNT, GPC_CATEGORY_COUNT);
+	groups.total_bytes = gpc_bytes_add(bytes, holdings->rest_bytes);
 	for (unsigned i = 0; i < GPC_CATEGORY_COUNT && rows[i].bytes; i++)
-		gpc_table_add(&table, rows[i].bytes, rows[i].n_blocks);
-	gpc_table_add_rest(&table, holdings->rest_bytes);
-	gpc_paper_section(paper, "CATEGORY", "what %s are for, and the biggest of each",
-		gpc_show_bytes(total));
-	gpc_table_begin(&table, total, "category");
-	for (unsigned i = 0; i < table.n; i++) {
-		int used = gpc_table_print_numbers(&table);
-
-		used += fprintf(paper->out, "%-15s  ", gpc_category_word(rows[i].category));
-		print_biggest(report, rows[i].stack, paper->width - used);
-	}
-	gpc_table_end(&table);
+		gpc_groups_add(&groups, gpc_category_word(rows[i].category), rows[i].bytes,
+			rows[i].n_blocks, rows[i].stack);
+	gpc_paper_section(&report->paper, "CATEGORY", "what %s are for, and the biggest of each",
+		gpc_show_bytes(groups.total_bytes));
+	gpc_groups_print(&groups, report, groups.n, "category", print_category);
+	gpc_groups_fini(&groups);
 }
 
 void gpc_categories_json(const struct gpc_holdings *holdings, const struct gpc_report *report,

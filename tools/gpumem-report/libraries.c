@@ -70,11 +70,6 @@ void gpc_libraries_create(struct gpc_groups *libraries, const struct gpc_report 
 	gpc_groups_sort(libraries);
 }
 
-static void print_name(const struct gpc_paper *paper, const char *name, int used)
-{
-	fprintf(paper->out, "%.*s\n", paper->width - used, name);
-}
-
 void gpc_libraries_print(
 	const struct gpc_groups *libraries, const struct gpc_report *report, unsigned limit)
 {
@@ -87,7 +82,7 @@ void gpc_libraries_print(
 		return;
 	gpc_paper_section(paper, "LIBRARY", "the same %s by the library that asked for them",
 		gpc_show_bytes(libraries->total_bytes));
-	gpc_groups_print(libraries, paper, limit, "library", print_name);
+	gpc_groups_print(libraries, report, limit, "library", NULL);
 }
 
 struct json_object *gpc_libraries_json(const struct gpc_groups *libraries)

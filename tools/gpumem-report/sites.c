@@ -222,8 +222,10 @@ void gpc_sites_create(struct gpc_groups *sites, const struct gpc_report *report,
 }
 
 /* Prints a call site on the rest of the line, and its wrappers on a line of their own if need be. */
-static void print_where(const struct gpc_paper *paper, const char *where, int used)
+static void print_where(const struct gpc_report *report, const struct gpc_group *row, int used)
 {
+	const struct gpc_paper *paper = &report->paper;
+	const char *where = row->name;
 	int room = paper->width - used;
 	const char *wrappers = strstr(where, ", via ");
 	int len = (int)strlen(where);
@@ -241,7 +243,7 @@ static void print_where(const struct gpc_paper *paper, const char *where, int us
 void gpc_sites_print(
 	const struct gpc_groups *sites, const struct gpc_report *report, unsigned limit)
 {
-	gpc_groups_print(sites, &report->paper, limit, "where", print_where);
+	gpc_groups_print(sites, report, limit, "where", print_where);
 }
 
 struct json_object *gpc_sites_json(

@@ -55,97 +55,59 @@ void gpc_groups_fini(struct gpc_groups *groups)
 	*groups = (struct gpc_groups){ 0 };
 }
 
-void gpc_groups_print(const struct gpc_groups *groups, const struct gpc_paper *paper, size_t limit,
-	const char *what, gpc_group_print print)
+/* Prints the columns of numbers; n_blocks 0: unknown.  Returns the column after them. */
+static int print_numbers(const struct gpc_paper *paper, struct gpc_rounded rounded, uint32_t share,
+	uint64_t bytes, uint64_t n_blocks)
 {
-	struct gpc_table table;
+	int used = fprintf(paper->out, "%12s %7s %9s ", gpc_show_rounded(rounded),
+		gpc_show_tenths(share), n_blocks ? gpc_show_count(n_blocks) : "");
 
-	gpc_table_init(&table, paper, groups->n, limit);
-	for (size_t i = 0; i < groups->n; i++)
-		gpc_table_add(&table, groups->rows[i].bytes, groups->rows[i].n_blocks);
-	gpc_table_add_rest(&table, groups->rest_bytes);
-	gpc_table_begin(&table, groups->total_bytes, what);
-	for (size_t i = 0; i < table.n; i++)
-		print(paper, groups->rows[i].name, gpc_table_print_numbers(&table));
-	gpc_table_end(&table);
+	if (paper->width >= WIDTH_OF_MEAN)
+		used += fprintf(
+			paper->out, "%11s ", n_blocks ? gpc_show_bytes(bytes / n_blocks) : "");
+	return used + fprintf(paper->out, " ");
 }
 
-void gpc_table_init(struct gpc_table *table, const struct gpc_paper *paper, size_t n, size_t limit)
+static void print_rows(const struct gpc_groups *groups, const struct gpc_report *report,
+	const struct gpc_rounded *rounded, const uint32_t *shares, size_t n, gpc_group_print print)
 {
-	*table = (struct gpc_table){
-		.paper = paper,
-		.rows = gpc_new((n < limit ? n : limit) + 1, sizeof *table->rows),
-		.limit = limit,
-	};
-}
+	const struct gpc_paper *paper = &report->paper;
 
-void gpc_table_add(struct gpc_table *table, uint64_t bytes, uint64_t n_blocks)
-{
-	if (table->n < table->limit)
-		table->rows[table->n++] =
-			(struct gpc_table_row){ .bytes = bytes, .n_blocks = n_blocks };
-	else
-		gpc_table_add_rest(table, bytes);
-}
-
-void gpc_table_add_rest(struct gpc_table *table, uint64_t bytes)
-{
-	table->rest_bytes = gpc_bytes_add(table->rest_bytes, bytes);
-}
-
-/* Rounds the rows and, as the last number, the rest, so that they add up to the total. */
-static void round_rows(struct gpc_table *table, uint64_t total)
-{
-	size_t n = table->n + 1;
-	uint64_t *bytes = gpc_new(n, sizeof *bytes);
-	uint32_t *shares = gpc_new(n, sizeof *shares);
-	struct gpc_rounded *rounded = gpc_new(n, sizeof *rounded);
-
-	table->rows[table->n].bytes = table->rest_bytes;
-	for (size_t i = 0; i < n; i++)
-		bytes[i] = table->rows[i].bytes;
-	gpc_rounded_parts(gpc_rounded_of(total), bytes, n, rounded);
-	gpc_rounded_shares(total, bytes, n, shares);
 	for (size_t i = 0; i < n; i++) {
-		table->rows[i].rounded = rounded[i];
-		table->rows[i].share = shares[i];
+		const struct gpc_group *row = &groups->rows[i];
+		int used = print_numbers(paper, rounded[i], shares[i], row->bytes, row->n_blocks);
+
+		if (print)
+			print(report, row, used);
+		else
+			fprintf(paper->out, "%.*s\n", paper->width - used, row->name);
+	}
+}
+
+void gpc_groups_print(const struct gpc_groups *groups, const struct gpc_report *report,
+	size_t limit, const char *what, gpc_group_print print)
+{
+	const struct gpc_paper *paper = &report->paper;
+	const bool has_mean = paper->width >= WIDTH_OF_MEAN;
+	size_t n = groups->n < limit ? groups->n : limit;
+	struct gpc_rounded *rounded = gpc_new(n + 1, sizeof *rounded);
+	uint32_t *shares = gpc_new(n + 1, sizeof *shares);
+	uint64_t *bytes = gpc_new(n + 1, sizeof *bytes); /* of the rows, then of the rest */
+
+	bytes[n] = groups->rest_bytes;
+	for (size_t i = 0; i < groups->n; i++)
+		bytes[i < n ? i : n] = gpc_bytes_add(bytes[i < n ? i : n], groups->rows[i].bytes);
+	gpc_rounded_parts(gpc_rounded_of(groups->total_bytes), bytes, n + 1, rounded);
+	gpc_rounded_shares(groups->total_bytes, bytes, n + 1, shares);
+	fprintf(paper->out, "%s%12s %7s %9s %*s%s %s%s\n", gpc_paper_ink(paper, GPC_INK_DIM),
+		"bytes", "share", "blocks", has_mean ? 11 : 0, has_mean ? "mean" : "",
+		has_mean ? " " : "", what, gpc_paper_ink(paper, GPC_INK_PLAIN));
+	print_rows(groups, report, rounded, shares, n, print);
+	if (bytes[n]) {
+		(void)print_numbers(paper, rounded[n], shares[n], bytes[n], 0);
+		fprintf(paper->out, "all others\n");
 	}
 	free(bytes);
 	free(shares);
 	free(rounded);
-}
-
-void gpc_table_begin(struct gpc_table *table, uint64_t total, const char *what)
-{
-	const struct gpc_paper *paper = table->paper;
-
-	round_rows(table, total);
-	fprintf(paper->out, "%s%12s %7s %9s ", gpc_paper_ink(paper, GPC_INK_DIM), "bytes", "share",
-		"blocks");
-	if (paper->width >= WIDTH_OF_MEAN)
-		fprintf(paper->out, "%11s ", "mean");
-	fprintf(paper->out, " %s%s\n", what, gpc_paper_ink(paper, GPC_INK_PLAIN));
-}
-
-int gpc_table_print_numbers(struct gpc_table *table)
-{
-	const struct gpc_table_row *row = &table->rows[table->next++];
-	const struct gpc_paper *paper = table->paper;
-	int used = fprintf(paper->out, "%12s %7s %9s ", gpc_show_rounded(row->rounded),
-		gpc_show_tenths(row->share), row->n_blocks ? gpc_show_count(row->n_blocks) : "");
-
-	if (paper->width >= WIDTH_OF_MEAN)
-		used += fprintf(paper->out, "%11s ",
-			row->n_blocks ? gpc_show_bytes(row->bytes / row->n_blocks) : "");
-	return used + fprintf(paper->out, " ");
-}
-
-void gpc_table_end(struct gpc_table *table)
-{
-	if (table->rest_bytes) {
-		(void)gpc_table_print_numbers(table);
-		fprintf(table->paper->out, "all others\n");
-	}
-	free(table->rows);
-	*table = (struct gpc_table){ 0 };
 }

@@ -117,16 +117,16 @@ static void rows_init(struct gpc_groups *rows, const struct gpc_report *report, 
 }
 
 /* Prints a label on the rest of the line.  A long one loses its beginning: the end tells most. */
-static void print_label(const struct gpc_paper *paper, const char *label, int used)
+static void print_label(const struct gpc_report *report, const struct gpc_group *row, int used)
 {
-	size_t room = (size_t)(paper->width - used);
-	const char *shown = *label ? label : "(in no range)";
+	size_t room = (size_t)(report->paper.width - used);
+	const char *shown = row->name[0] ? row->name : "(in no range)";
 	size_t len = strlen(shown);
 	size_t at = len > room ? len - (room - 2) : 0;
 
 	while (((unsigned char)shown[at] & 0xc0) == 0x80)
 		at++;
-	fprintf(paper->out, "%s%s\n", at ? ".." : "", shown + at);
+	fprintf(report->paper.out, "%s%s\n", at ? ".." : "", shown + at);
 }
 
 void gpc_tag_rows_print(const struct gpc_report *report, int32_t ordinal,
@@ -136,11 +136,10 @@ void gpc_tag_rows_print(const struct gpc_report *report, int32_t ordinal,
 
 	rows_init(&rows, report, ordinal, oom, true);
 	if (rows.n) {
-		size_t limit = gpc_report_limit(report, DEFAULT_ROWS);
-
 		gpc_paper_section(&report->paper, "TAGS", "%s live by the program's ranges, %s",
 			gpc_show_bytes(rows.total_bytes), moment);
-		gpc_groups_print(&rows, &report->paper, limit, "range", print_label);
+		gpc_groups_print(&rows, report, gpc_report_limit(report, DEFAULT_ROWS), "range",
+			print_label);
 	}
 	gpc_groups_fini(&rows);
 }
