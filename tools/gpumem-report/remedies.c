@@ -14,7 +14,6 @@
 #include "tools/gpumem-report/kept.h"
 #include "tools/gpumem-report/libraries.h"
 #include "tools/gpumem-report/torch.h"
-#include "tools/gpumem-report/twice.h"
 
 /* The number of categories named. */
 #define N_HELD 3
@@ -203,14 +202,20 @@ static bool is_result_alone(const struct facts *facts)
 		       growing->n_blocks <= inputs->n_blocks + 1);
 }
 
-/* True below a function that torch.no_grad() or torch.inference_mode() decorates, as generate() and pipelines. */
-static bool is_decorated(const struct gpc_stack_frames *stack)
+/* True if a Python frame of the stack is in a file whose path contains `part`. */
+static bool has_file(const struct gpc_stack_frames *stack, const char *part)
 {
 	for (size_t i = 0; stack && i < stack->n; i++)
 		if (stack->frames[i].is_python && stack->frames[i].file &&
-			strstr(stack->frames[i].file, "/torch/utils/_contextlib.py"))
+			strstr(stack->frames[i].file, part))
 			return true;
 	return false;
+}
+
+/* True below a function that torch.no_grad() or torch.inference_mode() decorates, as generate() and pipelines. */
+static bool is_decorated(const struct gpc_stack_frames *stack)
+{
+	return has_file(stack, "/torch/utils/_contextlib.py");
 }
 
 static bool say_kept(
@@ -348,6 +353,85 @@ static bool try_empty_cache(const struct facts *facts, struct gpc_text *text)
 	return true;
 }
 
+/* Finds a checkpoint that torch.load put on the GPU it was saved from, next to the model that copied it. */
+static bool try_loaded(const struct facts *facts, struct gpc_text *text)
+{
+	const uint64_t weights = row_of(facts, GPC_CATEGORY_WEIGHTS)->bytes;
+	const struct gpucache_holder *biggest = NULL;
+	uint64_t loaded = 0;
+
+	for (uint32_t i = 0; i < facts->oom->n_holders; i++) {
+		const struct gpucache_holder *holder = &facts->oom->holders[i];
+
+		if (!has_file(gpc_frames_find(facts->report->frames, holder->stack),
+			    "/torch/serialization.py"))
+			continue;
+		loaded = gpc_bytes_add(loaded, holder->bytes);
+		if (!biggest || holder->bytes > biggest->bytes)
+			biggest = holder;
+	}
+	if (!biggest || loaded < facts->oom->short_by ||
+		gpc_bytes_less(weights, loaded) < loaded / 2)
+		return false;
+	gpc_text_add(text, "torch.load(..., map_location=\"cpu\") in ");
+	gpc_remedies_add_site(facts->report, biggest->stack, text);
+	gpc_text_add(text,
+		": %s of the checkpoint are on the GPU, in addition to the weights loaded from "
+		"it; or del it.",
+		gpc_show_bytes(loaded));
+	return true;
+}
+
+/*
+ * The number of an earlier failure at which the holder's site already held 3/4 of its bytes now; 0 if there is none.
+ * Skips failures of a tensor of the same size, because PyTorch tries the driver twice per tensor.
+ */
+static uint64_t find_earlier(const struct facts *facts, const struct gpucache_holder *holder)
+{
+	const struct gpucache_oom *oom = facts->oom;
+	const struct gpucache_holder *then;
+	struct gpucache_oom earlier;
+
+	for (uint64_t number = oom->number; number-- > 1;) {
+		if (!gpc_recording_find_oom(facts->report->recording, number, &earlier) ||
+			earlier.device != oom->device || !earlier.torch.requested ||
+			earlier.torch.requested == oom->torch.requested)
+			continue;
+		then = gpc_holdings_of_stack(&earlier, holder->stack);
+		if (then && then->bytes >= holder->bytes / 4 * 3)
+			return number;
+	}
+	return 0;
+}
+
+/* Finds the tensors of a failed step, which its exception holds while the next step runs. */
+static bool try_failed(const struct facts *facts, struct gpc_text *text)
+{
+	const struct gpucache_oom *oom = facts->oom;
+	const struct gpucache_holder *biggest = NULL;
+	uint64_t number = 0;
+	uint64_t first_ns;
+
+	for (uint32_t i = 0; i < oom->n_holders; i++)
+		if (gpc_category_of(facts->report, oom->holders[i].stack) ==
+				GPC_CATEGORY_ACTIVATIONS &&
+			(!biggest || oom->holders[i].bytes > biggest->bytes))
+			biggest = &oom->holders[i];
+	if (biggest && oom->torch.requested && biggest->bytes >= oom->short_by &&
+		gpc_kept_most(facts->report, oom, biggest, &first_ns))
+		number = find_earlier(facts, biggest);
+	if (!number)
+		return false;
+	gpc_text_add(text,
+		"retry after the `except` block, not inside it: the exception keeps its frames "
+		"alive, "
+		"so failure %llu still holds what it had allocated, %s of ",
+		(unsigned long long)number, gpc_show_bytes(biggest->bytes));
+	gpc_remedies_add_site(facts->report, biggest->stack, text);
+	gpc_text_add(text, ".");
+	return true;
+}
+
 bool gpc_remedies_try(
 	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *ret_text)
 {
@@ -364,9 +448,9 @@ bool gpc_remedies_try(
 	if (gpucache_kind_place(oom->kind) != GPUCACHE_ON_DEVICE ||
 		!find_facts(report, oom, &facts))
 		return false;
-	return try_empty_cache(&facts, ret_text) || gpc_twice_failed(report, oom, ret_text) ||
+	return try_empty_cache(&facts, ret_text) || try_failed(&facts, ret_text) ||
 	       (oom->verdict == GPUCACHE_VERDICT_GROWTH && try_growth(&facts, ret_text)) ||
-	       gpc_twice_loaded(report, oom, ret_text) || try_optimizer(&facts, ret_text) ||
+	       try_loaded(&facts, ret_text) || try_optimizer(&facts, ret_text) ||
 	       try_weights(&facts, ret_text) || try_activations(&facts, ret_text) ||
 	       try_growth(&facts, ret_text);
 }

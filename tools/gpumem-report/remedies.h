@@ -13,7 +13,7 @@
  *      most of it            are activations                a smaller batch, torch.utils.checkpoint
  *                            are some of generate()         a smaller batch, a shorter input
  *                            is pinned, for a loader        no batch kept
- *      something is held twice (twice.h)                     free the checkpoint, or the failed attempt, first
+ *      it is a loaded checkpoint, or of a failed step        free the checkpoint, or the failed step's tensors, first
  *      another asked         PyTorch has free segments      torch.cuda.empty_cache()
  *
  * empty_cache and garbage_collection_threshold do not help a request of PyTorch itself: before it fails, PyTorch
