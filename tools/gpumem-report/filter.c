@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The result for a stack is cached in an array by stack id; blocks are tested one by one. */
+/* Each filter is tested against each block; the result for a stack is cached, because many blocks share one. */
 #include "tools/gpumem-report/filter.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#include "format/memory.h"
 #include "format/streams.h"
 #include "tools/gpumem-report/libraries.h"
 
-/* Many blocks share a stack, so the result for each stack is cached. */
-struct gpc_filter {
-	size_t n;
-	char takes[]; /* by stack id: 0 unknown, 1 matches, 2 does not */
+/* The answers of gpc_report.taken_stacks, where 0 is unknown. */
+enum {
+	TAKEN = 1,
+	LEFT_OUT,
 };
 
 const struct gpc_filter_row gpc_filter_rows[] = {
@@ -58,25 +57,6 @@ void gpc_filter_describe(const struct gpc_options *options, struct gpc_text *ret
 				ret_text, ", %s=%s", gpc_filter_rows[i].name, text_of(options, i));
 }
 
-struct gpc_filter *gpc_filter_create(const struct gpc_report *report)
-{
-	const struct gpc_recording *rec = report->recording;
-	size_t n = rec->n_stacks ? (size_t)rec->stacks[rec->n_stacks - 1].id + 1 : 0;
-	struct gpc_filter *filter;
-
-	/* A damaged recording may contain any id. */
-	if (n > 16 * rec->n_stacks + 16)
-		n = 0;
-	filter = gpc_new(1, sizeof *filter + n);
-	filter->n = n;
-	return filter;
-}
-
-void gpc_filter_destroy(struct gpc_filter *filter)
-{
-	free(filter);
-}
-
 static bool is_on_stack(const struct gpc_report *report, uint32_t id, const char *wanted)
 {
 	const struct gpc_stack_frames *stack = gpc_frames_find(report->frames, id);
@@ -107,15 +87,16 @@ static bool takes_stack(const struct gpc_report *report, uint32_t id)
 
 bool gpc_filter_takes_stack(const struct gpc_report *report, uint32_t stack)
 {
-	struct gpc_filter *filter = report->filter;
+	uint64_t *answer;
 
 	if (!report->options->filters.where && !report->options->filters.library)
 		return true;
-	if (!filter || stack >= filter->n)
+	if (!report->taken_stacks)
 		return takes_stack(report, stack);
-	if (!filter->takes[stack])
-		filter->takes[stack] = takes_stack(report, stack) ? 1 : 2;
-	return filter->takes[stack] == 1;
+	answer = gpc_memo_at(report->taken_stacks, UINT64_C(1) + stack);
+	if (!*answer)
+		*answer = takes_stack(report, stack) ? TAKEN : LEFT_OUT;
+	return *answer == TAKEN;
 }
 
 bool gpc_filter_takes_block(const struct gpc_report *report, const struct gpucache_block *block)

@@ -5,7 +5,7 @@
  * Several filters must all match.  The balance sheet always covers the whole GPU.
  *
  * Threads     One.
- * Failure     Returns NULL if out of memory.
+ * Failure     None.
  * Limits      Filters of blocks (filters.def) see only what is live at the end.
  */
 #ifndef GPC_REPORT_FILTER_H
@@ -34,10 +34,7 @@ bool gpc_filter_is_of_blocks(const struct gpc_options *options);
 /* Appends ", where=loader.py, thread=4711", or nothing. */
 void gpc_filter_describe(const struct gpc_options *options, struct gpc_text *ret_text);
 
-/* For report->recording; report->frames must be set. */
-struct gpc_filter *gpc_filter_create(const struct gpc_report *report);
-void gpc_filter_destroy(struct gpc_filter *filter);
-
+/* True if every filter that is set matches; report->frames must be set. */
 bool gpc_filter_takes_stack(const struct gpc_report *report, uint32_t stack);
 bool gpc_filter_takes_block(const struct gpc_report *report, const struct gpucache_block *block);
 

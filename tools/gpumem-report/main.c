@@ -10,7 +10,6 @@
 
 #include "tools/gpumem-report/arguments.h"
 #include "tools/gpumem-report/export.h"
-#include "tools/gpumem-report/filter.h"
 #include "tools/gpumem-report/target.h"
 #include "tools/replay/clean_stream.h"
 
@@ -94,14 +93,14 @@ static bool is_device_missing(const struct gpc_report *report)
 
 static enum gpc_exit run(struct gpc_report *report, const struct gpc_command *command)
 {
+	struct gpc_memo taken_stacks = { 0 };
 	enum gpc_exit code;
 
 	if (is_device_missing(report))
 		return GPC_EXIT_USAGE;
-	if (report->recording) {
+	if (report->recording)
 		report->frames = gpc_frames_create(report->recording, &report->options->places);
-		report->filter = gpc_filter_create(report);
-	}
+	report->taken_stacks = &taken_stacks;
 	code = command->run(report);
 	if (code == GPC_EXIT_MADE && is_condition_true(report))
 		code = GPC_EXIT_CONDITION;
@@ -109,7 +108,8 @@ static enum gpc_exit run(struct gpc_report *report, const struct gpc_command *co
 		complain_damage(report->recording);
 		code = GPC_EXIT_DAMAGED;
 	}
-	gpc_filter_destroy(report->filter);
+	report->taken_stacks = NULL;
+	gpc_memo_fini(&taken_stacks);
 	gpc_frames_destroy(report->frames);
 	return code;
 }

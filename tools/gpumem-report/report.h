@@ -19,6 +19,7 @@
 #include "format/balance.h"
 #include "format/directory.h"
 #include "tools/gpumem-report/frames.h"
+#include "tools/gpumem-report/memo.h"
 #include "tools/gpumem-report/paper.h"
 
 #define GPC_REPORT_SCHEMA "gpumem.report/1"
@@ -82,7 +83,8 @@ struct gpc_report {
 	struct gpc_paper paper;
 	struct gpc_recording *recording; /* NULL for `list`, `symbols`, `options` */
 	struct gpc_frames *frames;
-	struct gpc_filter *filter;
+	struct gpc_memo *
+		taken_stacks; /* answers of the filters, by stack id + 1 (filter.c); NULL: not cached */
 	struct gpc_directory directory; /* for `list` only */
 	bool is_newest_by_default; /* no recording was named, so suggested commands need not name it either */
 };
