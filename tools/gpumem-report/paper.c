@@ -18,7 +18,7 @@
 #define WIDTH_LEAST 60
 #define WIDTH_MOST  200
 
-/* The longest text of one gpc_paper_line, before it is wrapped. */
+/* The longest text of a line, before it is wrapped. */
 #define MAX_LINE 1024
 
 /* Standard output is replaced by a stream of ours, which has no descriptor. */
@@ -130,34 +130,18 @@ static int hang_of(const char *text)
 	return column - text < 40 ? (int)(column - text) : 0;
 }
 
-/* Prints a line wrapped below the text of a section. */
-static void flow_section(const struct gpc_paper *paper, const char *format, va_list args)
-{
-	char text[MAX_LINE];
-
-	vsnprintf(text, sizeof text, format, args);
-	flow(paper, GPC_PAPER_INDENT, GPC_PAPER_INDENT + hang_of(text), text);
-}
-
 void gpc_paper_section(const struct gpc_paper *paper, const char *name, const char *format, ...)
 {
+	char text[MAX_LINE];
 	va_list args;
 
-	fputc('\n', paper->out);
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	if (name)
+		fputc('\n', paper->out);
 	print_name(paper, name);
-	va_start(args, format);
-	flow_section(paper, format, args);
-	va_end(args);
-}
-
-void gpc_paper_line(const struct gpc_paper *paper, const char *format, ...)
-{
-	va_list args;
-
-	print_name(paper, NULL);
-	va_start(args, format);
-	flow_section(paper, format, args);
-	va_end(args);
+	flow(paper, GPC_PAPER_INDENT, GPC_PAPER_INDENT + hang_of(text), text);
 }
 
 void gpc_paper_head(const struct gpc_paper *paper, const char *format, ...)

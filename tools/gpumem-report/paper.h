@@ -52,7 +52,7 @@ void gpc_paper_init(struct gpc_paper *paper, FILE *out, enum gpc_colour_mode mod
 /* The escape sequences, or nothing. */
 const char *gpc_paper_ink(const struct gpc_paper *paper, enum gpc_ink ink);
 
-/* Prints an empty line, the section's name, and the first line of its text. */
+/* Prints an empty line, the section's name, and the first line of its text; name NULL: only a line of text. */
 void gpc_paper_section(const struct gpc_paper *paper, const char *name, const char *format, ...)
 	__attribute__((format(__printf__, 3, 4)));
 
@@ -60,9 +60,8 @@ void gpc_paper_section(const struct gpc_paper *paper, const char *name, const ch
 void gpc_paper_head(const struct gpc_paper *paper, const char *format, ...)
 	__attribute__((format(__printf__, 2, 3)));
 
-/* One line of a section. */
-void gpc_paper_line(const struct gpc_paper *paper, const char *format, ...)
-	__attribute__((format(__printf__, 2, 3)));
+/* A further line of the section. */
+#define gpc_paper_line(paper, ...) gpc_paper_section(paper, NULL, __VA_ARGS__)
 
 /*
  * A wrapped paragraph, without an empty line above.  `name`, unless NULL, precedes its first line.
