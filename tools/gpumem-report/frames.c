@@ -332,6 +332,13 @@ static int via_of(const struct gpc_stack_frames *stack)
 	return via;
 }
 
+uint64_t gpc_frame_hash(const struct gpc_frame *frame, uint64_t hash)
+{
+	const uint64_t parts[] = { frame->text, frame->line };
+
+	return gpc_hash_bytes(hash, parts, sizeof parts);
+}
+
 static struct gpc_stack_frames *resolve(
 	struct gpc_frames *frames, const struct gpc_stack_view *view)
 {
@@ -352,12 +359,15 @@ static struct gpc_stack_frames *resolve(
 	merge(frames, stack, view, symbols, classes);
 	stack->site = site_of(stack);
 	stack->via = via_of(stack);
+	stack->hash = GPC_HASH_START;
+	for (size_t i = 0; i < stack->n; i++)
+		stack->hash = gpc_frame_hash(&stack->frames[i], stack->hash);
 	free(symbols);
 	free(classes);
 	return stack;
 }
 
-static struct gpc_stack_frames *find(struct gpc_frames *frames, uint32_t id)
+const struct gpc_stack_frames *gpc_frames_find(struct gpc_frames *frames, uint32_t id)
 {
 	const struct gpc_recording *rec = frames->recording;
 	size_t number = gpc_record_number(rec->stacks, rec->n_stacks, id);
@@ -368,11 +378,6 @@ static struct gpc_stack_frames *find(struct gpc_frames *frames, uint32_t id)
 	if (!frames->stacks[number])
 		frames->stacks[number] = resolve(frames, &view);
 	return frames->stacks[number];
-}
-
-const struct gpc_stack_frames *gpc_frames_find(struct gpc_frames *frames, uint32_t id)
-{
-	return find(frames, id);
 }
 
 /* Appends a function's name, shortened like the path. */
@@ -443,28 +448,6 @@ void gpc_frames_site(struct gpc_frames *frames, uint32_t id, struct gpc_text *re
 		gpc_text_add(ret_text, "(stack %u was not recorded)", (unsigned)id);
 	else
 		gpc_frame_describe_site(&stack->frames[stack->site], ret_text);
-}
-
-uint64_t gpc_frame_hash(const struct gpc_frame *frame, uint64_t hash)
-{
-	const uint64_t parts[] = { frame->text, frame->line };
-
-	return gpc_hash_bytes(hash, parts, sizeof parts);
-}
-
-uint64_t gpc_frames_hash(struct gpc_frames *frames, uint32_t id)
-{
-	struct gpc_stack_frames *stack = find(frames, id);
-	uint64_t hash = GPC_HASH_START;
-
-	if (!stack)
-		return id;
-	if (stack->hash)
-		return stack->hash;
-	for (size_t i = 0; i < stack->n; i++)
-		hash = gpc_frame_hash(&stack->frames[i], hash);
-	stack->hash = hash;
-	return hash;
 }
 
 /* Skips modules that views never name frames of, such as the driver and the runtime. */

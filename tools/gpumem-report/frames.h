@@ -47,7 +47,7 @@ struct gpc_frame {
 struct gpc_stack_frames {
 	uint32_t id;
 	uint32_t flags; /* GPUCACHE_STACK_* */
-	uint64_t hash;  /* of gpc_frames_hash; 0: not computed yet */
+	uint64_t hash;  /* equal for stacks whose frames read the same */
 	size_t n;
 	int site; /* the frame that is blamed; -1: none */
 	int via;  /* the library frame that the site called; -1: it made the request itself */
@@ -80,9 +80,6 @@ void gpc_frames_via(const struct gpc_stack_frames *stack, struct gpc_text *ret_t
 
 /* Adds a frame to the hash of those before it; frames that read the same hash the same. */
 uint64_t gpc_frame_hash(const struct gpc_frame *frame, uint64_t hash);
-
-/* Equal for stacks whose frames read the same; an unknown stack equals no other. */
-uint64_t gpc_frames_hash(struct gpc_frames *frames, uint32_t id);
 
 /* The call site of stack `id`; never empty. */
 void gpc_frames_site(struct gpc_frames *frames, uint32_t id, struct gpc_text *ret_text);

@@ -69,8 +69,11 @@ static int compare_texts(const void *left, const void *right)
 
 size_t gpc_rows_unite_alike(const struct gpc_report *report, struct gpc_row *rows, size_t n)
 {
-	for (size_t i = 0; i < n; i++)
-		rows[i].text = gpc_frames_hash(report->frames, rows[i].id);
+	for (size_t i = 0; i < n; i++) {
+		const struct gpc_stack_frames *stack = gpc_frames_find(report->frames, rows[i].id);
+
+		rows[i].text = stack ? stack->hash : rows[i].id;
+	}
 	qsort(rows, n, sizeof *rows, compare_texts);
 	return unite_all(rows, n);
 }
