@@ -11,26 +11,17 @@ void gpc_moment_find(struct gpc_moment *moment, const struct gpc_report *report,
 	enum gpc_at at = report->options->moment;
 
 	*moment = (struct gpc_moment){ .at = at, .device = ordinal, .is_there = true };
-	switch (at) {
-	case GPC_AT_USUAL:
-		if (gpc_filter_is_of_blocks(report->options)) {
-			moment->at = GPC_AT_END;
-			break;
-		}
-		moment->at = gpc_report_find_oom(report, ordinal, true, &moment->oom) ? GPC_AT_OOM
-										      : GPC_AT_END;
-		break;
-	case GPC_AT_OOM:
-		moment->is_there = gpc_report_find_oom(report, ordinal, true, &moment->oom) ||
-				   gpc_report_find_oom(report, ordinal, false, &moment->oom);
-		break;
-	case GPC_AT_PEAK:
+	if (at == GPC_AT_PEAK)
 		moment->is_there =
 			gpc_recording_find_peak(report->recording, ordinal, &moment->peak);
-		break;
-	case GPC_AT_END:
-		break;
-	}
+	else if (at == GPC_AT_OOM)
+		moment->is_there = gpc_report_find_oom(report, ordinal, true, &moment->oom) ||
+				   gpc_report_find_oom(report, ordinal, false, &moment->oom);
+	else if (at == GPC_AT_USUAL && !gpc_filter_is_of_blocks(report->options) &&
+		 gpc_report_find_oom(report, ordinal, true, &moment->oom))
+		moment->at = GPC_AT_OOM;
+	else
+		moment->at = GPC_AT_END;
 }
 
 const struct gpucache_oom *gpc_moment_oom(const struct gpc_moment *moment)
