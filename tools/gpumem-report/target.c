@@ -22,40 +22,19 @@
 #define LEAST_MOST (UINT64_C(32) << 20)
 #define PACKS_TO   8
 
-/* A file, or standard input, and what must be known before unpacking. */
-struct packed {
-	int fd;
-	uint32_t owner;
-	uint64_t size; /* 0: a pipe */
-};
-
-static struct packed open_packed(const char *path)
-{
-	struct packed packed = { .fd = strcmp(path, "-") == 0
-					       ? dup(STDIN_FILENO)
-					       : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK |
-								    O_NOCTTY) };
-	struct stat st;
-
-	if (packed.fd >= 0 && fstat(packed.fd, &st) == 0) {
-		packed.owner = (uint32_t)st.st_uid;
-		packed.size = S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
-	}
-	return packed;
-}
-
-static bool is_compressed(const struct packed *packed)
+static bool is_compressed(int fd)
 {
 	unsigned char magic[2] = { 0 };
 
-	return packed->fd >= 0 && pread(packed->fd, magic, sizeof magic, 0) == sizeof magic &&
-	       magic[0] == 0x1f && magic[1] == 0x8b;
+	return fd >= 0 && pread(fd, magic, sizeof magic, 0) == sizeof magic && magic[0] == 0x1f &&
+	       magic[1] == 0x8b;
 }
 
 /* Bounds the non-zero data of a file: real recordings compress to about 1/8, zip bombs to 1/1000. */
-static uint64_t most_data(const struct packed *packed)
+static uint64_t most_data(const struct stat *st)
 {
-	return packed->size ? LEAST_MOST + PACKS_TO * packed->size : GPC_RECORDING_MAX_BYTES;
+	return S_ISREG(st->st_mode) && st->st_size ? LEAST_MOST + PACKS_TO * (uint64_t)st->st_size
+						   : GPC_RECORDING_MAX_BYTES;
 }
 
 /* Most of a recording is zeros: such chunks stay holes. */
@@ -127,36 +106,36 @@ static enum gpc_status open_memory(int memory, const char *path, uint32_t owner,
 static enum gpc_status open_source(
 	const char *path, struct gpc_recording **ret_recording, struct gpc_text *why)
 {
-	struct packed packed = open_packed(path);
+	const bool is_input = strcmp(path, "-") == 0;
+	int fd = is_input ? dup(STDIN_FILENO)
+			  : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat st = { 0 };
 	enum gpc_status status;
 	gzFile in;
 	int memory;
 
-	if (strcmp(path, "-") != 0 && !is_compressed(&packed)) {
-		if (packed.fd >= 0)
-			close(packed.fd);
+	if (!is_input && !is_compressed(fd)) {
+		if (fd >= 0)
+			close(fd);
 		return gpc_recording_open(path, ret_recording, why);
 	}
-	in = gzdopen(packed.fd, "rb");
+	if (fd >= 0)
+		(void)fstat(fd, &st);
+	in = gzdopen(fd, "rb");
 	memory = memfd_create("gpumem-report", MFD_CLOEXEC);
 	if (!in || memory < 0) {
 		gpc_text_add(why, "%s", strerror(errno));
 		status = GPC_IO;
 	} else {
-		status = unpack(in, most_data(&packed), memory, why);
+		status = unpack(in, most_data(&st), memory, why);
 	}
 	if (in)
 		gzclose(in);
 	if (status == GPC_OK)
-		status = open_memory(memory, path, packed.owner, ret_recording, why);
+		status = open_memory(memory, path, st.st_uid, ret_recording, why);
 	if (memory >= 0)
 		close(memory);
 	return status;
-}
-
-static enum gpc_exit exit_of(enum gpc_status status)
-{
-	return status == GPC_IO || status == GPC_NO_METADATA ? GPC_EXIT_IO : GPC_EXIT_DAMAGED;
 }
 
 enum gpc_exit gpc_target_open_file(struct gpc_report *report, const char *path)
@@ -172,7 +151,7 @@ enum gpc_exit gpc_target_open_file(struct gpc_report *report, const char *path)
 		return GPC_EXIT_NOT_FOUND;
 	}
 	gpc_complain("%s: %s", path, text.buf);
-	return exit_of(status);
+	return status == GPC_IO || status == GPC_NO_METADATA ? GPC_EXIT_IO : GPC_EXIT_DAMAGED;
 }
 
 static enum gpc_exit complain_nothing(const struct gpc_directory *directory, const char *what)
@@ -305,15 +284,7 @@ static enum gpc_exit find_list(struct gpc_report *report)
 
 enum gpc_exit gpc_target_open(struct gpc_report *report, enum gpc_needs needs)
 {
-	switch (needs) {
-	case GPC_NEEDS_RECORDING:
-	case GPC_NEEDS_RECORDINGS:
-	case GPC_NEEDS_TWO_RECORDINGS:
-		return find_recording(report);
-	case GPC_NEEDS_DIRECTORY:
-		return find_list(report);
-	case GPC_NEEDS_NOTHING:
-		break;
-	}
-	return GPC_EXIT_MADE;
+	if (needs == GPC_NEEDS_NOTHING)
+		return GPC_EXIT_MADE;
+	return needs == GPC_NEEDS_DIRECTORY ? find_list(report) : find_recording(report);
 }
