@@ -21,39 +21,19 @@ struct sheet_details {
 	uint64_t wanted;
 };
 
-struct line {
-	char sign;
-	const char *label;
-	struct gpc_rounded rounded;
-	uint32_t share;
-	bool has_share;
-};
-
-/* Narrow output has no margin. */
-static int margin_of(const struct gpc_paper *paper)
+/* Prints a line, and the remark after it, or below it if there is no room.  Narrow output has no margin. */
+static void print_line(const struct gpc_paper *paper, char sign, const char *label,
+	const char *amount, const char *share, const char *remark)
 {
-	return paper->width < WHOLE_WIDTH ? GPC_PAPER_INDENT - 6 : GPC_PAPER_INDENT - 2;
-}
+	int margin = paper->width < WHOLE_WIDTH ? GPC_PAPER_INDENT - 6 : GPC_PAPER_INDENT - 2;
+	int used =
+		fprintf(paper->out, "%*s%c %-*s%12s", margin, "", sign, LABEL_WIDTH, label, amount);
 
-/* Prints the remark after the line, or below it if there is no room. */
-static void print_line(const struct gpc_paper *paper, const struct line *line, const char *remark)
-{
-	int margin = margin_of(paper);
-	int used = fprintf(paper->out, "%*s%c %-*s%12s", margin, "", line->sign, LABEL_WIDTH,
-		line->label, gpc_show_rounded(line->rounded));
-
-	if (line->has_share || *remark)
-		used += fprintf(
-			paper->out, "%9s", line->has_share ? gpc_show_tenths(line->share) : "");
+	if (*share || *remark)
+		used += fprintf(paper->out, "%9s", share);
 	if (*remark && used + 2 + (int)strlen(remark) > paper->width)
 		fprintf(paper->out, "\n%*s", margin + 2 + LABEL_WIDTH - 2, "");
 	fprintf(paper->out, "%s%s\n", *remark ? "  " : "", remark);
-}
-
-static void print_unknown(const struct gpc_paper *paper, char sign, const char *label)
-{
-	fprintf(paper->out, "%*s%c %-*s%12s\n", margin_of(paper), "", sign, LABEL_WIDTH, label,
-		"unknown");
 }
 
 static void remark_of(const struct gpucache_balance *balance, const struct gpc_balance_line *line,
@@ -78,10 +58,9 @@ static void print_parts(const struct gpc_paper *paper, struct gpc_rounded of_lin
 	gpc_rounded_parts(of_line, parts, n, amounts);
 	for (size_t i = 0; i < n; i++) {
 		char label[LABEL_WIDTH + 1];
-		struct line line = { .sign = ' ', .label = label, .rounded = amounts[i] };
 
 		snprintf(label, sizeof label, "  %s", labels[i]);
-		print_line(paper, &line, "");
+		print_line(paper, ' ', label, gpc_show_rounded(amounts[i]), "", "");
 	}
 }
 
@@ -119,26 +98,23 @@ static void print_lines(const struct gpc_paper *paper, const struct gpucache_bal
 	for (unsigned i = 0; i < GPC_BALANCE_LINE_COUNT; i++) {
 		const struct gpc_balance_line *known = &gpc_balance_lines[i];
 		uint64_t value = gpc_balance_value(balance, known);
-		struct line line = { .sign = i ? '+' : ' ',
-			.label = known->label,
-			.rounded = print->lines[i],
-			.share = print->shares[i],
-			.has_share = balance->device_total != 0 };
+		const char sign = i ? '+' : ' ';
 		char remark[64];
 
 		if (known->ours != ours || (value == 0 && i != GPC_BALANCE_LINE_device_free &&
 						   i != GPC_BALANCE_LINE_requested))
 			continue;
 		if (value == GPUCACHE_UNKNOWN) {
-			print_unknown(paper, line.sign, line.label);
+			print_line(paper, sign, known->label, "unknown", "", "");
 			continue;
 		}
 		remark_of(balance, known, details->wanted, remark, sizeof remark);
-		print_line(paper, &line, remark);
+		print_line(paper, sign, known->label, gpc_show_rounded(print->lines[i]),
+			balance->device_total ? gpc_show_tenths(print->shares[i]) : "", remark);
 		if (i == GPC_BALANCE_LINE_requested)
-			print_torch(paper, line.rounded, details->torch, value);
+			print_torch(paper, print->lines[i], details->torch, value);
 		if (i == GPC_BALANCE_LINE_direct)
-			print_kinds(paper, line.rounded, details->kind_bytes);
+			print_kinds(paper, print->lines[i], details->kind_bytes);
 	}
 }
 
@@ -149,20 +125,18 @@ void gpc_sheet_print(const struct gpc_report *report, const struct gpucache_bala
 	const struct sheet_details details = { kind_bytes, torch, wanted };
 	const struct gpc_paper *paper = &report->paper;
 	int64_t difference = gpc_balance_difference(balance);
-	bool has_share = balance->device_total != 0;
 	struct gpc_balance_print print;
 	char remark[64];
 
 	gpc_balance_round(balance, &print);
 	print_lines(paper, balance, &print, &details, true);
-	print_line(paper,
-		&(struct line){
-			'=', "taken through gpucache", print.taken, print.taken_share, has_share },
-		"");
+	print_line(paper, '=', "taken through gpucache", gpc_show_rounded(print.taken),
+		balance->device_total ? gpc_show_tenths(print.taken_share) : "", "");
 	print_lines(paper, balance, &print, &details, false);
 	snprintf(remark, sizeof remark, "difference %s%s", difference < 0 ? "-" : "",
 		difference ? gpc_show_rounded(print.difference) : "0");
-	print_line(paper, &(struct line){ '=', "all of the GPU", print.total, 1000, true }, remark);
+	print_line(paper, '=', "all of the GPU", gpc_show_rounded(print.total),
+		gpc_show_tenths(1000), remark);
 }
 
 /* Prints function and place on one line, or on two if they do not fit. */
