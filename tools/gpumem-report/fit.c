@@ -120,16 +120,14 @@ static void compare(const struct gpc_trace *trace, struct gpc_fit *fit)
 static enum gpc_status find(
 	const struct gpc_report *report, const struct gpc_trace *trace, struct gpc_fit *fit)
 {
-	const struct gpc_trace_recorded *recorded = &trace->recorded;
 	enum gpc_status st = GPC_OK;
 
 	if (trace->n_ops == 0 ||
-		!gpc_recording_find_device(report->recording, recorded->device, &fit->device))
+		!gpc_recording_find_device(report->recording, trace->recorded.device, &fit->device))
 		return GPC_NOT_FOUND;
 	fit->model = find_model(fit->device.name);
 	fit->steps = gpc_steps_count(trace);
-	fit->is_whole = recorded->n_held_before == 0 && recorded->n_missing == 0 &&
-			recorded->n_torn == 0 && !trace->is_damaged;
+	fit->is_whole = gpc_trace_is_whole(trace);
 	fit->asked_bytes = trace->peak_live_bytes;
 	fit->peak_ns = gpc_bytes_less(trace->ops[fit->steps.peak_op].time_ns,
 		report->recording->header.start_monotonic_ns);

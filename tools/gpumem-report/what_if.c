@@ -33,7 +33,8 @@ static uint64_t option_number(const struct gpc_recording *recording, const char 
 		       : 0;
 }
 
-static void read_settings(const struct gpc_report *report, const struct gpucache_oom *oom,
+/* Returns false if the run had no cache. */
+static bool read_settings(const struct gpc_report *report, const struct gpucache_oom *oom,
 	struct gpc_what_if *what_if)
 {
 	const struct gpc_recording *recording = report->recording;
@@ -53,8 +54,8 @@ static void read_settings(const struct gpc_report *report, const struct gpucache
 	if (gpc_report_read_option(recording, "vmm", value, sizeof value) &&
 		strcmp(value, "off") != 0)
 		what_if->policy = strcmp(value, "on") == 0 ? &gpc_policy_vmm : &gpc_policy_vmm_auto;
-	what_if->has_cache = !gpc_report_read_option(recording, "cache", value, sizeof value) ||
-			     strcmp(value, "off") != 0;
+	return !gpc_report_read_option(recording, "cache", value, sizeof value) ||
+	       strcmp(value, "off") != 0;
 }
 
 /* Cuts the trace after the failed request and turns that into an allocation.  False if the trace lacks the request. */
@@ -84,12 +85,10 @@ bool gpc_what_if_open(const struct gpc_report *report, const struct gpucache_oom
 
 	*what_if = (struct gpc_what_if){ .device_bytes = b->device_total };
 	if (b->device_total == GPUCACHE_UNKNOWN || b->device_free == GPUCACHE_UNKNOWN ||
-		oom->device < 0 || oom->kind != GPUCACHE_KIND_DEVICE)
+		oom->device < 0 || oom->kind != GPUCACHE_KIND_DEVICE ||
+		!read_settings(report, oom, what_if))
 		return false;
-	read_settings(report, oom, what_if);
 	what_if->fixed_bytes = gpc_bytes_less(b->device_total, gpc_bytes_add(b->device_free, ours));
-	if (!what_if->has_cache)
-		return false;
 	gpc_trace_from_recording(report->recording, oom->device, false, &what_if->trace);
 	if (cut_at_request(&what_if->trace, oom))
 		return true;
@@ -158,17 +157,26 @@ static void add_remedy(
 	gpc_format(remedy->setting, sizeof remedy->setting, "%s", setting);
 }
 
+/* Adds the setting if a replay with this policy and these settings serves the request; returns whether it does. */
+static bool try(const struct gpc_what_if *what_if, const struct gpc_policy_ops *policy,
+	const struct gpc_policy_settings *settings, const char *setting, bool is_taken_out,
+	struct gpc_answer *answer)
+{
+	struct played played = play(what_if, policy, settings);
+
+	if (played.outcome == SERVED)
+		add_remedy(answer, setting, is_taken_out, played.free_bytes);
+	return played.outcome == SERVED;
+}
+
 static void try_without_roundup(const struct gpc_what_if *what_if, struct gpc_answer *answer)
 {
 	struct gpc_policy_settings settings = what_if->settings;
-	struct played played;
 
-	if (!settings.roundup_divisions)
-		return;
 	settings.roundup_divisions = 0;
-	played = play(what_if, what_if->policy, &settings);
-	if (played.outcome == SERVED)
-		add_remedy(answer, "roundup_power2_divisions", true, played.free_bytes);
+	if (what_if->settings.roundup_divisions)
+		(void)try(what_if, what_if->policy, &settings, "roundup_power2_divisions", true,
+			answer);
 }
 
 /*
@@ -177,24 +185,11 @@ static void try_without_roundup(const struct gpc_what_if *what_if, struct gpc_an
  */
 static void try_pages(const struct gpc_what_if *what_if, struct gpc_answer *answer)
 {
-	static const struct {
-		const struct gpc_policy_ops *policy;
-		const char *setting;
-	} ways[] = {
-		{ &gpc_policy_vmm_auto, GPC_REMEDY_PAGES "auto" },
-		{ &gpc_policy_vmm, GPC_REMEDY_PAGES "on" },
-	};
-
-	if (what_if->policy != &gpc_policy_gpucache)
-		return;
-	for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
-		struct played played = play(what_if, ways[i].policy, &what_if->settings);
-
-		if (played.outcome != SERVED)
-			continue;
-		add_remedy(answer, ways[i].setting, false, played.free_bytes);
-		return;
-	}
+	if (what_if->policy == &gpc_policy_gpucache &&
+		!try(what_if, &gpc_policy_vmm_auto, &what_if->settings, GPC_REMEDY_PAGES "auto",
+			false, answer))
+		(void)try(what_if, &gpc_policy_vmm, &what_if->settings, GPC_REMEDY_PAGES "on",
+			false, answer);
 }
 
 /* The size of the segment for the largest block before the request, at least GPC_MEDIUM_SEGMENT. */
@@ -222,20 +217,16 @@ static void try_max_split(const struct gpc_what_if *what_if, struct gpc_answer *
 {
 	struct gpc_policy_settings settings = what_if->settings;
 	uint64_t largest = find_largest_segment(what_if);
-	struct played played;
 	char setting[48];
 
 	for (uint64_t mib = 512; mib >= 32 && !what_if->settings.max_split_size; mib /= 2) {
 		settings.max_split_size = mib * GPC_MIB;
 		if (settings.max_split_size > largest)
 			continue;
-		played = play(what_if, what_if->policy, &settings);
-		if (played.outcome != SERVED)
-			continue;
 		gpc_format(
 			setting, sizeof setting, "max_split_size_mb:%llu", (unsigned long long)mib);
-		add_remedy(answer, setting, false, played.free_bytes);
-		return;
+		if (try(what_if, what_if->policy, &settings, setting, false, answer))
+			return;
 	}
 }
 
@@ -269,14 +260,12 @@ uint64_t gpc_what_if_enough(const struct gpc_what_if *what_if, const struct gpuc
 
 void gpc_what_if_play(struct gpc_what_if *what_if, struct gpc_answer *answer)
 {
-	const struct gpc_trace_recorded *recorded_part = &what_if->trace.recorded;
 	const uint64_t requested = what_if->trace.ops[what_if->trace.n_ops - 1].size;
 	struct played as_it_was = play(what_if, what_if->policy, &what_if->settings);
 	struct played plain;
 
 	what_if->live_bytes = gpc_bytes_add(as_it_was.live_bytes, requested);
-	answer->is_whole = recorded_part->n_held_before == 0 && recorded_part->n_missing == 0 &&
-			   recorded_part->n_torn == 0 && !what_if->trace.is_damaged;
+	answer->is_whole = gpc_trace_is_whole(&what_if->trace);
 	answer->is_replayed = as_it_was.outcome == FAILED;
 	if (!answer->is_replayed || is_hopeless(what_if))
 		return;

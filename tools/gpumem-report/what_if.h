@@ -25,7 +25,6 @@ struct gpc_what_if {
 	uint64_t device_bytes;
 	uint64_t fixed_bytes; /* outside our segments */
 	uint64_t live_bytes;  /* with the request; set by play */
-	bool has_cache;
 };
 
 bool gpc_what_if_open(const struct gpc_report *report, const struct gpucache_oom *oom,

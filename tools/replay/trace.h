@@ -91,6 +91,13 @@ struct gpc_trace {
 	bool is_damaged;                    /* the recording was read only in part */
 };
 
+/* True if the trace has every event since the process started. */
+static inline bool gpc_trace_is_whole(const struct gpc_trace *trace)
+{
+	return trace->recorded.n_held_before == 0 && trace->recorded.n_missing == 0 &&
+	       trace->recorded.n_torn == 0 && !trace->is_damaged;
+}
+
 /*
  * `device`: -1 for the one with the most events.  is_of_tensors: the requests are PyTorch's tensors, and the requests
  * to the driver past PyTorch's cache; no difference for a program without PyTorch.
