@@ -69,19 +69,6 @@ static int find_debug(Dwfl_Module *module, void **userdata, const char *name, Dw
 	return -1;
 }
 
-/* Never needed: every module is reported together with its file. */
-static int find_no_elf(Dwfl_Module *module, void **userdata, const char *name, Dwarf_Addr base,
-	char **ret_path, Elf **ret_elf)
-{
-	(void)module;
-	(void)userdata;
-	(void)name;
-	(void)base;
-	(void)ret_path;
-	(void)ret_elf;
-	return -1;
-}
-
 /* Never needed: only relocatable objects ask for sections, and no process maps those. */
 static int find_no_section(Dwfl_Module *module, void **userdata, const char *name, Dwarf_Addr base,
 	const char *section, GElf_Word number, const GElf_Shdr *header, Dwarf_Addr *ret_address)
@@ -92,9 +79,9 @@ static int find_no_section(Dwfl_Module *module, void **userdata, const char *nam
 	return -1;
 }
 
-/* libdw calls every callback without a NULL check. */
+/* libdw checks no callback for NULL.  It never calls find_elf here: open_object() reports each module with its file. */
 static const Dwfl_Callbacks callbacks = {
-	.find_elf = find_no_elf,
+	.find_elf = dwfl_build_id_find_elf,
 	.find_debuginfo = find_debug,
 	.section_address = find_no_section,
 };
