@@ -69,27 +69,24 @@ static void read_history(
 	struct live_gpu *gpu, const struct gpc_recording *recording, uint64_t now_ns)
 {
 	struct gpc_history_view history;
-	uint64_t times[GROWTH_POINTS];
-	uint64_t bytes[GROWTH_POINTS];
-	size_t n = 0;
+	uint64_t times[LIVE_MAX_POINTS];
+	unsigned first;
 
-	if (gpc_recording_find_history(recording, gpu->ordinal, &history)) {
-		n = history.n_points < GROWTH_POINTS ? history.n_points : GROWTH_POINTS;
-		for (size_t p = 0; p < n; p++) {
-			const struct gpucache_point *point =
-				&history.points[history.n_points - n + p];
+	gpu->growth_a_s = 0;
+	if (!gpc_recording_find_history(recording, gpu->ordinal, &history))
+		return;
+	gpu->n_points =
+		history.n_points < LIVE_MAX_POINTS ? (unsigned)history.n_points : LIVE_MAX_POINTS;
+	for (unsigned i = 0; i < gpu->n_points; i++) {
+		const struct gpucache_point *point =
+			&history.points[history.n_points - gpu->n_points + i];
 
-			times[p] = point->time_ns;
-			bytes[p] = point->live_bytes;
-		}
-		gpu->n_points = 0;
-		for (size_t p = history.n_points < LIVE_MAX_POINTS
-					? 0
-					: history.n_points - LIVE_MAX_POINTS;
-			p < history.n_points; p++)
-			gpu->points[gpu->n_points++] = history.points[p].live_bytes;
+		times[i] = point->time_ns;
+		gpu->points[i] = point->live_bytes;
 	}
-	gpu->growth_a_s = live_growth(times, bytes, n, now_ns);
+	first = gpu->n_points > GROWTH_POINTS ? gpu->n_points - GROWTH_POINTS : 0;
+	gpu->growth_a_s =
+		live_growth(times + first, gpu->points + first, gpu->n_points - first, now_ns);
 }
 
 static void read_holders(struct live_gpu *gpu, const struct gpc_recording *recording)
