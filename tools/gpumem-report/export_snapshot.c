@@ -108,7 +108,7 @@ static void write_frames(struct snapshot *snapshot, uint32_t stack_id)
 
 	/* The last number is for everything without a stack. */
 	gpc_pickle_constant(pickle, "frames");
-	if (!gpc_pickle_begin_numbered_list(pickle, number, rec->n_stacks + 1))
+	if (!gpc_pickle_begin_numbered_list(pickle, number))
 		return;
 	stack = number < rec->n_stacks ? gpc_frames_find(snapshot->report->frames, stack_id) : NULL;
 	for (size_t i = 0; stack && i < stack->n; i++) {

@@ -5,10 +5,7 @@
  */
 #include "tools/gpumem-report/pickle.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-#include "format/memory.h"
 
 /* As CPython's own pickler. */
 #define BATCH 1000
@@ -26,15 +23,15 @@ static void put_little(struct gpc_pickle *pickle, uint64_t value, unsigned n)
 
 void gpc_pickle_begin(struct gpc_pickle *pickle, FILE *out)
 {
-	*pickle = (struct gpc_pickle){ .out = out, .memo = json_object_new_object() };
+	*pickle = (struct gpc_pickle){ .out = out };
 	fputs("\x80\x02", out);
 }
 
 void gpc_pickle_end(struct gpc_pickle *pickle)
 {
 	put_byte(pickle, '.');
-	json_object_put(pickle->memo);
-	free(pickle->lists);
+	gpc_memo_fini(&pickle->words);
+	gpc_memo_fini(&pickle->lists);
 }
 
 /* LONG_BINGET */
@@ -74,19 +71,16 @@ void gpc_pickle_begin_list(struct gpc_pickle *pickle)
 	begin_items(pickle);
 }
 
-bool gpc_pickle_begin_numbered_list(struct gpc_pickle *pickle, size_t id, size_t n_ids)
+bool gpc_pickle_begin_numbered_list(struct gpc_pickle *pickle, size_t id)
 {
-	if (!pickle->lists) {
-		pickle->lists = gpc_new(n_ids, sizeof *pickle->lists);
-		pickle->n_lists = n_ids;
-	}
-	if (id < pickle->n_lists && pickle->lists[id]) {
-		get(pickle, pickle->lists[id] - 1);
+	uint64_t *known = gpc_memo_at(&pickle->lists, id + 1);
+
+	if (*known) {
+		get(pickle, (uint32_t)*known - 1);
 		return false;
 	}
 	put_byte(pickle, ']');
-	if (id < pickle->n_lists)
-		pickle->lists[id] = name_it(pickle) + 1;
+	*known = name_it(pickle) + UINT64_C(1);
 	begin_items(pickle);
 	return true;
 }
@@ -110,21 +104,18 @@ void gpc_pickle_end_list(struct gpc_pickle *pickle)
 /* Writes a word, or refers to it if it was written before.  Returns its number. */
 static uint32_t put_word(struct gpc_pickle *pickle, const char *text)
 {
-	struct json_object *known;
+	uint64_t *known = gpc_memo_of(&pickle->words, text);
 	size_t len = strlen(text);
-	uint32_t number;
 
-	if (json_object_object_get_ex(pickle->memo, text, &known)) {
-		number = (uint32_t)json_object_get_uint64(known);
-		get(pickle, number);
-		return number;
+	if (*known) {
+		get(pickle, (uint32_t)*known - 1);
+	} else {
+		put_byte(pickle, 'X');
+		put_little(pickle, len, 4);
+		fwrite(text, 1, len, pickle->out);
+		*known = name_it(pickle) + UINT64_C(1);
 	}
-	put_byte(pickle, 'X');
-	put_little(pickle, len, 4);
-	fwrite(text, 1, len, pickle->out);
-	number = name_it(pickle);
-	json_object_object_add(pickle->memo, text, json_object_new_uint64(number));
-	return number;
+	return (uint32_t)*known - 1;
 }
 
 void gpc_pickle_constant(struct gpc_pickle *pickle, const char *text)

@@ -9,30 +9,28 @@
  * Invariants  1 After its first use a word is written as its memo number.
  *             2 Constants are looked up by address, so their text must never change.
  * Threads     One.
- * Failure     Out of memory: words are written in full.
+ * Failure     Those of the stream.
  * Limits      Lists nest at most GPC_PICKLE_MAX_DEPTH deep.
  */
 #ifndef GPC_REPORT_PICKLE_H
 #define GPC_REPORT_PICKLE_H
 
-#include <json-c/json.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
+
+#include "tools/gpumem-report/memo.h"
 
 #define GPC_PICKLE_MAX_DEPTH   8
 #define GPC_PICKLE_N_CONSTANTS 64 /* with cached numbers */
 
 struct gpc_pickle {
 	FILE *out;
-	struct json_object *memo; /* numbers of words */
+	struct gpc_memo words; /* 1 + the memo number of each */
+	struct gpc_memo lists; /* the same, by 1 + the list's id */
 	uint32_t n_memo;
 	struct {
 		const char *text;
 		uint32_t number;
 	} constants[GPC_PICKLE_N_CONSTANTS];
-	uint32_t *lists; /* 1 + the number of list i; 0: not written yet */
-	size_t n_lists;
 	unsigned depth;
 	unsigned n_items[GPC_PICKLE_MAX_DEPTH]; /* of the open lists, in their last batch */
 };
@@ -47,8 +45,8 @@ void gpc_pickle_begin_list(struct gpc_pickle *pickle);
 void gpc_pickle_item(struct gpc_pickle *pickle); /* before each item */
 void gpc_pickle_end_list(struct gpc_pickle *pickle);
 
-/* Begins list `id` of `n_ids`, which may recur unchanged.  Returns true if its items must be written now. */
-bool gpc_pickle_begin_numbered_list(struct gpc_pickle *pickle, size_t id, size_t n_ids);
+/* Begins list `id`, or refers to it if it was written before.  Returns true if its items must be written now. */
+bool gpc_pickle_begin_numbered_list(struct gpc_pickle *pickle, size_t id);
 
 /* Writes a constant: a string literal, looked up by its address. */
 void gpc_pickle_constant(struct gpc_pickle *pickle, const char *text);
