@@ -74,7 +74,7 @@ static void to_file(const struct fit_program *program)
 }
 
 static void become(const struct fit_program *program, const struct gpc_options *options,
-	const char *variable, const char *value, bool is_quiet)
+	const char *variable, const char *value)
 {
 	char output[400];
 
@@ -83,7 +83,7 @@ static void become(const struct fit_program *program, const struct gpc_options *
 		(void)setenv("GPUCACHE_OUTPUT", output, 1);
 	if (variable)
 		(void)setenv(variable, value, 1);
-	if (is_quiet && program->is_temporary)
+	if (variable && program->is_temporary)
 		to_file(program);
 	else if (options->json)
 		(void)dup2(STDERR_FILENO, STDOUT_FILENO);
@@ -261,7 +261,7 @@ static void end(struct fit_program *program)
 }
 
 enum gpc_exit fit_program_run(struct fit_program *program, const struct gpc_options *options,
-	const char *variable, const char *value, bool is_quiet)
+	const char *variable, const char *value)
 {
 	static bool is_registered;
 	pid_t pid;
@@ -278,7 +278,7 @@ enum gpc_exit fit_program_run(struct fit_program *program, const struct gpc_opti
 	left.program = program->is_temporary ? program : NULL;
 	pid = fork();
 	if (pid == 0)
-		become(program, options, variable, value, is_quiet);
+		become(program, options, variable, value);
 	if (pid < 0) {
 		int error = errno;
 
@@ -292,10 +292,9 @@ enum gpc_exit fit_program_run(struct fit_program *program, const struct gpc_opti
 	return GPC_EXIT_MADE;
 }
 
-enum gpc_exit fit_program_open(
-	struct fit_program *program, struct gpc_report *report, unsigned *ret_n)
+enum gpc_exit fit_program_open(struct fit_program *program, struct gpc_report *report)
 {
-	report->recording = open_most(program, ret_n);
+	report->recording = open_most(program, &program->n_processes);
 	end(program);
 	if (!report->recording) {
 		gpc_complain("the program took no memory of a GPU; it ended with %s %d",

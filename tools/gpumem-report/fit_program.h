@@ -29,20 +29,20 @@ struct fit_program {
 	int status;        /* as from waitpid; 0 if we ended it */
 	bool is_stopped;   /* we ended it, after enough steps */
 	bool is_interrupted;
+	unsigned n_processes; /* that used a GPU; set by fit_program_open */
 };
 
 /*
- * Runs `options->program` to its end, with NAME=VALUE in its environment unless `variable` is NULL.  is_quiet: its
- * output goes into a file of the folder.
+ * Runs `options->program` to its end.  With `variable`, sets that to `value` in its environment, and sends its output
+ * into a file of the temporary folder, if there is one.
  */
 enum gpc_exit fit_program_run(struct fit_program *program, const struct gpc_options *options,
-	const char *variable, const char *value, bool is_quiet);
+	const char *variable, const char *value);
 
 /*
- * Opens the recording of the process with the highest peak; *ret_n is the number of processes that used a GPU.  A
- * temporary folder is removed before anything is printed, so that whatever ends the tool then leaves nothing.
+ * Opens the recording of the process with the highest peak as report->recording.  A temporary folder is removed first,
+ * so that the tool leaves nothing behind if a signal ends it while it prints.
  */
-enum gpc_exit fit_program_open(
-	struct fit_program *program, struct gpc_report *report, unsigned *ret_n);
+enum gpc_exit fit_program_open(struct fit_program *program, struct gpc_report *report);
 
 #endif
