@@ -259,6 +259,36 @@ static void add_json(struct json_object *object, const struct gpc_report *report
 	json_object_object_add(object, "cut", tree.cut.end ? json_cut(&tree) : NULL);
 }
 
+/* Reverses all paths: innermost first. */
+static void turn(struct gpc_paths *paths)
+{
+	for (size_t i = 0; i < paths->n; i++) {
+		struct gpc_path *path = &paths->rows[i];
+
+		for (size_t k = 0; k < path->n / 2; k++) {
+			char *name = path->names[k];
+
+			path->names[k] = path->names[path->n - 1 - k];
+			path->names[path->n - 1 - k] = name;
+		}
+		path->site = path->n - 1 - path->site;
+	}
+}
+
+static int compare_paths(const void *left, const void *right)
+{
+	const struct gpc_path *a = left;
+	const struct gpc_path *b = right;
+
+	for (size_t i = 0; i < a->n && i < b->n; i++) {
+		int order = strcmp(a->names[i], b->names[i]);
+
+		if (order)
+			return order;
+	}
+	return GPC_ORDER(a->n, b->n);
+}
+
 static void show_device(struct gpc_report *report, struct json_object *object,
 	const struct gpucache_device *device, const struct gpc_moment *moment)
 {
@@ -267,8 +297,8 @@ static void show_device(struct gpc_report *report, struct json_object *object,
 	(void)device;
 	gpc_paths_create(&paths, report, moment);
 	if (report->options->is_bottom_up)
-		gpc_paths_turn(&paths);
-	gpc_paths_sort(&paths);
+		turn(&paths);
+	qsort(paths.rows, paths.n, sizeof *paths.rows, compare_paths);
 	if (object)
 		add_json(object, report, &paths, moment);
 	else

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/array.h"
+#include "format/memory.h"
 #include "tools/gpumem-report/holdings.h"
 
 /* Bounds one name of a path: C++ functions are shortened, but file names may be long. */
@@ -95,38 +95,4 @@ size_t gpc_path_function_length(const char *name)
 	if (!colon || !colon[1] || colon[1 + strspn(colon + 1, "0123456789")])
 		return strlen(name);
 	return (size_t)(colon - name);
-}
-
-void gpc_paths_turn(struct gpc_paths *paths)
-{
-	for (size_t i = 0; i < paths->n; i++) {
-		struct gpc_path *path = &paths->rows[i];
-
-		for (size_t k = 0; k < path->n / 2; k++) {
-			char *name = path->names[k];
-
-			path->names[k] = path->names[path->n - 1 - k];
-			path->names[path->n - 1 - k] = name;
-		}
-		path->site = path->n - 1 - path->site;
-	}
-}
-
-static int compare_paths(const void *left, const void *right)
-{
-	const struct gpc_path *a = left;
-	const struct gpc_path *b = right;
-
-	for (size_t i = 0; i < a->n && i < b->n; i++) {
-		int order = strcmp(a->names[i], b->names[i]);
-
-		if (order)
-			return order;
-	}
-	return GPC_ORDER(a->n, b->n);
-}
-
-void gpc_paths_sort(struct gpc_paths *paths)
-{
-	qsort(paths->rows, paths->n, sizeof *paths->rows, compare_paths);
 }

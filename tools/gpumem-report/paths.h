@@ -16,7 +16,7 @@
 #include "tools/gpumem-report/moment.h"
 
 struct gpc_path {
-	char **names; /* outermost first; reversed by gpc_paths_turn */
+	char **names; /* outermost first; `tree --bottom-up` reverses them */
 	size_t n;
 	size_t site; /* the name of the call site */
 	uint64_t bytes;
@@ -37,11 +37,5 @@ void gpc_paths_fini(struct gpc_paths *paths);
 
 /* The length of "step  train.py" in "step  train.py:41". */
 size_t gpc_path_function_length(const char *name);
-
-/* Reverses all paths: innermost first. */
-void gpc_paths_turn(struct gpc_paths *paths);
-
-/* Sorts by names. */
-void gpc_paths_sort(struct gpc_paths *paths);
 
 #endif
