@@ -82,7 +82,7 @@ CUresult gpc_sim_capture_begin(struct gpc_sim_stream *stream, CUstreamCaptureMod
 
 	if ((int)mode < 0 || mode > CU_STREAM_CAPTURE_MODE_RELAXED)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (stream == &stream->context->legacy)
+	if (gpc_sim_is_legacy(stream))
 		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	capture = capture_create(stream, mode);
 	if (!capture)
@@ -212,8 +212,7 @@ static bool has_member(const struct gpc_sim_capture *capture, const struct gpc_s
 			gpc_list_entry(link, struct gpc_sim_stream, in_capture);
 		/* A green context has a legacy stream of its own, which `only_blocking` is about. */
 		if (only_blocking
-				? stream->context == context &&
-					  !(stream->flags & CU_STREAM_NON_BLOCKING)
+				? stream->context == context && gpc_sim_is_blocking(stream)
 				: stream->context == context || stream->context->primary == context)
 			return true;
 	}
@@ -346,7 +345,7 @@ CUresult gpc_sim_capture_wait(struct gpc_sim_stream *stream, struct gpc_sim_even
 		of_stream->is_invalid = true;
 		of_event->is_invalid = true;
 		res = CUDA_ERROR_STREAM_CAPTURE_MERGE;
-	} else if (stream == &stream->context->legacy) {
+	} else if (gpc_sim_is_legacy(stream)) {
 		of_event->is_invalid = true;
 		res = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	} else if (!of_stream) {

@@ -38,6 +38,11 @@ static inline uint64_t gpc_sim_clock_now(struct gpc_sim_clock *clock)
 	return clock->is_virtual ? atomic_load(&clock->virtual_ns) : gpc_clock_monotonic_ns();
 }
 
+static inline uint64_t gpc_sim_later(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
 /* Sets *at to `value` if that is larger. */
 static inline void gpc_sim_max(_Atomic uint64_t *at, uint64_t value)
 {

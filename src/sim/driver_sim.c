@@ -121,15 +121,12 @@ static void sim_event_destroy(struct gpc_driver *drv, gpc_event event)
 	gpc_sim_event_destroy(event_of(event));
 }
 
-/* cuCtxRecordEvent came with CUDA 12.5. */
-#define FIRST_WITH_CONTEXT_EVENTS 12050
-
 static enum gpc_status sim_fence_record(struct gpc_driver *drv, gpc_event event)
 {
 	struct gpc_sim_driver *self = self_of(drv);
 	CUresult res;
 
-	if (self->sim->config.driver_version < FIRST_WITH_CONTEXT_EVENTS)
+	if (self->sim->config.driver_version < GPC_SIM_CONTEXT_EVENTS)
 		return GPC_UNSUPPORTED;
 	count(&self->counters.n_fence_record);
 	res = begin(self, GPC_SIM_COST_RECORD, "cuCtxRecordEvent");
@@ -142,7 +139,7 @@ static enum gpc_status sim_fence_wait(struct gpc_driver *drv, gpc_event event)
 	struct gpc_sim_driver *self = self_of(drv);
 	CUresult res;
 
-	if (self->sim->config.driver_version < FIRST_WITH_CONTEXT_EVENTS)
+	if (self->sim->config.driver_version < GPC_SIM_CONTEXT_EVENTS)
 		return GPC_UNSUPPORTED;
 	count(&self->counters.n_fence_wait);
 	res = begin(self, GPC_SIM_COST_WAIT, "cuCtxWaitEvent");

@@ -48,11 +48,6 @@ void gpc_sim_queue_await(struct gpc_sim_stream *stream)
 	await(context->sim, until_ns);
 }
 
-static uint64_t later(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
 void gpc_sim_queue_await_all(struct gpc_sim_context *context)
 {
 	uint64_t until_ns;
@@ -62,7 +57,7 @@ void gpc_sim_queue_await_all(struct gpc_sim_context *context)
 	pthread_mutex_lock(&context->lock);
 	until_ns = opens_ns(&context->legacy.queue);
 	gpc_list_each (link, &context->streams)
-		until_ns = later(until_ns,
+		until_ns = gpc_sim_later(until_ns,
 			opens_ns(&gpc_list_entry(link, struct gpc_sim_stream, link)->queue));
 	pthread_mutex_unlock(&context->lock);
 	await(context->sim, until_ns);
@@ -79,7 +74,7 @@ void gpc_sim_queue_add_locked(struct gpc_sim_stream *stream, uint64_t end_ns)
 /* Adds an entry for an event, which ends no earlier than the work before it in the stream. */
 static void add_marker_locked(struct gpc_sim_stream *stream, uint64_t end_ns)
 {
-	gpc_sim_queue_add_locked(stream, later(end_ns, atomic_load(&stream->tail_ns)));
+	gpc_sim_queue_add_locked(stream, gpc_sim_later(end_ns, atomic_load(&stream->tail_ns)));
 }
 
 void gpc_sim_queue_add_to_all(struct gpc_sim_context *context, uint64_t end_ns)

@@ -12,16 +12,6 @@
 
 #include "sim/stream.h"
 
-static bool is_legacy(const struct gpc_sim_stream *stream)
-{
-	return stream == &stream->context->legacy;
-}
-
-static bool is_blocking(const struct gpc_sim_stream *stream)
-{
-	return !(stream->flags & CU_STREAM_NON_BLOCKING);
-}
-
 static struct gpc_sim_race_track *track_of(
 	struct gpc_sim_race *race, const struct gpc_sim_stream *stream)
 {
@@ -130,9 +120,9 @@ static bool is_behind(struct gpc_sim_race *race, const struct gpc_sim_race_track
 
 	if (has(&track->clock, touch) || has(&context->race->barrier, touch))
 		return true;
-	if (is_legacy(stream))
+	if (gpc_sim_is_legacy(stream))
 		return has(&context->race->blocking, touch);
-	return is_blocking(stream) && has(&track_of(race, &context->legacy)->clock, touch);
+	return gpc_sim_is_blocking(stream) && has(&track_of(race, &context->legacy)->clock, touch);
 }
 
 /* True if a stream of the context that the program uses is not ordered after the touch. */
@@ -385,13 +375,13 @@ void gpc_sim_race_advance(
 	pthread_mutex_lock(&race->lock);
 	struct gpc_sim_race_track *track = track_of(race, stream);
 	gpc_sim_race_join(&track->clock, &context->race->barrier);
-	if (is_legacy(stream))
+	if (gpc_sim_is_legacy(stream))
 		gpc_sim_race_join(&track->clock, &context->race->blocking);
-	else if (is_blocking(stream))
+	else if (gpc_sim_is_blocking(stream))
 		gpc_sim_race_join(&track->clock, &track_of(race, &context->legacy)->clock);
 	note_early_locked(track, work, is_early);
 	track->clock.at[stream->race_track] = ++track->n;
-	if (is_blocking(stream) && !is_legacy(stream))
+	if (gpc_sim_is_blocking(stream) && !gpc_sim_is_legacy(stream))
 		gpc_sim_race_join(&context->race->blocking, &track->clock);
 	gpc_sim_race_join(&context->race->all, &track->clock);
 	gpc_sim_race_join(&race->devices[context->device->ordinal], &track->clock);

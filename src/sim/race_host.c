@@ -43,7 +43,7 @@ struct gpc_sim_race_clock *gpc_sim_race_of_stream(const struct gpc_sim_stream *s
 	struct gpc_sim_race *race = context->sim->race;
 
 	return race ? copy_of(race, &race->tracks[stream->race_track].clock,
-			      stream == &context->legacy ? &context->race->blocking : NULL)
+			      gpc_sim_is_legacy(stream) ? &context->race->blocking : NULL)
 		    : NULL;
 }
 

@@ -11,11 +11,6 @@
 #include "sim/capture.h"
 #include "sim/ipc.h"
 
-static uint64_t max_u64(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
 /* ---- contexts ---- */
 
 /* The context whose memory `context` uses: itself or its primary.  Contexts with the same home share events. */
@@ -155,7 +150,7 @@ CUresult gpc_sim_context_record(struct gpc_sim_context *context, struct gpc_sim_
 	gpc_sim_queue_await_all(context);
 	atomic_store_explicit(&event->capture_number, 0, memory_order_relaxed);
 	gpc_sim_race_record_context(context, event);
-	atomic_store(&event->done_ns, max_u64(atomic_load(&context->tail_ns), 1));
+	atomic_store(&event->done_ns, gpc_sim_later(atomic_load(&context->tail_ns), 1));
 	gpc_sim_queue_add_to_all(context, 0);
 	return CUDA_SUCCESS;
 }
@@ -178,16 +173,6 @@ CUresult gpc_sim_context_wait(struct gpc_sim_context *context, struct gpc_sim_ev
 }
 
 /* ---- streams ---- */
-
-static bool is_legacy(const struct gpc_sim_stream *stream)
-{
-	return stream == &stream->context->legacy;
-}
-
-static bool is_blocking(const struct gpc_sim_stream *stream)
-{
-	return !(stream->flags & CU_STREAM_NON_BLOCKING);
-}
 
 static struct gpc_sim_stream *stream_create_locked(
 	struct gpc_sim_context *context, unsigned flags, int priority)
@@ -262,15 +247,15 @@ struct gpc_sim_stream *gpc_sim_stream_of_thread(struct gpc_sim_context *context)
 static uint64_t start_of(const struct gpc_sim_stream *stream, uint64_t own_ns)
 {
 	struct gpc_sim_context *context = stream->context;
-	uint64_t start = max_u64(gpc_sim_clock_now(&context->sim->clock), own_ns);
+	uint64_t start = gpc_sim_later(gpc_sim_clock_now(&context->sim->clock), own_ns);
 
-	start = max_u64(start, atomic_load(&context->barrier_ns));
+	start = gpc_sim_later(start, atomic_load(&context->barrier_ns));
 	if (context->primary)
-		start = max_u64(start, atomic_load(&context->primary->barrier_ns));
-	if (is_legacy(stream))
-		return max_u64(start, atomic_load(&context->blocking_ns));
-	if (is_blocking(stream))
-		return max_u64(start, atomic_load(&context->legacy.tail_ns));
+		start = gpc_sim_later(start, atomic_load(&context->primary->barrier_ns));
+	if (gpc_sim_is_legacy(stream))
+		return gpc_sim_later(start, atomic_load(&context->blocking_ns));
+	if (gpc_sim_is_blocking(stream))
+		return gpc_sim_later(start, atomic_load(&context->legacy.tail_ns));
 	return start;
 }
 
@@ -282,14 +267,14 @@ static uint64_t advance_locked(struct gpc_sim_stream *stream, const struct gpc_s
 	uint64_t tail = atomic_load(&stream->tail_ns);
 	uint64_t start = start_of(stream, is_early ? stream->early_ns : tail);
 	uint64_t done = start + (work ? work->duration_ns : 0);
-	uint64_t end = max_u64(done, tail);
+	uint64_t end = gpc_sim_later(done, tail);
 
 	/* Early kernels leave early_ns: all that follow one ordinary kernel may begin with it. */
 	if (!is_early)
 		stream->early_ns = work && work->kind == GPC_SIM_EFFECT_KERNEL ? start : 0;
 	atomic_store(&stream->tail_ns, end);
 	gpc_sim_queue_add_locked(stream, end);
-	if (is_blocking(stream) && !is_legacy(stream))
+	if (gpc_sim_is_blocking(stream) && !gpc_sim_is_legacy(stream))
 		gpc_sim_max(&context->blocking_ns, end);
 	gpc_sim_max(&context->tail_ns, end);
 	if (context->primary)
@@ -304,7 +289,7 @@ CUresult gpc_sim_stream_submit(struct gpc_sim_stream *stream, struct gpc_sim_eff
 	struct gpc_sim_context *context = stream->context;
 	CUresult res = gpc_sim_context_state(context);
 
-	if (res == CUDA_SUCCESS && is_legacy(stream))
+	if (res == CUDA_SUCCESS && gpc_sim_is_legacy(stream))
 		res = gpc_sim_capture_check_legacy(context);
 	if (res != CUDA_SUCCESS)
 		goto undo_effect;
@@ -337,7 +322,7 @@ CUresult gpc_sim_stream_record(struct gpc_sim_stream *stream, struct gpc_sim_eve
 
 	if (home_of(event->context) != home_of(context))
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (res == CUDA_SUCCESS && is_legacy(stream))
+	if (res == CUDA_SUCCESS && gpc_sim_is_legacy(stream))
 		res = gpc_sim_capture_check_legacy(context);
 	if (res != CUDA_SUCCESS)
 		return res;
@@ -358,7 +343,7 @@ CUresult gpc_sim_stream_wait(struct gpc_sim_stream *stream, struct gpc_sim_event
 	struct gpc_sim_context *context = stream->context;
 	CUresult res = gpc_sim_context_state(context);
 
-	if (res == CUDA_SUCCESS && is_legacy(stream))
+	if (res == CUDA_SUCCESS && gpc_sim_is_legacy(stream))
 		res = gpc_sim_capture_check_legacy(context);
 	if (res != CUDA_SUCCESS)
 		return res;
@@ -377,7 +362,9 @@ static uint64_t end_of(struct gpc_sim_stream *stream)
 {
 	uint64_t end = atomic_load(&stream->tail_ns);
 
-	return is_legacy(stream) ? max_u64(end, atomic_load(&stream->context->blocking_ns)) : end;
+	return gpc_sim_is_legacy(stream)
+		       ? gpc_sim_later(end, atomic_load(&stream->context->blocking_ns))
+		       : end;
 }
 
 CUresult gpc_sim_stream_query(struct gpc_sim_stream *stream)
@@ -385,7 +372,7 @@ CUresult gpc_sim_stream_query(struct gpc_sim_stream *stream)
 	struct gpc_sim *sim = stream->context->sim;
 	CUresult res = gpc_sim_capture_refuse(stream, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 
-	if (res == CUDA_SUCCESS && is_legacy(stream))
+	if (res == CUDA_SUCCESS && gpc_sim_is_legacy(stream))
 		res = gpc_sim_capture_check_legacy(stream->context);
 	if (res != CUDA_SUCCESS)
 		return res;
@@ -406,7 +393,7 @@ CUresult gpc_sim_stream_sync(struct gpc_sim_stream *stream)
 {
 	CUresult res = gpc_sim_capture_refuse(stream, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 
-	if (res == CUDA_SUCCESS && is_legacy(stream))
+	if (res == CUDA_SUCCESS && gpc_sim_is_legacy(stream))
 		res = gpc_sim_capture_check_legacy(stream->context);
 	if (res == CUDA_SUCCESS)
 		res = gpc_sim_capture_check_unsafe(stream->context->sim);

@@ -40,6 +40,9 @@ struct gpc_sim_capture;
 #define GPC_SIM_STREAM_MAGIC UINT32_C(0x73747265)
 #define GPC_SIM_EVENT_MAGIC  UINT32_C(0x65766e74)
 
+/* The first driver with cuCtxRecordEvent and cuCtxWaitEvent: CUDA 12.5. */
+#define GPC_SIM_CONTEXT_EVENTS 12050
+
 struct gpc_sim_stream {
 	uint32_t magic;
 	unsigned flags;
@@ -87,6 +90,16 @@ struct gpc_sim_context {
 
 	pthread_mutex_t lock;
 };
+
+static inline bool gpc_sim_is_legacy(const struct gpc_sim_stream *stream)
+{
+	return stream == &stream->context->legacy;
+}
+
+static inline bool gpc_sim_is_blocking(const struct gpc_sim_stream *stream)
+{
+	return !(stream->flags & CU_STREAM_NON_BLOCKING);
+}
 
 /* Creates a context on that device.  OUT_OF_MEMORY if its own memory does not fit. */
 CUresult gpc_sim_context_create(

@@ -36,7 +36,7 @@ CUresult cuStreamDestroy_v2(CUstream stream)
 
 	if (res != CUDA_SUCCESS)
 		return res;
-	if (sim_stream == &sim_stream->context->legacy || sim_stream->thread)
+	if (gpc_sim_is_legacy(sim_stream) || sim_stream->thread)
 		return CUDA_ERROR_INVALID_HANDLE;
 	gpc_sim_stream_destroy(sim_stream);
 	return CUDA_SUCCESS;
@@ -147,8 +147,6 @@ CUresult cuCtxSynchronize_v2(CUcontext ctx)
 	return res == CUDA_SUCCESS ? gpc_sim_context_sync(context) : res;
 }
 
-#define FIRST_WITH_CONTEXT_EVENTS 12050 /* 12.5 */
-
 /*
  * A driver before 12.5 lacks these functions.  This library cannot drop exports, so a caller that found them by dlsym
  * gets an error.
@@ -157,7 +155,7 @@ static CUresult enter_context_event(enum gpc_sim_cost cost, const char *entry)
 {
 	CUresult res = face_enter(cost, entry, NULL);
 
-	if (res == CUDA_SUCCESS && face_sim()->config.driver_version < FIRST_WITH_CONTEXT_EVENTS)
+	if (res == CUDA_SUCCESS && face_sim()->config.driver_version < GPC_SIM_CONTEXT_EVENTS)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	return res;
 }
