@@ -7,10 +7,10 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "sim/map.h"
 #include "sim/sim.h"
 
 #define PIECE ((uint64_t)64 * GPC_KIB)
@@ -28,19 +28,15 @@ static uint64_t n_chunks(const struct gpc_sim *sim)
 
 bool gpc_sim_data_init(struct gpc_sim *sim)
 {
-	void *table = mmap(NULL, n_chunks(sim), PROT_READ | PROT_WRITE,
-		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
 	sim->data.is_full = sim->config.is_data_full;
 	sim->data.keep = sim->config.keep;
-	sim->data.chunks = table == MAP_FAILED ? NULL : table;
+	sim->data.chunks = gpc_sim_map(n_chunks(sim), PROT_READ | PROT_WRITE);
 	return sim->data.chunks;
 }
 
 void gpc_sim_data_fini(struct gpc_sim *sim)
 {
-	if (sim->data.chunks)
-		munmap(sim->data.chunks, n_chunks(sim));
+	gpc_sim_unmap(sim->data.chunks, n_chunks(sim));
 }
 
 /* The state of the chunk that contains `bytes`, and their offset in the chunk; NULL for memory of the host. */

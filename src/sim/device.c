@@ -8,11 +8,11 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "sim/map.h"
 
 static uint32_t class_of(uint32_t n)
 {
@@ -506,20 +506,6 @@ bool gpc_sim_device_attach(struct gpc_sim_device *device, uint64_t base, uint64_
 
 /* ---- creation and destruction ---- */
 
-static void *map(uint64_t size, int prot)
-{
-	void *ptr = mmap(NULL, size, prot, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	return ptr == MAP_FAILED ? NULL : ptr;
-}
-
-/* Does nothing for NULL: with is_numbers_only no address is mapped. */
-static void unmap(void *ptr, uint64_t size)
-{
-	if (ptr)
-		munmap(ptr, size);
-}
-
 bool gpc_sim_device_init(
 	struct gpc_sim_device *device, const struct gpc_sim_config *config, unsigned ordinal)
 {
@@ -531,13 +517,13 @@ bool gpc_sim_device_init(
 	if (n == 0 || n > UINT32_MAX / 2)
 		return false;
 	/* One more chunk, to align the first address to 2 MiB. */
-	void *va = config->is_numbers_only ? NULL : map(span + GPC_SIM_CHUNK, PROT_NONE);
+	void *va = config->is_numbers_only ? NULL : gpc_sim_map(span + GPC_SIM_CHUNK, PROT_NONE);
 	if (!va && !config->is_numbers_only)
 		return false;
-	device->shadow = va ? map(span, PROT_READ | PROT_WRITE) : NULL;
+	device->shadow = va ? gpc_sim_map(span, PROT_READ | PROT_WRITE) : NULL;
 	if (va && !device->shadow)
 		goto undo_va;
-	device->chunks = map(n * sizeof *device->chunks, PROT_READ | PROT_WRITE);
+	device->chunks = gpc_sim_map(n * sizeof *device->chunks, PROT_READ | PROT_WRITE);
 	if (!device->chunks)
 		goto undo_shadow;
 	if (!gpc_sim_smalls_init(&device->smalls, (uint32_t)n / GPC_SIM_VA_FACTOR))
@@ -562,11 +548,11 @@ bool gpc_sim_device_init(
 	return true;
 
 undo_chunks:
-	munmap(device->chunks, n * sizeof *device->chunks);
+	gpc_sim_unmap(device->chunks, n * sizeof *device->chunks);
 undo_shadow:
-	unmap(device->shadow, span);
+	gpc_sim_unmap(device->shadow, span);
 undo_va:
-	unmap(va, span + GPC_SIM_CHUNK);
+	gpc_sim_unmap(va, span + GPC_SIM_CHUNK);
 	return false;
 }
 
@@ -576,8 +562,8 @@ void gpc_sim_device_fini(struct gpc_sim_device *device)
 	for (uint32_t i = 0; i < device->n_chunks; i += device->chunks[i].n)
 		if (device->chunks[i].shared)
 			close(device->chunks[i].shared - 1);
-	munmap(device->chunks, device->n_chunks * sizeof *device->chunks);
-	unmap(device->shadow, device->span);
-	unmap(device->va, device->span + GPC_SIM_CHUNK);
+	gpc_sim_unmap(device->chunks, device->n_chunks * sizeof *device->chunks);
+	gpc_sim_unmap(device->shadow, device->span);
+	gpc_sim_unmap(device->va, device->span + GPC_SIM_CHUNK);
 	pthread_mutex_destroy(&device->lock);
 }

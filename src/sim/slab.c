@@ -5,10 +5,10 @@
 #include "sim/slab.h"
 
 #include <stdlib.h>
-#include <sys/mman.h>
 
 #include "base/bytes.h"
 #include "sim/device.h"
+#include "sim/map.h"
 
 /* The owner of slabs' device memory.  No context has this number, so no context's end frees a slab. */
 #define NO_CONTEXT 0
@@ -63,9 +63,8 @@ static CUresult memory_take(const struct gpc_sim_slabs *slabs, uint64_t size, ui
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (slabs->device)
 		return gpc_sim_device_alloc(slabs->device, NO_CONTEXT, size, ret_ptr);
-	ptr = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-		-1, 0);
-	if (ptr == MAP_FAILED)
+	ptr = gpc_sim_map(size, PROT_READ | PROT_WRITE);
+	if (!ptr)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*ret_ptr = (uintptr_t)ptr;
 	return CUDA_SUCCESS;
@@ -109,7 +108,7 @@ static void slab_destroy(struct gpc_sim_slabs *slabs, struct gpc_sim_slab *slab)
 	if (slabs->device)
 		(void)gpc_sim_device_free(slabs->device, slab->ptr);
 	else
-		munmap((void *)(uintptr_t)slab->ptr, slab->size);
+		gpc_sim_unmap((void *)(uintptr_t)slab->ptr, slab->size);
 	free(slab);
 }
 

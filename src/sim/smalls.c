@@ -4,17 +4,10 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
+
+#include "sim/map.h"
 
 #define NO_PLACE UINT32_MAX
-
-static void *map(uint64_t size)
-{
-	void *ptr = mmap(NULL, size, PROT_READ | PROT_WRITE,
-		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	return ptr == MAP_FAILED ? NULL : ptr;
-}
 
 static uint64_t rows_bytes(const struct gpc_sim_smalls *smalls)
 {
@@ -31,19 +24,20 @@ bool gpc_sim_smalls_init(struct gpc_sim_smalls *smalls, uint32_t n_chunks)
 	*smalls = (struct gpc_sim_smalls){ .n_leaves = 2 };
 	while (smalls->n_leaves / 2 < n_chunks)
 		smalls->n_leaves *= 2;
-	smalls->rows = map(rows_bytes(smalls));
-	smalls->longest = smalls->rows ? map(longest_bytes(smalls)) : NULL;
-	if (smalls->rows && !smalls->longest)
-		munmap(smalls->rows, rows_bytes(smalls));
-	return smalls->longest;
+	smalls->rows = gpc_sim_map(rows_bytes(smalls), PROT_READ | PROT_WRITE);
+	smalls->longest = gpc_sim_map(longest_bytes(smalls), PROT_READ | PROT_WRITE);
+	if (smalls->rows && smalls->longest)
+		return true;
+	gpc_sim_smalls_fini(smalls);
+	return false;
 }
 
 void gpc_sim_smalls_fini(struct gpc_sim_smalls *smalls)
 {
 	for (uint32_t i = 0; i < smalls->n; i++)
 		free(smalls->rows[i]);
-	munmap(smalls->rows, rows_bytes(smalls));
-	munmap(smalls->longest, longest_bytes(smalls));
+	gpc_sim_unmap(smalls->rows, rows_bytes(smalls));
+	gpc_sim_unmap(smalls->longest, longest_bytes(smalls));
 }
 
 static void set_longest(struct gpc_sim_smalls *smalls, uint32_t place, uint32_t longest)

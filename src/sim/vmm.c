@@ -9,10 +9,10 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "sim/map.h"
 #include "sim/sim.h"
 
 #define MAGIC     UINT64_C(0x6770757369766d6d)
@@ -28,28 +28,6 @@ struct exported {
 	int64_t pid;
 };
 
-static void *reserve_addresses(uint64_t size)
-{
-	void *ptr = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	return ptr == MAP_FAILED ? NULL : ptr;
-}
-
-/* Does nothing for NULL: with is_numbers_only no address is mapped. */
-static void unmap(void *ptr, uint64_t size)
-{
-	if (ptr)
-		munmap(ptr, size);
-}
-
-static void *table(size_t size)
-{
-	void *ptr = mmap(NULL, size, PROT_READ | PROT_WRITE,
-		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	return ptr == MAP_FAILED ? NULL : ptr;
-}
-
 bool gpc_sim_vmm_init(struct gpc_sim_vmm *vmm, uint64_t memory, bool is_numbers_only)
 {
 	uint64_t span = gpc_round_up(memory, GPC_SIM_CHUNK) * VA_FACTOR;
@@ -59,17 +37,17 @@ bool gpc_sim_vmm_init(struct gpc_sim_vmm *vmm, uint64_t memory, bool is_numbers_
 	if (vmm->fd < 0)
 		return false;
 	/* One more chunk, to align the first address to 2 MiB. */
-	vmm->va = is_numbers_only ? NULL : reserve_addresses(span + GPC_SIM_CHUNK);
+	vmm->va = is_numbers_only ? NULL : gpc_sim_map(span + GPC_SIM_CHUNK, PROT_NONE);
 	if (!vmm->va && !is_numbers_only)
 		goto undo_fd;
-	vmm->shadow = vmm->va ? reserve_addresses(span) : NULL;
+	vmm->shadow = vmm->va ? gpc_sim_map(span, PROT_NONE) : NULL;
 	if (vmm->va && !vmm->shadow)
 		goto undo_va;
 	vmm->n_chunks = (uint32_t)(span / GPC_SIM_CHUNK);
-	vmm->chunks = table(vmm->n_chunks * sizeof *vmm->chunks);
+	vmm->chunks = gpc_sim_map(vmm->n_chunks * sizeof *vmm->chunks, PROT_READ | PROT_WRITE);
 	if (!vmm->chunks)
 		goto undo_shadow;
-	vmm->physicals = table(N_HANDLES * sizeof *vmm->physicals);
+	vmm->physicals = gpc_sim_map(N_HANDLES * sizeof *vmm->physicals, PROT_READ | PROT_WRITE);
 	if (!vmm->physicals)
 		goto undo_chunks;
 	vmm->base = vmm->va ? gpc_round_up((uint64_t)(uintptr_t)vmm->va, GPC_SIM_CHUNK)
@@ -79,11 +57,11 @@ bool gpc_sim_vmm_init(struct gpc_sim_vmm *vmm, uint64_t memory, bool is_numbers_
 	return true;
 
 undo_chunks:
-	munmap(vmm->chunks, vmm->n_chunks * sizeof *vmm->chunks);
+	gpc_sim_unmap(vmm->chunks, vmm->n_chunks * sizeof *vmm->chunks);
 undo_shadow:
-	unmap(vmm->shadow, span);
+	gpc_sim_unmap(vmm->shadow, span);
 undo_va:
-	unmap(vmm->va, span + GPC_SIM_CHUNK);
+	gpc_sim_unmap(vmm->va, span + GPC_SIM_CHUNK);
 undo_fd:
 	close(vmm->fd);
 	return false;
@@ -91,10 +69,10 @@ undo_fd:
 
 void gpc_sim_vmm_fini(struct gpc_sim_vmm *vmm)
 {
-	munmap(vmm->physicals, N_HANDLES * sizeof *vmm->physicals);
-	munmap(vmm->chunks, vmm->n_chunks * sizeof *vmm->chunks);
-	unmap(vmm->shadow, vmm->span);
-	unmap(vmm->va, vmm->span + GPC_SIM_CHUNK);
+	gpc_sim_unmap(vmm->physicals, N_HANDLES * sizeof *vmm->physicals);
+	gpc_sim_unmap(vmm->chunks, vmm->n_chunks * sizeof *vmm->chunks);
+	gpc_sim_unmap(vmm->shadow, vmm->span);
+	gpc_sim_unmap(vmm->va, vmm->span + GPC_SIM_CHUNK);
 	close(vmm->fd);
 	pthread_mutex_destroy(&vmm->lock);
 }
