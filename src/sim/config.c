@@ -166,73 +166,79 @@ static bool apply_costs(struct gpc_sim_config *config, const char *value)
 
 static bool apply_help(struct gpc_sim_config *config, const char *value);
 
-#define AT(member) offsetof(struct gpc_sim_config, member)
-#define COST(what) (AT(cost_ns) + sizeof(uint64_t) * GPC_SIM_COST_##what)
+#define MEMBER(kind_, key, member, meaning)                                                      \
+	{                                                                                        \
+		.name = key, .kind = KEY_##kind_, .at = offsetof(struct gpc_sim_config, member), \
+		.text = meaning                                                                  \
+	}
+#define CHOICE(key, member, no, yes, meaning)                                                   \
+	{                                                                                       \
+		.name = key, .kind = KEY_CHOICE, .at = offsetof(struct gpc_sim_config, member), \
+		.words = { no, yes }, .text = meaning                                           \
+	}
+#define OTHER(key, function, meaning)                                              \
+	{                                                                          \
+		.name = key, .kind = KEY_OTHER, .apply = function, .text = meaning \
+	}
 
 static const struct key keys[] = {
-	{ "gpu", KEY_OTHER, 0, apply_gpu,
+	OTHER("gpu", apply_gpu,
 		"a GPU by name, `gpucache-run --sim list` lists them; sets memory, context and "
-		"code" },
-	{ "memory", KEY_BYTES, AT(memory), NULL, "a device's memory, as cuMemGetInfo says (8GiB)" },
-	{ "devices", KEY_OTHER, 0, apply_devices, "how many devices, 0 to 16 (1)" },
-	{ "reserved", KEY_BYTES, AT(reserved), NULL,
-		"held by the driver beyond that; NVML shows it (256MiB)" },
-	{ "context", KEY_BYTES, AT(context_cost), NULL,
-		"device memory that a context takes (300MiB)" },
-	{ "module", KEY_BYTES, AT(module_cost), NULL, "and a module of a context (2MiB)" },
-	{ "code", KEY_CHOICE, AT(has_code), NULL,
+		"code"),
+	MEMBER(BYTES, "memory", memory, "a device's memory, as cuMemGetInfo says (8GiB)"),
+	OTHER("devices", apply_devices, "how many devices, 0 to 16 (1)"),
+	MEMBER(BYTES, "reserved", reserved,
+		"held by the driver beyond that; NVML shows it (256MiB)"),
+	MEMBER(BYTES, "context", context_cost, "device memory that a context takes (300MiB)"),
+	MEMBER(BYTES, "module", module_cost, "and a module of a context (2MiB)"),
+	CHOICE("code", has_code, "none", "measured",
 		"measured: PyTorch's kernels, cuBLAS, NCCL ... take what they took on an H100 "
-		"(none)",
-		{ "none", "measured" } },
-	{ "foreign", KEY_OTHER, 0, apply_foreign,
-		"BYTES[/PID[/NAME]]: another process on every device; may be repeated" },
-	{ "driver", KEY_OTHER, 0, apply_driver, "the driver's version, 12040 = 12.4 (13000)" },
-	{ "clock", KEY_CHOICE, AT(virtual_clock), NULL,
-		"real, or virtual: a wait jumps ahead instead of waiting (real)",
-		{ "real", "virtual" } },
-	{ "data", KEY_CHOICE, AT(is_data_full), NULL,
-		"lazy: the host keeps no zeros, and data up to keep; full: every byte (lazy)",
-		{ "lazy", "full" } },
-	{ "keep", KEY_BYTES, AT(keep), NULL,
-		"how much data the host keeps; what is copied beyond is dropped (2GiB)" },
-	{ "costs", KEY_OTHER, 0, apply_costs,
-		"none, or published: all costs of calls at once (none)" },
-	{ "malloc_us", KEY_US, COST(MALLOC), NULL, "what an allocation costs (0)" },
-	{ "free_us", KEY_US, COST(FREE), NULL, "what a free costs, beyond its wait (0)" },
-	{ "free_waits", KEY_BYTES, AT(free_waits), NULL,
-		"a free of at least so many bytes waits for work (0)" },
-	{ "free_waits_for", KEY_CHOICE, AT(free_waits_alone), NULL,
-		"that of the device, or of the memory's context alone (device)",
-		{ "device", "context" } },
-	{ "queue", KEY_OTHER, 0, apply_queue,
-		"work that a stream takes before the host must wait; 0: no end (0)" },
-	{ "host_access", KEY_CHOICE, AT(is_host_near), NULL,
-		"mapped, or direct: attributes say that the host reaches device memory (mapped)",
-		{ "mapped", "direct" } },
-	{ "context_events", KEY_CHOICE, AT(is_event_queued), NULL,
-		"free, or queued: one of a context takes a place in each stream's queue (free)",
-		{ "free", "queued" } },
-	{ "info_us", KEY_US, COST(INFO), NULL, "what cuMemGetInfo costs (0)" },
-	{ "event_us", KEY_US, COST(EVENT_CREATE), NULL, "what cuEventCreate costs (0)" },
-	{ "record_us", KEY_US, COST(RECORD), NULL, "what recording an event costs (0)" },
-	{ "query_us", KEY_US, COST(QUERY), NULL, "what querying an event or a stream costs (0)" },
-	{ "wait_us", KEY_US, COST(WAIT), NULL, "what cuStreamWaitEvent costs (0)" },
-	{ "sync_us", KEY_US, COST(SYNC), NULL,
-		"what a synchronisation costs, beyond its wait (0)" },
-	{ "launch_us", KEY_US, COST(LAUNCH), NULL, "what submitting work costs the host (0)" },
-	{ "kernel_us", KEY_US, AT(kernel_ns), NULL, "how long a kernel runs on the device (0)" },
-	{ "copy_us", KEY_US, AT(copy_ns), NULL, "how long a copy or memset runs, at least (0)" },
-	{ "copy_us_per_mib", KEY_US, AT(copy_ns_per_mib), NULL, "and for each MiB (0)" },
-	{ "oom_after", KEY_BYTES, AT(oom_after), NULL,
-		"refuse memory after so many bytes in all; 0: never (0)" },
-	{ "fail", KEY_OTHER, 0, apply_fail,
+		"(none)"),
+	OTHER("foreign", apply_foreign,
+		"BYTES[/PID[/NAME]]: another process on every device; may be repeated"),
+	OTHER("driver", apply_driver, "the driver's version, 12040 = 12.4 (13000)"),
+	CHOICE("clock", virtual_clock, "real", "virtual",
+		"real, or virtual: a wait jumps ahead instead of waiting (real)"),
+	CHOICE("data", is_data_full, "lazy", "full",
+		"lazy: the host keeps no zeros, and data up to keep; full: every byte (lazy)"),
+	MEMBER(BYTES, "keep", keep,
+		"how much data the host keeps; what is copied beyond is dropped (2GiB)"),
+	OTHER("costs", apply_costs, "none, or published: all costs of calls at once (none)"),
+	MEMBER(US, "malloc_us", cost_ns[GPC_SIM_COST_MALLOC], "what an allocation costs (0)"),
+	MEMBER(US, "free_us", cost_ns[GPC_SIM_COST_FREE], "what a free costs, beyond its wait (0)"),
+	MEMBER(BYTES, "free_waits", free_waits,
+		"a free of at least so many bytes waits for work (0)"),
+	CHOICE("free_waits_for", free_waits_alone, "device", "context",
+		"that of the device, or of the memory's context alone (device)"),
+	OTHER("queue", apply_queue,
+		"work that a stream takes before the host must wait; 0: no end (0)"),
+	CHOICE("host_access", is_host_near, "mapped", "direct",
+		"mapped, or direct: attributes say that the host reaches device memory (mapped)"),
+	CHOICE("context_events", is_event_queued, "free", "queued",
+		"free, or queued: one of a context takes a place in each stream's queue (free)"),
+	MEMBER(US, "info_us", cost_ns[GPC_SIM_COST_INFO], "what cuMemGetInfo costs (0)"),
+	MEMBER(US, "event_us", cost_ns[GPC_SIM_COST_EVENT_CREATE], "what cuEventCreate costs (0)"),
+	MEMBER(US, "record_us", cost_ns[GPC_SIM_COST_RECORD], "what recording an event costs (0)"),
+	MEMBER(US, "query_us", cost_ns[GPC_SIM_COST_QUERY],
+		"what querying an event or a stream costs (0)"),
+	MEMBER(US, "wait_us", cost_ns[GPC_SIM_COST_WAIT], "what cuStreamWaitEvent costs (0)"),
+	MEMBER(US, "sync_us", cost_ns[GPC_SIM_COST_SYNC],
+		"what a synchronisation costs, beyond its wait (0)"),
+	MEMBER(US, "launch_us", cost_ns[GPC_SIM_COST_LAUNCH],
+		"what submitting work costs the host (0)"),
+	MEMBER(US, "kernel_us", kernel_ns, "how long a kernel runs on the device (0)"),
+	MEMBER(US, "copy_us", copy_ns, "how long a copy or memset runs, at least (0)"),
+	MEMBER(US, "copy_us_per_mib", copy_ns_per_mib, "and for each MiB (0)"),
+	MEMBER(BYTES, "oom_after", oom_after,
+		"refuse memory after so many bytes in all; 0: never (0)"),
+	OTHER("fail", apply_fail,
 		"ENTRY/N[/CODE[/COUNT]]: the N-th call of ENTRY fails with CODE (2); may be "
-		"repeated" },
-	{ "launches", KEY_FILE, AT(launches), NULL,
-		"FILE: a line for each kernel and copy, with its stream, is appended there" },
-	{ "calls", KEY_FILE, AT(calls), NULL,
-		"FILE: the name of each entry that is called is appended there" },
-	{ "help", KEY_OTHER, 0, apply_help, "true: print this" },
+		"repeated"),
+	MEMBER(FILE, "launches", launches,
+		"FILE: a line for each kernel and copy, with its stream, is appended there"),
+	MEMBER(FILE, "calls", calls,
+		"FILE: the name of each entry that is called is appended there"),
+	OTHER("help", apply_help, "true: print this"),
 };
 
 static bool apply_help(struct gpc_sim_config *config, const char *value)
