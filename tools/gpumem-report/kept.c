@@ -193,39 +193,6 @@ static void add_holder(struct paths *paths, const struct gpc_report *report,
 	}
 }
 
-static struct gpc_kept find_results(const struct gpc_report *report, const struct gpucache_oom *oom)
-{
-	const struct gpucache_holder *biggest = NULL;
-	struct paths paths = { 0 };
-	struct gpc_kept kept = { 0 };
-	uint64_t first_ns;
-
-	for (uint32_t i = 0; i < oom->n_holders; i++) {
-		const struct gpucache_holder *holder = &oom->holders[i];
-		enum gpc_category category = gpc_category_of(report, holder->stack);
-
-		if (category != GPC_CATEGORY_ACTIVATIONS && category != GPC_CATEGORY_INPUTS)
-			continue;
-		add_holder(&paths, report, oom, holder);
-		if (category == GPC_CATEGORY_ACTIVATIONS &&
-			(!biggest || holder->bytes > biggest->bytes))
-			biggest = holder;
-	}
-	kept.n_passes = count_passes(&paths);
-	if (kept.n_passes == 0)
-		kept.n_passes = count_results(&paths);
-	if (kept.n_passes < MANY_PASSES || !biggest ||
-		!gpc_kept_most(report, oom, biggest, &first_ns))
-		return (struct gpc_kept){ 0 };
-	kept.stack = biggest->stack;
-	kept.n_passes = gpc_smaller(kept.n_passes, count_steps(report, oom, first_ns));
-	if (kept.n_passes < MANY_PASSES)
-		return (struct gpc_kept){ 0 };
-	/* The last pass still needs its share. */
-	kept.bytes = paths.bytes - paths.bytes / kept.n_passes;
-	return is_reason(oom, kept.bytes) ? kept : (struct gpc_kept){ 0 };
-}
-
 bool gpc_kept_may_be_one_pass(const struct gpc_report *report, const struct gpucache_oom *oom)
 {
 	const struct gpucache_holder *growing = gpc_holdings_of_stack(oom, oom->growth_stack);
@@ -239,8 +206,34 @@ bool gpc_kept_may_be_one_pass(const struct gpc_report *report, const struct gpuc
 
 struct gpc_kept gpc_kept_find(const struct gpc_report *report, const struct gpucache_oom *oom)
 {
+	const struct gpucache_holder *biggest = NULL;
+	struct paths paths = { 0 };
+	struct gpc_kept kept = { 0 };
+	uint64_t first_ns;
+
 	if (!oom->torch.requested || !oom->torch.allocated ||
 		oom->verdict == GPUCACHE_VERDICT_GROWTH)
+		return kept;
+	for (uint32_t i = 0; i < oom->n_holders; i++) {
+		const struct gpucache_holder *holder = &oom->holders[i];
+		enum gpc_category category = gpc_category_of(report, holder->stack);
+
+		if (category != GPC_CATEGORY_ACTIVATIONS && category != GPC_CATEGORY_INPUTS)
+			continue;
+		add_holder(&paths, report, oom, holder);
+		if (category == GPC_CATEGORY_ACTIVATIONS &&
+			(!biggest || holder->bytes > biggest->bytes))
+			biggest = holder;
+	}
+	kept.n_passes = count_passes(&paths) ?: count_results(&paths);
+	if (kept.n_passes < MANY_PASSES || !biggest ||
+		!gpc_kept_most(report, oom, biggest, &first_ns))
 		return (struct gpc_kept){ 0 };
-	return find_results(report, oom);
+	kept.stack = biggest->stack;
+	kept.n_passes = gpc_smaller(kept.n_passes, count_steps(report, oom, first_ns));
+	if (kept.n_passes < MANY_PASSES)
+		return (struct gpc_kept){ 0 };
+	/* The last pass still needs its share. */
+	kept.bytes = paths.bytes - paths.bytes / kept.n_passes;
+	return is_reason(oom, kept.bytes) ? kept : (struct gpc_kept){ 0 };
 }
