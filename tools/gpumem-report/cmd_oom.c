@@ -132,9 +132,8 @@ static void print_setup(struct gpc_report *report)
 	const struct gpc_paper *paper = &report->paper;
 	unsigned version = rec->header.driver_version;
 	enum gpc_text_kind kind;
+	const unsigned n_recovered = gpc_report_count_ooms(report, true);
 	unsigned n_changed = 0;
-	unsigned n_fatal = 0;
-	unsigned n_recovered = 0;
 
 	gpc_paper_section(paper, "SETUP", "gpucache %s%s",
 		rec->header.version[0] ? rec->header.version : "?",
@@ -154,7 +153,6 @@ static void print_setup(struct gpc_report *report)
 	}
 	if (n_changed == 0)
 		gpc_paper_line(paper, "all options at their defaults");
-	gpc_report_count_ooms(report, &n_fatal, &n_recovered);
 	if (n_recovered)
 		gpc_paper_line(paper, "the program recovered from %u other failure%s", n_recovered,
 			n_recovered == 1 ? "" : "s");

@@ -428,10 +428,8 @@ enum gpc_exit gpc_cmd_summary(struct gpc_report *report)
 	struct gpucache_oom oom;
 	const struct gpucache_oom *fatal =
 		gpc_report_find_oom(report, -1, true, &oom) ? &oom : NULL;
-	unsigned n_recovered = 0;
-	unsigned n_fatal = 0;
+	const unsigned n_recovered = gpc_report_count_ooms(report, true);
 
-	gpc_report_count_ooms(report, &n_fatal, &n_recovered);
 	if (report->options->json)
 		print_json(report, fatal, n_recovered);
 	else

@@ -46,14 +46,11 @@ static enum gpc_exit open_output(const struct gpc_options *options, FILE **ret_o
 /* True if the condition of --fail-on holds. */
 static bool is_condition_true(const struct gpc_report *report)
 {
-	unsigned n_fatal = 0;
-	unsigned n_recovered = 0;
 	uint64_t bytes;
 
 	if (!report->recording)
 		return false;
-	gpc_report_count_ooms(report, &n_fatal, &n_recovered);
-	if (report->options->fail_on_oom && n_fatal)
+	if (report->options->fail_on_oom && gpc_report_count_ooms(report, false))
 		return true;
 	return report->options->fail_on_leak && report->recording->run_state != GPC_RUN_ALIVE &&
 	       gpc_report_count_live(report, -1, &bytes) > 0;

@@ -175,22 +175,16 @@ bool gpc_report_find_oom(const struct gpc_report *report, int32_t ordinal, bool 
 	return best != 0;
 }
 
-void gpc_report_count_ooms(
-	const struct gpc_report *report, unsigned *ret_fatal, unsigned *ret_recovered)
+unsigned gpc_report_count_ooms(const struct gpc_report *report, bool is_recovered)
 {
 	const struct gpc_recording *rec = report->recording;
 	struct gpucache_oom oom;
-	unsigned fatal = 0;
-	unsigned recovered = 0;
+	unsigned n = 0;
 
-	for (uint64_t i = 0; i < rec->regions[GPUCACHE_REGION_OOMS].count; i++) {
-		if (!gpc_recording_read_oom(rec, i, &oom) || !gpc_report_wants(report, oom.device))
-			continue;
-		fatal += !oom.recovered;
-		recovered += oom.recovered != 0;
-	}
-	*ret_fatal = fatal;
-	*ret_recovered = recovered;
+	for (uint64_t i = 0; i < rec->regions[GPUCACHE_REGION_OOMS].count; i++)
+		n += gpc_recording_read_oom(rec, i, &oom) && gpc_report_wants(report, oom.device) &&
+		     !oom.recovered == !is_recovered;
+	return n;
 }
 
 static bool ends_with(const char *text, size_t size, const char *end)

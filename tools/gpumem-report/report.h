@@ -189,9 +189,8 @@ void gpc_report_add_names(const struct gpucache_device *device, struct gpc_text 
 bool gpc_report_find_oom(const struct gpc_report *report, int32_t ordinal, bool is_fatal,
 	struct gpucache_oom *ret_oom);
 
-/* Counts the failed requests that the program did not recover from, and those that it did. */
-void gpc_report_count_ooms(
-	const struct gpc_report *report, unsigned *ret_fatal, unsigned *ret_recovered);
+/* Counts the failed requests of the selected devices that the program recovered from, or those that it did not. */
+unsigned gpc_report_count_ooms(const struct gpc_report *report, bool is_recovered);
 
 /* Prints problems of the file, torn slots, drop counters and warnings, a line each. */
 void gpc_report_print_notes(struct gpc_report *report);
