@@ -16,6 +16,13 @@
 #define POOL_PART   4
 #define POOL_BLOCKS 32
 
+/* A framework's pool on a device, at the device's peak. */
+struct pool {
+	const struct gpc_framework_row *framework; /* NULL: there is none */
+	uint64_t bytes;
+	uint64_t n_blocks;
+};
+
 static const struct gpc_framework_row frameworks[] = {
 	{ "XLA", "XLA (JAX)", "RESOURCE_EXHAUSTED", "XLA_PYTHON_CLIENT_PREALLOCATE=false",
 		"XLA_PYTHON_CLIENT_MEM_FRACTION=.95", "XLA_PYTHON_CLIENT_ALLOCATOR=platform",
@@ -61,8 +68,8 @@ static bool has_own_pool(
 }
 
 /* Drops contexts: their memory is the driver's, whichever library created them. */
-static void leave_out_contexts(const struct gpc_report *report, const struct gpucache_peak *peak,
-	struct gpc_framework_pool *pool)
+static void leave_out_contexts(
+	const struct gpc_report *report, const struct gpucache_peak *peak, struct pool *pool)
 {
 	uint64_t count = report->recording->regions[GPUCACHE_REGION_BLOCKS].count;
 	struct gpucache_block block;
@@ -79,10 +86,9 @@ static void leave_out_contexts(const struct gpc_report *report, const struct gpu
 	}
 }
 
-struct gpc_framework_pool gpc_framework_find_pool(
-	const struct gpc_report *report, const struct gpucache_device *device)
+static struct pool find_pool(const struct gpc_report *report, const struct gpucache_device *device)
 {
-	struct gpc_framework_pool pool = { NULL, 0, 0 };
+	struct pool pool = { 0 };
 	struct gpucache_peak peak;
 
 	if (!gpc_recording_find_peak(report->recording, device->ordinal, &peak))
@@ -111,7 +117,7 @@ struct gpc_framework_pool gpc_framework_find_pool(
 bool gpc_framework_add_pool(const struct gpc_report *report, const struct gpucache_device *device,
 	struct gpc_text *text)
 {
-	struct gpc_framework_pool pool = gpc_framework_find_pool(report, device);
+	struct pool pool = find_pool(report, device);
 	uint64_t hundredth = device->total_bytes / 100;
 
 	if (!pool.framework)
@@ -144,7 +150,7 @@ void gpc_framework_print(const struct gpc_report *report, const struct gpucache_
 void gpc_framework_json(struct json_object *object, const struct gpc_report *report,
 	const struct gpucache_device *device)
 {
-	struct gpc_framework_pool pool = gpc_framework_find_pool(report, device);
+	struct pool pool = find_pool(report, device);
 	struct json_object *row = pool.framework ? json_object_new_object() : NULL;
 
 	if (row) {

@@ -25,19 +25,8 @@ struct gpc_framework_row {
 	const char *pieces;
 };
 
-/* A framework's pool on a device. */
-struct gpc_framework_pool {
-	const struct gpc_framework_row *framework; /* NULL: there is none */
-	uint64_t bytes;
-	uint64_t n_blocks;
-};
-
 /* Returns the framework of a library (gpc_library_name), or NULL. */
 const struct gpc_framework_row *gpc_framework_of(const char *library);
-
-/* The pool at the peak of the device; framework NULL if there is none. */
-struct gpc_framework_pool gpc_framework_find_pool(
-	const struct gpc_report *report, const struct gpucache_device *device);
 
 /* Appends how to shrink the framework's pool, and how to disable it. */
 void gpc_framework_add_less(const struct gpc_framework_row *framework, struct gpc_text *text);

@@ -7,24 +7,11 @@
 #include "model/libraries.h"
 #include "tools/gpumem-report/json.h"
 
-/* The path of the module that contains a call; NULL if none was recorded. */
-static const char *module_of(const struct gpc_recording *recording, uint64_t call)
-{
-	struct gpc_module_view view;
-	size_t number;
-
-	return gpc_recording_find_module(recording, call, &number, &view) ? view.path : NULL;
-}
-
 static void add_name(const char *path, const struct gpc_library_row *row, struct gpc_text *ret_text)
 {
-	const char *package = gpc_library_package(path);
-	const char *name = package ? package : gpc_base_name(path);
+	const char *name = row ? row->name : gpc_library_package(path) ?: gpc_base_name(path);
 
-	if (row)
-		gpc_text_add(ret_text, "%s", row->name);
-	else
-		gpc_text_add_clean(ret_text, name, strcspn(name, "/"));
+	gpc_text_add_clean(ret_text, name, row ? strlen(name) : strcspn(name, "/"));
 }
 
 void gpc_library_name(
@@ -41,13 +28,17 @@ void gpc_library_name(
 		return;
 	}
 	for (unsigned i = 0; i < view.n_native; i++) {
-		const char *path = module_of(recording, view.native[i] - 1);
-		const struct gpc_library_row *row = path ? gpc_library_row_of(path) : NULL;
+		const struct gpc_library_row *row;
+		struct gpc_module_view module;
+		size_t number;
 
-		if (path && (!row || row->name)) {
-			add_name(path, row, ret_text);
-			return;
-		}
+		if (!gpc_recording_find_module(recording, view.native[i] - 1, &number, &module))
+			continue;
+		row = gpc_library_row_of(module.path);
+		if (row && !row->name)
+			continue;
+		add_name(module.path, row, ret_text);
+		return;
 	}
 	gpc_text_add(ret_text, "(unknown)");
 }
