@@ -30,7 +30,7 @@ static void expect_texts(struct gpc_symbol_list *list)
 static void run_pack(const unsigned char *data, size_t size)
 {
 	struct gpc_recording recording = { .header = { .pid = 4711, .host = "gpu07" } };
-	struct gpc_pack *pack;
+	struct json_object *pack;
 	char path[128];
 
 	snprintf(path, sizeof path, "%s", fuzz_file("p" GPC_PACK_SUFFIX, data, size));
@@ -43,7 +43,7 @@ static void run_pack(const unsigned char *data, size_t size)
 		FUZZ_EXPECT(pack || list.n == 0);
 		expect_texts(&list);
 	}
-	gpc_pack_close(pack);
+	json_object_put(pack);
 }
 
 static void mutate_pack(

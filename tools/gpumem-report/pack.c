@@ -12,11 +12,6 @@
 
 #define MOST_BYTES (256 << 20)
 
-struct gpc_pack {
-	struct json_object *root;
-	struct json_object *addresses;
-};
-
 struct json_object *gpc_pack_identity(const struct gpc_recording *recording)
 {
 	const struct gpucache_header *header = &recording->header;
@@ -45,39 +40,29 @@ static bool is_of(struct json_object *root, const struct gpc_recording *recordin
 	return is_it;
 }
 
-struct gpc_pack *gpc_pack_open(const struct gpc_recording *recording)
+struct json_object *gpc_pack_open(const struct gpc_recording *recording)
 {
-	struct gpc_pack *pack = NULL;
 	struct json_object *root = NULL;
 	struct json_object *addresses = NULL;
 	char *path = gpc_print("%s" GPC_PACK_SUFFIX, recording->path);
+	bool is_usable;
 	struct stat st;
 
 	if (stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size <= MOST_BYTES)
 		root = json_object_from_file(path);
-	if (root && is_of(root, recording) &&
-		json_object_object_get_ex(root, "addresses", &addresses) &&
-		json_object_is_type(addresses, json_type_object))
-		pack = gpc_new(1, sizeof *pack);
-	if (pack)
-		*pack = (struct gpc_pack){ root, addresses };
+	is_usable = root && is_of(root, recording) &&
+		    json_object_object_get_ex(root, "addresses", &addresses) &&
+		    json_object_is_type(addresses, json_type_object);
+	if (is_usable)
+		(void)json_object_get(addresses);
 	else if (root)
 		gpc_complain("%s: not the symbols of this recording; not used", path);
-	if (!pack)
-		json_object_put(root);
+	json_object_put(root);
 	free(path);
-	return pack;
+	return is_usable ? addresses : NULL;
 }
 
-void gpc_pack_close(struct gpc_pack *pack)
-{
-	if (!pack)
-		return;
-	json_object_put(pack->root);
-	free(pack);
-}
-
-/* Returns a copy of the string at `key`, with '?' for control characters; NULL: no string there. */
+/* Returns a copy of the string at `key`, cleaned for a terminal; NULL: no string there. */
 static char *copy_text(struct json_object *object, const char *key)
 {
 	struct json_object *text = NULL;
@@ -87,13 +72,11 @@ static char *copy_text(struct json_object *object, const char *key)
 		!json_object_is_type(text, json_type_string))
 		return NULL;
 	copy = gpc_copy(json_object_get_string(text));
-	for (char *at = copy; *at; at++)
-		if ((unsigned char)*at < 0x20 || *at == 0x7f)
-			*at = '?';
+	gpc_text_clean(copy);
 	return copy;
 }
 
-struct gpc_symbol_list gpc_pack_find(const struct gpc_pack *pack, uint64_t address)
+struct gpc_symbol_list gpc_pack_find(const struct json_object *pack, uint64_t address)
 {
 	struct gpc_symbol_list list = { 0 };
 	struct json_object *array = NULL;
@@ -101,7 +84,7 @@ struct gpc_symbol_list gpc_pack_find(const struct gpc_pack *pack, uint64_t addre
 	size_t n;
 
 	snprintf(key, sizeof key, "0x%llx", (unsigned long long)address);
-	if (!pack || !json_object_object_get_ex(pack->addresses, key, &array) ||
+	if (!json_object_object_get_ex(pack, key, &array) ||
 		!json_object_is_type(array, json_type_array))
 		return list;
 	n = json_object_array_length(array);

@@ -19,13 +19,11 @@
 #define GPC_PACK_SCHEMA "gpumem.symbols/1"
 #define GPC_PACK_SUFFIX ".symbols"
 
-struct gpc_pack;
+/* Returns the file's object "addresses"; json_object_put() it. */
+struct json_object *gpc_pack_open(const struct gpc_recording *recording);
 
-struct gpc_pack *gpc_pack_open(const struct gpc_recording *recording);
-void gpc_pack_close(struct gpc_pack *pack);
-
-/* The call that returns to `address`, as gpc_symbols_find; empty if it is not packed. */
-struct gpc_symbol_list gpc_pack_find(const struct gpc_pack *pack, uint64_t address);
+/* The call that returns to `address`, as from gpc_symbols_find; empty if it is not packed, or if `pack` is NULL. */
+struct gpc_symbol_list gpc_pack_find(const struct json_object *pack, uint64_t address);
 
 /* The recording's identity, as the file has it; the caller owns the object. */
 struct json_object *gpc_pack_identity(const struct gpc_recording *recording);

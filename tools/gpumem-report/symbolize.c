@@ -39,9 +39,9 @@ struct gpc_symbols {
 	struct gpc_places places;
 	struct object *objects; /* one per recorded module */
 	demangle_function demangle;
-	bool is_wanted; /* the files named by the recording may be opened */
-	struct gpc_pack *pack;
-	struct gpc_memo lists; /* gpc_symbol_list *, by address */
+	bool is_wanted;           /* the files named by the recording may be opened */
+	struct json_object *pack; /* of gpc_pack_open */
+	struct gpc_memo lists;    /* gpc_symbol_list *, by address */
 };
 
 /* Finds a separate debug file.  libdw's own search would open whatever a link names, and block if that is a pipe. */
@@ -148,7 +148,7 @@ void gpc_symbols_destroy(struct gpc_symbols *symbols)
 	for (size_t i = 0; i < symbols->lists.n_rows; i++)
 		list_destroy((void *)(uintptr_t)symbols->lists.rows[i].number);
 	gpc_memo_fini(&symbols->lists);
-	gpc_pack_close(symbols->pack);
+	json_object_put(symbols->pack);
 	free(symbols->objects);
 	free(symbols);
 }
