@@ -67,22 +67,34 @@ const struct gpucache_holder *gpc_holdings_of_stack(const struct gpucache_oom *o
 	return NULL;
 }
 
+/* Makes a row of each listed holder.  Returns their bytes, which total_bytes does not have yet. */
+static uint64_t read_list(struct gpc_holdings *holdings, const struct gpc_recording *recording,
+	const struct gpucache_holder *list, size_t n, uint64_t rest_bytes)
+{
+	uint64_t listed = 0;
+
+	*holdings = (struct gpc_holdings){
+		.rows = gpc_new(n, sizeof *holdings->rows),
+		.n = n,
+		.rest_bytes = rest_bytes,
+		.total_bytes = rest_bytes,
+		.is_of_all_gpus = gpc_recording_mixes_devices(recording),
+	};
+	for (size_t i = 0; i < n; i++) {
+		holdings->rows[i] = (struct gpc_row){
+			.id = list[i].stack,
+			.bytes = list[i].bytes,
+			.n_blocks = list[i].n_blocks,
+		};
+		listed = gpc_bytes_add(listed, list[i].bytes);
+	}
+	return listed;
+}
+
 void gpc_holdings_from_oom(struct gpc_holdings *holdings, const struct gpc_report *report,
 	const struct gpucache_oom *oom)
 {
-	*holdings = (struct gpc_holdings){
-		.rows = gpc_new(oom->n_holders, sizeof *holdings->rows),
-		.n = oom->n_holders,
-		.rest_bytes = oom->rest_bytes,
-		.total_bytes = oom->rest_bytes,
-		.is_of_all_gpus = gpc_recording_mixes_devices(report->recording),
-	};
-	for (size_t i = 0; i < holdings->n; i++)
-		holdings->rows[i] = (struct gpc_row){
-			.id = oom->holders[i].stack,
-			.bytes = oom->holders[i].bytes,
-			.n_blocks = oom->holders[i].n_blocks,
-		};
+	(void)read_list(holdings, report->recording, oom->holders, oom->n_holders, oom->rest_bytes);
 	holdings->torch_bytes = gpc_torch_at(report, oom).unused;
 	holdings->has_torch =
 		oom->torch.reserved || gpc_torch_now(report, oom->device).reserved != 0;
@@ -98,27 +110,13 @@ void gpc_holdings_from_oom(struct gpc_holdings *holdings, const struct gpc_repor
 void gpc_holdings_from_peak(struct gpc_holdings *holdings, const struct gpc_report *report,
 	const struct gpucache_peak *peak)
 {
-	uint64_t listed = 0;
+	const uint64_t listed = read_list(
+		holdings, report->recording, peak->holders, peak->n_holders, peak->rest_bytes);
+	const uint64_t most = gpc_bytes_less(peak->requested_bytes, listed);
 
-	*holdings = (struct gpc_holdings){
-		.rows = gpc_new(peak->n_holders, sizeof *holdings->rows),
-		.rest_bytes = peak->rest_bytes,
-		.total_bytes = peak->rest_bytes,
-		.is_of_all_gpus = gpc_recording_mixes_devices(report->recording),
-	};
-	for (; holdings->n < peak->n_holders; holdings->n++) {
-		holdings->rows[holdings->n] = (struct gpc_row){
-			.id = peak->holders[holdings->n].stack,
-			.bytes = peak->holders[holdings->n].bytes,
-			.n_blocks = peak->holders[holdings->n].n_blocks,
-		};
-		listed = gpc_bytes_add(listed, peak->holders[holdings->n].bytes);
-	}
 	/* PyTorch itself reports its bytes in no tensor; no call site requested them. */
-	if (gpc_torch_now(report, peak->device).reserved &&
-		holdings->rest_bytes > gpc_bytes_less(peak->requested_bytes, listed))
-		holdings->rest_bytes = holdings->total_bytes =
-			gpc_bytes_less(peak->requested_bytes, listed);
+	if (holdings->rest_bytes > most && gpc_torch_now(report, peak->device).reserved)
+		holdings->rest_bytes = holdings->total_bytes = most;
 	filter_list(holdings, report);
 	unite(holdings);
 }
