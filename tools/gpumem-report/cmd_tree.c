@@ -280,13 +280,11 @@ static int compare_paths(const void *left, const void *right)
 	const struct gpc_path *a = left;
 	const struct gpc_path *b = right;
 
-	for (size_t i = 0; i < a->n && i < b->n; i++) {
-		int order = strcmp(a->names[i], b->names[i]);
+	int order = 0;
 
-		if (order)
-			return order;
-	}
-	return GPC_ORDER(a->n, b->n);
+	for (size_t i = 0; i < a->n && i < b->n && !order; i++)
+		order = strcmp(a->names[i], b->names[i]);
+	return order ?: GPC_ORDER(a->n, b->n);
 }
 
 static void show_device(struct gpc_report *report, struct json_object *object,

@@ -80,20 +80,18 @@ static enum frame_class class_of(const struct gpc_symbol *symbol)
 	static const char *const python[] = { "_Py", "Py", "py_", "slot_tp_", "slot_sq_",
 		"slot_mp_", "slot_nb_", "type_call", "method_vectorcall", "cfunction_",
 		"function_code_fastcall", "builtin_exec", NULL };
+	const char *function = symbol->function ? symbol->function : "";
 	enum gpc_library_kind kind =
 		symbol->module ? gpc_library_kind_of(symbol->module) : GPC_LIBRARY_PROGRAM;
 
-	if (kind == GPC_LIBRARY_OURS || (symbol->function && is_start(symbol->function)))
+	if (kind == GPC_LIBRARY_OURS || is_start(function))
 		return CLASS_HIDDEN;
-	if (symbol->function && starts_with_any(symbol->function, evals))
+	if (starts_with_any(function, evals))
 		return CLASS_EVAL;
-	if (kind == GPC_LIBRARY_INTERPRETER ||
-		(symbol->function && starts_with_any(symbol->function, python)))
+	if (kind == GPC_LIBRARY_INTERPRETER || starts_with_any(function, python))
 		return CLASS_INTERPRETER;
-	if (kind == GPC_LIBRARY_DRIVER ||
-		(symbol->function && starts_with_any(symbol->function, runtime)))
-		return CLASS_PLUMBING;
-	if (kind == GPC_LIBRARY_SYSTEM || (symbol->function && is_of_language(symbol->function)))
+	if (kind == GPC_LIBRARY_DRIVER || kind == GPC_LIBRARY_SYSTEM ||
+		starts_with_any(function, runtime) || is_of_language(function))
 		return CLASS_PLUMBING;
 	return kind == GPC_LIBRARY_PROGRAM ? CLASS_PROGRAM : CLASS_LIBRARY;
 }

@@ -67,19 +67,6 @@ static void label(const struct gpc_report *report, struct entry *entry, unsigned
 	}
 }
 
-static void add(
-	const struct gpc_report *report, struct entries *entries, const struct gpc_row *holding)
-{
-	struct entry *entry = &entries->all[entries->n++];
-
-	*entry = (struct entry){
-		.stack = holding->id,
-		.bytes = holding->bytes,
-		.n_blocks = holding->n_blocks,
-	};
-	label(report, entry, holding->kind);
-}
-
 static int compare_labels(const char *a, const char *b)
 {
 	if (!a || !b)
@@ -92,13 +79,11 @@ static int compare_entries(const void *left, const void *right)
 	const struct entry *a = left;
 	const struct entry *b = right;
 
-	for (unsigned level = 0; level < GPC_SITES_MAX_DEPTH; level++) {
-		int order = compare_labels(a->labels[level], b->labels[level]);
+	int order = 0;
 
-		if (order)
-			return order;
-	}
-	return GPC_ORDER(a->stack, b->stack);
+	for (unsigned level = 0; level < GPC_SITES_MAX_DEPTH && !order; level++)
+		order = compare_labels(a->labels[level], b->labels[level]);
+	return order ?: GPC_ORDER(a->stack, b->stack);
 }
 
 static int compare_vias(const void *left, const void *right)
@@ -206,11 +191,16 @@ void gpc_sites_create(struct gpc_groups *sites, const struct gpc_report *report,
 
 	*sites = (struct gpc_groups){ .rest_bytes = holdings->rest_bytes,
 		.total_bytes = holdings->total_bytes };
-	for (size_t i = 0; i < holdings->n; i++) {
-		if (!holdings->rows[i].kind)
-			entries.asked_bytes =
-				gpc_bytes_add(entries.asked_bytes, holdings->rows[i].bytes);
-		add(report, &entries, &holdings->rows[i]);
+	for (; entries.n < holdings->n; entries.n++) {
+		const struct gpc_row *row = &holdings->rows[entries.n];
+		struct entry *entry = &entries.all[entries.n];
+
+		*entry = (struct entry){
+			.stack = row->id, .bytes = row->bytes, .n_blocks = row->n_blocks
+		};
+		label(report, entry, row->kind);
+		if (!row->kind)
+			entries.asked_bytes = gpc_bytes_add(entries.asked_bytes, row->bytes);
 	}
 	qsort(entries.all, entries.n, sizeof *entries.all, compare_entries);
 	add_rows(sites, &entries, 0, entries.n, 0);
