@@ -11,8 +11,8 @@
 #define THE_CURRENT_CONTEXT (-1)
 
 /*
- * IMPLICIT(name, out, kind, device, first, parameters, arguments) defines the hook `name`, which writes a handle to *out.
- * `first` runs before the driver's call.  With a NULL `out` the driver alone is called, and refuses.
+ * IMPLICIT(name, out, kind, device, first, parameters, arguments) defines the hook `name`, which writes a handle to
+ * *out.  `first` runs before the driver's call.  With a NULL `out` the driver alone is called, and refuses.
  */
 #define IMPLICIT(name, out, of_kind, of_device, first, params, args)                           \
 	CALL(name, gpc_implicit_call, call->ret_handle = (uint64_t)(uintptr_t)*a->out, params, \

@@ -47,8 +47,8 @@ static void overlaps(const CUlaunchConfig *config)
 }
 
 /*
- * The cold function does what must precede the driver's call.  So a submission before which nothing must be done costs a
- * few loads, and its arguments stay in registers.
+ * The cold function does what must precede the driver's call.  So a submission before which nothing must be done costs
+ * a few loads, and its arguments stay in registers.
  */
 #define DEFINE(name, gets, params, args, stream, is_reaching, reach, is_due, then)          \
 	static __attribute__((noinline, cold)) CUresult name##_slowly params                \

@@ -3,8 +3,8 @@
  * Intercepts the reports of PyTorch's allocator on each tensor that it allocates, frees or cannot allocate.
  *
  * To report, libc10_cuda calls two functions of libc10 through its procedure linkage table, whether or not a profiler
- * listens.  The names below are theirs, as mangled by the compiler.  The loader finds our functions of these names first,
- * because we are preloaded; ours call libc10's.
+ * listens.  The names below are theirs, as mangled by the compiler.  The loader finds our functions of these names
+ * first, because we are preloaded; ours call libc10's.
  *
  *      c10::reportMemoryUsageToProfiler(void *ptr, int64_t size, size_t allocated, size_t reserved, Device)
  *      c10::reportOutOfMemoryToProfiler(int64_t size, size_t allocated, size_t reserved, Device)
@@ -87,8 +87,8 @@ static struct {
 
 /*
  * Looks both functions up once.  The answer is final, because libc10_cuda called us and so is loaded.  No lock is held,
- * not even pthread_once's: dlsym takes the loader's lock, and a thread that runs a library's constructor holds that lock
- * when it comes here.  Concurrent threads find the same functions.
+ * not even pthread_once's: dlsym takes the loader's lock, and a thread that runs a library's constructor holds that
+ * lock when it comes here.  Concurrent threads find the same functions.
  */
 static void find_streams(void)
 {

@@ -4,11 +4,11 @@
  *
  * NVTX is a header.  Each object that includes it has its own copy, which looks for a tool once, at its first use: the
  * library named by NVTX_INJECTION64_PATH, else a tool linked into the program.  NVTX does not look at preloaded
- * libraries, so the variable has to name us.  gpucache-run sets it, unless it already names a profiler: then the profiler
- * gets the ranges, and we get none.
+ * libraries, so the variable has to name us.  gpucache-run sets it, unless it already names a profiler: then the
+ * profiler gets the ranges, and we get none.
  *
- * Handles of domains and strings are the ids of stack/tags.h.  A range of nvtxRangeStart may end in another thread, so it
- * says nothing about the thread that allocates: such ranges are not tags.
+ * Handles of domains and strings are the ids of stack/tags.h.  A range of nvtxRangeStart may end in another thread, so
+ * it says nothing about the thread that allocates: such ranges are not tags.
  */
 #include "base/text.h"
 #include "base/thread.h"
@@ -57,7 +57,7 @@ static void put_message(struct gpc_text *text, const struct gpc_nvtx_attributes 
 		put_wide(text, attributes->message.unicode);
 }
 
-/* Pushes the range named by `text`.  Its first `prefix_len` bytes are the domain's name; a range without a name gets one. */
+/* Pushes the range named by `text`, which begins with a prefix of `prefix_len` bytes, the name of the domain. */
 static int push(uint32_t domain, struct gpc_text *text, size_t prefix_len)
 {
 	if (text->len == prefix_len)

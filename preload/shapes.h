@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ready-made hooks.  The ladder may repeat a driver's call that allocates, so CALL keeps its arguments in a struct, from
- * which the repetition reads them as a->ARGUMENT.
+ * Ready-made hooks.  The ladder may repeat a driver's call that allocates, so CALL keeps its arguments in a struct,
+ * from which the repetition reads them as a->ARGUMENT.
  *
  *	TRACKED(cuMemAllocManaged, dptr, MANAGED, bytesize, a->bytesize, *a->dptr,
  *		(CUdeviceptr *dptr, size_t bytesize, unsigned int flags), (dptr, bytesize, flags))

@@ -2,23 +2,19 @@
 /*
  * The CUDA driver's ABI, in our own words: types, numbers and layouts, under their real names.
  *
- * The library builds without a CUDA toolkit, so it cannot include <cuda.h>; it needs the types of
- * the functions that it interposes, and no prototype.  Handles are pointers to the same struct
- * tags as in cuda.h, so that a prototype written here is compatible with the real one.  Structs
- * that we only pass on stay incomplete.  Enumerations that we only pass on are `unsigned int`,
- * which is what gcc makes of them.
+ * The library is built without a CUDA toolkit, so it cannot include <cuda.h>.  From cuda.h it needs the types in the
+ * prototypes of the functions that it interposes.  Handles are pointers to the same struct tags as in cuda.h, so that a
+ * prototype written with them is compatible with the real one.  Structs that we only pass on stay incomplete.
+ * Enumerations that we only pass on are `unsigned int`, the type that gcc gives them.
  *
  *     cuda_results.def ---+--- cuda_abi.h                    (this file, cuda_structs.h: enumerators, asserted sizes)
  *     cuda_values.def     |
  *     cuda_layouts.def ---'--- tests/conformance/check_cuda_abi.c      (the same rows against cuda.h)
  *
- * Invariants  1 Names, tags, numbers and layouts are those of cuda.h of CUDA 13.0; the ABI of older
- *               versions is the same wherever a function name has no newer suffix.
- *             2 Never included together with <cuda.h>.
- * Threads     None.
- * Failure     None.
- * Limits      64-bit Linux.  A layout that cuda.h may extend at its end (CUmemPoolProps) is read,
- *             never written.
+ * Invariants  1 Names, tags, numbers and layouts are those of cuda.h of CUDA 13.0.  Older versions have the same ABI: a
+ *               function whose parameters changed has a new suffix (_v2).
+ *             2 No file includes both this header and <cuda.h>.
+ * Limits      64-bit Linux.  cuda.h may extend CUmemPoolProps at its end, so we read that struct and never write one.
  */
 #ifndef GPC_DRIVER_CUDA_ABI_H
 #define GPC_DRIVER_CUDA_ABI_H
@@ -56,10 +52,7 @@ typedef struct CUgreenCtx_st *CUgreenCtx;
 typedef struct CUlinkState_st *CUlinkState;
 typedef struct CUdevResourceDesc_st *CUdevResourceDesc;
 
-/*
- * The two default streams.  NULL means one of them, depending on the function's variant (_ptds,
- * _ptsz).
- */
+/* The two default streams.  NULL means the per-thread one in a function whose name ends in _ptds or _ptsz. */
 #define CU_STREAM_LEGACY     ((CUstream)0x1)
 #define CU_STREAM_PER_THREAD ((CUstream)0x2)
 

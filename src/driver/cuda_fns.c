@@ -7,10 +7,7 @@ enum gpc_status gpc_cuda_fns_fill(
 {
 	enum gpc_status st = GPC_OK;
 
-	/*
-	 * POSIX promises that a function pointer fits into a void *, C does not: hence the cast of the pointer's
-	 * address.
-	 */
+	/* C does not convert a void * to a function pointer, so store through the address; POSIX says that both fit. */
 #define CUDA_FN(name, result, params)                      \
 	*(void **)(void *)&fns->name = lookup(arg, #name); \
 	if (!fns->name)                                    \

@@ -2,8 +2,8 @@
 /*
  * The functions of libcuda that we call, as a table of typed pointers.
  *
- * We never link libcuda: preload/real.c finds it and fills the table.  No pointer leads back to one of
- * our hooks.
+ * We do not link libcuda: preload/real.c finds it and fills the table.  The pointers are libcuda's own functions, so no
+ * call through the table enters one of our hooks.
  */
 #ifndef GPC_DRIVER_CUDA_FNS_H
 #define GPC_DRIVER_CUDA_FNS_H
@@ -19,7 +19,7 @@ struct gpc_cuda_fns {
 #undef OPTIONAL
 };
 
-/* Fills the table by name.  GPC_NOT_FOUND: a function that is not optional is missing. */
+/* Fills the table by the names of the functions.  GPC_NOT_FOUND: a function that is not OPTIONAL is missing. */
 GPC_MUST_CHECK enum gpc_status gpc_cuda_fns_fill(
 	struct gpc_cuda_fns *fns, void *(*lookup)(void *arg, const char *name), void *arg);
 

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The layouts of the driver's structs that are passed by value or that we read, sizes and offsets asserted.
- * A part of cuda_abi.h, which includes it.
- *
- * Invariants, Limits   As cuda_abi.h.
+ * The structs of the driver that are passed by value, or that we read.  cuda_layouts.def lists the sizes and offsets
+ * that are asserted here.  Include cuda_abi.h, which includes this file, and states its invariants and limits.
  */
 #ifndef GPC_DRIVER_CUDA_STRUCTS_H
 #define GPC_DRIVER_CUDA_STRUCTS_H
 
 #include "driver/cuda_abi.h"
 
-/* Structs that are passed by value, or that we read. */
 typedef struct CUuuid_st {
 	char bytes[16];
 } CUuuid;
@@ -195,9 +192,9 @@ typedef struct CUlaunchConfig_st {
 	unsigned int numAttrs;
 } CUlaunchConfig;
 
-/* cuda.h declares the first version of these two only if __CUDA_API_VERSION_INTERNAL is defined. */
-_Static_assert(sizeof(CUDA_ARRAY_DESCRIPTOR_v1) == 16, "compared by check_symbols.c");
-_Static_assert(sizeof(CUDA_ARRAY3D_DESCRIPTOR_v1) == 24, "compared by check_symbols.c");
+/* cuda.h declares these two only if __CUDA_API_VERSION_INTERNAL is defined, so check_symbols.c compares their sizes. */
+_Static_assert(sizeof(CUDA_ARRAY_DESCRIPTOR_v1) == 16, "as in cuda.h");
+_Static_assert(sizeof(CUDA_ARRAY3D_DESCRIPTOR_v1) == 24, "as in cuda.h");
 
 #define SIZE(type, bytes) _Static_assert(sizeof(type) == (bytes), #type);
 #define OFFSET(type, member, bytes) \

@@ -2,26 +2,23 @@
 /*
  * The driver: all operations of a device that the allocator may use.
  *
- * A struct gpc_driver stands for one context on one device.  There are two implementations:
- * driver_cuda.c over libcuda, and sim/driver_sim.c over a simulated GPU.  tests/conformance runs the
- * same tests against both.
+ * A struct gpc_driver stands for one context on one device.  There are two implementations: driver_cuda.c calls
+ * libcuda, and sim/driver_sim.c calls a simulated GPU.  tests/conformance runs the same tests against both.
  *
  *            alloc ----> struct gpc_driver_ops ----+---- driver_cuda   (libcuda.so.1)
  *                                                  '---- driver_sim    (src/sim)
  *
- * An event captures everything submitted so far.  fence_record captures all work that was submitted to
- * the context before the call, on every stream; the event has *passed* once that work has completed.
- * The driver reports an event that was never recorded as passed: never query one whose last record did
- * not succeed.
+ * fence_record records in an event all work that was submitted to the context before the call, on every stream.  The
+ * event has *passed* once that work has completed.  The driver also reports an event as passed that was never recorded,
+ * so the caller queries no event whose last record failed.
  *
- * Invariants  1 No op is called with a lock of ours held, except those marked [quick].
- *             2 No op invalidates a stream capture of the program, except those marked [breaks
- *               captures]; the caller keeps those apart from captures.
+ * Invariants  1 The caller of an op holds no lock of ours, unless the op is marked [quick].
+ *             2 An op marked [breaks captures] may invalidate a stream capture of the program, so its caller keeps it
+ *               apart from captures (alloc/captures.h).  No other op invalidates one.
  *             3 No op changes the current context that the program sees.
  * Threads     Any.
- * Failure     GPC_UNSUPPORTED if the driver lacks the function, GPC_DEVICE_NOT_READY,
- *             GPC_DEVICE_NO_MEMORY, or the driver's own code (base/status.h).  Outputs are written on
- *             GPC_OK only.
+ * Failure     GPC_UNSUPPORTED if the driver lacks the function, GPC_DEVICE_NOT_READY, GPC_DEVICE_NO_MEMORY, or the
+ *             driver's own code (base/status.h).  Outputs are written on GPC_OK only.
  */
 #ifndef GPC_DRIVER_DRIVER_H
 #define GPC_DRIVER_DRIVER_H
@@ -33,7 +30,7 @@
 /* A device address; not a C pointer, so that it cannot be dereferenced by mistake. */
 typedef uint64_t gpc_devptr;
 
-/* The driver's handle of a stream or an event; 0 is the legacy default stream, or no event. */
+/* The driver's handles.  Stream 0 is the legacy default stream; event 0 is none. */
 typedef uint64_t gpc_stream;
 typedef uint64_t gpc_event;
 
@@ -45,7 +42,7 @@ struct gpc_driver_ops {
 
 	/*
 	 * Allocates exactly `size` bytes of device memory, size > 0.                   [may block]
-	 * GPC_DEVICE_NO_MEMORY: no room now; worth a retry after a mem_free.
+	 * GPC_DEVICE_NO_MEMORY: there is no room now; after a mem_free there may be.
 	 */
 	enum gpc_status (*mem_alloc)(struct gpc_driver *drv, uint64_t size, gpc_devptr *ret_ptr);
 
@@ -61,8 +58,8 @@ struct gpc_driver_ops {
 	void (*event_destroy)(struct gpc_driver *drv, gpc_event event);
 
 	/*
-	 * Captures in `event` all work of the context submitted so far. [quick] [breaks captures]
-	 * GPC_UNSUPPORTED: the driver is older than 12.5; use context_sync.
+	 * Records in `event` all work submitted to the context so far.  [quick] [breaks captures]
+	 * GPC_UNSUPPORTED: the driver is older than 12.5; call context_sync instead.
 	 */
 	enum gpc_status (*fence_record)(struct gpc_driver *drv, gpc_event event);
 
@@ -87,7 +84,7 @@ struct gpc_driver_ops {
 	enum gpc_status (*stream_wait)(struct gpc_driver *drv, gpc_stream stream, gpc_event event);
 };
 
-/* An ops table of functions with the same names. */
+/* The initializer of a struct gpc_driver_ops from functions with the names of its members. */
 #define GPC_DRIVER_OPS                                                                          \
 	{                                                                                       \
 		.now_ns = now_ns, .mem_alloc = mem_alloc, .mem_free = mem_free,                 \
@@ -103,7 +100,7 @@ struct gpc_page_ops;
 /* The base of every driver, embedded as its first member. */
 struct gpc_driver {
 	const struct gpc_driver_ops *ops;
-	const struct gpc_page_ops *pages; /* driver_pages.h; NULL: not to be used */
+	const struct gpc_page_ops *pages; /* driver_pages.h; NULL: this context uses none */
 };
 
 #endif

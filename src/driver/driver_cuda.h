@@ -3,8 +3,8 @@
  * The real driver: struct gpc_driver over the entry points of libcuda, for one context.
  *
  * The program must not notice our own calls.  So each call that needs the current context, or a relaxed capture mode of
- * the thread, sets both and restores both.  CUDA's last error is kept by the runtime library (libcudart), which our calls
- * bypass.
+ * the thread, sets both and restores both.  CUDA's last error is kept by the runtime library (libcudart), which our
+ * calls bypass.
  *
  * After a sticky error every later call of the context returns that error (sticky.h).  The first sticky error is kept,
  * because the pool answers requests without the driver and must return the same error.
@@ -25,9 +25,9 @@ struct gpc_cuda_driver {
 	struct gpc_driver base; /* must be first */
 	const struct gpc_cuda_fns *fns;
 	CUcontext context;
-	_Atomic int sticky;  /* the CUresult that broke the context; 0: none seen */
+	_Atomic int sticky;  /* the first sticky CUresult; 0: none */
 	CUdevice device;     /* set by gpc_cuda_driver_use_pages */
-	bool has_rdma_pages; /* pages are made so that a network card may access them */
+	bool has_rdma_pages; /* a network card may access the pages */
 };
 
 void gpc_cuda_driver_init(
@@ -36,7 +36,7 @@ void gpc_cuda_driver_init(
 /* Keeps `result`, the driver's answer to a call about this context, if it is sticky, and returns it as a status. */
 enum gpc_status gpc_cuda_driver_heard(struct gpc_cuda_driver *drv, CUresult result);
 
-/* Enables pages (driver_pages.h) on `device`, the context's.  False: the device has none. */
+/* Enables pages (driver_pages.h) on `device`, that of the context.  False: the device does not support them. */
 bool gpc_cuda_driver_use_pages(struct gpc_cuda_driver *drv, CUdevice device);
 
 #endif

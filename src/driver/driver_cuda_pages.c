@@ -6,7 +6,7 @@
 #include "driver/driver_cuda.h"
 #include "driver/driver_pages.h"
 
-#define MAX_DEVICES 64 /* bits of a mask */
+#define MAX_DEVICES 64 /* bits of the mask of open_pages */
 
 static struct gpc_cuda_driver *of(struct gpc_driver *drv)
 {

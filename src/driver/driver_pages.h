@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pages: device memory through the virtual memory API, in handles mapped where they are needed.
+ * Pages: device memory by CUDA's virtual memory API.  Addresses are reserved first, and physical memory is mapped there
+ * page by page.
  *
  *      reserve   addresses   |............................|
  *      map       a page      |  P  |......................|      no device may access it yet
@@ -9,12 +10,12 @@
  *      unmap                 |##P##|...........|..........|      the driver has the page again
  *      release   addresses   (all of them, once nothing is mapped)
  *
- * A page is one handle, mapped and unmapped whole.  Unmapping ends its access.  The handle is released as soon as it
- * is mapped, so the mapping alone holds the memory.
+ * A page is one allocation handle of the driver, and is mapped and unmapped whole.  Unmapping a page ends the devices'
+ * access to it.  The handle is released as soon as the page is mapped, so the mapping alone holds the memory.
  *
- * Threads   Any.  All [may block], and none needs a current context.
+ * Threads   Any.  Every function may block, and none needs a current context.
  * Failure   As driver.h.  A failed call changes nothing.
- * Limits    Nothing promises that unmap waits for work on the page: the caller ensures that there is none.
+ * Limits    CUDA does not say that unmap waits for work on the page.  So the caller unmaps only pages without work.
  */
 #ifndef GPC_DRIVER_DRIVER_PAGES_H
 #define GPC_DRIVER_DRIVER_PAGES_H

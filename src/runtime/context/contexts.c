@@ -2,10 +2,10 @@
 /*
  * Contexts: one pool per context and generation.
  *
- * Handles are found without a lock in an open-addressed table of atomic pointers that only grows.  When a
- * context dies, its pool forgets everything and the object is marked gone.  When the driver reuses the handle
- * (a primary context keeps its handle over a reset), a new object with the next generation replaces it in the
- * table.  The old object stays allocated: a thread may still be reading it.
+ * An open-addressed table of atomic pointers maps handles to contexts.  Entries are never removed, so lookups need no
+ * lock.  When a context ends, its pool forgets all memory and the object is marked gone.  The driver may reuse the
+ * handle (a primary context keeps its handle over a reset): then a new object with the next generation replaces the old
+ * one in the table.  The old object stays allocated, because a thread may still be reading it.
  */
 #include "runtime/context/contexts.h"
 
@@ -21,7 +21,7 @@
 
 bool gpc_runtime_many_contexts;
 
-/* Contexts and their generations over the life of the process; memory of further ones is not cached. */
+/* The most contexts over the life of the process, each generation counted; memory of further ones is not cached. */
 #define MAX_GENERATIONS 1024
 
 #define TABLE_SLOTS (MAX_GENERATIONS * 2)
@@ -64,7 +64,7 @@ static uint64_t pending_limit(const struct gpc_device *device)
 	return part > 64 * GPC_MIB ? part : 64 * GPC_MIB;
 }
 
-/* CUDA 12.5 has cuCtxRecordEvent and cuCtxWaitEvent.  An older driver may export, but not support them. */
+/* CUDA 12.5 has cuCtxRecordEvent and cuCtxWaitEvent.  An older driver may export both and refuse every call. */
 #define FIRST_WITH_BARRIERS 12050
 
 static bool may_have_barriers(void)
@@ -77,7 +77,7 @@ static bool may_have_barriers(void)
 	       version >= FIRST_WITH_BARRIERS;
 }
 
-/* True if the host may access the device's memory directly (Grace), where no stream and no event orders it. */
+/* True if the host may access the device's memory directly (Grace): no stream and no event orders such an access. */
 static bool is_host_near(const struct gpc_device *device)
 {
 	__typeof__(gpc_runtime.fns->cuDeviceGetAttribute) ask =
@@ -94,7 +94,7 @@ static bool is_host_near(const struct gpc_device *device)
 	return by_pages || directly;
 }
 
-/* Why the one-stream rule does not hold in a new context; ONE_STREAM_HOLDS: it does.  Lock: runtime.lock. */
+/* Why the one-stream rule does not hold in a new context; ONE_STREAM_HOLDS: the rule holds.  Lock: runtime.lock. */
 static enum gpucache_one_stream_end one_stream_end(const struct gpc_device *device)
 {
 	if (is_host_near(device))
@@ -132,7 +132,7 @@ static void init_context(struct gpc_context *context, struct gpc_device *device,
 	gpc_pool_init(&context->pool, &gpc_runtime.heap, &context->drv.base, &device->budget,
 		&params, device->ordinal, index, counters);
 	gpc_counter_set(&context->pool.counters->one_stream_end, end);
-	/* A host that accesses memory without a call waits for no barrier, so blocks wait for fences. */
+	/* The host may access memory without a call, and no barrier makes it wait.  So freed blocks wait for fences. */
 	if (end == GPUCACHE_ONE_STREAM_END_HOST)
 		gpc_fences_expect_peer(&context->pool.fences);
 }
@@ -174,7 +174,7 @@ static struct gpc_context *add_locked(
 	return context;
 }
 
-/* `handle` must be current: the driver tells the device of the current context only. */
+/* `handle` must be current: cuCtxGetDevice returns the device of the current context. */
 static struct gpc_context *make_locked(CUcontext handle, const struct gpc_context *old)
 {
 	CUdevice ordinal = 0;
@@ -185,7 +185,7 @@ static struct gpc_context *make_locked(CUcontext handle, const struct gpc_contex
 		old ? old->generation + 1 : 1);
 }
 
-/* Drops all contexts that are gone from their devices: a new one needs a place, and may get their counters. */
+/* Removes contexts that are gone from their devices: a new context needs a place, and may get their counters. */
 static void drop_gone_locked(void)
 {
 	for (uint32_t d = 0; d < gpc_runtime.n_devices; d++) {
@@ -195,7 +195,7 @@ static void drop_gone_locked(void)
 		for (uint32_t i = n; i-- > 0;) {
 			const struct gpc_context *context = device->contexts[i];
 
-			/* A thread that sums now may miss a context, but never counts one twice. */
+			/* Moves the last context here.  A concurrent sum may miss it, but does not count it twice. */
 			if (atomic_load(&context->is_gone))
 				device->contexts[i] = atomic_exchange(&device->contexts[--n], NULL);
 		}
@@ -242,7 +242,7 @@ struct gpc_context *gpc_context_current(void)
 
 	if (gpc_runtime.fns->cuCtxGetCurrent(&handle) || !handle)
 		return NULL;
-	/* Usually the context found last.  Contexts are never freed, so it can be read. */
+	/* Usually it is the context found last.  Contexts are never freed, so `last_found` can always be read. */
 	context = atomic_load_explicit(&last_found, memory_order_acquire);
 	if (context && context->handle == handle &&
 		!atomic_load_explicit(&context->is_gone, memory_order_acquire))
@@ -309,8 +309,8 @@ struct gpc_context *gpc_context_find(CUcontext handle)
 }
 
 /*
- * A fault breaks every context of its device (tests/gpu, "fault_in_another_context"); a failed assertion only its
- * own: cuda.h says that the context must be destroyed, not that the process must end.
+ * A fault breaks every context of its device (tests/gpu, "fault_in_another_context").  A failed assertion breaks only
+ * its own context: cuda.h says that the context must be destroyed, not that the process must end.
  */
 static void hear(struct gpc_context *context, CUresult result)
 {
@@ -335,7 +335,7 @@ struct gpc_sync gpc_runtime_begin_sync(CUcontext handle)
 
 	if (!handle && !gpc_runtime.fns->cuCtxGetCurrent(&current))
 		handle = current;
-	/* A wait for a green context does not cover the primary context, whose work may use the memory, too. */
+	/* A wait for a green context is no wait for its primary context, whose work may use the same memory. */
 	context = gpc_context_find_own(handle);
 	sync.context = context;
 	if (context)
@@ -357,8 +357,8 @@ void gpc_runtime_end_sync(struct gpc_sync sync, CUresult result)
 }
 
 /*
- * The error may come from another context, by its event.  So query the current one by a call that returns the error of
- * earlier work.
+ * The call may have returned the error of another context, whose event it was given.  So the current context is asked
+ * by cuMemGetInfo, which returns the error of the context's own earlier work.
  */
 void gpc_runtime_heard(CUresult result)
 {

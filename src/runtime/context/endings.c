@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ends of contexts.  Before the driver's call a context leaves the others' fences and is hidden from them; after it,
- * everything or nothing of the context is forgotten.  In between the driver may reuse its addresses for another
- * context: if a new segment collides in the map, its thread waits for the end of the call and retries.
+ * Ends of contexts.  Before the driver's call, the context leaves the fences of other contexts, and walks over all
+ * pools skip it.  After the call, everything of the context is forgotten, or nothing if the driver refused.  During the
+ * call the driver may give the context's addresses to another one.  If a new segment then collides with an old one in
+ * the map, the requesting thread waits for the end of the call and retries.
  */
 #include "runtime/context/endings.h"
 
@@ -16,7 +17,7 @@
 #include "runtime/ledger/track.h"
 #include "runtime/process/state.h"
 
-/* Bounds the wait for destroys: the driver may block one until the kernels of its context end. */
+/* Bounds the wait for contexts being destroyed: the driver waits for the kernels of such a context. */
 #define MOST_MS 1000
 
 /* True if fences of another context's memory include this one. */
@@ -36,8 +37,9 @@ static bool is_member_elsewhere(const struct gpc_context *context)
 }
 
 /*
- * The context's events end with it, and a fence that still queried one would never pass.  The driver waits for the
- * context's work only in the call that follows, so wait here: otherwise the others' fences would pass too early.
+ * The context's events end with the context, and a fence that still queried such an event would never pass.  A fence
+ * that no longer covers the context's work would pass too early, because the driver waits for that work only in the
+ * call that follows.  So the work is awaited here.
  */
 static void leave_fences(struct gpc_context *context)
 {
@@ -77,7 +79,7 @@ static void forget(CUcontext handle)
 		gpc_record_counters_retire(&gpc_runtime.record, context->pool.context);
 }
 
-/* True for a primary context, which the driver refuses to destroy: its memory lives on. */
+/* True for a primary context, which the driver refuses to destroy. */
 static bool is_primary(CUcontext handle)
 {
 	bool is_primary = false;
@@ -98,20 +100,20 @@ static bool begin_end(struct gpc_context *context)
 	return true;
 }
 
-/* Accesses made in the meantime are unknown, so assume all: this context and every other one join each other. */
+/* Accesses to other contexts' memory made in the meantime are unknown, so all are assumed, in both directions. */
 static void live_on(struct gpc_context *context)
 {
 	atomic_store(&context->is_ending, false);
 	gpc_reach_join_all(context, true);
 }
 
-/* True if the context has ended.  After a sticky error of earlier work it may live, but its memory is useless. */
+/* True if the context has ended.  After a sticky error of earlier work it may exist, but its memory is useless. */
 static bool is_end(CUresult result)
 {
 	return !result || result == CUDA_ERROR_CONTEXT_IS_DESTROYED || gpc_cuda_is_sticky(result);
 }
 
-/* NULL: not ours, or a primary context, which cannot be destroyed. */
+/* NULL: a context that we do not know, or a primary context, which cannot be destroyed. */
 static struct gpc_context *find_for_end(CUcontext handle)
 {
 	return is_primary(handle) ? NULL : gpc_context_find_own(handle);
@@ -137,7 +139,7 @@ static void count_attached(struct gpc_context *context)
 	gpc_lock_release(&gpc_runtime.lock);
 }
 
-/* `ending`, not the context, says whether this call began the end: another thread may end it during a detach. */
+/* ending.is_last says whether this thread began the end: during its detach another thread may end the context. */
 void gpc_runtime_end_destroy(struct gpc_ending ending, CUresult result)
 {
 	if (ending.is_last) {
@@ -170,7 +172,7 @@ void gpc_runtime_context_attached(void)
 		count_attached(context);
 }
 
-/* True for the last detach.  Call before the driver's: of two threads that detach at once, the second is the last. */
+/* True for the last detach.  Call before the driver does: of two concurrent detaches only the second is the last. */
 static bool count_detached(struct gpc_context *context)
 {
 	bool is_last;
@@ -236,7 +238,7 @@ void gpc_runtime_primary_released(CUdevice device)
 		gpc_runtime_primary_forget(device);
 }
 
-/* NULL: none known; no context is found by that handle. */
+/* NULL: no primary context is known; no context has that handle. */
 static CUcontext primary_of(CUdevice device)
 {
 	CUcontext primary = NULL;

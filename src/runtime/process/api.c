@@ -73,7 +73,7 @@ static_assert((2
 #undef STATS
 #undef NONE
 
-/* Summed over contexts, like the counters. */
+/* The peaks since gpucache_reset_peaks, each summed over the contexts of the device. */
 static struct gpc_pool_peaks recent_peaks(const struct gpc_device *device)
 {
 	struct gpc_pool *pools[GPC_MAX_CONTEXTS];
@@ -159,7 +159,7 @@ CUresult gpc_runtime_tag_stats(int number, const char *name, struct gpucache_par
 	return CUDA_SUCCESS;
 }
 
-/* The size of the struct's first version: no caller has less. */
+/* The size of the first version of the struct: a program built with any version passes at least this. */
 #define STATS_MIN_SIZE (offsetof(struct gpucache_stats, n_rescued) + sizeof(uint64_t))
 
 static struct gpucache_counters counters_of(const struct gpc_device *device)
@@ -171,7 +171,7 @@ static struct gpucache_counters counters_of(const struct gpc_device *device)
 		const struct gpc_context *context = device->contexts[i];
 		const struct gpucache_counters *counters = context ? context->pool.counters : NULL;
 
-		/* NULL: another thread is moving the entry. */
+		/* NULL: another thread is moving the entry (drop_gone_locked). */
 		if (counters)
 			gpc_counters_add(&sum, counters);
 	}
@@ -260,10 +260,10 @@ CUresult gpc_runtime_set_fraction(int number, double fraction)
 
 	if (!device)
 		return error;
-	/* Refuses a NaN, too. */
+	/* The negation refuses a NaN as well: both comparisons are false for it. */
 	if (!(fraction >= 0.0 && fraction <= 1.0))
 		return CUDA_ERROR_INVALID_VALUE;
-	/* 1.0 means no limit.  So would a limit of 0 bytes: the + 1 avoids that. */
+	/* 1.0 means no limit.  The + 1 is for small fractions: a limit of 0 bytes would mean no limit, too. */
 	if (fraction == 1.0)
 		set_limit(device, 0);
 	else
@@ -279,9 +279,7 @@ void gpc_runtime_set_oom_handler(gpucache_oom_handler call, void *arg)
 	gpc_lock_release(&gpc_runtime.lock);
 }
 
-/*
- * The handler is the program's code, and we serve its calls as usual: the recursion guard is released while it runs.
- */
+/* The handler is the program's code: gpc_thread_leave lets the hooks serve the calls that the handler makes. */
 bool gpc_runtime_ask_handler(const struct gpc_device *device, uint64_t wanted, bool *ret_did_free)
 {
 	static _Thread_local bool is_asking __attribute__((tls_model("initial-exec")));

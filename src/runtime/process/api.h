@@ -3,7 +3,8 @@
  * The C API of gpucache.h, as called by preload/api.c.
  *
  * Threads   Any.
- * Failure   The driver's codes; CUDA_ERROR_INVALID_VALUE for a device or an address that is not ours.
+ * Failure   The driver's codes: CUDA_ERROR_INVALID_DEVICE for a device that does not exist, _INVALID_CONTEXT for device
+ *           -1 without a current context, _NOT_FOUND for an address outside the segments, _INVALID_VALUE otherwise.
  */
 #ifndef GPC_RUNTIME_PROCESS_API_H
 #define GPC_RUNTIME_PROCESS_API_H
@@ -30,13 +31,13 @@ void gpc_runtime_set_oom_handler(gpucache_oom_handler handler, void *arg);
 CUresult gpc_runtime_segment_of(CUdeviceptr ptr, CUdeviceptr *ret_base, size_t *ret_size);
 
 /*
- * Makes the primary context of this device current unless one of its contexts is.  *ret_must_pop is for
- * gpc_runtime_leave_device, which undoes it.
+ * Makes the primary context of this device current, unless one of the device's contexts is current.  Pass *ret_must_pop
+ * to gpc_runtime_leave_device, which restores the context that was current before.
  */
 CUresult gpc_runtime_enter_device(int device, bool *ret_must_pop);
 void gpc_runtime_leave_device(bool must_pop);
 
-/* Calls the program's OOM handler.  Returns false if there is none, or this thread is in it. */
+/* Calls the program's OOM handler.  Returns false if there is none, or if the handler of this thread is running. */
 bool gpc_runtime_ask_handler(const struct gpc_device *device, uint64_t wanted, bool *ret_did_free);
 
 #endif

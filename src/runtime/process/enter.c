@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The entry of every hook: one atomic load of the state while the library runs.  The first call starts it.  Threads
- * that arrive during the start go to the driver, because they may hold the loader's lock, which the start needs.
+ * The entry of every hook.  While the library runs, an entry costs one atomic load of the state.  The first entry
+ * starts the library.  Calls of other threads during the start pass to the driver: if such a thread waited here while
+ * it holds the loader's lock, the start, which needs that lock, would never end.
  */
 #include "runtime/process/enter.h"
 
@@ -26,7 +27,7 @@ static bool is_before_init(const struct gpc_cuda_fns *fns)
 	return fns->cuDeviceGetCount(&n_devices) == CUDA_ERROR_NOT_INITIALIZED;
 }
 
-/* Starts the library at the first call.  Other threads go to the driver meanwhile: we do not know their memory. */
+/* Starts the library at the first call.  False: this call passes to the driver. */
 static __attribute__((noinline)) bool start(const struct gpc_runtime_loader *(*loader)(void))
 {
 	int expected = GPC_STATE_ARMED;
@@ -38,7 +39,7 @@ static __attribute__((noinline)) bool start(const struct gpc_runtime_loader *(*l
 		return false;
 	}
 	gpc_runtime.loader = loader();
-	/* Before cuInit there are no devices, and our exit handler would run after the driver's. */
+	/* Before cuInit the driver reports no devices, and our exit handler would run after its own. */
 	if (!gpc_runtime.loader || is_before_init(gpc_runtime.loader->fns))
 		expected = GPC_STATE_ARMED;
 	else
@@ -49,8 +50,9 @@ static __attribute__((noinline)) bool start(const struct gpc_runtime_loader *(*l
 }
 
 /*
- * A call that passes is not seen, and may use a new stream.  Set the flag, then check the state again: either the start
- * is still running, and all later pools read the flag, or it is over and the call is ours.
+ * A call that passes to the driver now may use a new stream, which we then do not know.  So the thread sets has_missed
+ * and loads the state again.  If the start is still running, every pool is made later and reads the flag.  If the start
+ * is over, the call does not pass.
  */
 static int pass_while_starting(void)
 {
@@ -67,7 +69,7 @@ bool gpc_runtime_enter(const struct gpc_runtime_loader *(*loader)(void))
 		state = GPC_STATE_RUNNING;
 	else if (state != GPC_STATE_RUNNING && state != GPC_STATE_PASS)
 		state = pass_while_starting();
-	/* A forked child has a copy of everything and owns none of it: CUDA does not survive a fork. */
+	/* CUDA does not survive a fork: a forked child has a copy of our state, but no device memory. */
 	if (state != GPC_STATE_RUNNING || !gpc_process_is_ours() || gpc_is_broken())
 		return false;
 	return gpc_thread_enter();

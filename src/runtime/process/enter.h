@@ -44,10 +44,10 @@ void gpc_runtime_saw_start(void);
 bool gpc_runtime_start(void);
 
 /*
- * The end of the process.  At a regular exit the first one reads the devices once more, reports leaks and fatal failures,
- * and closes the recording.  The other one only closes the recording: for _exit and quick_exit, which run no handlers.
- * It is async-signal-safe, and does nothing in a child of fork or vfork.  The recording of a process that calls neither
- * reads as that of a killed process.
+ * The end of the process.  At a regular exit the first one reads the devices once more, reports leaks and fatal
+ * failures, and closes the recording.  The other one only closes the recording: for _exit and quick_exit, which run no
+ * handlers.  It is async-signal-safe, and does nothing in a child of fork or vfork.  The recording of a process that
+ * calls neither reads as that of a killed process.
  */
 void gpc_runtime_at_exit(void);
 void gpc_runtime_at_exit_without_handlers(void);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The end of the process: by return from main or exit(), and by _exit or quick_exit, where only the recording is
- * closed.  A process without a context leaves no recording.  Our handler was registered after cuInit, so it runs before
- * the driver's own.  Nothing is freed: the driver takes everything back, and static destructors may still call us.
+ * The end of the process, by return from main or exit().  At _exit or quick_exit only the recording is closed.  A
+ * process without a context leaves no recording.  Our handler was registered after cuInit, so it runs before the
+ * driver's own.  It frees nothing: the driver takes all memory back, and static destructors of the program may still
+ * call us.
  */
 #include "runtime/process/enter.h"
 
@@ -22,7 +23,7 @@ static void print_leaks(void)
 		struct gpc_device *device = &gpc_runtime.devices[d];
 		uint64_t bytes = GPC_DEVICE_SUM(device, requested_bytes) +
 				 GPC_DEVICE_SUM(device, direct_bytes) -
-				 /* Not the program's to free. */
+				 /* The program cannot free what the driver holds for itself. */
 				 GPC_DEVICE_SUM(device, kind_bytes[GPUCACHE_KIND_POOL]) -
 				 GPC_DEVICE_SUM(device, kind_bytes[GPUCACHE_KIND_GRAPH]) -
 				 GPC_DEVICE_SUM(device, kind_bytes[GPUCACHE_KIND_REFUSED]) -

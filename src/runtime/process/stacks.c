@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The caller's stack, as configured: never, sampled by bytes, or always.  Taken before any lock, because it may fault
- * pages in.  A known stack costs its walk and one lookup (stack/depot.h).
+ * The caller's stack, taken as configured: never, for a sample by bytes, or always.  A stack that was seen before costs
+ * its walk and one lookup (stack/depot.h).
  */
 #include "runtime/process/stacks.h"
 
@@ -10,7 +10,7 @@
 #include "record/store.h"
 #include "runtime/process/state.h"
 
-/* Inlined, so that the first frame is the caller of either function below. */
+/* Inlined into both callers, so that one skipped frame is the frame of gpc_runtime_stack or gpc_runtime_stack_of. */
 static inline __attribute__((always_inline)) uint32_t take_stack(void)
 {
 	uint32_t id;
@@ -18,7 +18,7 @@ static inline __attribute__((always_inline)) uint32_t take_stack(void)
 	gpc_record_expect_event(&gpc_runtime.record);
 	id = gpc_stack_capture(&gpc_runtime.stacks, 1);
 
-	/* Recorded at once: a killed process has no other chance. */
+	/* The count of dropped stacks is recorded at once, because the process may be killed at any time. */
 	if (!id || gpc_stacks_dropped_python(&gpc_runtime.stacks))
 		gpc_record_stacks_dropped(&gpc_runtime.record,
 			gpc_stacks_dropped(&gpc_runtime.stacks),
@@ -38,7 +38,7 @@ uint32_t gpc_runtime_stack_of(size_t size)
 	if (!gpc_runtime.has_stacks)
 		return 0;
 	if (gpc_runtime.config.stacks == GPC_STACKS_SAMPLED) {
-		/* Each thread and each run is to sample different requests. */
+		/* With one seed for all, each thread and each run would sample the same requests. */
 		if (!sampler.state)
 			sampler.state = gpc_clock_monotonic_ns() ^ (uint64_t)gpc_thread_id() << 48;
 		if (!gpc_sampler_takes(&sampler, size))

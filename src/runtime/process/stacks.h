@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The caller's stack.
+ * The caller's stack, as its number in the recording.
  *
- * Threads   Any; no lock may be held.
- * Failure   0: no stack.
+ * Threads   Any; the caller holds no lock, because a walk may fault pages in.
+ * Failure   0: no stack, because stacks are off, the sampler left the request out, or a table is full.
  */
 #ifndef GPC_RUNTIME_PROCESS_STACKS_H
 #define GPC_RUNTIME_PROCESS_STACKS_H
@@ -12,8 +12,8 @@
 #include <stdint.h>
 
 /*
- * Capture the caller's stack as configured: for a driver call, and for a request of the cache of `size`
- * bytes, which may be sampled.
+ * Capture the caller's stack as configured.  gpc_runtime_stack is for a call that goes to the driver.
+ * gpc_runtime_stack_of is for a request of `size` bytes from the cache, of which only a sample may have stacks.
  */
 uint32_t gpc_runtime_stack(void);
 uint32_t gpc_runtime_stack_of(size_t size);

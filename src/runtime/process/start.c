@@ -135,7 +135,7 @@ static void start_stacks(void)
 		gpc_runtime.has_stacks = true;
 }
 
-/* The limit of this process: the smaller of the two options; 0: none. */
+/* The limit of this process in bytes: the smaller of `limit` and `per_process_memory_fraction`; 0: none. */
 static uint64_t limit_of(const struct gpc_config *config, uint64_t device_bytes)
 {
 	uint64_t limit = gpc_amount_of(&config->limit, device_bytes);
@@ -159,8 +159,8 @@ static void put_uuid(const CUuuid *uuid, char *buf, size_t size)
 }
 
 /*
- * 1 + nvidia-smi's number of the device, from CUDA_VISIBLE_DEVICES; 0 if that names devices otherwise.  NVML would
- * know, but is asked only at the first failure: loading it here is too expensive.
+ * 1 + the number that nvidia-smi gives the device, from CUDA_VISIBLE_DEVICES; 0 if that variable names devices by UUID.
+ * NVML knows the number, but to load NVML at the start of every process would be too expensive.
  */
 static uint32_t physical_of(uint32_t ordinal)
 {
@@ -208,8 +208,9 @@ static void start_device(struct gpc_device *device, uint32_t ordinal)
 }
 
 /*
- * Runs in a forked child, which shares the recording's descriptor, and with it the lock that shows that its process
- * lives: releases both.  CUDA does not survive a fork, so the child passes every call to the driver.
+ * Runs in a forked child.  The child shares the recording's descriptor, and with it the file lock by which readers see
+ * that the recording process lives: both are released.  CUDA does not survive a fork, so the child passes every call to
+ * the driver.
  */
 static void detach_child(void)
 {
@@ -231,7 +232,6 @@ bool gpc_runtime_start(void)
 			"Linux 4.14); every call goes straight to the driver");
 		return false;
 	}
-	/* Asks the driver for its devices, which exist only after cuInit. */
 	if (gpc_runtime.fns->cuDeviceGetCount(&n_devices))
 		n_devices = 0;
 	if (gpc_runtime.fns->cuDriverGetVersion(&driver_version))
@@ -253,7 +253,7 @@ bool gpc_runtime_start(void)
 	gpc_runtime.n_devices = (uint32_t)n_devices;
 	if (n_devices > 1)
 		gpc_runtime_context_created();
-	/* After cuInit, so that it runs before the driver's own handler, while the device still answers. */
+	/* The driver's own handler was registered in cuInit, so ours runs before it, while the device still answers. */
 	(void)atexit(gpc_runtime_at_exit);
 	(void)at_quick_exit(gpc_runtime_at_exit_without_handlers);
 	(void)pthread_atfork(NULL, NULL, detach_child);

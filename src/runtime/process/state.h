@@ -2,9 +2,10 @@
 /*
  * The global state of the process: the configuration, the recording, each device with its contexts.
  *
- * Private to src/runtime: the hooks of preload/ use its functions instead.
+ * Only src/runtime includes this file; the hooks of preload/ call the functions of src/runtime.
  *
- * Threads   State that changes after the start is atomic, or under `lock` (rank RUNTIME), unless noted.
+ * Threads   State that changes after the start is atomic, or protected by gpc_runtime.lock (rank RUNTIME), unless
+ *           noted.
  */
 #ifndef GPC_RUNTIME_PROCESS_STATE_H
 #define GPC_RUNTIME_PROCESS_STATE_H
@@ -39,10 +40,10 @@ struct gpc_device {
 	struct gpc_budget budget;
 	uint32_t ordinal;
 	struct gpucache_device known; /* name, uuid, total, the last reading */
-	/* Written under runtime.lock, read without; the place of a dead context is reused. */
+	/* Written under runtime.lock, read without it.  A new context may take the place of a dead one. */
 	_Atomic(struct gpc_context *) contexts[GPC_MAX_CONTEXTS];
 	_Atomic uint32_t n_contexts;
-	_Atomic(struct gpc_context *) owner; /* one of them; gpc_context_owner */
+	_Atomic(struct gpc_context *) owner; /* one of `contexts`: see gpc_context_owner */
 	_Atomic uint64_t next_look_ns;
 	_Atomic uint64_t next_history_ns;
 	struct gpc_growth growth;
@@ -52,7 +53,7 @@ struct gpc_device {
 	/* The last failure that the program has not recovered from; see rescue.c. */
 	uint64_t failed_number;
 	uint64_t failed_size; /* 0: none; GPC_ANY_SIZE: any success of any thread shows recovery */
-	bool failed_on_host;  /* stored before failed_size, which is stored with release */
+	bool failed_on_host;  /* valid after failed_size was loaded with acquire */
 };
 
 struct gpc_context {
@@ -61,18 +62,17 @@ struct gpc_context {
 	struct gpc_device *device;
 	CUcontext handle; /* NULL: the pseudo-context of the device, gpc_context_owner */
 	uint32_t generation;
-	bool is_retired;     /* under the pool's lock: its counters may belong to another context */
+	bool is_retired;     /* its counters may be another context's now; under the pool's lock */
 	uint32_t n_attached; /* cuCtxAttach less cuCtxDetach; under runtime.lock */
 	_Atomic bool is_gone;
-	_Atomic bool is_ending; /* see gpc_runtime_begin_destroy */
-	_Atomic uint64_t
-		owed_bytes; /* to be returned at the next free, to restore the driver's reserve */
+	_Atomic bool is_ending;      /* see gpc_runtime_begin_destroy */
+	_Atomic uint64_t owed_bytes; /* the next free returns them: the driver has too little */
 };
 
 struct gpc_runtime {
 	_Atomic int state; /* enum gpc_runtime_state */
 	bool saw_start;    /* see gpc_runtime_saw_start */
-	/* calls went to the driver unseen while another thread started us: they may have used new streams */
+	/* Calls passed us while another thread started the library; they may have used new streams. */
 	atomic_bool has_missed;
 	const struct gpc_runtime_loader *loader;
 	const struct gpc_cuda_fns *fns;
@@ -88,9 +88,9 @@ struct gpc_runtime {
 	_Atomic uint32_t n_ending; /* contexts inside gpc_runtime_begin_destroy and _end_destroy */
 	bool is_per_thread_used;
 	bool is_overlap_used; /* gpc_runtime_overlap_used */
-	bool is_green_used;   /* a green context existed: NULL may mean several streams */
+	bool is_green_used;   /* a green context was created: NULL may mean several streams */
 	CUstream capturing[GPC_MAX_CAPTURES];                     /* NULL: a free entry */
-	const struct gpc_context *capturing_in[GPC_MAX_CAPTURES]; /* current at the begin */
+	const struct gpc_context *capturing_in[GPC_MAX_CAPTURES]; /* current at its begin */
 	uint32_t n_unlisted_captures;
 	struct gpc_nvml nvml;
 	bool nvml_was_tried;
@@ -99,7 +99,7 @@ struct gpc_runtime {
 
 extern struct gpc_runtime gpc_runtime;
 
-/* The device of this number; NULL: none. */
+/* The device with this number; NULL: there is none. */
 static inline struct gpc_device *gpc_device_at(int number)
 {
 	return number >= 0 && (uint32_t)number < gpc_runtime.n_devices

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tags of the process, for gpucache_tag_push and NVTX.  Works at any time, without entering: ranges begin before
- * the first CUDA call, and nothing here calls the driver.
+ * The tags of the process, for gpucache_tag_push and NVTX.  These functions need no entry (enter.h): a range may begin
+ * before the first CUDA call, and none of them calls the driver.
  */
 #include "runtime/process/tags.h"
 
@@ -14,7 +14,7 @@
 
 static struct gpc_tags tags;
 
-/* A forked child has the table, but the recording is its parent's. */
+/* A forked child has a copy of the table, but must not write into the recording of its parent. */
 static bool append_to_record(
 	void *self, enum gpucache_region_kind region, const void *record, uint32_t size)
 {
