@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Plain device memory: finds the pool of the current context, or of an address, and calls it; on failure, the ladder.
+ * Plain device memory: finds the pool of the current context, or of an address, and calls it.  If the pool is out of
+ * memory, the ladder runs.
  */
 #include "runtime/memory.h"
 
@@ -20,7 +21,7 @@
 #include "runtime/rescue/rescue.h"
 #include "stats/counters.h"
 
-/* True if the pool cannot serve the call: it is passed to the driver as if we were not there. */
+/* True if the pool cannot serve the request, and the driver is to serve it. */
 static bool is_for_driver(enum gpc_status st)
 {
 	return st != GPC_OK && gpc_status_to_device(st) == 0 && st != GPC_LIMIT;
@@ -64,7 +65,7 @@ static enum gpc_status alloc_or_rescue(
 	return st;
 }
 
-/* An allocation of the driver, tracked: caching is off, or the pool cannot serve it. */
+/* Allocates from the driver. */
 static CUresult make_plain(struct gpc_passed_call *call)
 {
 	CUdeviceptr ptr = 0;
@@ -75,6 +76,7 @@ static CUresult make_plain(struct gpc_passed_call *call)
 	return result;
 }
 
+/* A tracked allocation of the driver: the cache is off, or the pool cannot serve the request. */
 static CUresult malloc_plain(CUdeviceptr *ret_ptr, size_t size)
 {
 	struct gpc_passed_call call = {
@@ -98,8 +100,9 @@ void gpc_memory_lend(uint64_t address)
 }
 
 /*
- * Observes the device.  The driver loads modules lazily and fails hard without memory, so if less than the reserve is
- * free, idle segments go back: at the next free, which may wait for the device, unlike this malloc.
+ * Reads the device's free memory.  The driver loads modules lazily, and a launch fails if it finds no memory for that.
+ * So idle segments go back to the driver if less than the option `reserve` is free.  The next free returns them,
+ * because a free may wait for the device and an allocation should not.
  */
 static void after_growth(struct gpc_context *context)
 {
@@ -117,7 +120,7 @@ static void after_growth(struct gpc_context *context)
 			&context->owed_bytes, reserve - available, memory_order_relaxed);
 }
 
-/* Returns idle memory that is owed to the driver.  If too little is idle now, the next growth notices again. */
+/* Returns the idle memory that after_growth asked for.  If too little is idle now, the next growth asks again. */
 static void return_owed(struct gpc_context *context)
 {
 	if (__builtin_expect(
@@ -135,7 +138,7 @@ static void say_off_grid_once(const struct gpc_context *context)
 			context->device->ordinal);
 }
 
-/* `stream` as in alloc/stream_order.h; 0: the program named none. */
+/* `stream` as in alloc/stream_order.h; 0: the program named no stream. */
 static CUresult malloc_in_order(CUdeviceptr *ret_ptr, size_t size, gpc_stream stream)
 {
 	struct gpc_context *context;
@@ -145,7 +148,7 @@ static CUresult malloc_in_order(CUdeviceptr *ret_ptr, size_t size, gpc_stream st
 	enum gpc_status st;
 	int sticky;
 
-	/* Wrong arguments, and a missing context, are the driver's to judge. */
+	/* The driver returns the error for wrong arguments. */
 	if (!ret_ptr || size == 0 || size > GPC_SIZE_MAX)
 		return gpc_runtime.fns->cuMemAlloc_v2(ret_ptr, size);
 	context = gpc_runtime.config.cache ? gpc_context_current() : NULL;
@@ -204,7 +207,7 @@ CUresult gpc_runtime_malloc_on(CUdeviceptr *ret_ptr, size_t size, CUstream strea
 	return malloc_in_order(ret_ptr, size, gpc_runtime_order_of(stream));
 }
 
-/* Waits as the driver's cudaFree does before the free, unless that would invalidate a capture. */
+/* Waits for the device as the driver's cudaFree does, unless that wait would invalidate a capture. */
 static CUresult sync_for_free(struct gpc_pool *pool)
 {
 	uint64_t number;
@@ -221,10 +224,10 @@ static CUresult sync_for_free(struct gpc_pool *pool)
 }
 
 /*
- * Returns the error that the driver would return before it looks at the pointer: it is shut down, the current context
- * is destroyed, or a fault broke the device.  Of a context that we know, usually the memory's own, we know its sticky
- * error.  An unknown one is queried by cuMemGetInfo, because cheaper calls succeed even for a destroyed context.
- * Without a current context the memory's own counts.
+ * Returns the error that the driver would return before it looks at the pointer: the driver is shut down, the current
+ * context is destroyed, or a fault broke the device.  For a context that we know, that is its sticky error.  A context
+ * that we do not know is asked by cuMemGetInfo, because cheaper calls succeed even for a destroyed context.  Without a
+ * current context, the memory's own context counts.
  */
 static CUresult judge_caller(const struct gpc_context *owner)
 {
@@ -243,7 +246,7 @@ static CUresult judge_caller(const struct gpc_context *owner)
 	return (CUresult)atomic_load_explicit(&context->drv.sticky, memory_order_relaxed);
 }
 
-/* cudaFree returns at once if the device keeps the order (alloc/barrier.h), or if no order is configured. */
+/* False: cudaFree returns at once, because the device keeps the order (alloc/barrier.h), or no order is configured. */
 static bool must_wait(struct gpc_pool *pool)
 {
 	if (gpc_runtime.config.free_order == GPC_FREE_ORDER_DEVICE)
@@ -276,7 +279,7 @@ static CUresult free_in_order(CUdeviceptr ptr, gpc_stream stream, bool is_async,
 	st = gpc_pool_free(pool, ptr, &request);
 	if (!is_async)
 		return_owed((struct gpc_context *)pool);
-	if (st == GPC_NOT_FOUND) /* gone before we had the lock */
+	if (st == GPC_NOT_FOUND) /* another thread ended the context meanwhile */
 		*ret_is_ours = false;
 	return st == GPC_INVALID ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
@@ -291,7 +294,7 @@ CUresult gpc_runtime_free(CUdeviceptr ptr, bool *ret_is_ours)
 	return free_in_order(ptr, 0, false, ret_is_ours);
 }
 
-/* A default stream is that of the current context, so without one it is an error. */
+/* A default stream is that of the current context, so without a current context it is an error. */
 CUresult gpc_runtime_free_async(CUdeviceptr ptr, CUstream stream, bool *ret_is_ours)
 {
 	bool is_default = !stream || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
@@ -349,8 +352,8 @@ void gpc_runtime_adjust_free(size_t *available, size_t *total)
 	if (!available)
 		return;
 	/*
-	 * Programs request all of it at once, so it is what a single request could get, by the ladder if need be: free
-	 * blocks of a segment with live blocks do not count.
+	 * A program may request all that is free at once.  So only what the ladder could return for one request counts:
+	 * whole idle segments, but no free blocks beside live ones.
 	 */
 	returnable = returnable_bytes(context->device);
 	*available += returnable;
@@ -358,7 +361,7 @@ void gpc_runtime_adjust_free(size_t *available, size_t *total)
 		*available = whole;
 	if (!limit)
 		return;
-	/* Requests are charged in multiples of this. */
+	/* Segments are charged to the limit in multiples of GPC_SEGMENT_ALIGN. */
 	left = gpc_bytes_less(gpc_bytes_add(limit, returnable), atomic_load(&budget->used_bytes));
 	left -= left % GPC_SEGMENT_ALIGN;
 	*available = left < *available ? left : *available;

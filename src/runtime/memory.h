@@ -3,7 +3,7 @@
  * Plain device memory: the entry points of the cache.
  *
  * Threads   Any.
- * Failure   CUresult, the driver's own if the driver was called.
+ * Failure   CUresult: the driver's own if the driver was called, else the code that the driver would return.
  */
 #ifndef GPC_RUNTIME_MEMORY_H
 #define GPC_RUNTIME_MEMORY_H
@@ -14,39 +14,39 @@
 #include "driver/cuda_fns.h"
 #include "driver/driver.h"
 
-/* cuMemAlloc, cuMemFree and cuMemFreeAsync.  *ret_is_ours false: not in the cache; free it elsewhere. */
+/* cuMemAlloc, cuMemFree and cuMemFreeAsync.  *ret_is_ours false: the address is not in the cache, and was not freed. */
 CUresult gpc_runtime_malloc(CUdeviceptr *ret_ptr, size_t size);
 CUresult gpc_runtime_free(CUdeviceptr ptr, bool *ret_is_ours);
 CUresult gpc_runtime_free_async(CUdeviceptr ptr, CUstream stream, bool *ret_is_ours);
 
 /*
- * In a child: true for a block of the parent's cache.  After a raw clone, which no handler sees, the
- * driver still has the parent's handles and would free the segment for the parent, too.
+ * True in a child process for a block of its parent's cache.  The driver must not free it: after a raw clone, which
+ * runs no atfork handler, the child's driver has the parent's handles and would free the whole segment for both.
  */
 bool gpc_runtime_is_of_parent(CUdeviceptr ptr);
 
-/* cuMemGetInfo: counts idle segments as free, and applies limits. */
+/* Corrects the driver's answer to cuMemGetInfo: idle segments are free, and a limit bounds both.  Either may be NULL. */
 void gpc_runtime_adjust_free(size_t *available, size_t *total);
 
 /*
  * As gpc_runtime_malloc and gpc_runtime_free, with a stream named by the program (alloc/stream_order.h).
- * gpc_runtime_record_use declares use by a stream that the free will not name; memory outside the cache needs
- * no such call, because its free waits for all streams.
+ * gpc_runtime_record_use declares that a stream uses the block which the free will not name.  Memory outside the cache
+ * needs no such call, because its free waits for all streams.
  */
 CUresult gpc_runtime_malloc_on(CUdeviceptr *ret_ptr, size_t size, CUstream stream);
 CUresult gpc_runtime_free_on(CUdeviceptr ptr, CUstream stream, bool *ret_is_ours);
 CUresult gpc_runtime_record_use(CUdeviceptr ptr, bool *ret_is_ours);
 
 /*
- * The stream's name in alloc/stream_order.h; 0: it has none, because the handle stands for several streams.
- * Per-thread default streams share one handle, and in a program that uses them NULL may mean one, too.
- * Each green context has its own legacy stream.
+ * The stream's name in alloc/stream_order.h; 0: none, because the handle stands for several streams.  All per-thread
+ * default streams share one handle, and NULL may mean one of them in a program that uses them.  NULL also stands for
+ * several streams once there are green contexts, each of which has a legacy stream of its own.
  */
 gpc_stream gpc_runtime_order_of(CUstream stream);
 
 /*
- * Call when the program suballocates from the device memory that starts here: from now on only the pieces
- * count, each for its own stack.
+ * Call when the program suballocates from the device memory that starts here: from now on the pieces count as held by
+ * their stacks, and the whole no longer by its own.
  */
 void gpc_memory_lend(uint64_t address);
 

@@ -7,17 +7,17 @@
  *      green  A --> P  |         cuCtxSynchronize of P cover P and all its green contexts
  *      green  B --> P -'         (CUDA driver API, "Context Management")
  *
- * The reverse does not hold: that the program waited for a green context says nothing about the others.  Each has a
- * legacy stream of its own, so with the first one NULL is no longer a single stream, and the one-stream rule
- * (alloc/fence.h) ends on that device.
+ * The reverse does not hold: a wait for one green context is no wait for P or for other green contexts.  Each green
+ * context has a legacy stream of its own.  So once one exists, NULL may mean several streams, and the one-stream rule
+ * (alloc/fence.h) ends in every context.
  *
- * Only the driver knows which handles are green; it is asked once per handle, while the handle is current.
+ * Only the driver knows which handles are green.  It is asked once per handle, while the handle is current.
  *
- * Invariants  1 Table entries agree with the driver as long as the green context lives: they are removed before the
- *               driver destroys it, and asked for again if that failed.
+ * Invariants  1 An entry of the table agrees with the driver as long as its green context lives: the entry is removed
+ *               before the driver destroys the context.  If the driver refuses, the next use of the handle asks again.
  * Threads     Any; the table is protected by runtime.lock.
- * Failure     If a driver (before 12.5) cannot name the primary context of a green one, memory of unknown contexts is
- *             left to the driver.
+ * Failure     A driver before 12.5 cannot name the primary context of a green one.  Once such a program uses green
+ *             contexts, memory of contexts that we have not seen before is left to the driver.
  */
 #include "runtime/context/green.h"
 
@@ -26,7 +26,7 @@
 #include "runtime/context/reach.h"
 #include "runtime/process/state.h"
 
-/* Cached handles; if a program has more, each use of the others asks the driver. */
+/* The size of the table.  Each use of a green context without an entry asks the driver. */
 #define MAX_KNOWN 64
 
 static struct {
@@ -110,7 +110,7 @@ CUcontext gpc_green_owner(CUcontext handle)
 	if (!fns->cuCtxGetDevice(&device))
 		gpc_runtime_primary_retained(primary, device);
 	remember(handle, primary);
-	/* Created before we started: do the work of its hook now. */
+	/* The green context was created before the library started, so its hook did not run. */
 	if (!gpc_green_is_used())
 		gpc_runtime_green_begins();
 	return primary;

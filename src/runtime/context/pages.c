@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A flag of the heap ends the use of pages for good.  The loader is asked for libraries only when memory is short. */
+/* heap.is_paging_over ends the use of pages for good.  The loader is asked for libraries only when memory is short. */
 #include "runtime/context/pages.h"
 
 #include <link.h>

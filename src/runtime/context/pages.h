@@ -2,9 +2,9 @@
 /*
  * The option vmm: which contexts use pages (alloc/pool_pages.c), which devices may access them, and what ends them.
  *
- * Legacy IPC cannot export pages, and a library that registers memory by its address range sees one page of many.  So
- * vmm:auto stops using pages once the program calls such a function, or loads a library that does (MPI, UCX).  vmm:on
- * keeps them, and the program gets the driver's own errors.
+ * Legacy IPC (cuIpcGetMemHandle) cannot export pages, and a library that registers memory by its address range gets
+ * only the one page at that address.  So vmm:auto stops using pages once the program calls such a function, or has
+ * loaded a library that calls one (MPI, UCX).  vmm:on keeps the pages, and the program gets the driver's own errors.
  *
  * Threads   Any; the caller holds no lock of ours.
  * Failure   None: without pages, memory comes from cuMemAlloc.
@@ -17,13 +17,13 @@ struct gpc_context;
 /* Enables pages in a new context, unless vmm:off. */
 void gpc_pages_offer(struct gpc_context *context);
 
-/* From now on work of `reaching` uses memory of `owner`: gives its device access to the owner's pages. */
+/* Call before work of `reaching` uses memory of `owner`: gives the device of `reaching` access to the owner's pages. */
 void gpc_pages_reached(struct gpc_context *owner, const struct gpc_context *reaching);
 
-/* Call when the program asks for what pages cannot do: vmm:auto returns the free ones and maps no more. */
+/* Call when the program calls a function that fails for pages: vmm:auto returns the free pages and maps no more. */
 void gpc_pages_end(void);
 
-/* Call when memory is short, before vmm:auto turns to pages: ends them if a library is loaded that cannot use them. */
+/* Call when memory is short, before vmm:auto begins to use pages: ends them if such a library is loaded. */
 void gpc_pages_look_around(void);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Work of one context on another's memory: through peer access, and through copies and fills, which reach any memory of
- * the process by unified addressing.  The fences of the memory's context cover only its own work, so before the first
- * such access the accessing context becomes a member of them, for good.  With a single context in the process nothing
- * is checked.
+ * Work of one context on another's memory: by peer access, and by copies and fills, which may access any memory of the
+ * process by unified addressing.  A fence covers the work of its members, at first only of the context that owns the
+ * memory.  So before the first access of another context, that context becomes a member of the owner's fences, for
+ * good.  The hooks check nothing while the process has a single context.
  */
 #include "runtime/context/reach.h"
 
@@ -20,8 +20,9 @@ static struct gpc_context *get_anywhere(CUcontext handle)
 }
 
 /*
- * Blocks reused by the one-stream rule may still be in use by their old owner, and work of another context must not
- * overtake that.  If there is an event, wait for it alone: waiting for the whole context would invalidate a capture.
+ * Work of a block's earlier owner may still run if the one-stream rule let the block be reused, and work of another
+ * context must not overtake it.  fences->one_stream_end is recorded behind that work.  Waiting for this event leaves
+ * captures intact; waiting for the whole context would invalidate them.
  */
 void gpc_reach_end_one_stream(struct gpc_context *owner, enum gpucache_one_stream_end why)
 {
@@ -67,8 +68,8 @@ void gpc_reach_order_one_stream(struct gpc_context *owner, enum gpucache_one_str
 }
 
 /*
- * From now on fences of `owner` cover work of `reaching` on its memory.  `reaching` becomes a member only after the
- * wait, so a thread that finds it among the members need not wait.
+ * From now on fences of `owner` cover work of `reaching` as well.  `reaching` becomes a member after the wait, so a
+ * thread that finds it among the members need not wait.
  */
 static void join(struct gpc_context *owner, struct gpc_context *reaching)
 {
@@ -92,14 +93,14 @@ static void join(struct gpc_context *owner, struct gpc_context *reaching)
 void gpc_runtime_peer_enabled(CUcontext of_memory)
 {
 	struct gpc_context *reaching = gpc_context_current();
-	/* The owner may not have allocated yet; its pool must know the member from its first free. */
+	/* The owner may not have allocated yet, so its pool is created here: it needs the member at its first free. */
 	struct gpc_context *owner = get_anywhere(of_memory);
 
 	if (reaching && owner)
 		join(owner, reaching);
 }
 
-/* Asks the driver, because the stream may belong to a context that is not current. */
+/* Asks the driver: the stream may belong to a context that is not current. */
 struct gpc_context *gpc_context_of_stream(CUstream stream)
 {
 	CUcontext handle = NULL;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Accesses to memory that no stream of its context orders: by other contexts, processes and devices.
+ * Accesses to memory by other contexts, processes and devices: no stream of the memory's own context orders them.
  *
  * Threads   Any.
- * Failure   None: unknown work is assumed to access everything.
+ * Failure   None: work whose addresses are unknown is assumed to access all memory.
  */
 #ifndef GPC_RUNTIME_CONTEXT_REACH_H
 #define GPC_RUNTIME_CONTEXT_REACH_H
@@ -23,33 +23,33 @@ void gpc_runtime_peer_enabled(CUcontext of_memory);
 /* Call when the program creates a context besides the primary ones. */
 void gpc_runtime_context_created(void);
 
-/* Call if the context may have accessed memory of all others; is_mutual: and the others its memory. */
+/* Call if `reaching` may have accessed memory of all other contexts; is_mutual: and these may have accessed its own. */
 void gpc_reach_join_all(struct gpc_context *reaching, bool is_mutual);
 
 /*
- * Call before submitting work on `stream` that touches these addresses: through unified addressing a
- * copy reaches memory of contexts that are not peers.  GPC_ANYWHERE as `dst`: unknown.
+ * Call before work is submitted to `stream` that accesses these addresses: by unified addressing, a copy may access
+ * memory of contexts that are not peers.  `dst` is GPC_ANYWHERE if the addresses are unknown.
  */
 #define GPC_ANYWHERE ((CUdeviceptr)-1)
 void gpc_runtime_reached(CUstream stream, CUdeviceptr dst, CUdeviceptr src);
 
 /*
- * Call before another process or a network card, which no stream orders, gets access to this memory: no work
- * of an earlier owner may still run.  Ends the one-stream rule of its context (alloc/fence.h), and waits on
- * the host for work on blocks that the rule let be reused.
+ * Call before another process or a network card gets access to this memory.  No stream orders their accesses, so no
+ * work of an earlier owner of the block may still run.  Ends the one-stream rule (alloc/fence.h) of the memory's
+ * context, and waits on the host for work on blocks that were reused under that rule.
  */
 void gpc_runtime_leaves_order(CUdeviceptr ptr);
 
 /*
- * Ends the one-stream rule: waits on the host for work on blocks that were reused without a fence.  The
- * recording keeps the first reason.
+ * Ends the one-stream rule: waits on the host for work on blocks that were reused without a fence.  Of several reasons
+ * `why`, the recording keeps the first.
  */
 void gpc_reach_end_one_stream(struct gpc_context *owner, enum gpucache_one_stream_end why);
 
-/* As gpc_reach_end_one_stream, but for later work of this context only: if possible the device waits, not the host. */
+/* As gpc_reach_end_one_stream, but only later work of this context must wait, so the device waits if it can. */
 void gpc_reach_order_one_stream(struct gpc_context *owner, enum gpucache_one_stream_end why);
 
-/* Notes the reason only, for a caller that ends the rule itself.  Lock: the pool's. */
+/* Records only the reason, for a caller that ends the rule itself.  Lock: that of the pool. */
 static inline void gpc_reach_note_end_locked(
 	struct gpc_pool *pool, enum gpucache_one_stream_end why)
 {

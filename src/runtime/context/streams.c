@@ -24,7 +24,7 @@ void gpc_streams_name(CUstream stream)
 
 void gpc_runtime_stream_created(CUstream stream)
 {
-	/* Streams of a green context are created from any context. */
+	/* A stream of a green context may be created while another context is current. */
 	struct gpc_context *context =
 		gpc_green_is_used() ? gpc_context_of_stream(stream) : gpc_context_current();
 	enum gpc_status st;
@@ -36,7 +36,7 @@ void gpc_runtime_stream_created(CUstream stream)
 	st = gpc_fences_stream_created(&context->pool.fences, (gpc_stream)(uintptr_t)stream);
 	gpc_stream_order_created(&context->pool.order, (gpc_stream)(uintptr_t)stream);
 	gpc_lock_release(&context->pool.lock);
-	/* If the device cannot be told to wait, the host does: the stream must not overtake the legacy one. */
+	/* The new stream must not overtake the legacy stream.  If the device cannot make it wait, the host waits. */
 	if (st)
 		gpc_pool_wait_for_one_stream(&context->pool);
 }
@@ -48,7 +48,7 @@ void gpc_runtime_stream_destroyed(CUstream stream)
 
 	gpc_runtime_capture_ended(stream);
 	gpc_record_end_stream(&gpc_runtime.record, (uint64_t)(uintptr_t)stream);
-	/* In all contexts: the handle is dead, and may be reused. */
+	/* The driver may reuse the handle for a stream of any context. */
 	while ((pool = gpc_pool_next(&walk))) {
 		gpc_lock_take(&pool->lock);
 		gpc_stream_order_destroyed(&pool->order, (gpc_stream)(uintptr_t)stream);
@@ -57,9 +57,9 @@ void gpc_runtime_stream_destroyed(CUstream stream)
 }
 
 /*
- * Applies to every context of the process: it is not known yet in which of them the thread will use its default stream.
- * The flag is set first, for contexts created meanwhile.  No wait is needed: such a stream synchronises with the legacy
- * one by itself.
+ * Applies to every context of the process, because the thread may use its default stream in any of them.  The flag is
+ * set first, so that a context created meanwhile reads it.  No wait is needed: the driver orders a per-thread default
+ * stream and the legacy stream.
  */
 void gpc_runtime_per_thread_stream_used(void)
 {
@@ -83,18 +83,18 @@ void gpc_runtime_overlap_used(void)
 	struct gpc_pool_walk walk = { 0 };
 	struct gpc_pool *pool;
 
-	/* Set first, for contexts created meanwhile; gpc_runtime_overlap_seen, which stops the hooks, is set last. */
+	/* Contexts created meanwhile read this flag.  gpc_runtime_overlap_seen, which ends these calls, is set last. */
 	gpc_lock_take(&gpc_runtime.lock);
 	gpc_runtime.is_overlap_used = true;
 	gpc_lock_release(&gpc_runtime.lock);
-	/* Even if the rule ended long ago: work of that time may still be running on the legacy stream. */
+	/* Also where the rule has ended: work on blocks reused before that may still be running. */
 	while ((pool = gpc_pool_next(&walk)))
 		gpc_reach_order_one_stream(
 			(struct gpc_context *)pool, GPUCACHE_ONE_STREAM_END_OVERLAP);
 	__atomic_store_n(&gpc_runtime_overlap_seen, true, __ATOMIC_RELEASE);
 }
 
-/* True if `from` was in the list; NULL is a free entry. */
+/* Replaces an entry `from` of the list by `to`; NULL is a free entry.  False: there is no such entry. */
 static bool replace_capturing_locked(CUstream from, CUstream to, const struct gpc_context *context)
 {
 	for (uint32_t i = 0; i < GPC_MAX_CAPTURES; i++) {
@@ -107,7 +107,7 @@ static bool replace_capturing_locked(CUstream from, CUstream to, const struct gp
 	return false;
 }
 
-/* If the driver cannot tell, true: the call then goes to the driver. */
+/* True if the driver does not tell: the call is then passed to the driver, which is right in both cases. */
 bool gpc_runtime_is_captured(CUstream stream)
 {
 	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -148,7 +148,7 @@ static void raise_all(void)
 	}
 }
 
-/* Raises all due barriers first: during a capture that is impossible. */
+/* Raises all due barriers first, because no barrier can be raised during a capture. */
 void gpc_runtime_capture_begins(CUstream stream)
 {
 	const struct gpc_context *context = gpc_context_current();
@@ -162,10 +162,7 @@ void gpc_runtime_capture_begins(CUstream stream)
 	gpc_lock_release(&gpc_runtime.lock);
 }
 
-/*
- * Also called when a capturing stream is destroyed, which silently ends its capture.  Streams that do not capture are
- * ignored.
- */
+/* Also called when a stream is destroyed: that ends its capture, if it has one.  Other streams are ignored. */
 void gpc_runtime_capture_ended(CUstream stream)
 {
 	bool was_capturing;
@@ -175,8 +172,9 @@ void gpc_runtime_capture_ended(CUstream stream)
 	gpc_lock_take(&gpc_runtime.lock);
 	was_capturing = stream && replace_capturing_locked(stream, NULL, NULL);
 	/*
-	 * Assume that an unlisted stream ends an unlisted capture.  A wrong guess may invalidate one; but a capture
-	 * that counts as open for ever would end all reuse.
+	 * A stream without an entry may not have been capturing.  If it still counts as the end of an unlisted
+	 * capture, our next event may invalidate that capture.  If it did not count, a capture could count as open for
+	 * ever, and no block would be reused any more.
 	 */
 	if (!was_capturing && gpc_runtime.n_unlisted_captures > 0) {
 		gpc_runtime.n_unlisted_captures--;

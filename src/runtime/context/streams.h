@@ -25,13 +25,13 @@ struct gpc_context;
 void gpc_runtime_submits(CUstream stream);
 void gpc_runtime_looks(CUstream stream);
 
-/* Summed over all contexts; read by the hooks without entering. */
+/* How many barriers are due and unsettled in all contexts.  The hooks read it without entering. */
 extern struct gpc_duties gpc_runtime_duties;
 
-/* True if the stream is capturing: an allocation on it becomes a node, and the launch of the graph allocates. */
+/* True if the stream is capturing: an allocation on it becomes a node of the graph, and allocates at the launch. */
 bool gpc_runtime_is_captured(CUstream stream);
 
-/* Records `stream` as that of the requests and frees of the calling thread's current call. */
+/* The requests and frees of the calling thread's current call are recorded with this stream. */
 void gpc_streams_name(CUstream stream);
 
 /*
@@ -43,20 +43,20 @@ void gpc_runtime_stream_destroyed(CUstream stream);
 void gpc_runtime_per_thread_stream_used(void);
 
 /*
- * Call before the first launch of a kernel that may overlap its predecessor in the stream, which ends the
- * one-stream rule (alloc/fence.h) in every context.  Blocks that the rule let be reused are ordered by a
- * barrier, or, without barriers, by a host wait.
+ * Call before the first launch of a kernel that may overlap its predecessor in the stream.  Ends the one-stream rule
+ * (alloc/fence.h) in every context.  For blocks that were reused under the rule, later work waits on the device, or the
+ * host waits if the device cannot.
  */
 void gpc_runtime_overlap_used(void);
 
-/* Call before the driver begins a capture, and after that failed or the capture ended. */
+/* Call _begins before the driver begins a capture, and _ended after the begin failed or the capture ended. */
 void gpc_runtime_capture_begins(CUstream stream);
 void gpc_runtime_capture_ended(CUstream stream);
 
-/* True from the first use of a per-thread default stream on; read by the stream hooks without entering. */
+/* True from the first use of a per-thread default stream on.  The hooks read it without entering. */
 extern bool gpc_runtime_per_thread_seen;
 
-/* True from the first launch of a kernel that may overlap its predecessor; read without entering, too. */
+/* True from the first launch of a kernel that may overlap its predecessor on.  The hooks read it without entering. */
 extern bool gpc_runtime_overlap_seen;
 
 /* Forgets the captures that began in a dead context. */

@@ -72,7 +72,7 @@ struct gpc_context {
 struct gpc_runtime {
 	_Atomic int state; /* enum gpc_runtime_state */
 	bool saw_start;    /* see gpc_runtime_saw_start */
-	/* Calls passed us while another thread started the library; they may have used new streams. */
+	/* During the start, calls of other threads passed to the driver; they may have used new streams. */
 	atomic_bool has_missed;
 	const struct gpc_runtime_loader *loader;
 	const struct gpc_cuda_fns *fns;
