@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Both walks fill one fixed array on the caller's stack, which the depot interns; only a new stack pays for recording
- * its modules and code objects.  Descriptions for the short form come from the same tables; native code has no symbols
- * there beyond what dladdr knows.
+ * The native and the Python walk fill one array on the caller's stack, which the depot interns.  Only a new stack
+ * costs a scan for new modules.  A line for messages is made from the same tables; dladdr and the symbol tables of
+ * files (symtab.h) name the native frames.
  */
 #include "stack/capture.h"
 
@@ -17,7 +17,7 @@
 #include "stack/mangled.h"
 #include "stack/symtab.h"
 
-/* Truncates n to the limit, and notes that in *flags. */
+/* Returns n, or `limit` with GPUCACHE_STACK_CUT set in *flags. */
 static uint32_t cut(uint32_t n, uint32_t limit, uint32_t *flags)
 {
 	if (n <= limit)
@@ -37,14 +37,14 @@ __attribute__((noinline)) uint32_t gpc_stack_capture(struct gpc_stacks *stacks, 
 
 	do {
 		stack = (struct gpc_stack_frames){ .frames = frames };
-		/* One frame more than wanted tells whether the stack is truncated.  skip + 1 omits this function. */
+		/* A frame beyond the limit shows that the stack is truncated.  skip + 1 omits this function. */
 		n = gpc_unwind_capture(&stacks->unwind, frames, GPC_STACKS_DEPTH + 1, skip + 1);
 		stack.n_native = (uint16_t)cut(n, GPC_STACKS_DEPTH, &stack.flags);
 		stack.n_python = (uint16_t)gpc_python_capture(
 			&stacks->python, frames + stack.n_native, GPC_STACKS_DEPTH, &stack.flags);
 		is_any = stack.n_native || stack.n_python;
 		id = is_any ? gpc_depot_known(&stacks->depot, &stack) : 0;
-		/* A stack may be new only because rules of unloaded code walked the code now in its place. */
+		/* If code was unloaded, stale rules may have walked the code now in its place: walk again. */
 	} while (is_any && !id && !gpc_intern_is_closed(&stacks->depot.intern) &&
 		 gpc_walk_forget_unloaded(&stacks->unwind.walk));
 	if (stack.flags & GPUCACHE_STACK_NO_PYTHON)
@@ -68,7 +68,7 @@ static const char *base_name(const char *path, uint32_t size, uint32_t *ret_size
 	return path + at;
 }
 
-/* The callers that a description names, if there is room. */
+/* The most callers that a description names. */
 #define DESCRIBED_CALLERS 2
 
 /* The Python frames of a stack, innermost first, and the table of their code objects. */
@@ -91,7 +91,7 @@ static uint32_t find_frame(
 	return i;
 }
 
-/* The name of a code object: whole but for "<locals>", or its last component. */
+/* Adds the qualified name without "<locals>.", or only its last component. */
 static void add_name(struct gpc_text *text, const struct gpc_code *code, bool is_whole)
 {
 	static const char locals[] = "<locals>.";
@@ -119,7 +119,7 @@ static uint32_t line_of(const struct gpc_code *code, uint64_t frame)
 		code->first_line, GPUCACHE_FRAME_OFFSET(frame));
 }
 
-/* " < step:60"; without the line if the caller's file is not that of `first`. */
+/* Adds " < step:60" for up to n callers of frame `site`; without the line if the file is not that of `first`. */
 static void add_callers(const struct python_frames *python, uint32_t site, uint32_t n,
 	const struct gpc_code *first, struct gpc_text *text)
 {
@@ -137,7 +137,7 @@ static void add_callers(const struct python_frames *python, uint32_t site, uint3
 	}
 }
 
-/* The parts of a description to print, from all of them to the fewest that make sense. */
+/* The optional parts of a description. */
 struct extent {
 	bool has_via;
 	bool has_scope;
@@ -180,10 +180,10 @@ struct native_name {
 	enum gpc_library_kind kind;
 };
 
-/* "function", or "module+0xoffset" without a symbol.  False for this library, the driver, and no module. */
+/* Names a frame "function", or "module+0xoffset".  False if it is in this library, the driver or no module. */
 static bool name_frame(uint64_t frame, struct native_name *ret_name)
 {
-	/* A return address may lie past the end of the calling function. */
+	/* If a call is its function's last instruction, the return address lies in the next function. */
 	uintptr_t address = (uintptr_t)frame - 1;
 	struct gpc_text text = gpc_text_init(ret_name->text, sizeof ret_name->text);
 	char symbol[512];
@@ -206,7 +206,7 @@ static bool name_frame(uint64_t frame, struct native_name *ret_name)
 	return true;
 }
 
-/* Shortens "torch::autograd::generated::AddmmBackward0::apply" to the backward node's name; else false. */
+/* Shortens "torch::autograd::generated::AddmmBackward0::apply" to "AddmmBackward0"; false for other names. */
 static bool find_node(struct native_name *name)
 {
 	static const char scope[] = "torch::autograd::";
@@ -227,7 +227,7 @@ static bool find_node(struct native_name *name)
 	return true;
 }
 
-/* The frame to blame: the program's, else a backward node, else the innermost; n if none. */
+/* Finds the innermost frame of the program, else a backward node, else the innermost frame; n_native if none. */
 static uint32_t find_native(const struct gpc_stack_frames *stack, struct native_name *ret_name)
 {
 	struct native_name name;
@@ -263,7 +263,7 @@ static bool describe_native(
 	while (n_callers > 0 && ++at < stack->n_native) {
 		if (!name_frame(stack->frames[at], &name))
 			continue;
-		/* A system library called main; if the site is a library's, no frame is the program's. */
+		/* Behind main there is only libc.  If the site is a library's, no frame is the program's. */
 		if (name.kind == GPC_LIBRARY_SYSTEM || site.kind != GPC_LIBRARY_PROGRAM)
 			break;
 		if (name.kind != GPC_LIBRARY_PROGRAM)
@@ -277,6 +277,7 @@ static bool describe_native(
 
 bool gpc_stack_describe(const struct gpc_stacks *stacks, uint32_t id, char *buf, size_t size)
 {
+	/* Tried in order until the text fits. */
 	static const struct extent extents[] = { { true, true, DESCRIBED_CALLERS },
 		{ true, true, 1 }, { false, true, 1 }, { false, true, 0 }, { false, false, 0 } };
 	struct gpc_text text = gpc_text_init(buf, size);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Code objects in an intern table, keyed by address and fingerprint.  The keys lie next to the table, because the
- * recorded object has neither.  A lookup takes no lock.
+ * An intern table of code objects.  Their keys, address and fingerprint, are in an array of their own, because they are
+ * not part of the record.  A lookup takes no lock.
  */
 #include "stack/codes.h"
 
@@ -12,7 +12,7 @@
 
 #define KEYS_BYTES ((GPUCACHE_MAX_CODES + 1) * sizeof(struct gpc_code_key))
 
-/* The code object to find, or to add if `code` is set. */
+/* What to find, and, if `code` is set, to add. */
 struct wanted {
 	struct gpc_codes *codes;
 	const struct gpc_code_key *key;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Python code objects seen on a stack: each once, under a number, with the data to find its lines after
- * the interpreter is gone.
+ * Python code objects seen on a stack.  Each is stored once, under a number, with the table that gives its line
+ * numbers, so that readers need no interpreter.
  *
- *      table (intern.h)   [ struct gpucache_code | name, file, line table, padding ] ...     as in the recording
- *      keys                 { code, fingerprint } of number i
+ *      intern table (intern.h)   [ struct gpucache_code | name, file, line table, padding ] ...   as in the recording
+ *      keys[i]                   { code, fingerprint } of number i
  *
- * The key is the address and a fingerprint of the content (python_code.h): the address alone is reused
- * as soon as a code object dies.
+ * The key is the object's address and a fingerprint of its content (python_code.h), because the interpreter reuses the
+ * address as soon as the object dies.
  *
- * Invariants  1 A number's key is complete before it is published, and does not change after.
+ * Invariants  1 The key of a number is complete before the number is published, and never changes.
  * Threads     find, add and get: any.  init and fini: one.
  * Failure     Number 0: no room in slots, arena or sink; the table then accepts no new code objects.
- * Limits      A line table is truncated at GPUCACHE_MAX_CODE_LINES bytes; later lines are unknown.
+ * Limits      A line table is truncated at GPUCACHE_MAX_CODE_LINES bytes; the lines beyond are unknown.
  */
 #ifndef GPC_STACK_CODES_H
 #define GPC_STACK_CODES_H
@@ -24,10 +24,7 @@
 #include "gpucache_format.h"
 #include "stack/intern.h"
 
-/*
- * Programs have tens of thousands of functions; those that allocate GPU memory, and their
- * callers, are hundreds.
- */
+/* Bytes for records.  Of a program's functions only some hundreds allocate GPU memory or call such functions. */
 #define GPC_CODES_ARENA (4u << 20)
 
 struct gpc_code_key {
@@ -35,7 +32,7 @@ struct gpc_code_key {
 	uint64_t fingerprint;
 };
 
-/* The stored parts of a code object: UTF-8 without terminating NULs, sizes in bytes. */
+/* The stored parts of a code object.  Texts are UTF-8 without terminating NUL, sizes are in bytes. */
 struct gpc_code {
 	const char *name;
 	const char *file;
@@ -49,7 +46,7 @@ struct gpc_code {
 
 struct gpc_codes {
 	struct gpc_intern intern;
-	struct gpc_code_key *keys; /* [i]: of number i, written before i is published */
+	struct gpc_code_key *keys;
 };
 
 GPC_MUST_CHECK enum gpc_status gpc_codes_init(
@@ -59,13 +56,11 @@ void gpc_codes_fini(struct gpc_codes *codes);
 /* The number of a code object, or 0 if it is unknown. */
 uint32_t gpc_codes_find(const struct gpc_codes *codes, const struct gpc_code_key *key);
 
-/*
- * As find; if it is unknown, copies `code` and appends a record to CODES.  0: no room.
- */
+/* As find, but copies an unknown code object and appends it to CODES.  0: no room. */
 uint32_t gpc_codes_add(
 	struct gpc_codes *codes, const struct gpc_code_key *key, const struct gpc_code *code);
 
-/* Returns the code object `number`, which stays until fini; false: there is none. */
+/* Reads code object `number`, whose texts stay in place until fini.  False: there is none. */
 bool gpc_codes_get(const struct gpc_codes *codes, uint32_t number, struct gpc_code *ret_code);
 
 #endif

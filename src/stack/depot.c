@@ -1,20 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stacks in an intern table, under a multiplicative hash in four lanes: a known stack costs one hash and one lock-free
- * probe.
+ * An intern table of stacks.  A known stack costs one hash, computed in four independent lanes, and one probe without a
+ * lock.
  */
 #include "stack/depot.h"
 
 #include <string.h>
 
-/*
- * PyTorch's stacks have 20 to 60 frames, a C program's fewer than 10.  Untouched pages cost nothing, so this is a bound
- * and not a price.
- */
+/* PyTorch's stacks have 20 to 60 frames, a C program's fewer than 10.  Untouched pages of the arena cost nothing. */
 #define FRAMES_PER_STACK 40u
 #define HEAD_WORDS       ((uint32_t)(sizeof(struct gpucache_stack) / sizeof(uint64_t)))
 
-/* Odd constants without structure: digits of the golden ratio and of the square root of 3. */
+/* Odd constants whose bits have no pattern: digits of the golden ratio and of the square root of 3. */
 #define MIX_A UINT64_C(0x9e3779b97f4a7c15)
 #define MIX_B UINT64_C(0xbb67ae8584caa73b)
 
@@ -29,7 +26,7 @@ static inline uint64_t mix(uint64_t lane, uint64_t frame)
 	return lane ^ lane >> 29;
 }
 
-/* Four independent lanes: in a single one each multiplication would wait for the one before. */
+/* In a single lane each multiplication would wait for the one before; the processor overlaps four. */
 static uint64_t hash_stack(const struct gpc_stack_frames *stack)
 {
 	const uint64_t *frames = stack->frames;

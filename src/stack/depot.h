@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The depot: every stack once, under a 32-bit id.  An intern table (intern.h) of the records of STACKS.
+ * The depot stores every stack once, under a 32-bit id, in an intern table (intern.h) of the records of STACKS.
  *
- * Threads     gpc_depot_put and gpc_depot_find: any.  init and fini: one.
- * Failure     Id 0: no room.  The depot still finds its stacks, and counts others as dropped.
- * Limits      Stacks that differ only beyond the caller's maximum depth are one.
+ * Threads     gpc_depot_known, gpc_depot_put and gpc_depot_find: any.  init and fini: one.
+ * Failure     Id 0: no room.  The depot still finds the stacks that it holds, and counts all others as dropped.
+ * Limits      Stacks that differ only in frames that the caller cut off have one id.
  */
 #ifndef GPC_STACK_DEPOT_H
 #define GPC_STACK_DEPOT_H
@@ -18,7 +18,7 @@
 
 #define GPC_DEPOT_MAX_STACKS (1u << 20)
 
-/* A stack: native frames, then Python frames, as in gpucache_format.h. */
+/* A stack: frames[] has the native frames, then the Python frames, encoded as in gpucache_format.h. */
 struct gpc_stack_frames {
 	const uint64_t *frames;
 	uint16_t n_native;
@@ -36,14 +36,14 @@ GPC_MUST_CHECK enum gpc_status gpc_depot_init(
 	struct gpc_depot *depot, uint32_t max_stacks, const struct gpc_stack_sink *sink);
 void gpc_depot_fini(struct gpc_depot *depot);
 
-/* Returns the id of these frames; 0: they are new. */
+/* Returns the id of a stack that the depot holds, else 0. */
 uint32_t gpc_depot_known(const struct gpc_depot *depot, const struct gpc_stack_frames *stack);
 
-/* Returns the id of these frames, adding them if they are new; 0 without room.  *ret_is_new: whether it added them. */
+/* As known, but adds a new stack, and says so in *ret_is_new.  0: no room. */
 uint32_t gpc_depot_put(
 	struct gpc_depot *depot, const struct gpc_stack_frames *stack, bool *ret_is_new);
 
-/* Returns the frames of id, which stay in place until fini; false: there is none. */
+/* Reads the stack of an id, whose frames stay in place until fini.  False: there is none. */
 bool gpc_depot_find(const struct gpc_depot *depot, uint32_t id, struct gpc_stack_frames *ret_stack);
 
 #endif

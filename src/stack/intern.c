@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One mapping holds slots, index and arena; untouched pages cost nothing.  An insertion probes again under the lock,
- * appends the record, passes it to the sink, and publishes the slot last.
+ * One mapping holds slots, record_at and arena; untouched pages cost nothing.  An insertion probes again under the
+ * lock, writes the record, passes it to the sink, and publishes id and slot last.
  */
 #include "stack/intern.h"
 
@@ -17,7 +17,7 @@ enum gpc_status gpc_intern_init(struct gpc_intern *intern, uint32_t max, uint32_
 	while (n_slots < 2 * max)
 		n_slots *= 2;
 	slots_bytes = n_slots * sizeof(uint64_t);
-	/* Ids start at 1.  An even number of entries keeps the arena aligned. */
+	/* Entries 0 .. max, rounded up to an even number: the arena behind them needs 8-byte alignment. */
 	index_bytes = ((size_t)max + 2) / 2 * 2 * sizeof(uint32_t);
 	total = slots_bytes + index_bytes + arena_words * sizeof(uint64_t);
 	base = gpc_metamem_map(total);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An intern table: each record once, under a 32-bit id.  Stacks (depot.h) and code objects (codes.h) have one each.
- * Tags (tags.h) do not: a fork child pushes tags, and may find the lock of add held by a thread that does not exist.
+ * An intern table stores each record once, under a 32-bit id.  There is one of stacks (depot.h) and one of code objects
+ * (codes.h).  Tags (tags.h) are not in one: add takes a lock, which in a fork child may be held by a thread that does
+ * not exist there, and the child still adds tags.
  *
  *      slots   open addressing, a power of two >= 2 * max; 0 is empty
  *              +---------------+----------+
@@ -13,14 +14,14 @@
  *          v
  *      arena   [ record ][ record ] ...          as in the recording, byte for byte
  *
- * Invariants  1 A slot changes once, from 0 to its final value; the record of a published id never changes.
- *             2 Ids are 1, 2, 3 ... without holes; id i is in the recording if and only if i <= n_ids.
- *             3 At most half of the slots are used, so that every probe ends at an empty slot.
+ * Invariants  1 A slot changes once, from 0 to its final value.  The record of a published id never changes.
+ *             2 Ids are 1, 2, 3 ... without gaps.  Id i is in the recording if and only if i <= n_ids.
+ *             3 At most half of the slots are used, so every probe ends at an empty slot.
  * Threads     find and add: any.  init and fini: one.
- * Ordering    A writer fills arena and record_at, then stores n_ids and the slot, both with release.  A reader loads
- *             the slot (or n_ids) with acquire and only then follows the id.  A reader that misses a slot being
- *             published takes the lock in add and probes again.
- * Progress    find: wait-free, a bounded probe and a compare.  add: blocks on the lock, for one write and one append.
+ * Ordering    add fills arena and record_at, then stores n_ids and the slot, both with release.  find loads the slot
+ *             (or n_ids) with acquire before it reads the record.  If find misses a record that another thread is
+ *             adding, add finds it by a second probe under the lock.
+ * Progress    find: wait-free, one bounded probe.  add: waits for the lock, which is held for one write and one append.
  * Failure     Id 0: no room in slots, arena or sink.  The table is then closed: it finds its records, accepts no new
  *             ones, and takes no lock.
  * Limits      Records are never removed.
@@ -59,8 +60,8 @@ struct gpc_intern {
 };
 
 /*
- * Callbacks: `is` returns whether record `id` matches `key`.  `write` writes the record of `key` to to[0 .. room)
- * bytes, and returns its size, a multiple of 8, or 0 if it does not fit.
+ * Callbacks.  `is` returns true if record `id` matches `key`.  `write` writes the record of `key`, which gets number
+ * `id`, into `room` bytes at `to`.  It returns the record's size, a multiple of 8, or 0 if the record does not fit.
  */
 typedef bool gpc_intern_is(const struct gpc_intern *intern, uint32_t id, const void *key);
 typedef uint32_t gpc_intern_write(uint64_t *to, uint64_t room, uint32_t id, const void *key);
@@ -69,7 +70,7 @@ GPC_MUST_CHECK enum gpc_status gpc_intern_init(struct gpc_intern *intern, uint32
 	uint32_t arena_words, enum gpucache_region_kind region, const struct gpc_stack_sink *sink);
 void gpc_intern_fini(struct gpc_intern *intern);
 
-/* Returns the id of a known record, or 0 and the empty slot where the probe ended.  Always inlined, with `is`. */
+/* Finds the id of a record, or 0 and the empty slot that ended the probe.  Inlined, so that `is` is inlined, too. */
 static inline __attribute__((always_inline)) uint32_t gpc_intern_probe(
 	const struct gpc_intern *intern, uint64_t hash, gpc_intern_is *is, const void *key,
 	uint32_t *ret_slot)
@@ -88,11 +89,11 @@ static inline __attribute__((always_inline)) uint32_t gpc_intern_probe(
 	return 0;
 }
 
-/* As probe, but adds an unknown record.  Returns its id, or 0: no room.  *ret_is_new is true if it added the record. */
+/* As probe, but adds an unknown record, and says so in *ret_is_new.  0: no room. */
 uint32_t gpc_intern_add(struct gpc_intern *intern, uint64_t hash, gpc_intern_is *is,
 	gpc_intern_write *write, const void *key, bool *ret_is_new);
 
-/* True once the table is full: it then finds its records, and accepts no new ones. */
+/* True once a record found no room: add then only finds. */
 static inline bool gpc_intern_is_closed(const struct gpc_intern *intern)
 {
 	return atomic_load_explicit(&intern->is_closed, memory_order_relaxed);
@@ -103,7 +104,7 @@ static inline bool gpc_intern_has(const struct gpc_intern *intern, uint32_t id)
 	return id && id <= atomic_load_explicit(&intern->n_ids, memory_order_acquire);
 }
 
-/* The record of an existing id; it stays in place until fini. */
+/* The record of an id for which gpc_intern_has is true.  It stays in place until fini. */
 static inline const void *gpc_intern_record(const struct gpc_intern *intern, uint32_t id)
 {
 	return intern->arena + intern->record_at[id];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One pass over the Itanium mangling that keeps identifiers and skips the rest; template arguments are skipped by
- * counting I and E.  No recursion, so no input can exhaust the stack.
+ * One pass over a symbol of the Itanium ABI, which keeps identifiers and skips all else.  Template arguments end where
+ * every I has met its E.  There is no recursion, so no symbol can exhaust the stack.
  */
 #include "stack/mangled.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The loader's count of opened objects says whether there is anything new.  If so, dl_iterate_phdr writes new mappings
+ * dl_iterate_phdr reports how many objects the loader has opened.  If the number has grown, a scan writes new mappings
  * into a buffer, which goes to the sink after the loader's lock is released.
  */
 #include "stack/modules.h"
@@ -16,7 +16,7 @@
 #include "base/lock.h"
 #include "base/metamem.h"
 
-/* Room for 1,000 to 2,000 new records per pass.  If they do not fit, another pass takes the rest. */
+/* The buffer of a pass has room for 1,000 to 2,000 records; up to MAX_LOOKS passes take the records beyond. */
 #define BATCH_BYTES (256u << 10)
 #define MAX_LOOKS   8
 
@@ -61,7 +61,7 @@ static bool is_mapped(const struct dl_phdr_info *info, uint64_t address, uint64_
 	return false;
 }
 
-/* Finds the build id in notes[0 .. size); returns its size, 0 if there is none. */
+/* Copies the build id in notes[0 .. size), truncated to `room` bytes; returns its size, 0 if there is none. */
 static uint32_t find_note(
 	const uint8_t *notes, uint64_t size, uint64_t align, uint8_t *ret_id, uint32_t room)
 {
@@ -108,13 +108,13 @@ static uint32_t find_build_id(const struct dl_phdr_info *info, uint8_t *ret_id, 
 	return 0;
 }
 
-/* Writes the object's path, absolute if it has a directory; returns its length. */
+/* Writes the object's path, and returns its length.  A relative path with a folder becomes absolute. */
 static uint32_t make_path(const struct batch *batch, const char *name, char *ret_path)
 {
 	size_t prefix = 0;
 	size_t n;
 
-	/* The main program has no name. */
+	/* The loader has no name for the main program. */
 	if (!name || !*name)
 		name = batch->exe;
 	if (*name != '/' && strchr(name, '/')) {
@@ -129,7 +129,7 @@ static uint32_t make_path(const struct batch *batch, const char *name, char *ret
 	return (uint32_t)(prefix + n);
 }
 
-/* True if the same module is already recorded; else forgets the modules that it overlaps, which are gone. */
+/* True if the module is already recorded.  If not, drops the modules that it overlaps: they were unmapped. */
 static bool is_known(struct gpc_modules *modules, const struct gpc_module *module)
 {
 	uint32_t i = 0;
@@ -225,7 +225,7 @@ static void read_paths(struct batch *batch)
 		batch->directory[0] = '\0';
 }
 
-/* Scans, in several passes if the records of one do not fit.  The caller has set is_looking, or is init. */
+/* Scans, in several passes if the buffer fills.  The caller has set is_looking, or is init. */
 static enum gpc_status look(struct gpc_modules *modules)
 {
 	struct batch batch = { .modules = modules, .time_ns = gpc_clock_monotonic_ns() };
@@ -264,7 +264,7 @@ void gpc_modules_refresh(struct gpc_modules *modules)
 		return;
 	if (atomic_exchange_explicit(&modules->is_looking, true, memory_order_acquire))
 		return;
-	/* If there is no memory for this, the next new stack tries again. */
+	/* Without memory n_adds stays as it is, so the next new stack tries again. */
 	(void)!look(modules);
 	atomic_store_explicit(&modules->is_looking, false, memory_order_release);
 }

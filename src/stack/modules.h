@@ -1,23 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The executable mappings of the process, with build ids, so that addresses can be named later and
- * elsewhere.
+ * Modules: the executable mappings of the process, with build ids, so that a reader can name addresses after the
+ * process has ended, and on another machine.
  *
  *      dl_iterate_phdr --> [ new mappings as records ] --> loader's lock released --> sink
  *                           a buffer, only during a scan
  *
- * A scan compares the loader's list with the recorded modules.  It runs at start, and again when a new
- * stack was stored and the loader's count of opened objects has grown: only objects on a stack need a
- * record.
+ * A scan compares the loader's list with the recorded modules.  It runs at start, and when a new stack was stored after
+ * the loader opened an object: only objects on a stack need a record.
  *
- * Invariants  1 Each (start, end, bias, build id) is recorded once while it is mapped there; its
- *               replacement is recorded anew.
+ * Invariants  1 A mapping (start, end, bias, build id) is recorded once, as long as no other one takes its place.
  *             2 The sink is never called with the loader's lock held.
- * Threads     refresh: any; while one thread scans, others return at once; the next new stack checks again.
- *             init and fini: one.
- * Locks       init and refresh: with no lock of ours held.  dl_iterate_phdr takes the loader's lock, whose holder
- *             may be in a constructor that calls CUDA and waits for our locks.  We never wait for the
- *             loader while holding one, so there is no deadlock.
+ * Threads     refresh: any.  While one thread scans, refresh returns at once in others, and the next new stack calls
+ *             it again.  init and fini: one.
+ * Locks       Call init and refresh with no lock of ours held.  dl_iterate_phdr waits for the loader's lock, whose
+ *             holder may be in a constructor that calls CUDA and waits for a lock of ours.
  * Failure     A mapping that finds no room in the table or the sink has no record; the sink counts what it refuses.
  * Limits      GPUCACHE_MAX_MODULES mappings at a time; a process with PyTorch has some 700.
  *             Objects unknown to the loader (JIT code, mappings made by hand) have no record.
@@ -37,8 +34,8 @@ struct gpc_module;
 
 struct gpc_modules {
 	struct gpc_stack_sink sink;
-	_Atomic uint64_t n_adds; /* the loader's count at the last complete scan; 0: none yet */
-	_Atomic bool is_looking; /* a thread scans, and owns what follows */
+	_Atomic uint64_t n_adds; /* objects opened by the loader until the last scan; 0: none yet */
+	_Atomic bool is_looking; /* a thread scans, and owns the members below */
 	struct gpc_module *known;
 	uint32_t n_known;
 };
@@ -48,7 +45,7 @@ GPC_MUST_CHECK enum gpc_status gpc_modules_init(
 	struct gpc_modules *modules, const struct gpc_stack_sink *sink);
 void gpc_modules_fini(struct gpc_modules *modules);
 
-/* Scans if the loader opened an object since the last scan; else costs about 100 ns. */
+/* Scans if the loader has opened an object since the last scan.  If not, a call takes about 100 ns. */
 void gpc_modules_refresh(struct gpc_modules *modules);
 
 #endif

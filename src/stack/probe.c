@@ -17,7 +17,7 @@ void gpc_probe_fini(struct gpc_probe *probe)
 	close(probe->ends[1]);
 }
 
-/* A partial write would otherwise be the start of the next read. */
+/* Empties the pipe after a failure: the next read would begin with the bytes of a partial write. */
 static void drain(const struct gpc_probe *probe)
 {
 	char rest[256];

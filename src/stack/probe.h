@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads of memory that may be unmapped: through a pipe, whose write(2) returns EFAULT instead of killing
- * the process.  Sandboxes that forbid process_vm_readv allow that, and it needs no signal handler.
+ * Reads memory that may be unmapped, through a pipe: write(2) from unmapped memory returns EFAULT, where a load would
+ * kill the process.  Sandboxes that forbid process_vm_readv allow pipes, and a pipe needs no signal handler.
  *
  * Threads   An object belongs to one thread.
- * Failure   False: not readable, or no pipe.
- * Limits    About a microsecond per read: for verification only.
+ * Failure   False: the memory is not readable, or there is no pipe.
+ * Limits    A read takes about a microsecond: too slow for each stack.
  */
 #ifndef GPC_STACK_PROBE_H
 #define GPC_STACK_PROBE_H
@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The longest read: what a pipe takes in one piece. */
+/* The longest read, in bytes: a pipe takes this many in one piece. */
 #define GPC_PROBE_MAX 4096u
 
 struct gpc_probe {
@@ -25,7 +25,7 @@ struct gpc_probe {
 bool gpc_probe_init(struct gpc_probe *probe);
 void gpc_probe_fini(struct gpc_probe *probe);
 
-/* Copies size <= GPC_PROBE_MAX bytes from `address`. */
+/* Copies size <= GPC_PROBE_MAX bytes from `address`.  On failure *ret_data may be partly written. */
 bool gpc_probe_read(const struct gpc_probe *probe, uintptr_t address, void *ret_data, size_t size);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A walk over the interpreter's frame list by offsets from python_layout.h: one load per link, one cached lookup per
- * code object.  Inlined twice, with direct loads and with probing ones; the probing walk must succeed on real frames,
- * type pointers included, before the direct one is used at all.
+ * A walk over the interpreter's frame list, by offsets from python_layout.h: one load per link, one lookup per code
+ * object.  The compiler makes two copies of walk(): one reads memory directly, the other through a probe.  The probing
+ * copy must first succeed on real frames, and find the expected type pointers.
  */
 #include "stack/python.h"
 
@@ -14,37 +14,34 @@
 #include "stack/python_text.h"
 
 /*
- * Values of frame->owner.  The first shim is FRAME_OWNED_BY_CSTACK in 3.12 and 3.13,
- * FRAME_OWNED_BY_INTERPRETER in 3.14; higher values are other shims.
+ * Values of frame->owner.  A shim is a frame of the interpreter itself: FRAME_OWNED_BY_CSTACK in 3.12 and 3.13,
+ * FRAME_OWNED_BY_INTERPRETER in 3.14, and all higher values.
  */
 #define GENERATOR_OWNER  1
 #define FIRST_SHIM_OWNER 3
 
-/* From 3.11 on _co_firsttraceable lies this many bytes before the first instruction; padding and co_extra follow it. */
+/* From 3.11 on a code object has _co_firsttraceable this many bytes before its first instruction. */
 #define FIRST_TRACEABLE_BEFORE 16u
 
-/* 3.14 keeps tags in the lowest bits of a reference, such as: its count is deferred. */
+/* 3.14 keeps flags in the lowest bits of a reference, for example that its count is deferred. */
 #define TAG_BITS UINT64_C(3)
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
-/* A trial walks this many frames; deeper ones are of the same kind. */
+/* A trial walks at most this many frames; deeper frames have the same layout. */
 #define TRIAL_FRAMES 64u
 
-/* Bounds the walk of a corrupt chain: shims and hidden frames do not count towards `max`. */
+/* Bounds the walk of a corrupt chain, in which shims and hidden frames, which do not count for `max`, form a cycle. */
 #define MAX_LINKS 4096u
 
-/*
- * A walk with direct or with probing reads.  All of it is inlined into both users, so that the hot one keeps no trace
- * of the other.
- */
+/* A walk.  All functions that get one are inlined, so the compiler knows in each copy whether it has a probe. */
 struct walker {
 	const struct gpc_python *python;
 	const struct gpc_probe *probe; /* NULL: read directly */
 	bool failed;
 };
 
-/* Reads size bytes.  False if a probe finds the address unreadable; *ret may then be partly written. */
+/* Reads `size` bytes.  False if the probe finds them unreadable; *ret may then be partly written. */
 static ALWAYS_INLINE bool fetch(
 	const struct walker *walker, uintptr_t address, void *ret, unsigned size)
 {
@@ -55,8 +52,8 @@ static ALWAYS_INLINE bool fetch(
 }
 
 /*
- * Reads a field of 1, 4 or 8 bytes.  Each size has its own variable: reading a narrow store back with a wider load
- * would defeat store forwarding.
+ * Reads a field of 1, 4 or 8 bytes.  Each size has a variable of its own: a narrow store, read back by a wider load,
+ * would stall that load.
  */
 static ALWAYS_INLINE uint64_t load(
 	struct walker *walker, uintptr_t object, uint16_t offset, unsigned size)
@@ -82,7 +79,7 @@ static uintptr_t untag(uintptr_t reference)
 	return reference & ~(uintptr_t)TAG_BITS;
 }
 
-/* The interpreter's frame, as far as it is read. */
+/* The members of an interpreter's frame that a walk uses. */
 struct frame {
 	uintptr_t at;
 	uintptr_t code;
@@ -108,7 +105,7 @@ static ALWAYS_INLINE uint32_t instruction_offset(struct walker *walker, const st
 	offset = (int64_t)(load_pointer(walker, frame->at, layout->frame_instruction) -
 			   (frame->code + layout->code_bytes));
 	n_units = load(walker, frame->code, layout->object_size, sizeof(uint64_t));
-	/* One unit before the first: the frame has not started yet. */
+	/* The pointer is one unit before the first instruction until the frame starts. */
 	if (offset < 0 && offset >= -2)
 		return 0;
 	if (offset < 0 || (uint64_t)offset >= 2 * n_units)
@@ -134,8 +131,8 @@ static ALWAYS_INLINE struct frame load_frame(struct walker *walker, uintptr_t at
 }
 
 /*
- * True if the frame's function has not begun, which Python itself hides: its arguments are being set up, or it is the
- * helper that 3.13 and later push below an inlined __init__.
+ * True for a frame that Python's own tracebacks omit, because its function has not begun: its arguments are being set
+ * up, or it is the helper that 3.13 and later push below an inlined __init__.
  */
 static ALWAYS_INLINE bool is_incomplete(struct walker *walker, const struct frame *frame)
 {
@@ -199,7 +196,7 @@ static uint32_t number_of(const struct gpc_python *python, uintptr_t code)
 
 static ALWAYS_INLINE uint64_t encode(struct walker *walker, const struct frame *frame)
 {
-	/* A trial stores nothing, for its frames may be nonsense. */
+	/* A trial adds no code objects to the table: what it takes for frames may be anything. */
 	uint64_t number = walker->probe ? 0 : number_of(walker->python, frame->code);
 
 	return GPUCACHE_FRAME_PYTHON | (frame->is_entry ? GPUCACHE_FRAME_FROM_C : 0) |
@@ -217,8 +214,8 @@ static ALWAYS_INLINE uintptr_t innermost_frame(struct walker *walker, uintptr_t 
 }
 
 /*
- * Walks a thread state's frames, innermost first.  Stops with walker->failed at a frame that a probe cannot read, or
- * whose code is not a code object (in a trial also: fails verify_code).
+ * Walks a thread state's frames, innermost first.  Stops and sets walker->failed at a frame that the probe cannot read,
+ * or whose code has not the type of code objects; in a trial also if verify_code refuses the code.
  */
 static ALWAYS_INLINE uint32_t walk(struct walker *walker, bool is_trial, uintptr_t thread,
 	uint64_t *frames, uint32_t max, uint32_t *flags)
@@ -260,20 +257,20 @@ static ALWAYS_INLINE uint32_t walk(struct walker *walker, bool is_trial, uintptr
 	return n;
 }
 
-/* If true, PyGILState_GetThisThreadState may return another thread state than the one that runs on this thread. */
+/* If true, PyGILState_GetThisThreadState may return another state than the one that runs on this thread. */
 static bool has_subinterpreters(const struct gpc_python *python)
 {
 	return python->get_first_interpreter() != python->get_main_interpreter();
 }
 
-/* This thread's state, or 0.  *ret_is_ours is true if it carries this thread's id and is surely the running one. */
+/* Finds this thread's state; 0: none.  *ret_is_ours: the state is the running one, and carries this thread's id. */
 static ALWAYS_INLINE uintptr_t own_thread(struct walker *walker, bool *ret_is_ours)
 {
 	const struct gpc_python *python = walker->python;
 	uintptr_t thread = (uintptr_t)python->get_thread_state();
 	uintptr_t running = python->get_running_state ? (uintptr_t)python->get_running_state() : 0;
 
-	/* In a subinterpreter the running state is another one.  Without the GIL there is none. */
+	/* In a subinterpreter the running state is not that first one.  Without the GIL there is no running state. */
 	if (running)
 		thread = running;
 	*ret_is_ours = thread && (running || !has_subinterpreters(python)) &&
@@ -320,7 +317,7 @@ static enum gpc_python_state look(struct gpc_python *python)
 		return GPC_PYTHON_LOOK;
 	if (gpc_python_layout_find(get_version(), find("_PyRuntime"), &python->layout) != GPC_OK)
 		return GPC_PYTHON_UNUSABLE;
-	/* Up to 3.11 _PyThreadState_UncheckedGet returns the state of whichever thread holds the GIL. */
+	/* Up to 3.11 _PyThreadState_UncheckedGet may return another thread's state: that of the holder of the GIL. */
 	if (python->layout.version >= 0x030d)
 		*(void **)&python->get_running_state = find("PyThreadState_GetUnchecked");
 	else if (python->layout.version == 0x030c)
@@ -350,7 +347,7 @@ static enum gpc_python_state walk_for_trial(
 	return n ? GPC_PYTHON_READY : GPC_PYTHON_TRIAL;
 }
 
-/* Walks this thread's frames with reads that cannot fault.  Returns the next state. */
+/* Tries the layout on this thread's frames, and its second kind_shift if there is one.  Returns the next state. */
 static enum gpc_python_state try_layout(struct gpc_python *python)
 {
 	struct gpc_python_layout *layout = &python->layout;
@@ -369,7 +366,7 @@ static enum gpc_python_state try_layout(struct gpc_python *python)
 	return state;
 }
 
-/* Moves the state from `from` to BUSY; false if another thread was faster. */
+/* Changes the state from `from` to BUSY; false if another thread has changed it. */
 static bool begin(struct gpc_python *python, uint32_t from)
 {
 	return atomic_compare_exchange_strong_explicit(
@@ -388,7 +385,7 @@ static uint32_t look_if_due(struct gpc_python *python)
 	uint32_t n_waited = atomic_load_explicit(&python->n_waited, memory_order_relaxed) + 1;
 	uint32_t state;
 
-	/* A plain increment: a lost count only delays the lookup by one capture. */
+	/* Not a locked increment: if two threads lose a count, the lookup comes one capture later. */
 	atomic_store_explicit(&python->n_waited, n_waited, memory_order_relaxed);
 	if (n_waited < wait)
 		return GPC_PYTHON_LOOK;
@@ -416,7 +413,7 @@ static __attribute__((noinline)) uint32_t prepare(struct gpc_python *python, uin
 	return state;
 }
 
-/* If this thread has a Python thread state, flags its frames as unreadable. */
+/* Sets GPUCACHE_STACK_NO_PYTHON if this thread has a Python thread state. */
 static void note_unreadable(const struct gpc_python *python, uint32_t *flags)
 {
 	if (python->get_thread_state && python->get_thread_state())

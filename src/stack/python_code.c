@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A multilinear hash over addresses, sizes, the first line, and the ends of name, file and line table, to tell a code
- * object from its predecessor at the same address.
+ * The fingerprint is a multilinear hash: the sum of each word times a constant of its own.  The words are addresses,
+ * sizes, the first line, and the ends of name, file name and line table.
  */
 #include "stack/python_code.h"
 
@@ -26,8 +26,8 @@ static uint32_t load_half(uintptr_t object, uint16_t offset)
 }
 
 /*
- * One odd constant per word of the hash.  The products are independent of each other, which makes the hash cheap.  The
- * constants are digits of square roots.
+ * One odd constant per word of the hash: digits of square roots.  The products do not depend on each other, so the
+ * processor overlaps them.
  */
 enum {
 	FIRST,
@@ -55,8 +55,8 @@ static const uint64_t factors[N_WORDS] = {
 };
 
 /*
- * The last 8, or fewer, of the `size` bytes that end at `end`.  An object's head precedes its data, so 8 bytes are
- * always readable; bytes of the head, which may change, are shifted out.
+ * The last 8 of the `size` bytes that end at `end`, or all if there are fewer.  The load reads 8 bytes in any case: the
+ * object's head lies before its data.  Bytes of the head, which may change, are shifted out.
  */
 static inline uint64_t last_word(uintptr_t end, uint64_t size)
 {
@@ -68,7 +68,7 @@ static inline uint64_t last_word(uintptr_t end, uint64_t size)
 	return size >= sizeof(word) ? word : word >> (8 * (sizeof(word) - size));
 }
 
-/* Sums address, size and the last 16 bytes of a string; `at` is the first of three factors. */
+/* The part of a string in the sum: address, size and last 16 bytes, times factors[at .. at + 2]. */
 static inline uint64_t sum_text(const struct gpc_python_layout *layout,
 	const struct gpc_python_types *types, uintptr_t object, unsigned at)
 {
@@ -105,7 +105,7 @@ struct gpc_code_key gpc_python_code_key(const struct gpc_python_layout *layout,
 	uint64_t first = load_half(code, layout->code_first_line);
 	uint64_t sum;
 
-	/* The number of instructions, if it is in the code object itself. */
+	/* From 3.11 on the instructions are in the code object, whose size is their number. */
 	if (layout->code_bytes != GPC_PYTHON_NO_FIELD)
 		first ^= load_word(code, layout->object_size) << 32;
 	sum = first * factors[FIRST];

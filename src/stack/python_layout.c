@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From 3.13 on the interpreter publishes its offsets (_Py_DebugOffsets); for 3.9 to 3.12 they are tables of
- * offsetof().  Either is a claim that python.c verifies.
+ * From 3.13 on the interpreter publishes the offsets of its structures (_Py_DebugOffsets).  Those of 3.9 to 3.12 are
+ * tables here.  python.c verifies both before it uses them.
  */
 #include "stack/python_layout.h"
 
@@ -10,10 +10,10 @@
 
 #define NONE GPC_PYTHON_NO_FIELD
 
-/* No structure of interest is larger, so nothing beyond is an offset. */
+/* All structures that we read are smaller, so a greater number is no offset. */
 #define MAX_OFFSET 4096u
 
-/* Strings have three header layouts, all with the length right after the object head. */
+/* Strings: the characters of ASCII strings begin right behind a shorter head than those of others. */
 #define TEXT_BEFORE_312                                                              \
 	.kind_shift = 2, .text_length = 16, .text_state = 32, .text_ascii_data = 48, \
 	.text_wide_data = 72
@@ -22,7 +22,7 @@
 	.text_wide_data = 56
 #define OBJECT .object_type = 8, .object_size = 16, .bytes_data = 32
 
-/* Frame objects: 3.9 and 3.10 differ only in the position of the instruction. */
+/* The frame objects of 3.9 and 3.10, which differ only in frame_instruction. */
 #define FRAME_OBJECTS                                                                      \
 	.chain = GPC_PYTHON_FRAME_OBJECTS, .thread_id = 176, .thread_frame = 24,           \
 	.cframe_frame = NONE, .frame_previous = 24, .frame_code = 32, .frame_owner = NONE, \
@@ -56,7 +56,7 @@ static const struct gpc_python_layout layouts[] = {
  */
 struct offsets_map {
 	uint16_t version;
-	/* The bit field `interned` precedes `kind`: 2 bits, or 16 in the first releases of 3.14. */
+	/* The bits before `kind` in the state word: 2, or 16 in the first releases of 3.14. */
 	uint8_t kind_shift;
 	uint8_t other_kind_shift;
 	uint8_t thread;
@@ -72,7 +72,7 @@ static const struct offsets_map maps[] = {
 	{ 0x030e, 2, 16, 22, 31, 39, 50, 74, 77 },
 };
 
-/* In non-ASCII strings utf8_length and utf8 follow the ASCII head. */
+/* The head of a non-ASCII string is longer by the two words utf8_length and utf8. */
 #define WIDE_HEAD_EXTRA 16u
 
 static bool read_number(const char **text, unsigned *ret_number)
@@ -89,7 +89,7 @@ static bool read_number(const char **text, unsigned *ret_number)
 	return true;
 }
 
-/* "3.11.2 (main" -> 0x030b; 0 for anything else, alphas and betas included. */
+/* "3.11.2 (main" is 0x030b; a text without three numbers, an alpha, a beta and another major version are 0. */
 static uint16_t parse_version(const char *text)
 {
 	unsigned major, minor, patch;
@@ -102,7 +102,7 @@ static uint16_t parse_version(const char *text)
 	return (uint16_t)(major << 8 | minor);
 }
 
-/* Word `word` of a group as an offset.  Clears *ok unless it is less than the group's first word, the size. */
+/* Returns word `word` of a group, an offset.  Clears *ok if the offset is not below the size, the group's word 0. */
 static uint16_t offset_at(const uint64_t *group, unsigned word, bool *ok)
 {
 	if (group[0] == 0 || group[0] > MAX_OFFSET || group[word] >= group[0])

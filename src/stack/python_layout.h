@@ -7,14 +7,14 @@
  *   3.13, 3.14   thread state -> interpreter frame ...; the interpreter publishes the offsets
  *                (_Py_DebugOffsets, at the start of _PyRuntime, cookie "xdebugpy")
  *
- * The tables for 3.9 .. 3.12 are offsetof() of the headers of 3.9.18, 3.10.13, 3.11.2, 3.11.7 and
- * 3.12.1 on LP64; a minor version keeps its structures from its first candidate on.  A layout is a
- * hypothesis: python.c verifies it on real frames, with reads that cannot fault, before use.
+ * The tables of 3.9 to 3.12 are offsetof() in the headers of 3.9.18, 3.10.13, 3.11.2, 3.11.7 and 3.12.1 on LP64.  A
+ * minor version keeps its structures from its first release candidate on.  Before python.c uses a layout, it verifies
+ * the layout on real frames, with reads that cannot fault.
  *
- * Failure   GPC_UNSUPPORTED: another version, a pre-release, or implausible offsets.  A build with
- *           another object head (Py_TRACE_REFS) passes here and fails the trial.
- * Limits    64-bit CPython only.  Free-threaded 3.14
- *           keeps instructions per thread: their offsets are unknown, so frames have no lines.
+ * Failure   GPC_UNSUPPORTED: another version, an alpha or beta, or an offset beyond its structure.  A build with
+ *           another object head (Py_TRACE_REFS) is found here, and fails that verification.
+ * Limits    64-bit CPython only.  Free-threaded 3.14 keeps instructions per thread, at offsets that are unknown, so its
+ *           frames have no lines.
  */
 #ifndef GPC_STACK_PYTHON_LAYOUT_H
 #define GPC_STACK_PYTHON_LAYOUT_H
@@ -28,12 +28,12 @@
 #define GPC_PYTHON_NO_FIELD UINT16_MAX
 
 enum gpc_python_chain {
-	GPC_PYTHON_FRAME_OBJECTS, /* every frame is entered from C; `instruction` is a number */
-	GPC_PYTHON_ENTRY_FLAGS, /* 3.11: a flag marks frames entered from C; `instruction` is a pointer */
-	GPC_PYTHON_SHIMS, /* 3.12 and later: a shim lies below frames entered from C; `instruction` is a pointer */
+	GPC_PYTHON_FRAME_OBJECTS, /* C enters every frame; frame_instruction is a number */
+	GPC_PYTHON_ENTRY_FLAGS, /* frame_is_entry marks frames entered from C; frame_instruction is a pointer */
+	GPC_PYTHON_SHIMS, /* a shim frame is the caller of a frame entered from C; frame_instruction is a pointer */
 };
 
-/* All fields but the first four are offsets in bytes. */
+/* Offsets in bytes, except for the first four members. */
 struct gpc_python_layout {
 	uint16_t version;         /* 0x030b: 3.11 */
 	uint8_t chain;            /* enum gpc_python_chain */
@@ -66,8 +66,8 @@ struct gpc_python_layout {
 };
 
 /*
- * The layout for Python `version_text` ("3.11.2 (main, ...").  runtime: the address of _PyRuntime,
- * or NULL; read only if the version has offsets there.
+ * Finds the layout of Python `version_text` ("3.11.2 (main, ...").  `runtime` is the address of _PyRuntime or NULL, and
+ * is read from 3.13 on.
  */
 GPC_MUST_CHECK enum gpc_status gpc_python_layout_find(
 	const char *version_text, const void *runtime, struct gpc_python_layout *ret_layout);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The head's state word gives the width of a character.  Each character is encoded to UTF-8, surrogates as U+FFFD. */
+/* Each character, of 1, 2 or 4 bytes, is encoded as UTF-8; a surrogate becomes U+FFFD. */
 #include "stack/python_text.h"
 
 #include <string.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CPython's strings as UTF-8, by reading their memory.
+ * Reads CPython's strings from memory, as UTF-8.
  *
- * A string of a code object is compact: a head, then characters of 1, 2 or 4 bytes each.  The head's
- * state word gives the size of a character, and says whether all are ASCII: then the head is shorter.
+ * The strings of a code object are compact: a head, then characters of 1, 2 or 4 bytes each.  The head's state word has
+ * the size of a character, and a bit that says that all characters are ASCII, which makes the head shorter.
  *
- * Failure   "?" for what is not an exact, compact string.
+ * Failure   "?" for an object of another type, a subclass of str included, and for a string that is not compact.
  */
 #ifndef GPC_STACK_PYTHON_TEXT_H
 #define GPC_STACK_PYTHON_TEXT_H
@@ -16,15 +16,15 @@
 
 #include "stack/python_layout.h"
 
-/* Bits of the state word, counted from the character size. */
+/* Bits of the state word, counted from bit kind_shift, where the size of a character begins. */
 #define GPC_PYTHON_KIND_MASK   7u
 #define GPC_PYTHON_COMPACT_BIT 3u
 #define GPC_PYTHON_ASCII_BIT   4u
 
-/* No name or path is longer; a greater length means that this is no string. */
+/* No name or path has more characters: an object with a greater length is no string. */
 #define GPC_PYTHON_MAX_TEXT (UINT64_C(1) << 30)
 
-/* The characters of a compact string: address, number, bytes each. */
+/* The characters of a compact string: address, number, and bytes of each. */
 struct gpc_python_text {
 	uintptr_t data;
 	uint64_t n;
@@ -44,8 +44,8 @@ static inline bool gpc_python_text_is_sane(
 }
 
 /*
- * Finds the characters of the string at `object`, which must be a string.  Returns false, with nothing
- * written, if it is not compact.  Inline: called for two strings per frame.
+ * Finds the characters of the string at `object`, which must be a string.  Returns false, with nothing written, if the
+ * string is not compact.  Inline, because a walk calls it twice per frame.
  */
 static inline bool gpc_python_text_find(
 	const struct gpc_python_layout *layout, uintptr_t object, struct gpc_python_text *ret_text)
@@ -66,8 +66,8 @@ static inline bool gpc_python_text_find(
 }
 
 /*
- * Writes the string at `object` to buf[0 .. size), size >= 8, truncated between characters, without a
- * NUL.  Returns its size in bytes.  text_type: the address of PyUnicode_Type.
+ * Writes the string at `object` to buf[0 .. size), size >= 8, truncated between characters, without a NUL.  Returns the
+ * number of bytes written.  text_type: the address of PyUnicode_Type.
  */
 uint32_t gpc_python_text_read(const struct gpc_python_layout *layout, uintptr_t object,
 	uintptr_t text_type, char *buf, uint32_t size);

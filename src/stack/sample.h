@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sampling of small requests under stacks:sampled: every byte with the same probability.
+ * With the option stacks:sampled, only some small requests get a stack: each byte has the same probability.
  *
- * A request of n < GPC_SAMPLE_BYTES bytes is sampled with probability n / GPC_SAMPLE_BYTES,
- * independently, and then counts as GPC_SAMPLE_BYTES bytes (gpc_share_of), so the sum of every site is
- * unbiased.  After N bytes of one site the sum's standard deviation is below sqrt(N * GPC_SAMPLE_BYTES):
- * 10 % at 100 MiB.  Sampling at fixed intervals could always miss one of two sites that alternate.
+ * A request of n < GPC_SAMPLE_BYTES bytes is sampled with probability n / GPC_SAMPLE_BYTES, independently of others.  A
+ * sampled request counts as GPC_SAMPLE_BYTES bytes (gpc_share_of), so the sum of each call site is unbiased.  After N
+ * bytes of a site the standard deviation of its sum is below sqrt(N * GPC_SAMPLE_BYTES): 10 % at 100 MiB.  Samples at
+ * fixed intervals could always miss one of two sites that alternate.
  *
  * Threads     A sampler belongs to one thread.
  */
@@ -23,7 +23,7 @@ struct gpc_sampler {
 	uint64_t state; /* any seed, one per thread */
 };
 
-/* splitmix64: every seed is a good one. */
+/* splitmix64, which works with any seed. */
 static inline uint64_t gpc_sampler_next(struct gpc_sampler *sampler)
 {
 	uint64_t x = sampler->state += UINT64_C(0x9e3779b97f4a7c15);

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Reads the section headers, then scans the symbol table linearly, by pread into a mapped buffer of bounded size: some
- * milliseconds per hundred thousand symbols, on the OOM path only.
- */
+/* Reads the section headers, then the whole symbol table into mapped memory, and searches it from the start. */
 #include "stack/symtab.h"
 
 #include <elf.h>
@@ -30,7 +27,7 @@ static bool read_header(int fd, Elf64_Ehdr *header)
 	       header->e_shnum <= MAX_SECTIONS;
 }
 
-/* Finds the full symbol table and its names; dladdr has already searched the dynamic symbols. */
+/* Finds SHT_SYMTAB and the section of its names.  dladdr has already searched the dynamic symbols. */
 static bool find_sections(int fd, const Elf64_Ehdr *header, Elf64_Shdr *symbols, Elf64_Shdr *names)
 {
 	for (uint32_t i = 0; i < header->e_shnum; i++) {
@@ -76,10 +73,7 @@ static bool find_in(int fd, uint64_t base, uint64_t address, char *buf, size_t s
 	if (read_at(fd, table, symbols.sh_size, symbols.sh_offset))
 		symbol = search(table, symbols.sh_size / sizeof *table,
 			header.e_type == ET_EXEC ? address : address - base);
-	/*
-	 * Reads as many bytes as the buffer and the section have from the name's start: the name ends at the first NUL
-	 * among them.
-	 */
+	/* The name ends at the first NUL; one that is longer than the buffer is truncated. */
 	if (symbol && symbol->st_name < names.sh_size) {
 		uint64_t left = names.sh_size - symbol->st_name;
 		size_t n = left < sizeof name - 1 ? (size_t)left : sizeof name - 1;

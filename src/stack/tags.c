@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An intern table of paths: a tag is (parent, domain, name) under one number, so a push is one probe and a pop one
- * load.  Below a parent with many children, digits become stars and then whole names one star, which bounds the tree.
+ * A hash table of paths: a tag is (parent, domain, name) under one number, so a push is one probe and a pop one load.
+ * The table only grows, by compare-and-swap, so it needs no lock.
  */
 #include "stack/tags.h"
 
@@ -11,7 +11,7 @@
 
 #define N_SLOTS (2 * GPUCACHE_MAX_TAGS) /* a power of two */
 
-/* Ids that are no tags: the parents of outermost ranges, of domains and of strings. */
+/* Parents that are no tags: of the outermost ranges, of domains and of strings.  Ids of tags begin at FIRST. */
 #define ROOT       0u
 #define OF_DOMAINS 1u
 #define OF_STRINGS 2u
@@ -22,8 +22,8 @@
 #define MAX_STRINGS 2048u
 
 /*
- * Number of children from which digits in names become stars, and from which whole names do; both are divided by
- * WHEN_CROWDED once half of the table is used.
+ * Below a parent with MANY_NUMBERED children, each number in a new name becomes a star; below one with MANY, the whole
+ * name does.  Both limits are divided by WHEN_CROWDED once half of the table is used.
  */
 #define MANY_NUMBERED 32u
 #define MANY          128u
@@ -41,7 +41,7 @@ struct tag {
 	uint32_t domain;
 	_Atomic uint32_t n_children;
 	_Atomic uint8_t stage;
-	uint8_t depth; /* 1 without a parent */
+	uint8_t depth; /* 1: an outermost range, a domain or a string */
 	uint8_t size;  /* of the name */
 	char name[GPC_TAG_NAME_SIZE];
 };
@@ -81,7 +81,7 @@ static struct key make_key(uint32_t parent, uint32_t domain, const char *name)
 
 	while (key.size < GPC_TAG_NAME_SIZE - 1 && name[key.size])
 		key.size++;
-	/* Do not cut within a UTF-8 character. */
+	/* If the name is truncated, drop the bytes of a UTF-8 character that is cut in two. */
 	if (name[key.size])
 		while (key.size > 0 && ((unsigned char)name[key.size] & 0xc0) == 0x80)
 			key.size--;
@@ -118,7 +118,7 @@ static bool is_same(const struct tag *tag, const struct key *key)
 	       tag->size == key->size && memcmp(tag->name, key->name, key->size) == 0;
 }
 
-/* The id of a known name; else 0, and the empty slot that ended the probe. */
+/* The id of the tag with this key, or 0 and the empty slot that ended the probe. */
 static uint32_t probe(const struct gpc_tag_table *table, const struct key *key, uint32_t *ret_slot)
 {
 	uint32_t at = key->hash & (N_SLOTS - 1);
@@ -160,7 +160,7 @@ static bool is_range(const struct tag *tag)
 	return tag->parent != OF_DOMAINS && tag->parent != OF_STRINGS;
 }
 
-/* Writes a complete tag to the sink, once; false if the sink is full. */
+/* Writes a complete tag to the sink unless another thread does; false if the sink is full. */
 static bool tell(struct gpc_tags *tags, struct gpc_tag_table *table, uint32_t id)
 {
 	const struct gpc_stack_sink *sink = atomic_load(&tags->sink);
@@ -193,7 +193,7 @@ void gpc_tags_attach(struct gpc_tags *tags, const struct gpc_stack_sink *sink)
 	}
 }
 
-/* Claims an entry; 0 if there is none. */
+/* Takes the next id; 0 if all are taken. */
 static uint32_t take_place(struct gpc_tag_table *table)
 {
 	uint32_t id = atomic_load_explicit(&table->n, memory_order_relaxed);
@@ -227,7 +227,7 @@ static uint32_t add(
 		atomic_store(&tags->is_closed, true);
 		return 0;
 	}
-	/* Another thread may take the slot first, perhaps for the same name. */
+	/* Another thread may fill the slot first.  If it added the same name, its id counts. */
 	while (!atomic_compare_exchange_strong(&table->slots[slot], &known, id)) {
 		known = probe(table, key, &slot);
 		if (known)
@@ -237,7 +237,7 @@ static uint32_t add(
 	return id;
 }
 
-/* Finds or adds the range, under a starred name if it has many siblings; 0: no room. */
+/* Finds or adds a range, with stars in its name if it has many siblings; 0: no room. */
 static uint32_t put_range(struct gpc_tags *tags, uint32_t parent, uint32_t domain, const char *name)
 {
 	struct gpc_tag_table *table = take_table(tags);
@@ -339,7 +339,7 @@ bool gpc_tags_pop(
 		return false;
 	left = table->tags[tag].parent;
 	*ret_level = count_of(tags, left, domain);
-	/* Inner ranges of other domains stay open: push the same names again, without the popped one around them. */
+	/* The ranges inside, of other domains, stay open: push their names again, outermost first, onto the parent. */
 	while (n_inner > 0) {
 		const struct tag *other = &table->tags[inner[--n_inner]];
 		uint32_t moved = put_range(tags, left, other->domain, other->name);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Opens libunwind privately and tunes it once (unwind.h says what is changed).  A capture walks by cached rules
- * (walk.h) and learns unknown addresses from libunwind; a walk that the rules cannot finish is made by unw_backtrace.
- * libunwind's memory check is replaced by process_vm_readv, cached for the four stack pages that a thread walks most.
- * Without libunwind, glibc's backtrace.
+ * Opens libunwind privately and changes its settings once (listed in unwind.h).  A capture walks by cached rules
+ * (walk.h), and learns rules for unknown addresses from libunwind.  If the rules cannot finish a walk, unw_backtrace
+ * makes it.  Without libunwind, glibc's backtrace makes all walks.
+ *
+ * libunwind checks whether memory is readable before it reads the memory.  Our check is process_vm_readv, cached for
+ * the four stack pages that a thread walks most.
  */
 #include "stack/unwind.h"
 
@@ -19,7 +21,7 @@
 #include "base/check.h"
 #include "base/lock.h"
 
-/* The symbols behind the macros of libunwind's header.  A setting whose symbol is missing stays as it is. */
+/* libunwind's header maps its functions to these symbols.  If a symbol is missing, that setting is not changed. */
 #if defined(__x86_64__)
 #define LOCAL_NAME(name)  "_ULx86_64_" name
 #define COMMON_NAME(name) "_Ux86_64_" name
@@ -31,14 +33,14 @@
 #define COMMON_NAME(name) "unw_" name
 #endif
 
-#define CACHE_PER_THREAD \
-	2 /* UNW_CACHE_PER_THREAD: no lock between threads on the way through known code */
-#define CACHE_ENTRIES 1024
+/* UNW_CACHE_PER_THREAD: a walk through known code takes no lock. */
+#define CACHE_PER_THREAD 2
+#define CACHE_ENTRIES    1024
 
 /* The smallest page size of any kernel: if one word of it is readable, all of it is. */
 #define PAGE 4096u
 
-/* Frames of our own and of a sanitizer above the caller's, at most; they are skipped. */
+/* The most frames, ours and a sanitizer's, inside the caller's frame.  They are skipped. */
 #define OWN_FRAMES 6u
 #define MAX_SKIP   32u
 
@@ -52,9 +54,9 @@ struct accessors {
 #define UNREADABLE (-8) /* -UNW_EINVAL */
 
 /*
- * Pages known to be readable, direct-mapped by page number.  They belong to this thread's stack, which stays mapped as
- * long as the thread runs; libunwind relies on that as well.  0: empty.  Page 0 is never cached: libunwind reads it
- * if code without tables keeps a small number in rbp.
+ * Pages known to be readable: a direct-mapped cache by page number, where 0 is an empty entry.  The pages belong to
+ * this thread's stack, which stays mapped while the thread runs.  Page 0 is never cached: libunwind tries to read it if
+ * code without tables keeps a small number in rbp.
  */
 #define KNOWN_PAGES 4u
 static _Thread_local uintptr_t known_pages[KNOWN_PAGES] __attribute__((tls_model("initial-exec")));
@@ -79,9 +81,9 @@ static bool is_readable(uintptr_t address)
 }
 
 /*
- * Replaces libunwind's check, which writes the memory into a pipe.  A program that closes all descriptors and opens
- * files would see those bytes in its files, or its files closed: libunwind does not notice that the numbers were
- * reused.
+ * Reads or writes a word for libunwind, after our check.  libunwind's own check writes the memory into a pipe.  If a
+ * program closes all descriptors and opens files, the pipe's numbers are files of the program.  libunwind would write
+ * to those files, or close them.
  */
 __attribute__((no_sanitize("address"))) static int access_memory(
 	void *space, uintptr_t address, uintptr_t *value, int is_write, void *arg)
@@ -110,7 +112,7 @@ static void tune_libunwind(void *library, void *(*lookup_in)(void *, const char 
 	*(void **)&set_policy = lookup_in(library, LOCAL_NAME("set_caching_policy"));
 	*(void **)&set_size = lookup_in(library, LOCAL_NAME("set_cache_size"));
 	*(void **)&accessors_of = lookup_in(library, COMMON_NAME("get_accessors"));
-	/* In a sandbox that forbids process_vm_readv, libunwind's pipe is better than no check. */
+	/* A sandbox may forbid process_vm_readv; libunwind then keeps its own check. */
 	if (accessors_of && is_readable((uintptr_t)&space))
 		accessors_of(*space)->access_mem = access_memory;
 	if (set_policy)
@@ -134,8 +136,8 @@ static void init_walk(
 }
 
 /*
- * True if a walk yields frames.  Also does the one-time initialisation of both unwinders: glibc's opens a library,
- * which later could wait for a thread that holds the loader's lock and waits for us.
+ * True if a walk finds frames.  Both unwinders initialize themselves in their first walk.  glibc's then opens a
+ * library.  A later walk might wait for this with a thread that holds the loader's lock and waits for a lock of ours.
  */
 static bool try_walk(struct gpc_unwind *unwind)
 {
@@ -154,8 +156,8 @@ void gpc_unwind_init_glibc(struct gpc_unwind *unwind)
 }
 
 /*
- * Not under the thread sanitizer: libunwind takes a mutex in a thread-exit destructor, which may run after the
- * sanitizer has destroyed its data for that thread.
+ * NULL under the thread sanitizer: libunwind takes a mutex in a thread-exit destructor, which may run after the
+ * sanitizer has destroyed its data of that thread.
  */
 static void *open_libunwind(void *(*lookup_in)(void *, const char *))
 {
@@ -188,8 +190,8 @@ void gpc_unwind_fini(struct gpc_unwind *unwind)
 }
 
 /*
- * The first frame of the caller, found by our own return address: independent of inlining.  On aarch64 libunwind
- * returns each address minus one, that of the call.
+ * The index of the caller's frame.  Our return address identifies it, however many of our functions were inlined.  On
+ * aarch64 libunwind returns each address minus one, so that it lies in the call.
  */
 static uint32_t find_start(void *const *raw, uint32_t n, const void *caller)
 {
@@ -205,8 +207,8 @@ static bool has_forgotten(const struct gpc_unwind *unwind)
 }
 
 /*
- * Walks by libunwind; by glibc's unwinder, which reads the tables of what is loaded now, once code has been unloaded:
- * libunwind may cache the old tables, and its cache can be flushed only while no other thread is in it.
+ * Walks without rules.  Once code has been unloaded, libunwind may have the old tables in its cache, which can be
+ * flushed only while no other thread is in libunwind.  So glibc's unwinder, which has no such cache, makes the walk.
  */
 static uint32_t ask_unwinder(const struct gpc_unwind *unwind, const void *caller, uint64_t *frames,
 	uint32_t max, uint32_t skip)
@@ -227,6 +229,7 @@ static uint32_t ask_unwinder(const struct gpc_unwind *unwind, const void *caller
 	return n;
 }
 
+/* For the debug variants: true if the walk by rules found what the unwinder finds, or code was unloaded meanwhile. */
 static __attribute__((unused)) bool is_as_unwinder_says(const struct gpc_unwind *unwind,
 	const void *caller, const uint64_t *frames, uint32_t n, uint32_t max, uint32_t skip)
 {
@@ -237,7 +240,10 @@ static __attribute__((unused)) bool is_as_unwinder_says(const struct gpc_unwind 
 	       gpc_walk_is_stale(&unwind->walk);
 }
 
-/* Returns n if glibc's unwinder gives the same frames; else refutes the rule behind the first other one, returns 0. */
+/*
+ * Returns n if glibc's unwinder finds the same frames.  If not, refutes the rule that led to the first frame that
+ * differs, and returns 0.
+ */
 static __attribute__((noinline)) uint32_t compare_learned(struct gpc_unwind *unwind,
 	const void *caller, const uint64_t *frames, uint32_t n, uint32_t max, uint32_t skip)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rules lie in the order in which they were learned, so those of one stack lie side by side.  Each keeps the number of
- * the rule that followed it last: mostly that one comes next, else a hash of the address finds it.  The branch
- * predictor expects the former, so the processor reads frames ahead.  A rule is derived from the registers before and
- * after a step of libunwind.  A frame that ends 16 bytes above its frame pointer may be found by the pointer or by its
- * size: both must agree until a step refutes one.
+ * Rules lie in the order in which they were learned, so the rules of one stack lie side by side.  Each rule keeps the
+ * number of the rule that followed it last, which is mostly the next one again; if it is not, a hash table finds the
+ * rule of the address.  The branch predictor expects a right guess, so the processor reads frames ahead.
+ *
+ * A rule is derived from the registers before and after a step of libunwind.  If a frame ends 16 bytes above its frame
+ * pointer, its end may be a constant offset from rbp or from rsp.  Both ways must agree until a step refutes one.
  */
 #include "stack/walk.h"
 
@@ -15,7 +16,7 @@
 
 #define N_SLOTS (2 * GPC_WALK_RULES)
 
-/* The two words of a rule: address and successor; the rule and as many bits of the address as fit. */
+/* The two words of a rule: address and successor; the address's lowest bits and the rule. */
 #define ADDRESS_BITS 47 /* in user space */
 #define RULE_BITS    28
 #define CHECK_BITS   (64 - RULE_BITS)
@@ -24,7 +25,7 @@
 _Static_assert(GPC_WALK_RULES < 1 << (64 - ADDRESS_BITS), "a successor beside an address");
 _Static_assert(GPC_WALK_RULES < UINT16_MAX, "1 + a number in a slot");
 
-/* A rule: kind, then the frame's size and how far below its end rbp was saved (0: not), in words. */
+/* A rule: its kind, the frame's size, and the distance from the saved rbp to the frame's end, 0 if not saved. */
 #define KIND_BITS 3
 #define SIZE_BITS 13
 #define SAVE_BITS (RULE_BITS - KIND_BITS - SIZE_BITS)
@@ -33,16 +34,16 @@ enum kind {
 	UNKNOWN, /* no rule; 0, like an empty word */
 	ASK,     /* left to libunwind */
 	LAST,    /* the outermost frame */
-	BY_SIZE, /* ends at rsp + size; this kind and those below can be walked */
-	BY_BP,   /* ends at rbp + 16 */
-	BY_BOTH, /* at both, in all steps so far */
+	BY_SIZE, /* the frame ends at rsp + size; a walk can follow this kind and those below */
+	BY_BP,   /* the frame ends at rbp + 16 */
+	BY_BOTH, /* in all steps so far the frame ended at both */
 };
 
-/* Limits of one learning walk, and of their number: code that cannot be learned must not cost one each time. */
+/* The most steps of a learning walk, and the most such walks: code that cannot be learned would cause one each time. */
 #define MAX_STEPS 256
 #define MAX_WALKS 20000u
 
-/* DWARF register numbers, as libunwind has them; sizes of libunwind's types, with room for later versions. */
+/* DWARF register numbers; and sizes of libunwind's types, with room for later versions. */
 #define REG_BP        6
 #define REG_SP        7
 #define REG_IP        16
@@ -57,7 +58,7 @@ struct save_location {
 };
 #define SAVED_IN_MEMORY 1
 
-/* No frame is larger. */
+/* The largest frame that a rule can describe is smaller than this. */
 #define MAX_FRAME_BYTES (UINT64_C(8) << SIZE_BITS)
 
 /* The part of this thread's stack known to be readable. */
@@ -107,14 +108,14 @@ static inline uint64_t word_of_rule(uintptr_t ip, uint64_t rule)
 	return (uint64_t)ip << RULE_BITS | rule;
 }
 
-/* What a rule's second word says of ip; UNKNOWN if another thread is writing the pair. */
+/* The rule in a second word, or UNKNOWN if the word has another address than ip: a thread may be writing the pair. */
 static inline uint64_t rule_in(uint64_t word, uintptr_t ip)
 {
 	return (word >> RULE_BITS ^ ip) << RULE_BITS ? UNKNOWN
 						     : word & ((UINT64_C(1) << RULE_BITS) - 1);
 }
 
-/* The number of ip's rule, or GPC_WALK_RULES.  The lowest bits of return addresses are a hash for free. */
+/* The number of ip's rule, or GPC_WALK_RULES.  The lowest bits of a return address serve as its hash. */
 static inline uint32_t find_number(const struct gpc_walk_table *table, uintptr_t ip)
 {
 	for (uint32_t i = 0; i < N_SLOTS; i++) {
@@ -148,7 +149,7 @@ static void forget_all(struct gpc_walk_table *table)
 	atomic_store_explicit(&table->n_rules, 0, memory_order_relaxed);
 }
 
-/* Adds an address; the first guess at its successor is the address learned next.  A full table starts anew. */
+/* Adds an address, with the address learned next as the guess for its successor.  Clears a full table first. */
 static void add_rule(struct gpc_walk_table *table, uintptr_t ip, uint64_t rule)
 {
 	uint32_t number;
@@ -165,11 +166,11 @@ static void add_rule(struct gpc_walk_table *table, uintptr_t ip, uint64_t rule)
 		if (atomic_compare_exchange_strong_explicit(&table->slots[(ip + i) % N_SLOTS], &end,
 			    (uint16_t)(number + 1), memory_order_release, memory_order_acquire))
 			return;
-		/* Another thread added this address first.  Of two rules for it, only one would be refuted. */
+		/* Another thread has added this address.  Of two rules, gpc_walk_refute would change only one. */
 		if (is_of(load(&table->rules[end - 1].place), ip))
 			break;
 	}
-	/* Both words: a walk that read `place` before may store it, with the address, once more. */
+	/* Both words: a walk that has read `place` may store the address once more, with a new successor. */
 	store(&table->rules[number].word, 0);
 	store(&table->rules[number].place, 0);
 }
@@ -212,9 +213,8 @@ static inline __attribute__((no_sanitize("address"))) uintptr_t word_at(uintptr_
 }
 
 /*
- * Returns the number of ip's rule, GPC_WALK_RULES if it has none, and makes that the guess for what follows `last`.
- * Called after a wrong guess, and after a right one whose rule is unknown (half written by another thread, or empty and
- * ip is 0) or contradicted.
+ * Returns the number of ip's rule, or GPC_WALK_RULES if it has none, and stores that number as the successor of `last`.
+ * Called if the guess was wrong, and if it was right but the rule is half written or contradicts the frame.
  */
 static inline uint32_t find_successor(
 	struct gpc_walk_table *table, _Atomic uint64_t *last, uintptr_t ip)
@@ -292,7 +292,7 @@ static bool read_registers(
 	       walk->steps.get_reg(cursor, REG_BP, &ret_registers->bp) == 0;
 }
 
-/* How far below the end of the frame rbp was saved; 0 if it was not.  False if neither can be shown. */
+/* *ret_save: the distance from the saved rbp to the frame's end; 0: rbp was not saved.  False if it is not known. */
 static bool find_save(const struct gpc_walk *walk, void *cursor, const struct gpc_walk_start *in,
 	const struct gpc_walk_start *out, uintptr_t *ret_save)
 {
@@ -308,15 +308,15 @@ static bool find_save(const struct gpc_walk *walk, void *cursor, const struct gp
 	return *ret_save % 8 == 0 && *ret_save < UINT64_C(8) << SAVE_BITS;
 }
 
-/* True for a frame that aligned its stack: it pushed the return address a second time, above the frame pointer. */
+/* True for a frame that aligned its stack: such a function pushes its return address again, above the saved rbp. */
 static bool is_realigned(const struct gpc_walk_start *in, const struct gpc_walk_start *out)
 {
-	/* rbp may hold any number, so bp + 16 may overflow. */
+	/* Compared by differences: rbp may hold any number, so bp + 16 may overflow. */
 	return in->bp >= in->sp && in->bp < out->sp && out->sp - in->bp > 16 &&
 	       word_at(in->bp + 8) == out->ip;
 }
 
-/* The rule that holds for this step from `in` to `out` and for those before it, or ASK. */
+/* The rule that describes this step, from `in` to `out`, and all earlier ones from this address; ASK if none does. */
 static uint64_t rule_of(const struct gpc_walk *walk, void *cursor, const struct gpc_walk_start *in,
 	const struct gpc_walk_start *out)
 {
@@ -337,7 +337,7 @@ static uint64_t rule_of(const struct gpc_walk *walk, void *cursor, const struct 
 	return make_rule(kind_of(old) == BY_SIZE ? ASK : BY_BP, size, save);
 }
 
-/* Reads the loader's count of unloaded objects: a rule must not outlive its code. */
+/* Reads the loader's count of unloaded objects. */
 static int look_at_loader(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	(void)size;
@@ -363,7 +363,7 @@ bool gpc_walk_forget_unloaded(struct gpc_walk *walk)
 	if (atomic_exchange_explicit(&walk->n_unloaded, n_unloaded, memory_order_relaxed) ==
 		n_unloaded)
 		return false;
-	/* Before the table is cleared: what another thread learns meanwhile must be compared, too. */
+	/* Set before the table is cleared: rules that another thread learns meanwhile must be compared, too. */
 	atomic_store_explicit(&walk->has_forgotten, true, memory_order_relaxed);
 	forget_all(walk->table);
 	return true;
@@ -407,7 +407,7 @@ void gpc_walk_init(struct gpc_walk *walk, const struct gpc_walk_steps *steps,
 	*walk = (struct gpc_walk){ .steps = *steps, .is_readable = readable };
 	dl_iterate_phdr(look_at_loader, &n_unloaded);
 	atomic_init(&walk->n_unloaded, n_unloaded);
-	/* The rules describe rsp and rbp.  Elsewhere there is no table: gpc_walk_frames returns 0, and libunwind walks. */
+	/* Rules describe rsp and rbp.  Elsewhere there is no table: gpc_walk_frames returns 0, and libunwind walks. */
 #if defined(__x86_64__)
 	if (steps->get_context && steps->init_local && steps->step && steps->get_reg &&
 		steps->get_save_loc && steps->get_proc_info && readable((uintptr_t)&n_unloaded))

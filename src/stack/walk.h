@@ -1,31 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stack walks by cached unwind rules.
+ * Stack walks by cached unwind rules, on x86-64.
  *
- * At a given return address the step to the caller's frame is fixed: its offset from the stack or frame pointer, and
- * where the caller's frame pointer was saved, if it was.  libunwind looks that up in the unwind tables, at some 90 ns a
- * walk and 6 ns a frame.  Here each return address is learned once, from libunwind's steps, and a walk through known
- * code is three loads a frame:
+ * A return address determines the step to the caller's frame: where the frame ends, as an offset from the stack or the
+ * frame pointer, and where the caller's frame pointer was saved, if it was.  libunwind looks this up in the unwind
+ * tables, in some 90 ns a walk and 6 ns a frame.  Here each return address gets a rule, which is learned once from
+ * libunwind's steps.  A walk through known code is three loads a frame:
  *
- *      rule n   [ return address, 47 bits | successor, 17 bits ]   the rule that followed last time: the next guess
+ *      rule n   [ return address, 47 bits | successor, 17 bits ]   the number of the rule that followed last time
  *               [ its lowest 36 bits      | rule, 28 bits ]        kind, frame size, place of the saved frame pointer
- *      slots    1 + the number of a rule, by the lowest bits of its address: used if the guess was wrong
+ *      slots    1 + the number of a rule, hashed by the lowest bits of its address: used if the successor is wrong
  *
- * Invariants  1 Both words name the address, so that no reader mixes two rules.  A successor is only a
- *               guess: it is right if the rule of that number has the address that was looked for.
- *             2 Frames that need not follow such a rule have the rule "ask": signal frames, code without tables,
- *               frames that align their stack.  libunwind makes a walk that meets one, or a contradiction to a rule.
- *             3 Reads only stack memory of the calling thread, after it was found readable.
- * Threads     walk and learn: any.  init and fini: one, before and after.
- * Ordering    Words are relaxed: a pair of different addresses counts as unknown, and is looked up anew.  If two
- *             threads learn an address at once, the first rule stays.  The table may be cleared at any time, and is
- *             learned again.
- * Locks       learn: as gpc_unwind_capture.  walk: none.
- * Failure     No frames: the caller asks libunwind.  Always so without memory for the table, and on other processors.
- * Limits      A full table is cleared.  Code in the place of unloaded code is walked by the old rules until
- *             gpc_walk_forget_unloaded or the next unknown address clears the table, and then learned from libunwind,
- *             whose cache may still have the old tables: unwind.c compares with glibc's unwinder.  A function whose
- *             frame ends at neither rsp nor rbp plus a constant is noticed only when its frame has another size.
+ * Invariants  1 Both words have the address, so a reader notices if they belong to two rules.  A successor is only a
+ *               guess, which is right if the rule of that number has the address that the walk has reached.
+ *             2 Some frames need not follow a rule: signal frames, code without tables, frames that align their stack.
+ *               They get a rule of kind "ask".  If a walk meets such a rule, or a frame that contradicts its rule,
+ *               libunwind makes the walk.
+ *             3 A walk reads only memory of the calling thread's stack, after a check that the memory is readable.
+ * Threads     gpc_walk_frames and gpc_walk_learn: any.  init and fini: one, before and after.
+ * Ordering    Words are stored relaxed.  If a reader finds two different addresses in a pair, the address counts as
+ *             unknown and is looked up again.  If two threads learn an address at once, the first rule stays.  The
+ *             table may be cleared at any time, and is then learned again.
+ * Locks       gpc_walk_learn: as gpc_unwind_capture.  gpc_walk_frames: none.
+ * Failure     No frames: the caller asks libunwind.  Without memory for the table, and on other processors, every walk
+ *             fails so.
+ * Limits      A full table is cleared.  Code in the place of unloaded code is walked by the old rules, until
+ *             gpc_walk_forget_unloaded or the next unknown address clears the table.  The new rules are learned from
+ *             libunwind, whose cache may still have the old tables, so unwind.c compares them with glibc's unwinder.
+ *             A function whose frame ends at no constant offset from rsp or rbp gets a wrong rule, which is noticed
+ *             when the function runs with a frame of another size.
  */
 #ifndef GPC_STACK_WALK_H
 #define GPC_STACK_WALK_H
@@ -34,7 +37,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* libunwind's steps, as far as they are used. */
+/* The functions of libunwind that learning uses. */
 struct gpc_walk_steps {
 	int (*get_context)(void *context);
 	int (*init_local)(void *cursor, void *context);
@@ -44,17 +47,18 @@ struct gpc_walk_steps {
 	int (*get_proc_info)(void *cursor, void *ret_info);
 };
 
-/* Large programs have some thousand addresses on their stacks. */
+/* Large programs have some thousand different return addresses on their stacks. */
 #define GPC_WALK_RULES 16384u
 
 struct gpc_walk_rule {
-	_Atomic uint64_t place; /* the address and its successor; 0: none */
-	_Atomic uint64_t word;  /* the rule, below as many bits of the address as fit */
+	_Atomic uint64_t place; /* the address and its successor; 0: no rule */
+	_Atomic uint64_t
+		word; /* the rule in the lowest bits, and the address's lowest 36 bits above it */
 };
 
 struct gpc_walk_table {
-	struct gpc_walk_rule
-		rules[GPC_WALK_RULES + 1]; /* the last: its successor guesses the first frame */
+	/* The last has no address: its successor guesses the rule of a walk's first frame. */
+	struct gpc_walk_rule rules[GPC_WALK_RULES + 1];
 	_Atomic uint16_t slots[2 * GPC_WALK_RULES];
 	_Atomic uint32_t n_rules; /* numbers given out */
 };
@@ -64,25 +68,26 @@ struct gpc_walk {
 	struct gpc_walk_steps steps;
 	bool (*is_readable)(uintptr_t address);
 	_Atomic uint32_t n_learned;  /* calls of gpc_walk_learn */
-	_Atomic uint64_t n_unloaded; /* the loader's count of unloaded objects, as last seen */
+	_Atomic uint64_t n_unloaded; /* objects that the loader had unloaded when we last asked */
 	_Atomic bool has_forgotten;  /* code has been unloaded since the start */
 };
 
-/* Where a walk starts: the registers after a return to ip. */
+/* Where a walk starts: rip, rsp and rbp after a return to ip. */
 struct gpc_walk_start {
 	uintptr_t ip;
 	uintptr_t sp;
 	uintptr_t bp;
 };
 
-/* Off if a step is missing.  readable: true if the page of that address can be read. */
+/* Without any of the steps there is no table.  readable(address) is true if the page of that address can be read. */
 void gpc_walk_init(struct gpc_walk *walk, const struct gpc_walk_steps *steps,
 	bool (*readable)(uintptr_t address));
 void gpc_walk_fini(struct gpc_walk *walk);
 
 /*
- * Omits `skip` return addresses, of which start->ip is the first, writes at most max that follow, and returns how many.
- * 0: ask libunwind; *ret_must_learn is then true if an address is unknown, or fits its rule in one of two ways only.
+ * Omits `skip` return addresses, of which start->ip is the first, writes at most max that follow, and returns their
+ * number.  0: ask libunwind.  If an address is unknown, or if of two ways to find a frame's end only one fits,
+ * *ret_must_learn is set: call gpc_walk_learn and walk again.
  */
 uint32_t gpc_walk_frames(const struct gpc_walk *walk, const struct gpc_walk_start *start,
 	uint64_t *frames, uint32_t max, uint32_t skip, bool *ret_must_learn);
@@ -90,13 +95,13 @@ uint32_t gpc_walk_frames(const struct gpc_walk *walk, const struct gpc_walk_star
 /* True if code has been unloaded since init or the last gpc_walk_forget_unloaded. */
 bool gpc_walk_is_stale(const struct gpc_walk *walk);
 
-/* Clears the table if code has been unloaded since init or the last call; true if it did. */
+/* Clears the table if code has been unloaded since init or the last call.  Returns true if it cleared the table. */
 bool gpc_walk_forget_unloaded(struct gpc_walk *walk);
 
-/* Leaves the step from this return address to libunwind. */
+/* From now on libunwind makes each walk that meets this return address. */
 void gpc_walk_refute(struct gpc_walk *walk, uintptr_t ip);
 
-/* Walks the calling thread's stack by libunwind's steps, and keeps what it saw. */
+/* Walks the calling thread's stack by libunwind's steps, and keeps a rule for each return address. */
 void gpc_walk_learn(struct gpc_walk *walk);
 
 #endif
