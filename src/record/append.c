@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The append-only regions: STACKS, CODES, MODULES, TAGS, TEXT. */
+/* The append-only regions STACKS, CODES, MODULES, TAGS and TEXT. */
 #include <string.h>
 
 #include "record/record.h"
@@ -14,7 +14,7 @@ static bool append_locked(
 	uint64_t room = region->count - head->used;
 	uint64_t padded = is_line ? size + 1 : gpc_round_up(size, 8);
 
-	/* Near SIZE_MAX the padded size overflows. */
+	/* Both, because a size near SIZE_MAX overflows when it is padded. */
 	if (size > room || padded > room) {
 		__atomic_store_n(&head->n_dropped, head->n_dropped + 1, __ATOMIC_RELAXED);
 		return false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables of the process's contexts, devices and segments. */
+/* Slots of COUNTERS, DEVICES and SEGMENTS. */
 #include <string.h>
 
 #include "model/counters.h"
@@ -37,7 +37,7 @@ void gpc_record_device(
 	gpc_lock_release(&rec->lock);
 }
 
-/* Finds an unused slot, else a retired one, preferably of the same device; n_counters if none. */
+/* Finds an unused slot, else a retired one, of the same device if there is one; n_counters: all are in use. */
 static uint32_t find_slot_locked(const struct gpc_record *rec, uint32_t device)
 {
 	uint32_t best = rec->n_counters;

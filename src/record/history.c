@@ -2,17 +2,18 @@
 /*
  * HISTORY: the run in at most max_points points, however long it is.
  *
- * A point covers one interval with activity and holds the highest values in it.  A full buffer is copied into the other
- * one with the interval doubled until the copy is at most half full; points of one interval merge by maximum.
+ * A point covers one interval in which something happened, and has the maximum of each value in it.  If the buffer is
+ * full, the interval is doubled until at most half of the points are left, and the points are copied into the other
+ * buffer.  Those that then lie in one interval become one point.
  */
 #include <sys/stat.h>
 
 #include "record/record.h"
 
-/* 1,024 points last a second; a run of a day is thinned 17 times. */
+/* A buffer of 1,024 points is full after a second.  In a run of a day the interval doubles 17 times. */
 #define FIRST_INTERVAL_NS UINT64_C(1000000)
 
-/* On tmpfs stores to a mapping do not update the file's time, which cleaners go by. */
+/* Tools that remove old files go by mtime, which on tmpfs no store to a mapping updates. */
 #define TOUCH_INTERVAL_NS (UINT64_C(60) * 1000000000)
 
 static struct gpucache_point *buffer_of(struct gpucache_history_head *head, uint32_t buffer)
@@ -28,7 +29,7 @@ static void raise_to(uint64_t *value, uint64_t other)
 		__atomic_store_n(value, other, __ATOMIC_RELAXED);
 }
 
-/* Pending bytes lie after both buffers.  Their pages are never marked: all-zero pending bytes are no damage. */
+/* Pending bytes lie behind both buffers.  Their pages are never marked in PAGES: they may be all zeros. */
 static uint64_t *pending_of(struct gpucache_history_head *head, uint32_t buffer)
 {
 	uint64_t *pending = (void *)buffer_of(head, 2);
@@ -45,7 +46,7 @@ static void merge(struct gpucache_point *point, uint64_t *pending,
 	raise_to(pending, other_pending);
 }
 
-/* Number of points left with intervals of `interval`; times are relative to `start`. */
+/* The number of points that would be left with this interval. */
 static uint32_t count_merged(
 	const struct gpucache_point *points, uint32_t n, uint64_t start, uint64_t interval)
 {
@@ -101,7 +102,7 @@ static void add_point_locked(struct gpc_record *rec, struct gpucache_history_hea
 	uint64_t *pending = pending_of(head, live);
 	uint64_t time = start + (point->time_ns - start) / head->interval_ns * head->interval_ns;
 
-	/* Threads may report slightly out of order: such a point is merged into the last one. */
+	/* Threads may report slightly out of order.  A point that is late is merged into the last one. */
 	if (n > 0 && points[n - 1].time_ns >= time) {
 		merge(&points[n - 1], &pending[n - 1], point, pending_bytes);
 		return;

@@ -3,14 +3,14 @@
  * SITES: one record per pair of stack and device that ever held memory, in order of appearance, so that a scan reads
  * only records in use.  A private table [device][stack] maps pairs to records; only its touched pages take memory.
  *
- * The largest holders: by stack from a scan of SITES, for each new peak in PEAKS and at a failure; by tag from a scan of
- * BLOCKS, at a failure only.
+ * The largest holders: by stack from a scan of SITES, for each new peak in PEAKS and at a failure; by tag from a scan
+ * of BLOCKS, at a failure only.
  */
 #include "base/metamem.h"
 #include "model/held.h"
 #include "record/store.h"
 
-/* A new peak is recorded if it exceeds the last one by 1/PEAK_PART or by PEAK_STEP, whichever is less. */
+/* A new peak exceeds the last one by 1/PEAK_PART or by PEAK_STEP, whichever is less. */
 #define PEAK_PART 100
 #define PEAK_STEP (64 * GPC_MIB)
 
@@ -46,7 +46,7 @@ struct ranking {
 	uint64_t bytes;    /* of holders[] */
 };
 
-/* Keeps holders[] sorted, largest first.  `stack` may also be the number of a tag. */
+/* Inserts a holder into holders[], which is sorted, largest first.  For tags `stack` is the tag. */
 static void rank(struct ranking *ranking, uint32_t stack, uint64_t bytes, uint64_t n_blocks)
 {
 	uint32_t at = ranking->n;
@@ -68,7 +68,7 @@ static void rank(struct ranking *ranking, uint32_t stack, uint64_t bytes, uint64
 	ranking->bytes += bytes;
 }
 
-/* What the program holds on a device, from the counters of its contexts, which include blocks without a stack. */
+/* The bytes that the program holds on a device, those of blocks without a stack included. */
 static uint64_t total_requested(const struct gpc_record *rec, uint32_t device)
 {
 	uint64_t total = 0;
@@ -97,7 +97,7 @@ uint32_t gpc_record_top_holders(struct gpc_record *rec, uint32_t device,
 		const struct gpucache_site *site = &rec->sites[i];
 		uint64_t bytes = __atomic_load_n(&site->live_bytes, __ATOMIC_RELAXED);
 
-		/* Above INT64_MAX: a negative sum that wrapped around. */
+		/* Another thread's free may be counted before its allocation is: the sum is then below 0, and wraps. */
 		if (site->device != device || bytes == 0 || bytes > INT64_MAX)
 			continue;
 		rank(&ranking, site->stack, bytes,
@@ -163,7 +163,7 @@ void gpc_record_peak_take(struct gpc_record *rec, uint32_t device, uint64_t now_
 	slots = (void *)(rec->base + rec->regions[GPUCACHE_REGION_PEAKS]->offset);
 	slots += (size_t)2 * device;
 	gpc_lock_take(&rec->lock);
-	/* Another thread may have recorded a higher peak while we waited. */
+	/* While this thread waited for the lock, another one may have recorded a higher peak. */
 	if (live >= atomic_load_explicit(&rec->peak_next[device], memory_order_relaxed)) {
 		peak.number = ++rec->peak_number;
 		peak.n_holders = gpc_record_top_holders(rec, device, peak.holders,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rank comes from the first launcher whose variables are complete: torchrun, then MPI and Flux, then Slurm, whose
- * rank under torchrun is the node's.  Job and restart count come from the first variable that is set.
+ * The lists of environment variables, in order of precedence.  Slurm's rank comes last: if Slurm starts torchrun, its
+ * rank is that of the node.  Job and restart count come from the first variable that is set.
  */
 #include "record/identity.h"
 
@@ -16,12 +16,11 @@
 #include "base/io.h"
 #include "base/text.h"
 
-/* The variables of each launcher, in order of precedence. */
 static const struct {
 	const char *rank;
 	const char *local_rank;
 	const char *world_size;
-	bool needs_all; /* RANK alone may mean anything */
+	bool needs_all; /* programs use the name RANK alone for other things */
 } launchers[] = {
 	{ "RANK", "LOCAL_RANK", "WORLD_SIZE", true }, /* torchrun */
 	{ "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE", false },
@@ -38,7 +37,7 @@ static const char *const job_variables[] = { "TORCHELASTIC_RUN_ID", "SLURM_JOB_I
 static const char *const restart_variables[] = { "TORCHELASTIC_RESTART_COUNT",
 	"SLURM_RESTART_COUNT" };
 
-/* Further variables: how the run was started, and which devices it may see. */
+/* Only recorded: how the run was started, and which devices it may see. */
 static const char *const other_variables[] = { "LOCAL_WORLD_SIZE", "GROUP_RANK", "ROLE_RANK",
 	"SLURM_STEP_ID", "SLURM_NODEID", "SLURM_ARRAY_TASK_ID", "CUDA_VISIBLE_DEVICES",
 	"CUDA_DEVICE_ORDER", "CUDA_MODULE_LOADING", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF",
@@ -52,14 +51,14 @@ void gpc_identity_copy_text(char *field, size_t size, const char *text, size_t l
 {
 	size_t n = len < size - 1 ? len : size - 1;
 
-	/* 10xxxxxx is a continuation byte: cut before the character's first byte. */
+	/* 10xxxxxx continues a character: move back to the first byte of the character that is cut. */
 	while (n < len && n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80)
 		n--;
 	memcpy(field, text, n);
 	memset(field + n, 0, size - n);
 }
 
-/* A number of at most 9 digits; -1 if the variable holds none. */
+/* The value of a variable, a number of at most 9 digits; -1 if it is not set, or is no such number. */
 static int32_t read_number(const char *name)
 {
 	const char *value = gpc_env_get(name);
@@ -98,7 +97,7 @@ static void read_job(struct gpucache_header *identity)
 	for (size_t i = 0; i < N_OF(job_variables) && !identity->job[0]; i++) {
 		const char *value = gpc_env_get(job_variables[i]);
 
-		/* torchrun says "none" if it was given no id. */
+		/* torchrun sets "none" if the user gave no id. */
 		if (value && strcmp(value, "none") != 0)
 			gpc_identity_copy_text(
 				identity->job, sizeof identity->job, value, strlen(value));

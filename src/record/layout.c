@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Small regions come first; what is left is divided into 28 parts.  The ring of events gets the largest power of two in
- * its share, the blocks whatever remains.  The static_asserts below fix the format: offsets never change within a major
- * version.
+ * Each region begins where the one before ends.  The static_asserts at the end fix the format: within a major version
+ * no offset changes.
  */
 #include "record/layout.h"
 
@@ -12,12 +11,12 @@
 #include "base/bytes.h"
 #include "record/record.h"
 
-/* Warnings, options and variables need 4 KiB; the rest is reserve. */
+/* Warnings, options and variables take some 4 KiB. */
 #define TEXT_SIZE (64 * GPC_KIB)
 
 #define MIN_POINTS 64u
 
-/* Including its pending bytes, which are stored apart. */
+/* A point, and its pending bytes, which are stored in a buffer of their own. */
 #define POINT_SIZE (sizeof(struct gpucache_point) + sizeof(uint64_t))
 
 /* All histories together take at most this part of the file. */
@@ -38,7 +37,7 @@ static void add_fixed(struct gpc_layout *layout, enum gpucache_region_kind kind,
 	layout->file_size += region->size;
 }
 
-/* size: a multiple of GPUCACHE_PAGE, the region's head included. */
+/* `size` is a multiple of GPUCACHE_PAGE, and includes the region's head. */
 static void add_append(struct gpc_layout *layout, enum gpucache_region_kind kind, uint64_t size)
 {
 	add_fixed(layout, kind, 1, size - sizeof(struct gpucache_append_head));
@@ -57,7 +56,7 @@ static uint32_t choose_points(size_t size, uint32_t n_devices)
 static void add_small(struct gpc_layout *layout, size_t size, uint32_t n_devices)
 {
 	layout->max_points = choose_points(size, n_devices);
-	/* First, so that a reader that copies the file from its start reads it before the pages it describes. */
+	/* PAGES is first: a reader that copies the file from its start must read a mark before the marked page. */
 	add_fixed(layout, GPUCACHE_REGION_PAGES, 8, size / GPUCACHE_PAGE / 8 + 1);
 	add_fixed(layout, GPUCACHE_REGION_DEVICES, sizeof(struct gpucache_device), n_devices);
 	add_fixed(layout, GPUCACHE_REGION_COUNTERS, sizeof(struct gpucache_counters),
@@ -95,13 +94,13 @@ void gpc_layout_make(struct gpc_layout *layout, size_t size, uint32_t n_devices)
 		part / sizeof(struct gpucache_segment));
 	add_fixed(layout, GPUCACHE_REGION_EVENTS, sizeof(struct gpucache_event),
 		events / sizeof(struct gpucache_event));
-	/* The remainder, mostly from rounding the events to a power of two, goes to the blocks. */
+	/* BLOCKS also get what EVENTS lost by rounding down to a power of two. */
 	add_fixed(layout, GPUCACHE_REGION_BLOCKS, sizeof(struct gpucache_block),
 		(((size & ~(size_t)(GPUCACHE_PAGE - 1)) - layout->file_size) /
 			sizeof(struct gpucache_block)));
 }
 
-/* The offsets that every compiler must produce: a recording outlives the build that wrote it. */
+/* A reader built by another compiler, years later, expects these sizes and offsets. */
 static_assert(sizeof(struct gpucache_region) == 32, "region");
 static_assert(offsetof(struct gpucache_header, state) == 40, "header.state");
 static_assert(offsetof(struct gpucache_header, boot_id) == 216, "header.boot_id");

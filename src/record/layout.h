@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The layout of a recording: a pure function of its size and the number of devices.
+ * The layout of a recording: a pure function of the file's size and the number of devices.
  *
- * Small regions (pages, devices, counters, PyTorch, streams, text, history, peaks, OOMs) come first.  The
- * rest is split into 28 parts: blocks about 8, events up to 8 (a power of two), stacks 6, codes 2,
- * sites 2, modules 1, segments 1, tags 1/2.  A file of 8 MiB for one device has 38,000 blocks, 32,768
- * events and 1.6 MiB of stacks.
- *
- * Limits   Works from GPC_RECORD_MIN_SIZE on.
+ * The small regions come first: PAGES, DEVICES, COUNTERS, TORCH, STREAMS, TEXT, HISTORY, PEAKS, OOMS.  The space left
+ * is divided into 28 parts: STACKS get 6, CODES 2, MODULES 1, TAGS 1/2, SITES 2, SEGMENTS 1, and EVENTS the largest
+ * power of two that is at most 8 parts.  BLOCKS get all that remains, about 8 parts.  A file of 8 MiB for one device
+ * has 38,000 blocks, 32,768 events and 1.6 MiB of stacks.
  */
 #ifndef GPC_RECORD_LAYOUT_H
 #define GPC_RECORD_LAYOUT_H
@@ -20,8 +18,8 @@
 struct gpc_layout {
 	struct gpucache_region regions[GPUCACHE_REGION_COUNT - 1];
 	uint32_t n_regions;
-	uint32_t max_points; /* of each history buffer */
-	uint64_t file_size;  /* used, at most the requested size */
+	uint32_t max_points; /* of each buffer of HISTORY */
+	uint64_t file_size;  /* the end of the last region, at most `size` */
 };
 
 /* `size` is at least GPC_RECORD_MIN_SIZE, n_devices at most GPUCACHE_MAX_DEVICES. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One pass over the pattern.  Control characters of every expansion become '_'; so do slashes and a first dot of all
- * but %q: a hostile host, job or program name neither adds a directory nor climbs one.
+ * One pass over the pattern.  Expansions are cleaned, because the names of hosts, jobs and programs come from outside:
+ * a slash in them could lead into another folder, and ".." into the parent.
  */
 #include "record/name.h"
 
@@ -9,7 +9,7 @@
 
 #include "base/env.h"
 
-/* Longer parts could exceed the 255 bytes of a file name. */
+/* Bytes of one expansion.  A file name has at most 255 in all. */
 #define MAX_PART 64
 
 static void add_clean(struct gpc_text *text, const char *part, bool keep_slash)
@@ -39,7 +39,7 @@ static void add_rank(struct gpc_text *text, int32_t rank, const struct gpucache_
 		gpc_text_add(text, "p%u", identity->pid);
 }
 
-/* `at` follows "%q".  Returns the position after "{VAR}", or NULL if `at` does not begin with one. */
+/* Expands "{VAR}" at `at`, behind "%q".  Returns the position behind it, or NULL if there is no "{VAR}". */
 static const char *add_variable(struct gpc_text *text, const char *at)
 {
 	const char *end = *at == '{' ? strchr(at, '}') : NULL;
@@ -93,7 +93,7 @@ static bool add_letter(struct gpc_text *text, char letter, const struct gpucache
 	}
 }
 
-/* Makes the name unique: inserts our pid, and from the second attempt on a count, before the suffix of recordings. */
+/* Makes the name unique: inserts our pid, and after the first attempt also its number, before GPC_NAME_SUFFIX. */
 static void add_attempt(struct gpc_text *text, uint32_t pid, unsigned attempt)
 {
 	const size_t suffix_len = strlen(GPC_NAME_SUFFIX);

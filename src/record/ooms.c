@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* OOMS: a ring of failed requests. */
+/* OOMS: a ring of failed requests.  While a thread fills or changes a slot, the slot's seq is odd. */
 #include <string.h>
 
 #include "record/record.h"
@@ -22,9 +22,7 @@ struct gpucache_oom *gpc_record_oom_begin(struct gpc_record *rec)
 	gpc_lock_take(&rec->lock);
 	oom = slot_of(rec, rec->oom_number + 1);
 	seq = __atomic_load_n(&oom->seq, __ATOMIC_RELAXED);
-	/*
-	 * As many threads fail at once as there are slots, and one is still filling this slot: leave it to that thread.
-	 */
+	/* More threads fail at once than there are slots, and one is still filling this slot: drop this failure. */
 	if (seq & 1) {
 		gpc_lock_release(&rec->lock);
 		return NULL;
@@ -47,8 +45,8 @@ void gpc_record_oom_commit(struct gpc_record *rec, struct gpucache_oom *oom)
 }
 
 /*
- * Begins a change of the committed OOM with this number: until change_end its seq is odd and rec->lock is held.  NULL
- * if a later OOM has taken its slot.
+ * Begins a change of a committed OOM: takes rec->lock and makes the slot's seq odd, until change_end.  NULL, without
+ * the lock, if a later OOM has taken the slot.
  */
 static struct gpucache_oom *change_begin(struct gpc_record *rec, uint64_t number)
 {

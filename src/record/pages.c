@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * PAGES: which pages of the file hold data, so that a reader notices pages lost in a crash of the machine.  A mark is
- * set after the data it covers: a process killed in between leaves an unmarked page, which readers do not check, like
- * all pages of a recording before 1.3.
+ * PAGES marks the pages of the file that hold data.  After a crash of the machine a reader finds a marked page of
+ * zeros, and knows that its data were lost.  A mark is set after the data are stored.  If the process is killed in
+ * between, the page is unmarked, and readers do not check it.
  */
 #include "record/store.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A nameless file (O_TMPFILE) is allocated, locked, mapped and filled, and only then linked to its name: a process
- * killed on the way leaves nothing, and a reader never sees a partial header.  Space is allocated, not reserved, so no
- * later store can raise SIGBUS; if space is short, the size is halved.
+ * A nameless file (O_TMPFILE) is locked, allocated, mapped, filled, and at last linked to its name.  So a process
+ * killed on the way leaves nothing, and a reader never sees a partial header.  If there is too little space for all
+ * pages, the size is halved.
  */
 #include "record/place.h"
 
@@ -26,16 +26,16 @@
 #include "record/name.h"
 #include "record/stale.h"
 
-/* Cleaners and readers hold a lock for microseconds; further tries would be in vain. */
+/* Other processes that clean or read hold a lock for microseconds.  A file that stays locked has another owner. */
 #define MAX_LOCK_TRIES 1000
 
-/* Signals, such as a timer's, may interrupt the allocation of space again and again. */
+/* A signal, such as a timer's, may interrupt posix_fallocate; it is called again at most this often. */
 #define MAX_SIGNALS 100
 
-/* Take at most 1/FREE_SHARE of the free space: others use it too, such as NCCL in /dev/shm. */
+/* Take at most 1/FREE_SHARE of the free space: other libraries, such as NCCL, need space in /dev/shm, too. */
 #define FREE_SHARE 8
 
-/* Names to try if the pattern has no counter. */
+/* The most names that are tried for a pattern without %n. */
 #define MAX_PLAIN_ATTEMPTS 64u
 
 /* --- Space ------------------------------------------------------------------------------------ */
@@ -77,7 +77,7 @@ static int allocate(int fd, size_t size)
 	return error;
 }
 
-/* Allocates all pages of the file.  Returns its size, or 0 with errno. */
+/* Allocates all pages of the file.  Returns the file's size, or 0 with errno set. */
 static size_t take_space(int fd, size_t size, size_t least)
 {
 	int error;
@@ -93,7 +93,7 @@ static size_t take_space(int fd, size_t size, size_t least)
 			return size;
 		if ((error != ENOSPC && error != EDQUOT) || size == least)
 			break;
-		/* An emulated allocation may have left pages behind; free them first. */
+		/* glibc may emulate the allocation by writing pages, which stay if it fails: free them. */
 		if (ftruncate(fd, 0) != 0)
 			break;
 		size = halve(size, least);
@@ -110,7 +110,7 @@ static void lock_file(int fd)
 		sched_yield();
 }
 
-/* Opens a nameless file in the directory; -1 if the file system does not support it. */
+/* Opens a nameless file in the directory; -1 if the file system does not support such files. */
 static int open_unnamed(int dir_fd)
 {
 	return openat(dir_fd, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
@@ -121,7 +121,7 @@ static int open_named(int dir_fd, const char *name)
 	return openat(dir_fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 }
 
-/* Never replaces an existing name, not even a dangling link: EEXIST. */
+/* Links the file to a name.  Fails with EEXIST if the name exists, also as a dangling link. */
 static bool give_name(int fd, int dir_fd, const char *name)
 {
 	char path[32];
@@ -137,7 +137,7 @@ static bool prepare(struct gpc_place *place, int fd, const struct gpc_place_wish
 	void *base;
 
 	lock_file(fd);
-	/* The umask may have removed our own permission. */
+	/* The umask may have removed the owner's permissions. */
 	(void)fchmod(fd, 0600);
 	size = take_space(fd, wish->size, wish->least);
 	if (size == 0)
@@ -154,8 +154,8 @@ static bool prepare(struct gpc_place *place, int fd, const struct gpc_place_wish
 }
 
 /*
- * Names the file only after its pages are allocated (a millisecond) and its header is written: a process killed before
- * leaves nothing, rather than a file of zeros.  GPC_UNSUPPORTED without unnamed files.
+ * Makes a nameless file, and names it after its pages are allocated (a millisecond) and its header is written.  A
+ * process killed before leaves nothing.  GPC_UNSUPPORTED: there are no nameless files here, or they cannot be named.
  */
 static enum gpc_status make_file_at_once(
 	struct gpc_place *place, int dir_fd, const char *name, const struct gpc_place_wish *wish)
@@ -263,7 +263,7 @@ static enum gpc_status expand_path(struct gpc_place *place, const char *pattern,
 	return GPC_OK;
 }
 
-/* True for a device, pipe or socket: who names one, such as /dev/null, wants no numbered file next to it either. */
+/* True for a device, pipe or socket.  A user who names /dev/null wants no file /dev/null.1234 instead. */
 static bool is_special(int dir_fd, const char *name)
 {
 	struct stat st;
@@ -327,7 +327,7 @@ static void clean_directory(int dir_fd)
 	gpc_stale_clean(dir_fd, gpc_clock_realtime_ns(), &space);
 }
 
-/* is_random: use a random suffix, because the directory's name is taken. */
+/* is_random: append a random suffix to the directory's name, which another user has taken. */
 static enum gpc_status try_directory(struct gpc_place *place, const char *directory, bool is_random,
 	const struct gpucache_header *identity, const struct gpc_place_wish *wish)
 {
@@ -343,7 +343,7 @@ static enum gpc_status try_directory(struct gpc_place *place, const char *direct
 		struct gpc_text text = gpc_text_init(place->path, sizeof place->path);
 		size_t start;
 
-		/* `directory` takes at most half of the buffer; our name fits into the other half. */
+		/* Never truncated: `directory` fits into half of the buffer, our name into the other half. */
 		gpc_text_add(&text, "%s", directory);
 		if (suffix)
 			gpc_text_add(&text, "-%08x", suffix);

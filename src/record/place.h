@@ -5,21 +5,20 @@
  *   pattern of the user  ->  /dev/shm/gpucache-UID/  ->  $XDG_RUNTIME_DIR/gpucache/
  *                        ->  $TMPDIR/gpucache-UID/, where TMPDIR is /tmp if not set
  *
- * If other users have taken all our directories' names, a random one is used (base/own_folder.h).  Our
- * directories must belong to this user and be closed to all others, checked
- * on the open descriptor; a user's pattern may lead anywhere, but always names a new file.
+ * If other users have taken the names of these directories, a random name is used (base/own_folder.h).  A directory of
+ * ours must belong to this user and be closed to all others, which is checked on the open descriptor.  The user's
+ * pattern may lead anywhere.
  *
- * Invariants  1 An existing file is never opened.  If the user's name is a device, a pipe or a socket,
- *               no numbered file is created next to it either.
- *             2 All pages are allocated: a store into a sparse file on a full tmpfs would kill the
- *               program.
- *             3 The size respects RLIMIT_FSIZE: exceeding it would raise SIGXFSZ.
- *             4 A failed attempt leaves no file behind.
+ * Invariants  1 An existing file is never opened.  If the pattern names a device, a pipe or a socket, no file is
+ *               created next to it.
+ *             2 All pages are allocated: if a tmpfs is full, a store into an unallocated page raises SIGBUS.
+ *             3 The size is at most RLIMIT_FSIZE: a larger one would raise SIGXFSZ.
+ *             4 A failed attempt leaves no file.
  *             5 A file is filled before it gets its name: see Limits.
  * Failure     GPC_IO with the errno of the last place tried.
- * Limits      Takes at most 1/8 of the free space of a small file system, or the least size.  Without
- *             unnamed files (O_TMPFILE, /proc) the name comes first: a process killed in the
- *             millisecond before it is filled leaves a file that readers recognize as incomplete.
+ * Limits      Takes at most 1/8 of the free space, but at least the least size.  A file system without O_TMPFILE, or a
+ *             system without /proc, requires that the file is named first.  A process killed in the millisecond before
+ *             the file is filled then leaves a file that readers recognize as incomplete.
  */
 #ifndef GPC_RECORD_PLACE_H
 #define GPC_RECORD_PLACE_H
@@ -39,20 +38,18 @@ struct gpc_place {
 	size_t size; /* between the least and the wanted size */
 	struct gpc_io_file file;
 	char path[GPC_PLACE_MAX_PATH];
-	/* Diagnostics, set even if a later place worked. */
-	int pattern_errno;  /* why the pattern failed; 0: it worked, or there is none */
+	/* For a warning to the user, also if a later place worked. */
+	int pattern_errno; /* why the pattern's place could not be used; 0: it was used, or there is no pattern */
 	char pattern_error; /* the letter of the first unknown %x in the pattern; 0: none */
-	bool is_name_taken; /* the pattern's name existed: `path` is another one */
-	int default_errno;  /* why the first default place could not be used, if it was tried */
+	bool is_name_taken; /* the pattern's first name existed, so `path` has another one */
+	int default_errno;  /* why /dev/shm could not be used; 0: it was used, or not tried */
 };
 
 struct gpc_place_wish {
-	size_t size;  /* wanted; a multiple of GPUCACHE_PAGE */
-	size_t least; /* sufficient; likewise a multiple */
-	/*
-	 * Writes what a reader needs into the empty file before the file is named; called again for the
-	 * next file if naming fails.
-	 */
+	/* Bytes wanted, and the fewest that suffice; both multiples of GPUCACHE_PAGE. */
+	size_t size;
+	size_t least;
+	/* Fills the mapped file before it is named.  If naming fails, fill is called again for the next file. */
 	void (*fill)(void *arg, void *base, size_t size);
 	void *arg;
 };

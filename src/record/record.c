@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Opens and closes the recording: identity, layout and region pointers.  OPENED is the last store of a start, so
- * readers see a complete header or none; an end only adds bits to the state word.  Without a file all regions are
- * private memory, and callers see no difference.
+ * Opens and closes the recording.  OPENED is stored last, so a reader sees a complete header or none.  At the end of
+ * the process only the time of the end and bits of the state word are stored.  Without a file all regions lie in
+ * private memory.
  */
 #include "record/record.h"
 
@@ -22,7 +22,7 @@
 
 _Static_assert(GPC_RECORD_MAX_PATH == GPC_PLACE_MAX_PATH, "one length for a path");
 
-/* Resets to a recording that was never opened. */
+/* Closes `rec`, which owns nothing, by resetting all its members. */
 static void forget(struct gpc_record *rec)
 {
 	memset(rec, 0, sizeof *rec);
@@ -96,7 +96,7 @@ static void set_pointers(struct gpc_record *rec)
 	rec->n_devices = (uint32_t)rec->regions[GPUCACHE_REGION_DEVICES]->count;
 }
 
-/* Marks records as unused in which zeros would mean device 0. */
+/* Stores -1 for the device in unused records, where a zero would mean device 0. */
 static void write_unused(struct gpc_record *rec, uint32_t max_points)
 {
 	struct gpucache_device *devices = region_base(rec, GPUCACHE_REGION_DEVICES);
@@ -128,7 +128,7 @@ struct opening {
 	struct gpucache_header identity;
 };
 
-/* Makes an empty recording of zeroed memory; sets OPENED last. */
+/* Makes zeroed memory an empty recording. */
 static void write_start(void *arg, void *base, size_t size)
 {
 	struct opening *opening = arg;
@@ -150,7 +150,7 @@ static void write_start(void *arg, void *base, size_t size)
 	gpc_record_state_add(rec, GPUCACHE_STATE_OPENED);
 }
 
-/* On GPC_OK `rec` lies in a file; otherwise it still has no memory. */
+/* On GPC_OK the recording is a file.  On failure `rec` has no memory yet. */
 static enum gpc_status open_file(struct opening *opening, size_t size)
 {
 	const struct gpc_place_wish wish = {
@@ -161,7 +161,7 @@ static enum gpc_status open_file(struct opening *opening, size_t size)
 	enum gpc_status st;
 
 	st = gpc_place_open(&place, opening->params->pattern, &opening->identity, &wish);
-	/* A file that could not be named is gone, and pointers into it dangle. */
+	/* fill() may have set pointers into a file that could not be named, and was unmapped. */
 	if (st)
 		forget(rec);
 	rec->pattern_errno = place.pattern_errno;
@@ -181,7 +181,7 @@ static size_t size_of_site_table(const struct gpc_record *rec)
 	return (size_t)rec->n_devices * rec->n_sites * sizeof *rec->site_of;
 }
 
-/* Without memory for the table no site is counted; everything else works. */
+/* If there is no memory for the table, SITES stay empty, and all else is recorded. */
 static void start_sites(struct gpc_record *rec)
 {
 	rec->site_of = gpc_metamem_map(size_of_site_table(rec));
@@ -247,7 +247,7 @@ bool gpc_record_discard_unused(struct gpc_record *rec)
 	for (uint32_t i = 0; i < rec->n_counters; i++)
 		if (__atomic_load_n(&rec->counters[i].context, __ATOMIC_RELAXED))
 			return false;
-	/* The file may have been moved, and another put in its place. */
+	/* Another file may have the name now. */
 	if (lstat(rec->path, &st) || st.st_dev != rec->file.device || st.st_ino != rec->file.inode)
 		return false;
 	return unlink(rec->path) == 0;
@@ -277,7 +277,7 @@ void gpc_record_detach(struct gpc_record *rec)
 	if (!rec->base)
 		return;
 	gpc_metamem_unmap(rec->site_of, size_of_site_table(rec));
-	/* Mapped in place, so that no pointer the child inherited reaches unmapped or foreign memory. */
+	/* At the same address: pointers that the child inherited must not reach unmapped memory or another mapping. */
 	if (mmap(rec->base, rec->size, PROT_READ | PROT_WRITE,
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
 		munmap(rec->base, rec->size);

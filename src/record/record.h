@@ -1,29 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The writer of the recording: the file of include/gpucache_format.h, mapped shared and updated in
- * place.
+ * The writer of the recording: the file of include/gpucache_format.h, mapped shared and updated in place.
  *
  *      allocator ----+-- store.h, inline: blocks, events, sites ------> [ mapped file ] --> gpumem-report
  *      stacks, oom --+-- under rec->lock: everything else --------------^
  *
- * A struct gpc_record always works.  Without a file (no room, no directory, record:off) it uses private
- * memory; without that, when closed, and in a fork child, every call is a no-op.
+ * A struct gpc_record always works.  If there is no file (no room, no directory, record:off), it uses private memory.
+ * If there is no such memory, after close, and in a fork child, every call is a no-op.
  *
- * To change a slot: make seq odd, store each word, make seq even, all but the first store with release
- * order, which is a plain store on x86.  Fences would be invisible to the thread sanitizer.
+ * To change a slot, a writer makes seq odd, stores each word, and makes seq even.  All stores but the first have
+ * release order, which is a plain store on x86.  Fences would do, too, but the thread sanitizer does not understand
+ * them.
  *
- * Invariants  1 A slot of BLOCKS has one writer at a time: its pool's lock, or for uncached memory the
- *               ledger, sees to that.
- *             2 All pages of the file are allocated before it is mapped, so no store raises SIGBUS.
+ * Invariants  1 A slot of BLOCKS has one writer at a time: the holder of the pool's lock, or, for uncached memory, the
+ *               thread that owns the ledger's entry.
+ *             2 All pages of the file are allocated before the file is mapped, so no store raises SIGBUS.
  *             3 A process writes only to its own file: see gpc_record_detach.
- * Threads     Any; but open, close and detach only while no other thread uses the recording.  Functions
- *             that change tables take rec->lock (rank RECORD), except gpc_record_end_stream and
- *             gpc_record_oom_commit; the inline ones have locks of their own (store.h).  Reads and state
- *             bits take none.
- * Failure     gpc_record_open reports it.  All others count what they drop.
- * Limits      A fork child keeps the file's lock alive until the child detaches, a child of raw clone
- *             until the child ends.  A program that closes our descriptor does not release the lock,
- *             because the mapping holds it, too.
+ * Threads     Any; but open, close and detach only while no other thread uses the recording.  Functions that change
+ *             tables take rec->lock (rank RECORD), except gpc_record_end_stream and gpc_record_oom_commit, which take
+ *             no lock.  The inline functions have locks of their own (store.h).  Reads and state bits take none.
+ * Failure     gpc_record_open reports its failure.  All other functions count what they drop.
+ * Limits      The file's lock belongs to the open file, which a child shares.  So a killed parent looks alive until
+ *             its fork child detaches, or its child of a raw clone ends.  If a program closes our descriptor, the file
+ *             stays locked, because the mapping keeps it open.
  */
 #ifndef GPC_RECORD_RECORD_H
 #define GPC_RECORD_RECORD_H
@@ -47,7 +46,7 @@
 #define GPC_RECORD_PAGE_EVENTS  (GPUCACHE_PAGE / sizeof(struct gpucache_event))
 
 struct gpc_record {
-	/* Fixed while open; all zero when closed. */
+	/* Fixed while open; all zero while closed. */
 	unsigned char *base;
 	size_t size;
 	int fd; /* -1: on private memory */
@@ -55,8 +54,8 @@ struct gpc_record {
 	struct gpucache_block *blocks;
 	struct gpucache_event *events;
 	struct gpucache_site *sites;
-	unsigned char *pages; /* PAGES */
-	uint32_t *site_of;    /* the record in SITES of [device][stack]: see gpc_record_find_site */
+	unsigned char *pages;
+	uint32_t *site_of; /* [device][stack]: the number of the record in SITES; 0: none yet */
 	struct gpucache_segment *segments;
 	struct gpucache_counters *counters;
 	struct gpucache_torch *torch; /* by device */
@@ -69,10 +68,10 @@ struct gpc_record {
 	uint32_t n_devices;
 	const struct gpucache_region *regions[GPUCACHE_REGION_COUNT]; /* by kind */
 
-	/* Hot, and shared by all threads. */
+	/* Changed often, by all threads. */
 	_Alignas(64) struct gpc_lock event_lock; /* guards EVENTS */
 	_Atomic uint64_t next_event;             /* Lock: event_lock; read without it */
-	/* By device: the live bytes that make the next peak. */
+	/* By device: the live bytes from which on gpc_record_peak records a new peak. */
 	_Alignas(64) _Atomic uint64_t peak_next[GPUCACHE_MAX_DEVICES];
 	_Atomic uint32_t site_end;   /* 1 + the last record of SITES in use */
 	_Atomic uint32_t stream_end; /* the same for STREAMS */
@@ -87,14 +86,14 @@ struct gpc_record {
 	uint64_t oom_number;
 	uint64_t touched_ns;     /* when the file's mtime was last set */
 	struct gpc_io_file file; /* the identity of fd */
-	uint64_t retired;        /* bit i: the context of COUNTERS slot i is gone */
+	uint64_t retired;        /* bit i: the context of record i of COUNTERS has ended */
 
 	char path[GPC_RECORD_MAX_PATH]; /* absolute, if the cwd is known; empty without a file */
-	/* Diagnostics, for one warning of the caller. */
-	int pattern_errno;  /* why the place named by `pattern` could not be used; 0: it was used */
-	char pattern_error; /* the letter of the first unknown %x in `pattern`; 0: none */
-	bool is_name_taken; /* the file named by `pattern` existed: `path` is another one */
-	int default_errno;  /* why the first default place could not be used, if it was tried */
+	/* As in struct gpc_place. */
+	int pattern_errno;
+	char pattern_error;
+	bool is_name_taken;
+	int default_errno;
 };
 
 struct gpc_record_params {
@@ -109,46 +108,45 @@ struct gpc_record_params {
 };
 
 /*
- * Opens the recording of this process.  In a default directory it first removes stale recordings of this
- * user.  GPC_OK: the recording is the file rec->path, or private memory if is_private.  GPC_IO: no file
- * could be created (errno), and the recording is private memory.  GPC_NO_METADATA: there is no memory
- * either, and `rec` is closed.
+ * Opens the recording of this process.  In a default directory it first removes old recordings of this user (stale.h).
+ * GPC_OK: the recording is the file rec->path, or private memory if is_private.  GPC_IO: no file could be created
+ * (errno), so the recording is private memory.  GPC_NO_METADATA: there is no private memory either; `rec` is closed.
  */
 GPC_MUST_CHECK enum gpc_status gpc_record_open(
 	struct gpc_record *rec, const struct gpc_record_params *params);
 
-/* Sets CLEAN_EXIT and the time at the regular end of the process.  Later calls still record. */
+/* Sets CLEAN_EXIT and the time, when the process returns from main or calls exit.  Later calls still record. */
 void gpc_record_end(struct gpc_record *rec, uint64_t now_ns);
 
-/* Sets EXITED at _exit and quick_exit, unless the end was recorded before.  Async-signal-safe. */
+/* Sets EXITED and the time of the end, at _exit and quick_exit, unless CLEAN_EXIT is set.  Async-signal-safe. */
 void gpc_record_end_without_handlers(struct gpc_record *rec, uint64_t now_ns);
 
-/* Unmaps and closes.  No other thread may be using it. */
+/* Unmaps and closes the file.  The file stays. */
 void gpc_record_close(struct gpc_record *rec);
 
 /*
- * In a fork child: detaches from the parent's file, which stays unchanged.  Existing pointers into the
- * mapping then lead to zeroed private memory.  Not after vfork.  gpc_record_open may follow.
+ * In a fork child, replaces the mapping of the parent's file by zeroed private memory at the same addresses, so that
+ * pointers into the mapping stay valid, and closes the recording.  Not after vfork.  gpc_record_open may follow.
  */
 void gpc_record_detach(struct gpc_record *rec);
 
 /*
- * Removes the file if the process never had a context, for example because it only counted devices.
- * Returns true if the file was removed.
+ * Removes the file if the process never had a context, for example because it only counted devices.  Returns true if it
+ * removed the file.
  */
 bool gpc_record_discard_unused(struct gpc_record *rec);
 
 /*
- * Stops recording blocks and events in private memory, where nobody can read them.  Counters, sites and
- * OOMs continue: the process needs them to explain an OOM.
+ * For a recording in private memory, which no reader can open: stops the recording of blocks and events.  Counters,
+ * sites and OOMs continue, because the process itself reads them to explain an OOM.
  */
 void gpc_record_mute(struct gpc_record *rec);
 
 /* --- Everything below is a no-op on a closed recording. --------------------------------------- */
 
 /*
- * Maintain PAGES: mark pages after storing into them, and unmark them before they may become all zeros.
- * gpc_record_mark_page is the fast form after storing a word that is not zero.
+ * Maintain PAGES.  Call mark after storing into the pages, and unmark before they may become all zeros.  mark reads the
+ * pages, and skips those of zeros; gpc_record_mark_page, for one page, requires that the caller stored a nonzero word.
  */
 void gpc_record_mark(struct gpc_record *rec, const void *ptr, size_t size);
 void gpc_record_unmark(struct gpc_record *rec, const void *ptr, size_t size);
@@ -164,8 +162,8 @@ static inline void gpc_record_mark_page(struct gpc_record *rec, const void *ptr)
 void gpc_record_state_add(struct gpc_record *rec, uint32_t bits);
 
 /*
- * Appends one record to STACKS, CODES, MODULES or TAGS, padded with zeros to a multiple of 8 bytes, or to TEXT, followed
- * by a newline.  Returns false, and counts the record as dropped, if it does not fit.
+ * Appends one record to STACKS, CODES, MODULES or TAGS, padded with zeros to a multiple of 8 bytes, or to TEXT,
+ * followed by a newline.  Returns false, and counts the record as dropped, if it does not fit.
  */
 bool gpc_record_append(
 	struct gpc_record *rec, enum gpucache_region_kind kind, const void *data, size_t size);
@@ -178,9 +176,10 @@ void gpc_record_segment(
 	struct gpc_record *rec, uint32_t number, const struct gpucache_segment *segment);
 
 /*
- * Takes counters in the recording for a context: zeroed, or, if all slots have been used, those of a
- * retired context, preferably of the same device, which keep its calls and peaks so that totals stay
- * right.  NULL, and GPC_RECORD_NO_COUNTERS, if GPUCACHE_MAX_CONTEXTS are in use.
+ * Gives a context a record of COUNTERS, and returns its index in *ret_index.  The record is zeroed.  If all records
+ * have been used, the context gets that of an ended context, of the same device if there is one.  Such a record keeps
+ * its calls and peaks, so that totals stay right.  NULL, and GPC_RECORD_NO_COUNTERS, if GPUCACHE_MAX_CONTEXTS are in
+ * use.
  */
 struct gpucache_counters *gpc_record_counters_take(struct gpc_record *rec, uint64_t context,
 	uint32_t generation, uint32_t device, uint32_t *ret_index);
@@ -193,7 +192,7 @@ struct gpucache_counters *gpc_record_counters_take(struct gpc_record *rec, uint6
 uint32_t gpc_record_stream(struct gpc_record *rec, uint64_t handle);
 void gpc_record_end_stream(struct gpc_record *rec, uint64_t handle);
 
-/* Retires the counters of a dead context: current bytes become 0, calls and peaks stay. */
+/* Frees the record of an ended context for another one: current bytes become 0, calls and peaks stay. */
 void gpc_record_counters_retire(struct gpc_record *rec, uint32_t index);
 
 /* Stores the record of device `ordinal`; `device->seq` and `->ordinal` are ignored. */
@@ -205,32 +204,32 @@ void gpc_record_history(struct gpc_record *rec, uint32_t device, uint64_t now_ns
 	uint64_t requested, uint64_t live, uint64_t pending, uint64_t reserved);
 
 /*
- * Finds the stacks that hold most of a device now, biggest first; returns their number, at most `max`.
- * *ret_n_sites: all stacks that hold something; *ret_rest_bytes: what `holders` do not cover.
+ * Finds the stacks that hold most memory of a device now, largest first, and returns their number, at most `max`.
+ * *ret_n_sites: the number of all stacks that hold memory.  *ret_rest_bytes: live bytes that are not in holders[].
  */
 uint32_t gpc_record_top_holders(struct gpc_record *rec, uint32_t device,
 	struct gpucache_holder *holders, uint32_t max, uint32_t *ret_n_sites,
 	uint64_t *ret_rest_bytes);
 
 /*
- * Finds the tags that hold most of a device now, biggest first; returns their number, at most `max`, 0
- * without memory for a table.  `end`: 1 + the highest tag.  *ret_rest_bytes: held by the other tags.
+ * The same by tag, for max <= GPUCACHE_MAX_OOM_TAGS.  `end` is 1 + the highest tag.  *ret_rest_bytes: live bytes of
+ * tags that are not in holders[].  Returns 0 without memory for a table of all tags.
  */
 uint32_t gpc_record_top_tags(const struct gpc_record *rec, uint32_t device, uint32_t end,
 	struct gpucache_tag_holder *holders, uint32_t max, uint64_t *ret_rest_bytes);
 
 /*
- * Returns a zeroed slot of OOMS with its number set, for the caller to fill, or NULL.  For readers it
- * is torn until gpc_record_oom_commit.
+ * Returns a slot of OOMS for the caller to fill, zeroed except for its number; NULL: every slot is being filled.  For
+ * readers the slot is torn until gpc_record_oom_commit.
  */
 struct gpucache_oom *gpc_record_oom_begin(struct gpc_record *rec);
 void gpc_record_oom_commit(struct gpc_record *rec, struct gpucache_oom *oom);
 
-/* Sets the given marks of OOM `number`, if it is still in the ring; false leaves a mark unchanged. */
+/* Sets `recovered` and `reported` of OOM `number` if the argument is true and the OOM is still in the ring. */
 void gpc_record_oom_mark(
 	struct gpc_record *rec, uint64_t number, bool is_recovered, bool is_reported);
 
-/* Adds PyTorch's report of OOM told->number and the resulting verdict, if that OOM is still in the ring. */
+/* Copies torch and the verdict from `told` to OOM told->number, if that is still in the ring. */
 void gpc_record_oom_set_torch(struct gpc_record *rec, const struct gpucache_oom *told);
 
 #endif

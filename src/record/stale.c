@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A first pass over the directory ranks the recordings of dead processes: with a failed request before without, newer
- * before older.  If they exceed the budget, a pass frees their never-written pages and the ranking is repeated.  The
- * last pass unlinks what was not chosen.  Each file is locked while a pass visits it.  At most GPC_STALE_MAX_KEPT are
- * remembered, whatever the directory holds.
+ * A first pass over the directory ranks the recordings of ended processes: those with a failed request come first, and
+ * newer ones before older ones.  If they exceed the budget, a second pass frees pages that were never written, and the
+ * ranking is repeated.  The last pass unlinks all files that were not chosen.  A pass locks each file while it visits
+ * the file.  The ranking has GPC_STALE_MAX_KEPT places, however many files there are.
  */
 #include "record/stale.h"
 
@@ -22,7 +22,7 @@ struct dead_file {
 	uint64_t changed_ns;
 	uint64_t inode;
 	uint64_t bytes; /* on disk */
-	bool is_whole;  /* the header is complete, so its owner had locked it */
+	bool is_whole;  /* the header is complete, so the owner has locked the file before */
 	bool is_crashed;
 	bool has_oom;
 	bool is_kept;
@@ -33,7 +33,7 @@ struct survey {
 	uint64_t now_ns;
 	struct dead_file files[GPC_STALE_MAX_KEPT]; /* the most valuable, in order */
 	unsigned n_files;
-	struct dead_file crashed; /* the newest recording of a killed process */
+	struct dead_file crashed; /* the newest of a killed process; inode 0: none */
 	uint64_t ended_bytes;     /* of all recordings of dead processes */
 	uint64_t budget;
 	uint64_t kept_bytes;
@@ -66,7 +66,7 @@ static void read_state(int fd, struct dead_file *file)
 	file->has_oom = header.state & GPUCACHE_STATE_OOM_SEEN;
 }
 
-/* Calls visit, with the file locked, if `name` is a recording of this user without a writer. */
+/* Locks `name` and calls visit, if `name` is a recording of this user whose writer has ended. */
 static void look_at(int dir_fd, const char *name, visit_fn visit, void *arg)
 {
 	int fd = openat(dir_fd, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -167,7 +167,7 @@ static int look_at_page(int fd, off_t offset)
 	return 0;
 }
 
-/* Punches holes, which read as zeros, for unwritten pages.  Done once: afterwards the file takes less than its size. */
+/* Replaces pages of zeros by holes.  Skips a file that takes less than its size: it has been trimmed before. */
 static void trim_file(int dir_fd, const char *name, int fd, const struct dead_file *file, void *arg)
 {
 	off_t start = 0;
@@ -254,7 +254,7 @@ static void choose(struct survey *survey)
 	}
 }
 
-/* Also true for a recording that ended since the survey. */
+/* A recording that ended after the survey stays if the ranking has a place for it. */
 static bool stays(struct survey *survey, const struct dead_file *file)
 {
 	const struct dead_file *known = find(survey, file->inode);
@@ -280,7 +280,7 @@ void gpc_stale_clean(int dir_fd, uint64_t now_ns, const struct gpc_stale_space *
 	struct survey survey = { .now_ns = now_ns };
 
 	each_dead_file(dir_fd, survey_file, &survey);
-	/* The budget depends on the sum of free and dead bytes, which trimming does not change. */
+	/* Computed once: the budget depends on free_bytes + ended_bytes, and trimming does not change the sum. */
 	survey.budget = gpc_stale_budget(space, survey.ended_bytes);
 	if (survey.ended_bytes > survey.budget) {
 		each_dead_file(dir_fd, trim_file, NULL);

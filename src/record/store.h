@@ -3,15 +3,15 @@
  * The hot stores of the recording: blocks, events, sites and peaks, inline.
  *
  * Invariants  Those of record.h, and
- *             1 Only the holder of event_lock stores into EVENTS, so a slot never mixes two events, however
- *               long a writer is preempted inside one, and the numbers of events only grow.
- *             2 seq is 0 before the first and n + 1 after the last store of event n, both visible in that
- *               order.  A process that dies leaves at most one hole.
- * Threads     Any.  EVENTS has a lock, and so have each device's sums in SITES, which pools, tensors and tracked
- *             allocations share.  A lock costs one locked instruction; without locks, numbering an event would
- *             need one, too, and the sums four.
- * Progress    A writer preempted inside an event or a sum stops the others until it runs again.
- * Failure     No-op on a closed recording; what finds no room is counted.
+ *             1 Only the holder of event_lock stores into EVENTS.  So a slot never mixes two events, and the numbers of
+ *               events only grow.
+ *             2 seq is 0 before the first store of event n, and n + 1 after the last one; readers see these stores in
+ *               this order.  A process that dies leaves at most one hole.
+ * Threads     Any.  EVENTS has a lock, and so have the sums in SITES of each device, to which pools, tensors and the
+ *             ledger add.  A lock costs one locked instruction.  Without a lock the number of an event would cost one
+ *             locked instruction as well, and the sums four.
+ * Progress    While the holder of such a lock is preempted, the other threads wait.
+ * Failure     No-op on a closed recording.  A block, event or site that finds no room is counted.
  */
 #ifndef GPC_RECORD_STORE_H
 #define GPC_RECORD_STORE_H
@@ -19,11 +19,11 @@
 #include "model/share.h"
 #include "record/record.h"
 
-/* Words of the mapping; they alias any struct. */
+/* Words of a slot, whatever struct it is. */
 typedef uint64_t gpc_word __attribute__((may_alias));
 typedef uint32_t gpc_half_word __attribute__((may_alias));
 
-/* Stores all of `value` but its first 4 bytes: that is the slot's seq word, which advances.  size: a multiple of 8. */
+/* Stores all of `value` except its first 4 bytes, in whose place the slot's seq advances.  size: a multiple of 8. */
 static inline void gpc_record_store(void *slot, const void *value, size_t size)
 {
 	gpc_half_word *half = slot;
@@ -40,11 +40,11 @@ static inline void gpc_record_store(void *slot, const void *value, size_t size)
 }
 
 /*
- * Stores slot `number` of BLOCKS; `block->seq` is ignored.  Counts a live block beyond the table as
+ * Stores slot `number` of BLOCKS; `block->seq` is ignored.  If the table has no such slot, a live block is counted as
  * dropped.
  *
- * Composes each word from the fields, so that the caller's struct stays in registers.  Reading it back
- * in words would stall on the smaller stores that filled it (10 ns of a hit).
+ * Each word is composed from the fields, so that the caller's struct stays in registers.  If the struct were in memory,
+ * loads of whole words would wait for the smaller stores that filled it: 10 ns of an allocation.
  */
 static inline void gpc_record_block(
 	struct gpc_record *rec, uint32_t number, const struct gpucache_block *block)
@@ -78,7 +78,7 @@ static inline void gpc_record_block(
 		gpc_record_mark_page(rec, half); /* the slot's first use */
 }
 
-/* Appends to the ring; `event->seq` is ignored.  Composes words as gpc_record_block does. */
+/* Appends an event to the ring; `event->seq` is ignored.  Words are composed as in gpc_record_block. */
 static inline void gpc_record_event(struct gpc_record *rec, const struct gpucache_event *event)
 {
 	gpc_word *word;
@@ -90,7 +90,7 @@ static inline void gpc_record_event(struct gpc_record *rec, const struct gpucach
 	number = atomic_load_explicit(&rec->next_event, memory_order_relaxed);
 	atomic_store_explicit(&rec->next_event, number + 1, memory_order_relaxed);
 	word = (void *)&rec->events[number & (rec->n_events - 1)];
-	/* The old seq must not cover new bytes: a process that dies here leaves a hole, not a mixture. */
+	/* If the process dies after some of the stores below, the old seq must not declare the mixture an event. */
 	__atomic_store_n(word, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(word + 1, event->time_ns, __ATOMIC_RELEASE);
 	__atomic_store_n(word + 2, event->address, __ATOMIC_RELEASE);
@@ -109,8 +109,8 @@ static inline void gpc_record_event(struct gpc_record *rec, const struct gpucach
 }
 
 /*
- * Prefetch the lines of the stores that follow: a program that computes between two allocations evicts them, and the
- * next locked instruction would wait for each.
+ * The expect functions prefetch the cache lines that the next stores need.  A program that computes between two
+ * allocations evicts them, and the next locked instruction waits until all earlier stores are done.
  */
 static inline void gpc_record_expect_event(const struct gpc_record *rec)
 {
@@ -126,7 +126,7 @@ static inline void gpc_record_expect_block(const struct gpc_record *rec, uint32_
 		__builtin_prefetch(&rec->blocks[number], 1);
 }
 
-/* 1 + the last record of SITES in use; the records below are complete except for their totals. */
+/* 1 + the last record of SITES in use.  All records below have their stack and device. */
 static inline uint32_t gpc_record_site_end(const struct gpc_record *rec)
 {
 	return atomic_load_explicit(&rec->site_end, memory_order_acquire);
@@ -135,7 +135,7 @@ static inline uint32_t gpc_record_site_end(const struct gpc_record *rec)
 /* Slow path of gpc_record_find_site: adds a new pair. */
 uint32_t gpc_record_take_site(struct gpc_record *rec, uint32_t device, uint32_t stack);
 
-#define GPC_RECORD_NO_SITE UINT32_MAX /* in site_of: SITES was full */
+#define GPC_RECORD_NO_SITE UINT32_MAX /* in site_of: SITES was full when this pair came */
 
 static inline void gpc_record_expect_site(
 	const struct gpc_record *rec, uint32_t device, uint32_t stack)
@@ -150,7 +150,7 @@ static inline void gpc_record_expect_site(
 		__builtin_prefetch(&rec->sites[number], 1);
 }
 
-/* The record of a pair; NULL for stack 0, which is in COUNTERS only, and if SITES is full. */
+/* The record of a pair; NULL if SITES is full, and for stack 0, which only COUNTERS include. */
 static inline struct gpucache_site *gpc_record_find_site(
 	struct gpc_record *rec, uint32_t device, uint32_t stack)
 {
@@ -216,7 +216,7 @@ static inline bool gpc_record_is_peak(struct gpc_record *rec, uint32_t device, u
 	       live >= atomic_load_explicit(&rec->peak_next[device], memory_order_relaxed);
 }
 
-/* The live bytes of the next recorded peak: the last, plus 1 % or 64 MiB, whichever is less; 0: unknown. */
+/* The live bytes from which on a peak is new; 0: there is no such device. */
 static inline uint64_t gpc_record_next_peak(struct gpc_record *rec, uint32_t device)
 {
 	return device < rec->n_devices
@@ -225,8 +225,8 @@ static inline uint64_t gpc_record_next_peak(struct gpc_record *rec, uint32_t dev
 }
 
 /*
- * Call after each allocation on the device.  Records the holders once `live` exceeds the last recorded
- * peak by 1 % or 64 MiB, whichever is less.
+ * Call after each allocation on the device.  Records a new peak and its holders if `live` exceeds the last peak by 1 %
+ * or 64 MiB, whichever is less.
  */
 static inline void gpc_record_peak(struct gpc_record *rec, uint32_t device, uint64_t now_ns,
 	uint64_t requested, uint64_t live, uint64_t reserved)

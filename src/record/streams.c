@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * STREAMS: the streams of allocations and frees.  Streams are few, so the search is linear.  It takes no lock: a record
- * is filled before stream_end moves past it.
+ * STREAMS: the streams that allocations and frees name.  A program has few, so the search is linear.  The search takes
+ * no lock: a record is filled before stream_end moves past it.
  */
 #include "base/clock.h"
 #include "record/record.h"
 
-/* Returns 0 if the stream has no record or was destroyed. */
+/* The number of a stream that was not destroyed; 0 if it has no record. */
 static uint32_t find(const struct gpc_record *rec, uint64_t handle)
 {
 	uint32_t end = atomic_load_explicit(&rec->stream_end, memory_order_acquire);
