@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "driver/driver_pages.h"
 #include "driver/sticky.h"
 #include "sim/capture.h"
 
@@ -209,6 +210,87 @@ static enum gpc_status sim_stream_wait(struct gpc_driver *drv, gpc_stream stream
 	return status_of(gpc_sim_stream_wait(sim_stream, event_of(event)));
 }
 
+/* ---- pages: each operation makes the calls of driver_cuda_pages.c, with their injected faults ---- */
+
+static enum gpc_status page_reserve(struct gpc_driver *drv, uint64_t size, gpc_devptr *ret_ptr)
+{
+	CUresult res = gpc_sim_call(self_of(drv)->sim, GPC_SIM_COST_INFO, "cuMemAddressReserve");
+
+	if (res == CUDA_SUCCESS)
+		res = gpc_sim_vmm_reserve(&self_of(drv)->sim->vmm, size, 0, ret_ptr);
+	return status_of(res);
+}
+
+static void page_release(struct gpc_driver *drv, gpc_devptr ptr, uint64_t size)
+{
+	if (gpc_sim_call(self_of(drv)->sim, GPC_SIM_COST_INFO, "cuMemAddressFree") == CUDA_SUCCESS)
+		(void)gpc_sim_vmm_unreserve(&self_of(drv)->sim->vmm, ptr, size);
+}
+
+static enum gpc_status page_map(struct gpc_driver *drv, gpc_devptr ptr, uint64_t size)
+{
+	struct gpc_sim_driver *self = self_of(drv);
+	const CUmemAllocationProp prop = {
+		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = { CU_MEM_LOCATION_TYPE_DEVICE, (int)self->context->device->ordinal },
+	};
+	CUresult res = gpc_sim_call(self->sim, GPC_SIM_COST_MALLOC, "cuMemCreate");
+	uint64_t handle = 0;
+
+	if (res == CUDA_SUCCESS)
+		res = gpc_sim_vmm_create(self->sim, size, &prop, &handle);
+	if (res != CUDA_SUCCESS)
+		return status_of(res);
+	count(&self->counters.n_page_map);
+	res = gpc_sim_call(self->sim, GPC_SIM_COST_INFO, "cuMemMap");
+	if (res == CUDA_SUCCESS)
+		res = gpc_sim_vmm_map(self->sim, ptr, size, handle);
+	(void)gpc_sim_vmm_release(self->sim, handle);
+	return status_of(res);
+}
+
+static CUresult page_open_to(struct gpc_driver *drv, gpc_devptr ptr, uint64_t size, int device)
+{
+	const CUmemAccessDesc desc = {
+		.location = { CU_MEM_LOCATION_TYPE_DEVICE, device },
+		.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+	};
+
+	return gpc_sim_vmm_set_access(self_of(drv)->sim, ptr, size, &desc);
+}
+
+static enum gpc_status page_open(
+	struct gpc_driver *drv, gpc_devptr ptr, uint64_t size, uint64_t devices)
+{
+	const struct gpc_sim_driver *self = self_of(drv);
+	CUresult res = gpc_sim_call(self->sim, GPC_SIM_COST_INFO, "cuMemSetAccess");
+
+	devices |= UINT64_C(1) << self->context->device->ordinal;
+	for (unsigned i = 0; res == CUDA_SUCCESS && i < self->sim->config.n_devices; i++)
+		if (devices >> i & 1)
+			res = page_open_to(drv, ptr, size, (int)i);
+	return status_of(res);
+}
+
+static enum gpc_status page_unmap(struct gpc_driver *drv, gpc_devptr ptr, uint64_t size)
+{
+	struct gpc_sim_driver *self = self_of(drv);
+	CUresult res = gpc_sim_call(self->sim, GPC_SIM_COST_FREE, "cuMemUnmap");
+
+	count(&self->counters.n_page_unmap);
+	return status_of(res == CUDA_SUCCESS ? gpc_sim_vmm_unmap(self->sim, ptr, size) : res);
+}
+
+static const struct gpc_page_ops page_ops = {
+	.reserve = page_reserve,
+	.release = page_release,
+	.map = page_map,
+	.open = page_open,
+	.unmap = page_unmap,
+};
+
+/* ---- the driver ---- */
+
 static const struct gpc_driver_ops sim_ops = {
 	.now_ns = sim_now_ns,
 	.mem_alloc = sim_mem_alloc,
@@ -237,7 +319,7 @@ enum gpc_status gpc_sim_driver_init(struct gpc_sim_driver *driver, struct gpc_si
 	if (res != CUDA_SUCCESS)
 		return status_of(res);
 	driver->base.ops = &sim_ops;
-	driver->base.pages = &gpc_sim_page_ops;
+	driver->base.pages = &page_ops;
 	driver->sim = sim;
 	driver->context = context;
 	return GPC_OK;

@@ -48,9 +48,6 @@ struct gpc_sim_driver {
 	struct gpc_sim_counters counters;
 };
 
-/* The value of `base.pages`. */
-extern const struct gpc_page_ops gpc_sim_page_ops; /* driver_sim_pages.c */
-
 /* Initialises a driver for `context`; if that is NULL, for a new context on `device`, which fini destroys. */
 GPC_MUST_CHECK enum gpc_status gpc_sim_driver_init(struct gpc_sim_driver *driver,
 	struct gpc_sim *sim, unsigned device, struct gpc_sim_context *context);
