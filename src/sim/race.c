@@ -474,33 +474,37 @@ void gpc_sim_race_submit(struct gpc_sim_stream *stream, const struct gpc_sim_eff
 /* ---- events ---- */
 
 /* Sets the event's clock.  Without memory for a clock the event orders nothing, so waits for it may be false alarms. */
-static void set_event(struct gpc_sim_event *event, const struct gpc_sim_race_clock *clock)
+static void set_event(struct gpc_sim_race *race, struct gpc_sim_event *event,
+	const struct gpc_sim_race_clock *clock)
 {
+	pthread_mutex_lock(&race->lock);
 	if (!event->race_clock)
 		event->race_clock = malloc(sizeof *event->race_clock);
 	if (event->race_clock)
 		*event->race_clock = *clock;
+	pthread_mutex_unlock(&race->lock);
 }
 
 void gpc_sim_race_record(struct gpc_sim_stream *stream, struct gpc_sim_event *event)
 {
 	struct gpc_sim_race *race = stream->context->sim->race;
 
-	if (!race)
-		return;
-	pthread_mutex_lock(&race->lock);
-	set_event(event, &track_of(race, stream)->clock);
-	pthread_mutex_unlock(&race->lock);
+	if (race)
+		set_event(race, event, &track_of(race, stream)->clock);
 }
 
 void gpc_sim_race_record_context(struct gpc_sim_context *context, struct gpc_sim_event *event)
 {
-	struct gpc_sim_race *race = context->sim->race;
+	if (context->sim->race)
+		set_event(context->sim->race, event, &context->race->all);
+}
 
-	if (!race)
-		return;
+static void join_event(struct gpc_sim_race *race, struct gpc_sim_race_clock *clock,
+	const struct gpc_sim_event *event)
+{
 	pthread_mutex_lock(&race->lock);
-	set_event(event, &context->race->all);
+	if (event->race_clock)
+		gpc_sim_race_join(clock, event->race_clock);
 	pthread_mutex_unlock(&race->lock);
 }
 
@@ -508,24 +512,14 @@ void gpc_sim_race_wait(struct gpc_sim_stream *stream, const struct gpc_sim_event
 {
 	struct gpc_sim_race *race = stream->context->sim->race;
 
-	if (!race)
-		return;
-	pthread_mutex_lock(&race->lock);
-	if (event->race_clock)
-		gpc_sim_race_join(&track_of(race, stream)->clock, event->race_clock);
-	pthread_mutex_unlock(&race->lock);
+	if (race)
+		join_event(race, &track_of(race, stream)->clock, event);
 }
 
 void gpc_sim_race_wait_context(struct gpc_sim_context *context, const struct gpc_sim_event *event)
 {
-	struct gpc_sim_race *race = context->sim->race;
-
-	if (!race)
-		return;
-	pthread_mutex_lock(&race->lock);
-	if (event->race_clock)
-		gpc_sim_race_join(&context->race->barrier, event->race_clock);
-	pthread_mutex_unlock(&race->lock);
+	if (context->sim->race)
+		join_event(context->sim->race, &context->race->barrier, event);
 }
 
 void gpc_sim_race_close_event(struct gpc_sim_event *event)
