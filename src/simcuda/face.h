@@ -64,6 +64,15 @@ CUresult face_enter(
 struct gpc_sim_stream *face_stream(
 	struct gpc_sim_context *context, CUstream stream, enum face_null null);
 
+/* True for the number of a device that the program sees. */
+static inline bool face_has_device(CUdevice dev)
+{
+	return dev >= 0 && (unsigned)dev < face_sim()->config.n_devices;
+}
+
+/* Begins a call on a device, which needs no context. */
+CUresult face_enter_device(const char *entry, CUdevice dev);
+
 /* Like face_enter, and finds the call's stream. */
 CUresult face_enter_stream(enum gpc_sim_cost cost, const char *entry, CUstream stream,
 	enum face_null null, struct gpc_sim_stream **ret_stream);

@@ -19,8 +19,7 @@ static CUresult enter_device(const char *entry, CUdevice dev, const void *out)
 		return res;
 	if (!out)
 		return CUDA_ERROR_INVALID_VALUE;
-	return dev < 0 || (unsigned)dev >= face_sim()->config.n_devices ? CUDA_ERROR_INVALID_DEVICE
-									: CUDA_SUCCESS;
+	return face_has_device(dev) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
 CUresult cuDriverGetVersion(int *version)

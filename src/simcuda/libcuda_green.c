@@ -26,7 +26,7 @@ CUresult cuDeviceGetDevResource(CUdevice dev, CUdevResource *resource, CUdevReso
 		return res;
 	if (!resource || type != CU_DEV_RESOURCE_TYPE_SM)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (dev < 0 || (unsigned)dev >= face_sim()->config.n_devices)
+	if (!face_has_device(dev))
 		return CUDA_ERROR_INVALID_DEVICE;
 	*resource = (CUdevResource){ .type = type,
 		.sm = { .smCount = N_SM,
@@ -94,7 +94,7 @@ CUresult cuGreenCtxCreate(
 		return res;
 	if (!ret_green || !desc || flags != CU_GREEN_CTX_DEFAULT_STREAM)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (dev < 0 || (unsigned)dev >= face_sim()->config.n_devices)
+	if (!face_has_device(dev))
 		return CUDA_ERROR_INVALID_DEVICE;
 	res = face_primary_retain((unsigned)dev, &primary);
 	if (res != CUDA_SUCCESS)

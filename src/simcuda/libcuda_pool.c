@@ -26,15 +26,6 @@ static CUresult enter_pool(
 	return *ret_pool ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-static CUresult enter_device(const char *entry, CUdevice dev)
-{
-	CUresult res = face_enter(GPC_SIM_COST_INFO, entry, NULL);
-
-	if (res == CUDA_SUCCESS && (dev < 0 || (unsigned)dev >= face_sim()->config.n_devices))
-		res = CUDA_ERROR_INVALID_DEVICE;
-	return res;
-}
-
 /* ---- allocations ---- */
 
 static CUresult alloc_node(struct gpc_sim_device *device, size_t size, CUdeviceptr *ptr,
@@ -226,7 +217,7 @@ CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool handle, CUmem
 
 CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *handle, CUdevice dev)
 {
-	CUresult res = enter_device("cuDeviceGetDefaultMemPool", dev);
+	CUresult res = face_enter_device("cuDeviceGetDefaultMemPool", dev);
 
 	if (res != CUDA_SUCCESS)
 		return res;
@@ -238,7 +229,7 @@ CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *handle, CUdevice dev)
 
 CUresult cuDeviceGetMemPool(CUmemoryPool *handle, CUdevice dev)
 {
-	CUresult res = enter_device("cuDeviceGetMemPool", dev);
+	CUresult res = face_enter_device("cuDeviceGetMemPool", dev);
 
 	if (res != CUDA_SUCCESS)
 		return res;
@@ -251,7 +242,7 @@ CUresult cuDeviceGetMemPool(CUmemoryPool *handle, CUdevice dev)
 CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool handle)
 {
 	struct gpc_sim_mempool *pool = gpc_sim_mempool_of(face_sim(), handle);
-	CUresult res = enter_device("cuDeviceSetMemPool", dev);
+	CUresult res = face_enter_device("cuDeviceSetMemPool", dev);
 
 	if (res != CUDA_SUCCESS)
 		return res;
@@ -412,7 +403,7 @@ CUresult cuGraphAddMemAllocNode(CUgraphNode *node, CUgraph graph, const CUgraphN
 	if (!node || !graph || !params ||
 		params->poolProps.location.type != CU_MEM_LOCATION_TYPE_DEVICE)
 		return CUDA_ERROR_INVALID_VALUE;
-	res = enter_device("cuGraphAddMemAllocNode", params->poolProps.location.id);
+	res = face_enter_device("cuGraphAddMemAllocNode", params->poolProps.location.id);
 	if (res == CUDA_SUCCESS)
 		res = alloc_node(&face_sim()->devices[params->poolProps.location.id],
 			params->bytesize, &params->dptr, &effect);
@@ -437,7 +428,7 @@ CUresult cuGraphAddMemFreeNode(CUgraphNode *node, CUgraph graph, const CUgraphNo
 
 static CUresult enter_graph_memory(const char *entry, CUdevice dev)
 {
-	CUresult res = enter_device(entry, dev);
+	CUresult res = face_enter_device(entry, dev);
 
 	if (res == CUDA_SUCCESS)
 		res = gpc_sim_capture_check_unsafe(face_sim());

@@ -164,6 +164,13 @@ CUresult face_enter(enum gpc_sim_cost cost, const char *entry, struct gpc_sim_co
 	return gpc_sim_context_state(context);
 }
 
+CUresult face_enter_device(const char *entry, CUdevice dev)
+{
+	CUresult res = face_enter(GPC_SIM_COST_INFO, entry, NULL);
+
+	return res == CUDA_SUCCESS && !face_has_device(dev) ? CUDA_ERROR_INVALID_DEVICE : res;
+}
+
 struct gpc_sim_context *face_context(CUcontext context)
 {
 	return (struct gpc_sim_context *)(void *)context;
@@ -406,19 +413,10 @@ CUresult face_primary_retain(unsigned device, struct gpc_sim_context **ret_conte
 	return res;
 }
 
-static CUresult primary_enter(const char *entry, CUdevice dev)
-{
-	CUresult res = face_enter(GPC_SIM_COST_INFO, entry, NULL);
-
-	if (res == CUDA_SUCCESS && (dev < 0 || (unsigned)dev >= face_sim()->config.n_devices))
-		res = CUDA_ERROR_INVALID_DEVICE;
-	return res;
-}
-
 CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 {
 	struct gpc_sim_context *context;
-	CUresult res = primary_enter("cuDevicePrimaryCtxRetain", dev);
+	CUresult res = face_enter_device("cuDevicePrimaryCtxRetain", dev);
 
 	if (res != CUDA_SUCCESS)
 		return res;
@@ -452,7 +450,7 @@ CUresult face_primary_release(unsigned dev)
 
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 {
-	CUresult res = primary_enter("cuDevicePrimaryCtxRelease_v2", dev);
+	CUresult res = face_enter_device("cuDevicePrimaryCtxRelease_v2", dev);
 
 	return res == CUDA_SUCCESS ? face_primary_release((unsigned)dev) : res;
 }
@@ -464,7 +462,7 @@ CUresult cuDevicePrimaryCtxRelease(CUdevice dev)
 
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev)
 {
-	CUresult res = primary_enter("cuDevicePrimaryCtxReset_v2", dev);
+	CUresult res = face_enter_device("cuDevicePrimaryCtxReset_v2", dev);
 
 	if (res != CUDA_SUCCESS)
 		return res;
@@ -482,7 +480,7 @@ CUresult cuDevicePrimaryCtxReset(CUdevice dev)
 
 CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)
 {
-	CUresult res = primary_enter("cuDevicePrimaryCtxSetFlags_v2", dev);
+	CUresult res = face_enter_device("cuDevicePrimaryCtxSetFlags_v2", dev);
 
 	if (res == CUDA_SUCCESS)
 		primaries[dev].flags = flags;
@@ -496,7 +494,7 @@ CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags)
 
 CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *active)
 {
-	CUresult res = primary_enter("cuDevicePrimaryCtxGetState", dev);
+	CUresult res = face_enter_device("cuDevicePrimaryCtxGetState", dev);
 
 	if (res != CUDA_SUCCESS)
 		return res;

@@ -206,7 +206,7 @@ static CUresult multicast(const char *entry, CUmemGenericAllocationHandle handle
 
 CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle handle, CUdevice dev)
 {
-	if (dev < 0 || (unsigned)dev >= face_sim()->config.n_devices)
+	if (!face_has_device(dev))
 		return CUDA_ERROR_INVALID_DEVICE;
 	return multicast("cuMulticastAddDevice", handle);
 }
