@@ -5,18 +5,10 @@
  * A green context and the CUcontext that it converts to are the same handle.  Parts of a device have the right sizes,
  * but no effect on the duration of work.
  */
-#include <stdlib.h>
-
 #include "simcuda/face.h"
 
-#define N_SM    132 /* as in libcuda_device.c */
-#define LEAST   8   /* multiprocessors of a part, at least */
+#define LEAST   8 /* multiprocessors of a part, at least */
 #define MAX_SMS 4096
-
-/* The target of a CUdevResourceDesc. */
-struct description {
-	unsigned n_sm;
-};
 
 CUresult cuDeviceGetDevResource(CUdevice dev, CUdevResource *resource, CUdevResourceType type)
 {
@@ -29,7 +21,7 @@ CUresult cuDeviceGetDevResource(CUdevice dev, CUdevResource *resource, CUdevReso
 	if (!face_has_device(dev))
 		return CUDA_ERROR_INVALID_DEVICE;
 	*resource = (CUdevResource){ .type = type,
-		.sm = { .smCount = N_SM,
+		.sm = { .smCount = (unsigned)face_sim()->config.model->sms,
 			.minSmPartitionSize = LEAST,
 			.smCoscheduledAlignment = LEAST } };
 	return CUDA_SUCCESS;
@@ -60,19 +52,14 @@ CUresult cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int *n_grou
 	return CUDA_SUCCESS;
 }
 
-/* The description is never freed: CUDA has no call for that. */
+/* Every description is the same, because parts of a device have no effect. */
 CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *desc, CUdevResource *parts, unsigned int n)
 {
-	struct description *made;
+	static char description;
 
 	if (!desc || !parts || n == 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	made = calloc(1, sizeof *made);
-	if (!made)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	for (unsigned i = 0; i < n; i++)
-		made->n_sm += parts[i].sm.smCount;
-	*desc = (CUdevResourceDesc)(void *)made;
+	*desc = (CUdevResourceDesc)(void *)&description;
 	return CUDA_SUCCESS;
 }
 

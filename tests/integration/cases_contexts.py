@@ -18,7 +18,7 @@ def case_contexts_come_and_go_in_many_threads_as_without_us(world):
 
 def case_work_of_green_contexts_keeps_memory_from_its_next_owner(world):
     sim = "memory:4GiB,clock:virtual,copy_us_per_mib:1000"
-    plain = world.run(world.script("green.py"), with_us=False, sim=sim)
+    plain = world.run(world.script("green.py"), with_us=False, sim="gpu:t4," + sim)
     ours = world.run(world.script("green.py"), sim=sim)
     wanted = ["freed in the primary context: 1", "freed in another green context: 1", "after a wait for that one: 1",
               "with the primary one's stream: 1", "kept: 7"]

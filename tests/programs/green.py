@@ -8,6 +8,8 @@ import ctypes
 SIZE = 64 << 20
 PART = 1 << 20  # written by the next owner: faster than the copy
 NON_BLOCKING = 1
+MULTIPROCESSOR_COUNT = 16
+SM_COUNT_AT = 96  # in CUdevResource
 DRIVER = ctypes.CDLL("libcuda.so.1")
 
 
@@ -27,6 +29,10 @@ def green_context():
     """A part of device 0: the green context, and the handle to make it current by."""
     whole = (ctypes.c_char * 144)()
     call("cuDeviceGetDevResource", 0, whole, 1)
+    n_multiprocessors = ctypes.c_uint()
+    call("cuDeviceGetAttribute", ctypes.byref(n_multiprocessors), MULTIPROCESSOR_COUNT, 0)
+    if ctypes.c_uint.from_buffer(whole, SM_COUNT_AT).value != n_multiprocessors.value:
+        raise SystemExit("the resource is not the whole device")
     part, n = (ctypes.c_char * 144)(), ctypes.c_uint(1)
     call("cuDevSmResourceSplitByCount", part, ctypes.byref(n), whole, None, 0, 16)
     green = made("cuGreenCtxCreate", made("cuDevResourceGenerateDesc", part, 1), 0, 1)
