@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "preload/real.h"
-#include "runtime/process/enter.h"
+#include "runtime/process/exit.h"
 
 EXPORT void _exit(int status) __attribute__((noreturn));
 

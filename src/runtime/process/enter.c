@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/thread.h"
+#include "runtime/process/start.h"
 #include "runtime/process/state.h"
 
 struct gpc_runtime gpc_runtime = {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The library's life in the process: its start, the entry and exit around every hooked call, and its end.
+ * Entry to and exit from the library, around every hooked call.
  *
  *      ARMED --first CUDA call--> RUNNING --broken, switched off--> PASS
  *                                    '--fork--> the child passes every call to the driver
  *
- * Threads   Any.  The driver may call functions that we hook while a thread is inside: those calls go to the driver.
+ * Threads   Any.  Not reentrant by design: calls that the driver makes while we are inside go to the driver.
+ * Failure   false: the call goes straight to the driver.
  */
 #ifndef GPC_RUNTIME_PROCESS_ENTER_H
 #define GPC_RUNTIME_PROCESS_ENTER_H
@@ -24,9 +25,8 @@ struct gpc_runtime_loader {
 };
 
 /*
- * Enters the library.  True: handle the call here, then call gpc_runtime_leave.  False: pass the call to the driver.
- * The first call starts the library with the result of `loader`.  If that is NULL, there is no driver yet, and a later
- * call tries again.
+ * Enters the library.  True: handle the call here, then call gpc_runtime_leave.  False: pass it to the driver.
+ * Starts the library if it has not started, with the result of `loader` (NULL: no driver yet, so a later call tries).
  */
 bool gpc_runtime_enter(const struct gpc_runtime_loader *(*loader)(void));
 static inline void gpc_runtime_leave(void)
@@ -36,20 +36,5 @@ static inline void gpc_runtime_leave(void)
 
 /* Call if the program's first call was a successful cuInit: then we see the creation of every stream. */
 void gpc_runtime_saw_start(void);
-
-/*
- * Sets up configuration, recording and devices; enter.c calls it, in one thread.  False: the library passes every call
- * to the driver from now on.
- */
-bool gpc_runtime_start(void);
-
-/*
- * The end of the process.  At a regular exit the first one reads the devices once more, reports leaks and fatal
- * failures, and closes the recording.  The other one only closes the recording: for _exit and quick_exit, which run no
- * handlers.  It is async-signal-safe, and does nothing in a child of fork or vfork.  The recording of a process that
- * calls neither reads as that of a killed process.
- */
-void gpc_runtime_at_exit(void);
-void gpc_runtime_at_exit_without_handlers(void);
 
 #endif

@@ -5,7 +5,7 @@
  * driver's own.  It frees nothing: the driver takes all memory back, and static destructors of the program may still
  * call us.
  */
-#include "runtime/process/enter.h"
+#include "runtime/process/exit.h"
 
 #include "base/clock.h"
 #include "base/log.h"

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The start, at the first CUDA call of the process: configuration, recording, stacks, devices. */
+#include "runtime/process/start.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +14,7 @@
 #include "runtime/export/ipc.h"
 #include "runtime/ledger/observe.h"
 #include "runtime/process/enter.h"
+#include "runtime/process/exit.h"
 #include "runtime/process/state.h"
 #include "runtime/process/tags.h"
 #include "runtime/rescue/rescue.h"

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "runtime/process/enter.h"
+#include "runtime/process/exit.h"
 #include "world.h"
 
 /* Runs `body` in a child of this child, and reads the state that its recording ended with. */

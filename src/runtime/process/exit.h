@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The end of the process, which closes the recording.
+ *
+ * Threads   Any; whichever function comes first does the work, once.
+ * Failure   None.  The recording of a process that calls neither function reads as that of a killed process.
+ */
+#ifndef GPC_RUNTIME_PROCESS_EXIT_H
+#define GPC_RUNTIME_PROCESS_EXIT_H
+
+/* At a regular exit: reads the devices once more, reports leaks and fatal failures, closes the recording. */
+void gpc_runtime_at_exit(void);
+
+/*
+ * At _exit and quick_exit, which run no handlers: only closes the recording.  Async-signal-safe; does nothing in a child
+ * of fork or vfork.
+ */
+void gpc_runtime_at_exit_without_handlers(void);
+
+#endif
