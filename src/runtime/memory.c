@@ -353,7 +353,7 @@ void gpc_runtime_adjust_free(size_t *available, size_t *total)
 		return;
 	/*
 	 * A program may request all that is free at once.  So only what the ladder could return for one request counts:
-	 * whole idle segments, but no free blocks beside live ones.
+	 * whole idle segments, but no free blocks of a segment with live blocks.
 	 */
 	returnable = returnable_bytes(context->device);
 	*available += returnable;

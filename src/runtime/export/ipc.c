@@ -8,12 +8,12 @@
  *      cuIpcOpenMemHandle(tag)     its entry exists          the driver's handle opened, + offset
  *                                  it does not               an error and a line
  *
- * As with the driver, any address inside a block exports the block.  A program that has queried the base of the
- * block's segment before (cuMemGetAddressRange, as UCX does) has the importer add the offset itself, so it gets
- * the driver's handle of the segment instead of a tag.
+ * As with the driver, any address inside a block exports the block.  A program may have queried the base of the block's
+ * segment before (cuMemGetAddressRange, as UCX does).  Its importer then adds the block's offset itself, so such a
+ * program gets the driver's handle of the segment instead of a tag.
  *
- * We count references to imported memory ourselves, because the driver counts them per segment.  Imported memory
- * is accounted as that of other processes.
+ * The driver counts references to imported memory per segment, so we count them per tag.  Imported memory is accounted
+ * to the kind IPC: memory of other processes.
  */
 #include "runtime/export/ipc.h"
 
@@ -35,7 +35,7 @@
 struct exported {
 	const struct gpc_pool *pool;
 	CUipcMemHandle tag;
-	uint32_t number; /* in the slab, and in the registry */
+	uint32_t number; /* of the item in the slab, and of the entry in the registry */
 };
 
 /* An imported handle that the program holds open. */
@@ -174,19 +174,19 @@ CUresult gpc_runtime_ipc_export(CUipcMemHandle *ret_handle, CUdeviceptr ptr,
 
 	if (!ret_handle || !pool || !segment)
 		return real(ret_handle, ptr);
-	/* The program may know a segment's start without having a block there. */
+	/* At a segment's start the program may export the whole segment, even without a block there. */
 	if (segment->address != ptr)
 		st = gpc_pool_decide_view(pool, ptr, GPC_VIEW_OPEN, &span);
 	gpc_runtime_leaves_order(ptr);
 	result = real(&handle, span.segment);
 	if (!result && st)
-		result = CUDA_ERROR_INVALID_VALUE; /* not the program's memory */
+		result = CUDA_ERROR_INVALID_VALUE; /* no live block has this address */
 	if (result)
 		return result;
 	atomic_store(&gpc_runtime.heap.is_exporting, true);
 	gpc_heap_set_apart(&gpc_runtime.heap, GPC_WHOLE_EXPORTED);
 	if (gpc_pool_export(pool, span.segment, &base))
-		return CUDA_ERROR_INVALID_VALUE; /* freed in the meantime */
+		return CUDA_ERROR_INVALID_VALUE; /* another thread freed it meanwhile */
 	if (span.block != span.segment &&
 		gpc_pool_decide_view(pool, span.block, GPC_VIEW_OWN, &span))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -212,7 +212,7 @@ static bool note_opened_locked(const struct opened *what)
 	struct opened *opened = gpc_address_map_find(&ipc.opens, what->ptr);
 	uint32_t number = 0;
 
-	/* A stale entry: the memory went with its context, whose end we did not see. */
+	/* The entry is stale: its context was destroyed unseen, and the memory with the context. */
 	if (opened && (opened->base != what->base || opened->context != what->context)) {
 		drop_opened_locked(opened);
 		opened = NULL;
@@ -245,7 +245,7 @@ static bool note_opened(const struct opened *what)
 	return is_noted;
 }
 
-/* Stands for the driver's call of a tracked allocation: the memory is already mapped. */
+/* The driver's call of a tracked allocation, which has been made already. */
 static CUresult make_known(struct gpc_passed_call *call)
 {
 	(void)call;
@@ -299,7 +299,7 @@ CUresult gpc_runtime_ipc_open(CUdeviceptr *ret_ptr, CUipcMemHandle handle, unsig
 		return result;
 	opened.ptr = opened.base + target.offset;
 	opened.size = target.size ? target.size : ask_size(opened.base);
-	/* Without an entry an interior pointer could never be closed. */
+	/* cuIpcCloseMemHandle finds the driver's base of an interior pointer by its entry. */
 	if (!note_opened(&opened) && opened.ptr != opened.base) {
 		(void)real_close(opened.base);
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -318,7 +318,7 @@ CUresult gpc_runtime_ipc_close(CUdeviceptr ptr, CUresult (*real_close)(CUdevicep
 	CUresult result;
 	bool is_last = false;
 
-	/* Before the driver's call: afterwards another thread may be given the address. */
+	/* The entry goes before the driver's call, because the driver may then give the address to another thread. */
 	gpc_lock_take(&ipc.lock);
 	opened = gpc_address_map_find(&ipc.opens, ptr);
 	if (opened) {
@@ -417,7 +417,7 @@ void gpc_ipc_forget_context(const struct gpc_context *context)
 
 void gpc_ipc_end(bool is_child)
 {
-	/* A child is alone, and does not touch inherited locks. */
+	/* In a fork child no thread may ever release an inherited lock; it has only one thread, and needs none. */
 	if (!is_child)
 		gpc_lock_take(&ipc.lock);
 	gpc_ipc_registry_fini(&ipc.registry, is_child);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A slot file per exporting process, held by flock: a slot without a lock is dead and may be taken.  An entry begins
- * and ends with the same serial, so a reader overtaken by a writer sees two and refuses.
+ * Each exporting process holds a lock (flock) on the file of its slot.  A file without a lock belongs to a dead
+ * process, and its slot may be taken.  An entry begins and ends with the same serial.  A reader that is overtaken by a
+ * writer finds two different serials, and refuses the entry.
  */
 #include "runtime/export/ipc_registry.h"
 
@@ -57,7 +58,7 @@ static void path_of_place(uint32_t place, char *buf, size_t size)
 		gpc_format(buf, size, "%s/gpucache-%u", parents[place], (unsigned)geteuid());
 }
 
-/* Opens the directory, if it belongs to this user and is closed to all others; else -1. */
+/* Opens the directory; -1 unless it belongs to this user and is closed to all others. */
 static int open_place(uint32_t place, uint32_t suffix)
 {
 	char path[256];
@@ -97,7 +98,7 @@ static int open_slot(int dir_fd, uint32_t slot, int flags)
 	return -1;
 }
 
-/* True if the name still refers to the file, which may have been removed before we had the lock. */
+/* True if the slot's name refers to this file: its owner may have removed the file before we locked it. */
 static bool has_its_name(int dir_fd, uint32_t slot, int fd)
 {
 	char name[32];
@@ -135,7 +136,7 @@ static enum gpc_status write_at(int fd, const void *data, size_t size, size_t of
 	return n == (ssize_t)size ? GPC_OK : GPC_IO;
 }
 
-/* Takes a slot of no living process.  Returns its file, locked and empty. */
+/* Takes a slot that no living process holds.  Returns its file, locked and empty; -1: all are held. */
 static int take_slot(int dir_fd, uint32_t *ret_slot)
 {
 	for (uint32_t slot = 0; slot < GPC_IPC_MAX_SLOTS; slot++) {
@@ -145,7 +146,7 @@ static int take_slot(int dir_fd, uint32_t *ret_slot)
 			continue;
 		if (!flock(fd, LOCK_EX | LOCK_NB) && has_its_name(dir_fd, slot, fd) &&
 			!ftruncate(fd, 0)) {
-			(void)fchmod(fd, 0600); /* the umask may have removed our own permission */
+			(void)fchmod(fd, 0600); /* whatever the umask is */
 			*ret_slot = slot;
 			return fd;
 		}
@@ -198,7 +199,7 @@ static enum gpc_status open_file(struct gpc_ipc_registry *registry)
 	return st;
 }
 
-/* Finds the file by name, if it still is ours, after the program closed our descriptor. */
+/* Opens our file by its name after the program closed our descriptor.  False: it is no longer ours. */
 static bool find_again(struct gpc_ipc_registry *registry)
 {
 	int dir_fd = open_place(registry->place, registry->suffix);
@@ -266,7 +267,7 @@ void gpc_ipc_registry_remove(struct gpc_ipc_registry *registry, uint32_t number)
 		(void)!write_at(registry->fd, &empty, sizeof empty, offset_of(number));
 }
 
-/* The file keeps its name while it is locked: no other process removes it. */
+/* The name is still our file's: other processes remove or reuse only a file without a lock. */
 static void remove_file(const struct gpc_ipc_registry *registry)
 {
 	int dir_fd = open_place(registry->place, registry->suffix);

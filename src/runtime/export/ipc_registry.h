@@ -2,7 +2,7 @@
 /*
  * The IPC registry: maps our handles to parts of a segment, for importing processes.
  *
- * A driver handle opens at the start of an allocation, so two blocks of one segment have the same 64
+ * A handle of the driver stands for a whole allocation, so all blocks of a segment would have the same handle of 64
  * bytes.  A block inside a segment gets a handle of ours instead, a tag:
  *
  *      tag      magic  place  slot  nonce  entry  serial        64 bytes, the rest zero
@@ -10,26 +10,24 @@
  *      /dev/shm/gpucache-UID/ipc-SLOT --> [ nonce | entry 0 | entry 1 | ... ]
  *                                                      '--> the driver's handle, offset, size
  *
- * The library in the importer reads the entry, opens the driver's handle and adds the offset.  An
- * importer without the library passes the tag to the driver, which rejects it: an error, never other
- * memory.
+ * The library in the importer reads the entry, opens the driver's handle and adds the offset.  An importer without the
+ * library passes the tag to the driver.  The driver rejects the tag, so the importer gets an error and no wrong memory.
  *
- * The file is created at the first tag, locked while its process lives, and removed at its end; the
- * slot of a killed process is reused.  A nonce of 64 random bits distinguishes the file from others of
- * its name, a serial the entry from its predecessors.
+ * The file is created at the first tag, locked while its process lives, and removed at the end of the process.  The
+ * slot of a killed process is reused.  The nonce, 64 random bits, distinguishes the file from later files of the same
+ * name, and the serial distinguishes the entry from its predecessors in the same place.
  *
- * Invariants  1 Our directories belong to this user and are closed to all others; a file is neither a
- *               link nor another user's.
- *             2 If the program closes our descriptor and opens another file under its number, that file is
- *               not touched.  Ours is reopened by name if it still has our nonce and no other lock; else
- *               the process takes a new one, and its earlier tags become invalid.
- *             3 An entry is complete before its tag exists.  Files are written and read, never mapped: a
- *               full tmpfs is an error, not a SIGBUS.
- * Threads     The lock of ipc.c.  gpc_ipc_registry_find: any, without a lock.
- * Failure     add: GPC_IO: no usable directory, no space, or no free slot.  find: GPC_NOT_FOUND: no
- *             readable entry.  Nothing changes.
- * Limits      Processes of one user with a common /dev/shm or /tmp.  4096 blocks per process, 256
- *             processes at a time.
+ * Invariants  1 Our directories belong to this user and are closed to all others.  A file of ours is a regular file of
+ *               this user.
+ *             2 The program may close our descriptor and open another file under the same number: that file is not
+ *               touched.  Our file is then reopened by name, if it still has our nonce and no other process has locked
+ *               it.  Otherwise the process makes a new file, and its earlier tags become invalid.
+ *             3 An entry is complete before its tag exists.  Files are written and read, but not mapped: on a full
+ *               tmpfs a write returns an error, and an access to a mapping would raise SIGBUS.
+ * Threads     Under the lock of ipc.c; gpc_ipc_registry_find: any, without a lock.
+ * Failure     A failed call changes nothing.  gpc_ipc_registry_add returns GPC_IO without a usable directory, space or
+ *             a free slot; gpc_ipc_registry_find returns GPC_NOT_FOUND if it cannot read the entry.
+ * Limits      Processes of one user with a common /dev/shm or /tmp.  4096 blocks per process, 256 processes at a time.
  */
 #ifndef GPC_RUNTIME_IPC_REGISTRY_H
 #define GPC_RUNTIME_IPC_REGISTRY_H
@@ -62,7 +60,7 @@ struct gpc_ipc_target {
 	uint64_t size;
 };
 
-/* For tests: other directories, created if their parents exist; NULL: the usual ones. */
+/* Tests set other directories, which are created if their parents exist; NULL: the usual ones. */
 extern const char *const *gpc_ipc_registry_places;
 
 /* Writes entry number `entry` < GPC_IPC_MAX_ENTRIES, and returns its tag. */
@@ -72,7 +70,7 @@ GPC_MUST_CHECK enum gpc_status gpc_ipc_registry_add(struct gpc_ipc_registry *reg
 /* Invalidates the tags of an entry. */
 void gpc_ipc_registry_remove(struct gpc_ipc_registry *registry, uint32_t entry);
 
-/* Removes the file at the end of the process; in a fork child only closes descriptors. */
+/* Removes the file at the end of the process; in a fork child only closes the descriptor. */
 void gpc_ipc_registry_fini(struct gpc_ipc_registry *registry, bool is_child);
 
 bool gpc_ipc_is_tag(const CUipcMemHandle *handle);

@@ -1,24 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Implicit allocations: memory that the driver takes on its own during another call, for contexts, modules and
- * limits.
+ * Implicit allocations: memory that the driver takes for itself during another call, for contexts, modules and limits.
  *
- * The driver does not report their size, so it is measured as the loss of free memory between a reading
- * before the call and one after it.  That is valid only if nothing else happened in between:
+ * The driver does not report the size of such memory.  So free memory is read before and after the call, and the loss
+ * is the size.  A measurement is valid only if nothing else changed free memory between the two readings:
  *
- *   I1  No other such call, no unloading and no end of a context was in flight on the device between the two
- *       readings.
+ *   I1  No other such call, no unloading and no end of a context was in flight on the device.
  *   I2  Our own accounting, and the budget of segments in flight, are the same at both readings.
  *
- * Otherwise none of the overlapping calls is measured, and their bytes stay in "this process, not tracked".
- * Memory accounted for under a handle is removed with the handle, whether or not that call is measured.
+ * If calls overlap, none of them is measured, and their bytes stay in "this process, not tracked".  A measured size is
+ * accounted for under the handle that the call returned, and removed when that handle is destroyed.
  *
- * The first context of a device cannot be queried before it exists; NVML is queried instead, before and after.
- * Without an answer nothing is measured.
+ * Before the first context of a device exists, the driver cannot be asked for free memory.  NVML is asked instead,
+ * before and after.  If NVML does not answer either, the call is not measured.
  *
- * Limits    A measurement includes what other processes allocate or free during the call, and what another
- *           thread allocates outside the cache if the second reading falls between the driver's answer and our
- *           accounting.
+ * Limits    A measurement includes what other processes allocate or free during the call.  It also includes what
+ *           another thread allocates outside the cache, if the second reading falls between the driver's answer to that
+ *           thread and our accounting.
  */
 #include "runtime/ledger/implicit.h"
 
@@ -34,22 +32,22 @@
 #include "runtime/rescue/rescue.h"
 
 /*
- * Bytes the ladder frees for a call that names no size: contexts of current GPUs take 300 to 600 MiB, modules of large
- * libraries some tens.  The fourth rung returns everything anyway.
+ * The bytes that the ladder tries to free for a call that names no size.  Contexts of current GPUs take 300 to 600 MiB,
+ * modules of large libraries some tens.  A wrong value does little harm: the fourth rung returns everything.
  */
 #define ASSUMED_CONTEXT (512 * GPC_MIB)
 #define ASSUMED_MODULE  (64 * GPC_MIB)
 
-/* Per device, the calls that change free memory; those begun and not ended are in flight. */
+/* For each device, how many calls that change free memory have begun and ended.  The difference is in flight. */
 static struct {
 	_Atomic uint32_t begun;
 	_Atomic uint32_t ended;
 } calls[GPC_MAX_DEVICES];
 
-/* Returns the number of this call; *ret_is_alone: no other is in flight. */
+/* Returns the number of this call; *ret_is_alone: no other call is in flight. */
 static uint32_t begin(uint32_t device, bool *ret_is_alone)
 {
-	uint32_t ended = atomic_load(&calls[device].ended); /* read first: never exceeds `begun` */
+	uint32_t ended = atomic_load(&calls[device].ended); /* first: never exceeds `begun` */
 	uint32_t number = atomic_fetch_add(&calls[device].begun, 1) + 1;
 
 	*ret_is_alone = ended + 1 == number;
@@ -88,7 +86,7 @@ void gpc_runtime_end_unmeasured(int device)
 /* Our accounting of the device. */
 struct books {
 	uint64_t held;
-	uint64_t charged; /* from before a segment is requested until after its return */
+	uint64_t charged; /* each segment, from before its request until after its return */
 };
 
 static struct books read_books(const struct gpc_device *device)
@@ -100,12 +98,12 @@ static struct books read_books(const struct gpc_device *device)
 	};
 }
 
-/* A reading of the device's free bytes; GPUCACHE_UNKNOWN if the driver did not say. */
+/* A reading of the device's memory: by the driver, or by NVML.  GPUCACHE_UNKNOWN: the number was not read. */
 struct look {
 	bool is_told;
 	uint64_t driver_free;
 	uint64_t process; /* NVML's figure for this process */
-	uint64_t used;    /* and for all processes */
+	uint64_t used;    /* NVML's figure for all processes */
 };
 
 static struct look look(const struct gpc_device *device, struct gpc_context *asker)
@@ -125,7 +123,7 @@ static struct look look(const struct gpc_device *device, struct gpc_context *ask
 	return look;
 }
 
-/* Finds how many more bytes are in use; false if that is unknown. */
+/* Finds by how many bytes the memory in use has grown; false if that is unknown. */
 static bool find_change(const struct look *before, const struct look *after, int64_t *ret_change)
 {
 	/* Without a context this process is not on NVML's list. */
@@ -155,11 +153,11 @@ struct measurement {
 	int64_t change;
 };
 
-/* Makes the call between two readings of its own, so that what the ladder freed before is not counted. */
+/* Makes the call between two readings.  A repeated call has its own two, which exclude what the ladder freed. */
 static CUresult make_measured(struct measurement *m)
 {
 	struct books before =
-		read_books(m->device); /* before the first reading; again after the second */
+		read_books(m->device); /* the books enclose the readings of free memory */
 	struct look first = { .is_told = false };
 	struct look second;
 	struct books after;
@@ -184,7 +182,7 @@ static enum gpc_status attempt_implicit(struct gpc_rescue *rescue)
 	return gpc_status_from_device((int)make_measured(rescue->arg));
 }
 
-/* Makes the call, and again if the ladder made room. */
+/* Makes the call, and repeats it after each rung of the ladder if memory was short. */
 static CUresult make_or_rescue(struct measurement *m, const struct gpc_request *request)
 {
 	struct gpc_context *climber = m->asker;
@@ -211,7 +209,7 @@ static CUresult make_or_rescue(struct measurement *m, const struct gpc_request *
 	return result;
 }
 
-/* Each limit of a context has one entry, however often it is set: its key is an address within the context's object. */
+/* A limit has one key, however often it is set: an address inside the driver's object of the context. */
 static uint64_t key_of(const struct gpc_implicit_call *call, const struct gpc_context *owner)
 {
 	return call->is_limit ? (uint64_t)(uintptr_t)owner->handle + 1 + call->ret_handle
@@ -228,14 +226,11 @@ static void book(
 	int64_t change = m->is_known ? m->change : 0;
 
 	if (is_again || (m->is_known && change == 0)) {
-		/* Keep the old entry: two threads made the first retain at once, or a limit did not change. */
+		/* Keep the old entry: two threads made the first retain at once, or the limit took no memory. */
 		gpc_runtime_forgotten(old, CUDA_ERROR_UNKNOWN);
 		return;
 	}
-	/*
-	 * A measured change of a limit adds to its old size.  After an unmeasured one the size is unknown, and the
-	 * entry is dropped.
-	 */
+	/* A measured change of a limit adds to its old size.  After an unmeasured change the size is unknown. */
 	if (old && m->is_known && call->is_limit)
 		change += (int64_t)gpc_track_size(old);
 	gpc_runtime_forgotten(old, CUDA_SUCCESS);
@@ -274,7 +269,7 @@ CUresult gpc_runtime_implicit(struct gpc_implicit_call *call)
 		const CUcontext handle = (CUcontext)(uintptr_t)call->ret_handle;
 		const struct gpc_context *known = gpc_context_find_own(handle);
 
-		/* The driver reused the handle of a context that is ending: wait until that one is forgotten. */
+		/* The driver has reused the handle of an ending context: wait until that context is forgotten. */
 		if (known && atomic_load(&known->is_ending))
 			gpc_context_await_end();
 		owner = gpc_context_visit(handle);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Implicit allocations: memory that the driver takes on its own during another call, measured.
+ * Implicit allocations: measures the memory that the driver takes for itself during another call.
  *
  * Threads   Any; calls that overlap on a device are not measured.
  * Failure   Memory that cannot be measured stays untracked ("this process, not tracked").
@@ -14,24 +14,25 @@
 #include "gpucache_format.h"
 
 /*
- * A call during which the driver may allocate on its own: the memory is measured, and accounted for under
- * the handle that the call returns.  `make` calls the driver, again for each rung of the ladder.
+ * A call during which the driver may allocate memory for itself.  The memory is measured, and accounted for under the
+ * handle that the call returns.  `make` calls the driver: once, and again after each rung of the ladder.
  */
 struct gpc_implicit_call {
 	CUresult (*make)(struct gpc_implicit_call *call);
 	enum gpucache_kind kind;
-	int device; /* of the context that the call creates; -1: the current context */
-	/* ret_handle is a CUlimit of the current context; the next call for that limit replaces this entry. */
+	int device; /* the device of the context that the call creates; -1: the call uses the current context */
+	/* ret_handle is a CUlimit of the current context; the next call for the same limit replaces the entry. */
 	bool is_limit;
-	uint64_t ret_handle; /* written by make on success */
+	uint64_t ret_handle; /* written by `make` on success */
 };
 
 CUresult gpc_runtime_implicit(struct gpc_implicit_call *call);
 
 /*
- * Suspend measuring on a device while the driver allocates or frees memory that is not measured: a module is
- * unloaded, a context is destroyed, a green context may create its primary.  NULL: the current context.
- * Returns the device, to be passed to gpc_runtime_end_unmeasured; -1: unknown.
+ * Call around a driver call that allocates or frees memory which is not measured: the unload of a module, the end of a
+ * context, a green context that may create its primary one.  Calls that overlap it are not measured either.
+ * gpc_runtime_begin_unmeasured takes a context (NULL: the current one) and returns its device for
+ * gpc_runtime_end_unmeasured; -1: unknown.
  */
 int gpc_runtime_begin_unmeasured(CUcontext context);
 void gpc_runtime_begin_unmeasured_on(int device);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Feeds the recording: the heap's observer turns every change of a block or segment into a slot, an event and its
- * site's sums; rate-limited readings of the device go into DEVICES and HISTORY.
+ * Feeds the recording.  For each change of a block or segment, the heap's observer writes its slot, appends an event,
+ * and updates the sums of its call site.  Readings of the device, limited in rate, go into DEVICES and HISTORY.
  */
 #include "runtime/ledger/observe.h"
 
@@ -18,7 +18,7 @@
 /* The least time between two history points; the recording thins them further as the run goes on. */
 #define HISTORY_STEP_NS (UINT64_C(10) * 1000000)
 
-/* A query of free memory takes 7 to 12 us: less than the growth before it, and growing threads share one. */
+/* The least time between two queries of free memory, of all threads together; a query takes 7 to 12 us. */
 #define LOOK_STEP_NS (UINT64_C(50) * 1000000)
 
 static const struct gpc_context *context_of(const struct gpc_pool *pool)
@@ -73,7 +73,7 @@ static inline void record_event(enum gpucache_event_kind what, const struct gpc_
 	gpc_record_event(&gpc_runtime.record, &event);
 }
 
-/* Sums over all contexts of a device, read by every allocation: in one pass. */
+/* Sums over all contexts of a device, in one pass, because every allocation reads them. */
 struct levels {
 	uint64_t live;
 	uint64_t in_use; /* direct memory, without idle bytes of the driver's pools */
@@ -91,7 +91,7 @@ static inline struct levels levels_of(const struct gpc_device *device)
 		const struct gpc_context *context = device->contexts[i];
 		const struct gpucache_counters *counters = context ? context->pool.counters : NULL;
 
-		if (!counters) /* it is being moved */
+		if (!counters) /* another thread is moving the entry (drop_gone_locked) */
 			continue;
 		levels.live += gpc_counter_get(&counters->live_bytes);
 		levels.n_malloc += gpc_counter_get(&counters->n_malloc);
@@ -121,8 +121,8 @@ static __attribute__((noinline)) void record_levels(
 }
 
 /*
- * Called after each allocation.  Peaks and history are per device, which may have several contexts.  Most hits are
- * neither a peak nor due a point.
+ * Called after each allocation.  Peaks and history are kept per device, so they are sums over its contexts.  Most
+ * allocations are neither a peak nor due for a point of the history.
  */
 static void note_levels(struct gpc_device *device, uint64_t now_ns)
 {
@@ -214,7 +214,7 @@ void gpc_observe_piece_freed(const struct gpc_observed *piece)
 	record_piece(piece, GPUCACHE_BLOCK_UNUSED);
 }
 
-/* From now on the pieces hold the block's bytes, not its own site. */
+/* The site of the block gives its bytes back: from now on the tensors in the block hold them. */
 static void lent(const struct gpc_block *block)
 {
 	gpc_record_site_remove(

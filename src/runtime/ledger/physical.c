@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reference counts of physical memory, so that our accounting drops it when the driver frees it.
+ * Reference counts of physical memory.  By them we know when the driver frees the memory, and remove its entry.
  *
  *      handle ---- n_holders    cuMemCreate, cuMemRetainAllocationHandle, an import that returned the same handle
  *             '--- n_mappings   cuMemMap, by start address
  *
  * cuda.h: "The memory allocation will be freed when all outstanding mappings to the memory are
- * unmapped and when all outstanding references to the handle are also released."  So the entry in track.c is
- * removed before the call that drops the last of both, and restored if the driver refuses that call.  The end
- * of a context frees nothing: by cuda.h, this memory belongs to no context.
+ * unmapped and when all outstanding references to the handle are also released."  So the entry in track.c is removed
+ * before the driver's call that drops the last holder or mapping, and restored if the driver refuses the call.  The end
+ * of a context frees no physical memory, which by cuda.h belongs to no context.
  *
  * Invariants  1 A handle is listed while it has holders or mappings.
- * Threads     Any; one lock, under which track.c's may be taken.
- * Failure     Without metadata a handle or mapping is not listed.  An unlisted handle is assumed to be freed by
- *             its release.
- * Limits      References elsewhere are not seen: exported file descriptors, other processes, tiles of sparse
- *             arrays, bindings to multicast objects.  An import under a new handle counts no bytes: the memory
- *             is accounted to its exporter.
+ * Threads     Any; one lock, under which the lock of track.c may be taken.
+ * Failure     Without metadata a handle or mapping is not listed.  An unlisted handle is assumed to be freed by its
+ *             release.
+ * Limits      Other references are not seen: exported file descriptors, other processes, tiles of sparse arrays,
+ *             bindings to multicast objects.  Memory imported under a new handle has no entry: the exporting process
+ *             accounts for it.
  */
 #include "runtime/ledger/physical.h"
 
@@ -73,7 +73,7 @@ static struct handle *get_locked(uint64_t key)
 	return handle;
 }
 
-/* If the handle has no holders and no mappings, unlists it and returns its entry, removed until the driver answers. */
+/* If the handle has no holders and no mappings, unlists it, and removes and returns its entry in track.c. */
 static struct gpc_tracked *drop_if_last_locked(struct handle *handle)
 {
 	uint64_t key = handle->key;

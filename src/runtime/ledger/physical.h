@@ -16,9 +16,8 @@ struct gpc_mapping;
 struct gpc_tracked;
 
 /*
- * Physical memory lives until the last reference to its handle and the last mapping are gone.  Call after
- * the driver's call succeeded: created (the handle is new, so an old one of that number was freed unseen),
- * retained or imported, mapped.
+ * Physical memory lives until the last reference to its handle and its last mapping are gone.  Call these after the
+ * driver created the memory (an old handle of the same number was freed unseen), retained or imported it, or mapped it.
  */
 void gpc_runtime_handle_created(uint64_t handle);
 void gpc_runtime_handle_held(uint64_t handle);

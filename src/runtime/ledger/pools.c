@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The driver's own memory pools, and graph memory: what they reserve beyond what is in use.
+ * The driver's own memory pools (cuMemPoolCreate), and the memory of graphs: what they reserve beyond what is in use.
  *
  *      reserved by a pool   |  allocations of the program      |  idle                |
  *                           '-- tracked, one by one (ASYNC) ---'-- this file (POOL) --'
  *
- * Idle is what the driver reports as reserved, less the tracked allocations of that pool, so that the two add
- * up to the memory used on the device, however the driver rounds.  The driver is queried at the readings of
- * observe.c and when a pool must have grown; in between an allocation subtracts from the idle bytes and a free
- * adds to them.  Of graphs only the total is known.
+ * Idle bytes are what the driver reports as reserved, less the tracked allocations of that pool.  So both together are
+ * the pool's memory on the device, however the driver rounds.  The driver is asked when observe.c reads the device, and
+ * when a pool must have grown.  Between these queries an allocation subtracts its size from the idle bytes, and a free
+ * adds it.  Of graphs the driver reports only the total.
  *
- * A pool is queried under our lock, which its destruction takes first: the driver is never queried about a
- * pool that is gone.  Queries invalidate captures, so they are made only while none is open.
+ * A pool is queried under our lock, and marked as gone under it before the driver destroys it.  So the driver is not
+ * asked about a pool that is gone.  A query would invalidate an open capture, so none is made then.
  *
- * Limits   Idle memory of pools beyond MAX_POOLS is not seen.  Pools of host and managed memory are known, so
- *          that their allocations get the right kind; their idle memory is not counted.
+ * Limits   Idle memory of pools beyond MAX_POOLS is not seen.  Pools of host and managed memory have entries, so that
+ *          their allocations get the right kind; their idle memory is not counted.
  */
 #include "runtime/ledger/pools.h"
 
@@ -31,16 +31,16 @@
 struct driver_pool {
 	CUmemoryPool handle;
 	uint64_t used; /* by tracked allocations */
-	uint64_t idle; /* reserved beyond that, to our knowledge */
+	uint64_t idle; /* reserved beyond `used`, by the last query and the calls since */
 	uint32_t device;
-	uint8_t kind; /* of its allocations; NONE: an unused entry */
+	uint8_t kind; /* enum gpucache_kind of its allocations; NONE: an unused entry */
 	bool is_gone; /* destroyed; the driver keeps it until its last allocation is freed */
 };
 
 static struct {
 	struct driver_pool pools[MAX_POOLS];
-	CUmemoryPool current[GPC_MAX_DEVICES]; /* NULL: the default one, not queried yet */
-	uint64_t idle[GPC_MAX_DEVICES];        /* as accounted: that of its pools */
+	CUmemoryPool current[GPC_MAX_DEVICES]; /* NULL: the default pool, not asked for yet */
+	uint64_t idle[GPC_MAX_DEVICES];        /* as accounted for, of all its pools */
 	uint64_t graph[GPC_MAX_DEVICES];
 	atomic_bool has_pools;
 	atomic_bool has_graphs;
@@ -178,7 +178,7 @@ void gpc_pools_count(uint32_t number, uint64_t size, bool is_malloc)
 		pool->used += size;
 		pool->idle = gpc_bytes_less(pool->idle, size);
 	} else {
-		/* A reset may have cleared the pool's accounting in between. */
+		/* Not below 0: a reset of the primary context may have cleared the pool's accounting. */
 		pool->used = gpc_bytes_less(pool->used, size);
 		pool->idle += size;
 		if (pool->is_gone && pool->used == 0)
@@ -203,7 +203,7 @@ static struct driver_pool *find_locked(CUmemoryPool handle)
 	return NULL;
 }
 
-/* False: there is no room. */
+/* Adds a pool unless it is known.  False: there is no room for another entry. */
 static bool add(CUmemoryPool handle, uint32_t device, enum gpucache_kind kind)
 {
 	struct driver_pool *pool;
@@ -292,7 +292,7 @@ static CUmemoryPool default_of(uint32_t device)
 	return handle;
 }
 
-/* Adds a pool whose creation we did not see: a device's default one, or one older than us.  False: no room. */
+/* Adds a pool whose creation we did not see: a device's default pool, or one made before our start.  False: no room. */
 static bool meet(CUmemoryPool handle)
 {
 	uint32_t device = current_device();
@@ -321,7 +321,7 @@ static uint32_t device_of_stream(CUstream stream)
 	return (uint32_t)device;
 }
 
-/* The pool that the program means by `handle`; 0 if unknown. */
+/* Returns the number of the pool with this handle, and copies its entry; 0: unknown. */
 static uint32_t find(CUmemoryPool handle, struct driver_pool *ret_pool)
 {
 	struct driver_pool *pool;
@@ -349,7 +349,7 @@ static CUmemoryPool current_of(uint32_t device)
 		return handle;
 	standard = default_of(device);
 	gpc_lock_take(&all.lock);
-	/* Another thread may have set one in the meantime. */
+	/* Another thread may have set a pool meanwhile. */
 	if (!all.current[device])
 		all.current[device] = standard;
 	handle = all.current[device];
@@ -374,16 +374,13 @@ CUresult gpc_runtime_pool_malloc(struct gpc_passed_call *call, CUmemoryPool hand
 		call->pool = find(handle, &pool);
 	call->kind = (enum gpucache_kind)pool.kind;
 	result = gpc_runtime_passed_malloc_of_device(call, (int)pool.device);
-	/* A pool that cannot allocate is another process's, or none: forget it. */
+	/* The handle is no pool, or one imported from another process, from which we cannot allocate: forget it. */
 	if (is_new && result && result != CUDA_ERROR_OUT_OF_MEMORY)
 		gpc_runtime_pool_destroyed(handle);
 	return result;
 }
 
-/*
- * Resetting the primary context ends everything the process has on the device: handles of older pools are meaningless
- * from now on.
- */
+/* A reset of the primary context destroys all pools of the device, so the driver may reuse their handles. */
 void gpc_runtime_primary_reset(CUdevice number)
 {
 	struct gpc_device *device = gpc_device_at(number);

@@ -3,7 +3,7 @@
  * The driver's own memory pools, and graph memory: what they reserve beyond what is in use.
  *
  * Threads   Any.
- * Failure   Pools beyond MAX_POOLS are not tracked.
+ * Failure   Of more than MAX_POOLS pools (pools.c) the later ones are not tracked.
  */
 #ifndef GPC_RUNTIME_LEDGER_POOLS_H
 #define GPC_RUNTIME_LEDGER_POOLS_H
@@ -17,34 +17,34 @@ struct gpc_device;
 struct gpc_passed_call;
 
 /*
- * Allocates stream-ordered memory from this pool of the driver; NULL: the current pool of the stream's
- * device.  Sets call->kind.  Not for a capturing stream (gpc_runtime_is_captured).
+ * Allocates stream-ordered memory from this pool of the driver; NULL: the current pool of the stream's device.  Sets
+ * call->kind and call->pool.  Do not call it for a capturing stream (gpc_runtime_is_captured).
  */
 CUresult gpc_runtime_pool_malloc(struct gpc_passed_call *call, CUmemoryPool pool, CUstream stream);
 
 /*
- * Call after a pool was created or imported; before one is destroyed; after the driver refused that; after one
- * became the current pool of a device.
+ * Call _seen after the driver gave the program a pool, _destroyed before the driver destroys it, _kept if the driver
+ * refused to, and _made_current after it became the current pool of a device.
  */
 void gpc_runtime_pool_seen(CUmemoryPool pool, CUmemLocation location, CUmemAllocationType type);
 void gpc_runtime_pool_destroyed(CUmemoryPool pool);
 void gpc_runtime_pool_kept(CUmemoryPool pool);
 void gpc_runtime_pool_made_current(CUdevice device, CUmemoryPool pool);
 
-/* Call after the reserved memory of the current device's pools or graphs has changed. */
+/* Call after the program trimmed the pools or graphs of the current device, or a graph may have reserved memory. */
 void gpc_runtime_pools_changed(void);
 
-/* Call after a graph was instantiated: its first launch may reserve memory, so the hook then queries it. */
+/* Call after a graph was instantiated.  gpc_runtime_graph_is_new then tells the hook of the launch to look again. */
 void gpc_runtime_graph_made(void);
 extern bool gpc_runtime_graph_is_new;
 
-/* Call after the primary context of the device was reset: forgets it, and the device's pools. */
+/* Call after the primary context of the device was reset: forgets the context, and the pools of the device. */
 void gpc_runtime_primary_reset(CUdevice device);
 
 /*
- * look: queries the memory reserved by pools and graphs of this device, and accounts for it.  trim: makes them
- * return what they can.  are_used: false if the program has used neither.  count: an allocation from pool
- * `number` was made or freed.
+ * gpc_pools_look asks the driver what the pools and graphs of this device reserve, and accounts for it.  gpc_pools_trim
+ * makes them return what they can.  gpc_pools_are_used is false if the program has used neither.  gpc_pools_count: an
+ * allocation of `size` bytes from pool `number` (0: from none) was made or freed.
  */
 void gpc_pools_look(struct gpc_device *device);
 void gpc_pools_trim(struct gpc_device *device);

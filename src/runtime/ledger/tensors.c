@@ -2,23 +2,25 @@
 /*
  * Tensors: what PyTorch's allocator hands out of the memory that it got from us.
  *
- *      cudaMalloc(20 MiB)  -->  a block, marked as an arena         its site gives the bytes back
- *      tensor, 3 MiB       -->  a block of kind TENSOR within it    the tensor's site takes its bytes
+ *      cudaMalloc(20 MiB)  -->  a block, marked as an arena         its site no longer holds the bytes
+ *      tensor, 3 MiB       -->  a block of kind TENSOR within it    the tensor's site holds its 3 MiB
  *
- * So each byte has one holder, and all that reads sites and blocks - peaks, growth, leaks, tags, the short form - sees
- * tensors instead of their arenas.  TORCH has PyTorch's own sums per device: reserved less allocated is what it caches.
+ * So each byte has one holder.  Peaks, growth, leaks, tags and the short form are computed from sites and blocks, and
+ * therefore show tensors instead of their arenas.  The region TORCH of the recording has PyTorch's own sums per device:
+ * reserved less allocated is what PyTorch caches.
  *
- * An arena is recognized by its thread: after PyTorch has requested memory, it reports the tensor for which it did that
- * before it requests more.  Physical memory (expandable segments) is recognized by the caller, in hooks_torch.c.
+ * An arena is recognized by its thread: after PyTorch has requested memory, it reports the tensor for which it
+ * requested the memory before it requests more.  Physical memory (expandable segments) is recognized by the caller, in
+ * hooks_vmm.c.
  *
- * Each tensor takes a block number of the heap, as a tracked allocation does (track.c); one that finds no slot in
+ * Each tensor takes a block number of the heap, as a tracked allocation does (track.c).  A tensor without a slot in
  * BLOCKS still counts in sites and sums.  With tensors:sampled, only tensors with a stack are recorded one by one.
  *
- * PyTorch does not report a tensor's stream.  It uses the thread's current stream unless the program names another
- * (raw_alloc_with_stream), so the current one is recorded.  The streams of frees are unknown.
+ * PyTorch does not report a tensor's stream.  A tensor is allocated on the thread's current stream unless the program
+ * names another one (raw_alloc_with_stream), so the current stream is recorded.  The streams of frees are unknown.
  *
- * Threads   Any.  PyTorch calls with its own lock of the device held, so ours are hardly contended.  Under ours we call
- *           neither PyTorch nor the driver.
+ * Threads   Any.  PyTorch calls us under its own lock of the device, so there is hardly any contention for our locks.
+ *           Under our locks we call neither PyTorch nor the driver.
  * Failure   Without metadata a tensor counts in TORCH only.
  */
 #include "runtime/ledger/tensors.h"
@@ -48,22 +50,22 @@ _Static_assert(sizeof(struct tensor) <= sizeof(struct gpc_block), "shares the sl
 struct books {
 	struct gpc_lock lock;
 	struct gpc_address_map map;
-	/* Freed, but still in the map with its number: the next tensor often has the very same address. */
+	/* Freed, but still in the map with its number, because the next tensor often has the same address. */
 	struct tensor *spare;
-	struct gpucache_torch own; /* without a recording */
+	struct gpucache_torch own; /* used without a recording */
 };
 
 static struct books all_books[GPC_MAX_DEVICES] = {
 	[0 ... GPC_MAX_DEVICES - 1] = { .lock = GPC_LOCK_INIT(GPC_RANK_TENSORS) },
 };
 
-/* The last device memory that this thread got; PyTorch's, if its next tensor lies in it. */
+/* The last device memory that this thread allocated: an arena, if the thread's next tensor lies in it. */
 static _Thread_local struct {
 	uint64_t address;
 	uint64_t size;
 } last_malloc __attribute__((tls_model("initial-exec")));
 
-/* The last failure of this thread since its last tensor. */
+/* The last failed request of this thread since its last tensor. */
 static _Thread_local struct {
 	const struct gpc_device *device;
 	uint64_t number;
@@ -250,7 +252,7 @@ static struct gpc_device *device_of(int number)
 
 	if (gpc_runtime.config.tensors == GPC_TENSORS_OFF || !device)
 		return NULL;
-	/* Created now: later our lock is held, and the runtime's, which this takes, must come before it. */
+	/* Create the owner now: its creation takes the runtime's lock, which ranks before the lock of the books. */
 	(void)gpc_context_owner(device);
 	return device;
 }
@@ -292,7 +294,7 @@ void gpc_runtime_tensor_failed(
 	if (last_failure.device == device)
 		gpc_rescue_torch_failed(device, last_failure.number, &torch);
 	last_failure.device = NULL;
-	/* PyTorch now raises an exception.  A program that goes on to make tensors, of any size, has caught it. */
+	/* PyTorch now raises an exception.  A program that makes a tensor afterwards, of any size, has caught it. */
 	if (__atomic_load_n(&device->failed_size, __ATOMIC_ACQUIRE) > 0)
 		__atomic_store_n(&device->failed_size, GPC_ANY_SIZE, __ATOMIC_RELEASE);
 }

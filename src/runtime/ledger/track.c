@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tracked allocations: made by the driver for one request, accounted for, never cached.
+ * Tracked allocations: the driver makes them for one request each, and we account for them but do not cache them.
  *
- * Each takes a block number of the heap, so that it has a slot in the recording's BLOCKS like any other; the
- * item of that number holds a struct gpc_tracked instead of a struct gpc_block.
+ * Each takes a block number of the heap, and so has a slot in the recording's BLOCKS like a cached block.  The item of
+ * that number holds a struct gpc_tracked instead of a struct gpc_block.
  *
- * A free removes the entry before the driver frees the address: from that moment the driver may return the
- * same address to another thread, whose entry we must not remove.
+ * A free removes the entry before the driver frees the address.  Once the driver has freed it, another thread may get
+ * the same address, and the free would remove that thread's entry.
  *
- * Most allocations are known by their address.  Physical memory, arrays and external memory are known by
- * handles, and registered host memory by an address that belongs to another allocation.  Each key space has a
- * map of its own, because the same number may occur in several.
+ * The key of most allocations is their address.  The key of physical memory, arrays and external memory is a handle,
+ * and that of registered host memory an address that may be another allocation's, too.  The same number may be a key of
+ * several of these kinds, so each key space has a map of its own.
  */
 #include "runtime/ledger/track.h"
 
@@ -67,7 +67,7 @@ static bool is_on_device(uint8_t kind)
 	return gpucache_kind_place(kind) == GPUCACHE_ON_DEVICE;
 }
 
-/* True if the counts of calls and the limit include it: device memory that the program itself requested. */
+/* True for device memory that the program itself requested: it counts in the numbers of calls and for the limit. */
 static bool is_asked_for(uint8_t kind)
 {
 	return is_on_device(kind) && !gpc_kind_is_implicit(kind);
@@ -97,7 +97,7 @@ static void record_state(
 	gpc_record_block(&gpc_runtime.record, tracked->number, &block);
 }
 
-/* The counters are the pool's, under its lock. */
+/* Counts an allocation or free in the counters of the context's pool. */
 static void count(const struct gpc_tracked *tracked, bool is_malloc, uint64_t now_ns)
 {
 	struct gpc_pool *pool = &tracked->context->pool;
@@ -152,8 +152,8 @@ static struct gpc_tracked *take_locked(unsigned int kind, uint64_t key)
 }
 
 /*
- * False if there is no metadata, if the context died in the meantime (nothing would remove the entry), or if the driver
- * has given the address to another thread.
+ * False if there is no metadata, or if another entry has the key: the driver has given it to another thread.  Also
+ * false if the context has ended, because nothing would remove the entry.
  */
 static bool put_locked(struct gpc_tracked *tracked)
 {
@@ -192,7 +192,7 @@ void gpc_track_remember(struct gpc_context *context, const struct gpc_passed_cal
 	struct gpc_tracked *stale;
 	bool is_in;
 
-	/* Success with a null address: nothing to track. */
+	/* A call may succeed and return no address; then there is nothing to track. */
 	if (call->ret_address)
 		tracked = gpc_slab_take(&gpc_runtime.heap.blocks, &number);
 	if (!tracked)
@@ -208,7 +208,7 @@ void gpc_track_remember(struct gpc_context *context, const struct gpc_passed_cal
 		.pool = (uint8_t)call->pool,
 	};
 	gpc_lock_take(&tracked_all.lock);
-	/* The driver reused the address: the old allocation was freed in a way that we do not see. */
+	/* If the driver has reused the address, the old allocation was freed in a way that we do not see. */
 	stale = take_locked(tracked->kind, tracked->address);
 	is_in = put_locked(tracked);
 	gpc_lock_release(&tracked_all.lock);
@@ -220,7 +220,7 @@ void gpc_track_remember(struct gpc_context *context, const struct gpc_passed_cal
 	}
 	if (is_asked_for(tracked->kind))
 		atomic_fetch_add(&context->device->budget.used_bytes, tracked->size);
-	/* Subtract it from the pool's idle bytes first: counting it twice, even for a moment, could set a peak. */
+	/* First subtract its bytes from the idle ones of the driver's pool: counted twice, they could set a peak. */
 	gpc_pools_count(tracked->pool, tracked->size, true);
 	count(tracked, true, request->now_ns);
 	record_state(tracked, GPUCACHE_BLOCK_LIVE, request->now_ns);
@@ -251,7 +251,7 @@ uint64_t gpc_track_size(const struct gpc_tracked *tracked)
 	return tracked->size;
 }
 
-/* The limit also binds device memory that is not cached.  Its exact size is not known yet, so take the request's. */
+/* The limit also binds device memory that is not cached.  Before the driver's call only the requested size is known. */
 static bool is_beyond_limit(const struct gpc_context *context, const struct gpc_passed_call *call)
 {
 	const struct gpc_budget *budget = &context->device->budget;
@@ -275,7 +275,7 @@ static enum gpc_status attempt_passed(struct gpc_rescue *rescue)
 	return gpc_status_from_device((int)attempt->call->make(attempt->call));
 }
 
-/* Counts in `books`; climbs the ladder for `context`, or not at all if it is NULL. */
+/* Accounts to the context `books`.  Climbs the ladder of `context`; NULL: climbs none. */
 static CUresult pass(
 	struct gpc_passed_call *call, struct gpc_context *books, struct gpc_context *context)
 {

@@ -18,37 +18,37 @@ struct gpc_device;
 struct gpc_request;
 
 /*
- * A driver allocation that we only track.  `make` calls the driver, again for each rung of the ladder, and
- * returns address and size.
+ * A driver allocation that we only track.  `make` calls the driver and sets address and size; it is called again after
+ * each rung of the ladder.
  */
 struct gpc_passed_call {
 	CUresult (*make)(struct gpc_passed_call *call);
 	enum gpucache_kind kind;
 	uint32_t pool;        /* set by gpc_runtime_pool_malloc */
 	size_t size;          /* bytes requested; 0: nothing to track */
-	uint64_t ret_address; /* address or handle; written by make on success, with ret_size */
+	uint64_t ret_address; /* address or handle; `make` writes it and ret_size on success */
 	uint64_t ret_size;
 };
 
 CUresult gpc_runtime_passed_malloc(struct gpc_passed_call *call);
 
 /*
- * As gpc_runtime_passed_malloc, for memory of a device but of no context (-1: the current device, or the
- * first).  Needs no current context; the memory outlives all contexts.
+ * As gpc_runtime_passed_malloc, for memory that belongs to a device but to no context.  Needs no current context; the
+ * memory outlives all contexts.  Device -1: that of the current context, or the first one.
  */
 CUresult gpc_runtime_passed_malloc_of_device(struct gpc_passed_call *call, int device);
 
 /*
- * Remove the entry of an allocation before the driver frees it; gpc_runtime_forgotten then takes the driver's
- * answer, and restores the entry if the free failed.  _key: for a kind known by a handle, or by an address
- * that another allocation may share.
+ * gpc_runtime_forget removes the entry of an allocation, before the driver frees it; NULL: there is none.
+ * gpc_runtime_forgotten then takes the driver's answer, and restores the entry if the free failed.  _forget_key is for
+ * kinds whose key is a handle, or an address that another allocation may have, too (track.c).
  */
 struct gpc_tracked;
 struct gpc_tracked *gpc_runtime_forget(uint64_t address);
 struct gpc_tracked *gpc_runtime_forget_key(enum gpucache_kind kind, uint64_t key);
 void gpc_runtime_forgotten(struct gpc_tracked *tracked, CUresult result);
 
-/* Marks memory of PyTorch's allocator as an arena: only its tensors count for sites (tensors.h). */
+/* Marks memory of PyTorch's allocator as an arena: sites then hold its tensors, and no longer the memory (tensors.h). */
 void gpc_runtime_lend(enum gpucache_kind kind, uint64_t key);
 
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Describes holders within the failing process: call site, age of the oldest block, growth.  Reads the recording's
- * tables without a lock: a block that changes meanwhile may or may not count.
+ * Describes the holders of a device's memory while the process runs: call site, age of the oldest block, growth.  Reads
+ * the recording's tables without a lock, so a block that changes meanwhile may or may not count.
  */
 #include "runtime/rescue/holders.h"
 
@@ -21,9 +21,7 @@ static bool is_live_there(
 	       __atomic_load_n(&block->state, __ATOMIC_RELAXED) == GPUCACHE_BLOCK_LIVE;
 }
 
-/*
- * The kind of memory that the stack holds there: a context or module, if it holds any; else that of one of its blocks.
- */
+/* The kind of memory that the stack holds on the device: CONTEXT or MODULE if it holds any, else that of one block. */
 static unsigned int kind_of(const struct gpc_device *device, uint32_t stack)
 {
 	const struct gpc_record *record = &gpc_runtime.record;
@@ -49,7 +47,7 @@ static bool can_free(void *self, uint32_t stack)
 	return !gpc_kind_is_implicit(kind) && kind != GPUCACHE_KIND_MANAGED;
 }
 
-/* The call site; "contexts: SITE" if the driver took the memory for itself during a call there. */
+/* Writes the call site; "contexts: SITE" if the driver took the memory for itself during a call from there. */
 static void describe(void *self, uint32_t stack, char *buf, size_t size)
 {
 	unsigned int kind = kind_of(self, stack);
@@ -100,7 +98,7 @@ void gpc_holders_print(struct gpc_device *device, uint64_t total)
 		GPUCACHE_MAX_OOM_HOLDERS, &n_sites, &rest);
 	uint32_t n_own = 0;
 
-	/* The program cannot free what contexts and modules hold. */
+	/* Leaves out contexts and modules, whose memory the program cannot free. */
 	for (uint32_t i = 0; i < n; i++)
 		if (!gpc_kind_is_implicit(kind_of(device, holders[i].stack)))
 			holders[n_own++] = holders[i];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The holders of a device, as known within the process.
+ * The holders of a device's memory, as the process itself finds them in its recording.
  *
  * Threads   Any; reads the recording's tables without a lock.
- * Failure   Unreadable records are left out.
+ * Failure   A record that is being written is left out.
  */
 #ifndef GPC_RUNTIME_RESCUE_HOLDERS_H
 #define GPC_RUNTIME_RESCUE_HOLDERS_H
@@ -14,7 +14,7 @@
 
 struct gpc_device;
 
-/* The describer of a device's holders; gpc_holders_print logs the largest of them, as parts of `total` bytes. */
+/* Returns the describer of a device's holders.  gpc_holders_print logs the largest ones, as parts of `total` bytes. */
 struct gpc_describer gpc_holder_describer(struct gpc_device *device);
 void gpc_holders_print(struct gpc_device *device, uint64_t total);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Repeats the reading while the device's budget changes during it.  If threads return and take memory all the time the
- * device may never be stable, so the number of attempts is bounded.  Bytes that stay on the move, because the driver
- * blocks their thread, are no reason to repeat: another reading would find the same.
+ * Repeats the reading if the device's budget changed during it.  Threads that return and take memory all the time may
+ * change it during every reading, so the number of readings is bounded.  Bytes may also stay on the move, because the
+ * driver blocks the thread that moves them.  They are no reason for another reading, which would find the same.
  */
 #include "runtime/rescue/look.h"
 
@@ -13,7 +13,7 @@
 
 #define LOOKS 16
 
-/* Bounds all waits for moves together; the ladder has already waited for longer ones. */
+/* Bounds the sum of all waits for bytes on the move; the ladder has waited before, and longer. */
 #define MOVES_MS 20
 
 static void ask_driver(struct gpc_context *context, struct gpc_device_look *ret_look)

@@ -2,12 +2,13 @@
 /*
  * The state of a device after a failed request: free memory by the driver, our accounting, other processes by NVML.
  *
- * These are queried one after another while other threads move memory between us and the driver, and numbers of
+ * These are queried one after another, while other threads move memory between our pools and the driver.  Numbers of
  * different moments do not add up: bytes are missing, or counted twice.  So each reading first waits a moment for bytes
  * on the move (alloc/budget.h), and is repeated if any moved during it.
  *
- * Threads   Any; no lock may be held.
- * Failure   Unknown numbers are GPUCACHE_UNKNOWN.  After LOOKS attempts the last reading stands.
+ * Threads   Any; the caller holds no lock.
+ * Failure   Unknown numbers are GPUCACHE_UNKNOWN.  If bytes moved during all LOOKS readings (look.c), the last one
+ *           counts.
  */
 #ifndef GPC_RUNTIME_RESCUE_LOOK_H
 #define GPC_RUNTIME_RESCUE_LOOK_H

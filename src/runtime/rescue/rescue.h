@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A failed request: climbs the ladder, and if that fails, writes the record, the verdict and the short form.
+ * A failed request: climbs the ladder.  If that does not help, records the failure and its verdict, and prints the
+ * short form.
  *
- * Threads   Any; no lock may be held.
+ * Threads   Any; the caller holds no lock.
  * Failure   The status of the last attempt.
  */
 #ifndef GPC_RUNTIME_RESCUE_RESCUE_H
@@ -12,8 +13,8 @@
 #include "runtime/process/state.h"
 
 /*
- * For a call of unknown size that ran out of memory: waits for pending memory, without a bound, and trims
- * everything idle on the current device.  False: no current context.
+ * Call after the driver's call for memory of unknown size failed, and then repeat that call.  Waits, without a bound,
+ * for pending memory, and returns all idle memory of the current device to the driver.  False: no context is current.
  */
 bool gpc_runtime_make_room(void);
 
@@ -32,10 +33,10 @@ struct gpc_rescue {
 };
 GPC_MUST_CHECK enum gpc_status gpc_rescue_run(struct gpc_rescue *rescue, enum gpc_status st);
 
-/* PyTorch refused a tensor without calling the driver, because of its own limit. */
+/* Call after PyTorch refused a tensor of `size` bytes because of its own limit, without a request to us. */
 void gpc_rescue_torch_limit(struct gpc_device *device, uint64_t size);
 
-/* PyTorch reported failure after OOM `number`, with the sums in `torch`. */
+/* Call after PyTorch reported a failure whose cause is OOM `number`; adds PyTorch's sums `torch` to its record. */
 void gpc_rescue_torch_failed(
 	struct gpc_device *device, uint64_t number, const struct gpucache_oom_torch *torch);
 
@@ -43,8 +44,8 @@ void gpc_rescue_torch_failed(
 void gpc_rescue_recovered(struct gpc_device *device, uint64_t size);
 
 /*
- * Call after a request succeeded: marks an earlier failure of at most this size, in the same memory (host or
- * device), as recovered by the program.
+ * Call after a request succeeded.  If an earlier request of at most this size failed in the same memory (host or
+ * device), the program has recovered from that failure.
  */
 static inline void gpc_rescue_succeeded(struct gpc_device *device, uint8_t kind, uint64_t size)
 {
@@ -56,11 +57,11 @@ static inline void gpc_rescue_succeeded(struct gpc_device *device, uint8_t kind,
 		gpc_rescue_recovered(device, size);
 }
 
-/* Queries NVML, loaded at first use.  False, and all unknown, while another thread is querying. */
+/* Asks NVML, which the first call loads.  False, with all numbers unknown, if another thread is asking it. */
 bool gpc_runtime_ask_neighbours(
 	const struct gpc_device *device, struct gpc_neighbours *ret_neighbours);
 
-/* Prints the failures that the end of the process makes fatal: at most one per device. */
+/* Call at the end of the process: prints failures from which the program did not recover, at most one per device. */
 void gpc_rescue_at_exit(void);
 
 #endif
