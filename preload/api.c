@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The C API of gpucache.h, entered like the hooks.  If the runtime is off, or this is a forked child, memory comes from
- * the driver and everything else is refused.
+ * The C API of gpucache.h.  Its functions enter the runtime as hooks do.  If the runtime is off, or in a forked child,
+ * memory comes from the driver and all other functions fail.
  *
- * Nothing here calls a function that we export: a program may be linked such that the driver's own is found first.
+ * Nothing here calls a hook by its exported name (cuMemAlloc_v2): if the program links libcuda before us, that name is
+ * the driver's function.
  */
 #include "runtime/process/api.h"
 #include "base/thread.h"
@@ -55,7 +56,7 @@ static CUresult malloc_real(void **ret_ptr, size_t size)
 	return result;
 }
 
-/* Allocates for `stream` if is_told, else for no particular one.  The caller has entered the runtime. */
+/* Allocates for `stream` if `is_told`, else for no particular stream.  The caller has entered the runtime. */
 static CUresult malloc_entered(void **ret_ptr, size_t size, bool is_told, CUstream stream)
 {
 	CUdeviceptr ptr = 0;
@@ -116,8 +117,8 @@ int gpucache_free_on(void *ptr, CUstream stream)
 }
 
 /*
- * The stream does not matter: the fence that the block will join covers all streams.  The driver, too, waits for all
- * streams when it frees memory of its own.
+ * Needs no stream: after this call a free lets the block wait for a fence, which covers all streams.  Memory outside
+ * the cache needs no such call, because the driver waits for all streams when it frees that.
  */
 static CUresult record_use(void *ptr)
 {
@@ -244,7 +245,7 @@ void gpucache_torch_reset(void)
 
 	if (!enter())
 		return;
-	/* Trimming fails at the first ordinal without a device. */
+	/* The trim fails at the first number without a device. */
 	for (int device = 0; !gpc_runtime_trim(device, SIZE_MAX, &went); device++)
 		;
 	gpc_runtime_leave();

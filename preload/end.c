@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * _exit and _Exit: an end without exit handlers must not look like a kill.  Every child of Python's multiprocessing
- * ends so.
+ * _exit and _Exit run no exit handlers, but such an end must not look like a kill.  Every child of Python's
+ * multiprocessing ends by _exit.
  *
- * Our _exit marks the recording as ended and calls the next definition, libc's.  It may run in a signal handler, in a
- * child of vfork, and in a process that never used CUDA, so it takes no lock and looks nothing up: the next _exit was
- * found when we were loaded.  At quick_exit, which ends inside libc, a handler marks the recording; a process that
- * makes the system call itself, or becomes another program, looks killed.
+ * Our _exit marks the recording as ended and calls the next definition of _exit, libc's.  It may run in a signal
+ * handler, in a child of vfork, and in a process that never used CUDA.  So it takes no lock and looks nothing up:
+ * find_next found the next _exit when we were loaded.  quick_exit does not call our _exit, so a handler marks the
+ * recording then.  A process that makes the system call itself, or becomes another program by exec, looks killed.
  */
 #include <dlfcn.h>
 #include <sys/syscall.h>
@@ -17,7 +17,7 @@
 
 EXPORT void _exit(int status) __attribute__((noreturn));
 
-/* Named differently, because banned.h bans the name. */
+/* The function has another name in C, because banned.h bans this one. */
 EXPORT void end_at_once(int status) __asm__("_Exit") __attribute__((noreturn, alias("_exit")));
 
 static void (*next_exit)(int);

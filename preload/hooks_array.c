@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arrays, tracked by handle.  The driver does not report their size: see driver/array_bytes.h. */
+/* Arrays, tracked by handle.  The driver does not report their size, so driver/array_bytes.h computes it. */
 #include "driver/array_bytes.h"
 #include "preload/shapes.h"
 
-/* A descriptor of any version, in today's form. */
+/* The bytes of an array, from a descriptor of any version. */
 #define BYTES_2D(desc)                                                      \
 	gpc_array_bytes(&(CUDA_ARRAY3D_DESCRIPTOR){ .Width = (desc)->Width, \
 				.Height = (desc)->Height,                   \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cuInit, and the life of contexts, reference-counted ones included.  Only the driver's result tells whether a context
- * and its memory are gone, so we forget the memory after the call; if the driver gives one of its addresses to
- * another thread before that, that thread waits for the end of the call.
+ * and its memory are gone, so we forget the memory after the call.  The driver may give an address of that memory to
+ * another thread before: then that thread waits until we have forgotten it.
  */
 #include "preload/real.h"
 #include "runtime/context/contexts.h"
@@ -24,8 +24,8 @@ CUresult cuInit(unsigned int Flags)
 	CUresult result = real_cuInit(Flags);
 
 	/*
-	 * Start the runtime only now: it asks the driver for its devices, and our exit handler must be registered after
-	 * the driver's.
+	 * The runtime starts after cuInit: its start asks the driver for the devices, and our exit handler must be
+	 * registered after the driver's.
 	 */
 	if (result == CUDA_SUCCESS) {
 		gpc_runtime_saw_start();
@@ -35,7 +35,7 @@ CUresult cuInit(unsigned int Flags)
 	return result;
 }
 
-/* Suspends measuring on the device: another call's measurement would count a primary context that begins or ends. */
+/* Suspends measuring on the device: a concurrent measurement would count the memory of the primary context. */
 #define OF_PRIMARY(name, of_device, before, after, params, args) \
 	CUresult name params                                     \
 	{                                                        \
@@ -72,8 +72,8 @@ OF_PRIMARY(cuDevicePrimaryCtxRelease_v2, dev,
 	(void)0, gpc_runtime_primary_released(dev), (CUdevice dev), (dev))
 
 /*
- * Green contexts hold their device's primary context.  The runtime learns of a green context before the driver creates
- * it, because its first work may follow at once.
+ * A green context holds a reference to its device's primary context.  The runtime learns of a green context before the
+ * driver creates it, because another thread may submit work to the new context at once.
  */
 OF_PRIMARY(cuGreenCtxCreate, dev,
 	gpc_runtime_green_begins(), (void)0,
@@ -104,7 +104,7 @@ ENDED(cuCtxDestroy, gpc_runtime_begin_destroy)
 ENDED(cuCtxDestroy_v2, gpc_runtime_begin_destroy)
 ENDED(cuCtxDetach, gpc_runtime_begin_detach)
 
-/* The deprecated cuCtxAttach adds a reference to any context. */
+/* The deprecated cuCtxAttach adds a reference to the current context. */
 /* clang-format off */
 NOTED(cuCtxAttach, gpc_runtime_context_attached(),
 	(CUcontext *context, unsigned int flags), (context, flags))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls that make the driver allocate without naming a size: contexts, modules, libraries, limits.  The arguments of
- * each are saved in a struct, so that it can be repeated after the ladder.
+ * Calls during which the driver allocates memory whose size the call does not name: for contexts, modules, libraries
+ * and limits.
  */
 #include "preload/shapes.h"
 #include "runtime/context/endings.h"
@@ -80,7 +80,7 @@ static CUresult make_retain(struct gpc_implicit_call *call)
 	return result;
 }
 
-/* Only the first retain creates the context, and is measured: by NVML perhaps, so no lock is held around it. */
+/* Only the first retain creates the context and is measured.  NVML may be asked, so no lock is held meanwhile. */
 CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 {
 	struct retain_call retain = {

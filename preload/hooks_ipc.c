@@ -29,7 +29,7 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr ptr)
 		real_cuIpcCloseMemHandle(ptr)));
 }
 
-/* True if the program is to be told this range instead of the driver's, which is that of the whole segment. */
+/* True if the program gets this range instead of the driver's answer, which is the whole segment. */
 static bool find_range(CUdeviceptr ptr, bool is_base_told, CUdeviceptr *ret_base, size_t *ret_size)
 {
 	bool is_told;
@@ -62,7 +62,7 @@ static void adjust_attribute(void *data, CUpointer_attribute attribute, CUdevice
 	CUdeviceptr base;
 	size_t size;
 
-	/* BUFFER_ID identifies the segment, which all its blocks share. */
+	/* The driver gives all blocks of a segment the same BUFFER_ID, that of the segment. */
 	if (attribute == CU_POINTER_ATTRIBUTE_BUFFER_ID)
 		INSIDE(gpc_runtime_identified(ptr));
 
@@ -76,7 +76,7 @@ static void adjust_attribute(void *data, CUpointer_attribute attribute, CUdevice
 		*(size_t *)data = size;
 }
 
-/* P2P tokens give another device's driver access to the memory.  By cuda.h this sets SYNC_MEMOPS as well. */
+/* By P2P tokens another device's driver gets access to the memory, so no work of an earlier owner may still run. */
 static void leave_order(CUpointer_attribute attribute, CUdeviceptr ptr)
 {
 	if (attribute == CU_POINTER_ATTRIBUTE_P2P_TOKENS)

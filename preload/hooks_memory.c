@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Device memory, pinned host memory, and the free memory that the program is told. */
+/* Device memory, pinned host memory, and the query of free memory. */
 #include "preload/per_thread.h"
 #include "preload/shapes.h"
 #include "runtime/memory.h"
@@ -24,9 +24,9 @@ CUresult cuMemFree_v2(CUdeviceptr dptr)
 }
 
 /*
- * The driver also accepts memory of cuMemAlloc here.  A block of ours is a piece of a segment, which the driver cannot
- * free, so it goes to a fence, which covers the work submitted to the stream before.  `none`: the stream that NULL
- * means.
+ * cuMemFreeAsync also accepts memory of cuMemAlloc.  The driver cannot free a block of ours, which is a piece of a
+ * segment.  So the block is pending until a fence has passed, which covers the work submitted before.  `none` is the
+ * stream that NULL means.
  */
 #define FREED_ASYNC(name, none)                                                            \
 	CUresult name(CUdeviceptr dptr, CUstream stream)                                   \

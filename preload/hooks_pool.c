@@ -61,7 +61,7 @@ NOTED(cuDeviceSetMemPool, gpc_runtime_pool_made_current(device, pool),
 	(CUdevice device, CUmemoryPool pool), (device, pool))
 /* clang-format on */
 
-/* Forgotten first: after the driver's call the pool must not be queried. */
+/* We forget the pool before the driver's call, because no query may name it afterwards. */
 CUresult cuMemPoolDestroy(CUmemoryPool pool)
 {
 	CUresult result;
@@ -75,7 +75,7 @@ CUresult cuMemPoolDestroy(CUmemoryPool pool)
 	return left(result);
 }
 
-/* cuMemAllocAsync uses the device's pool of type PINNED; other pools serve only the calls that name them. */
+/* cuMemAllocAsync allocates from the device's current pool of type PINNED.  The others serve calls that name them. */
 CUresult cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool)
 {
 	CUresult result = real_cuMemSetMemPool(location, type, pool);
@@ -120,7 +120,7 @@ static CUresult graph_made(CUresult result)
 	return heard(result);
 }
 
-/* The first launch allocates the nodes' memory. */
+/* The first launch of a graph allocates the memory of its nodes. */
 static CUresult launched(CUresult result)
 {
 	if (__builtin_expect(__atomic_load_n(&gpc_runtime_graph_is_new, __ATOMIC_RELAXED), 0))
@@ -128,7 +128,7 @@ static CUresult launched(CUresult result)
 	return heard(result);
 }
 
-/* Nobody knows before the call how much memory a graph needs: if it fails, trim everything idle and repeat it. */
+/* How much memory a graph needs is unknown: if the call runs out, all idle memory goes back, and it is repeated. */
 #define RETRIED(name, first, then, params, args)                       \
 	CUresult name params                                           \
 	{                                                              \

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tracks streams and captures.
+ * The functions that submit work to a stream or wait for it, and the life of streams and captures.
  *
- * With several contexts, every function that copies or fills checks its addresses, which may be another context's
- * memory.
+ * Once the process has several contexts, every function that copies or fills checks its addresses, which may be memory
+ * of another context.
  */
 #include "preload/per_thread.h"
 #include "runtime/context/contexts.h"
 #include "runtime/context/reach.h"
 #include "runtime/context/streams.h"
 
-/* Most processes have one context, and nothing to check. */
+/* False in most processes: with one context there is nothing to check. */
 static inline bool has_many_contexts(void)
 {
 	return __builtin_expect(
@@ -47,7 +47,7 @@ static void overlaps(const CUlaunchConfig *config)
 }
 
 /*
- * The cold function does what must precede the driver's call.  So a submission before which nothing must be done costs
+ * name_slowly does what must precede the driver's call.  So a submission before which nothing must be done costs
  * a few loads, and its arguments stay in registers.
  */
 #define DEFINE(name, gets, params, args, stream, is_reaching, reach, is_due, then)          \
@@ -115,9 +115,9 @@ DESTROYED(cuStreamDestroy)
 DESTROYED(cuStreamDestroy_v2)
 
 /*
- * Counts a capture before the driver begins it, so that no event of ours is recorded in between; uncounts it if that
- * fails.  A per-thread default stream is noted first, because the wait that it needs would break the capture.
- * `none`: the stream that NULL means.
+ * Counts a capture before the driver begins it, because an event of ours recorded in between would break the capture.
+ * If the driver refuses, the capture counts no longer.  note_stream comes first, because a barrier that it raises would
+ * break the capture, too.  `none` is the stream that NULL means.
  */
 #define CAPTURE_BEGINS(name, none, params, args)               \
 	CUresult name params                                   \
@@ -147,7 +147,7 @@ CAPTURE_BEGINS(cuStreamBeginCaptureToGraph, CU_STREAM_LEGACY, TO_GRAPH,
 CAPTURE_BEGINS(cuStreamBeginCaptureToGraph_ptsz, CU_STREAM_PER_THREAD, TO_GRAPH,
 	(stream, graph, nodes, edges, n, mode))
 
-/* An invalidated capture is over, too.  After other errors, such as a call by the wrong thread, it continues. */
+/* An invalidated capture is over, too.  After other errors, such as a call by the wrong thread, the capture goes on. */
 static bool is_capture_over(CUresult result)
 {
 	return result == CUDA_SUCCESS || result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED ||

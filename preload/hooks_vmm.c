@@ -7,7 +7,7 @@
 #include "runtime/ledger/physical.h"
 #include "runtime/ledger/track.h"
 
-/* Tracks what the call creates, held by its creator.  Needs no current context; device -1: on no device. */
+/* Makes the call and tracks what it creates, with one holder.  Needs no current context; device -1: on no device. */
 static CUresult create(struct gpc_passed_call *call, const CUmemGenericAllocationHandle *handle,
 	int device, bool is_arena)
 {
@@ -56,7 +56,7 @@ CUresult cuMulticastCreate(
 	return create(&a.call, mcHandle, -1, false);
 }
 
-/* If the driver returned a handle that we track, it has one more holder. */
+/* Adds a holder to the handle that the driver returned. */
 static CUresult held(CUresult result, const CUmemGenericAllocationHandle *handle)
 {
 	if (result == CUDA_SUCCESS && handle)
@@ -75,7 +75,7 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
 	return held(real_cuMemImportFromShareableHandle(handle, osHandle, shHandleType), handle);
 }
 
-/* Removes a holder or mappings: `begin` runs before the driver's call. */
+/* Defines a hook that removes a holder or mappings: `begin` runs before the driver's call. */
 #define PARTED(name, begin, params, args)                 \
 	CUresult name params                              \
 	{                                                 \
@@ -103,7 +103,7 @@ NOTED(cuMemMap, gpc_runtime_handle_mapped(handle, ptr, size),
 
 /*
  * The descriptor covers exactly these addresses, so unlike with IPC they may lie anywhere in a segment.  The block is
- * marked before the call, so that it cannot be reused in between.
+ * marked before the driver's call, because it could be freed and reused between the call and a later mark.
  */
 CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr dptr, size_t size,
 	CUmemRangeHandleType handleType, unsigned long long flags)
@@ -113,8 +113,8 @@ CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr dptr, size_t si
 }
 
 /*
- * Programs set SYNC_MEMOPS before they give the memory to a network card.  The attribute stays with the whole segment,
- * which is harmless: it merely makes copies of its later blocks more synchronous.
+ * Programs set SYNC_MEMOPS before they give the memory to a network card.  The driver sets the attribute for the whole
+ * segment, for good.  That does no harm: copies of later blocks there are merely more synchronous.
  */
 CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr)
 {

@@ -22,7 +22,7 @@ typedef const void *(*gpc_nvtx_find_table)(uint32_t table);
 
 struct gpc_nvtx_callbacks {
 	size_t struct_size;
-	/* Function i of a module is kept in *(*ret_functions)[i], for 0 < i < *ret_n. */
+	/* For 0 < i < *ret_n, NVTX calls the function i of the module through *(*ret_functions)[i]. */
 	int (*find_functions)(int module, gpc_nvtx_function ***ret_functions, unsigned *ret_n);
 };
 

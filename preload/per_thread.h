@@ -2,8 +2,8 @@
 /*
  * Checks before a submission of work.
  *
- * Per-thread default streams exist without a cuStreamCreate and are detected at their first use: every function that
- * submits work checks its stream until the first such use is seen.  From then on fences are needed, and the checks end.
+ * A per-thread default stream exists without a cuStreamCreate, so we learn of it at its first use.  Every function that
+ * submits work checks its stream until the first such use.  Then the one-stream rule ends, and with it the checks.
  *
  * The first submission after a free raises the barrier that is due (alloc/barrier.h).
  */
@@ -25,7 +25,7 @@ static inline void per_thread_stream_used(void)
 	INSIDE(gpc_runtime_per_thread_stream_used());
 }
 
-/* True if a free still lacks its barrier. */
+/* True if a block was freed whose barrier has not been raised yet. */
 static inline bool is_barrier_due(void)
 {
 	return __builtin_expect(
@@ -39,9 +39,7 @@ static inline void submits(CUstream stream)
 		INSIDE(gpc_runtime_submits(stream));
 }
 
-/*
- * The same, and detects per-thread default streams; pass CU_STREAM_PER_THREAD for the NULL stream of a _ptsz function.
- */
+/* As submits, and detects per-thread default streams: pass CU_STREAM_PER_THREAD for NULL in a _ptsz function. */
 static inline void note_stream(CUstream stream)
 {
 	if (is_per_thread_new(stream == CU_STREAM_PER_THREAD))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds the driver's functions once, without a lock: concurrent threads all search and publish the same table.  Each
- * row is looked up by dlsym.  If the driver answers cuGetProcAddress with pointers that it does not export, programs'
- * lookups are matched by name and version instead of by pointer.
+ * Finds the driver's function for each row of symbols.def by dlsym.  Concurrent threads all search, without a lock, and
+ * find the same.  Programs get our functions for the driver's by pointer.  If the driver answers cuGetProcAddress with
+ * pointers that it does not export, they get ours by name and version.
  */
 #include "preload/real.h"
 #include "runtime/process/enter.h"
@@ -29,8 +29,8 @@ enum row_number {
 };
 
 /*
- * One row of symbols.def, as data.  Written at the first use and not by the compiler: three addresses per row would be
- * three relocations, for which every process would pay, even without CUDA.
+ * One row of symbols.def, as data.  write_rows fills the table at its first use.  As initialized data, the addresses
+ * would need relocations, which the loader would apply in every process, even in one without CUDA.
  */
 struct row {
 	const char *name;
@@ -70,8 +70,8 @@ static struct {
 } found = { .rows_once = PTHREAD_ONCE_INIT, .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /*
- * We do not interpose dlvsym, so it finds the dlsym after ours.  Newest version first: glibc 2.34 moved it into libc;
- * other architectures start at 2.17, x86-64 at 2.2.5.
+ * Finds the dlsym after ours by dlvsym, which we do not interpose.  Its version is that of glibc 2.34, which moved
+ * dlsym into libc, or before that the first version of the architecture: 2.2.5 for x86-64, 2.17 for aarch64.
  */
 void *(*gpc_find_next_dlsym(void))(void *, const char *)
 {
@@ -97,7 +97,7 @@ static void *lookup_in_driver(void *arg, const char *name)
 	return gpc_real_dlsym_call(arg, name);
 }
 
-/* The name for cuGetProcAddress: without version and variant. */
+/* The name for cuGetProcAddress: without the suffixes of version (_v2) and variant (_ptsz). */
 static void base_name(const char *name, char *buf, size_t size)
 {
 	const char *end = name + strlen(name);
@@ -131,8 +131,8 @@ static bool is_exported(const struct search *search, const void *pointer)
 }
 
 /*
- * A driver may answer cuGetProcAddress with pointers other than its exported functions.  So it is asked for each row
- * once; after the first such answer, lookups are matched by name as well.
+ * True if the driver answers cuGetProcAddress for some row with a pointer other than its exported functions: then
+ * lookups are matched by name as well.
  */
 static bool gives_other_pointers(const struct search *search)
 {
@@ -189,9 +189,9 @@ static void publish(const struct search *search)
 }
 
 /*
- * The search calls the loader and the driver, so no lock may be held: another thread may hold the loader's and wait for
- * ours.  Concurrent threads all search and find the same.  The driver may look names up meanwhile, which re-enters this
- * function; for the inner call there is no driver yet.
+ * The search calls the loader and the driver, so we hold no lock: another thread may hold the loader's lock and wait
+ * for ours.  Concurrent threads all search and find the same.  During the search the driver may look up names, which
+ * calls this function again: the inner call returns false.
  */
 bool gpc_real_find(void)
 {
@@ -244,7 +244,7 @@ void *gpc_real_exchange(void *pointer)
 	return pointer;
 }
 
-/* True if `row` is to be preferred to `than`, of the same name: the per-thread one, then the newer one. */
+/* True if `row` is better than `than`, of the same name: a per-thread row is, then a newer one. */
 static bool is_better(const struct row *row, const struct row *than)
 {
 	if (row->is_per_thread != than->is_per_thread)
@@ -263,7 +263,7 @@ static const char *current_name(const char *name, int version)
 	return name;
 }
 
-/* Skips rows that this driver lacks, and per-thread ones unless `flags` ask for them. */
+/* Finds the best row for this name that this driver has; per-thread rows only if `flags` ask for them. */
 static const struct row *find_by_name(const char *name, int version, cuuint64_t flags)
 {
 	const struct row *best = NULL;
@@ -283,8 +283,8 @@ static const struct row *find_by_name(const char *name, int version, cuuint64_t 
 }
 
 /*
- * A version newer than our table may mean an unknown function with other parameters: it is ours only if the driver
- * returns the same pointer for a version that we know.
+ * A name may stand for an unknown function with other parameters in a version newer than our table.  It stands for a
+ * function that we know if the driver returns the same pointer for NEWEST_KNOWN.
  */
 static bool is_known_version(const char *name, void *pointer, int version, cuuint64_t flags)
 {

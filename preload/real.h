@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The real driver: one typed pointer for each line of symbols.def, and the way to call it.
+ * The real driver: one typed pointer for each row of symbols.def, and a function that calls it.
  *
- * The pointers are found at the first need, in the libcuda.so.1 that the program loaded.  A reference
- * of our own keeps that library loaded: CUDA's runtime library closes it if its start fails, and our
+ * The pointers are found at the first need, in the libcuda.so.1 that the program loaded.  We hold a reference to that
+ * library ourselves: CUDA's runtime library closes libcuda if its own start fails, and without our reference the
  * pointers would dangle.
  *
- * Threads   Any; finding is done without a lock, and published once.
+ * Threads   Any; the search takes no lock, and its result is published once.
  * Failure   Without a driver every real_<name> returns CUDA_ERROR_NOT_FOUND.
  */
 #ifndef GPC_PRELOAD_REAL_H
@@ -28,7 +28,7 @@ extern struct gpc_real gpc_real;
 /* Finds the driver, unless it was found before.  False: the process has not loaded it yet. */
 bool gpc_real_find(void);
 
-/* What the runtime needs to start, or NULL: no driver. */
+/* What the runtime needs to start; NULL: the process has not loaded the driver. */
 const struct gpc_runtime_loader *gpc_real_loader(void);
 
 /* The next dlsym after ours, found at the first call; NULL if there is none. */
@@ -38,14 +38,14 @@ void *(*gpc_find_next_dlsym(void))(void *, const char *);
 void *gpc_real_dlsym_call(void *handle, const char *name);
 
 /*
- * Returns our function for this pointer of the real driver, or the pointer itself.  For answers of dlsym and
- * cuGetProcAddress: matching pointers instead of names cannot mix up versions and variants.
+ * Returns our function for this function of the real driver, or `pointer` itself if we have none.  For answers of dlsym
+ * and cuGetProcAddress.  A pointer, unlike a name, stands for exactly one version and variant.
  */
 void *gpc_real_exchange(void *pointer);
 
 /*
- * The same for an answer of cuGetProcAddress.  If the driver's answers are not the functions that it exports, matches
- * by name instead, and returns the variant that these arguments select.
+ * As gpc_real_exchange, for an answer of cuGetProcAddress to these arguments.  If the driver's answers are not the
+ * functions that it exports, matches by name, and returns the variant that the arguments select.
  */
 void *gpc_real_exchange_answer(const char *name, void *pointer, int version, cuuint64_t flags);
 
@@ -71,13 +71,13 @@ bool gpc_real_row(const char *name, void **ret_ours, void **ret_real);
 #define HOOK(name, since, gets, params, args) EXPORT CUresult name params;
 #include "preload/symbols.def"
 
-/* Enters the runtime, and starts it at the first call; false: it is off, or this is a call of our own. */
+/* Enters the runtime, and starts it at the first call.  False: it is off, or our own code makes this call. */
 static inline bool enter(void)
 {
 	return gpc_runtime_enter(gpc_real_loader);
 }
 
-/* Does `what` inside the runtime; does nothing if that cannot be entered. */
+/* Does `what` inside the runtime, or nothing if the runtime cannot be entered. */
 #define INSIDE(what)                         \
 	do {                                 \
 		if (enter()) {               \
@@ -86,14 +86,14 @@ static inline bool enter(void)
 		}                            \
 	} while (0)
 
-/* Leaves the runtime, with the result of what was done inside. */
+/* Leaves the runtime, and returns the result of what was done inside. */
 static inline CUresult left(CUresult result)
 {
 	gpc_runtime_leave();
 	return result;
 }
 
-/* The result of `what`, inside the runtime; of `otherwise` if that cannot be entered. */
+/* The result of `what`, done inside the runtime; or of `otherwise`, if the runtime cannot be entered. */
 #define ENTERED(what, otherwise) (enter() ? left(what) : (otherwise))
 
 /* Defines a hook that calls the driver and then, on success, tells the runtime by `note`. */
@@ -115,8 +115,8 @@ static inline bool is_unsettled(void)
 }
 
 /*
- * Call before the program queries or awaits the device, or destroys what work may use: after a cudaFree, which waits,
- * it may rely on all earlier work having completed.
+ * Call before the program queries the device, waits for it, or destroys an object that work may use.  The plain
+ * cudaFree waits, so after one the program may expect that all earlier work has completed.
  */
 static inline void looks(CUstream stream)
 {
@@ -124,10 +124,10 @@ static inline void looks(CUstream stream)
 		INSIDE(gpc_runtime_looks(stream));
 }
 
-/* hooks_context.c: tells the runtime of an error with which the driver answered the program; returns the error. */
+/* Tells the runtime of an error with which the driver answered the program; returns the error. */
 CUresult gpc_hook_error(CUresult result);
 
-/* Passes the driver's answer on.  Errors that break a context have high numbers, as has the harmless NOT_READY. */
+/* Returns the driver's answer, and tells the runtime of errors that may break the context: they have high numbers. */
 static inline CUresult heard(CUresult result)
 {
 	if (__builtin_expect(result >= CUDA_ERROR_ECC_UNCORRECTABLE, 0) &&

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The doors: how a program that does not link libcuda gets the driver's functions, and gets ours instead.
+ * The doors by which a program gets the driver's functions, and how it gets ours there instead.
  *
  *   direct link              our exported function precedes the driver's
- *   dlsym                    below: exact names of symbols.def; everything else is passed on by a jump
- *   cuGetProcAddress         both versions below; the runtime library looks them up separately, and uses the answer
+ *   dlsym                    below: answers for the names of symbols.def, and jumps to the next dlsym for all others
+ *   cuGetProcAddress         both versions below; the runtime library looks up both, and uses one
  *   cudaGetDriverEntryPoint  the runtime library answers it by cuGetProcAddress
  *
- * RTLD_NEXT and RTLD_DEFAULT depend on the caller's return address, so a lookup that is not ours must be a jump, not a
- * call: hence the few lines of assembly.  The caller's handle is kept.  Names match exactly.  None of our own lookups
- * goes through the public dlsym.
+ * libc's dlsym finds out by its return address which library called it, for RTLD_NEXT and RTLD_DEFAULT.  So our dlsym
+ * must reach it by a jump, with the caller's return address, and is written in assembly.  Our own lookups call
+ * gpc_real_dlsym_call.
  */
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -19,16 +19,16 @@
 
 EXPORT void *dlsym(void *restrict handle, const char *restrict name);
 
-/* The jump's target; written by gpc_dlsym_is_ours before the first jump. */
+/* The target of the jump.  gpc_dlsym_is_ours writes it before the first one. */
 void *(*gpc_next_dlsym)(void *, const char *);
 
-/* True if gpc_dlsym_ours should answer.  Called by the assembly below with dlsym's own arguments. */
+/* True if gpc_dlsym_ours is to answer.  The assembly below calls both with the arguments of dlsym. */
 bool gpc_dlsym_is_ours(void *handle, const char *name);
 void *gpc_dlsym_ours(void *handle, const char *name);
 
 /*
- * The dlsym of another interposer loaded after us, else libc's.  Found by libc's plain dlsym: the versioned lookup of
- * gpc_find_next_dlsym would skip other interposers.
+ * Finds the dlsym of another interposer loaded after us, else libc's.  The lookup needs libc's plain dlsym: the
+ * versioned one of gpc_find_next_dlsym finds only libc's, because other interposers' symbols have no version.
  */
 static void *(*find_behind_us(void))(void *, const char *)
 {
@@ -70,18 +70,18 @@ void *gpc_dlsym_ours(void *handle, const char *name)
 	void *real = NULL;
 	void *pointer;
 
-	/* First, so that a later dlerror is about the caller's own lookup. */
+	/* Our own lookups come first, so that dlerror reports on the caller's lookup. */
 	(void)gpc_real_find();
 	pointer = gpc_real_dlsym_call(handle, name);
 	if (!pointer)
 		return NULL;
 	(void)gpc_real_row(name, &ours, &real);
-	/* Without a driver our function must not pretend that there is one.  The lookup after us sets dlerror, too. */
+	/* Without a driver the caller must not find our function: the lookup after us fails, and sets dlerror. */
 	if (pointer == ours)
 		return real ? ours : gpc_real_dlsym_call(RTLD_NEXT, name);
 	/*
-	 * RTLD_NEXT means after the caller, but we searched after ourselves: a wrapper like us, loaded after us, would
-	 * be given its own function and recurse for ever.
+	 * The caller asked for the function after itself, but we searched after ourselves.  A caller that is a wrapper
+	 * like us, loaded after us, would get its own function, and call itself for ever.
 	 */
 	if (handle == RTLD_NEXT && is_same_object(pointer, __builtin_return_address(0)))
 		return real ? ours : NULL;
@@ -114,7 +114,7 @@ __asm__(".text\n"
 	"1:	jmp gpc_dlsym_ours\n"
 	"	.cfi_endproc\n"
 	".size dlsym, .-dlsym\n");
-/* By x16, from which a BTI-guarded page of libc accepts a jump. */
+/* The jump goes through x16: libc may be compiled for BTI, and then accepts jumps only from x16 and x17. */
 #elif defined(__aarch64__)
 __asm__(".text\n"
 	".globl dlsym\n"

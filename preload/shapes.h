@@ -7,7 +7,7 @@
  *		(CUdeviceptr *dptr, size_t bytesize, unsigned int flags), (dptr, bytesize, flags))
  *
  * Threads   Any.
- * Failure   The driver's own; a call for which is_fine is false goes to the driver, which refuses it.
+ * Failure   The driver's own.  If `is_fine` is false the call goes to the driver, which refuses it.
  */
 #ifndef GPC_PRELOAD_SHAPES_H
 #define GPC_PRELOAD_SHAPES_H
@@ -53,7 +53,7 @@
 		return result;                                                  \
 	}
 
-/* Stores the address or handle that the driver gave, and the size of the memory behind it. */
+/* The `note` of a tracked call: stores the address or handle that the driver gave, and the size of its memory. */
 #define GIVEN(given, held)                                \
 	call->ret_address = (uint64_t)(uintptr_t)(given); \
 	call->ret_size = held
@@ -73,8 +73,8 @@
 	}
 
 /*
- * Frees what is tracked under `key` by `call`: removes the entry first, as the driver may then return the key to
- * another thread, and restores it if the driver refused.
+ * Frees what is tracked under `key` by `call`.  The entry is removed before the call, because the driver may then give
+ * the key to another thread, and restored if the driver refused.
  */
 #define FREE_TRACKED(result, of_kind, key, call)                              \
 	do {                                                                  \

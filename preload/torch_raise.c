@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Builds c10::OutOfMemoryError with libc10's own constructor and throws it through libstdc++'s __cxa_throw, both found
- * by name in PyTorch's libraries.  The caller is recognised as PyTorch by the mapping that contains its return address.
+ * Builds the exception with libc10's constructor of c10::Error and throws it by libstdc++'s __cxa_throw; both are found
+ * by name in PyTorch's libraries.  The caller is PyTorch if its return address lies in one of PyTorch's libraries.
  */
 #include "base/text.h"
 #include "gpucache.h"
@@ -29,7 +29,7 @@ struct string {
 	char room[16];
 };
 
-/* Larger than any version of c10::Error. */
+/* The bytes allocated for the exception: more than any version of c10::Error takes. */
 #define EXCEPTION_SIZE 1024
 
 #define STRING "NSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
@@ -102,12 +102,12 @@ bool gpc_torch_is_caller(const void *caller)
 {
 	struct look look = { .address = (uintptr_t)caller };
 
-	/* Not dladdr: PyTorch may hold a lock for which a constructor, under the loader's lock, is waiting. */
+	/* dladdr takes the loader's lock: a constructor may hold that and wait for a lock that PyTorch holds now. */
 	(void)dl_iterate_phdr(look_at, &look);
 	return look.is_torch;
 }
 
-/* Reads what cudaMemGetInfo would tell the program; false if that is unknown. */
+/* Reads what cudaMemGetInfo would report to the program; false if it would fail. */
 static bool ask_free(int device, size_t *ret_available, size_t *ret_total)
 {
 	bool is_known = false;

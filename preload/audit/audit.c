@@ -4,20 +4,20 @@
  *
  *     LD_AUDIT=libgpucache-audit.so LD_PRELOAD=libgpucache.so program
  *
- * A library opened with RTLD_DEEPBIND searches itself and its dependencies first, and so finds libcuda and libc's dlsym
- * before anything preloaded.  The loader asks an auditor about each symbol that it binds, by relocation or by dlsym.
- * If the symbol is libcuda's and the preloaded libgpucache.so has one of that name, the auditor answers with ours:
+ * A library opened with RTLD_DEEPBIND searches itself and its dependencies first, so it finds libcuda and libc's dlsym
+ * before any preloaded library.  The loader asks an auditor about each symbol that it binds, by relocation or by dlsym.
+ * If the symbol is libcuda's and the preloaded libgpucache.so has a symbol of that name, we answer with the latter:
  *
  *     deepbind plugin --> libcuda.so.1: cuMemAlloc_v2 --> here --> libgpucache.so: cuMemAlloc_v2
  *
- * Invariants  1 Lookups by libgpucache.so and by the driver are never touched.
- *             2 An auditor lives in its own namespace, with its own libc, from before the program's first library: it
- *               reads libgpucache.so's symbols in place, and calls nothing.
+ * Invariants  1 Lookups by libgpucache.so and by the driver get the loader's own answer.
+ *             2 The loader gives an auditor a namespace and a libc of its own, before it loads the program's first
+ *               library.  So we read libgpucache.so's symbol table in memory, and call none of its functions.
  * Threads     Any; the loader's lock is held.
- * Failure     A symbol that is not understood binds as it would without us.
- * Limits      Without libgpucache.so in the process it does nothing.  The loader does not ask about an address that is
- *             only taken (`fn = cuMemAlloc`), and asks about calls of a library linked with -z now only from glibc 2.35
- *             on.
+ * Failure     If libgpucache.so's symbol table is not understood, every symbol binds as it would without us.
+ * Limits      Without libgpucache.so in the process nothing changes.  The loader does not ask about an address that is
+ *             only taken (`fn = cuMemAlloc`).  It asks about calls of a library linked with -z now only since glibc
+ *             2.35.
  */
 #include <elf.h>
 #include <link.h>
@@ -26,8 +26,8 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-#define DRIVER_NAME "libcuda.so"     /* and .1, and the driver's own number */
-#define OWN_NAME    "libgpucache.so" /* and .0, by which linked programs ask for it */
+#define DRIVER_NAME "libcuda.so"     /* also libcuda.so.1, and the file with the driver's version */
+#define OWN_NAME    "libgpucache.so" /* also libgpucache.so.0, which linked programs load */
 
 enum role {
 	ROLE_STRANGER, /* in another namespace */
@@ -61,7 +61,7 @@ static const char *base_name(const char *path)
 static void find_symbols(const struct link_map *map)
 {
 	for (const ElfW(Dyn) *entry = map->l_ld; entry->d_tag != DT_NULL; entry++) {
-		/* glibc has relocated the offsets to addresses, on every architecture of ours. */
+		/* On our architectures glibc has replaced these offsets by addresses. */
 		const void *at = (const void *)entry->d_un.d_ptr;
 
 		if (entry->d_tag == DT_SYMTAB)
@@ -109,13 +109,13 @@ static uintptr_t find_ours(const char *name)
 	return 0;
 }
 
-/* All versions so far call these functions in the same way. */
+/* All versions of this interface so far call our functions in the same way. */
 unsigned int la_version(unsigned int version)
 {
 	return version < LAV_CURRENT ? version : LAV_CURRENT;
 }
 
-/* The cookie tells each library's role. */
+/* Stores the role of the library in its cookie. */
 unsigned int la_objopen(struct link_map *map, Lmid_t lmid, uintptr_t *cookie)
 {
 	const char *name = base_name(map->l_name);
@@ -139,7 +139,7 @@ unsigned int la_objopen(struct link_map *map, Lmid_t lmid, uintptr_t *cookie)
 }
 
 #if __ELF_NATIVE_CLASS == 64
-/* For dlsym the loader asks if either side has the flag set, so check both. */
+/* For dlsym the loader calls this if either library was flagged, so both roles are checked. */
 uintptr_t la_symbind64(Elf64_Sym *symbol, unsigned int index, uintptr_t *referrer,
 	uintptr_t *definer, unsigned int *flags, const char *name)
 {

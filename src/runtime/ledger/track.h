@@ -48,7 +48,7 @@ struct gpc_tracked *gpc_runtime_forget(uint64_t address);
 struct gpc_tracked *gpc_runtime_forget_key(enum gpucache_kind kind, uint64_t key);
 void gpc_runtime_forgotten(struct gpc_tracked *tracked, CUresult result);
 
-/* Marks memory of PyTorch's allocator as an arena: sites then hold its tensors, and no longer the memory (tensors.h). */
+/* Marks memory of PyTorch's allocator as an arena: from now on only its tensors count for sites (tensors.h). */
 void gpc_runtime_lend(enum gpucache_kind kind, uint64_t key);
 
 /*

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A failed request: climbs the ladder, and if that fails, writes the record, the verdict and the short form.
+ * A failed request: climbs the ladder.  If that does not help, records the failure and its verdict, and prints the
+ * short form.
  *
- * Not every failed cudaMalloc is an out-of-memory error: frameworks catch it, free their caches and retry.  So
- * the failure is recorded at once, and printed once it is final: if the same request fails again (repeated), or
- * the process ends and no request of that size has succeeded since (fatal).  oom_report:always prints at once.
+ * A failed cudaMalloc need not be the program's last: frameworks catch it, free their caches and retry.  So a failure
+ * is recorded at once, and printed when it is final.  It is final if the same request fails again (repeated), or if the
+ * process ends and no request of that size has succeeded since (fatal).  oom_report:always prints at once.
  */
 #include "runtime/rescue/rescue.h"
 
@@ -38,8 +39,8 @@
 #include "stats/counters.h"
 
 /*
- * Trims the driver's pools.  Memory freed there in stream order stays outstanding until the host has waited, and only
- * the rest can be returned.  That wait has no bound, so it is omitted if oom_sync_ms sets one.
+ * Trims the driver's pools.  They return no memory that was freed in stream order until the host has waited for the
+ * device, so wait first.  This wait cannot be bounded, and is left out if oom_sync_ms asks for a bound.
  */
 static void trim_pools(struct gpc_context *context)
 {
@@ -75,8 +76,8 @@ static enum gpc_status attempt_again(void *arg)
 }
 
 /*
- * NVML is loaded at the first need, and not under a lock of ours: a thread that holds the loader's lock may wait for
- * ours.  Of two threads that fail at once, the second does not wait, and all is unknown to it.
+ * NVML is loaded at the first need, without a lock of ours: a thread that holds the loader's lock may wait for that
+ * lock.  Of two threads that fail at once, the second does not wait, and gets only unknown numbers.
  */
 bool gpc_runtime_ask_neighbours(
 	const struct gpc_device *device, struct gpc_neighbours *ret_neighbours)
@@ -89,7 +90,7 @@ bool gpc_runtime_ask_neighbours(
 	struct gpc_neighbours_query query = {
 		.uuid = device->known.uuid,
 		.pci_bus_id = device->known.pci_bus_id,
-		/* Only as a last resort: NVML numbers all devices, CUDA the visible ones. */
+		/* Without a UUID the number must do, which is wrong if CUDA_VISIBLE_DEVICES hides devices. */
 		.index = device->known.uuid[0] ? -1 : (int)device->ordinal,
 		.own_pid = (uint32_t)getpid(),
 		.proc = "/proc",
@@ -134,18 +135,18 @@ static void print_oom(struct gpc_device *device, const struct gpucache_oom *oom,
 	gpc_record_oom_mark(&gpc_runtime.record, oom->number, false, true);
 }
 
-/* A failure not printed yet; the exit prints it unless the program was seen to recover. */
+/* A failure.  While it is waiting it is not printed; the exit prints it unless the program recovers before. */
 struct failure {
 	struct gpucache_oom oom;
-	uint64_t asked; /* before correct_size: what a success is compared with */
+	uint64_t asked; /* the size before correct_size; a success of this size settles it */
 	uint64_t kept_ns;
 	struct gpc_verdict_facts facts;
 	bool is_waiting;
 };
 
 /*
- * Of each device, the last failure, and the largest one of other threads, which a success of the last one's thread does
- * not settle.  Lock: runtime.lock.
+ * For each device, the last failure and the largest one of the other threads, because a success of one thread does not
+ * show that the others have recovered.  Lock: runtime.lock.
  */
 static struct {
 	struct failure last[GPC_MAX_DEVICES];
@@ -154,7 +155,7 @@ static struct {
 	_Atomic uint32_t n_printing; /* threads that are printing one */
 } failures;
 
-/* Bounds the exit's wait for threads that are printing: they read symbols, and write without blocking. */
+/* Bounds the exit's wait for threads that are printing. */
 #define PRINTING_MS 1000
 
 static bool is_waiting_for(const struct failure *failure, uint64_t requested)
@@ -171,7 +172,7 @@ static bool is_waiting_for(const struct failure *failure, uint64_t requested)
 static bool is_printed_now(struct gpc_device *device, const struct gpucache_oom *oom)
 {
 	uint32_t d = device->ordinal;
-	/* With PyTorch's tensors a repetition is not final: it requests again after returning its own cache. */
+	/* With PyTorch a repetition is not final: PyTorch returns its own cache, and then requests the same again. */
 	bool is_repeated = (is_waiting_for(&failures.last[d], oom->requested) ||
 				   is_waiting_for(&failures.other[d], oom->requested)) &&
 			   gpc_counter_get(&gpc_tensors_sums(device)->n_malloc) == 0;
@@ -180,14 +181,14 @@ static bool is_printed_now(struct gpc_device *device, const struct gpucache_oom 
 		return false;
 	if (gpc_runtime.config.oom_report != GPC_OOM_REPORT_ALWAYS && !is_repeated)
 		return false;
-	/* This also covers a request made before the last report that failed after it. */
+	/* Also true if the request was made before the last report and failed after it. */
 	if (failures.last_printed_ns && oom->time_ns < failures.last_printed_ns + PRINT_STEP_NS)
 		return false;
 	failures.last_printed_ns = oom->time_ns;
 	return true;
 }
 
-/* What this stack has requested on the device since the start, and holds, from SITES. */
+/* Adds what this stack has requested on the device since the start, and what it holds, from SITES. */
 static void add_site_facts(uint32_t device, uint32_t stack, struct gpc_verdict_facts *facts)
 {
 	const struct gpc_record *record = &gpc_runtime.record;
@@ -204,7 +205,7 @@ static void add_site_facts(uint32_t device, uint32_t stack, struct gpc_verdict_f
 	}
 }
 
-/* Facts from the recording's blocks: growth, contexts, and what the driver would use for the same blocks. */
+/* Adds facts from the recording's blocks: growth, contexts, and what the driver would use for the same blocks. */
 static void add_block_facts(
 	const struct gpc_device *device, struct gpucache_oom *oom, struct gpc_verdict_facts *facts)
 {
@@ -267,7 +268,7 @@ static void keep_neighbours(struct gpc_device *device, const struct gpc_neighbou
 	device->known.driver_bytes = neighbours->driver_bytes;
 }
 
-/* Fills `oom`, a slot of the recording or our spare, with all that is known about one failure. */
+/* Fills `oom`, a slot of the recording or `spare`, with all that is known about the failure. */
 static void fill_oom(struct gpucache_oom *oom, const struct gpc_rescue *rescue,
 	const struct gpc_ladder *ladder, struct gpc_look *look)
 {
@@ -297,7 +298,7 @@ static void fill_oom(struct gpucache_oom *oom, const struct gpc_rescue *rescue,
 	gpc_verdict_find(oom, &look->facts);
 }
 
-/* The driver does not tell the size of a context or module.  It was more than was free: add what was assumed. */
+/* The driver does not tell the size of a context or module.  If the assumed size is free, it must need more. */
 static void correct_size(struct gpc_rescue *rescue, uint64_t device_free)
 {
 	if (!gpc_kind_is_implicit(rescue->kind) || device_free == GPUCACHE_UNKNOWN ||
@@ -402,8 +403,9 @@ static void count_outcome(
 }
 
 /*
- * True if the request exceeds all that could become free.  How much the driver's pools could return is unknown, so with
- * them everything counts that is not live here.  False for a request that we do not serve: its size may not be known.
+ * True if the request exceeds all that could become free.  How much the driver's pools could return is unknown.  If
+ * there are such pools, all memory counts that is not live in our pools.  False for requests that the driver serves,
+ * because their size may be unknown.
  */
 static bool is_out_of_reach(
 	const struct gpc_rescue *rescue, struct gpc_pool *const *pools, uint32_t n_pools)
@@ -414,7 +416,7 @@ static bool is_out_of_reach(
 	uint64_t idle = 0;
 	uint64_t total;
 
-	/* In the order in which memory goes back: other threads may be returning some (struct gpc_budget). */
+	/* First idle, then moving, then free bytes: memory on its way back may count twice, but is not missed. */
 	for (uint32_t i = 0; i < n_pools; i++)
 		idle += gpc_pool_idle(pools[i]);
 	idle += atomic_load(&device->budget.moving_bytes);
@@ -506,9 +508,9 @@ bool gpc_runtime_make_room(void)
 }
 
 /*
- * True if a success of this thread shows that the program survived the failure: its own failure, that of a thread that
- * has ended, or one long ago.  Otherwise only the failed thread can show that, because busy threads succeed until the
- * process ends.  tgkill with signal 0 only tests whether the thread exists.
+ * True if a success of this thread shows that the program survived the failure: it was this thread's failure, or that
+ * of a thread that has ended, or it is long ago.  Other threads show nothing by a success, because busy threads succeed
+ * until the process ends.  tgkill with signal 0 only tests whether the thread exists.
  */
 static bool speaks_for(const struct failure *failure)
 {
@@ -517,7 +519,7 @@ static bool speaks_for(const struct failure *failure)
 	       syscall(SYS_tgkill, getpid(), failure->oom.thread, 0) != 0;
 }
 
-/* Marks the failure as recovered if this success, in the same memory (host or device), settles it. */
+/* Marks the failure as recovered if this success, of `size` bytes in the same memory (host or device), shows it. */
 static void settle(struct failure *failure, uint64_t size)
 {
 	if (!failure->is_waiting || size < failure->asked || !speaks_for(failure))
@@ -549,8 +551,8 @@ void gpc_rescue_recovered(struct gpc_device *device, uint64_t size)
 }
 
 /*
- * Copies the failure that the end of the process makes final; false: none.  If the last one was printed already, a
- * larger one of another thread may still be why the process ends.
+ * Copies the failure that may be why the process ends; false: there is none.  If the last failure has been printed, it
+ * may be a larger one of another thread.
  */
 static bool take_fatal(uint32_t device, struct failure *ret_failure)
 {
@@ -568,7 +570,7 @@ static bool take_fatal(uint32_t device, struct failure *ret_failure)
 	return is_fatal;
 }
 
-/* Other threads run on, and may fail and recover meanwhile. */
+/* Other threads run on, and may fail or recover meanwhile. */
 void gpc_rescue_at_exit(void)
 {
 	uint64_t left_ms = PRINTING_MS;
