@@ -3,13 +3,14 @@
  * Poisons the functions that code inside the host process must not call.
  *
  * The Makefile includes this header first in every file that is linked into libgpucache.so.  malloc
- * may be the host's own and may be locked; stdio and the locale belong to the host; we must not end
- * the process or put it to sleep.  Use base/metamem.h, base/text.h and base/log.h instead.
+ * may be the host's own, and the calling thread may hold its lock.  stdio and the locale belong to the host, and
+ * the library must neither end the process nor put it to sleep.  base/metamem.h, base/text.h and base/log.h replace
+ * these functions.
  */
 #ifndef GPC_BASE_BANNED_H
 #define GPC_BASE_BANNED_H
 
-/* Their own headers first, so that the poison below hits uses and not declarations. */
+/* The headers that declare these functions come first: behind the pragmas a declaration would be an error. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>

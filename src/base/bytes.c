@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A number is read as millionths, in 128 bits, and multiplied by 1024 once per power of its unit, with a check after
- * each: "1.5GiB" is exact, and 2^64 and above are refused, not wrapped.
+ * A number is read as millionths into 128 bits, and multiplied by 1024 once per power of its unit.  Each product is
+ * checked: "1.5GiB" is exact, and 2^64 and above are refused instead of wrapped.
  */
 #include "base/bytes.h"
 
 #include <string.h>
 #include <strings.h>
 
-/* The power of 1024 that a unit stands for, or -1. */
+/* The power of 1024 that unit[0 .. len) stands for; -1 if it is no unit. */
 static int unit_power(const char *unit, size_t len)
 {
 	static const char letters[] = "bkmgtpe";
@@ -66,7 +66,7 @@ bool gpc_bytes_parse(const char *text, size_t len, uint64_t *ret_bytes)
 	power = unit_power(at, (size_t)(end - at));
 	if (power < 0)
 		return false;
-	/* 2^64 * 10^6 * 2^60 would not fit into 128 bits. */
+	/* One power at a time: 2^64 * 10^6 * 2^60 would not fit into 128 bits. */
 	for (; power > 0; power--) {
 		value <<= 10;
 		if (value / 1000000 > UINT64_MAX)

@@ -21,12 +21,12 @@
 bool gpc_bytes_parse(const char *text, size_t len, uint64_t *ret_bytes);
 
 /*
- * Reads a decimal number as millionths, dropping further decimals, and moves *at behind it.  False: no digit, or
- * beyond 2^64 - 1.
+ * Reads the decimal number at *at as millionths, drops further decimals, and moves *at behind the number.  Returns
+ * false if there is no digit or the number exceeds 2^64 - 1.
  */
 bool gpc_read_millionths(const char **at, const char *end, unsigned __int128 *ret_millionths);
 
-/* Returns true if the text begins with a unit or a percent sign, before which a line must not break. */
+/* Returns true if the text begins with a unit or a percent sign: a line must not break before it. */
 bool gpc_bytes_is_unit(const char *text);
 
 /* Rounds up to a multiple of `step`, a power of two. */

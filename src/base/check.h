@@ -24,7 +24,7 @@ void gpc_check_failed(const char *condition, const char *file, int line);
 
 extern atomic_bool gpc_broken __attribute__((visibility("hidden")));
 
-/* True once any check has failed.  Every hook tests it first. */
+/* Returns true once any check has failed.  Every hook calls this first. */
 static inline bool gpc_is_broken(void)
 {
 	return atomic_load_explicit(&gpc_broken, memory_order_relaxed);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cycle counter, scaled by an anchor that any thread may renew.  Two alternating anchors, and an index published
- * last, make reads lock-free; a reader overtaken by two renewals asks the kernel.  The rate is measured from the first
- * anchor on, so its error shrinks with the age of the process.  A counter that is ever off by a millisecond is
- * abandoned.
+ * Scales the cycle counter by an anchor (clock.h), which any thread may renew.  A thread fills the anchor that is not
+ * valid, then publishes its index, so a reader needs no lock; if the index changes while it reads, it asks the kernel.
+ * The rate is measured since the first anchor, so its error shrinks with the age of the process.  A counter that is
+ * once wrong by a millisecond is not used any more.
  */
 #include "base/clock.h"
 
@@ -14,16 +14,16 @@
 
 #include <cpuid.h>
 
-/* The shortest base of the rate: the error of reading both clocks is then below a hundredth of a per cent. */
+/* The rate is measured over at least this time: errors of reading both clocks then change it by less than 0.01 %. */
 #define MIN_BASE_NS (UINT64_C(1) << 20)
 
 /* An anchor serves this many cycles, 5 to 15 ms on today's processors. */
 #define ANCHOR_CYCLES (UINT64_C(1) << 25)
 
-/* Reading the counter, the clock and the counter again takes some hundred cycles; more: the thread was interrupted. */
+/* Reading counter, clock and counter takes some hundred cycles.  If it took more, the thread was interrupted. */
 #define MAX_PAIR_CYCLES UINT64_C(8192)
 
-/* A counter that drifts by this much within one anchor is abandoned. */
+/* If the counter drifts by this much while one anchor is valid, it is not used any more. */
 #define MAX_ERROR_NS UINT64_C(1000000)
 
 struct anchor {
@@ -99,8 +99,8 @@ static void renew_alone(uint64_t cycles, uint64_t ns)
 }
 
 /*
- * Reads both clocks at one moment.  False if the thread was interrupted in between, which would put the anchor off by
- * as long.
+ * Reads both clocks at one moment.  Returns false if the thread was interrupted between the readings: an anchor made of
+ * them would be wrong by the length of the interruption.
  */
 static bool read_both(uint64_t *ret_cycles, uint64_t *ret_ns)
 {
@@ -113,7 +113,7 @@ static bool read_both(uint64_t *ret_cycles, uint64_t *ret_ns)
 	return after - before < MAX_PAIR_CYCLES;
 }
 
-/* One thread renews the anchor; the others use the kernel's time meanwhile. */
+/* Returns the kernel's time.  One thread at a time also renews the anchor. */
 static __attribute__((noinline, cold)) uint64_t ask_kernel(void)
 {
 	uint64_t cycles;
@@ -140,7 +140,7 @@ uint64_t gpc_clock_ns(void)
 				  ANCHOR_CYCLES)
 		return ask_kernel();
 	ns = translate(anchor, cycles);
-	/* Overtaken by two renewals, or switched off: the values may be of two anchors. */
+	/* If the index has changed, another thread may have overwritten the anchor between our loads of its members. */
 	atomic_thread_fence(memory_order_acquire);
 	if (atomic_load_explicit(&clock_state.index, memory_order_relaxed) != index)
 		return gpc_clock_monotonic_ns();

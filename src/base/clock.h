@@ -15,7 +15,7 @@
  * Threads   Any.
  * Ordering  Two alternating slots; an index, stored last, names the valid one.  A reader that was
  *           overtaken sees the index changed and falls back to the kernel.
- * Limits    Times of two threads may disagree by the error: events are ordered by number, not by time.
+ * Limits    Times of two threads may disagree by the error, so events are ordered by number, not by time.
  */
 #ifndef GPC_BASE_CLOCK_H
 #define GPC_BASE_CLOCK_H

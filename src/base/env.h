@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The environment, read only, through secure_getenv: in a setuid program nothing is set.  Not safe
- * against a concurrent setenv of the host: read it at the first CUDA call, and never later.
+ * Reads the environment by secure_getenv, which finds no variable in a setuid program.  A concurrent setenv of the host
+ * may move the environment, so callers read it at the first CUDA call and never later.
  */
 #ifndef GPC_BASE_ENV_H
 #define GPC_BASE_ENV_H
 
 #include <stdlib.h>
 
-/* The value, or NULL if it is unset, empty, or not to be trusted. */
+/* The value of the variable; NULL if the variable is unset or empty, or if the program is setuid. */
 static inline const char *gpc_env_get(const char *name)
 {
 	const char *value = secure_getenv(name);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A descriptor is ours while fstat still reports the device and inode seen at open; callers check before each use.
- * Reads resume after EINTR and short counts.
+ * A descriptor is ours while fstat reports the device and inode that it had when it was opened; callers compare them
+ * before each use.  After EINTR, or if fewer bytes come than requested, the read functions go on reading.
  */
 #include "base/io.h"
 
@@ -64,7 +64,7 @@ ssize_t gpc_io_read_file(const char *path, char *buf, size_t size)
 	return (ssize_t)len;
 }
 
-/* Field 22.  The name in field 2 may contain anything, so count from the last ')'. */
+/* The start is field 22.  The name, field 2, may contain any character, so fields are counted from the last ')'. */
 bool gpc_io_read_start(const char *path, uint64_t *ret_ticks)
 {
 	char buf[1024];
@@ -101,7 +101,7 @@ ssize_t gpc_io_read_at(int fd, void *buf, size_t size, uint64_t offset)
 	return (ssize_t)done;
 }
 
-/* The kernel's directory entry. */
+/* A directory entry as getdents64 writes it. */
 struct entry {
 	uint64_t inode;
 	int64_t offset;

@@ -23,40 +23,40 @@ struct gpc_io_file {
 	uint64_t inode;
 };
 
-/* The file behind a descriptor; all zero if it is not open. */
+/* The identity of the file behind `fd`; all zero if `fd` is not open. */
 struct gpc_io_file gpc_io_file_of(int fd);
 
 /* Returns true if `fd` still is `file`. */
 bool gpc_io_is(int fd, const struct gpc_io_file *file);
 
-/* Closes `fd`, and keeps errno. */
+/* Closes `fd` and preserves errno. */
 void gpc_io_drop(int fd);
 
 /* Closes `fd` if it still is `file`. */
 void gpc_io_close(int fd, const struct gpc_io_file *file);
 
 /*
- * Reads the file `path` into buf[0 .. size - 1) and terminates it.  Returns the length, or -1 with
- * errno set.  For small files of /proc; truncates what does not fit.
+ * Reads the file `path` into buf[0 .. size) and terminates the text by a NUL.  Returns its length, or -1 with
+ * errno set.  What does not fit is dropped: the function is for small files of /proc.
  */
 ssize_t gpc_io_read_file(const char *path, char *buf, size_t size);
 
-/* When the process of this /proc/PID/stat began, in clock ticks since boot; false: unreadable. */
+/* Reads from a /proc/PID/stat when the process began, in clock ticks since boot.  Returns false if that fails. */
 bool gpc_io_read_start(const char *path, uint64_t *ret_ticks);
 
 /* Reads up to `size` bytes at `offset`.  Returns the number read, fewer at end of file, or -1 with errno set. */
 ssize_t gpc_io_read_at(int fd, void *buf, size_t size, uint64_t offset);
 
-/* A listing of the open folder `fd`, from where it stands; readdir would allocate. */
+/* A listing of the open folder `fd`, from its offset on.  opendir() is not used, because it would call malloc. */
 struct gpc_io_listing {
 	int fd;
-	unsigned n_left; /* entries still to be read, at most */
-	long n;          /* bytes in `buf`; at: of those, returned */
-	long at;
+	unsigned n_left; /* so many more names are returned at most */
+	long n;          /* bytes in `buf` */
+	long at;         /* of these, bytes of entries that were returned */
 	_Alignas(uint64_t) char buf[2048];
 };
 
-/* The next name, valid until the next call; NULL: that was the last. */
+/* The next name, valid until the next call; NULL at the end of the folder, after n_left names, or after an error. */
 const char *gpc_io_next_entry(struct gpc_io_listing *listing);
 
 #endif

@@ -2,8 +2,8 @@
 /*
  * Intrusive doubly linked lists.
  *
- * A struct gpc_list is a link inside an element, or the head of a list, which is part of the ring: an
- * empty list points at itself.  The list never allocates and owns nothing.
+ * A struct gpc_list is a link inside an element, or the head of a list.  The head is part of the ring, so the head of
+ * an empty list points at itself.  A list never allocates memory and never frees its elements.
  */
 #ifndef GPC_BASE_LIST_H
 #define GPC_BASE_LIST_H
@@ -22,7 +22,7 @@ struct gpc_list {
 #define gpc_list_each(at, list) \
 	for (struct gpc_list *at = (list)->next; at != (list); at = at->next)
 
-/* As gpc_list_each, and the body may remove `at`. */
+/* As gpc_list_each, but the body may remove `at` from the list. */
 #define gpc_list_each_safe(at, list)                                                  \
 	for (struct gpc_list *at = (list)->next, *at##_next = at->next; at != (list); \
 		at = at##_next, at##_next = at->next)
@@ -51,7 +51,7 @@ static inline void gpc_list_append(struct gpc_list *list, struct gpc_list *link)
 	list->prev = link;
 }
 
-/* Unlinks.  The link is then an empty list, so removing it again is harmless. */
+/* Removes `link` from its list.  The link is then an empty list, so a second removal changes nothing. */
 static inline void gpc_list_remove(struct gpc_list *link)
 {
 	link->prev->next = link->next;

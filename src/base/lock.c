@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The slow path of the lock: ten tries, about as long as one critical section, then sleeps that double from 25 to 200
- * us.  Deliberately unfair: under contention one thread keeps the cache lines while the others stay off them.  The lock
- * order is checked against a bit mask of the ranks that the thread holds, one test per lock.
+ * The slow path of the lock.  A waiting thread tries ten times, which takes about as long as one critical section; then
+ * it sleeps, at first for 25 us, later for up to 200 us.  The lock is deliberately unfair: under contention one thread
+ * keeps the cache lines while the others sleep.  A bit mask per thread has the ranks that the thread holds, so checking
+ * the lock order is one test per lock.
  */
 #include "base/lock.h"
 
@@ -15,10 +16,10 @@
 
 #include "base/check.h"
 
-/* Tries before backing off: longer than a critical section of ours, 60 ns. */
+/* A thread tries this often before it backs off: longer than one of our critical sections, 60 ns. */
 #define SPINS 10
 
-/* The first back-off is some hundred critical sections; each next one is twice as long. */
+/* The first back-off is as long as some hundred critical sections; each further one is twice as long as before. */
 #define FIRST_BACKOFF_NS 25000
 #define LAST_BACKOFF_NS  200000
 
@@ -31,7 +32,7 @@ static void relax(void)
 #endif
 }
 
-/* A futex wait that nobody wakes: a sleep without signals. */
+/* Sleeps: waits for a futex that no thread wakes until the timeout. */
 static void step_back(long ns)
 {
 	static uint32_t nobody;

@@ -9,9 +9,9 @@
  * each.  A thread that finds it taken spins for about the length of a critical section, then backs off
  * for 25 us, longer each time, and retries.  No thread has to be woken, and under contention one thread
  * does some hundred operations with everything in its cache while the others back off, instead of
- * bouncing cache lines: more than twice the throughput for 4 threads on 2 cores.  A futex mutex
- * matches that, but must exchange the word at each release, which makes a pair of malloc and free
- * 11 % slower.
+ * bouncing cache lines: more than twice the throughput for 4 threads on 2 cores.  A futex mutex has
+ * the same throughput, but must exchange the word at each release, which makes a pair of malloc and
+ * free 11 % slower.
  *
  * Ordering  Taking acquires, releasing releases.
  * Progress  Blocking, not fair; a thread that dies with a lock leaves it taken, as with any mutex.
@@ -64,7 +64,7 @@ static inline void gpc_lock_init(struct gpc_lock *lock, enum gpc_lock_rank rank)
 }
 
 #if GPC_CHECK_LEVEL >= 1
-/* lock.c: the ranks that this thread holds, as bits. */
+/* lock.c notes the ranks that this thread holds, and checks their order. */
 void gpc_lock_note_taken(enum gpc_lock_rank rank);
 void gpc_lock_note_released(enum gpc_lock_rank rank);
 bool gpc_lock_is_any_held(void);

@@ -2,7 +2,7 @@
 /*
  * A line is formatted on the stack and written at once, with the signals that a write may raise blocked and consumed.
  * Before each line we check that descriptor 2 is still standard error: by the file it was at the start, or by a second
- * descriptor of the same open file.  Never blocks: a full pipe loses the line.
+ * descriptor of the same open file.  Logging never blocks: if a pipe is full, the line is lost.
  */
 #include "base/log.h"
 
@@ -24,7 +24,7 @@
 #include "base/io.h"
 #include "base/text.h"
 
-/* Descriptors below this are searched for a duplicate; the source of a dup2 is usually low. */
+/* has_twin() searches only the descriptors below this: the source of a dup2 usually has a low number. */
 #define MAX_TWIN 256
 
 #define KERNEL_SIGSET_BYTES 8
@@ -32,14 +32,14 @@
 static struct {
 	int fd;
 	bool is_known;
-	struct gpc_io_file start; /* what fd was when we were loaded */
-	/* What it became later, proven by a duplicate that may be closed by the next line. */
+	struct gpc_io_file start; /* the file behind fd when the library was loaded */
+	/* The file behind fd later, when it had a second descriptor; the program may have closed that one since. */
 	_Atomic uint64_t later_device;
 	_Atomic uint64_t later_inode;
 	atomic_uint n_lines;
 } log_state = { .fd = 2 };
 
-/* Also called at the first line: a constructor that runs before ours may cause one. */
+/* gpc_log_block() calls this, too: a constructor that runs before ours may log a line. */
 __attribute__((constructor)) static void remember_start(void)
 {
 	if (log_state.is_known)
@@ -105,7 +105,7 @@ static bool is_standard_error(int fd, const struct stat *st)
 
 /* --- One text, without signals, waits and cancellation points --------------------------------- */
 
-/* Opens a file description of our own, which does not block; -1 if that is impossible. */
+/* Opens the pipe or terminal behind `fd` again, as a file description that does not block; -1 if that is impossible. */
 static int open_own(int fd, const struct stat *st)
 {
 	const struct gpc_io_file file = { (uint64_t)st->st_dev, (uint64_t)st->st_ino };
@@ -132,7 +132,7 @@ static bool has_room(int fd)
 	return syscall(SYS_ppoll, &asked, 1, &now, NULL, 0) == 1 && asked.revents == POLLOUT;
 }
 
-/* How much to write at once: whole lines, if one fits. */
+/* How many bytes to write at once: PIPE_BUF at most, and only whole lines if one fits. */
 static size_t piece_of(const char *text, size_t len)
 {
 	const char *end;
@@ -171,7 +171,7 @@ static void write_text(int fd, const struct stat *st, const char *text, size_t l
 		(void)syscall(SYS_close, own);
 }
 
-/* Consumes the signals that a write may have sent to this thread, except those already pending. */
+/* Consumes the signals that a write may have sent to this thread, except those that were pending before. */
 static void take_off_signals(const sigset_t *before)
 {
 	static const int numbers[] = { SIGPIPE, SIGXFSZ };

@@ -13,7 +13,7 @@
  * Invariants  1 Logging never ends the process.  A pipe without a reader, RLIMIT_FSIZE and a terminal
  *               that stops background writers raise SIGPIPE, SIGXFSZ or SIGTTOU.  Testing first would
  *               race, and only sockets have MSG_NOSIGNAL.  So this thread blocks signals around the
- *               write and consumes the one that it caused.  Dispositions, which are process-wide, are
+ *               write and consumes the signal that the write caused.  Dispositions, which are process-wide, are
  *               not touched, and no handler of the program runs meanwhile.
  *             2 Logging never blocks.  Pipes and terminals are written through an open file description
  *               of our own with O_NONBLOCK (on the program's, everyone who shares it would see the

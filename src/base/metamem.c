@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counted mmap.  A slab's chunks double in size, so the highest bit of an item's number tells its chunk, without a
- * lock; freed items form a stack threaded through the items.  Take and give back are O(1) under the slab's lock.
+ * Pages come from mmap and are counted.  The chunks of a slab double in size, so the highest bit of an item's number
+ * tells its chunk, without a lock.  Each freed item holds the number of the next one: they form a stack.  Take and give
+ * back are O(1) under the slab's lock.
  */
 #include "base/metamem.h"
 
@@ -12,8 +13,8 @@
 
 static struct {
 	atomic_size_t total;
-	atomic_uint fail_at;        /* 0: never; 1: the next one and all after it */
-	_Atomic uint64_t fail_each; /* bit 0: the next one */
+	atomic_uint fail_at;        /* 0: no mapping fails; 1: the next one and all after it fail */
+	_Atomic uint64_t fail_each; /* bit 0: the next mapping fails */
 } metamem;
 
 static bool is_failing(void)
@@ -69,7 +70,7 @@ static uint32_t chunk_items(const struct gpc_slab *slab, uint32_t chunk)
 	return chunk == 0 ? slab->first_chunk_items : slab->first_chunk_items << (chunk - 1);
 }
 
-/* Chunk k > 0 starts at number first_chunk_items << (k - 1): the sum of all before it. */
+/* Chunk k > 0 starts at number first_chunk_items << (k - 1): as many items are in the chunks before it. */
 static void locate(
 	const struct gpc_slab *slab, uint32_t number, uint32_t *ret_chunk, uint32_t *ret_index)
 {

@@ -2,8 +2,8 @@
 /*
  * Metadata memory: mapped from the kernel, bounded, never from the host's malloc.
  *
- * gpc_metamem_map maps whole pages.  A struct gpc_slab cuts them into items of one size, and numbers
- * them for good: a table elsewhere (BLOCKS of the recording) can mirror item i in slot i.
+ * gpc_metamem_map maps whole pages.  A struct gpc_slab cuts them into items of one size.  An item keeps its number, so
+ * a table elsewhere (BLOCKS of the recording) can mirror item i in slot i.
  *
  *      chunk 0 [ item 0 | item 1 | ... ]   chunk 1 [ item n | ... ]   ...   freed items form a stack
  *
@@ -38,7 +38,7 @@ void gpc_metamem_fail_each(uint64_t mask);
 #define GPC_SLAB_NONE       UINT32_MAX
 
 struct gpc_slab {
-	/* Fixed after init. */
+	/* Constant. */
 	uint32_t item_size;
 	/* a power of two; chunk k > 0 holds first_chunk_items << (k - 1) */
 	uint32_t first_chunk_items;
@@ -46,9 +46,9 @@ struct gpc_slab {
 
 	/* Lock: lock.  The chunk pointers are read without it. */
 	_Atomic(char *) chunks[GPC_SLAB_MAX_CHUNKS];
-	uint32_t n_used; /* numbers handed out at least once */
-	uint32_t
-		free_top; /* the number freed last; a free item's first 4 bytes hold 1 + the next */
+	uint32_t n_used; /* numbers that were given to an item at least once */
+	/* the number of the item freed last; the first 4 bytes of a free item hold 1 + the number of the next one */
+	uint32_t free_top;
 	uint32_t n_live;
 
 	struct gpc_lock lock;
@@ -72,7 +72,7 @@ void gpc_slab_fini(struct gpc_slab *slab);
 void *gpc_slab_take(struct gpc_slab *slab, uint32_t *ret_number);
 void gpc_slab_give_back(struct gpc_slab *slab, uint32_t number);
 
-/* The item with that number, which must be taken. */
+/* The item with this number, which the caller has taken and not given back. */
 void *gpc_slab_get(struct gpc_slab *slab, uint32_t number);
 
 #endif

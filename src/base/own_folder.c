@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tries the usual name first.  If another user owns it, uses the name with a random suffix, which is found again later
- * by listing the parent.  Ownership and mode are checked on the open descriptor, so nobody can exchange the folder
- * between check and use.
+ * A caller tries the usual name first.  If another user owns that folder, it uses the name with a random suffix, which
+ * later processes find by listing the parent.  Ownership and mode are checked on the open descriptor, so nobody can
+ * exchange the folder between check and use.
  */
 #include "base/own_folder.h"
 
@@ -49,7 +49,7 @@ int gpc_own_folder_open(const char *path, uint32_t suffix)
 	return -1;
 }
 
-/* The umask may have stripped our own permission bits, now or when the folder was created: restore them. */
+/* A umask may have stripped our own permission bits, now or when the folder was created; chmod() restores them. */
 static int make(const char *path, uint32_t suffix)
 {
 	GPC_TEXT(text, MAX_PATH);
@@ -81,7 +81,7 @@ static uint32_t suffix_of(const char *entry, const char *name)
 	return suffix;
 }
 
-/* Finds the folder that we created earlier; -1 if there is none. */
+/* Opens the folder with a suffix that this user created earlier; -1 if there is none. */
 static int find_random(const char *path, int parent, uint32_t *ret_suffix)
 {
 	struct gpc_io_listing listing = { .fd = parent, .n_left = FOLDER_MAX_SEEN };

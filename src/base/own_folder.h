@@ -23,7 +23,7 @@ int gpc_own_folder_open(const char *path, uint32_t suffix);
 /* Opens `path`, creating it if it is missing. */
 int gpc_own_folder_make(const char *path);
 
-/* The last resort: opens path-SUFFIX, an existing one of ours or a new one. */
+/* If gpc_own_folder_make fails: opens path-SUFFIX, an existing folder of this user or a new one. */
 int gpc_own_folder_make_random(const char *path, uint32_t *ret_suffix);
 
 #endif

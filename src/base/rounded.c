@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The largest-remainder method: all parts are rounded down, and the difference to the sum is distributed, one in the
- * last digit each, to the parts that lost most.  Parts in a smaller unit than the sum's are too small to matter in its
- * last digit and are rounded to the nearest.
+ * last digit each, to the parts that lost most.  Parts in a smaller unit than the sum's are too small to matter in the
+ * sum's last digit, so they are rounded to the nearest.
  */
 #include "base/rounded.h"
 
@@ -17,7 +17,7 @@ __extension__ typedef __int128 signed_wide;
 struct scale {
 	uint64_t scale;
 	uint64_t whole;
-	bool has_unit; /* only parts in `unit` count */
+	bool has_unit; /* parts in other units than `unit` are left out */
 	unsigned unit;
 };
 
@@ -69,7 +69,7 @@ static size_t count_above(
 	return count;
 }
 
-/* The least remainder exceeded by at most n_up parts. */
+/* The least remainder that at most n_up parts exceed. */
 static uint64_t find_threshold(
 	const struct scale *scale, const uint64_t parts[], size_t n, size_t n_up)
 {
@@ -112,7 +112,7 @@ static bool is_rounded_up(struct chooser *chooser, const struct scale *scale, ui
 	return true;
 }
 
-/* Rounds a number of 1/100 B to 1/100 of `unit`; 0 if it is negative. */
+/* Converts hundredths of a byte to hundredths of `unit`, rounded to the nearest; 0 if `value` is negative. */
 static size_t nearest(signed_wide value, unsigned unit)
 {
 	signed_wide one = (signed_wide)1 << (10 * unit);
@@ -121,8 +121,8 @@ static size_t nearest(signed_wide value, unsigned unit)
 }
 
 /*
- * If few parts are in the sum's unit, the rounding of the small ones may still matter: the first of them are rounded
- * the other way.
+ * If few parts are in the sum's unit, the errors of many small parts may add up to one in the sum's last digit.  Then
+ * the first of the small parts are rounded the other way.
  */
 static void turn_small_parts(signed_wide lacking, struct gpc_rounded sum, const uint64_t parts[],
 	size_t n, struct gpc_rounded ret_parts[])

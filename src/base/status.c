@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One table of texts for our own codes; the driver's share three. */
+/* Each of our own codes has a text (status.def); all codes of the driver share three texts. */
 #include "base/status.h"
 
 static const char *const texts[] = {

@@ -2,9 +2,8 @@
 /*
  * Status codes.
  *
- * Small values are ours (status.def).  From GPC_DEVICE_FIRST on they are driver codes, shifted: layers
- * pass up driver errors that they cannot handle, and the hook returns the driver's own code to the
- * program.
+ * Values below GPC_DEVICE_FIRST are ours (status.def); a value above it is GPC_DEVICE_FIRST plus a code of the driver.
+ * A layer returns driver errors that it cannot handle, and the hook returns the driver's own code to the program.
  */
 #ifndef GPC_BASE_STATUS_H
 #define GPC_BASE_STATUS_H

@@ -10,7 +10,7 @@
 
 #include "base/rounded.h"
 
-/* Longer words are not spell-checked. */
+/* gpc_text_distance() does not compare longer words. */
 #define MAX_WORD 48
 
 struct conversion {
@@ -78,7 +78,7 @@ static void add_number(struct gpc_text *text, uint64_t value, bool negative, uns
 		value /= base;
 	} while (value > 0);
 	if (negative && conv->pad_zero && !conv->left) {
-		/* Zeros follow the sign. */
+		/* The zeros stand between the sign and the digits. */
 		add_char(text, '-');
 		rest.width -= rest.width > 0;
 	} else if (negative) {
@@ -112,7 +112,7 @@ static void add_string(struct gpc_text *text, const char *s, struct conversion *
 	add_padded(text, s, strnlen(s, conv->precision), conv);
 }
 
-/* Parses from '%' to the conversion letter; returns the letter's position. */
+/* Parses what stands between '%' and the conversion letter; returns the letter's position. */
 static const char *read_conversion(const char *at, va_list *args, struct conversion *conv)
 {
 	*conv = (struct conversion){ .precision = SIZE_MAX };
@@ -245,7 +245,7 @@ uint32_t gpc_text_encode(uint32_t letter, char out[4])
 	return n;
 }
 
-/* Decodes the character at at[0 .. size), which is not empty, and its length; UINT32_MAX if invalid. */
+/* Decodes the first character of at[0 .. size), size > 0; UINT32_MAX if it is invalid.  *ret_bytes: its size, or 1. */
 static uint32_t read_letter(const unsigned char *at, size_t size, size_t *ret_bytes)
 {
 	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };

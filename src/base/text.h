@@ -38,13 +38,13 @@ struct gpc_text gpc_text_init(char *buf, size_t size);
 	char name##_buf_[bytes]; \
 	struct gpc_text name = gpc_text_init(name##_buf_, sizeof name##_buf_)
 
-/* Makes it empty again. */
+/* Makes the text empty again. */
 static inline void gpc_text_clear(struct gpc_text *text)
 {
 	*text = gpc_text_init(text->buf, text->size);
 }
 
-/* Append. */
+/* Append the arguments, formatted as by printf with the conversions above. */
 void gpc_text_add(struct gpc_text *text, const char *format, ...)
 	__attribute__((format(__printf__, 2, 3)));
 void gpc_text_vadd(struct gpc_text *text, const char *format, va_list args)
@@ -57,11 +57,16 @@ void gpc_text_vadd(struct gpc_text *text, const char *format, va_list args)
  */
 void gpc_text_clean(char *text);
 
-/* The size of the character at at[0 .. size), size > 0, and whether it is harmless; 1 if it is invalid. */
+/*
+ * Returns the size of the first character of at[0 .. size), size > 0; 1 if it is invalid.  *ret_is_harmless: false if
+ * gpc_text_clean would replace it.
+ */
 size_t gpc_text_letter(const char *at, size_t size, bool *ret_is_harmless);
+
+/* Appends from[0 .. size), with the same replacements as gpc_text_clean. */
 void gpc_text_add_clean(struct gpc_text *text, const char *from, size_t size);
 
-/* Encodes one character as UTF-8, a surrogate or a number beyond Unicode as U+FFFD; returns its size. */
+/* Encodes one character as UTF-8 and returns its size.  A surrogate or a number beyond Unicode becomes U+FFFD. */
 uint32_t gpc_text_encode(uint32_t letter, char out[4]);
 
 /* Appends a byte count in binary units with two decimals: "512 B", "1.50 GiB". */
@@ -78,8 +83,8 @@ void gpc_text_add_amounts_of(
 void gpc_text_pad_to(struct gpc_text *text, size_t column);
 
 /*
- * The edit distance (Levenshtein, ignoring case) between word[0 .. len) and `name`; SIZE_MAX for words
- * longer than any of ours.
+ * The edit distance (Levenshtein, ignoring case) between word[0 .. len) and `name`; SIZE_MAX if the word is longer than
+ * MAX_WORD (text.c).
  */
 size_t gpc_text_distance(const char *name, const char *word, size_t len);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The thread's id comes from gettid, queried once per thread.  A page that the kernel wipes tells a child with its own
- * copy of memory, made by fork or a raw clone, from the process that loaded us; a child that shares memory (vfork,
- * CLONE_VM) differs by its pid alone.
+ * The thread's id comes from gettid, queried once per thread.  The kernel wipes one page in a child that has its own
+ * copy of memory (fork, raw clone), so the page tells that child from the process that loaded the library.  A child
+ * that shares memory (vfork, CLONE_VM) differs by its pid alone.
  */
 #include "base/thread.h"
 

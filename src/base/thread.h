@@ -13,13 +13,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A thread's position in the program's ranges; stack/tags.h moves it. */
+/* The ranges (tags) that a thread has open; stack/tags.h pushes and pops them. */
 struct gpc_tag_place {
-	uint32_t tag;        /* innermost range; 0: none */
-	uint32_t n_untagged; /* ranges inside it that got no tag of their own */
+	uint32_t tag;        /* of the innermost range that has a tag; 0: none */
+	uint32_t n_untagged; /* ranges inside that one, which got no tag of their own */
 };
 
-/* Owner of a range: the C API, NVTX without a domain, or, by ids above these, an NVTX domain. */
+/* Which interface opened a range: the C API, or NVTX without a domain.  Each NVTX domain has a higher id. */
 #define GPC_TAG_OF_API  0u
 #define GPC_TAG_OF_NVTX 1u
 
@@ -42,7 +42,7 @@ static inline uint32_t gpc_thread_id(void)
 	return gpc_thread.id ? gpc_thread.id : gpc_thread_ask_id();
 }
 
-/* The tag that allocations of this thread get. */
+/* The tag that the allocations of this thread get; 0: none. */
 static inline uint32_t gpc_thread_tag(void)
 {
 	return gpc_thread.place.tag;
@@ -74,16 +74,16 @@ static inline void gpc_thread_leave(void)
 	gpc_thread.stream = 0;
 }
 
-/* Marks this process as ours.  Returns false if the kernel has no memory for it. */
+/* Marks this process as the one that loaded the library.  Returns false if the kernel has no page for the mark. */
 bool gpc_process_adopt(void);
 
-/* The page that the kernel wipes in children: holds the pid, so 0 in a child; NULL before gpc_process_adopt. */
+/* Points at the pid, in a page that the kernel wipes in children: 0 in a child.  NULL before gpc_process_adopt. */
 extern _Atomic(uint32_t *) gpc_process_page __attribute__((visibility("hidden")));
 
 /*
  * True in the process that called gpc_process_adopt, false in a child with its own memory, by fork or
- * raw clone: the kernel wipes the page in such a child (MADV_WIPEONFORK), so this costs one load and
- * needs no atfork handler.  Does not detect a child that shares our memory: gpc_process_is_exactly_ours does.
+ * raw clone: the kernel wipes the page in such a child (MADV_WIPEONFORK), so the check costs one load
+ * and needs no atfork handler.  Only gpc_process_is_exactly_ours detects a child that shares our memory.
  */
 static inline bool gpc_process_is_ours(void)
 {
