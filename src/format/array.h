@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arrays of the tools: one that grows by doubling, and the binary search in a sorted one. */
+/* Arrays of the tools: growth by doubling, comparison for qsort, and binary search. */
 #ifndef GPC_FORMAT_ARRAY_H
 #define GPC_FORMAT_ARRAY_H
 
@@ -7,7 +7,7 @@
 
 #include "format/memory.h"
 
-/* Makes room for n + 1 items; `items` is the address of the array. */
+/* Makes room for n + 1 items.  `items` is the address of the pointer to the array, *room the items that fit. */
 static inline void gpc_array_grow(void *items, size_t item_size, size_t n, size_t *room)
 {
 	if (n < *room)
@@ -16,7 +16,7 @@ static inline void gpc_array_grow(void *items, size_t item_size, size_t n, size_
 	*(void **)items = gpc_resize(*(void **)items, *room, item_size);
 }
 
-/* Compares two numbers for qsort, ascending; GPC_ORDER(b, a) is descending.  Chain several keys by ?:. */
+/* Compares two numbers for qsort, ascending; GPC_ORDER(b, a) sorts descending.  Several keys are chained by ?:. */
 #define GPC_ORDER(a, b) (((a) > (b)) - ((a) < (b)))
 
 /* Compares two uint64_t for qsort, ascending. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Free now = free at the last reading, plus or minus our own changes since.  model/balance.h does the arithmetic. */
+/* Sums the counters, corrects the last reading by our own changes since, and lets model/balance.h compute the lines. */
 #include "format/balance.h"
 
 #include "model/counters.h"
@@ -57,7 +57,7 @@ bool gpc_recording_balance(const struct gpc_recording *recording,
 	if (device->total_bytes == 0 || device->look_ns == 0)
 		return false;
 	if (device->nvml == 1) {
-		/* NVML reports all-ones for what it cannot see. */
+		/* NVML reports all-ones if it does not know. */
 		if (device->process_bytes != GPUCACHE_UNKNOWN)
 			facts.process = gpc_bytes_add(
 				gpc_bytes_less(device->process_bytes, device->ours_bytes), ours);

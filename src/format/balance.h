@@ -2,19 +2,19 @@
 /*
  * The current balance sheet of a device, from its recording.
  *
- * Querying the driver's free memory costs too much to do at each allocation.  Between two readings only
- * our own memory is known to change, so
+ * The library reads the driver's free memory only now and then, because each query takes too long for an allocation.
+ * Between two readings only changes of our own memory are known, so
  *
  *      free now     = free at the reading + ours at the reading - ours now          ours = reserved + direct
  *      process now  = process at the reading - ours at the reading + ours now       with NVML only
  *
- * and model/balance.h does the rest, as it does for the short form.
+ * model/balance.h computes the lines of the sheet from these, as for the short form.
  *
- * Invariants  1 No line is adjusted to make the sum right: gpc_balance_difference() returns what is missing.
+ * Invariants  1 No line is adjusted to make the sum right: gpc_balance_difference() returns the difference.
  *             2 An unknown line is GPUCACHE_UNKNOWN, never 0.
  * Threads     Pure functions.
- * Failure     False if there is no reading of the device.
- * Limits      Changes by other processes since the reading are missing until the next one.
+ * Failure     False if the recording has no reading of the device.
+ * Limits      What other processes allocated or freed after the last reading is not included.
  */
 #ifndef GPC_FORMAT_BALANCE_H
 #define GPC_FORMAT_BALANCE_H
@@ -24,8 +24,7 @@
 
 /* Sums of COUNTERS over all contexts of one device. */
 struct gpc_device_totals {
-	/* context, generation unused */
-	struct gpucache_counters sum;
+	struct gpucache_counters sum; /* `context` and `generation` are unused */
 	unsigned n_contexts;
 };
 

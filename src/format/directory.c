@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lists the usual directories in order, each once, newest recording first.  To choose the most useful recording only
- * headers are read, unless a whole file might change the choice.
+ * Reads the header of each file in the usual directories, and sorts the entries by start time.  A choice reads a whole
+ * recording only if its content may change the choice.
  */
 #include "format/directory.h"
 
@@ -33,7 +33,7 @@ static void note_other(struct gpc_directory *directory, uint32_t owner)
 		directory->others[directory->n_others++] = owner;
 }
 
-/* True if the file may be opened: not another user's file, nor a link that another user can change. */
+/* True if this user or root owns the file, or link.  Root may open all files, and links that root owns. */
 static bool is_ours_to_read(
 	struct gpc_directory *directory, int dir, const char *name, uint32_t *ret_owner)
 {
@@ -72,7 +72,7 @@ static void add_entry(
 	entry->owner = owner;
 	entry->status = gpc_recording_peek(
 		entry->path, &entry->header, &entry->state, &entry->size, &entry->owner, &why);
-	/* Our own link may lead to another user's file. */
+	/* A link of this user may lead to another user's file. */
 	if (entry->owner != owner && gpc_recording_is_of_others(entry->owner)) {
 		note_other(directory, entry->owner);
 		free(entry->path);
@@ -81,7 +81,7 @@ static void add_entry(
 	directory->n_entries++;
 }
 
-/* Lists one directory, or nothing if it is missing or untrusted.  Takes ownership of `path`. */
+/* Adds the recordings of one directory, which must be trusted or belong to this user.  Takes ownership of `path`. */
 static void scan(struct gpc_directory *directory, char *path, bool trusted)
 {
 	unsigned number = directory->n_dirs;
@@ -113,7 +113,7 @@ static void scan(struct gpc_directory *directory, char *path, bool trusted)
 	closedir(dir);
 }
 
-/* The directory part of a file name pattern, up to the first component with a %. */
+/* The directory of a pattern, up to the first component with a %. */
 static char *directory_of_pattern(const char *pattern)
 {
 	size_t end = strcspn(pattern, "%");
@@ -125,7 +125,7 @@ static char *directory_of_pattern(const char *pattern)
 	return end == 0 ? gpc_copy(".") : gpc_print("%.*s", (int)end, pattern);
 }
 
-/* Lists PARENT/gpucache-UID, and PARENT/gpucache-UID-* with a random suffix (base/own_folder.h). */
+/* Scans PARENT/gpucache-UID, and each PARENT/gpucache-UID-SUFFIX with a random suffix (base/own_folder.h). */
 static void scan_own(struct gpc_directory *directory, const char *parent)
 {
 	DIR *dir = opendir(parent);
@@ -232,7 +232,7 @@ static enum gpc_worth worth_of(const struct gpc_directory_entry *entry, uint64_t
 	return worth;
 }
 
-/* True if `entry` may be related to the failure of a run that started later. */
+/* True if `entry`, which failed at failed_ns, belongs to the job of `newest`, or failed after `newest` had started. */
 static bool is_related(const struct gpc_directory_entry *entry, uint64_t failed_ns,
 	const struct gpc_directory_entry *newest)
 {
@@ -257,7 +257,7 @@ struct gpc_directory_choice gpc_directory_choose(
 		if (entry->status != GPC_OK)
 			continue;
 		choice.n_recordings++;
-		/* Read a whole file only if it may change the choice. */
+		/* Only a failure, or the first use of a GPU, can change the choice: read the whole file for these. */
 		if (entry->header.state & GPUCACHE_STATE_OOM_SEEN || choice.worth < GPC_WORTH_USED)
 			worth = worth_of(entry, &failed_ns);
 		choice.n_failed += failed_ns != 0;

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Adds each lane's calls to the counters of its record, and subtracts a lane's free block from what the counters call
- * live.
- */
+/* Adds the calls of each lane to the counters, and moves the free block of a lane from live bytes to cached bytes. */
 #include "format/format_1_2.h"
 
 #include <string.h>
@@ -10,12 +7,12 @@
 #define N_LANES   8
 #define SET_ASIDE (UINT64_C(1) << 63)
 
-/* A lane: one block that one thread frees and reuses, while the counters keep counting it as live. */
+/* A lane: one block that one thread frees and reuses.  The record's counters always count the block as live. */
 struct lane {
-	uint64_t n_malloc; /* all hits */
+	uint64_t n_malloc; /* all are hits, too */
 	uint64_t n_free;
-	uint64_t free_bytes;     /* of the block if it is free, else 0 */
-	uint64_t free_requested; /* the same, as counted in requested bytes */
+	uint64_t free_bytes;     /* the block's size if it is free, else 0 */
+	uint64_t free_requested; /* its requested bytes if it is free, else 0 */
 	uint64_t reserved[4];
 };
 
@@ -32,7 +29,7 @@ void gpc_format_1_2_add_lanes(
 	if (gpc_recording_read(recording, GPUCACHE_REGION_COUNTERS, i, &record, sizeof record) !=
 		GPC_SLOT_OK)
 		return;
-	/* Later formats have other fields where 1.2 has its lanes: read nothing there as counters. */
+	/* Fields of later formats lie where 1.2 has its lanes: they stay 0. */
 	memset(counters, 0, sizeof *counters);
 	memcpy(counters, record.counters, sizeof record.counters);
 	for (int n = 0; n < N_LANES; n++) {
@@ -41,7 +38,7 @@ void gpc_format_1_2_add_lanes(
 		counters->n_malloc = gpc_bytes_add(counters->n_malloc, lane->n_malloc);
 		counters->n_hit = gpc_bytes_add(counters->n_hit, lane->n_malloc);
 		counters->n_free = gpc_bytes_add(counters->n_free, lane->n_free);
-		/* Reads of a live record are not atomic, so saturate. */
+		/* Lane and counters of a running process are read one after the other: a difference may be negative. */
 		counters->n_blocks = gpc_bytes_less(counters->n_blocks, lane->free_bytes > 0);
 		counters->live_bytes = gpc_bytes_less(counters->live_bytes, lane->free_bytes);
 		counters->cached_bytes = gpc_bytes_add(counters->cached_bytes, lane->free_bytes);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Peculiarities of format 1.2, in which a thread that repeatedly freed and reallocated a block did so
- * without the lock of its context, and counted separately.
+ * Two parts of recordings that only format 1.2 had.  Its library let a thread free and reallocate one block without the
+ * lock of the context, and counted these calls apart.
  *
- *   lanes       eight of 64 bytes behind the 576 of a record of COUNTERS, to be added to it
- *   set aside   an event number that was reserved and not used: the highest bit of seq, plus the number
+ *   lanes       eight of 64 bytes, behind the 576 of a record of COUNTERS, to which a reader adds them
+ *   set aside   the number of an event that was reserved and never written: seq has its highest bit set
  *
  * Threads   As recording.h.
  * Failure   None.
@@ -18,7 +18,7 @@
 void gpc_format_1_2_add_lanes(
 	const struct gpc_recording *recording, uint64_t i, struct gpucache_counters *counters);
 
-/* True if this seq marks event `number` as set aside, in this or a later round of the ring. */
+/* True if `seq`, from the slot of event `number`, marks that event, or an earlier one of the slot, as set aside. */
 bool gpc_format_1_2_is_set_aside(uint64_t seq, uint64_t number, uint64_t n_slots);
 
 #endif

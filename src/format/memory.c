@@ -10,7 +10,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* Not through stdio: its streams may have no buffer yet. */
+/* Not through stdio, whose streams may still have to allocate a buffer. */
 void gpc_no_memory(void)
 {
 	static const char text[] = ": out of memory\n";

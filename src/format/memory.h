@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory of the tools: never NULL.  A tool that gets none says so on standard error and ends with GPC_EXIT_NO_MEMORY:
- * half a report would be taken for a whole one.
+ * Memory of the tools, never NULL.  If there is none, the tool prints a line to standard error and exits with
+ * GPC_EXIT_NO_MEMORY: a reader would take half a report for a whole one.
  *
  * Threads     As malloc's.
  * Failure     Does not return.
- * Limits      Not for sizes that an untrusted file decides: one such recording must not keep a tool from the others.
+ * Limits      Not for sizes that an untrusted file decides: one such file must not end a tool that reads several.
  */
 #ifndef GPC_FORMAT_MEMORY_H
 #define GPC_FORMAT_MEMORY_H
@@ -14,10 +14,10 @@
 
 #define GPC_EXIT_NO_MEMORY 5 /* the tools' status for errors of input and output, too */
 
-/* `n` elements of `size` zero bytes; n may be 0.  free() it. */
+/* Allocates `n` zeroed elements of `size` bytes, for free(); n may be 0. */
 void *gpc_new(size_t n, size_t size);
 
-/* Resizes the array to `n` elements; new ones are uninitialised. */
+/* Resizes the array to `n` elements of `size` bytes; new elements are uninitialised. */
 void *gpc_resize(void *array, size_t n, size_t size);
 
 char *gpc_copy(const char *text);

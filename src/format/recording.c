@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads the file once by pread, skipping holes, then checks the regions against it and clamps them.  In a live file,
- * slots whose seq is odd or has moved are read again, at most GPC_RECORDING_TRIES times, and then marked torn.  O(file
- * size), once; everything later works on the copy.
+ * Reads the file once by pread, skipping holes, then compares the region table with the file, and clamps it.  If the
+ * process still runs, slots that it may have changed meanwhile are read again.  All later functions work on the copy.
  */
 #include "format/recording.h"
 
@@ -21,10 +20,10 @@
 
 #define READ_BYTES (64 * GPUCACHE_PAGE)
 
-/* Far more than the longest record that we write, a history of 1,024 points, which has 80 KiB. */
+/* The longest record that we write, a history of 1,024 points, has 80 KiB. */
 #define MAX_RECORD_BYTES (UINT32_C(16) << 20)
 
-/* The unit of the second reading of a live file. */
+/* Bytes per read when a live file is read the second time. */
 #define SETTLE_BYTES ((uint64_t)256 << 10)
 
 #define HEADER_BYTES sizeof(struct gpucache_header)
@@ -40,9 +39,9 @@ static const struct {
 	const char *name;
 	enum region_shape shape;
 	uint32_t
-		first_size; /* of a record, in the first format that had it: sizes only grow; HISTORY: of its head */
-	uint32_t most; /* records that a writer creates; 0: as many as fit */
-	unsigned part; /* an append-only region takes at most 1 / part of the file; 0: any */
+		first_size; /* of a record (HISTORY: of its head) in the first format that had it: sizes only grow */
+	uint32_t most; /* the most records that a writer creates; 0: as many as fit */
+	unsigned part; /* a writer gives the region at most 1 / part of the file; 0: any part */
 } kinds[GPUCACHE_REGION_COUNT] = {
 	[GPUCACHE_REGION_NONE] = { "file", SHAPE_PLAIN, 0, 0, 0 },
 	[GPUCACHE_REGION_DEVICES] = { "DEVICES", SHAPE_SEQ, 216, GPUCACHE_MAX_DEVICES, 0 },
@@ -139,7 +138,7 @@ static enum gpc_status check_header(
 	return GPC_OK;
 }
 
-/* True if the writer still holds its lock.  Ours is released at once. */
+/* True if the writer still holds its lock.  Our own lock, which the test takes, is released at once. */
 static bool is_locked(int fd)
 {
 	if (flock(fd, LOCK_SH | LOCK_NB) == 0) {
@@ -181,7 +180,7 @@ static enum gpc_status open_file(const char *path, struct gpucache_header *ret_h
 	status = check_header(ret_header, (uint64_t)n, why);
 	if (status != GPC_OK)
 		goto undo_open;
-	/* Read the state word again: a writer that ended between the two checks was not killed. */
+	/* If the writer ended after the header was read, its state word says how: read it again. */
 	*ret_state = GPC_RUN_ALIVE;
 	if (!is_locked(fd)) {
 		if (gpc_io_read_at(fd, &ret_header->state, sizeof ret_header->state,
@@ -226,7 +225,7 @@ static void check_region(struct gpc_recording *rec, const struct gpucache_region
 	struct gpc_region *region;
 	bool is_append;
 
-	/* Ignore regions of a newer minor version. */
+	/* A newer minor version may have regions of other kinds. */
 	if (claim->kind == GPUCACHE_REGION_NONE || claim->kind >= GPUCACHE_REGION_COUNT)
 		return;
 	region = &rec->regions[kind];
@@ -317,7 +316,7 @@ static uint64_t number_of(const unsigned char *record)
 	return number;
 }
 
-/* Reads a slot of a live file until it is stable; marks it torn if it never is. */
+/* Reads a slot of a live file until seq is even and the same before and after.  If it never is, marks the slot torn. */
 static void settle_slot(struct gpc_recording *rec, int fd, uint64_t offset, uint32_t record_size)
 {
 	unsigned char *slot = rec->data + offset;
@@ -333,7 +332,7 @@ static void settle_slot(struct gpc_recording *rec, int fd, uint64_t offset, uint
 	slot[0] |= 1;
 }
 
-/* Compares slots [i, i + n) with a second reading: an event that changed becomes a hole, another slot is reread. */
+/* Compares slots [i, i + n) with a second reading.  An event that changed becomes a hole; other slots are settled. */
 static void settle_slots(struct gpc_recording *rec, int fd, const struct gpc_region *region,
 	uint64_t i, uint64_t n, const unsigned char *again, bool is_ring)
 {
@@ -351,8 +350,8 @@ static void settle_slots(struct gpc_recording *rec, int fd, const struct gpc_reg
 }
 
 /*
- * Reads every seq word of a live region a second time.  The copy was read upwards, seq word first, so if the word is
- * even and unchanged, no write fell in between.
+ * Reads every seq word of a live region a second time.  The first reading read the seq word of a slot before its other
+ * words.  So if seq is even and unchanged, no write happened in between.
  */
 static void settle_region(
 	struct gpc_recording *rec, int fd, struct gpc_region *region, bool is_ring)
@@ -390,7 +389,7 @@ static void check_slots(struct gpc_recording *rec, int fd)
 	}
 }
 
-/* Finds the newest event: its slot must agree with its number. */
+/* Finds the newest event.  An event whose number belongs to another slot is damage, and ignored. */
 static void find_events(struct gpc_recording *rec)
 {
 	const struct gpc_region *region = &rec->regions[GPUCACHE_REGION_EVENTS];
@@ -406,8 +405,8 @@ static void find_events(struct gpc_recording *rec)
 }
 
 /*
- * Reads [at .. end) upwards.  A recording is mostly pages of zeros, which stay untouched memory.  Returns the number of
- * bytes, or -1 with errno.
+ * Reads [at .. end) upwards.  Pages of zeros, which are most of a recording, are not stored, so the copy takes no
+ * memory for them.  Returns the number of bytes read, or -1 with errno set.
  */
 static ssize_t read_piece(const struct gpc_recording *rec, int fd, uint64_t at, uint64_t end)
 {
@@ -435,8 +434,8 @@ static ssize_t read_piece(const struct gpc_recording *rec, int fd, uint64_t at, 
 }
 
 /*
- * Reads all data between holes, upwards.  Returns where it stopped, or -1 with errno.  On a file system without holes
- * everything is data.
+ * Reads all data between holes, upwards.  Returns the offset where it stopped, or -1 with errno set.  A file system
+ * without holes reports one piece of data.
  */
 static ssize_t read_data(const struct gpc_recording *rec, int fd)
 {

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The reader of a recording: validated once when opened, safe to walk afterwards.
+ * The reader of a recording.  The file is untrusted: it is copied into memory with pread, and checked once.
  *
- * The file is copied into memory with pread, and treated as hostile.  A region outside the file, a record
- * longer than its region, or an impossible count is noted as a problem; the rest stays readable.
+ * A region outside the file, a record longer than its region, or an impossible count is noted as a problem; all else
+ * stays readable.
  *
  *      file --pread--> copy --check regions--> slots, append-only records, ring
  *                        ^
- *                        '-- a live file is read a second time: a slot whose seq word changed is reread,
- *                            at most GPC_RECORDING_TRIES times, and then is torn
+ *                        '-- the seq words of a live file are read a second time: a slot whose seq has changed
+ *                            is read again, at most GPC_RECORDING_TRIES times, and is torn if it never settles
  *
- * Invariants  1 After a successful open no function fails, reads outside the copy, or takes longer than
- *               linear in the file size.  2 The copy never changes.  3 A slot is returned complete or
- *               not at all.
- *             4 A record shorter than this header's reads as zeros beyond its end.
+ * Invariants  1 After a successful open no function fails, reads outside the copy, or takes more than linear time.
+ *             2 The copy never changes.
+ *             3 A slot is returned whole or not at all.
+ *             4 If a record of the file is shorter than this version's, the missing fields read as zeros.
  * Threads     An object belongs to one thread.
  * Failure     GPC_IO (errno), GPC_NO_METADATA, GPC_LIMIT (too big), GPC_INVALID (not a recording),
  *             GPC_VERSION, GPC_DAMAGED (nothing readable); `why` has a message.
@@ -36,12 +36,10 @@
 /* The usual recording has 8 MiB; the option recording_size allows no more than this. */
 #define GPC_RECORDING_MAX_BYTES (UINT64_C(1) << 30)
 
-/*
- * A writer changes a slot in well under a microsecond; a slot that is odd this often will stay odd.
- */
+/* A writer changes a slot in well under a microsecond, so a slot that is odd this often stays odd. */
 #define GPC_RECORDING_TRIES 300
 
-/* One per region, and some more. */
+/* The most problems with a text: one per region, and some more. */
 #define GPC_RECORDING_MAX_PROBLEMS 32
 
 enum gpc_run_state {
@@ -52,9 +50,9 @@ enum gpc_run_state {
 };
 
 enum gpc_slot {
-	GPC_SLOT_NONE, /* outside the region, or the region is not readable */
+	GPC_SLOT_NONE, /* there is no such record, or the region is not readable */
 	GPC_SLOT_OK,
-	GPC_SLOT_TORN, /* being written when its writer died, or at every try */
+	GPC_SLOT_TORN, /* the writer died while it wrote the slot, or was writing it at every try */
 };
 
 /* The readable part of a region: record i is at offset + i * record_size. */
@@ -72,7 +70,7 @@ struct gpc_problem {
 	char text[120];
 };
 
-/* The index of an append-only region, sorted by id. */
+/* An entry in the index of an append-only region.  The index is sorted by id. */
 struct gpc_record_index {
 	uint32_t id;
 	uint64_t offset;
@@ -85,7 +83,7 @@ struct gpc_module_range {
 	uint32_t number;
 };
 
-/* The last line of TEXT read, from which the next search starts. */
+/* A line of TEXT, from which the search for the next one starts. */
 struct gpc_text_mark {
 	size_t line;
 	uint64_t at; /* in the region's body */
@@ -110,13 +108,13 @@ struct gpc_recording {
 	size_t n_codes;
 	struct gpc_record_index *tags;
 	size_t n_tags;
-	struct gpc_record_index *modules; /* in the order of the file; `id` is unused */
+	struct gpc_record_index *modules; /* in the order of the file, not by id */
 	size_t n_modules;
 	struct gpc_module_range *ranges; /* sorted; none overlaps another */
 	size_t n_ranges;
 	struct gpc_text_mark *text_mark; /* the only state that reading changes */
 	uint64_t first_event;
-	uint64_t end_event; /* 1 + the newest */
+	uint64_t end_event; /* 1 + the number of the newest event */
 };
 
 struct gpc_stack_view {
@@ -162,7 +160,7 @@ GPC_MUST_CHECK enum gpc_status gpc_recording_open(
 	const char *path, struct gpc_recording **ret_recording, struct gpc_text *why);
 void gpc_recording_close(struct gpc_recording *recording);
 
-/* Header and state only: cheap, for lists of files. */
+/* Reads only the header and whether the process runs, for lists of files.  Outputs are valid for GPC_OK only. */
 GPC_MUST_CHECK enum gpc_status gpc_recording_peek(const char *path,
 	struct gpucache_header *ret_header, enum gpc_run_state *ret_state, uint64_t *ret_file_size,
 	uint32_t *ret_owner, struct gpc_text *why);
@@ -170,18 +168,18 @@ GPC_MUST_CHECK enum gpc_status gpc_recording_peek(const char *path,
 /* Returns true if `owner` is neither this user nor root. */
 bool gpc_recording_is_of_others(uint32_t owner);
 
-/* The name of a region, as in the format's header. */
+/* The name of a region in gpucache_format.h: "BLOCKS". */
 const char *gpc_region_name(enum gpucache_region_kind kind);
 
-/* True if this region has problems; NONE: the file as a whole. */
+/* True if a problem of this region was noted; GPUCACHE_REGION_NONE: of the file as a whole. */
 bool gpc_recording_has_problem(
 	const struct gpc_recording *recording, enum gpucache_region_kind kind);
 
-/* Copies record i of a region of fixed records into *ret_record, with zeros beyond a shorter one. */
+/* Copies record i of a region of fixed records, and fills the rest of *ret_record with zeros. */
 enum gpc_slot gpc_recording_read(const struct gpc_recording *recording,
 	enum gpucache_region_kind kind, uint64_t i, void *ret_record, size_t size);
 
-/* As gpc_recording_read; true only for a complete slot in use. */
+/* As gpc_recording_read, but true only if the slot is in use and not torn. */
 bool gpc_recording_read_device(
 	const struct gpc_recording *recording, uint64_t i, struct gpucache_device *ret_device);
 /* The statistics of PyTorch's allocator on a device; false: it never allocated there. */
@@ -205,9 +203,9 @@ static inline bool gpc_recording_can_leak(const struct gpucache_block *block)
 }
 
 /*
- * The weight of a live block in the sums of its stack, if stacks are sampled.  Blocks without a stack
- * count as themselves; *surplus accumulates by how much the weights exceed the blocks.  Subtract it from the
- * sum of blocks without a stack (gpc_bytes_less).
+ * What a live block adds to the sums of its stack.  If stacks are sampled, a sampled block also stands for blocks that
+ * were not sampled, and so adds more than its own bytes.  *surplus accumulates the difference, which the caller
+ * subtracts from the sum of blocks without a stack (gpc_bytes_less).
  */
 static inline struct gpc_share gpc_recording_share(const struct gpc_recording *recording,
 	const struct gpucache_block *block, struct gpc_share *surplus)
@@ -238,14 +236,14 @@ bool gpc_recording_find_peak(
 bool gpc_recording_find_oom(
 	const struct gpc_recording *recording, uint64_t number, struct gpucache_oom *ret_oom);
 
-/* Totals of a stack on a device; before 1.3, of stack i on all devices, with `device` undefined. */
+/* The totals of a stack on a device.  Before 1.3: those of stack i on all devices, and `device` is undefined. */
 bool gpc_recording_read_site(
 	const struct gpc_recording *recording, uint64_t i, struct gpucache_site *ret_site);
 
-/* True if holders of peaks and failures were summed over several devices: before 1.3. */
+/* True for a recording before 1.3 of several devices: its holders of peaks and failures are sums over all of them. */
 bool gpc_recording_mixes_devices(const struct gpc_recording *recording);
 
-/* The position of an id in index[0 .. n), which is recording->stacks, codes or tags; n: not found. */
+/* The position of an id in an index of n entries: recording->stacks, codes or tags.  n: not found. */
 size_t gpc_record_number(const struct gpc_record_index *index, size_t n, uint32_t id);
 
 bool gpc_recording_find_stack(
@@ -256,26 +254,23 @@ bool gpc_recording_find_code(
 /* Room for the label of a tag: 32 names of 76 bytes.  A longer label is cut. */
 #define GPC_LABEL_SIZE 2560
 
-/*
- * Appends the label of a tag, "outer/inner", sanitized for a terminal; its number if the recording has no
- * name; nothing for 0.
- */
+/* Appends the label of a tag, "outer/inner", clean for a terminal; "tag 7" if tag 7 has no record; nothing for 0. */
 void gpc_recording_add_tag(
 	const struct gpc_recording *recording, uint32_t id, struct gpc_text *text);
 
-/* Modules 0 .. n_modules - 1, in the order first seen. */
+/* Reads module i < n_modules, in the order of their records. */
 bool gpc_recording_read_module(
 	const struct gpc_recording *recording, size_t i, struct gpc_module_view *ret_module);
 
-/* The last recorded module that covers an address, and its number. */
+/* Finds the module of an address, and its number.  If several cover the address, the last record counts. */
 bool gpc_recording_find_module(const struct gpc_recording *recording, uint64_t address,
 	size_t *ret_number, struct gpc_module_view *ret_module);
 
-/* Line i of TEXT, without its newline; false beyond the last.  Fast in ascending order. */
+/* Reads line i of TEXT, without its newline; false beyond the last.  Fast if called with ascending i. */
 bool gpc_recording_read_text(
 	const struct gpc_recording *recording, size_t i, const char **ret_text, size_t *ret_size);
 
-/* Iterates over events from the oldest kept; start with a zeroed cursor, which counts holes. */
+/* Reads the next event, the oldest first, for a cursor that begins as all zeros and counts holes. */
 bool gpc_recording_next_event(const struct gpc_recording *recording,
 	struct gpc_event_cursor *cursor, struct gpucache_event *ret_event);
 
@@ -286,11 +281,11 @@ bool gpc_recording_read_history(
 bool gpc_recording_find_device(
 	const struct gpc_recording *recording, int32_t ordinal, struct gpucache_device *ret_device);
 
-/* The history of a device; false, and one without points, if there is none. */
+/* The history of a device.  False, with a history without points, if there is none. */
 bool gpc_recording_find_history(const struct gpc_recording *recording, int32_t ordinal,
 	struct gpc_history_view *ret_history);
 
-/* The newest time in the recording: its clean end, or the last activity. */
+/* The time of the process's end if it is recorded, else of the last event or reading. */
 uint64_t gpc_recording_last_ns(const struct gpc_recording *recording);
 
 /* The number of records of append-only region `kind` that found no room. */

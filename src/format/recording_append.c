@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The append-only half of the reader: stacks, code objects, tags, text. */
+/* Reads the append-only regions: indexes their records once, and finds stacks, code objects and tags by id. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "format/array.h"
 #include "format/recording_internal.h"
 
-/* The library nests tags at most 32 deep; the label of a deeper one begins with a number. */
+/* The library nests tags at most 32 deep.  The label of a deeper tag begins with the number of an outer one. */
 #define MAX_TAG_DEPTH 64
 
-/* The smallest record of each kind is its head, so a walk has at most size / 16 steps. */
 struct walk {
 	const unsigned char *data;
 	uint64_t at;
@@ -31,7 +30,7 @@ static struct gpucache_append_head head_of(
 	return head;
 }
 
-/* The used bytes after the head that are in the file. */
+/* The bytes in use behind the head, clamped to the region, with a problem noted if they were more. */
 static uint64_t used_bytes(struct gpc_recording *rec, enum gpucache_region_kind kind)
 {
 	uint64_t used = head_of(rec, kind).used;
@@ -61,7 +60,7 @@ static uint32_t whole_record(const struct walk *walk, uint32_t head_size)
 	return size;
 }
 
-/* Returns what is wrong with a complete record, or NULL. */
+/* The checks return what is wrong with a record of `size` bytes, or NULL. */
 static const char *check_stack(const unsigned char *record, uint32_t size)
 {
 	struct gpucache_stack stack;
@@ -123,7 +122,7 @@ static const struct {
 	[GPUCACHE_REGION_TAGS] = { sizeof(struct gpucache_tag), GPUCACHE_MAX_TAGS, check_tag },
 };
 
-/* Checks the record at walk->at: its size if it is whole, else what is wrong with it. */
+/* Returns what is wrong with the record at walk->at, or NULL with its size in *ret_size. */
 static const char *check_record(
 	const struct walk *walk, enum gpucache_region_kind kind, size_t number, uint32_t *ret_size)
 {
@@ -201,7 +200,7 @@ enum gpc_status gpc_recording_index(struct gpc_recording *recording)
 	}
 	if (gpc_recording_index_modules(recording) != GPC_OK)
 		return GPC_NO_METADATA;
-	/* Called for its check of `used`. */
+	/* Called because it notes a problem of TEXT. */
 	(void)used_bytes(recording, GPUCACHE_REGION_TEXT);
 	recording->text_mark = calloc(1, sizeof *recording->text_mark);
 	return recording->text_mark ? GPC_OK : GPC_NO_METADATA;
@@ -269,7 +268,7 @@ void gpc_recording_add_tag(
 	uint32_t sizes[MAX_TAG_DEPTH];
 	unsigned n = 0;
 
-	/* Parents have lower ids, so this ends. */
+	/* Ends, because a parent has a lower id (check_tag). */
 	while (id != 0 && n < MAX_TAG_DEPTH) {
 		uint64_t offset = find_record(recording->tags, recording->n_tags, id);
 		struct gpucache_tag tag;
@@ -311,7 +310,7 @@ bool gpc_recording_read_text(
 
 		while (at < used && body[at] != '\n' && body[at] != '\0')
 			at++;
-		/* Empty lines are padding and not counted. */
+		/* Empty lines are padding, and not counted. */
 		if (at > start && mark.line == i) {
 			*recording->text_mark = mark;
 			*ret_text = body + start;

@@ -12,22 +12,22 @@
 #include "base/io.h"
 #include "format/recording.h"
 
-/* Notes a problem; the text is truncated to fit. */
+/* Adds a problem of a region to recording->problems; the text is truncated to fit. */
 void gpc_recording_note(struct gpc_recording *recording, enum gpucache_region_kind kind,
 	const char *format, ...) __attribute__((format(__printf__, 3, 4)));
 
-/* NUL-terminates a string of the file, and sanitizes it for a terminal. */
+/* NUL-terminates a string of the file, and replaces what could control a terminal (gpc_text_clean). */
 void gpc_recording_clean(char *text, size_t size);
 
-/* recording_pages.c: notes regions with lost pages. */
+/* recording_pages.c: notes a problem for each region with lost pages. */
 void gpc_recording_check_pages(struct gpc_recording *recording, int fd);
 
 /* recording_modules.c: computes the disjoint ranges of modules[0 .. n_modules). */
 enum gpc_status gpc_recording_index_modules(struct gpc_recording *recording);
 
 /*
- * Indexes the records of STACKS, CODES, TAGS and MODULES; the first damaged record ends its region.  GPC_NO_METADATA:
- * the file, which is untrusted, demands more memory than there is.
+ * recording_append.c: indexes the records of STACKS, CODES, TAGS and MODULES, each up to the first damaged record.
+ * GPC_NO_METADATA: the file, which is untrusted, demands more memory than there is.
  */
 enum gpc_status gpc_recording_index(struct gpc_recording *recording);
 

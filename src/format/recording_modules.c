@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The modules of a recording by address.  A later one replaces an earlier one where they overlap, so the
- * ranges are cut at every start and end, and each piece belongs to the last module that covers it:
+ * Finds the module of an address.  Where two modules overlap, the later record counts.  So the address space is cut at
+ * every start and end, and each piece belongs to the last module that covers the piece:
  *
  *      module 0   [----------------)           pieces   [0  )[1    )[0 )
  *      module 1        [------)                         sorted, none overlaps
  *
- * A lookup is then a binary search.  Each piece finds its module by a linear scan: at GPUCACHE_MAX_MODULES
- * that is some ten milliseconds, once.
+ * A lookup is a binary search in the pieces.  They are made once, each by a scan of all modules, which takes some ten
+ * milliseconds for GPUCACHE_MAX_MODULES.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds pages that were written but hold zeros.  A crash of the machine leaves such pages in a file on disk, because
- * the library never syncs it.
+ * Finds pages that were written but hold zeros.  The library never syncs its file, so a crash of the machine leaves
+ * such pages on disk.
  *
- * A page was written if its byte in PAGES is set.  The writer sets the byte after storing the page, and the reader
- * reads it before the page, so a marked page that reads as zeros is lost.  A live writer may have cleared the page in
- * between: then both are read again.
+ * A page was written if its byte in PAGES is set.  The writer sets the byte after it stores into the page, and the
+ * reader reads the byte before the page.  So if the byte is set and the page has zeros, the page is lost, or a live
+ * writer has cleared it between the two reads.  Of a live file both are read again.
  */
 #include <string.h>
 
@@ -16,7 +16,7 @@ static bool is_zero(const unsigned char *bytes, size_t size)
 	return size == 0 || (bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0);
 }
 
-/* Checks the file as it is now. */
+/* Reads the mark and the page again, from the file. */
 static bool is_missing_still(int fd, uint64_t mark_at, uint64_t page)
 {
 	unsigned char bytes[GPUCACHE_PAGE];

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Typed views of a recording's fixed-size records.  Each checks the numbers that its caller will use as indices. */
+/* Reads fixed-size records by type.  Numbers that callers use as indices are clamped: the file is untrusted. */
 #include <string.h>
 
 #include "format/format_1_2.h"
 #include "format/recording_internal.h"
 
-/* From here on SITES, and the holders in PEAKS and OOMS, are per device. */
+/* From this minor version on SITES, and the holders in PEAKS and OOMS, are of one device. */
 #define MINOR_SITE_DEVICES 3
 
-/* Copies record i of a region; false if there is none, or it is torn. */
+/* Copies record i of a region.  False: there is no such record, or it is torn. */
 #define READ(region, i, record)                                                                  \
 	(gpc_recording_read(recording, GPUCACHE_REGION_##region, i, record, sizeof *(record)) == \
 		GPC_SLOT_OK)
@@ -20,7 +20,7 @@ bool gpc_recording_read_device(
 
 	if (!READ(DEVICES, i, &device))
 		return false;
-	/* seq is 0 in a slot that was never written, where ordinal 0 means nothing. */
+	/* In a slot that was never written, seq is 0, and so is `ordinal`, without being device 0. */
 	if (device.seq == 0 || device.ordinal < 0)
 		return false;
 	gpc_recording_clean(device.name, sizeof device.name);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A stream has a short number in the recording, and the driver's handle, which is what the program can print
- * (torch.cuda.Stream.cuda_stream).  Default streams have names.
+ * A stream has a small number in the recording, and a handle of the driver.  A user knows the handle if the program
+ * prints it (torch.cuda.Stream.cuda_stream).  Default streams have names.
  */
 #include "format/streams.h"
 

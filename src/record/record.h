@@ -219,8 +219,8 @@ uint32_t gpc_record_top_tags(const struct gpc_record *rec, uint32_t device, uint
 	struct gpucache_tag_holder *holders, uint32_t max, uint64_t *ret_rest_bytes);
 
 /*
- * Returns a slot of OOMS for the caller to fill, zeroed except for its number; NULL: every slot is being filled.  For
- * readers the slot is torn until gpc_record_oom_commit.
+ * Returns the next slot of OOMS for the caller to fill, zeroed except for its number; NULL: another thread is still
+ * filling this slot.  For readers the slot is torn until gpc_record_oom_commit.
  */
 struct gpucache_oom *gpc_record_oom_begin(struct gpc_record *rec);
 void gpc_record_oom_commit(struct gpc_record *rec, struct gpucache_oom *oom);
