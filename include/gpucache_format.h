@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The recording: one file per process, mapped shared by its only writer, and readable while the
- * process runs, after it has exited, and after SIGKILL.  This header is the specification;
- * gpumem-report knows nothing else about the library.
+ * The recording: one file per process, mapped shared by its only writer, and readable while the process runs, after it
+ * has exited, and after SIGKILL.  This header is the specification: gpumem-report knows nothing else of the library.
  *
  *      0 +----------------------------------+
  *        | header            4096 bytes     |  identity, times, state, region table
@@ -22,7 +21,7 @@
  *   TEXT        lines: `key value source`, `env NAME=value`, `warning: ...`  append only
  *   TAGS        variable records: the program's named ranges             append only
  *   SEGMENTS    slot i: segment i of the process                         seq word
- *   BLOCKS      slot i: block i of the process, in any state             seq word
+ *   BLOCKS      slot i: block i of the process, free ones too            seq word
  *   EVENTS      ring of 64-byte records                                  `seq` stored last
  *   HISTORY     two buffers per device of points over the whole run      live_buffer stored last
  *   PEAKS       two slots per device: the holders at the peak            seq word, alternating slots
@@ -30,31 +29,29 @@
  *   OOMS        slot (n - 1) mod count: failed request n, its balance    seq word
  *   PAGES       byte i: 1 if page i of the file is not all zeros         set after the page, cleared before
  *
- * Conventions.  Little-endian; readers of other endianness refuse by `endian`.  Integers only; no
- * pointers, no unnamed padding.  Sizes in bytes.  Times in nanoseconds of CLOCK_MONOTONIC, which the
- * header pairs with real time.  Strings are UTF-8, truncated to fit, and NUL-terminated.
+ * Conventions.  Numbers are little-endian integers; a reader on a machine of the other byte order refuses the file by
+ * `endian`.  There are no pointers and no unnamed padding.  Sizes are in bytes.  Times are in nanoseconds of
+ * CLOCK_MONOTONIC; the header has the start in real time, too.  Strings are UTF-8, truncated to fit, NUL-terminated.
  *
- * Guarantees to readers after a crash:
+ * What a reader may rely on, at any moment and after a crash:
  *   1 Header and region table are complete once `state` is not 0.
- *   2 seq word: odd while the slot is being written.  A live reader copies the slot and accepts it if
- *     seq was the same even number before and after (at most a few hundred tries).  In the file of a
- *     dead process an odd slot was being written when it died: the slot is torn, and is reported as
- *     torn, never guessed at.
- *   3 Append only: `used` (first 8 bytes of the region) is stored after the record it covers.
- *   4 Ring: event n lies in slot n mod count; it is complete if and only if its seq is n + 1.  Readers
- *     skip other slots and count those with seq 0, which were being rewritten, as holes.
- *   5 Peaks: two slots; the complete one with the higher `number` is current.
- *   6 Counters: each is written atomically; an operation in flight may have updated only some of them.
- *   7 Pages (since 1.3; byte 0 is the header's): an all-zero page whose byte is 1 was lost, as in a
- *     crash of the machine.  PAGES precedes the pages it describes.
+ *   2 seq word: odd while the slot is being written.  If the process runs, a reader copies the slot, and accepts the
+ *     copy if seq was the same even number before and after; if not, it tries again, some hundred times.  If the
+ *     process is dead and seq is odd, the slot is torn: the process died while it wrote the slot.
+ *   3 Append only: `used`, the first 8 bytes of the region, is stored after the record that it covers.
+ *   4 Ring: event n lies in slot n mod count.  It is complete if and only if its seq is n + 1.  Readers skip other
+ *     slots.  A slot with seq 0 was being rewritten, and counts as a hole.
+ *   5 Peaks: of a device's two slots, the complete one with the higher `number` is current.
+ *   6 Counters: each is stored atomically.  An operation in progress may have updated only some of them.
+ *   7 Pages (since 1.3): if byte i is 1 and page i has only zeros, the page was lost, as in a crash of the machine.
+ *     Page 0 is the header.  PAGES lies before the pages that it describes.
  *
- * Versions.  A reader refuses another `major` and names the one it needs.  `minor` grows when fields
- * or regions are added at the end: readers use record_size from the region table as the stride,
- * never sizeof, and treat fields beyond a shorter record as zero.  Only 1.2 had lanes behind its
- * counters and reserved event numbers: src/format/format_1_2.h.
+ * Versions.  A reader refuses another `major`.  `minor` grows when fields or regions are added at the end.  So a reader
+ * finds records by record_size from the region table, never by sizeof, and takes the fields that a shorter record lacks
+ * as zeros.  Only 1.2 had lanes behind its counters, and reserved event numbers (src/format/format_1_2.h).
  *
- * Liveness.  The writer holds flock(LOCK_EX) on the file until it dies; unlike a pid, a lock works
- * across namespaces.  Unlocked, with neither CLEAN_EXIT nor EXITED: killed, or exec.
+ * Liveness.  The writer holds flock(LOCK_EX) on the file until it ends; unlike a pid, a lock works across namespaces.
+ * If the file is not locked, and neither CLEAN_EXIT nor EXITED is set, the process was killed or called exec.
  */
 #ifndef GPUCACHE_FORMAT_H
 #define GPUCACHE_FORMAT_H
@@ -75,8 +72,9 @@
 #define GPUCACHE_STATE_OPENED     0x1u /* header and region table are complete */
 #define GPUCACHE_STATE_CLEAN_EXIT 0x2u /* the process ended by returning or exit() */
 #define GPUCACHE_STATE_OOM_SEEN   0x4u /* at least one record in OOMS */
-#define GPUCACHE_STATE_PASS       0x8u /* the library went pass-through; nothing was recorded since */
-#define GPUCACHE_STATE_EXITED     0x10u /* ended by _exit or quick_exit; older readers report a kill */
+#define GPUCACHE_STATE_PASS \
+	0x8u /* the library handed all calls to the driver, and recorded no more */
+#define GPUCACHE_STATE_EXITED 0x10u /* the process ended by _exit or quick_exit */
 
 enum gpucache_region_kind {
 	GPUCACHE_REGION_NONE,
@@ -105,7 +103,8 @@ struct gpucache_region {
 	uint32_t record_size; /* stride of fixed records; 1 in append-only regions */
 	uint64_t offset;      /* from the start of the file, a multiple of GPUCACHE_PAGE */
 	uint64_t size;
-	uint64_t count; /* of fixed records; in append-only regions, bytes behind the append head */
+	uint64_t
+		count; /* of fixed records; in append-only regions, of bytes behind the append head */
 };
 
 struct gpucache_header {
@@ -119,7 +118,7 @@ struct gpucache_header {
 	/* GPUCACHE_STATE_*; written while running, as are end_ns and dropped_* */
 	uint32_t state;
 	uint32_t pid;
-	/* field 22 of /proc/self/stat: distinguishes processes that reuse a pid */
+	/* field 22 of /proc/self/stat: differs between processes with the same pid */
 	uint64_t start_ticks;
 	uint64_t pid_namespace;
 	uint64_t start_monotonic_ns;
@@ -136,8 +135,9 @@ struct gpucache_header {
 	uint64_t dropped_stacks;
 	uint64_t dropped_python; /* stacks whose Python frames could not be read safely */
 	uint64_t dropped_segments;
-	uint64_t dropped_tags; /* ranges that got the tag of the enclosing one; since 1.1 */
-	uint64_t sample_bytes; /* stacks of smaller requests are sampled; 0: all taken; since 1.1 */
+	uint64_t dropped_tags; /* ranges that got the tag of the enclosing range; since 1.1 */
+	uint64_t
+		sample_bytes; /* only some of the smaller requests have stacks; 0: all have; since 1.1 */
 	uint64_t dropped_sites; /* pairs of stack and device without a record in SITES; since 1.3 */
 	uint64_t reserved[5];
 	char boot_id[40];
@@ -157,7 +157,7 @@ struct gpucache_device {
 	char name[64];
 	char uuid[48]; /* "GPU-..." or empty */
 	uint64_t total_bytes;
-	/* The last reading of the whole device; ours_bytes is what we accounted for at that time. */
+	/* The last reading of the whole device.  ours_bytes is what the counters had at that time. */
 	uint64_t look_ns;
 	uint64_t free_bytes;
 	uint64_t ours_bytes;
@@ -174,10 +174,10 @@ struct gpucache_device {
 /* Counters of memory that belongs to a device but to no context (cuMemCreate). */
 #define GPUCACHE_NO_CONTEXT UINT64_MAX
 
-/* COUNTERS.  One record per context.  Plain stores by the holder of that context's lock. */
+/* COUNTERS.  One record per context, changed by plain stores of the thread that holds the context's lock. */
 struct gpucache_counters {
 	uint64_t context;    /* the driver's handle, or GPUCACHE_NO_CONTEXT; 0: slot unused */
-	uint32_t generation; /* grows at each reset of the context, which frees all its memory */
+	uint32_t generation; /* grows when the context is reset, which frees all its memory */
 	int32_t device;
 	/* Bytes now.  requested <= live; live + pending + cached = reserved. */
 	uint64_t requested_bytes; /* live in cached segments, as requested */
@@ -185,7 +185,7 @@ struct gpucache_counters {
 	uint64_t pending_bytes;   /* freed by the program, but device work may still use it */
 	uint64_t cached_bytes;    /* free in our segments */
 	uint64_t reserved_bytes;  /* sum of our segments */
-	/* tracked device memory outside the cache: pitched, managed, uncached */
+	/* recorded device memory that is not in the cache: pitched, managed, ... */
 	uint64_t direct_bytes;
 	uint64_t host_bytes; /* pinned host memory */
 	/* Peaks of the same. */
@@ -198,7 +198,7 @@ struct gpucache_counters {
 	/* Calls since the start.  */
 	uint64_t n_malloc; /* successful allocations of the program, all kinds on the device */
 	uint64_t n_free;   /* successful frees of the program, all kinds on the device */
-	uint64_t n_hit;    /* served without a driver allocation */
+	uint64_t n_hit;    /* allocations served from the cache */
 	uint64_t n_driver_malloc; /* driver allocations that succeeded */
 	uint64_t n_driver_free;
 	uint64_t n_driver_failed; /* driver allocations that failed, retries included */
@@ -218,8 +218,8 @@ struct gpucache_counters {
 };
 
 /*
- * TORCH.  One record per device: the statistics of PyTorch's allocator, which reports them at each call.
- * Its tensors are blocks of kind TENSOR inside blocks marked GPUCACHE_BLOCK_ARENA.  Only the tensors count
+ * TORCH.  One record per device: the statistics of PyTorch's own allocator, which reports them at each call.  It cuts
+ * blocks marked GPUCACHE_BLOCK_ARENA into tensors, which are blocks of kind TENSOR.  Of these only the tensors count
  * for a site.
  */
 struct gpucache_torch {
@@ -235,8 +235,8 @@ struct gpucache_torch {
 };
 
 /*
- * SITES.  What one stack holds and has ever requested on one device; from record 1 on, plain stores.
- * Before 1.3, record i covered stack i on all devices, as did the holders in PEAKS and OOMS.
+ * SITES.  The bytes that one stack holds, and has ever requested, on one device.  Records begin at 1.  Before 1.3
+ * record i had the sums of stack i over all devices, and so had the holders in PEAKS and OOMS.
  */
 struct gpucache_site {
 	uint64_t live_bytes; /* as requested */
@@ -251,7 +251,7 @@ struct gpucache_site {
 	uint16_t reserved;
 };
 
-/* Head of the append-only regions.  `used` counts the bytes behind it. */
+/* Head of the append-only regions.  `used` counts the bytes behind this head. */
 struct gpucache_append_head {
 	uint64_t used;
 	uint64_t n_records;
@@ -260,8 +260,8 @@ struct gpucache_append_head {
 };
 
 /*
- * Limits of every writer.  A reader may treat more as damage, which bounds its work by the size of the
- * file.  STACKS is at most a quarter of the file; CODES, MODULES and TAGS are an eighth each.
+ * Limits that every writer keeps.  A reader may treat a larger number as damage.  STACKS takes at most a quarter of the
+ * file, and CODES, MODULES and TAGS at most an eighth each.
  */
 #define GPUCACHE_MAX_DEVICES    16u
 #define GPUCACHE_MAX_CONTEXTS   64u
@@ -279,8 +279,8 @@ struct gpucache_append_head {
 #define GPUCACHE_MAX_STREAMS    255u /* records of STREAMS; record 0 is unused */
 
 /*
- * STACKS.  Followed by n_native + n_python frames of 8 bytes; records are multiples of 8 bytes.
- * Native frames: return addresses, innermost first.  Python frames, innermost first:
+ * STACKS.  A record ends with n_native + n_python frames of 8 bytes.  Native frames are return addresses, innermost
+ * first.  Python frames, innermost first:
  *   bit 63 set; bit 62: the frame was entered from C, so its caller is a native frame;
  *   bits 32..61: number of the code object; bits 0..31: byte offset of the instruction.
  */
@@ -302,8 +302,8 @@ struct gpucache_stack {
 #define GPUCACHE_FRAME_OFFSET(f) ((uint32_t)(f))
 
 /*
- * CODES.  Followed by name, file name and line table, each without NUL, then padding to 8 bytes.
- * The line table is CPython's own: co_lnotab (<= 3.9), co_linetable (3.10), locations (>= 3.11).
+ * CODES.  A record ends with name, file name and line table, each without NUL, and padding to a multiple of 8 bytes.
+ * The line table is CPython's own: co_lnotab (up to 3.9), co_linetable (3.10), locations (from 3.11 on).
  */
 struct gpucache_code {
 	uint32_t size;
@@ -315,7 +315,7 @@ struct gpucache_code {
 	uint32_t lines_size;
 };
 
-/* MODULES.  An executable mapping of an object.  Followed by its path with a NUL, as CODES padded. */
+/* MODULES.  An executable mapping of an object file.  A record ends with the path, a NUL, and padding as in CODES. */
 struct gpucache_module {
 	uint32_t size;
 	uint32_t build_id_size;
@@ -323,13 +323,13 @@ struct gpucache_module {
 	uint64_t end;
 	uint64_t bias; /* address in the process minus address in the object's file */
 	uint8_t build_id[32];
-	/* first seen; a later record of overlapping addresses supersedes this one */
+	/* when it was first seen; where two records overlap, the later one counts */
 	uint64_t time_ns;
 };
 
 /*
- * TAGS.  A range named by the program through gpucache_tag_push or NVTX.  Followed by the name without
- * NUL, padding to 8 bytes.  The label joins the names from the outermost range: "train/step/forward".
+ * TAGS.  A range that the program names, by gpucache_tag_push or NVTX.  A record ends with the name, without NUL, and
+ * padding as in CODES.  The label of a tag has all names from the outermost range inwards: "train/step/forward".
  */
 struct gpucache_tag {
 	uint32_t size;
@@ -339,13 +339,14 @@ struct gpucache_tag {
 };
 
 /*
- * STREAMS.  Record i, from 1 on, is stream number i, in order of first use by an allocation or free.  Number 0: the
- * call names no stream, like cudaMalloc.  GPUCACHE_STREAM_OTHER: any stream after the records were full.
+ * STREAMS.  Record i, from 1 on, is stream number i, in the order in which allocations and frees first named them.
+ * Number 0 means that a call names no stream, like cudaMalloc.  GPUCACHE_STREAM_OTHER is each stream that found no
+ * record.
  */
 struct gpucache_stream {
 	uint64_t handle; /* the driver's, or GPUCACHE_STREAM_*; 0: unused */
 	uint64_t first_ns;
-	uint64_t end_ns; /* when destroyed, after which the driver may reuse the handle; else 0 */
+	uint64_t end_ns; /* when it was destroyed, else 0; the driver may then reuse the handle */
 	uint64_t reserved;
 };
 
@@ -353,25 +354,25 @@ struct gpucache_stream {
 #define GPUCACHE_STREAM_PER_THREAD 2u /* the per-thread default stream of the calling thread */
 #define GPUCACHE_STREAM_OTHER      255u
 
-/* SEGMENTS.  One driver allocation that we cut into blocks. */
+/* SEGMENTS.  One allocation of the driver, which the library cuts into blocks. */
 struct gpucache_segment {
 	uint32_t seq;
-	uint8_t state; /* 0 unused, 1 ours */
+	uint8_t state; /* 0 unused, or returned to the driver; 1 in use */
 	uint8_t pool;  /* 0 small, 1 large */
 	uint16_t device;
 	uint64_t address;
 	uint64_t size;
 	uint64_t time_ns;
 	uint32_t context; /* index into COUNTERS */
-	uint32_t stack;   /* of the request that grew the pool */
+	uint32_t stack;   /* of the request that needed this segment */
 	uint64_t reserved[3];
 };
 
 enum gpucache_block_state {
 	GPUCACHE_BLOCK_UNUSED,
 	GPUCACHE_BLOCK_FREE,    /* cached */
-	GPUCACHE_BLOCK_LIVE,    /* the program's */
-	GPUCACHE_BLOCK_PENDING, /* freed, not yet safe to reuse */
+	GPUCACHE_BLOCK_LIVE,    /* the program has it */
+	GPUCACHE_BLOCK_PENDING, /* freed, but submitted work may still use it */
 };
 
 #define GPUCACHE_NO_SEGMENT UINT32_MAX
@@ -388,19 +389,20 @@ struct gpucache_block {
 	uint64_t time_ns;   /* of the last change of state */
 	uint32_t stack;     /* 0: not captured */
 	uint32_t thread;
-	/* index into SEGMENTS; GPUCACHE_NO_SEGMENT: a driver allocation of its own */
+	/* index into SEGMENTS; GPUCACHE_NO_SEGMENT: the block is an allocation of the driver by itself */
 	uint32_t segment;
 	uint32_t context; /* index into COUNTERS */
 	uint32_t tag;     /* of a LIVE block; 0: none.  Since 1.1 */
 	uint32_t flags;   /* GPUCACHE_BLOCK_*; since 1.3 */
 };
 
-#define GPUCACHE_BLOCK_ARENA 0x1u /* PyTorch's allocator cuts it into tensors: see TORCH */
-#define GPUCACHE_BLOCK_STREAM_SHIFT \
-	8 /* bits 8..15: number of the stream it was allocated on; since 1.5 */
+/* PyTorch's allocator cuts the block into tensors: see TORCH. */
+#define GPUCACHE_BLOCK_ARENA 0x1u
+/* Bits 8..15: the number of the stream that the block was allocated for; since 1.5. */
+#define GPUCACHE_BLOCK_STREAM_SHIFT  8
 #define GPUCACHE_BLOCK_STREAM(flags) ((flags) >> GPUCACHE_BLOCK_STREAM_SHIFT & 0xffu)
 
-/* True if a block counts for its stack and tag, so that each byte on a device counts once. */
+/* True if a block counts for its stack and tag.  An arena does not, because its tensors do. */
 static inline int gpucache_is_held(unsigned int state, unsigned int kind, unsigned int flags)
 {
 	enum gpucache_place place = gpucache_kind_place(kind);
@@ -427,9 +429,9 @@ struct gpucache_event {
 };
 
 /*
- * HISTORY.  The head of a device, then two buffers of max_points points, of which live_buffer is valid.
- * Behind them, if record_size has room (since 1.4), two buffers of max_points uint64_t: pending_bytes of
- * the same points.  Their pages are not in PAGES, because they may be all zeros.
+ * HISTORY.  A record of a device: this head, then two buffers of max_points points, of which live_buffer is valid.
+ * Since 1.4 two buffers of max_points uint64_t follow: pending_bytes of the same points.  A recording has them if
+ * record_size is large enough.  Their pages are not marked in PAGES, because they may be all zeros.
  */
 struct gpucache_history_head {
 	int32_t device; /* -1: unused */
@@ -441,12 +443,12 @@ struct gpucache_history_head {
 	uint64_t reserved[4];
 };
 
-/* Maxima over one interval. */
+/* The maxima of one interval. */
 struct gpucache_point {
 	uint64_t time_ns;
 	uint64_t requested_bytes;
-	uint64_t live_bytes;     /* cached segments and direct memory */
-	uint64_t reserved_bytes; /* the same */
+	uint64_t live_bytes;     /* in the cache, and direct_bytes */
+	uint64_t reserved_bytes; /* segments, and direct_bytes */
 };
 
 struct gpucache_holder {
@@ -473,20 +475,19 @@ struct gpucache_peak {
 };
 
 /*
- * The balance sheet: where every byte of a device is.  All lines but device_total add up to it; an
- * unknown line is GPUCACHE_UNKNOWN and its bytes are in `unattributed`.
+ * The balance sheet: where every byte of a device is.  All lines except cached_largest add up to device_total.  An
+ * unknown line is GPUCACHE_UNKNOWN, and its bytes are in `unattributed`.
  */
 #define GPUCACHE_UNKNOWN UINT64_MAX
 
 struct gpucache_balance {
 	uint64_t requested; /* live in cached segments, as requested */
-	uint64_t rounding;  /* live beyond the request */
+	uint64_t rounding;  /* live bytes beyond what was requested */
 	uint64_t pending;
 	uint64_t cached;
-	uint64_t cached_largest; /* largest free block; not a line of the sum */
-	uint64_t direct;         /* tracked, outside the cache */
-	uint64_t
-		process_outside; /* untracked memory of this process: context, modules, libraries */
+	uint64_t cached_largest;  /* the largest free block, whose bytes are in `cached`, too */
+	uint64_t direct;          /* recorded, but not in the cache */
+	uint64_t process_outside; /* not recorded, of this process: context, modules, libraries */
 	uint64_t other_processes;
 	uint64_t driver_reserve;
 	uint64_t unattributed; /* in use, by an unknown owner */
@@ -525,9 +526,10 @@ enum gpucache_strength {
 
 struct gpucache_neighbour {
 	uint32_t pid;
-	uint32_t own_age_s; /* run time if it is this user's, at least 1; else 0.  Since 1.4 */
-	uint64_t bytes;     /* GPUCACHE_UNKNOWN if NVML does not report it */
-	char name[32];      /* of the process, if this user may see it */
+	uint32_t
+		own_age_s; /* a process of this user: its run time, at least 1; others: 0.  Since 1.4 */
+	uint64_t bytes; /* GPUCACHE_UNKNOWN if NVML does not report it */
+	char name[32];  /* of the process, if this user may see it */
 };
 
 struct gpucache_tag_holder {
@@ -540,7 +542,7 @@ struct gpucache_tag_holder {
 #define GPUCACHE_MAX_OOM_TAGS    16
 #define GPUCACHE_MAX_NEIGHBOURS  16
 
-/* PyTorch's allocator, as it reported its failure, or (requested is 0) as of its last tensor. */
+/* The numbers in PyTorch's report of its own failure; if `requested` is 0, those at its last tensor. */
 struct gpucache_oom_torch {
 	uint64_t requested; /* for the tensor, rounded by PyTorch */
 	uint64_t allocated;
@@ -554,8 +556,8 @@ struct gpucache_oom {
 	uint64_t number; /* 1, 2, ... of the process */
 	uint64_t time_ns;
 	uint64_t requested;
-	uint64_t rounded;  /* of the segment or block it needed */
-	uint64_t short_by; /* bytes missing */
+	uint64_t rounded;  /* the size of the segment or block that it needed */
+	uint64_t short_by; /* bytes that were missing */
 	uint64_t limit;    /* configured; 0: none */
 	uint32_t stack;
 	uint32_t thread;
@@ -565,13 +567,14 @@ struct gpucache_oom {
 	uint8_t verdict;    /* enum gpucache_verdict: the strongest */
 	uint8_t strength;   /* enum gpucache_strength */
 	uint8_t reported;   /* 1: the short form was printed */
-	uint32_t also;      /* bit v: verdict v applies, too */
+	uint32_t also;      /* bit v: verdict v applies in addition */
 	struct gpucache_balance balance;
 	uint64_t peak_requested; /* of the run so far */
-	uint64_t growth_bytes;   /* of the fastest-growing holder in the later part of the run */
+	uint64_t
+		growth_bytes; /* by which the fastest-growing holder grew in the later part of the run */
 	uint32_t growth_stack;
 	uint32_t n_rungs;
-	uint64_t rung_freed[GPUCACHE_MAX_RUNGS]; /* bytes that each made available */
+	uint64_t rung_freed[GPUCACHE_MAX_RUNGS]; /* bytes that each rung made available */
 	uint32_t n_holders;
 	uint32_t n_sites;
 	uint64_t rest_bytes;
@@ -579,12 +582,12 @@ struct gpucache_oom {
 	uint32_t n_neighbours;
 	uint32_t tag; /* of the request; 0: none.  Since 1.1 */
 	struct gpucache_neighbour neighbours[GPUCACHE_MAX_NEIGHBOURS];
-	/* Since 1.1.  Holders by tag, biggest first; none if no tag was used. */
+	/* Since 1.1.  Holders by tag, biggest first; none if the program named no ranges. */
 	uint32_t n_tags;
 	uint32_t is_renewed; /* 1: the growing site replaces its blocks by larger ones; since 0.3 */
 	uint64_t tag_rest_bytes; /* held in the tags beyond n_tags */
 	struct gpucache_tag_holder tags[GPUCACHE_MAX_OOM_TAGS];
-	/* Since 1.1.  As in the counters, summed over all contexts: balance.direct by kind, and more. */
+	/* Since 1.1.  counters.kind_bytes, summed over all contexts of the device. */
 	uint64_t kind_bytes[GPUCACHE_MAX_KINDS];
 	struct gpucache_oom_torch torch; /* since 1.4 */
 };

@@ -4,8 +4,8 @@
 #define GPUCACHE_KINDS_H
 
 /*
- * KIND(name, where its bytes are, words for people, the calls that make it).  New kinds are appended; a
- * reader treats an unknown kind as NONE.
+ * KIND(name, where its bytes are, words for people, the calls that make it).  New kinds are appended; a reader treats
+ * an unknown kind as NONE.
  */
 /* clang-format off */
 #define GPUCACHE_KINDS(KIND) \
@@ -38,8 +38,8 @@ enum gpucache_kind {
 };
 
 enum gpucache_place {
-	GPUCACHE_ELSEWHERE, /* accounted to another owner */
-	GPUCACHE_WITHIN,    /* inside device memory that is already accounted for */
+	GPUCACHE_ELSEWHERE, /* counted for another owner */
+	GPUCACHE_WITHIN,    /* inside device memory that is counted already */
 	GPUCACHE_ON_DEVICE,
 	GPUCACHE_ON_HOST,
 };
@@ -57,8 +57,9 @@ static inline enum gpucache_place gpucache_kind_place(unsigned int kind)
 }
 
 /*
- * What ended the one-stream rule, by which the legacy stream alone orders every reuse: for example, a launch
- * that may overlap its predecessor, on any stream.
+ * What ended the one-stream rule of a context.  While a program uses only the legacy stream, all its work is ordered,
+ * so a freed block can be reused at once.  A second stream ends the rule, and so does, for example, a launch that may
+ * overlap its predecessor.
  */
 enum gpucache_one_stream_end {
 	GPUCACHE_ONE_STREAM_HOLDS, /* or unknown */
