@@ -22,7 +22,7 @@ void *gpc_resize(void *array, size_t n, size_t size);
 
 char *gpc_copy(const char *text);
 
-/* The text that printf would print, to be freed. */
+/* The text that printf would print, in new memory, for free(). */
 char *gpc_print(const char *format, ...) __attribute__((format(__printf__, 1, 2)));
 
 _Noreturn void gpc_no_memory(void);

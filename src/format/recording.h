@@ -44,8 +44,8 @@
 
 enum gpc_run_state {
 	GPC_RUN_ALIVE,  /* the writer holds its lock */
-	GPC_RUN_ENDED,  /* by returning or exit() */
-	GPC_RUN_KILLED, /* without a recorded end */
+	GPC_RUN_ENDED,  /* main returned, or exit() was called */
+	GPC_RUN_KILLED, /* the recording has no end */
 	GPC_RUN_EXITED, /* by _exit() or quick_exit(): no handler ran */
 };
 

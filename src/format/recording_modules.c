@@ -6,7 +6,7 @@
  *      module 0   [----------------)           pieces   [0  )[1    )[0 )
  *      module 1        [------)                         sorted, none overlaps
  *
- * A lookup is a binary search in the pieces.  They are made once, each by a scan of all modules, which takes some ten
+ * A lookup is a binary search in the pieces.  They are made once: for each piece all modules are searched, in some ten
  * milliseconds for GPUCACHE_MAX_MODULES.
  */
 #include <stdlib.h>

@@ -20,7 +20,7 @@ bool gpc_recording_read_device(
 
 	if (!READ(DEVICES, i, &device))
 		return false;
-	/* In a slot that was never written, seq is 0, and so is `ordinal`, without being device 0. */
+	/* A slot that was never written is all zeros, and so its `ordinal` is that of device 0. */
 	if (device.seq == 0 || device.ordinal < 0)
 		return false;
 	gpc_recording_clean(device.name, sizeof device.name);

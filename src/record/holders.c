@@ -10,7 +10,7 @@
 #include "model/held.h"
 #include "record/store.h"
 
-/* A new peak exceeds the last one by 1/PEAK_PART or by PEAK_STEP, whichever is less. */
+/* A peak is recorded if it exceeds the last one by 1/PEAK_PART or by PEAK_STEP, whichever is less. */
 #define PEAK_PART 100
 #define PEAK_STEP (64 * GPC_MIB)
 

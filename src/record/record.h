@@ -185,9 +185,9 @@ struct gpucache_counters *gpc_record_counters_take(struct gpc_record *rec, uint6
 	uint32_t generation, uint32_t device, uint32_t *ret_index);
 
 /*
- * Returns the number in STREAMS of the stream with this handle (the driver's, or GPUCACHE_STREAM_*), adding it if new;
- * GPUCACHE_STREAM_OTHER if STREAMS is full, 0 without a recording.  Call _end_stream when the stream is destroyed: the
- * driver may reuse its handle.
+ * Returns the number in STREAMS of the stream with this handle (the driver's, or GPUCACHE_STREAM_*), and adds a new
+ * stream.  GPUCACHE_STREAM_OTHER: STREAMS is full.  0: no recording.  Call gpc_record_end_stream when the stream is
+ * destroyed, because the driver may give the handle to another stream.
  */
 uint32_t gpc_record_stream(struct gpc_record *rec, uint64_t handle);
 void gpc_record_end_stream(struct gpc_record *rec, uint64_t handle);

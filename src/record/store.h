@@ -19,7 +19,7 @@
 #include "model/share.h"
 #include "record/record.h"
 
-/* Words of a slot, whatever struct it is. */
+/* A word and a half word of a slot.  may_alias, because the same memory is also accessed as a struct. */
 typedef uint64_t gpc_word __attribute__((may_alias));
 typedef uint32_t gpc_half_word __attribute__((may_alias));
 
@@ -135,7 +135,7 @@ static inline uint32_t gpc_record_site_end(const struct gpc_record *rec)
 /* Slow path of gpc_record_find_site: adds a new pair. */
 uint32_t gpc_record_take_site(struct gpc_record *rec, uint32_t device, uint32_t stack);
 
-#define GPC_RECORD_NO_SITE UINT32_MAX /* in site_of: SITES was full when this pair came */
+#define GPC_RECORD_NO_SITE UINT32_MAX /* in site_of: the pair found no room in SITES */
 
 static inline void gpc_record_expect_site(
 	const struct gpc_record *rec, uint32_t device, uint32_t stack)

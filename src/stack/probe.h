@@ -5,7 +5,7 @@
  *
  * Threads   An object belongs to one thread.
  * Failure   False: the memory is not readable, or there is no pipe.
- * Limits    A read takes about a microsecond: too slow for each stack.
+ * Limits    A read takes about a microsecond, so python.c uses it only in a trial.
  */
 #ifndef GPC_STACK_PROBE_H
 #define GPC_STACK_PROBE_H

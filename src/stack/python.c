@@ -34,7 +34,7 @@
 /* Bounds the walk of a corrupt chain, in which shims and hidden frames, which do not count for `max`, form a cycle. */
 #define MAX_LINKS 4096u
 
-/* A walk.  All functions that get one are inlined, so the compiler knows in each copy whether it has a probe. */
+/* A walk.  In each copy of the inlined functions the compiler knows whether `probe` is NULL. */
 struct walker {
 	const struct gpc_python *python;
 	const struct gpc_probe *probe; /* NULL: read directly */

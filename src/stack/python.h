@@ -62,7 +62,7 @@ struct gpc_python {
 	_Atomic uint32_t wait;     /* captures between two lookups */
 	_Atomic uint32_t state;    /* enum gpc_python_state */
 
-	/* Written while BUSY, read after. */
+	/* Written by the thread that set BUSY, read in TRIAL and READY. */
 	struct gpc_python_layout layout;
 	void *(*get_thread_state)(void);
 	void *(*get_running_state)(void); /* NULL up to 3.11, where it is not per thread */

@@ -57,7 +57,7 @@ struct gpc_python_layout {
 	uint16_t code_bytes; /* the first instruction */
 
 	uint16_t object_type;
-	uint16_t object_size; /* of objects of variable size */
+	uint16_t object_size; /* the number of items in an object of variable size */
 	uint16_t bytes_data;
 	uint16_t text_length;
 	uint16_t text_state;
