@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A table of writers by verdict; each prints only what the replay (answer.h) or the numbers of the failure support.
+ * Two tables give the advice for each verdict: a fixed text (`texts`), or a function that appends it (`writers`).  The
+ * functions append only what a replay (answer.h) or the numbers of the failure support.
  */
 #include "tools/gpumem-report/advice.h"
 
@@ -47,7 +48,10 @@ static void try_settings(const struct gpc_answer *answer, struct gpc_text *text)
 			"needs.");
 }
 
-/* Against PyTorch's own limit: the smallest fraction, in steps of 0.0001, that would have served the request. */
+/*
+ * For a request that PyTorch's own limit refused: appends the smallest fraction of the GPU that would have been enough,
+ * in steps of 0.0001.
+ */
 static void try_torch_limit(const struct gpucache_oom *oom, struct gpc_text *text)
 {
 	uint64_t need =
@@ -65,7 +69,7 @@ static void try_torch_limit(const struct gpucache_oom *oom, struct gpc_text *tex
 		gpc_text_add(text, "hold less: see HOLDERS; the GPU has no more to give.");
 }
 
-/* The sum over threads of each one's largest size. */
+/* The largest size of each thread, and the sum of these sizes. */
 struct largest {
 	struct gpc_memo by_thread;
 	uint64_t sum;
@@ -73,7 +77,7 @@ struct largest {
 
 static void add_size(struct largest *largest, uint32_t thread, uint64_t size)
 {
-	/* 0 is no key of a memo. */
+	/* A memo has no key 0, but a recording may name a thread 0. */
 	uint64_t *known = gpc_memo_at(&largest->by_thread, (uint64_t)thread + 1);
 	uint64_t rounded = gpc_round_up(size, GPC_RUN_DEVICE_STEP);
 
@@ -135,7 +139,7 @@ static void try_limit(const struct gpc_answer *answer, struct gpc_text *text)
 	uint64_t own = answer->enough_bytes ? answer->enough_bytes : oom->short_by;
 	uint64_t more = gpc_bytes_add(
 		gpc_bytes_add(own, refused_to_others(report, oom)), passing_of_others(report, oom));
-	/* In whole steps of the driver, so that the user can paste the advice. */
+	/* The driver hands out whole steps: a limit between two steps would refuse the request. */
 	uint64_t needed =
 		gpc_round_up(gpc_bytes_add(oom->limit, more), GPC_RUN_DEVICE_STEP) / GPC_MIB;
 	char value[64];
@@ -193,7 +197,7 @@ static void try_framework(const struct gpc_answer *answer, struct gpc_text *text
 	gpc_framework_add_less(answer->framework, text);
 }
 
-/* Advice without figures from the run; for all other verdicts a writer makes it. */
+/* Advice that needs no numbers of the run.  Every other verdict has a function in `writers`. */
 static const char *const texts[GPUCACHE_VERDICT_COUNT] = {
 	[GPUCACHE_VERDICT_NONE] = "look at what holds the memory, under HOLDERS.",
 	[GPUCACHE_VERDICT_IMPOSSIBLE] =
@@ -238,7 +242,7 @@ static writer *const writers[GPUCACHE_VERDICT_COUNT] = {
 
 /* ---- the sections ---- */
 
-/* The bytes that would have been enough, and those that were available. */
+/* Appends how many bytes were needed, and how many the GPU and the cache had. */
 static void add_short(
 	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *ret_text)
 {
@@ -260,7 +264,7 @@ static void add_short(
 	}
 	gpc_text_add(ret_text, ", the GPU had %s free, the cache no piece above %s.",
 		gpc_show_bytes(b->device_free), gpc_show_bytes(b->cached_largest));
-	/* With less than 1 % of rounding both sizes would read alike. */
+	/* If the sizes differ by less than 1 %, they may print the same digits. */
 	if (torch.requested &&
 		gpc_bytes_add(torch.requested, torch.requested / 100) < oom->requested)
 		gpc_text_add(ret_text, " PyTorch asked for it to make a tensor of %s.",
@@ -271,15 +275,18 @@ static void add_short(
 	}
 }
 
-/* For recordings before format 1.4, which know only how many bytes of PyTorch's cache are in no tensor. */
+/*
+ * Advises PyTorch's expandable segments if the recording is older than format 1.4: it has the bytes of PyTorch's cache
+ * in no tensor, but not the size of the holes.
+ */
 static void try_torch(
 	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *text)
 {
 	struct gpc_torch torch = gpc_torch_at(report, oom);
 
 	/*
-	 * Since format 1.4 the verdict accounts for PyTorch's cache.  With growth or a limit, the setting would only
-	 * postpone the failure.
+	 * Since format 1.4 the verdict accounts for PyTorch's cache.  With growth or a limit, expandable segments would
+	 * only postpone the failure.
 	 */
 	if (oom->torch.reserved || oom->verdict == GPUCACHE_VERDICT_GROWTH ||
 		oom->verdict == GPUCACHE_VERDICT_LIMIT ||
@@ -312,7 +319,7 @@ void gpc_advice_try(const struct gpc_answer *answer, struct gpc_text *ret_text)
 		writers[oom->verdict](answer, ret_text);
 }
 
-/* The other verdicts in words, if any. */
+/* Appends the other verdicts that hold, with their meaning; appends nothing if there are none. */
 static void add_also(const struct gpucache_oom *oom, struct gpc_text *ret_text)
 {
 	for (unsigned v = 1; v < GPUCACHE_VERDICT_COUNT; v++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A table of causes, each judged by replays with and without it.  If no replay is possible, a cause is at most as
- * certain as the library's own verdict.
+ * `causes` lists the possible causes of a failure.  Replays with and without a cause decide how certain the cause is.
+ * If no replay is possible, a cause is at most as certain as the library's own verdict.
  */
 #include "tools/gpumem-report/answer.h"
 
@@ -13,11 +13,11 @@
 #include "tools/gpumem-report/libraries.h"
 #include "tools/gpumem-report/what_if.h"
 
-/* As in oom/verdict.c: anything below 1/WASTED_PART or 1/SMALL_PART of the device is not the cause. */
+/* As in oom/verdict.c: waste below 1/WASTED_PART of the device is little, a request below 1/SMALL_PART is small. */
 #define WASTED_PART 8
 #define SMALL_PART  16
 
-/* A framework preallocates at least half of the device, in a block or a few. */
+/* A framework's own pool: at least 1/FRAMEWORK_PART of the device, in at most FRAMEWORK_BLOCKS blocks. */
 #define FRAMEWORK_PART   2
 #define FRAMEWORK_BLOCKS 4
 
@@ -42,7 +42,7 @@ static enum gpucache_strength proven(const struct gpc_answer *answer)
 	return answer->is_whole ? GPUCACHE_STRENGTH_CERTAIN : GPUCACHE_STRENGTH_LIKELY;
 }
 
-/* True if other processes hold more than the cache wastes, and at least what is missing. */
+/* True if other processes hold more than the cache wastes, and at least as much as the request lacks. */
 static bool is_outweighed(const struct gpc_answer *answer)
 {
 	const struct gpucache_balance *b = &answer->oom.balance;
@@ -68,7 +68,7 @@ static bool is_at_brim(const struct gpc_answer *answer)
 	       answer->oom.requested < b->device_total / SMALL_PART;
 }
 
-/* If kept results hold most of the memory, they are the cause, whatever else holds. */
+/* Results that the program keeps too long (kept.h) are likely the cause; the library cannot recognize them. */
 static enum gpucache_strength judge_growth(const struct gpc_answer *answer)
 {
 	enum gpucache_strength strength = recorded(answer, GPUCACHE_VERDICT_GROWTH);
@@ -86,7 +86,7 @@ static enum gpucache_strength judge_fragmented(const struct gpc_answer *answer)
 	/* Our replays cannot move PyTorch's tensors, so they neither prove nor refute holes in its cache. */
 	if (!answer->is_replayed || gpc_torch_is_fragmented(&answer->oom))
 		return weaker(strength, GPUCACHE_STRENGTH_LIKELY);
-	/* Other processes hold more than the cache wastes: the neighbour is the verdict. */
+	/* Other processes hold more than the cache wastes, so that NEIGHBOUR is the better verdict. */
 	if ((answer->is_served_plain || answer->n_remedies) && is_outweighed(answer))
 		return GPUCACHE_STRENGTH_POSSIBLE;
 	if (answer->is_served_plain || answer->n_remedies)
@@ -133,7 +133,7 @@ static enum gpucache_strength judge_preallocated(const struct gpc_answer *answer
 	return GPUCACHE_STRENGTH_LIKELY;
 }
 
-/* In the order of precedence of oom/verdict.c; `judge` NULL: the library's judgement stands. */
+/* In the order of precedence of oom/verdict.c.  If `judge` is NULL, the library's judgement stands. */
 static const struct {
 	enum gpucache_verdict verdict;
 	enum gpucache_strength (*judge)(const struct gpc_answer *answer);
@@ -165,7 +165,7 @@ static enum gpucache_strength judge(const struct gpc_answer *answer, size_t caus
 				   : recorded(answer, causes[cause].verdict);
 }
 
-/* True if no cause before ROUNDING, the first that a setting can remove, is likely. */
+/* True if all causes before ROUNDING are less than likely.  ROUNDING is the first cause that a setting can remove. */
 static bool is_up_to_settings(const struct gpc_answer *answer)
 {
 	for (size_t i = 0; causes[i].verdict != GPUCACHE_VERDICT_ROUNDING; i++)

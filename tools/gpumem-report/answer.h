@@ -7,12 +7,12 @@
  *                                '-> with one more setting           serves it?  then it is worth advising
  *                                '-> less of the device taken        serves it?  contexts, neighbours, holders
  *
- * The library judges by the numbers of one moment, and calls nothing certain that a replay could refute.  So this
- * verdict may refine the one that the library printed, but never contradicts a certain one.
+ * The library judges by the numbers of one moment, and calls nothing certain that a replay could refute.  The verdict
+ * of this file may refine the verdict that the library printed, but never contradicts a certain one.
  *
  * Invariants  1 Fragmentation and rounding are certain only if the control failed, the recording has every
  *               event since the start, and the replay without the cause served the request.
- *             2 A remedy is one with which the replay served this request.
+ *             2 A remedy is a setting with which a replay served this request.
  * Threads     One.
  * Failure     None: without a replay the library's verdict stands, and fragmentation and rounding are at most likely.
  * Limits      The replay's GPU hands out memory in steps of 2 MiB, as current drivers do.  Only requests for device
@@ -36,16 +36,14 @@ struct gpc_remedy {
 struct gpc_answer {
 	const struct gpc_report *report;
 	struct gpucache_oom oom;   /* as recorded, with verdict, strength and also as decided */
-	bool is_replayed;          /* the control failed at this very request */
+	bool is_replayed;          /* the replay of the run as it was failed at this very request */
 	bool is_whole;             /* the recording has every event since the start */
 	bool is_served_plain;      /* the driver alone would have served it */
 	uint64_t plain_free_bytes; /* of the device after the request */
-	/*
-	 * The request would be served with this many fewer bytes in use; set only if the advice gives it; 0: unknown.
-	 */
+	/* With this many fewer bytes in use the request would be served; 0: unknown, or not part of the advice. */
 	uint64_t enough_bytes;
 	bool may_be_one_pass; /* the growth that the library saw may be activations of one pass (kept.h) */
-	struct gpc_kept kept; /* if found, replaces growth_stack and growth_bytes of `oom` */
+	struct gpc_kept kept; /* unless its stack is 0, replaces the growth of `oom` */
 	/* The framework that took at least half of the device at once; NULL: none. */
 	const struct gpc_framework_row *framework;
 	uint64_t framework_bytes;
@@ -53,6 +51,7 @@ struct gpc_answer {
 	struct gpc_remedy remedies[GPC_MAX_REMEDIES];
 };
 
+/* Judges a failure of the recording; `oom` is a copy of its record. */
 void gpc_answer_find(const struct gpc_report *report, const struct gpucache_oom *oom,
 	struct gpc_answer *ret_answer);
 

@@ -151,7 +151,7 @@ static bool read_number(const char *option, const char *text, uint64_t most, uin
 	return true;
 }
 
-/* Stores the index of the text among three words. */
+/* Stores the index of `text` among three words. */
 static bool read_choice(
 	const char *option, const char *text, const char *const words[3], unsigned *ret_number)
 {
@@ -201,7 +201,7 @@ static bool read_interval(const char *text, uint64_t *ret_ns)
 	return gpc_refuse("--watch needs a time from 100ms to a day, such as 15s, not `%s`", text);
 }
 
-/* Handles an option that needs more than storing its value; false if the value is wrong. */
+/* Handles an option whose value must be parsed; false if the value is wrong. */
 static bool read_special(int letter, struct gpc_options *options)
 {
 	static const char *const colours[] = { "auto", "always", "never" };
@@ -295,7 +295,7 @@ static bool read_word(const char *word, unsigned n_words, struct gpc_options *op
 		complain_command(word);
 		return false;
 	}
-	/* `oom 2 FILE`: the number of a failure.  Without FILE a number may be a pid: gpc_target_sort_out_number(). */
+	/* In `oom 2 FILE`, 2 is the number of a failure.  For `oom 2`, see gpc_target_sort_out_number(). */
 	if (options->n_targets == 1 && !options->number && (*command)->run == gpc_cmd_oom &&
 		is_number(options->targets[0])) {
 		options->number = strtoull(options->targets[0], NULL, 10);
@@ -328,7 +328,7 @@ static bool is_moment_fine(const struct gpc_options *options)
 		       "--where and --library");
 }
 
-/* --watch turns `export` into another command; `live` has it anyway. */
+/* With --watch, gpc_cmd_watch() runs instead of gpc_cmd_export().  `live` takes --watch itself. */
 static bool is_watch_fine(const struct gpc_options *options, const struct gpc_command **command)
 {
 	static const struct gpc_command watch = { "export", NULL, GPC_NEEDS_NOTHING,
@@ -348,7 +348,7 @@ static bool is_watch_fine(const struct gpc_options *options, const struct gpc_co
 	return true;
 }
 
-/* A program after `--` turns `fit` into another command. */
+/* With a program after `--`, gpc_fit_run() runs instead of gpc_cmd_fit(). */
 static bool is_fit_fine(const struct gpc_options *options, const struct gpc_command **command)
 {
 	static const struct gpc_command run = { "fit", NULL, GPC_NEEDS_NOTHING, gpc_fit_run };
@@ -416,7 +416,7 @@ enum gpc_arguments gpc_arguments_read(int argc, char **argv, struct gpc_options 
 	for (; optind < argc; optind++)
 		if (!read_word(argv[optind], n_words++, &options, &command))
 			return GPC_ARGUMENTS_BAD;
-	/* Exports for other tools show one moment of all GPUs. */
+	/* An export has one moment for all GPUs; GPC_AT_USUAL could choose another moment for each. */
 	if (command->run == gpc_cmd_export && options.moment == GPC_AT_USUAL)
 		options.moment = GPC_AT_END;
 	if (!is_moment_fine(&options) || !are_targets_fine(&options, command) ||

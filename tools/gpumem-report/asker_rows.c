@@ -11,7 +11,7 @@
 
 #define DEFAULT_ROWS 10u
 
-/* The sections, by the field of a block to group by. */
+/* What the blocks are grouped by. */
 enum asker {
 	THREADS,
 	STREAMS,
@@ -26,7 +26,7 @@ static const struct {
 	[STREAMS] = { "STREAMS", "stream it was asked for on", "stream" },
 };
 
-/* False with one thread, or with the legacy stream alone: the section would be one row. */
+/* False if the section would tell nothing: one thread, or the legacy stream alone. */
 static bool is_telling(
 	const struct gpc_report *report, enum asker asker, const struct gpc_row *rows, size_t n)
 {
@@ -66,7 +66,7 @@ static void add_stream(struct json_object *row, const struct gpc_report *report,
 	gpc_json_bool(row, "destroyed", stream.end_ns != 0);
 }
 
-/* The rows of a device, biggest first; the caller frees them. */
+/* Returns the rows of a device, biggest first; the caller frees them. */
 static struct gpc_row *make_rows(
 	const struct gpc_report *report, enum asker asker, int32_t ordinal, size_t *ret_n)
 {

@@ -27,7 +27,7 @@ static bool has_any(const char *text, const char *const parts[])
 
 static enum gpc_category category_of_python(const struct gpc_frame *frame)
 {
-	/* Key-value caches: DynamicCache.update of transformers, KVCache.update. */
+	/* Caches of keys and values, such as DynamicCache.update of transformers. */
 	static const char *const caches[] = { "cache_utils", "KVCache", "kv_cache", "DynamicCache",
 		"StaticCache", NULL };
 	static const char *const weight_files[] = { "/nn/parameter.py", "/nn/init.py",
@@ -43,7 +43,7 @@ static enum gpc_category category_of_python(const struct gpc_frame *frame)
 		return GPC_CATEGORY_CACHES;
 	if (frame->is_library && strstr(frame->file, "/optim"))
 		return GPC_CATEGORY_OPTIMIZER;
-	/* Module.__call__ runs forward(); its other methods move parameters. */
+	/* Of module.py, only _call_impl() runs the model's forward(); its other functions move parameters. */
 	if (frame->is_library && strstr(frame->file, "/nn/modules/module.py"))
 		return strstr(name, "call_impl") ? GPC_CATEGORY_COUNT : GPC_CATEGORY_WEIGHTS;
 	if (has_any(frame->file, weight_files) || has_any(name, loaders))
@@ -79,7 +79,7 @@ static bool is_called(const struct gpc_stack_frames *stack, const char *start)
 	return false;
 }
 
-/* The operator called by the program, or the outermost one if no program is on the stack. */
+/* Appends the operator that the program called, or the outermost operator of a stack without program. */
 static void add_operator(const struct gpc_stack_frames *stack, struct gpc_text *ret_text)
 {
 	for (int i = stack->site; i-- > 0;)
@@ -89,7 +89,8 @@ static void add_operator(const struct gpc_stack_frames *stack, struct gpc_text *
 }
 
 /*
- * For an operator that the program calls directly: copies to the GPU and factory functions make data, others compute.
+ * The category of memory for an operator that the program calls directly.  Copies to the GPU and factory functions make
+ * inputs; all other operators compute.
  */
 static enum gpc_category category_of_operator(const struct gpc_stack_frames *stack)
 {
@@ -97,7 +98,7 @@ static enum gpc_category category_of_operator(const struct gpc_stack_frames *sta
 		"linspace", "eye", "normal", "new_", "tensor", "_to_copy", "_pin_memory", NULL };
 	GPC_TEXT(name, 64);
 
-	if (is_called(stack, "at::_ops::to_dtype::")) /* of data already on the GPU */
+	if (is_called(stack, "at::_ops::to_dtype::")) /* converts data that is on the GPU */
 		return GPC_CATEGORY_ACTIVATIONS;
 	if (is_called(stack, "at::_ops::_to_copy"))
 		return GPC_CATEGORY_INPUTS;

@@ -38,17 +38,17 @@ struct gpc_category_row {
 	uint64_t stack_bytes;
 };
 
-/* "weights", ... */
+/* The category's name in the output: "weights", "optimizer state". */
 const char *gpc_category_word(enum gpc_category category);
 
-/* The category of a stack. */
+/* The category of the memory that was requested with stack `id`. */
 enum gpc_category gpc_category_of(const struct gpc_report *report, uint32_t id);
 
 /* Fills one row per category, biggest first, empty ones last.  Returns the sum of their bytes. */
 uint64_t gpc_categories_sum(const struct gpc_holdings *holdings, const struct gpc_report *report,
 	struct gpc_category_row rows[GPC_CATEGORY_COUNT]);
 
-/* Prints the section; nothing for a device without PyTorch. */
+/* Prints the section CATEGORY; prints nothing for a device without PyTorch. */
 void gpc_categories_print(const struct gpc_holdings *holdings, const struct gpc_report *report);
 
 /* Adds the array `categories`, empty without PyTorch. */

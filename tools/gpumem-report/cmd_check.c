@@ -87,7 +87,7 @@ static void print_text(struct gpc_report *report)
 enum gpc_exit gpc_cmd_check(struct gpc_report *report)
 {
 	if (report->options->json) {
-		/* The problems are in `recording` in every view. */
+		/* gpc_json_begin() has listed the problems, as in every view. */
 		struct json_object *root = gpc_json_begin(report, "check");
 
 		gpc_json_bool(root, "whole", report->recording->n_problems == 0);

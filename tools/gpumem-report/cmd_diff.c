@@ -60,7 +60,7 @@ static void add(struct changes *changes, const char *name, uint64_t bytes, unsig
 	row->bytes[side] = gpc_bytes_add(row->bytes[side], bytes);
 }
 
-/* The allocating function, its callers, and the library function it called. */
+/* Appends the allocating function, its callers, and the library function that it called. */
 static void describe(const struct gpc_path *path, struct gpc_text *text)
 {
 	const char *last = path->site + 1 < path->n ? path->names[path->site + 1] : NULL;
@@ -124,7 +124,7 @@ static const char *show_change(const struct gpc_rounded rounded[2], char *buf, s
 	double change = after > before ? after - before : before - after;
 	struct gpc_rounded shown = gpc_rounded_of((uint64_t)(change / 100));
 
-	/* In the same unit the printed digits are subtracted. */
+	/* If all have one unit, a reader can subtract the printed digits: shows exactly their difference. */
 	if (rounded[0].unit == rounded[1].unit && shown.unit == rounded[0].unit)
 		shown.hundredths = rounded[0].hundredths > rounded[1].hundredths
 					   ? rounded[0].hundredths - rounded[1].hundredths
@@ -137,7 +137,7 @@ static const char *show_change(const struct gpc_rounded rounded[2], char *buf, s
 	return buf;
 }
 
-/* Rounds each side's numbers so that they add up to its total; the last row holds all others. */
+/* Rounds the rows of each side so that they add up, as printed, to the side's total. */
 static void round_sides(struct changes *changes, size_t shown)
 {
 	uint64_t *parts = gpc_new(shown + 1, sizeof *parts);
@@ -154,7 +154,7 @@ static void round_sides(struct changes *changes, size_t shown)
 	free(rounded);
 }
 
-/* Merges the rows beyond the limit into one. */
+/* Merges the rows beyond the limit into one row, "all others". */
 static void keep(struct changes *changes, size_t limit)
 {
 	struct change *others = &changes->rows[limit];
@@ -218,7 +218,7 @@ static struct json_object *device_json(
 	return object;
 }
 
-/* Both recordings are open. */
+/* Shows the changes of every GPU; both recordings are open. */
 static void show(struct gpc_report *before, struct gpc_report *after)
 {
 	struct json_object *root = before->options->json ? gpc_json_begin(after, "diff") : NULL;

@@ -7,7 +7,7 @@
  *      devices[]                history, peak, failures, end and moments with their holders; heap: segments and cells
  *
  * Times are nanoseconds after the start of the recorded process.  Holders are flat arrays: stack, bytes, blocks, ...
- * It is written while it is read.
+ * The data is written while the recording is read, so that it need not fit into memory.
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -20,10 +20,10 @@
 #include "tools/gpumem-report/html_names.h"
 #include "tools/gpumem-report/moments.h"
 
-/* The page has the output of `oom` for the last failures only. */
+/* The page has the output of `oom` for this many failures, the last ones. */
 #define MAX_OOMS 16
 
-/* The page before and after the data (html/rules.mk); empty if it was built without D3. */
+/* The page before and after the data (html/rules.mk).  Both are empty if the tool was built without D3. */
 extern const char gpc_html_head[];
 extern const char gpc_html_head_end[];
 extern const char gpc_html_tail[];
@@ -37,7 +37,7 @@ struct run {
 
 typedef unsigned long long ull;
 
-/* Embeds the command's --json output. */
+/* Writes what the command `view` prints with --json; `number` is the number of a failure, for `oom`. */
 static void put_view(
 	const struct run *run, enum gpc_exit (*view)(struct gpc_report *), uint64_t number)
 {
@@ -63,7 +63,7 @@ static ull after_start(const struct run *run, uint64_t monotonic_ns)
 	return gpc_bytes_less(monotonic_ns, run->report->recording->header.start_monotonic_ns);
 }
 
-/* ",\"name\":" and the bytes, null if unknown. */
+/* Writes a comma, the name and the bytes: null if they are unknown. */
 static void put_field(const struct run *run, const char *name, uint64_t bytes)
 {
 	if (bytes == GPUCACHE_UNKNOWN)
@@ -72,7 +72,7 @@ static void put_field(const struct run *run, const char *name, uint64_t bytes)
 		fprintf(run->out, ",\"%s\":%llu", name, (ull)bytes);
 }
 
-/* The page's number of a stack; for a context or a module, of the stack with its kind. */
+/* The page's number of a stack.  The memory of a context or module (kind not 0) has a number of its own. */
 static unsigned stack_number(const struct run *run, uint32_t stack, uint32_t kind)
 {
 	const struct gpc_export_sample sample = { .stack = stack,
@@ -81,7 +81,7 @@ static unsigned stack_number(const struct run *run, uint32_t stack, uint32_t kin
 	return gpc_html_names_stack(run->names, &sample);
 }
 
-/* The field `holders`. */
+/* Writes the field `holders`. */
 static void put_holders(const struct run *run, const struct gpc_holdings *holdings)
 {
 	fputs(",\"holders\":[", run->out);
@@ -94,7 +94,7 @@ static void put_holders(const struct run *run, const struct gpc_holdings *holdin
 	fputc(']', run->out);
 }
 
-/* PyTorch's bytes in no tensor, and unlisted bytes, are separate fields. */
+/* Writes the holders, and as fields of their own the bytes of PyTorch in no tensor and the unlisted bytes. */
 static void put_holdings(const struct run *run, const struct gpc_holdings *holdings)
 {
 	put_holders(run, holdings);
@@ -102,7 +102,7 @@ static void put_holdings(const struct run *run, const struct gpc_holdings *holdi
 	put_field(run, "rest", holdings->rest_bytes);
 }
 
-/* null if unknown. */
+/* Writes an array of numbers; null if `numbers` is NULL. */
 static void put_numbers(const struct run *run, const uint64_t *numbers, size_t n)
 {
 	if (!numbers) {
@@ -275,7 +275,7 @@ static void put_device(const struct run *run, const struct gpucache_device *devi
 {
 	fprintf(run->out, "%s{\"ordinal\":%d", is_first ? "" : ",\n", device->ordinal);
 	put_field(run, "total", device->total_bytes);
-	/* Bytes in use beyond our accounting, which is all that moves between two readings. */
+	/* What the last reading of the device found in use by others.  The page adds our own bytes at each moment. */
 	put_field(run, "outside",
 		device->look_ns ? gpc_bytes_less(device->total_bytes,
 					  gpc_bytes_add(device->free_bytes, device->ours_bytes))

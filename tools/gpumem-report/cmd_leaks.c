@@ -71,7 +71,7 @@ static void print_group(const struct gpc_report *report, const struct gpc_row *g
 	gpc_stack_print(report, group->id, FRAMES_SHOWN);
 }
 
-/* The groups of one GPU are rows[0 .. n). */
+/* Prints rows[0 .. n), which are the groups of one GPU. */
 static void print_device(const struct gpc_report *report, const struct gpc_row *rows, size_t n)
 {
 	size_t limit = gpc_report_limit(report, DEFAULT_STACKS);

@@ -19,7 +19,7 @@ struct figures {
 	const char *verdict; /* of the newest failure without recovery; "": none */
 };
 
-/* The time, or the fixed one of a reproducible build. */
+/* The current time, or that of $SOURCE_DATE_EPOCH, with which two runs print the same ages. */
 static uint64_t now_ns(void)
 {
 	const char *fixed = getenv("SOURCE_DATE_EPOCH");
@@ -27,7 +27,7 @@ static uint64_t now_ns(void)
 	return fixed && *fixed ? strtoull(fixed, NULL, 10) * 1000000000u : gpc_clock_realtime_ns();
 }
 
-/* "0,1", or "0,1 (2,3)" if they have other numbers on the machine. */
+/* Sets `gpus` to "0,1", or to "0,1 (2,3)" if the machine numbers these GPUs 2 and 3. */
 static void add_gpus(struct figures *figures, const struct gpc_recording *recording)
 {
 	char physical[20] = "";
@@ -75,7 +75,7 @@ static struct figures figures_of(const struct gpc_directory_entry *entry)
 	return figures;
 }
 
-/* The length of the word at *at, which is advanced; 0: there is none. */
+/* Moves *at over spaces.  Returns the length of the word there; 0 at the end of the text. */
 static size_t next_word(const char **at)
 {
 	size_t len;

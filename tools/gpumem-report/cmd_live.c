@@ -169,7 +169,7 @@ static void show_grid(const struct live_grid *grid)
 	refresh();
 }
 
-/* Adds a character to the filter; false if the key means something else. */
+/* Handles a key while the filter is typed; false if it is no key of the filter. */
 static bool type(struct live_screen *screen, int key)
 {
 	size_t len = strlen(screen->filter);
@@ -254,7 +254,7 @@ static enum gpc_exit watch(struct live *live, struct live_screen *screen)
 	int key = ERR;
 
 	do {
-		/* A key press does not trigger the next reading much too early. */
+		/* ERR: the interval has passed without a key.  A key only draws the last reading again. */
 		if (key == ERR && !screen->is_paused && !is_help)
 			code = live_look(live);
 		draw(live, screen, &grid, is_help);
@@ -290,7 +290,7 @@ static enum gpc_exit watch_terminal(
 			getenv("TERM") ? getenv("TERM") : "");
 		return GPC_EXIT_USAGE;
 	}
-	atexit(end_screen); /* also where memory ends */
+	atexit(end_screen); /* without memory the tool ends by exit() */
 	start_colours(report);
 	cbreak();
 	noecho();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `merge`: the ranks of a job compared on one screen: which failed first, and which is the odd one out and by which
- * call site; then a row each, the most unlike first.  `ranks` is the plain table.
+ * `merge`: compares the ranks of a job on one screen: which rank failed first, which is the odd one out, and which call
+ * site makes it odd.  A table follows, with the rows farthest from the median first.  `ranks` prints the plain table.
  *
  * The odd one out is the row whose peak is farthest from the median, by more than a twentieth of it and 32 MiB; the
  * reason is the call site whose bytes are farthest from that site's own median.  O(sites * rows log rows).
@@ -53,7 +53,10 @@ static uint64_t median_at(uint64_t key, uint64_t *numbers)
 	return gpc_job_median(numbers, job.n);
 }
 
-/* Compares call sites, taking the list of the larger row: the odd one, or else a typical one. */
+/*
+ * Finds the call site that makes the odd row odd.  Takes the sites of the odd row if it is above the median; otherwise
+ * those of a row at the median, because a site that the odd row lacks is not in its own list.
+ */
 static void compare_sites(struct merge *merge, uint64_t *numbers)
 {
 	merge->odd_site_of = merge->odd;
@@ -102,7 +105,7 @@ static struct merge compare_ranks(void)
 
 /* ---- text and JSON ---- */
 
-/* Appends the callers that distinguish ranks. */
+/* Appends the site's callers in the program. */
 static void add_callers(const struct gpc_stack_frames *stack, struct gpc_text *text)
 {
 	unsigned n = 0;

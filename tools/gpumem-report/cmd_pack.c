@@ -17,7 +17,7 @@ struct addresses {
 	size_t n;
 };
 
-/* Each return address once. */
+/* Collects the return addresses of all stacks, sorted, each once. */
 static void collect(struct addresses *addresses, const struct gpc_recording *rec)
 {
 	struct gpc_stack_view view;
@@ -61,7 +61,7 @@ static struct json_object *symbols_json(struct gpc_symbols *symbols, uint64_t ad
 	return array;
 }
 
-/* The default place: next to the recording. */
+/* Creates the default output, next to the recording; returns NULL after a message. */
 static FILE *open_beside(const struct gpc_report *report, char **ret_path)
 {
 	int flags = O_WRONLY | O_CREAT | O_CLOEXEC | (report->options->force ? O_TRUNC : O_EXCL);

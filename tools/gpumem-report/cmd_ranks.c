@@ -44,7 +44,7 @@ static void print_row(const struct gpc_paper *paper, const struct gpc_job_row *r
 	fputc('\n', paper->out);
 }
 
-/* `merge` says why, and which rank differs from the others. */
+/* Prints which row failed first, and the command that explains it. */
 static void print_first(const struct gpc_paper *paper, const struct gpc_job_row *first)
 {
 	char name[32];

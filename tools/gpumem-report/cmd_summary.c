@@ -14,7 +14,7 @@
 #include "tools/gpumem-report/sheet.h"
 #include "tools/gpumem-report/tag_rows.h"
 
-/* Rows of the table of holders, such that one GPU fits on a screen. */
+/* So few rows of the table of holders that one GPU fits on a screen. */
 #define DEFAULT_HOLDERS 5
 
 /* The duration of the run, as far as known. */
@@ -167,7 +167,7 @@ static void print_holders(struct gpc_report *report, const struct gpc_moment *mo
 	gpc_holdings_fini(&holdings);
 }
 
-/* Prints the GPU's other names; and notes a failure on this GPU if WHY explains one on another. */
+/* Prints the GPU's other names, and the verdict of a failure on this GPU if WHY explains another failure. */
 static void print_names(struct gpc_report *report, const struct gpucache_device *device,
 	const struct gpucache_oom *oom, const struct gpucache_oom *fatal)
 {
@@ -257,7 +257,7 @@ static void print_next(struct gpc_report *report, const struct gpucache_oom *fat
 		commands[n_commands++] = "oom";
 	else if (n && report->recording->run_state != GPC_RUN_ALIVE)
 		commands[n_commands++] = "leaks";
-	/* Without a failure the question is who held the peak. */
+	/* Without a failure, a peak well above the live bytes is what a reader asks about next. */
 	if (!fatal && report->options->moment == GPC_AT_USUAL && find_any_peak(report, &peak) &&
 		peak.requested_bytes > gpc_bytes_add(bytes, bytes / 8))
 		commands[n_commands++] = "--at=peak";
@@ -313,7 +313,7 @@ static struct json_object *array_json(const struct gpc_counter *counter, const u
 	return object;
 }
 
-/* The counters of this `when`, by their keys. */
+/* Adds the counters of this `when`, each under its key. */
 static void add_counters(struct json_object *object, const struct gpc_report *report,
 	const struct gpucache_counters *sum, enum gpc_counter_when when)
 {
@@ -350,7 +350,7 @@ static struct json_object *verdict_json(
 	return verdict;
 }
 
-/* The balance sheet; a peak has none. */
+/* The balance sheet of the moment; NULL for a peak, for which none is recorded. */
 static struct json_object *balance_json(const struct gpc_report *report,
 	const struct gpucache_device *device, const struct gpc_moment *moment,
 	const struct gpucache_counters *sum)

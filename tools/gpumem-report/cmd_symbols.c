@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `symbols`: the driver functions that the library intercepts, and how each is handled.  The library's own table is
- * compiled in as data; the library is not.
+ * `symbols`: the driver functions that the library intercepts, and how each is handled.  The tool includes the table of
+ * the library (preload/symbols.def), but none of its code.
  */
 #include <string.h>
 

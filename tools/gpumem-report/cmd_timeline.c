@@ -65,7 +65,7 @@ static void add_point(struct chart *chart, const struct gpc_history_view *histor
 	chart->most = gpc_larger(chart->most, gpc_larger(column->reserved, column->live));
 }
 
-/* Columns without a point continue the one before. */
+/* Gives a column without a point the values of the column before it. */
 static void fill_gaps(struct chart *chart)
 {
 	for (int i = 1; i < chart->n; i++) {

@@ -6,7 +6,7 @@
  *      own            with calls    blocks   function
  *      700.00 MiB     1.20 GiB         310   step  train.py
  *
- * Own bytes add up; the second column does not, because bytes of a callee count for its callers as well.
+ * The first column adds up.  The second does not: the bytes of a function count in the row of each of its callers.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@ struct function {
 	uint64_t own_bytes;
 	uint64_t own_blocks;
 	uint64_t total_bytes;
-	size_t last_path; /* that it is on */
+	size_t last_path; /* the last path that was added; SIZE_MAX: none */
 };
 
 struct functions {
@@ -54,7 +54,7 @@ static int compare_bytes(const void *left, const void *right)
 		       ?: compare_names(a, b);
 }
 
-/* Counts one name of path `number` in.  A recursive function counts once per path. */
+/* Adds name i of path `number`.  A function that the path has twice, by recursion, counts once. */
 static void add(struct functions *functions, const struct gpc_path *path, size_t number, size_t i)
 {
 	const char *name = path->names[i];

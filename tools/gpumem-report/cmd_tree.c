@@ -64,7 +64,7 @@ static void count(struct node *node, const struct gpc_path *path)
 	node->n_blocks = gpc_bytes_add(node->n_blocks, path->n_blocks);
 }
 
-/* The nodes at `depth` of paths [first, end). */
+/* Finds the nodes at `depth` of paths [first, end), and the paths that end above them. */
 static void find_children(struct children *children, const struct gpc_path *rows, size_t first,
 	size_t end, size_t depth)
 {
@@ -86,7 +86,10 @@ static void find_children(struct children *children, const struct gpc_path *rows
 	qsort(children->nodes, children->n, sizeof *children->nodes, compare_nodes);
 }
 
-/* The bytes of the children with a line of their own, then of all others. */
+/*
+ * Chooses the first n children, which get a line each, and returns n.  ret_bytes[0 .. n) are theirs, [n] those of paths
+ * that end at the parent, [n + 1] those of all other children, which *ret_rest sums up.
+ */
 static size_t choose(const struct tree *tree, const struct children *children, uint64_t ret_bytes[],
 	struct node *ret_rest)
 {
@@ -96,7 +99,7 @@ static size_t choose(const struct tree *tree, const struct children *children, u
 	for (size_t i = 0; i < children->n; i++) {
 		const struct node *node = &children->nodes[i];
 
-		/* Show the last child itself rather than as "others". */
+		/* A line "(1 more)" would be no shorter than that of the last child. */
 		bool is_last = n == i && i + 1 == children->n;
 
 		if (is_last ||
@@ -124,7 +127,7 @@ static void print_line(const struct tree *tree, struct printed numbers, uint64_t
 	const struct gpc_paper *paper = tree->paper;
 	int used = fprintf(paper->out, "%12s %7s %9s  ", gpc_show_rounded(numbers.rounded),
 		gpc_show_tenths(numbers.share), n_blocks ? gpc_show_count(n_blocks) : "");
-	/* However deep, part of the name is shown. */
+	/* The indent leaves 24 columns for the name at any depth. */
 	int indent = (int)(2 * depth) < paper->width - used - 24 ? (int)(2 * depth)
 								 : paper->width - used - 24;
 	int room = paper->width - used - indent;

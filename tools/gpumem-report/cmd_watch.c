@@ -119,7 +119,10 @@ static bool look_once(struct look *look, const struct gpc_options *options, bool
 	return is_written;
 }
 
-/* The signals that end the watch, from now on only where it waits.  One that is ignored (nohup) stays so. */
+/*
+ * Blocks the signals that end the watch and returns them: is_told_to_end() waits for them, so none interrupts a write.
+ * A signal that was ignored, as by nohup, stays ignored.
+ */
 static sigset_t block_ends(void)
 {
 	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
@@ -142,7 +145,7 @@ static bool is_told_to_end(const sigset_t *ends, uint64_t ns)
 	return sigtimedwait(ends, NULL, &wait) > 0;
 }
 
-/* Replaces a pid by its file, so that the same process stays watched. */
+/* Replaces a pid by the file of its recording: a later process may get the same pid. */
 static enum gpc_exit find_one(struct gpc_options *options, char **ret_path)
 {
 	struct gpc_report found = { .options = options };
@@ -159,7 +162,7 @@ static enum gpc_exit find_one(struct gpc_options *options, char **ret_path)
 	return GPC_EXIT_MADE;
 }
 
-/* By atexit(), because running out of memory calls exit(). */
+/* A handler of atexit(): without memory the tool ends by exit() in the middle of a write. */
 static void remove_left(void)
 {
 	if (left.beside)

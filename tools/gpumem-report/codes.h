@@ -4,7 +4,7 @@
  * search.
  *
  * Threads   One.
- * Failure   Out of memory: NULL, or codes with NULL names and only a first line.
+ * Failure   A name is NULL if there is no memory for it: a hostile file may claim any length.
  */
 #ifndef GPC_REPORT_CODES_H
 #define GPC_REPORT_CODES_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A sentence or a writer per verdict, using only the record of the failure. */
+/* Each verdict has a sentence (show_sentence) or a function (`writers`) that appends its numbers, or needs none. */
 #include "tools/gpumem-report/advice.h"
 
 #include "base/bytes.h"
@@ -46,7 +46,7 @@ static void show_limit(const struct gpc_answer *answer, struct gpc_text *text)
 			gpc_show_bytes(gpc_balance_charged(&oom->balance, oom->kind_bytes)));
 }
 
-/* Adds the holes of PyTorch's cache, if they are the cause. */
+/* Appends the holes of PyTorch's cache, and returns true, if they are the cause. */
 static bool add_holes(const struct gpucache_oom *oom, struct gpc_text *text)
 {
 	if (!gpc_torch_is_fragmented(oom))
@@ -118,7 +118,7 @@ static void show_framework(const struct gpc_answer *answer, struct gpc_text *tex
 		answer->framework->name, gpc_show_bytes(answer->framework_bytes));
 }
 
-/* Writes the figures of a verdict that needs one sentence; false if it needs a writer. */
+/* Appends the numbers of a verdict that one sentence explains; false for all other verdicts. */
 static bool show_sentence(const struct gpucache_oom *oom, struct gpc_text *text)
 {
 	const struct gpucache_balance *b = &oom->balance;
@@ -168,7 +168,7 @@ static bool show_sentence(const struct gpucache_oom *oom, struct gpc_text *text)
 	}
 }
 
-/* Verdicts that need more than a sentence; the remaining ones need no figures. */
+/* For verdicts that need more than a sentence.  A verdict that is in neither table needs no numbers. */
 static writer *const writers[GPUCACHE_VERDICT_COUNT] = {
 	[GPUCACHE_VERDICT_LIMIT] = show_limit,
 	[GPUCACHE_VERDICT_FRAGMENTED] = show_pieces,

@@ -51,10 +51,10 @@ const struct gpc_frame *gpc_export_frame(
 void gpc_export_name(const struct gpc_report *report, const struct gpc_export_sample *sample,
 	size_t i, struct gpc_text *ret_text);
 
-/* Numbers the names of paths in the order of first use; initially all zero. */
+/* Numbers the names of paths in the order of first use.  An all-zero object is empty. */
 struct gpc_export_numbers {
 	struct gpc_memo by_name;  /* number + 1 */
-	struct gpc_memo by_place; /* number + 1 by gpc_frame.place: spares making the name again */
+	struct gpc_memo by_place; /* number + 1, by gpc_frame.place: saves making the name */
 };
 
 /* The number of name i of the path.  Returns true if it is new: the name is in ret_text. */
@@ -72,15 +72,13 @@ bool gpc_export_is_possible(const struct gpc_options *options);
 /* True for a binary format, whose output must not pass clean_stream.h. */
 bool gpc_export_is_binary(const struct gpc_options *options);
 
-/* The part of gpc_export_is_possible for --query. */
+/* Checks --query; gpc_export_is_possible calls it. */
 bool gpc_export_is_query_possible(const struct gpc_options *options);
 
 /* True if the word follows the format's name, as in "csv,noheader". */
 bool gpc_export_has_word(const struct gpc_options *options, const char *word);
 
-/*
- * Writes the metrics of `n` processes, each family once, as Prometheus requires, or OpenMetrics if is_open.
- */
+/* Writes the metrics of `n` processes for Prometheus, each family once; is_open: as OpenMetrics. */
 void gpc_export_metrics(const struct gpc_report *reports, size_t n, FILE *out, bool is_open);
 
 #define GPC_EXPORT_FORMATS(FORMAT)           \

@@ -68,7 +68,7 @@ static void print_process(struct trace *trace)
 	end_event(trace, event);
 }
 
-/* Between two readings of the device only our own accounting moves: format/balance.h. */
+/* Free bytes at a point of the history: those of the last reading, corrected by our own memory (format/balance.h). */
 static uint64_t free_at(const struct gpucache_device *device, const struct gpucache_point *point)
 {
 	return gpc_bytes_less(

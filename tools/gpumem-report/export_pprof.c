@@ -146,7 +146,7 @@ static void put_sample(
 	struct bytes sample = { 0 };
 	struct bytes numbers = { 0 };
 
-	/* The leaf comes first, and the GPU is a label. */
+	/* pprof wants the leaf first.  The GPU, name 0 of the path, becomes a label. */
 	for (size_t i = gpc_export_depth(profile->report, of); --i > 0;)
 		put_varint(&numbers, location_of(profile, of, i));
 	put_message(&sample, SAMPLE_LOCATION, &numbers);

@@ -6,9 +6,9 @@
  *      adjacent blocks of ours       one segment
  *      any other block               a segment of its own
  *
- * The viewer replays events backwards from the segments, so an event outside all segments gets one of its own.
- * Driver allocations look like any others.  An arena freed before the end shows as a block: the recording no longer
- * marks it as an arena.
+ * The viewer replays events backwards from the segments, so an event outside all segments gets a segment of its own.
+ * An allocation straight from the driver looks like one from our segments.  An arena freed before the end shows as a
+ * block: the recording no longer marks it as an arena.
  */
 #include <stdlib.h>
 
@@ -75,7 +75,7 @@ static void collect(struct snapshot *snapshot)
 	snapshot->blocks = gpc_new(count + 1, sizeof *snapshot->blocks);
 	snapshot->is_shown = gpc_new(count + 1, sizeof *snapshot->is_shown);
 	snapshot->segments = gpc_new(count + 1, sizeof *snapshot->segments);
-	/* Around each tensor there is at most one gap. */
+	/* A segment has at most one gap before each tensor, and one after the last. */
 	snapshot->cells = gpc_new(2 * count + 2, sizeof *snapshot->cells);
 	for (uint64_t i = 0; i < count; i++)
 		if (gpc_recording_read_block(rec, i, &block) && is_on_device(block.kind) &&
@@ -106,7 +106,7 @@ static void write_frames(struct snapshot *snapshot, uint32_t stack_id)
 	const struct gpc_stack_frames *stack;
 	struct gpc_pickle *pickle = &snapshot->pickle;
 
-	/* The last number is for everything without a stack. */
+	/* List n_stacks is the empty one, of blocks whose stack was not recorded. */
 	gpc_pickle_constant(pickle, "frames");
 	if (!gpc_pickle_begin_numbered_list(pickle, number))
 		return;
@@ -325,7 +325,7 @@ static void write_event(struct snapshot *snapshot, const struct gpucache_event *
 	}
 	if ((!is_malloc && event->kind != GPUCACHE_EVENT_FREE) || !is_on_device(event->alloc_kind))
 		return;
-	/* The arena itself, or an earlier block at its address. */
+	/* The event is of the arena itself, or of an earlier block at its address. */
 	if (segment && segment->is_arena && event->alloc_kind != GPUCACHE_KIND_TENSOR)
 		return;
 	if (is_malloc) {
@@ -340,7 +340,7 @@ static void write_event(struct snapshot *snapshot, const struct gpucache_event *
 		write_entry(snapshot, event, "segment_free");
 }
 
-/* A list per device up to the last: the viewer finds them by index. */
+/* Writes a list for each ordinal up to the last GPU: the viewer finds a GPU's list by index. */
 static void write_traces(struct snapshot *snapshot)
 {
 	struct gpc_pickle *pickle = &snapshot->pickle;

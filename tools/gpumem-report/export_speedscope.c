@@ -49,7 +49,7 @@ static void put_path(struct scope *scope, const struct gpc_report *report,
 {
 	size_t depth = gpc_export_depth(report, sample);
 
-	/* The GPU is already the profile's name. */
+	/* Name 0, the GPU, is in the profile's name. */
 	for (size_t i = 1; i < depth; i++)
 		fprintf(scope->out, "%c%u", i > 1 ? ',' : '[',
 			frame_number(scope, report, sample, i));
