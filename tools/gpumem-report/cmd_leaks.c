@@ -143,19 +143,15 @@ static void add_devices(struct json_object *root, const struct gpc_report *repor
 	struct json_object *array = gpc_json_add(root, "devices", json_object_new_array());
 	struct gpucache_device device;
 
-	for (int32_t ordinal = 0; gpc_recording_find_device(report->recording, ordinal, &device);
-		ordinal++) {
-		struct json_object *object;
+	for (uint64_t i = 0; gpc_report_next_device(report, &i, &device);) {
+		struct json_object *object = gpc_json_device(&device);
 		uint64_t bytes;
-		uint64_t n = gpc_report_count_live(report, ordinal, &bytes);
+		uint64_t n = gpc_report_count_live(report, device.ordinal, &bytes);
 
-		if (!gpc_report_wants(report, ordinal))
-			continue;
-		object = gpc_json_device(&device);
 		gpc_json_bytes(object, "not_freed_bytes", bytes);
 		gpc_json_bytes(object, "not_freed_blocks", n);
-		gpc_tag_rows_json(object, report, ordinal, NULL);
-		gpc_asker_rows_json(object, report, ordinal);
+		gpc_tag_rows_json(object, report, device.ordinal, NULL);
+		gpc_asker_rows_json(object, report, device.ordinal);
 		json_object_array_add(array, object);
 	}
 }

@@ -233,11 +233,11 @@ static void complain_none(const struct gpc_report *report)
 	struct gpucache_device device;
 
 	gpc_complain("no request failed in %s", report->recording->path);
-	for (int32_t i = 0; gpc_recording_find_device(report->recording, i, &device); i++) {
+	for (uint64_t i = 0; gpc_report_next_device(report, &i, &device);) {
 		GPC_TEXT(text, 900);
 
-		if (gpc_report_wants(report, i) && gpc_framework_add_pool(report, &device, &text))
-			gpc_complain("GPU %d: %s", i, text.buf);
+		if (gpc_framework_add_pool(report, &device, &text))
+			gpc_complain("GPU %d: %s", device.ordinal, text.buf);
 	}
 }
 

@@ -236,9 +236,8 @@ static bool find_any_peak(const struct gpc_report *report, struct gpucache_peak 
 {
 	struct gpucache_device device;
 
-	for (int32_t i = 0; gpc_recording_find_device(report->recording, i, &device); i++)
-		if (gpc_report_wants(report, i) &&
-			gpc_recording_find_peak(report->recording, i, ret_peak) &&
+	for (uint64_t i = 0; gpc_report_next_device(report, &i, &device);)
+		if (gpc_recording_find_peak(report->recording, device.ordinal, ret_peak) &&
 			ret_peak->n_holders)
 			return true;
 	return false;
