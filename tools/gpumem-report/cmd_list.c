@@ -30,9 +30,8 @@ static uint64_t now_ns(void)
 /* Sets `gpus` to "0,1", or to "0,1 (2,3)" if the machine numbers these GPUs 2 and 3. */
 static void add_gpus(struct figures *figures, const struct gpc_recording *recording)
 {
-	char physical[20] = "";
 	struct gpc_text text = gpc_text_init(figures->gpus, sizeof figures->gpus);
-	struct gpc_text numbers = gpc_text_init(physical, sizeof physical);
+	GPC_TEXT(numbers, 20);
 	bool is_other = false;
 	struct gpucache_device device;
 
@@ -47,7 +46,7 @@ static void add_gpus(struct figures *figures, const struct gpc_recording *record
 		is_other |= device.physical && device.physical - 1 != (uint64_t)device.ordinal;
 	}
 	if (is_other)
-		gpc_text_add(&text, " (%s)", physical);
+		gpc_text_add(&text, " (%s)", numbers.buf);
 }
 
 static struct figures figures_of(const struct gpc_directory_entry *entry)

@@ -106,8 +106,7 @@ static uint64_t location_of(
 	struct profile *profile, const struct gpc_export_sample *sample, size_t i)
 {
 	const struct gpc_frame *frame = gpc_export_frame(profile->report, sample, i);
-	char buf[GPC_EXPORT_NAME_SIZE];
-	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(text, GPC_EXPORT_NAME_SIZE);
 	struct bytes function = { 0 };
 	struct bytes location = { 0 };
 	struct bytes line = { 0 };
@@ -119,8 +118,8 @@ static uint64_t location_of(
 	if (!is_new)
 		return number;
 	put_number(&function, 1, number);
-	put_number(
-		&function, 2, string_of(profile, frame && frame->function ? frame->function : buf));
+	put_number(&function, 2,
+		string_of(profile, frame && frame->function ? frame->function : text.buf));
 	put_number(&function, 4, string_of(profile, frame && frame->file ? frame->file : ""));
 	put_message(&profile->out, PROFILE_FUNCTION, &function);
 	put_number(&line, 1, number);

@@ -108,8 +108,7 @@ void gpc_html_names_destroy(struct gpc_html_names *names)
 static unsigned frame_number(
 	struct gpc_html_names *names, const struct gpc_export_sample *sample, size_t i)
 {
-	char buf[GPC_EXPORT_NAME_SIZE];
-	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+	GPC_TEXT(text, GPC_EXPORT_NAME_SIZE);
 	const struct gpc_frame *frame = gpc_export_frame(names->report, sample, i);
 	unsigned flags = FLAG_WHAT;
 	unsigned number;
