@@ -31,11 +31,10 @@ struct function {
 };
 
 struct functions {
+	const struct gpc_paths *paths;
 	struct function *rows;
 	size_t n;
 	struct gpc_memo numbers; /* of rows, + 1, by name */
-	uint64_t rest_bytes;
-	uint64_t total_bytes;
 };
 
 static int compare_names(const struct function *a, const struct function *b)
@@ -82,9 +81,7 @@ static void functions_create(struct functions *functions, const struct gpc_paths
 
 	for (size_t i = 0; i < paths->n; i++)
 		most += paths->rows[i].n;
-	*functions = (struct functions){ .rows = gpc_new(most, sizeof *functions->rows),
-		.rest_bytes = paths->rest_bytes,
-		.total_bytes = paths->total_bytes };
+	*functions = (struct functions){ paths, .rows = gpc_new(most, sizeof *functions->rows) };
 	for (size_t p = 0; p < paths->n; p++)
 		for (size_t i = 0; i <= paths->rows[p].site && i < paths->rows[p].n; i++)
 			add(functions, &paths->rows[p], p, i);
@@ -92,16 +89,31 @@ static void functions_create(struct functions *functions, const struct gpc_paths
 	qsort(functions->rows, functions->n, sizeof *functions->rows, compare_bytes);
 }
 
-static void print_rows(const struct gpc_report *report, const struct functions *functions,
-	const uint64_t own[], size_t shown)
+static void print_functions(const struct gpc_report *report, const struct functions *functions,
+	const struct gpc_moment *moment)
 {
+	size_t limit = gpc_report_limit(report, DEFAULT_ROWS);
+	size_t shown = functions->n < limit ? functions->n : limit;
+	uint64_t total = functions->paths->total_bytes;
 	const struct gpc_paper *paper = &report->paper;
 	struct gpc_rounded *rounded = gpc_new(shown + 1, sizeof *rounded);
 	uint32_t *shares = gpc_new(shown + 1, sizeof *shares);
+	uint64_t *own = gpc_new(shown + 1, sizeof *own);
+	GPC_TEXT(filters, 200);
 
-	gpc_rounded_parts(gpc_rounded_of(functions->total_bytes), own, shown + 1, rounded);
-	gpc_rounded_shares(functions->total_bytes, own, shown + 1, shares);
-	for (size_t i = 0; i < shown; i++) {
+	gpc_filter_describe(report->options, &filters);
+	gpc_paper_section(paper, "TOP", "GPU %d: %s live %s%s", moment->device,
+		gpc_show_bytes(total), gpc_moment_words(moment, report), filters.buf);
+	own[shown] = functions->paths->rest_bytes;
+	for (size_t i = 0; i < functions->n; i++)
+		own[i < shown ? i : shown] += functions->rows[i].own_bytes;
+	gpc_rounded_parts(gpc_rounded_of(total), own, shown + 1, rounded);
+	gpc_rounded_shares(total, own, shown + 1, shares);
+	if (total)
+		fprintf(paper->out, "%s%12s %7s %12s %9s  %s%s\n",
+			gpc_paper_ink(paper, GPC_INK_DIM), "own", "share", "with calls", "blocks",
+			"function", gpc_paper_ink(paper, GPC_INK_PLAIN));
+	for (size_t i = 0; total && i < shown; i++) {
 		const struct function *row = &functions->rows[i];
 		int used = fprintf(paper->out, "%12s %7s %12s %9s  ", gpc_show_rounded(rounded[i]),
 			gpc_show_tenths(shares[i]), gpc_show_bytes(row->total_bytes),
@@ -116,30 +128,6 @@ static void print_rows(const struct gpc_report *report, const struct functions *
 			gpc_show_rounded(rounded[shown]), gpc_show_tenths(shares[shown]), "", "");
 	free(rounded);
 	free(shares);
-}
-
-static void print_functions(const struct gpc_report *report, const struct functions *functions,
-	const struct gpc_moment *moment)
-{
-	size_t limit = gpc_report_limit(report, DEFAULT_ROWS);
-	size_t shown = functions->n < limit ? functions->n : limit;
-	const struct gpc_paper *paper = &report->paper;
-	uint64_t *own = gpc_new(shown + 1, sizeof *own);
-	GPC_TEXT(filters, 200);
-
-	gpc_filter_describe(report->options, &filters);
-	gpc_paper_section(paper, "TOP", "GPU %d: %s live %s%s", moment->device,
-		gpc_show_bytes(functions->total_bytes), gpc_moment_words(moment, report),
-		filters.buf);
-	if (functions->total_bytes) {
-		own[shown] = functions->rest_bytes;
-		for (size_t i = 0; i < functions->n; i++)
-			own[i < shown ? i : shown] += functions->rows[i].own_bytes;
-		fprintf(paper->out, "%s%12s %7s %12s %9s  %s%s\n",
-			gpc_paper_ink(paper, GPC_INK_DIM), "own", "share", "with calls", "blocks",
-			"function", gpc_paper_ink(paper, GPC_INK_PLAIN));
-		print_rows(report, functions, own, shown);
-	}
 	free(own);
 }
 
@@ -169,7 +157,7 @@ static void show_device(struct gpc_report *report, struct json_object *object,
 	functions_create(&functions, &paths);
 	if (object) {
 		gpc_json_text(object, "moment", gpc_moment_key(moment, report));
-		gpc_json_bytes(object, "live_bytes", functions.total_bytes);
+		gpc_json_bytes(object, "live_bytes", paths.total_bytes);
 		add_functions(object, &functions);
 		if (moment->at == GPC_AT_END)
 			gpc_asker_rows_json(object, report, device->ordinal);
