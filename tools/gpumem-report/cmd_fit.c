@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `fit`: which GPU a run needs, and whether it fits on a given one.  The run is a recording, or with `-- PROGRAM` one
- * that this command makes; with --sweep it finds the largest value of a variable with which the program fits.
+ * `fit`: which GPU a run needs, and whether the run fits on a given one.  The run is a recording; after `--` it is a
+ * program, which this command runs.  With --sweep, the command finds the largest value of a variable that fits.
  *
- * The sweep halves from the largest value, as people do by hand, then bisects between the largest value that fits and
- * the smallest that does not, until they are 1/16 apart.  Without --on it doubles, and prints the bytes of each.
+ * A sweep runs the program once per value.  It halves the value until the program fits, then bisects between the
+ * largest value that fits and the smallest that does not, until they are 1/16 apart.  Without --on there is nothing to
+ * fit: it doubles the value up to the range's end, and prints the bytes of each.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -24,9 +25,9 @@ struct sweep {
 	uint64_t from;
 	uint64_t to;
 	struct json_object *runs; /* NULL: text */
-	uint64_t last_asked;      /* by the last run; 0: no run yet */
+	uint64_t last_asked;      /* gpc_fit.asked_bytes of the last run; 0: no run yet */
 	bool is_idle;        /* two values took the same bytes: the variable may have no effect */
-	bool is_over;        /* the user interrupted it */
+	bool is_over;        /* interrupted, failed, or is_idle */
 	enum gpc_exit worst; /* GPC_EXIT_MADE, or why the sweep ended */
 };
 
@@ -46,7 +47,7 @@ static void print_how_it_ended(const struct gpc_paper *paper, const struct fit_p
 						     : WEXITSTATUS(program->status));
 }
 
-/* Answers for report->recording, which `program` made; program NULL: the user named it. */
+/* Computes the fit of report->recording, and complains if it cannot.  program NULL: the user named the recording. */
 static enum gpc_exit find_fit(
 	const struct gpc_report *report, const struct fit_program *program, struct gpc_fit *ret_fit)
 {
@@ -63,7 +64,7 @@ static enum gpc_exit find_fit(
 	return st == GPC_NOT_FOUND ? GPC_EXIT_NOT_FOUND : GPC_EXIT_IO;
 }
 
-/* Prints the answer; program NULL: as for find_fit. */
+/* Prints the fit, and how the program that made the recording ended.  program NULL: the user named the recording. */
 static enum gpc_exit answer(
 	struct gpc_report *report, const struct gpc_fit *fit, const struct fit_program *program)
 {
@@ -97,7 +98,7 @@ enum gpc_exit gpc_cmd_fit(struct gpc_report *report)
 	return code == GPC_EXIT_MADE ? answer(report, &fit, NULL) : code;
 }
 
-/* Runs the program and opens what it recorded as run->recording; close_run() afterwards, whatever the result. */
+/* Runs the program, and opens its recording as run->recording.  The caller calls close_run(), even after a failure. */
 static enum gpc_exit record(struct gpc_report *run, struct fit_program *program,
 	const char *variable, const char *value, struct gpc_fit *ret_fit)
 {
@@ -167,7 +168,7 @@ static void note_run(struct sweep *sweep, uint64_t value, const struct gpc_fit *
 	json_object_array_add(sweep->runs, row);
 }
 
-/* True if the program fits with that value; false also if the sweep is to end. */
+/* Runs the program with that value; true if it fits.  After a failed or interrupted run, returns false. */
 static bool try_value(struct sweep *sweep, uint64_t value)
 {
 	struct gpc_report run = { .options = sweep->report->options,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each filter is tested against each block; the result for a stack is cached, because many blocks share one. */
+/* A filter of blocks is tested on each block, a filter of stacks once on each stack: many blocks share a stack. */
 #include "tools/gpumem-report/filter.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "format/streams.h"
 #include "tools/gpumem-report/libraries.h"
 
-/* The answers of gpc_report.taken_stacks, where 0 is unknown. */
+/* What gpc_report.taken_stacks has for a stack; 0: not tested yet. */
 enum {
 	TAKEN = 1,
 	LEFT_OUT,

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Restricts a view to some live blocks and stacks: --where, --library, --tag, --thread, --stream.
+ * The filters --where, --library, --tag, --thread and --stream: a view shows only the blocks and stacks that match.
  *
- * Several filters must all match.  The balance sheet always covers the whole GPU.
+ * With several filters, a block must match all of them.  The balance sheet ignores filters: it covers the whole GPU.
  *
  * Threads     One.
  * Failure     None.
- * Limits      Filters of blocks (filters.def) see only what is live at the end.
+ * Limits      Filters of blocks (filters.def) work only on memory that is live at the end.
  */
 #ifndef GPC_REPORT_FILTER_H
 #define GPC_REPORT_FILTER_H
 
 #include "tools/gpumem-report/report.h"
 
-/* The texts of filters.def, in its order. */
+/* A row of filters.def; gpc_filter_rows is in the order of that file. */
 struct gpc_filter_row {
 	const char *name; /* of the option, without "--" */
 	const char *value;
@@ -31,10 +31,10 @@ bool gpc_filter_is_set(const struct gpc_options *options);
 /* True if any filter of blocks is set. */
 bool gpc_filter_is_of_blocks(const struct gpc_options *options);
 
-/* Appends ", where=loader.py, thread=4711", or nothing. */
+/* Appends the filters that are set, as ", where=loader.py, thread=4711". */
 void gpc_filter_describe(const struct gpc_options *options, struct gpc_text *ret_text);
 
-/* True if every filter that is set matches; report->frames must be set. */
+/* True if the stack, or the block with its stack, matches every filter that is set.  Uses report->frames. */
 bool gpc_filter_takes_stack(const struct gpc_report *report, uint32_t stack);
 bool gpc_filter_takes_block(const struct gpc_report *report, const struct gpucache_block *block);
 

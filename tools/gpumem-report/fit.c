@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The replays of a fit, and its arithmetic. */
+/* Replays the recorded requests with each allocator of caches.def, and computes what each needs on a target GPU. */
 #include "tools/gpumem-report/fit.h"
 
 #include <string.h>
@@ -80,7 +80,7 @@ static enum gpc_status replay(
 	return st;
 }
 
-/* The largest value that helps keeps most of the cache's speed. */
+/* Returns the largest max_split_size, in MiB, with which all requests succeed: a larger one slows the cache less. */
 static uint64_t find_max_split(const struct gpc_trace *trace, uint64_t device_bytes)
 {
 	for (uint64_t mib = 512; mib >= 32; mib /= 2) {
@@ -98,7 +98,7 @@ static uint64_t find_max_split(const struct gpc_trace *trace, uint64_t device_by
 	return 0;
 }
 
-/* The target's bytes, adjusted for the different size of contexts there. */
+/* The size of a GPU of the run's model that leaves the program as much room as the target: contexts differ in size. */
 static uint64_t target_of_run(const struct gpc_fit *fit)
 {
 	uint64_t beside = fit->target.model && fit->contexts_bytes

@@ -2,16 +2,17 @@
 /*
  * Which GPU a recorded run needs, from a replay of its requests.
  *
- *      recording --> tensors, and requests that bypass PyTorch's cache --> each allocator on smaller and smaller GPUs
- *                '-> contexts, modules and other memory              --> subtracted first
+ *      recording --> tensors, and requests that bypass PyTorch's cache --> replayed by each allocator of caches.def
+ *                '-> contexts, modules and other memory              --> taken off the GPU before
  *
- * The smallest GPU is exact to 2 MiB, the driver's step, if the program behaves there as it did in the recording.
- * Other models have contexts of other sizes: 2 KiB per resident thread (sim/model.h).
+ * A search over the GPU's size finds the smallest one that serves all requests.  It is exact to 2 MiB, in steps of
+ * which the driver allocates, if the program makes the same requests there.  A context takes 2 KiB per thread that the
+ * model can run at a time (sim/model.h), so it has another size on another model.
  *
  * Threads     One.
  * Failure     GPC_NOT_FOUND: the run used no GPU.
- * Limits      Assumes workspaces of cuBLAS and PyTorch as in the run.  Both take smaller ones before compute capability
- *             9.0, so the answer for another model may be up to 60 MiB too high.
+ * Limits      Assumes that cuBLAS and PyTorch take workspaces of the same size on the other model.  Below compute
+ *             capability 9.0 both take smaller ones, so the answer may be up to 60 MiB too high there.
  */
 #ifndef GPC_REPORT_FIT_H
 #define GPC_REPORT_FIT_H
@@ -25,13 +26,13 @@
 struct gpc_fit_cache {
 	const char *key;
 	const char *words;
-	const char *how;         /* the setting that selects it; "": the default */
-	uint64_t reserved_bytes; /* at the peak, on a GPU without limit */
-	uint64_t smallest_bytes; /* the whole GPU */
+	const char *how;         /* the setting that selects this allocator; "": the default */
+	uint64_t reserved_bytes; /* at the peak, on a GPU of unlimited size */
+	uint64_t smallest_bytes; /* of the smallest GPU on which all requests succeed */
 	bool is_on_target;       /* serves every request on the target */
 };
 
-/* The question. */
+/* The GPU of --on. */
 struct gpc_fit_target {
 	const struct gpc_sim_model *model; /* NULL: only a size was given */
 	uint64_t bytes;                    /* 0: no target */
@@ -58,19 +59,22 @@ struct gpc_fit {
 /* Parses "rtx4090" or "24GiB"; false if it is neither. */
 bool gpc_fit_read_target(const char *text, struct gpc_fit_target *ret_target);
 
-/* For the device of -d, else the busiest.  `ret_fit` holds pointers into the report. */
+/*
+ * Computes the fit of one GPU of the recording: that of -d, else the one with most requests.  *ret_fit points into
+ * `report`, and must not outlive it.
+ */
 GPC_MUST_CHECK enum gpc_status gpc_fit_find(
 	const struct gpc_report *report, struct gpc_fit *ret_fit);
 
-/* The bytes that the cache needs on a GPU of `model`; NULL: on one like the run's. */
+/* The smallest memory of a GPU of `model`, NULL: of the run's own model, that serves all requests with that cache. */
 uint64_t gpc_fit_need(const struct gpc_fit *fit, const struct gpc_fit_cache *cache,
 	const struct gpc_sim_model *model);
 
-/* The smallest model of the table that is large enough; NULL if none is. */
+/* The model with the least memory on which the run fits with that cache (sim/model.h); NULL: it fits on none. */
 const struct gpc_sim_model *gpc_fit_smallest_model(
 	const struct gpc_fit *fit, const struct gpc_fit_cache *cache);
 
-/* True if the program runs on the target unchanged, or if there is no target. */
+/* True if the run fits on the target with the program's own allocator, or if there is no target. */
 bool gpc_fit_is_good(const struct gpc_fit *fit);
 
 /* Prints the whole answer, or one line of it after `label`. */
@@ -80,7 +84,7 @@ void gpc_fit_print_line(
 void gpc_fit_json(
 	const struct gpc_report *report, const struct gpc_fit *fit, struct json_object *root);
 
-/* Runs options->program, once or as often as options->sweep requires, and prints the answer. */
+/* `fit -- PROGRAM`: runs options->program once, or with options->sweep once per value, and prints the answer. */
 enum gpc_exit gpc_fit_run(struct gpc_report *report);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A fit as text and as JSON.
+ * Prints the answer of `fit`, as text or as JSON.
  *
- *      FIT      the requested bytes, and the memory next to them
+ *      FIT      the requested bytes; the bytes of contexts, library code and others
  *      NEEDS    the smallest GPU for each allocator: in MiB, and from the table
  *      ON       the given GPU: the bytes left or missing
- *      TRY      if bytes are missing: settings that would do, each checked by a replay or by its bytes
+ *      TRY      if bytes are missing: settings with which it fits, each checked by a replay or by its bytes
  *      ...      the holders of the peak: sections of the other views
  */
 #include <inttypes.h>
@@ -30,12 +30,12 @@ static bool find_holdings(
 	if (!gpc_recording_find_peak(report->recording, fit->device.ordinal, &peak))
 		return false;
 	gpc_holdings_from_peak(holdings, report, &peak);
-	/* A peak lists all tensors, but not the bytes that PyTorch kept in no tensor. */
+	/* Lets gpc_holdings_print() add the section CATEGORY: the list of a peak has every tensor. */
 	holdings->has_torch = fit->has_torch;
 	return true;
 }
 
-/* Finds the activations at the peak; false if none are known. */
+/* Returns the row of activations at the peak; false if no bytes of the peak are known to be activations. */
 static bool find_activations(const struct gpc_report *report, const struct gpc_fit *fit,
 	struct gpc_category_row *ret_row)
 {

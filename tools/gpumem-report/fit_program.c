@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starts the program by fork and exec, polls its recordings, and ends it. */
+/* Starts the program by fork and exec, reads its recordings once in a while, and ends it after enough steps. */
 #include "tools/gpumem-report/fit_program.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ static struct {
 	pid_t pid; /* 0: it has ended */
 } left;
 
-/* Leaves the first SIGINT to the program, which got it, too; any other signal ends the program. */
+/* Counts to 1 for the first SIGINT, which the terminal also sends to the program; above 1, watch() ends the program. */
 static void on_signal(int signal)
 {
 	n_interrupts += signal == SIGINT ? 1 : 2;
@@ -146,7 +146,7 @@ static void show_progress(
 			gpc_show_bytes(trace->peak_live_bytes), gpc_show_duration(elapsed_ns));
 }
 
-/* True if the program has taken enough steps. */
+/* Counts the steps recorded so far, and shows them; true if they are enough. */
 static bool look(const struct fit_program *program, const struct gpc_options *options)
 {
 	uint64_t most = options->steps ? options->steps : DEFAULT_STEPS;
@@ -165,7 +165,7 @@ static bool look(const struct fit_program *program, const struct gpc_options *op
 	return steps.n > most;
 }
 
-/* Polls until `pid` ends; the interval grows with the time that a poll takes. */
+/* Polls until `pid` ends.  A poll reads the whole recording, so polls are at least ten times its duration apart. */
 static void watch(struct fit_program *program, const struct gpc_options *options, pid_t pid)
 {
 	const struct timespec tick = { .tv_nsec = TICK_NS };
@@ -224,7 +224,7 @@ static void end_program(pid_t pid)
 	(void)waitpid(pid, NULL, 0);
 }
 
-/* Allocates nothing. */
+/* Runs at exit(), which may be due to a failed allocation: allocates nothing. */
 static void clean_up_at_exit(void)
 {
 	if (left.pid)
@@ -248,7 +248,7 @@ static void catch_signals(void)
 			(void)sigaction(signals[i], &action, NULL);
 }
 
-/* From here on nothing is left behind, and signals end the tool as before. */
+/* Removes the temporary folder and restores the signals' actions. */
 static void end(struct fit_program *program)
 {
 	if (program->contents) {

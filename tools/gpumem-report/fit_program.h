@@ -6,13 +6,13 @@
  *                                     ^                      '-- enough steps
  *                                     '-------- SIGTERM, and 5 s later SIGKILL --'
  *
- * The first Ctrl-C is left to the program, which gets it from the terminal, too.  A second one, SIGTERM or SIGHUP ends
- * the program.
+ * At the first Ctrl-C the tool does nothing: the terminal sends it to the program as well, which may end by itself.
+ * After a second one, or a SIGTERM or SIGHUP to the tool, the tool ends the program.
  *
  * Threads     One; signals are caught until the recording is open.
- * Failure     A message on standard error, and the matching exit code.  If the tool runs out of memory
- *             (format/memory.h), it ends the program and removes the folder.
- * Limits      Polls are at least a second apart, so a program with short steps exceeds the requested number.
+ * Failure     A message on standard error, and the matching exit code.  If the tool itself runs out of memory
+ *             (format/memory.h), it ends the program and removes the folder before it exits.
+ * Limits      Polls are at least a second apart, so a program with short steps makes more of them than requested.
  */
 #ifndef GPC_REPORT_FIT_PROGRAM_H
 #define GPC_REPORT_FIT_PROGRAM_H
@@ -25,8 +25,8 @@ struct fit_program {
 	char folder[300];  /* where it records */
 	bool is_temporary; /* chosen by us: removed with the program */
 	DIR *contents;     /* of a temporary folder; else NULL */
-	uint64_t start_ns; /* real time; ignores recordings that began earlier */
-	int status;        /* as from waitpid; 0 if we ended it */
+	uint64_t start_ns; /* real time; earlier recordings in the folder are ignored */
+	int status;        /* as from waitpid; 0 if is_stopped */
 	bool is_stopped;   /* we ended it, after enough steps */
 	bool is_interrupted;
 	unsigned n_processes; /* that used a GPU; set by fit_program_open */

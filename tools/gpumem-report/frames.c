@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Classifies native frames by symbol and module, and replaces a run of interpreter frames by the Python frames it ran:
- * each evaluation loop takes those up to the next one entered from C.  The call site is then the innermost frame of the
- * program.
+ * Native frames get a class by their function and module.  Then the frames of the interpreter are replaced by the
+ * Python frames that they ran: each evaluation loop by the Python frames up to and including the next one entered from
+ * C.  The call site is the innermost frame of the program in the merged list.
  */
 #include "tools/gpumem-report/frames.h"
 
@@ -19,7 +19,7 @@
 /* Longer names do not fit on a terminal line next to a frame's number. */
 #define MAX_WHOLE 100
 
-#define NO_CODE 1 /* the text of Python frames that were not recorded */
+#define NO_CODE 1 /* gpc_frame.text of all Python frames whose code was not recorded */
 
 enum frame_class {
 	CLASS_PROGRAM,
@@ -45,7 +45,7 @@ static bool starts_with_any(const char *text, const char *const prefixes[])
 	return false;
 }
 
-/* True for functions before main, or before a thread's function. */
+/* True for the functions of libc that call main, or a thread's function. */
 static bool is_start(const char *function)
 {
 	static const char *const names[] = { "_start", "__libc_start_main",
@@ -60,7 +60,7 @@ static bool is_start(const char *function)
 	return false;
 }
 
-/* True for the C++ library, wherever its templates were instantiated. */
+/* True for the C++ library: by name, because the code of its templates is in the module that instantiates them. */
 static bool is_of_language(const char *function)
 {
 	static const char *const scopes[] = { "std::", "__gnu_cxx::", NULL };
@@ -72,7 +72,7 @@ static bool is_of_language(const char *function)
 
 static enum frame_class class_of(const struct gpc_symbol *symbol)
 {
-	/* The runtime may be linked statically into the program. */
+	/* By name, too: a program may link the CUDA runtime statically. */
 	static const char *const runtime[] = { "cudaMalloc", "cudaHostAlloc", "cuMemAlloc",
 		"cuMemHostAlloc", "__cudart", "libcudart_static", NULL };
 	static const char *const evals[] = { "_PyEval_EvalFrameDefault", "PyEval_EvalFrameEx",
@@ -139,7 +139,7 @@ static void add_python(
 	frame->line = gpc_code_line(code, GPUCACHE_FRAME_OFFSET(raw));
 }
 
-/* Adds Python frames up to and including the next one entered from C, or all if `all` is set. */
+/* Adds the Python frames from `next` to the first one entered from C, or with `all`, to the end.  Returns the next. */
 static unsigned add_python_run(const struct gpc_frames *frames, struct gpc_stack_frames *stack,
 	const struct gpc_stack_view *view, unsigned next, bool all)
 {
@@ -168,7 +168,7 @@ static struct gpc_frame frame_of(const struct gpc_symbol *symbol)
 	};
 }
 
-/* Classifies the symbols of one return address; cached there, because many stacks share it. */
+/* Sets text and class of the symbols of one return address, once: many stacks share the address. */
 static void judge(struct gpc_symbol_list *list)
 {
 	for (size_t i = 0; i < list->n && !list->is_judged; i++) {
@@ -184,7 +184,7 @@ static void judge(struct gpc_symbol_list *list)
 	list->is_judged = true;
 }
 
-/* Adds the frames of one return address: inlined functions, then the compiled function. */
+/* Adds the frames of one return address: the inlined functions, then the function that they are inlined into. */
 static void add_native_list(struct gpc_stack_frames *stack, const struct gpc_symbol_list *list)
 {
 	for (size_t i = 0; i < list->n; i++) {
@@ -193,7 +193,7 @@ static void add_native_list(struct gpc_stack_frames *stack, const struct gpc_sym
 	}
 }
 
-/* The class of the compiled function: code inlined into an interpreter is part of it. */
+/* The class of the outermost function: what is inlined into the interpreter counts as the interpreter. */
 static enum frame_class class_of_list(const struct gpc_symbol_list *list)
 {
 	return list->n ? list->rows[list->n - 1].class : CLASS_HIDDEN;
@@ -211,12 +211,12 @@ static void merge(struct gpc_frames *frames, struct gpc_stack_frames *stack,
 	for (unsigned i = 0; i < view->n_native; i++) {
 		if (classes[i] == CLASS_EVAL) {
 			n_evals--;
-			/* The outermost loop ran all remaining Python frames. */
+			/* The outermost loop (n_evals is 0) ran all remaining Python frames. */
 			next = add_python_run(frames, stack, view, next, n_evals == 0);
 		} else if (classes[i] == CLASS_INTERPRETER) {
 			/*
-			 * Without symbols the loops cannot be told, so the first interpreter frame gets all Python
-			 * frames.
+			 * An interpreter without symbols shows no evaluation loop: its innermost frame is replaced
+			 * by all Python frames.
 			 */
 			if (n_evals == 0 && next == 0)
 				next = add_python_run(frames, stack, view, next, true);
@@ -227,7 +227,7 @@ static void merge(struct gpc_frames *frames, struct gpc_stack_frames *stack,
 	add_python_run(frames, stack, view, next, true);
 }
 
-/* The Python package of a library's frame, up to the next slash; "" if there is none. */
+/* The path of the frame's file from its Python package on ("torch/nn/..."); "": in no package. */
 static const char *package_of(const struct gpc_frame *frame)
 {
 	const char *package = frame->file ? gpc_library_package(frame->file) : NULL;
@@ -242,7 +242,10 @@ static bool is_same_package(const char *a, const char *b)
 	return len == strcspn(b, "/") && memcmp(a, b, len) == 0;
 }
 
-/* The site if all Python frames belong to libraries: the caller of the allocating package, else the package's entry. */
+/*
+ * The site of a stack whose Python frames are all in libraries: the frame that called the innermost package, or if no
+ * other package called that one, its outermost frame.
+ */
 static int library_site_of(const struct gpc_stack_frames *stack)
 {
 	const char *asker = NULL;
@@ -262,7 +265,7 @@ static int library_site_of(const struct gpc_stack_frames *stack)
 	return site;
 }
 
-/* The node of the backward pass, which runs on a thread of its own; -1 if there is none. */
+/* The frame of a node of PyTorch's backward pass, whose thread has no frame of the program; -1: there is none. */
 static int node_of(const struct gpc_stack_frames *stack)
 {
 	for (size_t i = 0; i < stack->n; i++) {
@@ -307,13 +310,16 @@ static bool is_operator(const struct gpc_frame *frame)
 	return !frame->is_python && frame->function && gpc_name_operator(frame->function, &text);
 }
 
-/* True for frames that PyTorch inserts into every call, which do not identify the callee. */
+/* True for __torch_function__, which PyTorch puts between any two functions: it does not tell what was called. */
 static bool is_detour(const struct gpc_frame *frame)
 {
 	return frame->function && strstr(frame->function, "__torch_function__");
 }
 
-/* The innermost Python frame below the site, else an operator's entry, else the first call. */
+/*
+ * What the site called: the innermost Python frame of a library.  Without Python frames: the outermost operator of
+ * PyTorch, or without operators, the outermost native function that is neither plumbing nor inlined.
+ */
 static int via_of(const struct gpc_stack_frames *stack)
 {
 	int via = -1;
@@ -378,7 +384,7 @@ const struct gpc_stack_frames *gpc_frames_find(struct gpc_frames *frames, uint32
 	return frames->stacks[number];
 }
 
-/* Appends a function's name, shortened like the path. */
+/* Appends the function's name: in full if `whole` and not too long, else without templates and parameters. */
 static void add_function(const struct gpc_frame *frame, bool whole, struct gpc_text *ret_text)
 {
 	if (!frame->function)
@@ -411,7 +417,7 @@ void gpc_frame_describe(const struct gpc_frame *frame, bool whole_path, struct g
 	} else {
 		gpc_text_add(ret_text, "0x%llx", (unsigned long long)frame->offset);
 	}
-	/* A module's path is raw data of the recording. */
+	/* Functions and files are clean already, but the module's path is as the recording has it. */
 	gpc_text_clean(ret_text->buf + start);
 }
 
@@ -448,7 +454,7 @@ void gpc_frames_site(struct gpc_frames *frames, uint32_t id, struct gpc_text *re
 		gpc_frame_describe_site(&stack->frames[stack->site], ret_text);
 }
 
-/* Skips modules that views never name frames of, such as the driver and the runtime. */
+/* Skips the driver, the runtime and the like: no view needs the names of their functions. */
 bool gpc_frames_next_missing(const struct gpc_frames *frames, size_t *i, const char **ret_path)
 {
 	while (gpc_symbols_next_missing(frames->symbols, i, ret_path)) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A table of frameworks, with the variables that shrink, grow or disable each one's pool; and a pass over the holders
- * of the peak.
+ * A table says which variables shrink, enlarge or disable each framework's pool.  The pool itself is recognized among
+ * the holders of the peak: few blocks of one framework, with a large part of the GPU.
  */
 #include "tools/gpumem-report/frameworks.h"
 
@@ -10,9 +10,7 @@
 #include "tools/gpumem-report/json.h"
 #include "tools/gpumem-report/libraries.h"
 
-/*
- * A holder counts as a pool if it has at least 1/POOL_PART of the device, in few blocks: a pool grows by doubling.
- */
+/* A framework has a pool if it holds at least 1/POOL_PART of the GPU in at most POOL_BLOCKS: pools grow by doubling. */
 #define POOL_PART   4
 #define POOL_BLOCKS 32
 
@@ -67,7 +65,7 @@ static bool has_own_pool(
 	return !had(recording, framework->no_pool) && !had(recording, framework->drivers_pool);
 }
 
-/* Drops contexts: their memory is the driver's, whichever library created them. */
+/* Subtracts contexts and modules: the framework's library is on their stacks, but the driver took that memory. */
 static void leave_out_contexts(
 	const struct gpc_report *report, const struct gpucache_peak *peak, struct pool *pool)
 {

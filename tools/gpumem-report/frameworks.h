@@ -2,12 +2,13 @@
 /*
  * Frameworks that take a large part of a GPU and suballocate it: XLA (JAX) and TensorFlow.
  *
- * How much of such a pool is in use is invisible from outside.  When the pool is full, the framework itself refuses the
- * request, whatever the GPU has left: no driver call fails, so there is no verdict.
+ * The library sees the pool, but not which of its bytes are in use.  When the pool is full, the framework refuses a
+ * request itself, even if the GPU has room: no driver call fails, so the recording has no verdict.
  *
  * Threads     One.
  * Failure     None.
- * Limits      Goes by the requesting library (libraries.h), sizes, and the framework's variables in the recording.
+ * Limits      Recognizes a pool by the library that requested it (libraries.h), by sizes, and by the framework's
+ *             environment variables in the recording.
  */
 #ifndef GPC_REPORT_FRAMEWORKS_H
 #define GPC_REPORT_FRAMEWORKS_H
@@ -25,20 +26,20 @@ struct gpc_framework_row {
 	const char *pieces;
 };
 
-/* Returns the framework of a library (gpc_library_name), or NULL. */
+/* Returns the framework whose library has this name (gpc_library_name), or NULL. */
 const struct gpc_framework_row *gpc_framework_of(const char *library);
 
-/* Appends how to shrink the framework's pool, and how to disable it. */
+/* Appends advice: which variables shrink and disable the framework's pool. */
 void gpc_framework_add_less(const struct gpc_framework_row *framework, struct gpc_text *text);
 
-/* Appends a description of the pool; returns false if there is none. */
+/* Appends the size of the pool that a framework has on the device, and how to change it; false if there is none. */
 bool gpc_framework_add_pool(const struct gpc_report *report, const struct gpucache_device *device,
 	struct gpc_text *text);
 
 /* Prints the section POOL, if the device has one. */
 void gpc_framework_print(const struct gpc_report *report, const struct gpucache_device *device);
 
-/* The same as an object "framework_pool" of the device, or null. */
+/* Adds the member "framework_pool": the pool of the device, or null. */
 void gpc_framework_json(struct json_object *object, const struct gpc_report *report,
 	const struct gpucache_device *device);
 

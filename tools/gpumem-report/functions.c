@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows are sorted by start.  A lookup begins at the last row that starts at or before the address and goes back until
- * no earlier row can reach it: each row stores the farthest end of itself and all rows before it.
+ * Rows are sorted by start.  A lookup begins at the last row that starts at or before the address, and goes back while
+ * an earlier row may cover the address: each row has the farthest end of itself and of all rows before it.
  */
 #include "tools/gpumem-report/functions.h"
 
@@ -13,9 +13,10 @@
 struct gpc_function {
 	uint64_t start;
 	uint64_t end;
-	uint64_t farthest; /* of this row and all before */
+	uint64_t farthest; /* the highest `end` of this row and all rows before it */
 	const char *name;
-	unsigned rank; /* among rows with the same start: the linker's and the source's names win */
+	unsigned
+		rank; /* among rows with the same start, the highest wins: global, without underscore */
 };
 
 static unsigned rank_of(const GElf_Sym *symbol, const char *name)
@@ -43,11 +44,11 @@ static int compare(const void *a, const void *b)
 	return GPC_ORDER(left->start, right->start) ?: GPC_ORDER(left->rank, right->rank);
 }
 
-/* A symbol without a size (assembly) extends to the next one. */
+/* Sets `farthest`, and the end of symbols without a size (assembly): the start of the next symbol. */
 static void set_ends(struct gpc_functions *functions)
 {
 	uint64_t farthest = 0;
-	uint64_t next = 0; /* the first start after the row's; 0: none */
+	uint64_t next = 0; /* the next higher start; 0: there is none */
 
 	for (size_t i = functions->n; i-- > 0;) {
 		struct gpc_function *row = &functions->rows[i];

@@ -2,11 +2,11 @@
 /*
  * The functions of one object's symbol table, by address.
  *
- * libdw's own search reads the whole table for each address: a millisecond in a PyTorch library with hundreds of
+ * libdw searches the whole table for each address, which takes a millisecond in PyTorch's libraries with hundreds of
  * thousands of symbols.  Here the table is read once and sorted by start; a lookup is a binary search.
  *
  * Threads   One at a time.
- * Failure   Out of memory: the table is empty, and no function has a name.
+ * Failure   An object without a symbol table has no rows.
  */
 #ifndef GPC_REPORT_FUNCTIONS_H
 #define GPC_REPORT_FUNCTIONS_H
@@ -25,7 +25,7 @@ struct gpc_functions {
 void gpc_functions_read(struct gpc_functions *functions, Dwfl_Module *module);
 void gpc_functions_fini(struct gpc_functions *functions);
 
-/* Returns the name of the innermost function that covers the address, or NULL; valid as long as the module. */
+/* Returns the name of the function with the highest start that covers the address, or NULL.  The module owns it. */
 const char *gpc_functions_find(const struct gpc_functions *functions, uint64_t address);
 
 #endif

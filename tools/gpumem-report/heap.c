@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Merges the blocks and the segments, both sorted by address: O(n log n).  Adjacent blocks too small to be drawn share
- * a cell.
+ * Sorts blocks and segments by address, and walks over both at once: O(n log n).  If there are too many cells to draw,
+ * small neighbours are merged.
  */
 #include "tools/gpumem-report/heap.h"
 
@@ -15,7 +15,7 @@ struct maker {
 	struct gpc_heap *heap;
 	struct gpucache_block *blocks; /* by address, an arena before its tensors */
 	size_t n_blocks;
-	struct gpc_row *rows; /* live blocks of a segment, by stack */
+	struct gpc_row *rows; /* scratch: the live blocks of one segment, by stack */
 };
 
 static bool is_tensor(const struct gpucache_block *block)
@@ -43,7 +43,7 @@ static bool is_drawn(const struct gpucache_block *block, int32_t ordinal)
 {
 	enum gpucache_place place = gpucache_kind_place(block->kind);
 
-	/* Memory measured around a call has no address. */
+	/* Contexts and modules (gpc_kind_is_implicit) have no address. */
 	return block->device == ordinal && block->state != GPUCACHE_BLOCK_UNUSED && block->size &&
 	       !gpc_kind_is_implicit(block->kind) &&
 	       (place == GPUCACHE_ON_DEVICE || place == GPUCACHE_WITHIN);
@@ -84,7 +84,7 @@ static void read_blocks(struct maker *maker, const struct gpc_recording *rec, in
 	}
 	qsort(maker->blocks, maker->n_blocks, sizeof *maker->blocks, by_address);
 	qsort(heap->segments, heap->n_segments, sizeof *heap->segments, by_start);
-	/* Around each block there is at most one gap, and one behind the last. */
+	/* Per block a cell and the gap before it (an arena: the gap at its end), per segment two gaps at its end. */
 	heap->cells = gpc_new(2 * maker->n_blocks + 2 * heap->n_segments, sizeof *heap->cells);
 }
 
@@ -115,7 +115,7 @@ static uint8_t state_of(const struct gpucache_block *block)
 	return block->state < sizeof states ? states[block->state] : (uint8_t)GPC_CELL_UNKNOWN;
 }
 
-/* Cuts the segment into cells, from the blocks at *at on.  Skips blocks that cross its end. */
+/* Makes the segment's cells from the blocks at *at and after, and moves *at behind them.  Skips blocks that cross its end. */
 static void cut(struct maker *maker, struct gpc_heap_segment *segment, size_t *at)
 {
 	uint64_t filled = 0;
@@ -177,7 +177,7 @@ static void find_pins(struct maker *maker, struct gpc_heap_segment *segment, siz
 			maker->rows[i].n_blocks };
 }
 
-/* Merges adjacent cells that are each smaller than 1/parts of their segment. */
+/* Merges adjacent cells if each is smaller than 1/parts of the segment. */
 static void merge(struct gpc_heap *heap, uint64_t parts)
 {
 	size_t from = 0;

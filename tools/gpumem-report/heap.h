@@ -5,11 +5,10 @@
  *      segment   [ block | arena of PyTorch: tensor, gap, tensor | block ]
  *      cells     [ live  | live  torch  live                     | free  ]
  *
- * A driver allocation outside our segments shows as a segment of one block; so does a block whose segment was not
- * recorded.
+ * Memory that is not cached appears as a segment of one block, and so does a block whose segment was not recorded.
  *
- * Invariants  1 The cells of a segment are contiguous and fill it.  2 The sums of a segment are exact, even
- *               if cells were merged.
+ * Invariants  1 The cells of a segment are contiguous and fill it.  2 Merging cells leaves the sums of a segment as
+ *               they were.
  * Threads     One.
  * Failure     None.
  * Limits      With more than GPC_HEAP_MAX_CELLS blocks, small neighbours of a segment share one cell of
@@ -54,12 +53,13 @@ struct gpc_heap_segment {
 	uint64_t address;
 	uint64_t size;
 	uint64_t time_ns;
-	uint32_t stack; /* of the request that grew the pool */
-	uint8_t kind;   /* enum gpucache_kind; DEVICE where we cut it */
-	bool is_ours;
+	uint32_t stack;                       /* of the request that grew the pool */
+	uint8_t kind;                         /* enum gpucache_kind; DEVICE if is_ours */
+	bool is_ours;                         /* a segment of a pool */
 	uint64_t bytes[GPC_CELL_STATE_COUNT]; /* by state, without MIXED */
-	uint64_t n_pins;                      /* live blocks and tensors, which pin it */
-	/* The stacks that pin most bytes; n_blocks 0: end. */
+	uint64_t
+		n_pins; /* live blocks and tensors: while there is one, the segment cannot be given back */
+	/* The stacks that hold most of these bytes; after the last, n_blocks is 0. */
 	struct gpc_pin pins[GPC_HEAP_MAX_PINS];
 	size_t end_cell; /* one past its last cell */
 };
@@ -72,11 +72,11 @@ struct gpc_heap {
 	bool is_merged;
 };
 
-/* Of one device. */
+/* Reads the heap of one device. */
 void gpc_heap_create(struct gpc_heap *heap, const struct gpc_report *report, int32_t ordinal);
 void gpc_heap_view_fini(struct gpc_heap *heap);
 
-/* "live", "free", ... */
+/* The word for an enum gpc_cell_state: "live", "cached", ...; any number is valid. */
 const char *gpc_cell_word(unsigned state);
 
 #endif

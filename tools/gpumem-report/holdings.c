@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows gathered from live blocks, a failure's list or a peak's, then sorted by stack and united: O(n log n). */
+/* A row per live block, or per entry of a failure's or a peak's list; rows of the same stack are merged.  O(n log n). */
 #include "tools/gpumem-report/holdings.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "tools/gpumem-report/sites.h"
 #include "tools/gpumem-report/torch.h"
 
-/* Sorts the rows, and merges those of the same stack and kind. */
+/* Adds the rows to total_bytes, and merges rows of the same stack and kind. */
 static void unite(struct gpc_holdings *holdings)
 {
 	for (size_t i = 0; i < holdings->n; i++)
@@ -43,7 +43,7 @@ static void find_kinds(
 	}
 }
 
-/* Applies the filters to a list.  The rest is dropped, because nobody knows how much of it would match. */
+/* Drops rows that the filters do not take.  Drops rest_bytes and torch_bytes, too: they have no stacks to test. */
 static void filter_list(struct gpc_holdings *holdings, const struct gpc_report *report)
 {
 	size_t n = 0;
@@ -67,7 +67,7 @@ const struct gpucache_holder *gpc_holdings_of_stack(const struct gpucache_oom *o
 	return NULL;
 }
 
-/* Makes a row of each listed holder.  Returns their bytes, which total_bytes does not have yet. */
+/* Makes a row of each listed holder, and returns the sum of their bytes; total_bytes does not include it yet. */
 static uint64_t read_list(struct gpc_holdings *holdings, const struct gpc_recording *recording,
 	const struct gpucache_holder *list, size_t n, uint64_t rest_bytes)
 {
@@ -98,7 +98,7 @@ void gpc_holdings_from_oom(struct gpc_holdings *holdings, const struct gpc_repor
 	holdings->torch_bytes = gpc_torch_at(report, oom).unused;
 	holdings->has_torch =
 		oom->torch.reserved || gpc_torch_now(report, oom->device).reserved != 0;
-	/* Clamp: the failure has PyTorch's state as of its last tensor, and memory may have been returned since. */
+	/* The failure has PyTorch's sums as of its last tensor; since then PyTorch may have returned some of its memory. */
 	if (holdings->torch_bytes > holdings->rest_bytes)
 		holdings->torch_bytes = holdings->rest_bytes;
 	holdings->rest_bytes -= holdings->torch_bytes;
@@ -114,7 +114,7 @@ void gpc_holdings_from_peak(struct gpc_holdings *holdings, const struct gpc_repo
 		holdings, report->recording, peak->holders, peak->n_holders, peak->rest_bytes);
 	const uint64_t most = gpc_bytes_less(peak->requested_bytes, listed);
 
-	/* PyTorch itself reports its bytes in no tensor; no call site requested them. */
+	/* The rest of a peak includes PyTorch's bytes in no tensor, which no call site requested: leaves them out. */
 	if (holdings->rest_bytes > most && gpc_torch_now(report, peak->device).reserved)
 		holdings->rest_bytes = holdings->total_bytes = most;
 	filter_list(holdings, report);
@@ -136,7 +136,8 @@ void gpc_holdings_at(struct gpc_holdings *holdings, const struct gpc_report *rep
 }
 
 /*
- * With sampled stacks, a sampled block stands for others as well: takes those bytes from the row without a stack.
+ * With sampled stacks, a block with a stack also counts for some blocks without one.  Subtracts what it counts for them
+ * from the row without a stack, which has these blocks itself.
  */
 static void take_surplus(struct gpc_holdings *holdings, const struct gpc_share *surplus)
 {

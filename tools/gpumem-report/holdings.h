@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Holders by stack: the input of every table of holders.
+ * The bytes held by each stack at a moment: the input of every table of holders.
  *
- *      live blocks -----+
- *                       +--> holdings --+--> sites       by call site
- *      an OOM's list ---'               '--> libraries   by the library that called the driver
+ *      live blocks --------------+--> holdings --+--> sites       by call site
+ *      a failure's list ---------+               +--> libraries   by the library that called the driver
+ *      a peak's list ------------'               '--> categories  by purpose
  *
  * Invariants  1 The rows, `torch_bytes` and `rest_bytes` add up to `total_bytes`.  2 They are of one device, unless
  *               is_of_all_gpus is set or the caller passed ordinal -1.
  * Threads     One.
  * Failure     None.
- * Limits      An OOM lists only its biggest stacks; the rest is in rest_bytes.
+ * Limits      A failure and a peak list only their biggest stacks; the bytes of the others are in rest_bytes.
  */
 #ifndef GPC_REPORT_HOLDINGS_H
 #define GPC_REPORT_HOLDINGS_H
@@ -22,25 +22,23 @@ struct gpc_holdings {
 	struct gpc_row *rows; /* ordered by GPU, stack and kind */
 	size_t n;
 	uint64_t total_bytes;
-	uint64_t rest_bytes;  /* of unlisted holders */
+	uint64_t rest_bytes;  /* of stacks that are not listed */
 	uint64_t torch_bytes; /* in PyTorch's cache, outside tensors */
 	bool has_torch;       /* PyTorch allocated on the device */
-	bool is_of_all_gpus;  /* an old recording's list, of a process that used several */
+	bool is_of_all_gpus; /* an old recording, whose lists do not tell GPUs apart; the process used several */
 };
 
 /* Returns the holder of this stack in the record of a failure, or NULL if it is not listed. */
 const struct gpucache_holder *gpc_holdings_of_stack(const struct gpucache_oom *oom, uint32_t stack);
 
 /*
- * From the list in the record of a failure.  It has only stacks; those of a context or module are
- * recognized by its block, unless that was freed since.
+ * From the list in the record of a failure.  The list has stacks without kinds: a stack is that of a context or module
+ * if BLOCKS has a block of that kind with this stack.
  */
 void gpc_holdings_from_oom(struct gpc_holdings *holdings, const struct gpc_report *report,
 	const struct gpucache_oom *oom);
 
-/*
- * From the blocks live now, or at the end, on one device, or on all if ordinal is -1.
- */
+/* From the blocks that are live now, or at the end: on one device, or with ordinal -1 on all. */
 void gpc_holdings_from_live(
 	struct gpc_holdings *holdings, const struct gpc_report *report, int32_t ordinal);
 
@@ -54,7 +52,7 @@ void gpc_holdings_at(struct gpc_holdings *holdings, const struct gpc_report *rep
 
 void gpc_holdings_fini(struct gpc_holdings *holdings);
 
-/* Both tables: in the section that the caller began, or as fields of `object`. */
+/* Shows sites, categories and libraries: in the section that the caller began, or as members of `object`. */
 void gpc_holdings_print(
 	const struct gpc_holdings *holdings, const struct gpc_report *report, unsigned limit);
 void gpc_holdings_json(const struct gpc_holdings *holdings, const struct gpc_report *report,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An intern table per kind of name (frames, stacks, ranges); an element is written when its number is first requested.
+ * One list per kind of name: frames, stacks, ranges.  The first request for a name's number writes the name's element
+ * into the list's text.
  */
 #include "tools/gpumem-report/html_names.h"
 
@@ -14,12 +15,13 @@
 enum {
 	FLAG_PYTHON = 1,
 	FLAG_LIBRARY = 2,
-	FLAG_WHAT = 4, /* no frame: memory taken by the driver */
+	FLAG_WHAT =
+		4, /* not a frame, but the name of what holds the memory: a context, a module, ... */
 };
 
-/* Names with their numbers, and the text that lists them. */
+/* The names of one kind, with their numbers, and the text that lists their elements. */
 struct list {
-	struct gpc_memo numbers; /* + 1 */
+	struct gpc_memo numbers; /* of gpc_memo_number */
 	char *text;
 	size_t size;
 	FILE *out;
@@ -30,13 +32,14 @@ struct gpc_html_names {
 	struct list frames;
 	struct list stacks;
 	struct list tags;
-	/* Number + 1, 0: not yet requested. */
-	unsigned *tag_numbers;   /* parallel to recording->tags */
-	unsigned *stack_numbers; /* parallel to recording->stacks: of stacks alone */
+	/* Caches: number + 1, 0: not requested yet. */
+	unsigned *tag_numbers; /* parallel to recording->tags */
+	unsigned
+		*stack_numbers; /* parallel to recording->stacks: of samples whose `what` is NULL */
 	struct gpc_export_numbers frame_numbers;
 };
 
-/* Within <script> only its end tag and the start of a comment are special: escapes the `<` that begins both. */
+/* Within <script> only `</script` and `<!--` are special: escapes each `<`. */
 void gpc_html_put_json(FILE *out, const char *json)
 {
 	for (;;) {
@@ -71,7 +74,7 @@ static void list_fini(struct list *list)
 	free(list->text);
 }
 
-/* Returns the number of the name; if *ret_is_new, the caller must write the name's element. */
+/* Returns the number of the name.  If *ret_is_new, the caller writes the name's element to list->out. */
 static unsigned number_of(struct list *list, const char *name, bool *ret_is_new)
 {
 	unsigned number = (unsigned)gpc_memo_number(&list->numbers, name, ret_is_new);
@@ -124,7 +127,7 @@ static unsigned frame_number(
 	return number;
 }
 
-/* The call site and its callers, as named by sites.c. */
+/* Writes the call site and its callers, named as in sites.c, and the function that the site called. */
 static void put_sites(struct gpc_html_names *names, const struct gpc_export_sample *sample)
 {
 	const struct gpc_stack_frames *stack =
@@ -183,7 +186,7 @@ unsigned gpc_html_names_stack(struct gpc_html_names *names, const struct gpc_exp
 	bool is_known = !sample->what && row < rec->n_stacks;
 	unsigned number;
 
-	/* Looked up for every block, so the numbers of stacks are cached. */
+	/* The caller asks for each block. */
 	if (is_known && names->stack_numbers[row])
 		return names->stack_numbers[row] - 1;
 	number = find_stack(names, sample);
@@ -200,7 +203,7 @@ unsigned gpc_html_names_tag(struct gpc_html_names *names, uint32_t tag)
 	unsigned number;
 	bool is_new;
 
-	/* Looked up for every block, and a range's path of names is long: cached, too. */
+	/* The caller asks for each block, and the text of a range may be long. */
 	if (row < rec->n_tags && names->tag_numbers[row])
 		return names->tag_numbers[row] - 1;
 	gpc_recording_add_tag(rec, tag, &text);

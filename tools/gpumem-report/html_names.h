@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The names of a page, each once: frames, stacks, ranges.
+ * The names in a page of `gpumem-report html`: frames, stacks, ranges.  Each is stored once, in a list.
  *
- * A writer asks here for a name's number; the lists of names are printed after the data.
+ * The data of the page have numbers of names, which these functions return; gpc_html_names_put() writes the lists
+ * afterwards.
  *
  * Threads     One.
  * Failure     None.
@@ -17,15 +18,16 @@ struct gpc_html_names; /* frames, stacks and ranges of one recording */
 struct gpc_html_names *gpc_html_names_create(const struct gpc_report *report);
 void gpc_html_names_destroy(struct gpc_html_names *names);
 
-/* The number of a sample's stack. */
+/* Returns the number of a sample's stack. */
 unsigned gpc_html_names_stack(struct gpc_html_names *names, const struct gpc_export_sample *sample);
 
-/* The number of a range (tag). */
+/* Returns the number of a range, by the id of its tag. */
 unsigned gpc_html_names_tag(struct gpc_html_names *names, uint32_t tag);
 
 /*
- * The fields `frames`: [name, flags]; `stacks`: [[call site, its caller, ...], the library function called, 1 for a
- * context or a module, [frames, outermost first]]; and `tags`.
+ * Writes the members `frames`, `stacks` and `tags`.  An element of `frames` is [name, flags].  One of `stacks` is
+ * [[call site, its caller, ...], the library's function that the site called, 1 for a context or a module, else 0,
+ * [frames, outermost first]].
  */
 void gpc_html_names_put(struct gpc_html_names *names, FILE *out);
 

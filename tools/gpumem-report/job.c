@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One row per GPU of each recording of a job.  Call sites are compared by a hash of their stack, over positions in code
- * and offsets in modules, so no symbols are read: 1,024 recordings take seconds.
+ * One row per GPU of each recording of a job.  A call site is identified by a hash over its stack's positions in Python
+ * code and offsets in modules.  No symbols are read for it, so 1,024 recordings take seconds.
  */
 #include "tools/gpumem-report/job.h"
 
@@ -40,9 +40,7 @@ static uint64_t hash_native(uint64_t hash, const struct gpc_recording *recording
 	return gpc_hash_bytes(hash, &offset, sizeof offset);
 }
 
-/*
- * Hashes only the Python frames if there are any: the native frames below may be of another build of the interpreter.
- */
+/* Hashes the Python frames if there are any: native frames differ between builds of the interpreter. */
 static uint64_t key_of(const struct gpc_recording *recording, uint32_t id)
 {
 	struct gpc_stack_view stack;
@@ -57,7 +55,7 @@ static uint64_t key_of(const struct gpc_recording *recording, uint32_t id)
 	return hash ? hash : 1;
 }
 
-/* Stacks with the same key are one site. */
+/* Adds the holder to the site with the key of its stack. */
 static void add_site(struct gpc_job_row *row, const struct gpc_recording *recording,
 	const struct gpucache_holder *holder)
 {

@@ -4,12 +4,13 @@
  *
  *      each recording --> a row per GPU that it used      nothing else is kept
  *
- * Call sites of different processes are equal if their stacks are, compared by offsets in modules and positions in
- * Python code: resolving names would take a second per rank.
+ * Call sites of different processes are the same if their stacks have the same positions in Python code, or the same
+ * offsets in the same modules.  Comparing names instead would take a second per rank.
  *
  * Threads     One.
  * Failure     None.
- * Limits      The clocks of different hosts are not corrected.  GPC_JOB_SITES call sites per row.
+ * Limits      Times of different hosts are compared as their clocks have them.  A row has its GPC_JOB_SITES biggest
+ *             call sites.
  */
 #ifndef GPC_REPORT_JOB_H
 #define GPC_REPORT_JOB_H
@@ -35,8 +36,8 @@ struct gpc_job_row {
 	uint64_t start_realtime_ns;
 	enum gpc_run_state state;
 	struct gpucache_device device;
-	uint64_t live_bytes; /* straight from the driver included */
-	uint64_t peak_bytes; /* reserved, straight from the driver included */
+	uint64_t live_bytes; /* with memory that is not cached */
+	uint64_t peak_bytes; /* of reserved memory, with memory that is not cached */
 	uint64_t peak_live_bytes;
 	struct gpc_job_site sites[GPC_JOB_SITES]; /* at the peak of live bytes, biggest first */
 	unsigned n_sites;
@@ -57,7 +58,7 @@ struct gpc_job {
 	size_t n;
 	size_t room;
 	size_t n_processes;
-	size_t n_unused; /* processes that used no GPU, which have no row */
+	size_t n_unused; /* processes without a row: they used no GPU */
 };
 
 /* Adds the rows of report->recording. */
@@ -67,13 +68,13 @@ void gpc_job_add(struct gpc_job *job, const struct gpc_report *report);
 void gpc_job_sort(struct gpc_job *job);
 void gpc_job_fini(struct gpc_job *job);
 
-/* Returns the row that ran out of memory first, or NULL. */
+/* Returns the row with the earliest failure that its program did not recover from, or NULL. */
 const struct gpc_job_row *gpc_job_first(const struct gpc_job_row *rows, size_t n);
 
 /* Returns the lower median.  Sorts `numbers`. */
 uint64_t gpc_job_median(uint64_t *numbers, size_t n);
 
-/* Appends "rank 17 (node3, pid 4711)". */
+/* Appends "rank 17 (node3, pid 4711)", or without a rank "pid 4711 on node3". */
 void gpc_job_add_who(const struct gpc_job_row *row, struct gpc_text *text);
 
 struct json_object *gpc_job_row_json(const struct gpc_job_row *row);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Helpers over json-c that keep our conventions in one place: bytes, unknown as null, times, the identity of a
- * recording.
+ * Writes what all views have in common, by json-c: the identity of a recording, devices, balance sheets, stacks.
  */
 #include "tools/gpumem-report/json.h"
 
@@ -10,8 +9,8 @@
 #include "gpucache_version.h"
 
 /*
- * The most bytes that frames may take in one document, and what a frame takes besides its names.  Beyond the limit,
- * stacks are reduced to their call sites.
+ * The most bytes that frames may take in one document, and what one frame takes without its names.  From the stack that
+ * exceeds the limit on, stacks have only their call sites.
  */
 #define MOST_BYTES  ((size_t)128 << 20)
 #define FRAME_BYTES 2048
@@ -188,7 +187,7 @@ struct json_object *gpc_json_device(const struct gpucache_device *device)
 	return object;
 }
 
-/* Estimates the memory of a frame, whose names are stored twice: in its object, and in the printed text. */
+/* Estimates the memory that a frame takes.  json-c stores its names twice: in the object, and in the printed text. */
 static size_t bytes_of(const struct gpc_frame *frame)
 {
 	return FRAME_BYTES + 2 * (frame->function ? strlen(frame->function) : 0) +

@@ -2,7 +2,7 @@
 /*
  * JSON output: schema gpumem.report/1.
  *
- * Fields are added, never removed or changed.  Sizes are integers in bytes with names that end in
+ * Later versions may add members, but never remove or change one.  Sizes are integers in bytes with names that end in
  * `_bytes`; times are RFC 3339 in UTC; unknown values are null.
  *
  * Threads     One.
@@ -13,7 +13,7 @@
 
 #include "tools/gpumem-report/report.h"
 
-/* Creates an object with schema and tool_version, and with `recording` if there is one. */
+/* Creates the object of a view, with `schema`, `tool_version`, `view`, and if a recording is open, `recording`. */
 struct json_object *gpc_json_begin(const struct gpc_report *report, const char *view);
 
 /* Adds `child`, a new array or object, and returns it. */
@@ -36,11 +36,11 @@ void gpc_json_time(struct json_object *object, const char *key, const struct gpc
 /* `kind_bytes`: the parts of the line `direct`. */
 struct json_object *gpc_json_balance(
 	const struct gpucache_balance *balance, const uint64_t kind_bytes[GPUCACHE_MAX_KINDS]);
-/* The bytes of point i of a history. */
+/* Adds the bytes of point i of a history. */
 void gpc_json_point(struct json_object *object, const struct gpc_history_view *history, size_t i);
 struct json_object *gpc_json_device(const struct gpucache_device *device);
 
-/* Process, time and state: an element of the output of `list`, and the member `recording` of all other views. */
+/* Process, time and state: an element of `recordings` in the view `list`, and the member `recording` of other views. */
 struct json_object *gpc_json_identity(const char *path, const struct gpucache_header *header,
 	enum gpc_run_state state, uint64_t size);
 
