@@ -115,7 +115,7 @@ static uint8_t state_of(const struct gpucache_block *block)
 	return block->state < sizeof states ? states[block->state] : (uint8_t)GPC_CELL_UNKNOWN;
 }
 
-/* Makes the segment's cells from the blocks at *at and after, and moves *at behind them.  Skips blocks that cross its end. */
+/* Makes the segment's cells from its blocks, from *at on; moves *at behind them.  Skips blocks that cross its end. */
 static void cut(struct maker *maker, struct gpc_heap_segment *segment, size_t *at)
 {
 	uint64_t filled = 0;

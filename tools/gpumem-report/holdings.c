@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A row per live block, or per entry of a failure's or a peak's list; rows of the same stack are merged.  O(n log n). */
+/* A row per live block, or per entry of a failure's or peak's list; rows of the same stack are merged.  O(n log n). */
 #include "tools/gpumem-report/holdings.h"
 
 #include <stdlib.h>
@@ -98,7 +98,7 @@ void gpc_holdings_from_oom(struct gpc_holdings *holdings, const struct gpc_repor
 	holdings->torch_bytes = gpc_torch_at(report, oom).unused;
 	holdings->has_torch =
 		oom->torch.reserved || gpc_torch_now(report, oom->device).reserved != 0;
-	/* The failure has PyTorch's sums as of its last tensor; since then PyTorch may have returned some of its memory. */
+	/* The failure has PyTorch's sums as of its last tensor; PyTorch may have returned memory since then. */
 	if (holdings->torch_bytes > holdings->rest_bytes)
 		holdings->torch_bytes = holdings->rest_bytes;
 	holdings->rest_bytes -= holdings->torch_bytes;

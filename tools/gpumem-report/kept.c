@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counts the live tensors per path into the model: every pass adds to each path, so the minimum over paths bounds the
- * number of passes.  Sites that freed most of their tensors belong to the running pass, and are ignored.  Input and
- * gradient allocations in between tell passes from layers of one pass.  Quadratic in the holders of one failure, of
- * which there are at most GPUCACHE_MAX_OOM_HOLDERS.
+ * Counts the live tensors of each call path into the model.  A pass adds at least one tensor to each path, so there
+ * were at most as many passes as the path with fewest tensors has.  A site that freed most of its tensors belongs to
+ * the running pass, and is ignored.  The allocations of inputs and gradients bound the number of passes from above,
+ * too.  Quadratic in the holders of one failure, of which there are at most GPUCACHE_MAX_OOM_HOLDERS.
  */
 #include "tools/gpumem-report/kept.h"
 
@@ -14,10 +14,10 @@
 #include "tools/gpumem-report/categories.h"
 #include "tools/gpumem-report/names.h"
 
-/* Fewer passes may belong to a single step: micro-batches of a pipeline, views of one image. */
+/* Fewer passes may all be needed by one step: the micro-batches of a pipeline, the views of one image. */
 #define MANY_PASSES 8
 
-/* Ignores paths below 1/NEGLIGIBLE_PART of all bytes: tables that a model creates once. */
+/* A path with less than 1/NEGLIGIBLE_PART of all bytes is ignored: it may be a table that a model creates once. */
 #define NEGLIGIBLE_PART 4096
 
 /* True if `bytes` are at least half of the bytes in tensors, and at least the missing ones. */
@@ -38,8 +38,8 @@ struct path {
 struct paths {
 	struct path rows[GPUCACHE_MAX_OOM_HOLDERS];
 	size_t n;
-	uint64_t bytes; /* of all */
-	/* Tensors made by the busiest site in a model that freed most of its tensors, and the time of its first. */
+	uint64_t bytes; /* the sum over rows */
+	/* Of the sites in a model that freed most of their tensors, the busiest: its tensors, the time of its first. */
 	uint64_t n_passed;
 	uint64_t passed_first_ns;
 };
@@ -50,7 +50,10 @@ static bool is_module_call(const struct gpc_frame *frame)
 	       strstr(frame->function, "call_impl");
 }
 
-/* Hashes the program's frames from the outermost to the first within a model; without a model, all of them. */
+/*
+ * The path of a stack: the program's Python frames, hashed from the outermost to the first one that a model's call
+ * runs; without a model on the stack, all of them.
+ */
 static struct path path_of(const struct gpc_report *report, uint32_t id)
 {
 	const struct gpc_stack_frames *stack = gpc_frames_find(report->frames, id);
@@ -89,7 +92,7 @@ static void add_path(struct paths *paths, const struct path *path)
 	paths->bytes = gpc_bytes_add(paths->bytes, path->bytes);
 }
 
-/* The minimum count over the paths into a model; 0 if these hold less than half of the bytes. */
+/* The fewest tensors on any path into a model; 0 if all paths into models together hold less than half of the bytes. */
 static uint64_t count_passes(const struct paths *paths)
 {
 	uint64_t least = UINT64_MAX;
@@ -107,8 +110,9 @@ static uint64_t count_passes(const struct paths *paths)
 }
 
 /*
- * The number of tensors on the path with most bytes, if the program computed them from a model's output (softmax, cat)
- * and kept nearly all: the model must have run as often, and before the last of them was made.  Else 0.
+ * For tensors that the program itself computes from a model's output (softmax, cat): the number of tensors on the path
+ * with more than half of the bytes.  Returns 0 unless nearly all tensors of that path are still live, and the model ran
+ * at least as often, and before the last of them was made.
  */
 static uint64_t count_results(const struct paths *paths)
 {
@@ -136,8 +140,9 @@ static bool find_site(const struct gpc_report *report, const struct gpucache_oom
 }
 
 /*
- * An upper bound of the passes since `since_ns`: each pass has an input, or a backward pass with gradients.  0 if there
- * were too few of either to tell passes from a loop within one pass (layers in a list, words of a text).
+ * An upper bound of the passes since `since_ns`: the fewest allocations of any site that makes inputs or gradients,
+ * which every pass needs.  Sites with fewer than MANY_PASSES are ignored.  0: there is none, so what looks like passes
+ * may be a loop within one pass (layers in a list, words of a text).
  */
 static uint64_t count_steps(
 	const struct gpc_report *report, const struct gpucache_oom *oom, uint64_t since_ns)
@@ -171,9 +176,7 @@ bool gpc_kept_most(const struct gpc_report *report, const struct gpucache_oom *o
 	return holder->bytes > site.total_bytes / 2;
 }
 
-/*
- * Adds a holder of activations or inputs to its path; or, if the site freed most of its tensors, counts it as running.
- */
+/* Adds a holder to its path.  A site that freed most of its tensors is part of the running pass: it is no path. */
 static void add_holder(struct paths *paths, const struct gpc_report *report,
 	const struct gpucache_oom *oom, const struct gpucache_holder *holder)
 {
@@ -233,7 +236,7 @@ struct gpc_kept gpc_kept_find(const struct gpc_report *report, const struct gpuc
 	kept.n_passes = gpc_smaller(kept.n_passes, count_steps(report, oom, first_ns));
 	if (kept.n_passes < MANY_PASSES)
 		return (struct gpc_kept){ 0 };
-	/* The last pass still needs its share. */
+	/* The running pass needs its own tensors. */
 	kept.bytes = paths.bytes - paths.bytes / kept.n_passes;
 	return is_reason(oom, kept.bytes) ? kept : (struct gpc_kept){ 0 };
 }

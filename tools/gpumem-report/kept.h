@@ -2,21 +2,23 @@
 /*
  * Finds what a PyTorch program keeps too long, from the holders of a failure.
  *
- *      results   One pass holds only the tensors it needs.  If tensors of many passes are live, the program keeps them
- *                (`total += loss`, a list of outputs).  Every pass allocates on each path from the program into the
- *                model, so the smallest count of any path is the number of passes
- *      outputs   The program computes tensors from the model's output (softmax), or calls a model of a package: no path
- *                leads through the program's own model.  Kept if nearly all tensors of one site are live, and the model
- *                ran as often; sites that freed most of their tensors belong to the running pass
- *      one pass  A loop over layers in a list, or over the words of a text, makes as many tensors within one pass.  But
- *                new inputs and gradients come only between passes: without eight of them since the first held tensor,
- *                nothing counts as kept, and growth that the library found is less certain
+ * A pass is one run of the model, forwards and perhaps backwards.  The running pass needs only its own tensors.
+ *
+ *      results   If tensors of many passes are live, the program keeps them (`total += loss`, a list of outputs).
+ *                Every pass allocates on each call path from the program into the model, so the path with fewest live
+ *                tensors has the number of passes
+ *      outputs   The program computes tensors from the model's output (softmax), or the model is a package's: no path
+ *                leads through a model of the program.  Such tensors count as kept if nearly all of one site are live,
+ *                and the model ran as often
+ *      one pass  A loop over layers in a list, or over the words of a text, also makes many tensors, but within one
+ *                pass.  Every pass has new inputs or gradients: with fewer than eight since the first live tensor was
+ *                made, nothing counts as kept, and growth that the library found becomes less certain
  *
  * Threads     One.
  * Failure     None: finds nothing.
- * Limits      Does not search if the library found growth itself.  Relies on the holders that the failure lists, and
- *             on modules (torch.nn).  A text copied to the GPU word by word looks like as many passes; passes over the
- *             same tensor without a backward pass look like one.
+ * Limits      Does not search if the library's verdict is growth.  Sees only holders that the failure lists, and
+ *             recognizes a model by torch.nn.Module.  Copying a text to the GPU word by word counts as a pass per word;
+ *             passes over the same input without a backward pass count as one.
  */
 #ifndef GPC_REPORT_KEPT_H
 #define GPC_REPORT_KEPT_H
@@ -25,19 +27,18 @@
 
 struct gpc_kept {
 	uint32_t stack;    /* the stack that keeps most; 0: nothing found */
-	uint64_t bytes;    /* kept too long by all stacks: at least half of the bytes in tensors */
+	uint64_t bytes;    /* kept too long, by all stacks; at least half of the bytes in tensors */
 	uint64_t n_passes; /* passes whose results are kept */
 };
 
 /*
- * True if the site of `holder` held more than half of all bytes that it ever allocated.  *ret_first_ns is the time of
- * its first allocation, set if the site was recorded.  Its total is of the whole run, even of the time after the
- * failure.
+ * True if the site of `holder` held, at the failure, more than half of all bytes that the site allocated in the whole
+ * run.  *ret_first_ns becomes the time of the site's first allocation, unless the site was not recorded.
  */
 bool gpc_kept_most(const struct gpc_report *report, const struct gpucache_oom *oom,
 	const struct gpucache_holder *holder, uint64_t *ret_first_ns);
 
-/* True if the blocks that the library took for growth may be activations of a single pass. */
+/* True if the blocks that made the library say "growth" may be activations of a single pass. */
 bool gpc_kept_may_be_one_pass(const struct gpc_report *report, const struct gpucache_oom *oom);
 
 struct gpc_kept gpc_kept_find(const struct gpc_report *report, const struct gpucache_oom *oom);

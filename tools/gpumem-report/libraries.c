@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The innermost frame whose module is not on the path to the driver names the library. */
+/* Walks each stack outwards: the first frame whose module is not the driver, the runtime or ours has the library. */
 #include "tools/gpumem-report/libraries.h"
 
 #include <string.h>

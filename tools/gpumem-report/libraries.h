@@ -2,15 +2,16 @@
 /*
  * Holders by the library that called the driver: NCCL, cuBLAS, PyTorch, the program itself.
  *
- *      libcuda.so.1      cuMemAlloc        the path to the driver: skipped
- *      libcudart.so.13   cudaMalloc        the same
- *      libnccl.so.2      ncclCommInit...   <-- NCCL: the innermost frame outside that path
+ *      libcuda.so.1      cuMemAlloc        skipped: the driver
+ *      libcudart.so.13   cudaMalloc        skipped: the runtime
+ *      libnccl.so.2      ncclCommInit...   <-- NCCL: the first frame that is not skipped
  *      train             main
  *
- * A statically linked cudart counts as part of its library.  The names are in model/libraries.def.
+ * If a library links the runtime statically, that is one module, and counts as the library.  The names are in
+ * model/libraries.def.
  *
- * Invariants  1 Rows are ordered by bytes, biggest first.  2 They add up to the holdings' bytes:
- *               memory without a stack and unlisted holders have rows, too.
+ * Invariants  1 Rows are ordered by bytes, biggest first.  2 They add up to the bytes of the holdings: there are rows
+ *               for memory without a stack, and for stacks that are not listed.
  * Threads     One.
  * Failure     None.
  * Limits      Relies on the file that contains the code: a library linked into the program counts as the program.
@@ -24,15 +25,15 @@
 void gpc_libraries_create(struct gpc_groups *libraries, const struct gpc_report *report,
 	const struct gpc_holdings *holdings);
 
-/* The library of one stack; never empty. */
+/* Appends the library of one stack, or why it is unknown: "(no stack was taken)". */
 void gpc_library_name(
 	const struct gpc_recording *recording, uint32_t stack, struct gpc_text *ret_text);
 
-/* Prints the section. */
+/* Prints the section LIBRARY. */
 void gpc_libraries_print(
 	const struct gpc_groups *libraries, const struct gpc_report *report, unsigned limit);
 
-/* An array for JSON; the caller owns it. */
+/* Returns the rows as a JSON array, which the caller owns. */
 struct json_object *gpc_libraries_json(const struct gpc_groups *libraries);
 
 #endif

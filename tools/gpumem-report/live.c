@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each reading reopens every recording and keeps only what the next one needs for its rates.  Growth is measured at the
- * floor: the least bytes live in each quarter of the last points.
+ * Each reading opens every recording anew.  From the last reading it needs only the counters of calls and waits, whose
+ * differences are the rates.
  */
 #include "tools/gpumem-report/live.h"
 
@@ -13,7 +13,7 @@
 #include "format/memory.h"
 #include "tools/gpumem-report/target.h"
 
-/* Growth is measured over the last points of the history: some seconds, or a tenth of a long run. */
+/* Growth is measured over this many points of the history: some seconds of a short run, a tenth of a long one. */
 #define GROWTH_POINTS 96
 
 void live_init(struct live *live, const struct gpc_report *report)
@@ -33,7 +33,7 @@ void live_fini(struct live *live)
 	*live = (struct live){ 0 };
 }
 
-/* The minimum level from `from_ns` to `to_ns`; a point's level lasts until the next point. */
+/* The least bytes at any time from `from_ns` to `to_ns`; the bytes of a point hold until the next point. */
 static uint64_t floor_of(
 	const uint64_t *times_ns, const uint64_t *bytes, size_t n, uint64_t from_ns, uint64_t to_ns)
 {
@@ -113,7 +113,7 @@ static void read_holders(struct live_gpu *gpu, const struct gpc_recording *recor
 	}
 }
 
-/* Marks holders whose memory is a context or module, which the driver created on behalf of the stack. */
+/* Marks the holders whose memory is a context or module: a live block of such a kind has the same stack. */
 static void find_kinds(struct live_gpu *gpu, const struct gpc_recording *recording)
 {
 	struct gpucache_block block;
@@ -127,7 +127,7 @@ static void find_kinds(struct live_gpu *gpu, const struct gpc_recording *recordi
 					gpu->holders[i].kind = block.kind;
 }
 
-/* Estimates when growth will have used up the memory that is free, cached or pending. */
+/* Estimates how long the memory that is free, cached or pending lasts at the present growth. */
 static void find_end(struct live_gpu *gpu)
 {
 	uint64_t room = gpc_bytes_add(
@@ -182,7 +182,7 @@ static void add_name(
 	const struct gpc_stack_frames *found = stack ? gpc_frames_find(frames, stack) : NULL;
 	GPC_TEXT(text, 400);
 
-	/* Evict the oldest name; if its holder grows again, it is resolved again. */
+	/* Drops the oldest name.  If its stack is among the largest holders again, the stack gets a name again. */
 	if (process->n_names == LIVE_MAX_NAMES) {
 		free(process->names[0].where);
 		memmove(&process->names[0], &process->names[1],
@@ -198,7 +198,7 @@ static void add_name(
 	process->names[process->n_names++] = (struct live_name){ stack, gpc_copy(text.buf) };
 }
 
-/* Names the largest holders; reads symbols only for those not in the cache of names. */
+/* Sets `where` of all holders.  Reads symbols only for stacks that are not in the cache process->names. */
 static void name_holders(
 	struct live *live, struct live_process *process, const struct gpc_recording *recording)
 {
@@ -277,7 +277,7 @@ static void look_at(struct live *live, const char *path)
 	gpc_recording_close(recording);
 }
 
-/* Reads the recordings of processes that are alive, or were when first seen. */
+/* Reads the recordings of processes that are alive, and of those that an earlier look found alive. */
 static void look_at_folder(struct live *live, const char *folder)
 {
 	struct gpc_directory directory;
@@ -295,7 +295,7 @@ static void look_at_folder(struct live *live, const char *folder)
 	gpc_directory_close(&directory);
 }
 
-/* Reads the process that a pid or file names; the first reading selects the recording. */
+/* Reads the recording that a pid or file names; later looks read the recording that the first one found. */
 static enum gpc_exit look_at_one(struct live *live)
 {
 	struct gpc_report found = { .options = live->report->options };

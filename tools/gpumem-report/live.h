@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `live`: what processes hold now, refreshed periodically.
+ * `live`: what processes hold now, read again and again.
  *
  *      recordings --look--> processes, each with its GPUs --draw--> a grid of cells --> terminal, or text
  *      NVML       --look--> other processes on those GPUs
  *
- * A look rereads each recording.  Past and growth come from the recording's own history; only the rates of calls and
- * waits compare two looks.
+ * A look reads each recording whole.  The past and growth come from the history in the recording; the rates of calls
+ * and waits are differences of counters between two looks.
  *
- * Growth is measured at the floor, the minimum of live bytes in each quarter of the last points, as the smaller of the
- * last two increases of the floor.  So neither the memory of one step nor a program's start counts as growth.
+ * The last points of the history are divided into four quarters of equal time.  Each of the last three has a floor, the
+ * least live bytes in it.  Growth is the smaller of the two increases from floor to floor: the memory that a step takes
+ * and returns does not raise a floor, and what a program takes once, at its start, raises only one.
  *
  * Threads     One.
  * Failure     None.
- * Limits      LIVE_MAX_*; a call site keeps the name that it was first seen with.
+ * Limits      LIVE_MAX_*.  While a stack is in the cache of names, it keeps its name.
  */
 #ifndef GPC_REPORT_LIVE_H
 #define GPC_REPORT_LIVE_H
@@ -24,7 +25,7 @@
 #define LIVE_MAX_GPUS      16 /* of one process */
 #define LIVE_MAX_HOLDERS   8
 #define LIVE_MAX_POINTS    256
-#define LIVE_MAX_NAMES     64 /* of call sites, cached per process */
+#define LIVE_MAX_NAMES     64 /* in the cache of one process */
 
 struct live_holder {
 	uint32_t stack;
@@ -41,13 +42,13 @@ struct live_gpu {
 	char uuid[48];
 	bool has_balance;
 	struct gpucache_balance balance;
-	uint64_t look_ns; /* when the device was last queried */
+	uint64_t look_ns; /* of struct gpucache_device: when the library last queried the device */
 	struct gpucache_counters sum;
 	uint64_t n_calls; /* malloc and free together */
 	double calls_a_s; /* < 0: unknown yet */
 	double waits_a_s;
-	double growth_a_s;   /* bytes; 0: none */
-	double seconds_left; /* until memory runs out at this growth; < 0: never */
+	double growth_a_s;   /* bytes a second; 0: no growth */
+	double seconds_left; /* until memory runs out at this growth; < 0: unknown, or no growth */
 	unsigned n_points;
 	uint64_t points[LIVE_MAX_POINTS];             /* live bytes, oldest first */
 	struct live_holder holders[LIVE_MAX_HOLDERS]; /* biggest first */
@@ -71,7 +72,7 @@ struct live_process {
 	unsigned n_names;
 };
 
-/* Processes on a GPU that have no recording on the screen. */
+/* Processes on a GPU that are not among live.processes, as NVML has them. */
 struct live_others {
 	char uuid[48];
 	struct gpucache_neighbour rows[GPUCACHE_MAX_NEIGHBOURS]; /* biggest first */
@@ -90,23 +91,26 @@ struct live {
 void live_init(struct live *live, const struct gpc_report *report);
 void live_fini(struct live *live);
 
-/* Reads what options->target names; ended processes stay.  GPC_EXIT_NOT_FOUND: nothing to read. */
+/* Reads what options->target names; processes that ended stay in the list.  GPC_EXIT_NOT_FOUND: no such file or pid. */
 enum gpc_exit live_look(struct live *live);
 
-/* Rounded bytes of the program, in our segments and outside. */
+/* The bytes that the program holds: blocks, as rounded to size classes, and memory that is not cached. */
 static inline uint64_t live_in_use(const struct live_gpu *gpu)
 {
 	return gpc_bytes_add(gpu->sum.live_bytes, gpu->sum.direct_bytes);
 }
 
-/* Queries NVML for the GPUs of the last look.  find returns its result for one; NULL: none, or not reliable. */
+/*
+ * live_look_at_others() queries NVML about the GPUs of the last look, and live_find_others() returns its answer for one
+ * of them; NULL: NVML does not answer, or cannot tell our processes from others.
+ */
 void live_look_at_others(struct live *live);
 const struct live_others *live_find_others(const struct live *live, const struct live_gpu *gpu);
 
-/* Growth in bytes a second, as of `now_ns`; 0 for less than four points. */
+/* The growth at `now_ns`, in bytes a second, from points in the order of time; 0 for fewer than four points. */
 double live_growth(const uint64_t *times_ns, const uint64_t *bytes, size_t n, uint64_t now_ns);
 
-/* The ink of a cell, by meaning. */
+/* What a cell means; cmd_live.c gives each meaning a colour. */
 enum live_ink {
 	LIVE_PLAIN,
 	LIVE_BOLD,
@@ -143,16 +147,16 @@ enum live_order {
 struct live_screen {
 	enum live_order order;
 	char filter[64]; /* matches programs, ranks, call sites */
-	int chosen;      /* line of the table */
-	int first;       /* line shown */
-	int n_lines;     /* as last drawn */
+	int chosen;      /* the line of the cursor, from 0 */
+	int first;       /* the uppermost line on the screen */
+	int n_lines;     /* of the table, at the last live_draw() */
 	bool is_unicode;
 	bool is_paused;
-	bool is_typing;    /* the filter */
-	uint64_t every_ns; /* between two readings; 0: printed once */
+	bool is_typing;    /* keys go into the filter */
+	uint64_t every_ns; /* between two looks; 0: there is only one, without keys */
 };
 
-/* Draws what fits. */
+/* Draws as many lines and columns as fit; sets n_lines, and keeps `chosen` and `first` within the table. */
 void live_draw(const struct live *live, struct live_screen *screen, struct live_grid *grid);
 
 /* Draws the list of keys. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Other processes on the watched GPUs: NVML's list, minus those whose recordings are on the screen.
+ * Other processes on the watched GPUs: NVML's list of processes, without those whose recordings `live` reads.
  *
- * NVML's pids may be of another namespace, so a list is reliable only if it contains a watched process, on whose behalf
- * the query is made (oom/neighbours.h).
+ * NVML may use pids of another namespace.  So a list is used only if it contains the watched process for which NVML is
+ * asked (oom/neighbours.h).
  */
 #include <dlfcn.h>
 #include <string.h>

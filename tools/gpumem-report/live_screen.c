@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Draws `live` on a grid: a bar per GPU, a line per process and GPU, the top holders of the selected one.
+ * Draws `live` on a grid: a bar per GPU, a line per process and GPU, and the largest holders of the chosen line.
  *
- * Colour never carries meaning alone: | live, : pending, . cached, # others.  Columns are dropped from the right until
- * the rest fits.
+ * A bar means the same without colour: | live, : pending, . cached, # others.  A narrow grid omits columns of the
+ * table.
  */
 #include <stdarg.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 #include "tools/gpumem-report/live.h"
 
-/* Warn if the GPU will be full within this time. */
+/* Warns if the GPU will be full within this time. */
 #define WARN_SECONDS 600
 
 #define MAX_LINES (LIVE_MAX_PROCESSES * 4)
@@ -20,12 +20,12 @@
 /* A line of the table. */
 struct line {
 	const struct live_process *process;
-	const struct live_gpu *gpu; /* NULL: no GPU in use */
+	const struct live_gpu *gpu; /* NULL: the process uses no GPU */
 };
 
-/* One GPU, with all its users. */
+/* One GPU, with the sums over all processes that use it. */
 struct card {
-	const struct live_gpu *gpu; /* the latest reading */
+	const struct live_gpu *gpu; /* of the process that queried the device last */
 	uint64_t live;
 	uint64_t pending;
 	uint64_t cached;
@@ -35,7 +35,7 @@ struct card {
 static int put(struct live_grid *grid, int row, int column, enum live_ink ink, const char *format,
 	...) __attribute__((format(__printf__, 5, 6)));
 
-/* Draws UTF-8 text; returns the column after it. */
+/* Draws UTF-8 text, clipped to the grid; returns the column after the whole text. */
 static int put(
 	struct live_grid *grid, int row, int column, enum live_ink ink, const char *format, ...)
 {
@@ -63,7 +63,7 @@ static int put(
 	return column;
 }
 
-/* Formats a number in five columns: "12.3M". */
+/* Formats a number in at most five columns, with binary units: "12.3M". */
 static const char *brief(double n)
 {
 	static char buffers[8][16];
@@ -173,7 +173,7 @@ static int draw_card(struct live_grid *grid, int row, const struct card *card)
 	return row + 1;
 }
 
-/* The warning for a GPU that is filling up. */
+/* Draws a warning if the GPU will soon be full; returns the row after it. */
 static int draw_warning(struct live_grid *grid, int row, const struct card *card)
 {
 	const struct gpucache_balance *balance = &card->gpu->balance;
@@ -190,7 +190,7 @@ static int draw_warning(struct live_grid *grid, int row, const struct card *card
 	return row + 1;
 }
 
-/* As in gpustat: "blender(5151) 300M". */
+/* Draws the other processes of the GPU, as gpustat does: "blender(5151) 300M".  Returns the row after them. */
 static int draw_others(
 	const struct live *live, struct live_grid *grid, int row, const struct card *card)
 {
@@ -243,7 +243,7 @@ static bool is_wanted(const struct line *line, const char *filter)
 	return false;
 }
 
-/* Insertion sort: lines are few, and almost in order. */
+/* Inserts a line in the order of the screen, if the filter takes it.  Insertion sort: processes are nearly in order. */
 static void add_line(struct line *lines, int *n, struct line line, const struct live_screen *screen)
 {
 	int at = *n;
@@ -284,7 +284,7 @@ static void put_rate(struct live_grid *grid, int row, int column, enum live_ink 
 		put(grid, row, column, ink, "%6s", "-");
 }
 
-/* Draws columns from the left; a narrow terminal drops the last ones. */
+/* Draws the columns from left to right; a narrow grid omits some of them. */
 static void draw_line(struct live_grid *grid, int row, const struct line *line, enum live_ink ink)
 {
 	const struct live_process *process = line->process;
@@ -343,7 +343,7 @@ static void draw_head(struct live_grid *grid, int row)
 		put(grid, row, at, LIVE_HEAD, " ");
 }
 
-/* The maximum of each interval of the past, as one character. */
+/* Draws the history of live bytes: a character per interval of time, for the maximum in it. */
 static void draw_past(struct live_grid *grid, int row, int column, int width,
 	const struct live_gpu *gpu, bool is_unicode)
 {
@@ -407,7 +407,7 @@ static void draw_title(
 	if (screen->is_typing || screen->filter[0])
 		put(grid, 0, 30, LIVE_ALARM, "filter: %s%s", screen->filter,
 			screen->is_typing ? "_" : "");
-	/* No hint of keys in a single reading, which takes none. */
+	/* With --once there are no keys to tell of. */
 	if (grid->columns >= 76 && screen->every_ns)
 		put(grid, 0, grid->columns - 34, LIVE_DIM, "%34s",
 			screen->is_paused ? "paused" : "F1 help  q ends");
@@ -433,7 +433,7 @@ void live_draw(const struct live *live, struct live_screen *screen, struct live_
 	screen->n_lines = n;
 	screen->chosen = screen->chosen >= n ? n - 1 : screen->chosen;
 	screen->chosen = screen->chosen < 0 ? 0 : screen->chosen;
-	/* Half of the remaining rows are for the holders. */
+	/* The table leaves room for the holders below it, but has at least three lines. */
 	room = grid->rows - row - 1 - (LIVE_MAX_HOLDERS + 2);
 	room = room < 3 ? 3 : room;
 	if (screen->first > screen->chosen)

@@ -13,7 +13,7 @@
 #include "tools/gpumem-report/target.h"
 #include "tools/replay/clean_stream.h"
 
-/* Binary output is not cleaned. */
+/* A stream that replaces control characters (clean_stream.h); for binary formats a plain one. */
 static FILE *stream_of(const struct gpc_options *options, int fd)
 {
 	return gpc_export_is_binary(options) ? fdopen(fd, "w") : gpc_clean_stream(fd);
@@ -24,7 +24,7 @@ static enum gpc_exit open_output(const struct gpc_options *options, FILE **ret_o
 	int flags = O_WRONLY | O_CREAT | O_CLOEXEC | (options->force ? O_TRUNC : O_EXCL);
 	int fd;
 
-	/* --watch opens its output for every write. */
+	/* With --watch, cmd_watch.c opens options->output itself, for each of its writes. */
 	if (!options->output || options->watch_ns) {
 		*ret_out = gpc_export_is_binary(options) ? stream_of(options, dup(STDOUT_FILENO))
 							 : stdout;
@@ -43,7 +43,7 @@ static enum gpc_exit open_output(const struct gpc_options *options, FILE **ret_o
 	return GPC_EXIT_MADE;
 }
 
-/* True if the condition of --fail-on holds. */
+/* True if the recording has what --fail-on names. */
 static bool is_condition_true(const struct gpc_report *report)
 {
 	uint64_t bytes;
@@ -56,7 +56,7 @@ static bool is_condition_true(const struct gpc_report *report)
 	       gpc_report_count_live(report, -1, &bytes) > 0;
 }
 
-/* Names the damaged regions; the report has the details. */
+/* Names the damaged regions on standard error; the view has printed the details. */
 static void complain_damage(const struct gpc_recording *rec)
 {
 	GPC_TEXT(names, 256);
@@ -68,7 +68,7 @@ static void complain_damage(const struct gpc_recording *rec)
 	gpc_complain("%s is damaged (%s); what could be read was printed", rec->path, names.buf);
 }
 
-/* True if the recording lacks the requested GPU; unknown if DEVICES is damaged. */
+/* Complains and returns true if the recording lacks the GPU of -d; false if that is unknown, as DEVICES is damaged. */
 static bool is_device_missing(const struct gpc_report *report)
 {
 	const struct gpc_recording *rec = report->recording;
@@ -111,13 +111,13 @@ static enum gpc_exit run(struct gpc_report *report, const struct gpc_command *co
 	return code;
 }
 
-/* The worse of two codes, which are numbered by severity. */
+/* Codes are numbered by severity. */
 static enum gpc_exit worse(enum gpc_exit a, enum gpc_exit b)
 {
 	return a > b ? a : b;
 }
 
-/* With --fail-on, a folder's other recordings are checked as well, and those not shown are named. */
+/* For --fail-on of a folder: checks the recordings that are not shown, and names those that fail the check. */
 static enum gpc_exit check_others(const struct gpc_report *report)
 {
 	enum gpc_exit code = GPC_EXIT_MADE;
@@ -147,7 +147,7 @@ static enum gpc_exit check_others(const struct gpc_report *report)
 	return code;
 }
 
-/* Runs the command on options->target.  The output is opened once there is something to print. */
+/* Runs the command on options->target.  Opens the output only after a recording: a failed call leaves no empty file. */
 static enum gpc_exit run_on_target(
 	struct gpc_options *options, const struct gpc_command *command, FILE **out)
 {
@@ -168,7 +168,7 @@ static enum gpc_exit run_on_target(
 	return code;
 }
 
-/* A command over several recordings is called for each one, and once more at the end without a recording. */
+/* Runs the command on each recording of the folder options->target. */
 static enum gpc_exit run_on_folder(
 	struct gpc_options *options, const struct gpc_command *command, FILE **out)
 {
@@ -220,9 +220,12 @@ int main(int argc, char **argv)
 	FILE *out = NULL;
 	enum gpc_exit code = GPC_EXIT_MADE;
 
-	/* Recordings are mostly holes: fresh pages for each are cheaper than zeroing those of the last. */
+	/*
+	 * A recording is mostly holes.  Memory for the next one comes from mmap: its pages are zero already, while
+	 * reused memory would have to be cleared.
+	 */
 	mallopt(M_MMAP_THRESHOLD, 1 << 20);
-	/* Let `| head` end us quietly, even if our parent ignores the signal, as Python does. */
+	/* `| head` ends us without a message, even if our parent ignores SIGPIPE, as Python does. */
 	signal(SIGPIPE, SIG_DFL);
 	gpc_clean_standard();
 	switch (gpc_arguments_read(argc, argv, &options, &command)) {

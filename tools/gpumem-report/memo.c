@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keys are addresses and numbers that may differ in any bits, so they are multiplied. */
+/* The hash of a key is a product: keys may be addresses, whose low bits are all zero. */
 #include "tools/gpumem-report/memo.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 #define FIRST_ROWS 1024
 
-/* The row of the key, or the free row where it belongs. */
+/* Returns the row of the key, or the free row in which to store the key. */
 static struct gpc_memo_row *row_of(const struct gpc_memo *memo, uint64_t key)
 {
 	size_t i = (size_t)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 20) & (memo->n_rows - 1);

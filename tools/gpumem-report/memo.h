@@ -25,13 +25,13 @@ struct gpc_memo {
 
 void gpc_memo_fini(struct gpc_memo *memo);
 
-/* Returns the number of a non-zero key, 0 if new.  The pointer is valid until the next call. */
+/* Returns where the number of `key`, which is not 0, is stored: 0 for a new key.  Valid until the next call. */
 uint64_t *gpc_memo_at(struct gpc_memo *memo, uint64_t key);
 
-/* The same for a text, whose hash is the key. */
+/* The same with a hash of the text as key.  Two texts of the same hash would be one. */
 uint64_t *gpc_memo_of(struct gpc_memo *memo, const char *text);
 
-/* Numbers the texts from 0 in the order of first use. */
+/* Returns the number of a text.  Texts get numbers from 0 in the order of first use. */
 size_t gpc_memo_number(struct gpc_memo *memo, const char *text, bool *ret_is_new);
 
 #endif

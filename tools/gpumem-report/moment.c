@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The moment of --at if it was recorded; else the newest fatal failure, else the end. */
+/* Without --at, the moment is the newest failure that the program did not recover from, else the end. */
 #include "tools/gpumem-report/moment.h"
 
 #include "format/balance.h"

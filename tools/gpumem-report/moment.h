@@ -2,9 +2,9 @@
 /*
  * The moment that a view shows of one GPU: the end (or now), its peak, or its last failed request.
  *
- *      --at=MOMENT   MOMENT, if the recording has it
- *      --thread ...  the end: filters need live blocks (filter.h)
- *      nothing       the failure that the program did not recover from, if any; else the end
+ *      with --at=MOMENT       that moment; is_there is false if the recording does not have it
+ *      with --thread and such the end: filters of blocks need live blocks (filter.h)
+ *      with none of these     the newest failure that the program did not recover from, else the end
  *
  * Threads     One.
  * Failure     None.
@@ -18,25 +18,25 @@
 struct gpc_moment {
 	enum gpc_at at; /* never GPC_AT_USUAL */
 	int32_t device;
-	bool is_there; /* the recording has it; always true for the end */
+	bool is_there; /* the recording has this moment; always true for the end */
 	struct gpucache_oom oom;
 	struct gpucache_peak peak;
 };
 
 void gpc_moment_find(struct gpc_moment *moment, const struct gpc_report *report, int32_t ordinal);
 
-/* Returns the failure if that is the moment, else NULL. */
+/* Returns the failure if the moment is one that the recording has, else NULL. */
 const struct gpucache_oom *gpc_moment_oom(const struct gpc_moment *moment);
 
-/* "when it ended", "now", "when memory ran out", "at its peak" */
+/* The moment in a sentence: "when it ended", "now", "when memory ran out", "at its peak". */
 const char *gpc_moment_words(const struct gpc_moment *moment, const struct gpc_report *report);
 
-/* For JSON: "peak", "oom", or for the end its kind, such as "killed". */
+/* The moment in JSON: "peak", "oom", or for the end the state of the process, such as "killed". */
 const char *gpc_moment_key(const struct gpc_moment *moment, const struct gpc_report *report);
 
 /*
- * Iterates over the GPUs selected by -d that were used or that --at applies to; *i starts at 0.  Returns
- * false at the end.
+ * Iterates over the GPUs of -d on which the process had a context or a failure that is the moment to show; *i starts
+ * at 0.  Returns false at the end.
  */
 bool gpc_moment_next(const struct gpc_report *report, uint64_t *i,
 	struct gpucache_device *ret_device, struct gpc_moment *ret_moment);
@@ -45,7 +45,7 @@ bool gpc_moment_next(const struct gpc_report *report, uint64_t *i,
 typedef void (*gpc_moment_show)(struct gpc_report *report, struct json_object *object,
 	const struct gpucache_device *device, const struct gpc_moment *moment);
 
-/* Shows every GPU at its moment. */
+/* Calls `show` for each GPU of gpc_moment_next, with what every view prints before and after; `name` is for JSON. */
 enum gpc_exit gpc_moment_view(struct gpc_report *report, const char *name, gpc_moment_show show);
 
 #endif

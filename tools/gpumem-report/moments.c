@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Walks back from the end to the start of the ring, then forwards, and keeps the moment with the most live bytes of
- * each time slice, as deltas.  Two passes, O(events); slices double until the deltas fit.
+ * Undoes the events of the ring from the last to the first, which gives the bytes at its start.  Then repeats them in
+ * order, and keeps of each time slice the moment with the most live bytes, as deltas.  If there are too many deltas, it
+ * repeats them with slices twice as long.
  */
 #include "tools/gpumem-report/moments.h"
 
@@ -23,10 +24,10 @@ struct step {
 	uint32_t holder;
 	uint32_t tag;
 	struct level change;
-	int64_t size; /* rounded */
-	/* With sampled stacks: what the block stands for beyond its own bytes, taken from blocks without a stack. */
+	int64_t size; /* of the block, as rounded to its size class */
+	/* With sampled stacks: `change` less the block's own bytes.  Blocks without a stack have these bytes, too. */
 	struct level surplus;
-	bool is_reset; /* the context numbered `holder` lost all its memory */
+	bool is_reset; /* a context lost all its memory; `holder` is the number of the context */
 };
 
 static struct level add(struct level a, struct level b)
@@ -49,20 +50,23 @@ static int64_t smaller(int64_t a, int64_t b)
 struct walk {
 	const struct gpc_report *report;
 	struct gpc_moments *moments;
-	struct gpucache_event *events; /* of this device that change the bytes held */
+	struct gpucache_event
+		*events; /* of this device, without those that leave all bytes as they are */
 	size_t n_events;
 	struct step *steps;
-	struct gpc_memo numbers; /* of holders, + 1, by key_of */
-	struct level *levels;    /* by holder: its bytes at the walk's position */
-	struct level *said;      /* by holder: the sum of the deltas so far */
-	struct level *start;     /* by holder: its bytes at the start of the ring */
-	/* A list of holders per context.  By holder: 1 + the link to the one before; 0: not in the list. */
-	uint32_t *touched;
-	/* The link to the last of each list: 1 + holder; 0: the list is empty. */
-	uint32_t last_touched[GPUCACHE_MAX_CONTEXTS];
-	uint32_t unsampled;         /* the holder without a stack, or n_holders */
-	struct level surplus;       /* of all blocks held at the walk's position */
-	struct level start_surplus; /* of those held at the start of the ring */
+	struct gpc_memo numbers; /* 1 + the index of each holder, by key_of */
+	/* By holder: */
+	struct level *levels; /* at the present step */
+	struct level *said;   /* the sum of the deltas written so far */
+	struct level *start;  /* at the start of the ring */
+	/* A linked list of holders per context: 1 + the link to the next one; 0: the holder is in no list. */
+	uint32_t *next_link;
+	/* The link to the first of each list: 1 + the holder; 0: there is none. */
+	uint32_t first_link[GPUCACHE_MAX_CONTEXTS];
+	uint32_t unsampled; /* the holder without a stack; n_holders: there is none */
+	struct level
+		surplus; /* the sum of step.surplus over the blocks that are live at the present step */
+	struct level start_surplus; /* the same at the start of the ring */
 	int64_t live_bytes;
 	int64_t start_bytes;
 	size_t n_deltas;
@@ -82,7 +86,7 @@ static struct gpc_moment_holder holder_of(uint32_t stack, unsigned kind, uint32_
 	return (struct gpc_moment_holder){ stack, gpc_kind_is_implicit(kind) ? kind : 0, context };
 }
 
-/* Packs a holder into a key; contexts are far fewer than its bits can count. */
+/* Packs a holder into a key of 64 bits: 1, context (23 bits: they are far fewer), kind (8), stack (32). */
 static uint64_t key_of(struct gpc_moment_holder holder)
 {
 	return UINT64_C(1) << 63 | (uint64_t)holder.context << 40 |
@@ -160,10 +164,10 @@ static void find_holders(struct walk *walk, int32_t ordinal)
 	walk->levels = gpc_new(moments->n_holders + 1, sizeof *walk->levels);
 	walk->said = gpc_new(moments->n_holders + 1, sizeof *walk->said);
 	walk->start = gpc_new(moments->n_holders + 1, sizeof *walk->start);
-	walk->touched = gpc_new(moments->n_holders + 1, sizeof *walk->touched);
+	walk->next_link = gpc_new(moments->n_holders + 1, sizeof *walk->next_link);
 }
 
-/* Only memory from our own segments has sampled stacks: format/recording.h. */
+/* What an event's block counts for.  Only blocks of segments have sampled stacks (format/recording.h). */
 static struct gpc_share share_of(const struct walk *walk, const struct gpucache_event *event)
 {
 	uint64_t sample = event->alloc_kind == GPUCACHE_KIND_DEVICE
@@ -204,40 +208,40 @@ static void make_steps(struct walk *walk, int32_t ordinal)
 	free(is_arena);
 }
 
-/* Adds a holder whose level changes to its context's list, so that a reset visits only holders with bytes. */
+/* Puts a holder whose level changes into its context's list, so that reset() need not visit all holders. */
 static void touch(struct walk *walk, uint32_t holder)
 {
 	uint32_t context = walk->moments->holders[holder].context;
 
-	if (context >= GPUCACHE_MAX_CONTEXTS || walk->touched[holder])
+	if (context >= GPUCACHE_MAX_CONTEXTS || walk->next_link[holder])
 		return;
-	walk->touched[holder] = walk->last_touched[context] + 1;
-	walk->last_touched[context] = holder + 1;
+	walk->next_link[holder] = walk->first_link[context] + 1;
+	walk->first_link[context] = holder + 1;
 }
 
-/* Drops the bytes of a context's holders; returns how many. */
+/* Sets the levels of a context's holders to 0; returns the bytes that they had. */
 static int64_t reset(struct walk *walk, uint32_t context)
 {
 	int64_t bytes = 0;
 
 	if (context >= GPUCACHE_MAX_CONTEXTS)
 		return 0;
-	for (uint32_t next = walk->last_touched[context]; next;) {
+	for (uint32_t next = walk->first_link[context]; next;) {
 		uint32_t holder = next - 1;
 
-		next = walk->touched[holder] - 1;
-		walk->touched[holder] = 0;
+		next = walk->next_link[holder] - 1;
+		walk->next_link[holder] = 0;
 		bytes = gpc_signed_add(bytes, walk->levels[holder].bytes);
 		walk->levels[holder] = (struct level){ 0 };
 	}
-	walk->last_touched[context] = 0;
+	walk->first_link[context] = 0;
 	return bytes;
 }
 
 static void touch_all(struct walk *walk)
 {
-	memset(walk->touched, 0, walk->moments->n_holders * sizeof *walk->touched);
-	memset(walk->last_touched, 0, sizeof walk->last_touched);
+	memset(walk->next_link, 0, walk->moments->n_holders * sizeof *walk->next_link);
+	memset(walk->first_link, 0, sizeof walk->first_link);
 	for (uint32_t i = 0; i < walk->moments->n_holders; i++)
 		touch(walk, i);
 }
@@ -247,7 +251,7 @@ static struct level level_of(struct gpc_share share)
 	return (struct level){ gpc_signed_of(share.bytes), gpc_signed_of(share.blocks) };
 }
 
-/* Sets `levels` to the end, from the table of live blocks. */
+/* Sets `levels` to the bytes at the end, from the table of live blocks. */
 static void go_to_end(struct walk *walk, int32_t ordinal)
 {
 	const struct gpc_recording *rec = walk->report->recording;
@@ -265,7 +269,10 @@ static void go_to_end(struct walk *walk, int32_t ordinal)
 	walk->surplus = level_of(surplus);
 }
 
-/* Walks back to the beginning.  The bytes lost at a reset are unknown, so levels saturate at 0. */
+/*
+ * Undoes all steps, the last first.  The bytes that a context had before a reset are unknown: undoing an allocation
+ * from before it would give a negative level, which becomes 0.
+ */
 static void go_to_start(struct walk *walk)
 {
 	touch_all(walk);
@@ -304,7 +311,7 @@ static void take(struct walk *walk, size_t i)
 	walk->live_bytes = gpc_signed_add(walk->live_bytes, step->size);
 }
 
-/* Takes the steps from *at to the maximum of the slice; returns the end of the slice. */
+/* Takes the steps from *at to the maximum of the slice that ends at `end_ns`; returns the end of the slice. */
 static size_t climb(struct walk *walk, size_t *at, uint64_t end_ns)
 {
 	int64_t live = walk->live_bytes;
@@ -324,7 +331,7 @@ static size_t climb(struct walk *walk, size_t *at, uint64_t end_ns)
 	return end;
 }
 
-/* Writes a delta; false if there is no room. */
+/* Writes the change of a holder since its last delta, if there is one; false if there is no room. */
 static bool say_holder(struct walk *walk, uint32_t holder)
 {
 	struct level *said = &walk->said[holder];
@@ -345,7 +352,7 @@ static bool say_holder(struct walk *walk, uint32_t holder)
 	return true;
 }
 
-/* Writes a row of the bytes held after the steps from `from` up to `at`. */
+/* Writes a row for the moment after step `at` - 1; `from` is the first step since the last row.  False: no room. */
 static bool say(struct walk *walk, size_t from, size_t at)
 {
 	struct gpc_moments *moments = walk->moments;
@@ -370,7 +377,7 @@ static bool say(struct walk *walk, size_t from, size_t at)
 	return true;
 }
 
-/* Walks with this many slices; false if that makes too many deltas. */
+/* Writes the rows for this many slices; false if there is no room for the deltas. */
 static bool walk_slices(struct walk *walk, unsigned n_slices)
 {
 	uint64_t first_ns = walk->steps[0].time_ns;
@@ -433,7 +440,7 @@ void gpc_moments_create(
 	free(walk.levels);
 	free(walk.said);
 	free(walk.start);
-	free(walk.touched);
+	free(walk.next_link);
 	gpc_memo_fini(&walk.numbers);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scanners over demangled names that skip balanced brackets; nothing is parsed further. */
+/* Each name is scanned once from left to right; templates are skipped up to the bracket that closes them. */
 #include "tools/gpumem-report/names.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@ static bool skip(const char **at, const char *what)
 	return true;
 }
 
-/* The position after the bracket that closes the one at `at`; the end if there is none. */
+/* Returns the position after the `>` that closes the `<` at `at`, or the end of the text. */
 static const char *behind_template(const char *at)
 {
 	int depth = 0;
@@ -36,7 +36,7 @@ void gpc_name_short(const char *function, struct gpc_text *ret_text)
 	size_t start = ret_text->len;
 
 	while (*at) {
-		size_t plain = strcspn(at, "(<o "); /* where a rule below may begin */
+		size_t plain = strcspn(at, "(<o "); /* the rules below begin with one of these */
 
 		if (plain) {
 			gpc_text_add(ret_text, "%.*s", (int)plain, at);
@@ -48,7 +48,7 @@ void gpc_name_short(const char *function, struct gpc_text *ret_text)
 		if (skip(&at, word)) {
 			is_operator = true;
 			gpc_text_add(ret_text, "%s", word);
-			/* The operator's name may consist of brackets. */
+			/* Copies the operator's name, which may consist of brackets: operator<<, operator(). */
 			while (*at && strchr("<>()=!-[]+*", *at) && *at != '(')
 				gpc_text_add(ret_text, "%c", *at++);
 			if (skip(&at, "()"))
@@ -60,7 +60,7 @@ void gpc_name_short(const char *function, struct gpc_text *ret_text)
 		} else if (*at == ' ' && !is_operator && strncmp(at, " [clone", 7) == 0) {
 			break;
 		} else if (*at == ' ' && !is_operator) {
-			/* The text so far was the return type. */
+			/* Everything before the blank was the return type. */
 			ret_text->len = start;
 			ret_text->buf[start] = '\0';
 			at++;

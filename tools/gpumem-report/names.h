@@ -16,16 +16,16 @@
 
 #include "base/text.h"
 
-/* Drops return type, templates, parameters, unnamed and local scopes. */
+/* Appends the name without return type, templates, parameters, "(anonymous namespace)" and "<locals>". */
 void gpc_name_short(const char *function, struct gpc_text *ret_text);
 
-/* "AddmmBackward0", if the function is a node of PyTorch's backward pass. */
+/* If the function is a node of PyTorch's backward pass, appends its name, as "AddmmBackward0".  Else returns false. */
 bool gpc_name_node(const char *function, struct gpc_text *ret_text);
 
-/* "gelu", if the function is PyTorch's entry point of that operator. */
+/* If the function is PyTorch's entry point of an operator, appends the operator, as "gelu".  Else returns false. */
 bool gpc_name_operator(const char *function, struct gpc_text *ret_text);
 
-/* FNV-1a, continued from `hash`: 64 bits, so stacks of a job do not collide by chance. */
+/* Continues the FNV-1a hash, of which GPC_HASH_START is the first value, with data[0 .. size). */
 #define GPC_HASH_START UINT64_C(0xcbf29ce484222325)
 uint64_t gpc_hash_bytes(uint64_t hash, const void *data, size_t size);
 
