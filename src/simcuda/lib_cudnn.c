@@ -166,16 +166,6 @@ cudnnStatus_t cudnnGetStream(cudnnHandle_t handle, cudaStream_t *stream)
 
 /* ---- descriptors ---- */
 
-#define LIFE(kind, type, size)                                  \
-	cudnnStatus_t cudnnCreate##kind##Descriptor(type *desc) \
-	{                                                       \
-		return own_cudnn_create((void **)desc, size);   \
-	}                                                       \
-	cudnnStatus_t cudnnDestroy##kind##Descriptor(type desc) \
-	{                                                       \
-		return own_cudnn_destroy(desc);                 \
-	}
-
 LIFE(Tensor, cudnnTensorDescriptor_t, sizeof(struct tensor))
 LIFE(Filter, cudnnFilterDescriptor_t, sizeof(struct tensor))
 LIFE(Activation, cudnnActivationDescriptor_t, 1)

@@ -8,4 +8,15 @@
 cudnnStatus_t own_cudnn_create(void **ret, size_t size);
 cudnnStatus_t own_cudnn_destroy(void *made);
 
+/* Defines the functions that create and destroy descriptors of a kind. */
+#define LIFE(kind, type, size)                                  \
+	cudnnStatus_t cudnnCreate##kind##Descriptor(type *desc) \
+	{                                                       \
+		return own_cudnn_create((void **)desc, size);   \
+	}                                                       \
+	cudnnStatus_t cudnnDestroy##kind##Descriptor(type desc) \
+	{                                                       \
+		return own_cudnn_destroy(desc);                 \
+	}
+
 #endif

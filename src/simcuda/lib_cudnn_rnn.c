@@ -66,25 +66,8 @@ static struct rnn *of(cudnnRNNDescriptor_t desc)
 
 #pragma GCC visibility push(default)
 
-cudnnStatus_t cudnnCreateRNNDescriptor(cudnnRNNDescriptor_t *desc)
-{
-	return own_cudnn_create((void **)desc, sizeof(struct rnn));
-}
-
-cudnnStatus_t cudnnDestroyRNNDescriptor(cudnnRNNDescriptor_t desc)
-{
-	return own_cudnn_destroy(desc);
-}
-
-cudnnStatus_t cudnnCreateRNNDataDescriptor(cudnnRNNDataDescriptor_t *desc)
-{
-	return own_cudnn_create((void **)desc, sizeof(struct data));
-}
-
-cudnnStatus_t cudnnDestroyRNNDataDescriptor(cudnnRNNDataDescriptor_t desc)
-{
-	return own_cudnn_destroy(desc);
-}
+LIFE(RNN, cudnnRNNDescriptor_t, sizeof(struct rnn))
+LIFE(RNNData, cudnnRNNDataDescriptor_t, sizeof(struct data))
 
 cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t desc, cudnnRNNAlgo_t algo,
 	cudnnRNNMode_t cell, cudnnRNNBiasMode_t bias, cudnnDirectionMode_t direction,
