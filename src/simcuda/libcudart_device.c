@@ -98,9 +98,7 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *prop, int device)
 
 cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer)
 {
-	cudaError_t error = rt_begin();
-
-	return error == cudaSuccess ? rt_give(cu.can_access_peer(can, device, peer)) : error;
+	WITH_RUNTIME(cu.can_access_peer(can, device, peer));
 }
 
 /* Makes the call with the peer's primary context, which the runtime never releases. */
@@ -184,9 +182,7 @@ cudaError_t cudaDeviceSetGraphMemAttribute(
 
 cudaError_t cudaDeviceGraphMemTrim(int device)
 {
-	cudaError_t error = rt_begin();
-
-	return error == cudaSuccess ? rt_give(cu.graph_memory_trim(device)) : error;
+	WITH_RUNTIME(cu.graph_memory_trim(device));
 }
 
 cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)

@@ -141,23 +141,20 @@ static CUdeviceptr address(const void *ptr)
 	return (uintptr_t)ptr;
 }
 
-static cudaError_t give_pointer(CUresult res, const CUdeviceptr *ptr, void **ret_ptr)
+/* Stores the address *made if `res`, the result of the call that set it, is a success; returns `res`. */
+static CUresult store(CUresult res, const CUdeviceptr *made, void **ret_ptr)
 {
 	if (res == CUDA_SUCCESS)
-		*ret_ptr = (void *)(uintptr_t)*ptr;
-	return rt_give(res);
+		*ret_ptr = (void *)(uintptr_t)*made;
+	return res;
 }
 
 cudaError_t cudaMalloc(void **ptr, size_t size)
 {
 	CUdeviceptr made = 0;
-	cudaError_t error = rt_begin_with_context();
 
-	if (error != cudaSuccess)
-		return error;
-	if (!ptr)
-		return note(cudaErrorInvalidValue);
-	return give_pointer(size ? cu.mem_alloc(&made, size) : CUDA_SUCCESS, &made, ptr);
+	WITH_CONTEXT(!ptr ? CUDA_ERROR_INVALID_VALUE
+			  : store(size ? cu.mem_alloc(&made, size) : CUDA_SUCCESS, &made, ptr));
 }
 
 cudaError_t cudaFree(void *ptr)
@@ -170,13 +167,10 @@ cudaError_t cudaFree(void *ptr)
 cudaError_t cudaMallocPitch(void **ptr, size_t *pitch, size_t width, size_t height)
 {
 	CUdeviceptr made = 0;
-	cudaError_t error = rt_begin_with_context();
 
-	if (error != cudaSuccess)
-		return error;
-	if (!ptr || !pitch)
-		return note(cudaErrorInvalidValue);
-	return give_pointer(cu.mem_pitch(&made, pitch, width, height, 4), &made, ptr);
+	WITH_CONTEXT(!ptr || !pitch
+			     ? CUDA_ERROR_INVALID_VALUE
+			     : store(cu.mem_pitch(&made, pitch, width, height, 4), &made, ptr));
 }
 
 cudaError_t cudaMalloc3D(struct cudaPitchedPtr *pitched, struct cudaExtent extent)
@@ -190,10 +184,8 @@ cudaError_t cudaMalloc3D(struct cudaPitchedPtr *pitched, struct cudaExtent exten
 cudaError_t cudaMallocManaged(void **ptr, size_t size, unsigned int flags)
 {
 	CUdeviceptr made = 0;
-	cudaError_t error = rt_begin_with_context();
 
-	return error != cudaSuccess ? error
-				    : give_pointer(cu.mem_managed(&made, size, flags), &made, ptr);
+	WITH_CONTEXT(store(cu.mem_managed(&made, size, flags), &made, ptr));
 }
 
 cudaError_t cudaHostAlloc(void **ptr, size_t size, unsigned int flags)
@@ -224,10 +216,8 @@ cudaError_t cudaHostUnregister(void *ptr)
 cudaError_t cudaHostGetDevicePointer(void **ptr, void *host, unsigned int flags)
 {
 	CUdeviceptr made = 0;
-	cudaError_t error = rt_begin_with_context();
 
-	return error != cudaSuccess ? error
-				    : give_pointer(cu.host_pointer(&made, host, flags), &made, ptr);
+	WITH_CONTEXT(store(cu.host_pointer(&made, host, flags), &made, ptr));
 }
 
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total)
@@ -263,26 +253,12 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, c
 	return cudaSuccess;
 }
 
-cudaError_t cudaMallocAsync(void **ptr, size_t size, cudaStream_t stream)
+static CUresult alloc_async(void **ret_ptr, size_t size, cudaStream_t stream, int per_thread)
 {
 	CUdeviceptr made = 0;
-	cudaError_t error = rt_begin_with_context();
 
-	if (error != cudaSuccess)
-		return error;
-	return ptr ? give_pointer(cu.alloc_async[0](&made, size, stream), &made, ptr)
-		   : note(cudaErrorInvalidValue);
-}
-
-cudaError_t cudaMallocAsync_ptsz(void **ptr, size_t size, cudaStream_t stream)
-{
-	CUdeviceptr made = 0;
-	cudaError_t error = rt_begin_with_context();
-
-	if (error != cudaSuccess)
-		return error;
-	return ptr ? give_pointer(cu.alloc_async[1](&made, size, stream), &made, ptr)
-		   : note(cudaErrorInvalidValue);
+	return ret_ptr ? store(cu.alloc_async[per_thread](&made, size, stream), &made, ret_ptr)
+		       : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* ---- functions in two variants: stream NULL is the legacy stream, or the per-thread one ---- */
@@ -303,6 +279,8 @@ cudaError_t cudaMallocAsync_ptsz(void **ptr, size_t size, cudaStream_t stream)
 		WITH_CONTEXT(call);      \
 	}
 
+PAIR(cudaMallocAsync, _ptsz, (void **ptr, size_t size, cudaStream_t stream),
+	alloc_async(ptr, size, stream, PT))
 PAIR(cudaFreeAsync, _ptsz, (void *ptr, cudaStream_t stream),
 	cu.free_async[PT](address(ptr), stream))
 PAIR(cudaMemcpy, _ptds, (void *dst, const void *src, size_t n, enum cudaMemcpyKind kind),
@@ -350,23 +328,12 @@ cudaError_t cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitc
 	WITH_CONTEXT(cu.copy_2d[0](&copy));
 }
 
-cudaError_t cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch,
-	size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream)
-{
-	CUDA_MEMCPY2D copy = rows(dst, dpitch, src, spitch, width, height);
-
-	(void)kind;
-	WITH_CONTEXT(cu.copy_2d_async[0](&copy, stream));
-}
-
-cudaError_t cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src, size_t spitch,
-	size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream)
-{
-	CUDA_MEMCPY2D copy = rows(dst, dpitch, src, spitch, width, height);
-
-	(void)kind;
-	WITH_CONTEXT(cu.copy_2d_async[1](&copy, stream));
-}
+PAIR(cudaMemcpy2DAsync, _ptsz,
+	(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height,
+		enum cudaMemcpyKind kind, cudaStream_t stream),
+	((void)kind, cu.copy_2d_async[PT](
+			     (CUDA_MEMCPY2D[]){ rows(dst, dpitch, src, spitch, width, height) },
+			     stream)))
 
 cudaError_t cudaMemcpyPeerAsync(
 	void *dst, int dst_device, const void *src, int src_device, size_t n, cudaStream_t stream)
@@ -401,9 +368,7 @@ cudaError_t cudaDeviceReset(void)
 
 cudaError_t cudaGetDeviceCount(int *n)
 {
-	cudaError_t error = rt_begin();
-
-	return error == cudaSuccess ? rt_give(cu.device_count(n)) : error;
+	WITH_RUNTIME(cu.device_count(n));
 }
 
 cudaError_t cudaSetDevice(int device)
@@ -446,18 +411,12 @@ cudaError_t cudaGetDevice(int *device)
 
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device)
 {
-	cudaError_t error = rt_begin();
-
-	return error == cudaSuccess
-		       ? rt_give(cu.device_attribute(value, (CUdevice_attribute)attribute, device))
-		       : error;
+	WITH_RUNTIME(cu.device_attribute(value, (CUdevice_attribute)attribute, device));
 }
 
 cudaError_t cudaDeviceGetPCIBusId(char *text, int len, int device)
 {
-	cudaError_t error = rt_begin();
-
-	return error == cudaSuccess ? rt_give(cu.device_pci(text, len, device)) : error;
+	WITH_RUNTIME(cu.device_pci(text, len, device));
 }
 
 /* ---- errors, versions, the driver's functions ---- */
@@ -527,9 +486,7 @@ cudaError_t cudaRuntimeGetVersion(int *version)
 
 cudaError_t cudaDriverGetVersion(int *version)
 {
-	cudaError_t error = rt_begin();
-
-	return error == cudaSuccess ? rt_give(cu.version(version)) : error;
+	WITH_RUNTIME(cu.version(version));
 }
 
 cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **function,
@@ -564,11 +521,9 @@ cudaError_t cudaIpcOpenMemHandle(void **ptr, cudaIpcMemHandle_t handle, unsigned
 {
 	CUipcMemHandle same;
 	CUdeviceptr made = 0;
-	cudaError_t error = rt_begin_with_context();
 
 	memcpy(&same, &handle, sizeof same);
-	return error != cudaSuccess ? error
-				    : give_pointer(cu.ipc_open(&made, same, flags), &made, ptr);
+	WITH_CONTEXT(store(cu.ipc_open(&made, same, flags), &made, ptr));
 }
 
 cudaError_t cudaIpcCloseMemHandle(void *ptr)

@@ -182,7 +182,14 @@ cudaError_t rt_give(CUresult res);
 /* The body of a function that is not simulated: prints its name once, and returns cudaErrorNotSupported. */
 int rt_not_supported(const char *name);
 
-/* The body of a function that needs a context and makes one call. */
+/* The body of a function that makes one call of the driver, which needs no context. */
+#define WITH_RUNTIME(call)                            \
+	do {                                          \
+		cudaError_t begun = rt_begin();       \
+		return begun ? begun : rt_give(call); \
+	} while (0)
+
+/* The body of a function that makes one call of the driver, which needs a context. */
 #define WITH_CONTEXT(call)                                   \
 	do {                                                 \
 		cudaError_t begun = rt_begin_with_context(); \
