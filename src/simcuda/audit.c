@@ -55,7 +55,6 @@ char *la_objsearch(const char *name, uintptr_t *cookie, unsigned int flag)
 {
 	const char *base = name;
 
-	(void)cookie;
 	for (const char *at = name; *at; at++)
 		if (*at == '/')
 			base = at + 1;

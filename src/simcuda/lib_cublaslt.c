@@ -68,14 +68,6 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
 	/* Not `handle`, which may be cuBLAS's, with a stream other than the parameter. */
 	const struct standin_handle work = { .magic = STANDIN_MAGIC, .stream = stream };
 
-	(void)a;
-	(void)b;
-	(void)beta;
-	(void)c;
-	(void)d;
-	(void)algo;
-	(void)workspace;
-	(void)workspace_size;
 	if (!handle)
 		return CUBLAS_STATUS_NOT_INITIALIZED;
 	if (!desc || !alpha || !a_desc || !b_desc || !c_desc || !d_desc)
@@ -100,8 +92,6 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
 cublasStatus_t cublasLtMatmulDescCreate(
 	cublasLtMatmulDesc_t *desc, cublasComputeType_t compute, cudaDataType_t scale)
 {
-	(void)compute;
-	(void)scale;
 	return create((void **)desc, sizeof **desc);
 }
 
@@ -113,18 +103,12 @@ cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t desc)
 cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc,
 	cublasLtMatmulDescAttributes_t attribute, const void *value, size_t size)
 {
-	(void)attribute;
-	(void)size;
 	return accept(desc, value);
 }
 
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *layout, cudaDataType type,
 	uint64_t rows, uint64_t columns, int64_t ld)
 {
-	(void)type;
-	(void)rows;
-	(void)columns;
-	(void)ld;
 	return create((void **)layout, sizeof **layout);
 }
 
@@ -136,8 +120,6 @@ cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout)
 cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout,
 	cublasLtMatrixLayoutAttribute_t attribute, const void *value, size_t size)
 {
-	(void)attribute;
-	(void)size;
 	return accept(layout, value);
 }
 
@@ -154,8 +136,6 @@ cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t prefer
 cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
 	cublasLtMatmulPreferenceAttributes_t attribute, const void *value, size_t size)
 {
-	(void)attribute;
-	(void)size;
 	return accept(preference, value);
 }
 

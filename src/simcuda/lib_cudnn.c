@@ -208,7 +208,6 @@ cudnnStatus_t cudnnGetFilterNdDescriptor(const cudnnFilterDescriptor_t desc, int
 /* The caller allocates the memory for the states. */
 cudnnStatus_t cudnnDropoutGetStatesSize(cudnnHandle_t handle, size_t *size)
 {
-	(void)handle;
 	*size = RNG_STATES;
 	return CUDNN_STATUS_SUCCESS;
 }
@@ -216,9 +215,6 @@ cudnnStatus_t cudnnDropoutGetStatesSize(cudnnHandle_t handle, size_t *size)
 cudnnStatus_t cudnnSetDropoutDescriptor(cudnnDropoutDescriptor_t desc, cudnnHandle_t handle,
 	float dropout, void *states, size_t size, unsigned long long seed)
 {
-	(void)desc;
-	(void)dropout;
-	(void)seed;
 	if (states && size < RNG_STATES)
 		return CUDNN_STATUS_BAD_PARAM;
 	return states ? (cudnnStatus_t)standin_work(of(handle)) : CUDNN_STATUS_SUCCESS;
@@ -227,10 +223,6 @@ cudnnStatus_t cudnnSetDropoutDescriptor(cudnnDropoutDescriptor_t desc, cudnnHand
 cudnnStatus_t cudnnRestoreDropoutDescriptor(cudnnDropoutDescriptor_t desc, cudnnHandle_t handle,
 	float dropout, void *states, size_t size, unsigned long long seed)
 {
-	(void)desc;
-	(void)handle;
-	(void)dropout;
-	(void)seed;
 	return states && size < RNG_STATES ? CUDNN_STATUS_BAD_PARAM : CUDNN_STATUS_SUCCESS;
 }
 
@@ -240,10 +232,6 @@ cudnnStatus_t cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize(cudnnHand
 	const cudnnTensorDescriptor_t scale, const cudnnActivationDescriptor_t activation,
 	size_t *size)
 {
-	(void)mode;
-	(void)ops;
-	(void)z;
-	(void)activation;
 	*size = 0;
 	return handle && x && y && scale ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM;
 }
@@ -255,11 +243,6 @@ cudnnStatus_t cudnnGetBatchNormalizationBackwardExWorkspaceSize(cudnnHandle_t ha
 	const cudnnTensorDescriptor_t dscale, const cudnnActivationDescriptor_t activation,
 	size_t *size)
 {
-	(void)mode;
-	(void)ops;
-	(void)y;
-	(void)dz;
-	(void)activation;
 	*size = 0;
 	return handle && x && dy && dx && dscale ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM;
 }
@@ -268,9 +251,6 @@ cudnnStatus_t cudnnGetBatchNormalizationTrainingExReserveSpaceSize(cudnnHandle_t
 	cudnnBatchNormMode_t mode, cudnnBatchNormOps_t ops,
 	const cudnnActivationDescriptor_t activation, const cudnnTensorDescriptor_t x, size_t *size)
 {
-	(void)mode;
-	(void)ops;
-	(void)activation;
 	*size = 0;
 	return handle && x ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM;
 }
@@ -301,8 +281,6 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t desc,
 	cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t n,
 	const void *elements)
 {
-	(void)name;
-	(void)type;
 	return desc && n >= 0 && (elements || n == 0) ? CUDNN_STATUS_SUCCESS
 						      : CUDNN_STATUS_BAD_PARAM;
 }

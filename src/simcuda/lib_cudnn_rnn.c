@@ -75,11 +75,6 @@ cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t desc, cudnnRNNAlgo_t
 	cudnnMathType_t math, int32_t input_size, int32_t hidden_size, int32_t projected_size,
 	int32_t n_layers, cudnnDropoutDescriptor_t dropout, uint32_t flags)
 {
-	(void)algo;
-	(void)precision;
-	(void)math;
-	(void)dropout;
-	(void)flags;
 	if (!desc || input_size < 1 || hidden_size < 1 || n_layers < 1)
 		return CUDNN_STATUS_BAD_PARAM;
 	if (input != CUDNN_LINEAR_INPUT)
@@ -107,7 +102,6 @@ cudnnStatus_t cudnnGetRNNWeightSpaceSize(
 {
 	const struct rnn *rnn = of(desc);
 
-	(void)handle;
 	if (!rnn || !size)
 		return CUDNN_STATUS_BAD_PARAM;
 	size_t n_layers = rnn->n_layers * rnn->n_directions;
@@ -125,8 +119,6 @@ cudnnStatus_t cudnnGetRNNWeightParams(cudnnHandle_t handle, cudnnRNNDescriptor_t
 {
 	const struct rnn *rnn = of(desc);
 
-	(void)handle;
-	(void)size;
 	if (!rnn || layer < 0 || which < 0 || (size_t)which >= products_of(rnn))
 		return CUDNN_STATUS_BAD_PARAM;
 	size_t n_layers = rnn->n_layers * rnn->n_directions;
@@ -154,11 +146,6 @@ cudnnStatus_t cudnnSetRNNDataDescriptor(cudnnRNNDataDescriptor_t desc, cudnnData
 	cudnnRNNDataLayout_t layout, int length, int batch, int vector, const int lengths[],
 	void *fill)
 {
-	(void)type;
-	(void)layout;
-	(void)vector;
-	(void)lengths;
-	(void)fill;
 	if (!desc || length < 1 || batch < 1)
 		return CUDNN_STATUS_BAD_PARAM;
 	*(struct data *)(void *)desc =
@@ -172,7 +159,6 @@ cudnnStatus_t cudnnGetRNNTempSpaceSizes(cudnnHandle_t handle, cudnnRNNDescriptor
 	const struct rnn *rnn = of(desc);
 	const struct data *data = (const struct data *)(const void *)x;
 
-	(void)handle;
 	if (!rnn || !data)
 		return CUDNN_STATUS_BAD_PARAM;
 	size_t gates = products_of(rnn) / 2;

@@ -112,7 +112,6 @@ cufftResult cufftSetAutoAllocation(cufftHandle handle, int allocates)
 
 cufftResult cufftSetWorkArea(cufftHandle handle, void *area)
 {
-	(void)area;
 	return of(handle) ? CUFFT_SUCCESS : CUFFT_INVALID_PLAN;
 }
 
@@ -134,14 +133,6 @@ cufftResult cufftXtMakePlanMany(cufftHandle handle, int rank, long long int *n,
 	struct plan *plan = of(handle);
 	size_t bytes = complex_bytes(execution) * (size_t)batch;
 
-	(void)inembed;
-	(void)istride;
-	(void)idist;
-	(void)input;
-	(void)onembed;
-	(void)ostride;
-	(void)odist;
-	(void)output;
 	if (!plan)
 		return CUFFT_INVALID_PLAN;
 	if (rank < 1 || rank > 3 || !n || batch < 1)
@@ -160,7 +151,6 @@ cufftResult cufftXtExec(cufftHandle handle, void *input, void *output, int direc
 {
 	const struct plan *plan = of(handle);
 
-	(void)direction;
 	if (!plan || !plan->size)
 		return CUFFT_INVALID_PLAN;
 	return input && output ? (cufftResult)standin_work(&plan->base) : CUFFT_INVALID_VALUE;

@@ -166,7 +166,6 @@ const char *ncclGetErrorString(ncclResult_t result)
 
 const char *ncclGetLastError(ncclComm_t comm)
 {
-	(void)comm;
 	return "";
 }
 
@@ -194,7 +193,6 @@ ncclResult_t ncclCommInitRank(ncclComm_t *comm, int n, ncclUniqueId id, int rank
 ncclResult_t ncclCommInitRankConfig(
 	ncclComm_t *comm, int n, ncclUniqueId id, int rank, ncclConfig_t *config)
 {
-	(void)config;
 	return ncclCommInitRank(comm, n, id, rank);
 }
 

@@ -218,7 +218,7 @@ FACE_PAIR(cuMemsetD2D32Async, _ptsz,
 /* Ignores the flags, which only choose a memory barrier. */
 FACE_PAIR(cuStreamWriteValue32_v2, _ptsz,
 	(CUstream stream, CUdeviceptr ptr, cuuint32_t value, unsigned int flags),
-	((void)flags, fill(entry, null, stream, ptr, 0, value, 4, 1, 1)))
+	fill(entry, null, stream, ptr, 0, value, 4, 1, 1))
 
 CUresult cuStreamWriteValue32(
 	CUstream stream, CUdeviceptr ptr, cuuint32_t value, unsigned int flags)
@@ -248,22 +248,18 @@ static CUresult prefetch(const char *entry, enum face_null null, CUstream handle
 }
 
 FACE_PAIR(cuMemPrefetchAsync, _ptsz, (CUdeviceptr ptr, size_t n, CUdevice dev, CUstream stream),
-	((void)n, (void)dev, prefetch(entry, null, stream, ptr)))
+	prefetch(entry, null, stream, ptr))
 FACE_PAIR(cuMemPrefetchAsync_v2, _ptsz,
 	(CUdeviceptr ptr, size_t n, CUmemLocation location, unsigned int flags, CUstream stream),
-	((void)n, (void)location, (void)flags, prefetch(entry, null, stream, ptr)))
+	prefetch(entry, null, stream, ptr))
 
 CUresult cuMemAdvise(CUdeviceptr ptr, size_t n, CUmem_advise advice, CUdevice dev)
 {
-	(void)n;
-	(void)advice;
-	(void)dev;
 	return prefetch("cuMemAdvise", FACE_LEGACY, NULL, ptr);
 }
 
 CUresult cuMemAdvise_v2(CUdeviceptr ptr, size_t n, CUmem_advise advice, CUmemLocation location)
 {
-	(void)location;
 	return cuMemAdvise(ptr, n, advice, 0);
 }
 
@@ -345,19 +341,17 @@ FACE_PAIR(cuLaunchKernel, _ptsz,
 	(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,
 		unsigned int by, unsigned int bz, unsigned int shared, CUstream stream,
 		void **params, void **extra),
-	((void)extra,
-		IS_EMPTY ? CUDA_ERROR_INVALID_VALUE
-			 : launch_kernel(entry, null, stream, f,
-				   &(struct face_shape){ { gx, gy, gz }, { bx, by, bz }, shared },
-				   params, false)))
+	IS_EMPTY ? CUDA_ERROR_INVALID_VALUE
+		 : launch_kernel(entry, null, stream, f,
+			   &(struct face_shape){ { gx, gy, gz }, { bx, by, bz }, shared }, params,
+			   false))
 FACE_PAIR(cuLaunchKernelEx, _ptsz,
 	(const CUlaunchConfig *config, CUfunction f, void **params, void **extra),
-	((void)extra, launch_kernel(entry, null, config->hStream, f,
-			      &(struct face_shape){
-				      { config->gridDimX, config->gridDimY, config->gridDimZ },
-				      { config->blockDimX, config->blockDimY, config->blockDimZ },
-				      config->sharedMemBytes },
-			      params, is_early(config))))
+	launch_kernel(entry, null, config->hStream, f,
+		&(struct face_shape){ { config->gridDimX, config->gridDimY, config->gridDimZ },
+			{ config->blockDimX, config->blockDimY, config->blockDimZ },
+			config->sharedMemBytes },
+		params, is_early(config)))
 
 /* Calls cuLaunchKernel by the symbol that the program itself would find, so that an interposer sees the launch. */
 int gpusim_launch(struct CUstream_st *stream, uint64_t duration_ns, unsigned n_ranges,
@@ -469,4 +463,4 @@ static CUresult add_callback(
 
 FACE_PAIR(cuStreamAddCallback, _ptsz,
 	(CUstream stream, CUstreamCallback fn, void *arg, unsigned int flags),
-	((void)flags, add_callback(entry, null, stream, fn, arg)))
+	add_callback(entry, null, stream, fn, arg))

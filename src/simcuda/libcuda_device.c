@@ -96,9 +96,6 @@ CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice dev)
 
 CUresult cuDeviceGetLuid(char *luid, unsigned int *mask, CUdevice dev)
 {
-	(void)luid;
-	(void)mask;
-	(void)dev;
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
@@ -113,8 +110,6 @@ CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev)
 
 CUresult cuDeviceTotalMem(unsigned int *bytes, CUdevice dev)
 {
-	(void)bytes;
-	(void)dev;
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
@@ -295,7 +290,6 @@ CUresult cuCtxGetId(CUcontext ctx, unsigned long long *id)
 
 CUresult cuCtxGetApiVersion(CUcontext ctx, unsigned int *version)
 {
-	(void)ctx;
 	*version = 3020;
 	return CUDA_SUCCESS;
 }

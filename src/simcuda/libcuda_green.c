@@ -34,7 +34,6 @@ CUresult cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int *n_grou
 	unsigned size = (least > LEAST ? least + LEAST - 1 : LEAST) / LEAST * LEAST;
 	unsigned n;
 
-	(void)flags;
 	if (!n_groups || !input || input->type != CU_DEV_RESOURCE_TYPE_SM || least > MAX_SMS)
 		return CUDA_ERROR_INVALID_VALUE;
 	n = input->sm.smCount / size;

@@ -194,7 +194,6 @@ CUresult cuFuncGetAttribute(int *value, CUfunction_attribute which, CUfunction f
 CUresult cuKernelGetAttribute(
 	int *value, CUfunction_attribute which, CUkernel kernel, CUdevice device)
 {
-	(void)device;
 	return kernel ? attribute_of("cuKernelGetAttribute", value, which)
 		      : CUDA_ERROR_INVALID_HANDLE;
 }
@@ -209,20 +208,16 @@ static CUresult accept(const char *entry, const void *kernel)
 
 CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute which, int value)
 {
-	(void)which;
-	(void)value;
 	return accept("cuFuncSetAttribute", function);
 }
 
 CUresult cuFuncSetCacheConfig(CUfunction function, CUfunc_cache config)
 {
-	(void)config;
 	return accept("cuFuncSetCacheConfig", function);
 }
 
 CUresult cuFuncSetSharedMemConfig(CUfunction function, CUsharedconfig config)
 {
-	(void)config;
 	return accept("cuFuncSetSharedMemConfig", function);
 }
 
@@ -241,16 +236,11 @@ CUresult cuFuncLoad(CUfunction function)
 CUresult cuKernelSetAttribute(
 	CUfunction_attribute which, int value, CUkernel kernel, CUdevice device)
 {
-	(void)which;
-	(void)value;
-	(void)device;
 	return accept("cuKernelSetAttribute", kernel);
 }
 
 CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevice device)
 {
-	(void)config;
-	(void)device;
 	return accept("cuKernelSetCacheConfig", kernel);
 }
 
@@ -262,8 +252,6 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
 	const struct gpc_sim_model *model = face_sim()->config.model;
 	CUresult res = accept("cuOccupancyMaxActiveBlocksPerMultiprocessor", function);
 
-	(void)shared;
-	(void)flags;
 	if (res != CUDA_SUCCESS)
 		return res;
 	if (!n || block < 1)
@@ -340,12 +328,6 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType type, cuui
 	const cuuint32_t *element_strides, CUtensorMapInterleave interleave,
 	CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill)
 {
-	(void)type;
-	(void)strides;
-	(void)interleave;
-	(void)swizzle;
-	(void)promotion;
-	(void)fill;
 	if (!map || !address || !dims || !box || !element_strides || rank < 1 || rank > 5)
 		return CUDA_ERROR_INVALID_VALUE;
 	memset(map, 0, sizeof *map);

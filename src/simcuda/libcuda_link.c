@@ -30,9 +30,6 @@ CUresult cuLinkCreate_v2(
 	struct linker *linker;
 	CUresult res = face_enter(GPC_SIM_COST_INFO, "cuLinkCreate_v2", &context);
 
-	(void)n_options;
-	(void)options;
-	(void)values;
 	if (res != CUDA_SUCCESS)
 		return res;
 	if (!state)
@@ -49,11 +46,6 @@ CUresult cuLinkCreate_v2(
 CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, size_t size,
 	const char *name, unsigned int n_options, CUjit_option *options, void **values)
 {
-	(void)type;
-	(void)name;
-	(void)n_options;
-	(void)options;
-	(void)values;
 	if (!of(state))
 		return CUDA_ERROR_INVALID_HANDLE;
 	return data && size ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -62,10 +54,6 @@ CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, si
 CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char *path,
 	unsigned int n_options, CUjit_option *options, void **values)
 {
-	(void)type;
-	(void)n_options;
-	(void)options;
-	(void)values;
 	if (!of(state))
 		return CUDA_ERROR_INVALID_HANDLE;
 	return path ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;

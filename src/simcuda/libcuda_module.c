@@ -188,9 +188,6 @@ CUresult cuModuleLoadData(CUmodule *module, const void *image)
 CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int n_options,
 	CUjit_option *options, void **values)
 {
-	(void)n_options;
-	(void)options;
-	(void)values;
 	return module_load("cuModuleLoadDataEx", (void **)module, image);
 }
 
@@ -208,12 +205,6 @@ CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *o
 	void **values, unsigned int n_options, CUlibraryOption *library_options,
 	void **library_values, unsigned int n_library_options)
 {
-	(void)options;
-	(void)values;
-	(void)n_options;
-	(void)library_options;
-	(void)library_values;
-	(void)n_library_options;
 	return module_load("cuLibraryLoadData", (void **)library, code);
 }
 
@@ -221,12 +212,6 @@ CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUjit_optio
 	void **values, unsigned int n_options, CUlibraryOption *library_options,
 	void **library_values, unsigned int n_library_options)
 {
-	(void)options;
-	(void)values;
-	(void)n_options;
-	(void)library_options;
-	(void)library_values;
-	(void)n_library_options;
 	return module_load("cuLibraryLoadFromFile", (void **)library, path);
 }
 

@@ -396,8 +396,6 @@ CUresult cuGraphAddMemAllocNode(CUgraphNode *node, CUgraph graph, const CUgraphN
 	struct gpc_sim_effect *effect = NULL;
 	CUresult res = face_enter(GPC_SIM_COST_RECORD, "cuGraphAddMemAllocNode", NULL);
 
-	(void)dependencies;
-	(void)n;
 	if (res != CUDA_SUCCESS)
 		return res;
 	if (!node || !graph || !params ||
@@ -416,8 +414,6 @@ CUresult cuGraphAddMemFreeNode(CUgraphNode *node, CUgraph graph, const CUgraphNo
 	struct gpc_sim_effect *effect = NULL;
 	CUresult res = face_enter(GPC_SIM_COST_RECORD, "cuGraphAddMemFreeNode", NULL);
 
-	(void)dependencies;
-	(void)n;
 	if (res != CUDA_SUCCESS)
 		return res;
 	if (!node || !graph)

@@ -306,15 +306,12 @@ CUresult cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev)
 CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *params, int n_params,
 	unsigned int flags, CUdevice dev)
 {
-	(void)params;
-	(void)n_params;
 	return cuCtxCreate_v2(pctx, flags, dev);
 }
 
 CUresult cuCtxCreate_v4(
 	CUcontext *pctx, CUctxCreateParams *params, unsigned int flags, CUdevice dev)
 {
-	(void)params;
 	return cuCtxCreate_v2(pctx, flags, dev);
 }
 

@@ -126,7 +126,7 @@ static CUresult wait_event(const char *entry, enum face_null null, CUstream hand
 FACE_PAIR(cuStreamQuery, _ptsz, (CUstream s), query(entry, null, s))
 FACE_PAIR(cuStreamSynchronize, _ptsz, (CUstream s), synchronize(entry, null, s))
 FACE_PAIR(cuStreamWaitEvent, _ptsz, (CUstream s, CUevent e, unsigned int flags),
-	((void)flags, wait_event(entry, null, s, e)))
+	wait_event(entry, null, s, e))
 
 /* ---- contexts ---- */
 
@@ -233,7 +233,7 @@ static CUresult record(const char *entry, enum face_null null, CUstream handle, 
 
 FACE_PAIR(cuEventRecord, _ptsz, (CUevent e, CUstream s), record(entry, null, s, e))
 FACE_PAIR(cuEventRecordWithFlags, _ptsz, (CUevent e, CUstream s, unsigned int flags),
-	((void)flags, record(entry, null, s, e)))
+	record(entry, null, s, e))
 
 CUresult cuEventQuery(CUevent event)
 {
@@ -476,4 +476,4 @@ static CUresult graph_launch(
 
 FACE_PAIR(cuGraphLaunch, _ptsz, (CUgraphExec exec, CUstream s), graph_launch(entry, null, s, exec))
 FACE_PAIR(cuGraphUpload, _ptsz, (CUgraphExec exec, CUstream s),
-	((void)entry, (void)null, (void)s, exec ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE))
+	((void)entry, (void)null, exec ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE))

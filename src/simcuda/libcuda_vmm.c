@@ -17,7 +17,6 @@ CUresult cuMemAddressReserve(
 	CUresult res = face_enter(GPC_SIM_COST_MALLOC, "cuMemAddressReserve", NULL);
 	uint64_t address = 0;
 
-	(void)addr; /* a hint */
 	if (res != CUDA_SUCCESS)
 		return res;
 	if (!ptr || flags)
@@ -242,9 +241,6 @@ CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle handle, size_t offset,
 CUresult cuMulticastUnbind(
 	CUmemGenericAllocationHandle handle, CUdevice dev, size_t offset, size_t size)
 {
-	(void)dev;
-	(void)offset;
-	(void)size;
 	return multicast("cuMulticastUnbind", handle);
 }
 

@@ -122,7 +122,6 @@ static CUresult enable(CUcontext context, unsigned flags)
 
 static CUresult disable(CUcontext context, unsigned flags)
 {
-	(void)flags;
 	return cu.disable_peer(context);
 }
 

@@ -97,7 +97,6 @@ cudaError_t cudaUserObjectCreate(cudaUserObject_t *handle, void *ptr, cudaHostFn
 {
 	struct object *object;
 
-	(void)flags;
 	if (!handle || !destroy || !refs)
 		return rt_give(CUDA_ERROR_INVALID_VALUE);
 	object = malloc(sizeof *object);

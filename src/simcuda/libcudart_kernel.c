@@ -88,7 +88,6 @@ void **__cudaRegisterFatBinary(void *fat_binary)
 
 void __cudaRegisterFatBinaryEnd(void **handle)
 {
-	(void)handle;
 }
 
 /* Frees the handle only: the program is ending, so the registrations may stay. */
@@ -105,25 +104,12 @@ char __cudaInitModule(void **handle)
 void __cudaRegisterFunction(void **handle, const char *host, char *device, const char *name,
 	int thread_limit, void *tid, void *bid, dim3 *block, dim3 *grid, int *warp_size)
 {
-	(void)handle;
-	(void)device;
-	(void)thread_limit;
-	(void)tid;
-	(void)bid;
-	(void)block;
-	(void)grid;
-	(void)warp_size;
 	add(host, name, 0, false);
 }
 
 void __cudaRegisterVar(void **handle, char *host, char *device, const char *name, int is_extern,
 	size_t size, int is_constant, int is_global)
 {
-	(void)handle;
-	(void)device;
-	(void)is_extern;
-	(void)is_constant;
-	(void)is_global;
 	add(host, name, size, true);
 }
 
@@ -200,13 +186,11 @@ static cudaError_t launch(const void *kernel, struct symbol *symbol, dim3 grid, 
 	cudaError_t name params           \
 	{                                 \
 		const int per_thread = 0; \
-		(void)args;               \
 		return call;              \
 	}                                 \
 	cudaError_t name##_ptsz params    \
 	{                                 \
 		const int per_thread = 1; \
-		(void)args;               \
 		return call;              \
 	}
 
@@ -268,15 +252,12 @@ cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const v
 
 cudaError_t cudaFuncSetAttribute(const void *func, enum cudaFuncAttribute which, int value)
 {
-	(void)which;
-	(void)value;
 	WITH_CONTEXT(func ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
 }
 
 cudaError_t cudaKernelSetAttributeForDevice(
 	cudaKernel_t kernel, enum cudaFuncAttribute which, int value, int device)
 {
-	(void)device;
 	return cudaFuncSetAttribute(kernel, which, value);
 }
 
@@ -285,7 +266,6 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(
 {
 	cudaError_t error = rt_begin_with_context();
 
-	(void)shared;
 	if (error != cudaSuccess)
 		return error;
 	if (!n || !func || block <= 0)
@@ -299,7 +279,6 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
 	int *n, const void *func, int block, size_t shared, unsigned int flags)
 {
-	(void)flags;
 	return cudaOccupancyMaxActiveBlocksPerMultiprocessor(n, func, block, shared);
 }
 

@@ -284,10 +284,10 @@ PAIR(cudaMallocAsync, _ptsz, (void **ptr, size_t size, cudaStream_t stream),
 PAIR(cudaFreeAsync, _ptsz, (void *ptr, cudaStream_t stream),
 	cu.free_async[PT](address(ptr), stream))
 PAIR(cudaMemcpy, _ptds, (void *dst, const void *src, size_t n, enum cudaMemcpyKind kind),
-	((void)kind, cu.copy[PT](address(dst), address(src), n)))
+	cu.copy[PT](address(dst), address(src), n))
 PAIR(cudaMemcpyAsync, _ptsz,
 	(void *dst, const void *src, size_t n, enum cudaMemcpyKind kind, cudaStream_t stream),
-	((void)kind, cu.copy_async[PT](address(dst), address(src), n, stream)))
+	cu.copy_async[PT](address(dst), address(src), n, stream))
 PAIR(cudaMemset, _ptds, (void *dst, int value, size_t n),
 	cu.set[PT](address(dst), (unsigned char)value, n))
 PAIR(cudaMemsetAsync, _ptsz, (void *dst, int value, size_t n, cudaStream_t stream),
@@ -324,22 +324,18 @@ cudaError_t cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitc
 {
 	CUDA_MEMCPY2D copy = rows(dst, dpitch, src, spitch, width, height);
 
-	(void)kind;
 	WITH_CONTEXT(cu.copy_2d[0](&copy));
 }
 
 PAIR(cudaMemcpy2DAsync, _ptsz,
 	(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height,
 		enum cudaMemcpyKind kind, cudaStream_t stream),
-	((void)kind, cu.copy_2d_async[PT](
-			     (CUDA_MEMCPY2D[]){ rows(dst, dpitch, src, spitch, width, height) },
-			     stream)))
+	cu.copy_2d_async[PT](
+		(CUDA_MEMCPY2D[]){ rows(dst, dpitch, src, spitch, width, height) }, stream))
 
 cudaError_t cudaMemcpyPeerAsync(
 	void *dst, int dst_device, const void *src, int src_device, size_t n, cudaStream_t stream)
 {
-	(void)dst_device;
-	(void)src_device;
 	WITH_CONTEXT(cu.copy_async[0](address(dst), address(src), n, stream));
 }
 
@@ -392,8 +388,6 @@ cudaError_t cudaInitDevice(int device, unsigned int device_flags, unsigned int f
 	int before = current_device;
 	cudaError_t error;
 
-	(void)device_flags;
-	(void)flags;
 	error = cudaSetDevice(device);
 	if (error == cudaSuccess && before != device)
 		error = cudaSetDevice(before);

@@ -110,7 +110,6 @@ int nvml_not_supported(const char *name);
 
 int nvml_not_supported(const char *name)
 {
-	(void)name;
 	return NVML_ERROR_NOT_SUPPORTED;
 }
 
@@ -150,7 +149,6 @@ EXPORT enum nvml_return nvmlInit(void)
 
 EXPORT enum nvml_return nvmlInitWithFlags(unsigned int flags)
 {
-	(void)flags;
 	return nvmlInit_v2();
 }
 
@@ -362,7 +360,6 @@ EXPORT enum nvml_return nvmlDeviceGetGraphicsRunningProcesses_v3(
 	struct gpusim_device info;
 	enum nvml_return res = info_of(device, n, &info);
 
-	(void)list;
 	if (res == NVML_SUCCESS)
 		*n = 0;
 	return res;

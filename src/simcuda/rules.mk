@@ -67,6 +67,8 @@ $(foreach word,$(STANDINS),$(eval $(call STANDIN,$(word))))
 simcuda.rt := $(simcuda.cudart) $(B)/src/simcuda/stubs_cudart.o $(B)/src/simcuda/standin.o
 
 $(simcuda.objs): ALL_CPPFLAGS += -Isrc/simcuda/include -Isrc/simcuda
+# A stand-in ignores most of what its functions are passed.
+$(simcuda.objs): ALL_CFLAGS += -Wno-unused-parameter
 # Programs open these libraries late, when the static TLS block may be full.
 $(simcuda.objs): ALL_CFLAGS += -ftls-model=global-dynamic
 
