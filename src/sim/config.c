@@ -17,7 +17,7 @@ enum key_kind {
 	KEY_US,     /* a uint64_t of nanoseconds: microseconds, fractions allowed */
 	KEY_CHOICE, /* a bool: words[0] is false, words[1] true */
 	KEY_FILE,   /* a name in char[GPC_SIM_FILE_BYTES] */
-	KEY_OTHER,  /* has its own function */
+	KEY_OTHER,  /* `apply` sets what the value means */
 };
 
 struct key {
@@ -150,7 +150,7 @@ const uint64_t gpc_sim_published_costs[GPC_SIM_COST_COUNT] = {
 	[GPC_SIM_COST_QUERY] = 1020,       /* cudaEventQuery */
 	[GPC_SIM_COST_WAIT] = 254,         /* cudaStreamWaitEvent */
 	[GPC_SIM_COST_SYNC] = 5000,        /* an idle cuCtxSynchronize; an estimate */
-	[GPC_SIM_COST_LAUNCH] = 2500,      /* a launch, host side; the usual 2..3 us */
+	[GPC_SIM_COST_LAUNCH] = 2500,      /* the host's part of a launch: 2..3 us */
 };
 
 static bool apply_costs(struct gpc_sim_config *config, const char *value)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Pages of zeros go back to the kernel; pages with data stay, up to `keep` bytes.  A table has one byte of state for
- * each chunk of 2 MiB.  A read of dropped data is noted, so that a test which relies on stale bytes can find out.
+ * each chunk of 2 MiB.  A read of dropped data is noted, so that no result silently depends on stale bytes.
  */
 #include "sim/data.h"
 

@@ -71,7 +71,7 @@ struct gpc_sim_device {
 	uint64_t foreign; /* bytes of the simulated other processes */
 	uint64_t oom_after;
 	uint64_t base; /* the first device address */
-	uint64_t span; /* bytes of addresses */
+	uint64_t span; /* device addresses are base[0 .. span) */
 	uint32_t n_chunks;
 	char *shadow;
 	void *va; /* the reserved range, which starts up to 2 MiB before `base` */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * struct gpc_driver over the simulated machine: each function charges its cost to the clock, takes a fault that is due,
- * and then performs the call.
+ * struct gpc_driver over the simulated machine: each function spends the call's cost, and then fails with the injected
+ * fault that is due, or performs the call.
  */
 #include "sim/driver_sim.h"
 

@@ -35,8 +35,8 @@ struct gpc_sim_race_clock;
 
 enum gpc_sim_effect_kind {
 	GPC_SIM_EFFECT_NONE,
-	GPC_SIM_EFFECT_COPY, /* rows of width bytes from src, or from `staged` */
-	GPC_SIM_EFFECT_FILL, /* rows of width bytes with `value` of `value_size` bytes */
+	GPC_SIM_EFFECT_COPY, /* copies rows of `width` bytes from `src`, or from `staged` if set */
+	GPC_SIM_EFFECT_FILL, /* fills rows of `width` bytes with `value`, value_size bytes long */
 	GPC_SIM_EFFECT_KERNEL,
 	GPC_SIM_EFFECT_FREE,        /* cuMemFreeAsync of memory from cuMemAlloc */
 	GPC_SIM_EFFECT_POOL_FREE,   /* cuMemFreeAsync of pool memory; `dst` is the free's number */
@@ -104,16 +104,16 @@ struct gpc_sim_effect *gpc_sim_effect_create(enum gpc_sim_effect_kind kind, uint
 struct gpc_sim_effect *gpc_sim_effect_clone(const struct gpc_sim_effect *effect);
 void gpc_sim_effect_destroy(struct gpc_sim_effect *effect);
 
-/* Reads the bytes of a copy's source now.  False without memory. */
+/* Copies the bytes of a copy's source into `staged` now, not at the copy's end.  False without memory. */
 bool gpc_sim_effect_stage(struct gpc_sim *sim, struct gpc_sim_effect *effect);
 
-/* Queues an effect, whose end_ns and context are set, and takes ownership.  False without memory. */
+/* Queues an effect, whose end_ns and context are set.  False without memory: the caller still owns the effect. */
 bool gpc_sim_effect_submit(struct gpc_sim *sim, struct gpc_sim_effect *effect);
 
 /* Applies, in order, the effects whose end has passed.  Stops at a host function, which it starts. */
 void gpc_sim_settle(struct gpc_sim *sim);
 
-/* Waits until this time, and until all effects that end by then are applied. */
+/* Waits until the time until_ns, and until all effects that end by then are applied. */
 void gpc_sim_await(struct gpc_sim *sim, uint64_t until_ns);
 
 /* True if work that ends at `end_ns` is over: that time has passed, and no running host function delays the work. */

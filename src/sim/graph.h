@@ -19,7 +19,7 @@
 struct gpc_sim_graph {
 	struct gpc_sim_effect *first, *last;
 	unsigned n_nodes;
-	bool frees_on_launch; /* AUTO_FREE_ON_LAUNCH */
+	bool frees_on_launch; /* instantiated with AUTO_FREE_ON_LAUNCH */
 };
 
 struct gpc_sim_graph *gpc_sim_graph_create(void);

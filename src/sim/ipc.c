@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The 64 bytes of a handle. */
+/* What the bytes of a handle mean. */
 struct content {
 	uint64_t magic;
 	uint64_t inode; /* of `file` when it was exported */

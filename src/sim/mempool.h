@@ -38,7 +38,7 @@ struct gpc_sim_mempool {
 	bool is_default;
 	bool is_imported; /* allocations from it fail */
 	bool is_doomed;   /* destroyed by the program; removed when its last piece is freed */
-	int reuse[3];     /* attributes 1 to 3, stored without effect */
+	int reuse[3];     /* the attributes 1 to 3 (reuse policies), stored without effect */
 	uint64_t threshold;
 	uint64_t reserved_high;
 	uint64_t used, used_high;
@@ -109,7 +109,7 @@ bool gpc_sim_mempool_has(struct gpc_sim *sim, uint64_t ptr);
 CUresult gpc_sim_mempool_import(
 	struct gpc_sim *sim, struct gpc_sim_mempool *pool, struct gpc_sim_mempool **ret_pool);
 
-/* Gives the piece of a shared pool that starts at `ptr` addresses of its own, as in an importing process. */
+/* Imports the piece of a shared pool that starts at `ptr`, as another process would, at addresses of its own. */
 CUresult gpc_sim_mempool_import_pointer(struct gpc_sim *sim, uint64_t ptr, uint64_t *ret_ptr);
 
 /* Ends the import at the address `ptr`; false: nothing was imported there. */

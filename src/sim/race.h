@@ -122,7 +122,7 @@ struct gpc_sim_race_touch {
 };
 
 struct gpc_sim_race_track {
-	const struct gpc_sim_stream *stream; /* NULL: none */
+	const struct gpc_sim_stream *stream; /* NULL: no stream uses it */
 	bool is_used;                        /* the program submitted work to `stream` */
 	uint32_t n;                          /* pieces of work so far */
 	bool is_early; /* the last work is an early kernel, ordered after `early` only */
@@ -156,13 +156,13 @@ bool gpc_sim_race_own(struct gpc_sim *sim, const struct gpc_sim_context *context
 	uint64_t size, const struct gpc_sim_race_stack *stack);
 
 /*
- * The same for memory requested in stream order.  Only this stream must be ordered after the old work when the memory
- * is given out: the program itself must order work on other streams after the request.
+ * Like gpc_sim_race_own, for memory requested in stream order.  Only this stream must be ordered after the old work
+ * when the memory is given out: the program itself must order work on other streams after the request.
  */
 bool gpc_sim_race_own_on(struct gpc_sim *sim, const struct gpc_sim_stream *stream, uint64_t ptr,
 	uint64_t size, const struct gpc_sim_race_stack *stack);
 
-/* The owner of the memory at ptr exports it to an outside user, who may access it until the owner frees it. */
+/* Call when the owner of the memory at `ptr` exports it to an outside user, who may access it until the free. */
 void gpc_sim_race_expose(struct gpc_sim *sim, uint64_t ptr);
 
 /*
@@ -176,7 +176,7 @@ void gpc_sim_race_freed(
 void gpc_sim_race_host_reads(
 	struct gpc_sim_context *context, const struct gpc_sim_race_stack *stack);
 
-/* The program is about to free the memory at ptr. */
+/* Call before the memory at `ptr` is freed: removes its owner. */
 void gpc_sim_race_disown(struct gpc_sim *sim, uint64_t ptr);
 
 uint64_t gpc_sim_race_n_violations(struct gpc_sim *sim);
@@ -195,12 +195,12 @@ void gpc_sim_race_close_context(struct gpc_sim_context *context);
 bool gpc_sim_race_open_stream(struct gpc_sim_stream *stream);
 void gpc_sim_race_close_stream(struct gpc_sim_stream *stream);
 
-/* Ends all ownership of this context's memory. */
+/* Removes all owners of this context's memory. */
 void gpc_sim_race_disown_all(struct gpc_sim_context *context);
 
 /*
- * Call when the timeline appends `work` to the stream, or something without duration, such as an event (NULL).  Counts
- * one more piece of work on the track.
+ * Call when the timeline appends `work` to the stream; NULL: an event, which has no duration.  Counts one more piece of
+ * work on the stream's track.
  */
 void gpc_sim_race_advance(
 	struct gpc_sim_stream *stream, const struct gpc_sim_effect *work, bool is_early);

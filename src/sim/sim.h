@@ -60,7 +60,7 @@ struct gpc_sim {
 	pthread_mutex_t capture_lock;
 
 	/* Lock: contexts_lock. */
-	struct gpc_list contexts; /* without green ones */
+	struct gpc_list contexts; /* all but green ones */
 
 	pthread_mutex_t contexts_lock;
 

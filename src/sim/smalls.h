@@ -16,9 +16,9 @@
 
 struct gpc_sim_smalls {
 	struct gpc_sim_small **rows; /* NULL: a hole */
-	uint16_t *longest;           /* children of k: 2k, 2k + 1; leaf of place i: n_leaves + i */
-	uint32_t n;                  /* rows in use, with holes */
-	uint32_t n_leaves;           /* a power of two */
+	uint16_t *longest; /* node k has children 2k, 2k + 1; row i has leaf n_leaves + i */
+	uint32_t n;        /* rows in use, including holes */
+	uint32_t n_leaves; /* a power of two */
 };
 
 /* Makes room for n_chunks chunks and as many holes. */

@@ -243,7 +243,7 @@ struct gpc_sim_stream *gpc_sim_stream_of_thread(struct gpc_sim_context *context)
 	return found;
 }
 
-/* The earliest start of work whose own stream is busy until `own_ns`. */
+/* The earliest start of work on the stream, if the stream itself is busy until `own_ns`. */
 static uint64_t start_of(const struct gpc_sim_stream *stream, uint64_t own_ns)
 {
 	struct gpc_sim_context *context = stream->context;

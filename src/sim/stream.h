@@ -83,10 +83,10 @@ struct gpc_sim_context {
 	struct gpc_sim_race_context *race; /* the race detector's, or NULL */
 
 	struct gpc_sim_stream legacy;
-	struct gpc_list link; /* in the machine; not of a green one */
+	struct gpc_list link; /* in the machine's `contexts`, unless green */
 
 	/* Lock: lock. */
-	struct gpc_list streams; /* without `legacy` */
+	struct gpc_list streams; /* all but `legacy` */
 
 	pthread_mutex_t lock;
 };
@@ -116,7 +116,7 @@ CUresult gpc_sim_context_create_green(
 /* Waits for the context's work, then frees its memory, its streams and itself. */
 void gpc_sim_context_destroy(struct gpc_sim_context *context);
 
-/* Like destroy and create, but the handle stays valid. */
+/* Ends the context's work, and frees its memory and streams, but not the context; clears its error. */
 void gpc_sim_context_reset(struct gpc_sim_context *context);
 
 /* Makes every later call on the context fail with `code`. */
@@ -148,7 +148,7 @@ void gpc_sim_stream_destroy(struct gpc_sim_stream *stream);
 /* The calling thread's default stream in this context, created on first use.  NULL without memory. */
 struct gpc_sim_stream *gpc_sim_stream_of_thread(struct gpc_sim_context *context);
 
-/* Submits work: takes ownership of the effect, even on failure. */
+/* Submits work.  Takes ownership of `effect`, even on failure. */
 CUresult gpc_sim_stream_submit(struct gpc_sim_stream *stream, struct gpc_sim_effect *effect);
 
 CUresult gpc_sim_stream_record(struct gpc_sim_stream *stream, struct gpc_sim_event *event);

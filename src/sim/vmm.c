@@ -349,7 +349,7 @@ CUresult gpc_sim_vmm_import(struct gpc_sim_vmm *vmm, int fd, uint64_t *ret_handl
 
 /* ---- mappings ---- */
 
-/* Maps the file from `offset` on at `at`.  Does nothing with is_numbers_only. */
+/* Maps `size` bytes of the file, from `offset` on, at the address `at`.  Does nothing with is_numbers_only. */
 static bool show(const struct gpc_sim_vmm *vmm, void *at, uint64_t size, uint64_t offset)
 {
 	return !vmm->shadow || mmap(at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,

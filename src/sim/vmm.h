@@ -62,7 +62,7 @@ struct gpc_sim_vmm {
 
 	/* Lock: lock. */
 	struct gpc_sim_va_chunk *chunks;
-	struct gpc_sim_physical *physicals; /* handle h is the one at h - 1 */
+	struct gpc_sim_physical *physicals; /* handle h is physicals[h - 1] */
 	uint32_t n_physicals;
 	uint64_t file_size;
 	uint64_t n_created; /* so far; the last serial */
@@ -83,7 +83,7 @@ CUresult gpc_sim_vmm_create(
 CUresult gpc_sim_vmm_multicast(struct gpc_sim *sim, uint64_t size, uint64_t *ret_handle);
 CUresult gpc_sim_vmm_release(struct gpc_sim *sim, uint64_t handle);
 
-/* Adds a holder to the memory mapped at `ptr`. */
+/* Adds a holder to the piece mapped at `ptr`.  INVALID_VALUE: nothing is mapped there. */
 CUresult gpc_sim_vmm_retain(struct gpc_sim_vmm *vmm, uint64_t ptr, uint64_t *ret_handle);
 
 CUresult gpc_sim_vmm_map(struct gpc_sim *sim, uint64_t ptr, uint64_t size, uint64_t handle);

@@ -112,7 +112,7 @@ void face_loads_end(struct gpc_sim_context *context);
 /* True for a loaded module or library. */
 bool face_is_module(const void *handle);
 
-/* Frees the kernels and globals of a module. */
+/* Forgets the kernels and globals of a module.  A global's device memory is freed with its context. */
 void face_names_end(const void *module);
 
 /* Counts a kernel launch for the line that face_close() prints. */
@@ -148,16 +148,16 @@ struct face_host {
 	struct gpc_sim_context *context;
 };
 
-/* Finds the block that contains `ptr`; false for pageable memory and device addresses. */
+/* Finds the host memory that contains `ptr`; false for pageable memory and device addresses. */
 bool face_host_find(uint64_t ptr, struct face_host *ret_block);
 
 /* Finds an array's rows; false if the handle is invalid, or if the array has no memory of its own. */
 bool face_array_find(CUarray array, uint64_t *ret_base, uint64_t *ret_pitch);
 
-/* cuMemFree of a buffer mapped from external memory. */
+/* Frees a buffer mapped from external memory, for cuMemFree. */
 CUresult face_free_mapped(uint64_t ptr);
 
-/* cuMemFree of pool or graph memory; false if it is neither. */
+/* Frees pool, imported or graph memory, for cuMemFree, whose result is *ret_res.  False if `ptr` is none of these. */
 bool face_pool_free(uint64_t ptr, CUresult *ret_res);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stand-in for libcupti: a profiler that sees nothing.  Every call returns "not supported". */
+/* A stand-in for libcupti, without a profiler: all calls but the two below return "not supported". */
 #include "simcuda/standin.h"
 
 const struct standin_library standin_library = {

@@ -254,7 +254,7 @@ ncclResult_t ncclCommUserRank(const ncclComm_t comm, int *rank)
 	return ncclCommFinalize(comm);
 }
 
-/* Registered memory is the caller's: nothing is taken for it. */
+/* Takes no device memory: the buffer to register is the caller's. */
 ncclResult_t ncclCommRegister(const ncclComm_t comm, void *buffer, size_t size, void **handle)
 {
 	if (!of(comm) || !buffer || !size)
@@ -278,7 +278,7 @@ ncclResult_t ncclGroupEnd(void)
 	return ncclSuccess;
 }
 
-/* A collective on the caller's buffers, type, communicator and stream, by parameter name. */
+/* Submits a collective with the parameters send, receive, type, count, comm and stream of the function around it. */
 #define COLLECT(shape_, op_, root_)                        \
 	collect(comm,                                      \
 		(struct nccl_collective){ .shape = shape_, \

@@ -43,10 +43,10 @@ struct nccl_ranks;
 struct nccl_ranks *nccl_join(const char *name, int n, int rank, ncclResult_t *ret_result);
 void nccl_leave(struct nccl_ranks *ranks);
 
-/* Called in a host function of the stream, in place of a kernel.  ncclRemoteError if another rank is gone. */
+/* Performs the collective.  Call from a host function of the stream.  ncclRemoteError if another rank is gone. */
 ncclResult_t nccl_exchange(struct nccl_ranks *ranks, const struct nccl_collective *collective);
 
-/* Aborts the waiting exchange, and all later ones. */
+/* Makes the exchange that waits for other ranks fail, and every later one that would have to wait. */
 void nccl_abort(struct nccl_ranks *ranks);
 
 /* Bytes per element; 0: unknown type. */

@@ -158,14 +158,14 @@ static ncclResult_t meet(struct nccl_ranks *ranks)
 		if (atomic_load(&ranks->is_aborted))
 			return ncclRemoteError;
 		for (int i = 0; is_time && i < ranks->n; i++)
-			/* A rank that is gone may have arrived before: then a new round has begun. */
+			/* If the rank arrived before it ended, a new round has begun: no failure. */
 			if (is_gone(ranks, i) && atomic_load(&shared->round) == round)
 				return ncclRemoteError;
 	}
 	return ncclSuccess;
 }
 
-/* Reduces the ranks' chunks at `at` to one. */
+/* Reduces n bytes at `at` of all ranks' chunks into `reduced`.  False: not supported for this type. */
 static bool reduce(struct nccl_ranks *ranks, const struct nccl_collective *c, size_t at, size_t n)
 {
 	bool is_known = true;

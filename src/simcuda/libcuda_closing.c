@@ -71,7 +71,7 @@ void face_note_read(uint64_t bytes)
 	atomic_fetch_add_explicit(&n_reads[find_steer()], 1, memory_order_relaxed);
 }
 
-/* The file of the first frame that is neither ours nor gpucache's. */
+/* The file name of the innermost caller that is neither this library nor gpucache. */
 static const char *find_asker(void)
 {
 	void *frames[MAX_FRAMES];

@@ -352,7 +352,7 @@ static bool attribute_of(
 	case CU_POINTER_ATTRIBUTE_HOST_POINTER:
 		*ret_value = ptr;
 		return !device;
-	case CU_POINTER_ATTRIBUTE_P2P_TOKENS: /* the first of two tokens */
+	case CU_POINTER_ATTRIBUTE_P2P_TOKENS: /* only the first of its two tokens */
 		*ret_value = base;
 		return device != NULL;
 	case CU_POINTER_ATTRIBUTE_BUFFER_ID:

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stand-in driver: virtual memory management, multicast objects, external memory.  No call needs a context. */
+/*
+ * The stand-in driver: virtual memory management, multicast objects, external memory.  Only external memory and
+ * cuMemGetHandleForAddressRange need a context.
+ */
 #include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the files of the stand-in runtime: the driver's functions, and the entry of every call. */
+/* Shared by the files of the stand-in runtime: its exports, the driver's functions, and the entry of every call. */
 #ifndef SIMCUDA_RUNTIME_H
 #define SIMCUDA_RUNTIME_H
 
@@ -164,7 +164,7 @@ struct driver {
 
 extern struct driver cu;
 
-/* Starts the runtime once.  Returns its error, which is also the last error. */
+/* Starts the runtime on the first call.  Returns the error of the start, which becomes the last error. */
 cudaError_t rt_begin(void);
 
 /* Starts the runtime, and makes the current device's primary context current if the thread has no context. */
@@ -176,7 +176,7 @@ int rt_version(void);
 /* The device chosen by the calling thread. */
 int rt_device(void);
 
-/* Converts the driver's result to the runtime's, and remembers it as the last error. */
+/* Converts the driver's result to the runtime's.  An error other than "not ready" becomes the last error. */
 cudaError_t rt_give(CUresult res);
 
 /* The body of a function that is not simulated: prints its name once, and returns cudaErrorNotSupported. */
