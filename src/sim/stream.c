@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A stream is one number, the end of its last work.  A submission computes start and end at once from the tails that
- * must come first, so the device needs no threads.  O(1) per submission, O(streams) on the legacy stream.
+ * A stream is one number, the end of its last work.  A submission computes the start and end of its work at once, from
+ * the ends of the work that must come first.  So the device needs no threads, and a submission takes O(1).
  */
 #include "sim/stream.h"
 

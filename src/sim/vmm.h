@@ -89,8 +89,8 @@ CUresult gpc_sim_vmm_retain(struct gpc_sim_vmm *vmm, uint64_t ptr, uint64_t *ret
 CUresult gpc_sim_vmm_map(struct gpc_sim *sim, uint64_t ptr, uint64_t size, uint64_t handle);
 
 /*
- * Unmaps the whole mappings in ptr[0 .. size), skipping holes; INVALID_VALUE if there is none or only part of one.
- * Waits for no work, like an H100: kernels in flight that touch them fail with sticky 700.
+ * Unmaps the mappings in ptr[0 .. size), skipping holes.  INVALID_VALUE: there is none, or only a part of one.  Does
+ * not wait for work, like an H100: a kernel in flight that touches an unmapped address fails with a sticky 700.
  */
 CUresult gpc_sim_vmm_unmap(struct gpc_sim *sim, uint64_t ptr, uint64_t size);
 

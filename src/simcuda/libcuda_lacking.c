@@ -2,8 +2,8 @@
 /*
  * Entry points that exist and fail: programs link them, or look them up, and reject a driver without them.
  *
- * The variants of CUDA 2 and 3.1 take 32-bit addresses, too short for those of today; hashcat looks up cuMemsetD8 and
- * cuMemsetD32 but never calls them.  The others (lacking.def) are not simulated, and their first call prints that;
+ * The variants of CUDA 2 and 3.1 take 32-bit addresses, too short for today's memory; hashcat looks up cuMemsetD8 and
+ * cuMemsetD32 but never calls them.  The functions of lacking.def are not simulated, which their first call prints;
  * PyCUDA links all of them.
  */
 #include <stdatomic.h>

@@ -2,10 +2,11 @@
 /*
  * A stand-in for libcudart.so.12 and .13: the runtime's common functions over any driver.
  *
- * Finds the driver exactly as the real one does: dlopen("libcuda.so.1"), one dlsym("cuGetProcAddress_v2"), a probe with
- * an empty name.  It then asks that function for "cuGetProcAddress", and the result for all other functions, with their
- * versions, and with the per-thread flag for the _ptsz and _ptds exports.  So a wrapper of cuGetProcAddress sees the
- * same calls as under the real runtime.  Both files are built from this source, with different symbol versions.
+ * It finds the driver exactly as the real runtime does: by dlopen("libcuda.so.1"), one dlsym("cuGetProcAddress_v2"),
+ * and a call of the function found with an empty name.  It then requests "cuGetProcAddress" from that function, and
+ * from the result all other functions, with their versions, and with the per-thread flag for the _ptsz and _ptds
+ * exports.  So a wrapper of cuGetProcAddress sees the same calls as under the real runtime.  Both files are built from
+ * this source, with different symbol versions.
  */
 #include <dlfcn.h>
 #include <pthread.h>

@@ -8,7 +8,7 @@
  *      free  = as in cuMemGetInfo          total = as in cuMemGetInfo + reserved
  *      used  = this process + the other processes
  *
- * All other functions return "Not Supported".
+ * Functions that have no body here return "Not Supported".
  */
 #include <dlfcn.h>
 #include <stdbool.h>

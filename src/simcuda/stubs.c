@@ -2,7 +2,7 @@
 /*
  * Defines the functions of one library's table that have no body of their own; the macro NAMES is the table's file.
  *
- * Callers may pass any arguments; a stub ignores all but its declared ones.
+ * A caller may pass more arguments than a stub declares; the stub ignores them.
  */
 #include "simcuda/standin.h"
 
