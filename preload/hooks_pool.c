@@ -128,7 +128,10 @@ static CUresult launched(CUresult result)
 	return heard(result);
 }
 
-/* How much memory a graph needs is unknown: if the call runs out, all idle memory goes back, and it is repeated. */
+/*
+ * How much memory a graph needs is unknown.  If the driver's call fails for lack of memory, all idle memory goes back to
+ * the driver, and the call is repeated.
+ */
 #define RETRIED(name, first, then, params, args)                       \
 	CUresult name params                                           \
 	{                                                              \

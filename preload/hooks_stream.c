@@ -47,8 +47,8 @@ static void overlaps(const CUlaunchConfig *config)
 }
 
 /*
- * name_slowly does what must precede the driver's call.  So a submission before which nothing must be done costs
- * a few loads, and its arguments stay in registers.
+ * name_slowly does what must happen before the driver's call.  It is a cold function of its own, so a submission that
+ * needs none of it costs a few loads, and keeps its arguments in registers.
  */
 #define DEFINE(name, gets, params, args, stream, is_reaching, reach, is_due, then)          \
 	static __attribute__((noinline, cold)) CUresult name##_slowly params                \

@@ -80,7 +80,7 @@ typedef struct stream current_stream_fn(int8_t device);
 typedef CUstream handle_fn(const struct stream *stream);
 
 static struct {
-	bool is_found; /* stored last */
+	bool is_found; /* stored after the two functions */
 	void *current;
 	void *handle;
 } streams;

@@ -16,7 +16,7 @@
 #include "preload/real.h"
 #include "runtime/process/tags.h"
 
-/* Longer than the domain and the name of any tag together. */
+/* Room for the name of a domain and of a range, each as long as a tag may be. */
 #define NAME_SIZE 160
 
 EXPORT int InitializeInjectionNvtx2(gpc_nvtx_find_table find_table);
@@ -40,7 +40,7 @@ static uint32_t id_of(const void *handle)
 
 static void *handle_of(uint32_t id)
 {
-	return (void *)(uintptr_t)id; /* NULL (no room) means NVTX's default */
+	return (void *)(uintptr_t)id; /* 0, without room, becomes NVTX's default domain */
 }
 
 static void put_message(struct gpc_text *text, const struct gpc_nvtx_attributes *attributes)

@@ -244,7 +244,7 @@ void *gpc_real_exchange(void *pointer)
 	return pointer;
 }
 
-/* True if `row` is better than `than`, of the same name: a per-thread row is, then a newer one. */
+/* True if `row` is a better answer than `than`, of the same name: per-thread rows come first, then newer ones. */
 static bool is_better(const struct row *row, const struct row *than)
 {
 	if (row->is_per_thread != than->is_per_thread)

@@ -65,7 +65,6 @@ static enum gpc_status alloc_or_rescue(
 	return st;
 }
 
-/* Allocates from the driver. */
 static CUresult make_plain(struct gpc_passed_call *call)
 {
 	CUdeviceptr ptr = 0;
