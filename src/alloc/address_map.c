@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Linear probing with backward-shift deletion: an entry moves into the hole unless its home lies between the two, so
- * lookups end at the first empty slot and there are no tombstones.  Doubles at half full; expected O(1).
+ * Linear probing with backward-shift deletion: a later entry moves into the hole unless its home slot lies between the
+ * hole and the entry.  So a lookup ends at the first empty slot, and there are no tombstones.  A table that is half
+ * full doubles; lookup, insertion and removal are expected O(1).
  */
 #include "alloc/address_map.h"
 

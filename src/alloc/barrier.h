@@ -19,8 +19,8 @@
  * Why that is safe, case by case:
  *
  *   threads        A submission that may use the block happens after the malloc, which happens after the
- *                  free, which made the barrier due under the pool's lock: the submitter sees it.  If two
- *                  threads see it, both raise one; each submits only behind its own barrier or a complete
+ *                  free, which made the barrier due under the pool's lock: the submitter sees that.  If two
+ *                  threads see it, each raises a barrier, and submits only behind its own barrier or a complete
  *                  one.  Frees are numbered, and a barrier covers those numbered before it began.
  *   legacy stream  Used alone, it orders all work (fence.h, "One stream"), and no barrier is due.
  *   other streams  Per-thread, non-blocking and later-created streams, and synchronous copies: covered, since
@@ -79,17 +79,17 @@ struct gpc_duties {
 
 struct gpc_barrier {
 	/* Lock: the pool's. */
-	uint64_t n_frees;  /* frees that need the order, numbered from 1 */
+	uint64_t n_frees;  /* frees whose order must be kept; the first one has number 1 */
 	uint64_t raised;   /* frees up to this one are behind a barrier */
 	uint64_t recorded; /* frees up to this one are covered by the event, or the mark */
 	uint64_t passed;   /* all work before frees up to this one is known to be complete */
 	gpc_event event;   /* of the last barrier; 0: none yet */
-	gpc_event
-		mark; /* on the legacy stream: behind all blocks that the one-stream rule left loose */
+	/* on the legacy stream, behind the work of all blocks that the one-stream rule left loose */
+	gpc_event mark;
 	bool is_marked;             /* `recorded` refers to the mark, not to the event */
 	bool is_due;                /* counted in n_due */
 	bool is_unsettled;          /* counted in n_unsettled */
-	atomic_bool is_unsupported; /* the driver refused once, and is not asked again */
+	atomic_bool is_unsupported; /* the driver refused a barrier once, and is not asked again */
 };
 
 #endif

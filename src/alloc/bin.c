@@ -10,7 +10,7 @@
 
 #include "base/check.h"
 
-/* Spreads neighbouring addresses: the finaliser of splitmix64. */
+/* A hash of the address (the finaliser of splitmix64): the keys may come in order, so the priorities must not. */
 static uint64_t priority(const struct gpc_block *block)
 {
 	uint64_t x = block->address / GPC_GRAIN;
@@ -42,7 +42,7 @@ static uint32_t next_bin(const struct gpc_bins *bins, uint32_t bin)
 	return word * 64 + (uint32_t)__builtin_ctzll(bits);
 }
 
-/* Splits `tree` at the key of `block` into all before it and all after it. */
+/* Splits `tree` into the blocks before `block`, in the order of the tree, and those after it. */
 static void split(struct gpc_block *tree, const struct gpc_block *block,
 	struct gpc_block **ret_before, struct gpc_block **ret_after)
 {
@@ -146,7 +146,7 @@ uint64_t gpc_bins_largest(const struct gpc_bins *bins)
 	return 0;
 }
 
-/* Recursive: the tree is a few dozen levels deep for any number of blocks that fits a device. */
+/* In order.  The recursion is a few dozen levels deep for any number of blocks that fits on a device. */
 static void each_in_tree(
 	struct gpc_block *tree, void (*visit)(struct gpc_block *, void *), void *arg)
 {

@@ -35,8 +35,8 @@ void gpc_bins_insert(struct gpc_bins *bins, struct gpc_block *block);
 void gpc_bins_remove(struct gpc_bins *bins, struct gpc_block *block);
 
 /*
- * Returns the smallest block of at least `size` bytes, the lowest among equals, or NULL.  It stays in
- * its bin.
+ * Returns the smallest block of at least `size` bytes, the lowest among equals, or NULL.  The block
+ * stays in its bin.
  */
 struct gpc_block *gpc_bins_find(const struct gpc_bins *bins, uint64_t size);
 

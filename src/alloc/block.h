@@ -63,7 +63,7 @@ enum gpc_block_state {
 
 /*
  * How a LIVE block inside a segment appears to the program: as a part of the driver's allocation, or as
- * one of its own.  The first answer is final (pool.h, gpc_pool_decide_view).
+ * an allocation of its own.  The first answer that the program gets is final (pool.h, gpc_pool_decide_view).
  */
 enum gpc_block_view {
 	GPC_VIEW_OPEN,    /* undecided */
@@ -85,8 +85,8 @@ struct gpc_segment {
 	struct gpc_pool *pool;
 	struct gpc_block *first;
 	struct gpc_grain_map *grains; /* in segments of small blocks, else NULL */
-	struct gpc_list link;         /* all segments of the pool, oldest first */
-	struct gpc_list idle;         /* the idle ones, idle longest first */
+	struct gpc_list link;         /* in the pool's list of segments, oldest first */
+	struct gpc_list idle;         /* in the pool's list of idle segments, idle longest first */
 	uint64_t idle_since_ns;
 	uint64_t last_loose;     /* number of the last free that left a block loose (barrier.h) */
 	uint32_t number;         /* in the slab, and in the recording */
@@ -95,8 +95,8 @@ struct gpc_segment {
 	uint32_t n_live;         /* LIVE blocks */
 	uint8_t kind;            /* enum gpc_pool_kind */
 	bool is_exported;        /* other processes may hold it: serves no more requests */
-	struct gpc_range *range; /* of its pages; NULL: one driver allocation */
-	uint64_t page_bytes;     /* each, from `address` on; the last one may be smaller */
+	struct gpc_range *range; /* that its pages lie in; NULL: it is one driver allocation */
+	uint64_t page_bytes;     /* size of each page; the last one may be smaller */
 	uint64_t devices;        /* bit i: device i may access its pages, too */
 };
 
@@ -123,7 +123,7 @@ struct gpc_block {
 		} tree; /* FREE: within its bin; PENDING: within the order of a stream */
 		gpc_stream stream;
 	};
-	/* PENDING: within its fence.  The last member: a hit without streams never touches it. */
+	/* PENDING: in the list of its fence.  It stands last, because a hit that names no stream never touches it. */
 	struct gpc_list link;
 };
 

@@ -21,13 +21,13 @@
 
 struct gpc_budget {
 	_Atomic uint64_t limit_bytes; /* 0: none */
-	_Atomic uint64_t used_bytes;  /* charged: segments, also on the move, and direct memory */
+	_Atomic uint64_t used_bytes;  /* by segments, also moving ones, and by direct memory */
 	_Atomic uint64_t moving_bytes;
-	_Atomic uint64_t moved_bytes; /* by all moves that have ended */
+	_Atomic uint64_t moved_bytes; /* sum of all moves that have ended */
 	uint64_t device_bytes;        /* total of the device; 0: unknown */
 	/* As of the last query of the driver (pool_room.c); 0: never queried. */
 	_Atomic uint64_t room_bytes;      /* used_bytes plus what the driver had free */
-	_Atomic uint64_t looked_at_bytes; /* used_bytes */
+	_Atomic uint64_t looked_at_bytes; /* used_bytes at that query */
 };
 
 #endif

@@ -24,7 +24,7 @@
 struct gpc_captures {
 	pthread_rwlock_t lock;
 	atomic_uint n_open;
-	atomic_uint n_near; /* announced: about to begin */
+	atomic_uint n_near; /* announced, but not begun yet */
 };
 
 static inline void gpc_captures_init(struct gpc_captures *captures)
@@ -34,7 +34,7 @@ static inline void gpc_captures_init(struct gpc_captures *captures)
 	atomic_init(&captures->n_near, 0);
 }
 
-/* Announces a capture, until gpc_captures_begin_announced. */
+/* Announces a capture, which gpc_captures_begin_announced then begins. */
 static inline void gpc_captures_announce(struct gpc_captures *captures)
 {
 	atomic_fetch_add(&captures->n_near, 1);
@@ -61,7 +61,7 @@ static inline void gpc_captures_end(struct gpc_captures *captures)
 {
 	unsigned n = atomic_load(&captures->n_open);
 
-	/* Must not wrap around at an end whose begin we missed. */
+	/* If the begin of this capture was missed, n_open may be 0 and must not wrap around. */
 	while (n > 0 && !atomic_compare_exchange_weak(&captures->n_open, &n, n - 1))
 		;
 }
@@ -77,7 +77,7 @@ static inline bool gpc_captures_is_near(const struct gpc_captures *captures)
 	       atomic_load_explicit(&captures->n_near, memory_order_acquire) > 0;
 }
 
-/* Ends a hold. */
+/* Ends the hold that gpc_captures_try_hold began. */
 static inline void gpc_captures_release(struct gpc_captures *captures)
 {
 	pthread_rwlock_unlock(&captures->lock);

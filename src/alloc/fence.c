@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ring always has at least one fence, the open one.  Rejected: an event per free (a driver call on every free, and
- * up to a million events); an event on the legacy stream only (non-blocking streams do not synchronise with it).
+ * The ring always has at least one fence, the open one.  Two alternatives were rejected.  An event per free is a driver
+ * call on every free, and up to a million events.  An event on the legacy stream alone does not capture the work of
+ * non-blocking streams.
  */
 #include "alloc/fence.h"
 
@@ -177,8 +178,8 @@ enum gpc_status gpc_fences_take_passed(struct gpc_fences *fences, struct gpc_lis
 	enum gpc_status st = GPC_OK;
 
 	/*
-	 * Querying an event is illegal in every thread, and invalidates the capture, while a capture of mode GLOBAL is
-	 * open.
+	 * While a capture of mode GLOBAL is open, querying an event is illegal in every thread and invalidates the
+	 * capture.
 	 */
 	if (number == fences->open || !gpc_captures_try_hold(fences->captures))
 		return GPC_OK;
@@ -194,7 +195,7 @@ enum gpc_status gpc_fences_take_passed(struct gpc_fences *fences, struct gpc_lis
 
 uint64_t gpc_fences_begin_sync(struct gpc_fences *fences)
 {
-	/* If the ring is full, the open fence stays open: this synchronisation passes only the closed ones. */
+	/* If the ring is full, the open fence stays open, and this synchronisation passes only the closed fences. */
 	if (fence_at(fences, fences->open)->n_blocks > 0)
 		(void)advance(fences);
 	return fences->open - 1;
@@ -247,7 +248,7 @@ uint64_t gpc_fences_largest(const struct gpc_fences *fences)
 	return largest;
 }
 
-/* Ends the one-stream rule: from now on frees are pending, and new streams wait for one_stream_end, recorded here. */
+/* Ends the one-stream rule: from now on freed blocks are pending, and new streams wait for one_stream_end. */
 static enum gpc_status end_one_stream(struct gpc_fences *fences)
 {
 	struct gpc_driver *drv = fences->members[0];
@@ -309,7 +310,7 @@ enum gpc_status gpc_fences_add_member(struct gpc_fences *fences, struct gpc_driv
 	if (gpc_fences_has_member(fences, drv))
 		return GPC_OK;
 	gpc_fences_expect_peer(fences);
-	/* Fences closed earlier do not cover the new member, so their blocks move to the open one. */
+	/* Fences that are closed do not cover the new member, so their blocks move to the open fence. */
 	while (fences->oldest < fences->open) {
 		struct gpc_fence *fence = fence_at(fences, fences->oldest);
 		struct gpc_fence *open = fence_at(fences, fences->open);
@@ -339,7 +340,7 @@ void gpc_fences_remove_member(struct gpc_fences *fences, struct gpc_driver *drv)
 
 	while (m > 0 && fences->members[m] != drv)
 		m--;
-	if (m == 0) /* the memory's own context stays */
+	if (m == 0) /* the context of the memory is never removed */
 		return;
 	for (uint32_t i = 0; i < GPC_MAX_FENCES; i++) {
 		gpc_event *events = fences->ring[i].events;

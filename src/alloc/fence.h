@@ -76,8 +76,8 @@ struct gpc_fences {
 	/* Lock: the pool's. */
 	struct gpc_driver *members[GPC_MAX_MEMBERS]; /* [0]: the context of the memory */
 	uint32_t n_members;
-	uint64_t oldest; /* numbers; fence n is ring[n mod GPC_MAX_FENCES] */
-	uint64_t open;
+	uint64_t oldest; /* number of the oldest fence; fence n is ring[n mod GPC_MAX_FENCES] */
+	uint64_t open;   /* number of the open one */
 	struct gpc_fence ring[GPC_MAX_FENCES];
 	uint64_t pending_bytes;
 	bool can_record;    /* false once the driver answered that it is unsupported */
@@ -112,10 +112,10 @@ void gpc_fences_add(struct gpc_fences *fences, struct gpc_block *block);
 /* Removes a pending block from its fence. */
 void gpc_fences_drop(struct gpc_fences *fences, struct gpc_block *block);
 
-/* The open fence, for the policy of when to close it. */
+/* The open fence, by whose size the caller decides when to close it. */
 const struct gpc_fence *gpc_fences_get_open(const struct gpc_fences *fences);
 
-/* Closes the open fence by an event.  Returns false if that is not possible now: it stays open. */
+/* Closes the open fence by an event.  Returns false if that is not possible now: the fence stays open. */
 bool gpc_fences_close(struct gpc_fences *fences);
 
 /*
@@ -154,15 +154,15 @@ gpc_event gpc_fences_oldest_event(const struct gpc_fences *fences);
 uint64_t gpc_fences_largest(const struct gpc_fences *fences);
 
 /*
- * Call for a new stream before the program gets its handle: makes it wait for legacy-stream work on
- * blocks that were reused without a fence.
+ * Call for a new stream before the program gets its handle: makes the stream wait for the work of the
+ * legacy stream on blocks that were reused without a fence.
  */
 GPC_MUST_CHECK enum gpc_status gpc_fences_stream_created(
 	struct gpc_fences *fences, gpc_stream stream);
 
 /*
- * Call at the first use of a per-thread default stream.  It waits for the legacy stream by definition; streams
- * created later are made to wait for the legacy stream on the device.
+ * Call at the first use of a per-thread default stream.  Such a stream waits for the legacy stream by definition;
+ * streams created later are made to wait for the legacy stream on the device.
  */
 void gpc_fences_per_thread_stream_used(struct gpc_fences *fences);
 

@@ -11,7 +11,7 @@
  * A program may hold millions of small blocks.  If they are freed in random order, a tree of all their headers costs
  * a cache miss on each of its 25 levels, and a hash table of their addresses one more.  So the FREE blocks of each
  * size, up to GPC_GRAIN_SIZES grains, are bits, few enough to stay in the processor's cache even for a million blocks
- * of 512 B.  Only the lowest block of each size and segment is in the tree of its bin as well.
+ * of 512 B.  Of the blocks of one size in one segment, only the lowest is also in the tree of its bin.
  *
  * Invariant  A bit is set if and only if a FREE block of that size, in no exported segment, starts there.
  * Threads    The lock of the segment's pool.

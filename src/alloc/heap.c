@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Creates and destroys the shared parts in order.  Without an observer a no-op one is used, so callers never test
- * for NULL.
+ * Creates and destroys the parts that all pools share.  A heap without an observer gets one that does nothing, so
+ * the pools never test for NULL.
  */
 #include "alloc/heap.h"
 

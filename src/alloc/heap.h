@@ -38,7 +38,7 @@ struct gpc_heap {
 	/* Blocks of at least this size get segments of their own (gpc_heap_set_apart); UINT64_MAX: none. */
 	_Atomic uint64_t whole_from;
 	_Atomic bool is_paging_over; /* no new pages, whatever `vmm` says */
-	struct gpc_duties *duties;   /* own_duties; may be replaced before the first pool exists */
+	struct gpc_duties *duties;   /* &own_duties, or the caller's; constant once a pool exists */
 	struct gpc_duties own_duties;
 };
 

@@ -29,9 +29,9 @@ struct gpc_observer {
 	void (*block_changed)(const struct gpc_block *block, uint64_t now_ns);
 	/* The program allocated this block, which is LIVE now: block_changed is not called for that. */
 	void (*taken)(const struct gpc_block *block, const struct gpc_request *request);
-	/* The program freed it; block_changed follows. */
+	/* The program freed this block; block_changed follows. */
 	void (*freed)(const struct gpc_block *block, const struct gpc_request *request);
-	/* The program suballocates from this block: it stops counting for block->mark, which is cleared next. */
+	/* The program suballocates from this block, which stops counting for block->mark; the mark is cleared next. */
 	void (*lent)(const struct gpc_block *block);
 	/* A segment was allocated, or is about to be returned to the driver. */
 	void (*segment_added)(const struct gpc_segment *segment, const struct gpc_request *request);

@@ -16,7 +16,7 @@
  * memory.  A miss that pending memory could serve closes it earlier.
  */
 #define FENCE_MAX_BLOCKS 64
-#define FENCE_LIMIT_PART 8 /* or once it holds this fraction of pending_limit */
+#define FENCE_LIMIT_PART 8 /* it is also closed once it holds this fraction of pending_limit */
 
 void gpc_pool_init(struct gpc_pool *pool, struct gpc_heap *heap, struct gpc_driver *drv,
 	struct gpc_budget *budget, const struct gpc_pool_params *params, uint32_t device,
@@ -46,7 +46,7 @@ void gpc_pool_forget(struct gpc_pool *pool)
 	gpc_list_init(&paged);
 	gpc_lock_take(&pool->lock);
 	pool->is_forgotten = true;
-	/* Only the peers' work may still run; the handle of the dead context is no longer valid. */
+	/* The handle of the dead context is not valid any more; only the work of the other members may still run. */
 	n_members = 0;
 	for (uint32_t i = 0; i < pool->fences.n_members; i++)
 		if (pool->fences.members[i] != pool->drv)
@@ -100,7 +100,7 @@ static bool is_served_by(
 	return rounded < max ? block->size < max : block->size < rounded + GPC_MEDIUM_SEGMENT;
 }
 
-/* The smallest idle segment, at most 1/8 larger than this size needs, to be handed out whole. */
+/* The smallest idle segment that can be handed out whole: at most 1/8 larger than this size needs.  NULL: none. */
 static struct gpc_block *find_whole(struct gpc_pool *pool, uint64_t rounded)
 {
 	uint64_t tight = gpc_size_tight_segment(rounded);
@@ -141,7 +141,7 @@ static struct gpc_block *find_fit(struct gpc_pool *pool, uint64_t rounded)
 	return block && is_served_by(pool, rounded, block) ? block : NULL;
 }
 
-/* True if the request's stream orders its work.  Not during a capture: captured work runs later, on any stream. */
+/* True if the request's stream orders its work.  False during a capture: captured work runs later, on any stream. */
 static bool is_in_order(const struct gpc_pool *pool, const struct gpc_request *request)
 {
 	return request->stream && !gpc_captures_is_any_open(&pool->heap->captures);
@@ -241,7 +241,7 @@ enum gpc_status gpc_pool_retry(
 	return st;
 }
 
-/* A driver error seen here is not lost: it is sticky, and the next real call returns it. */
+/* Closes the open fence if it is full.  A driver error is not lost: it is sticky, so the next call returns it. */
 static void close_full_fence(struct gpc_pool *pool, uint64_t now_ns)
 {
 	const struct gpc_fence *open = gpc_fences_get_open(&pool->fences);
@@ -252,7 +252,7 @@ static void close_full_fence(struct gpc_pool *pool, uint64_t now_ns)
 		(void)!gpc_pool_reap_locked(pool, true, now_ns, &reaped);
 }
 
-/* The device may still be using a LIVE block, so it waits for a fence. */
+/* Makes a LIVE block PENDING: the device may still be using the block, so it waits for a fence. */
 static void make_pending_locked(
 	struct gpc_pool *pool, struct gpc_block *block, const struct gpc_request *request)
 {

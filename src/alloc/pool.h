@@ -14,7 +14,7 @@
  *
  * If there is no room, the ladder (oom/ladder.c) calls the parts (reap, trim, wait, retry) in its own
  * order; the allocator never calls the ladder.  A retry may split a block of another size class.  Until
- * the driver next allocates or frees a segment, each miss then tries that before it asks the driver.
+ * the driver next allocates or frees a segment, each miss then tries such a split before it asks the driver.
  *
  * Invariants  I1 to I9 of block.h, F1 to F4 of fence.h, S1 to S3 of stream_order.h; gpc_pool_check
  *             verifies those that the heap alone can show.
@@ -71,17 +71,17 @@ struct gpc_pool {
 
 	/* Lock: lock. */
 	struct gpc_bins pieces[GPC_N_POOL_KINDS];
-	struct gpc_bins
-		wholes; /* idle segments of large blocks; pieces has all other FREE blocks */
+	/* idle segments of large blocks; pieces has all other FREE blocks */
+	struct gpc_bins wholes;
 	struct gpc_list segments; /* oldest first */
 	struct gpc_list idle;     /* idle longest first */
 	struct gpc_address_map blocks;
-	/* The last retired block, with its number: a free is often followed by a malloc that splits again. */
+	/* The last retired block, kept for the next split: a malloc that splits often follows a free that coalesces. */
 	struct gpc_block *spare;
 	struct gpc_fences fences;
 	struct gpc_barrier barrier;
 	struct gpc_stream_order order;
-	/* in the recording; read without the lock, too, as are recent, cut_bytes and unheld_bytes (stats/counters.h) */
+	/* In the recording.  These, recent, cut_bytes and unheld_bytes are also read without the lock (stats/counters.h). */
 	struct gpucache_counters *counters;
 	struct gpucache_counters own_counters; /* used if init was given none */
 	struct gpc_pool_peaks recent;
@@ -112,8 +112,8 @@ void gpc_pool_init(struct gpc_pool *pool, struct gpc_heap *heap, struct gpc_driv
 	uint32_t context, struct gpucache_counters *counters);
 
 /*
- * Returns idle segments to the driver and forgets the rest.  For tests and tools: at the end of a
- * process that is left to the driver.
+ * Returns idle segments to the driver and forgets all others.  For tests and tools: the library leaves its
+ * memory to the driver when a process ends.
  */
 void gpc_pool_fini(struct gpc_pool *pool);
 
@@ -134,24 +134,25 @@ GPC_MUST_CHECK enum gpc_status gpc_pool_alloc(
 /* The parts of gpc_pool_alloc, for the ladder. */
 
 /*
- * From pending blocks that the request's stream freed, from free blocks, and from blocks whose fences have passed.
+ * Allocates from pending blocks that the request's stream freed, from free blocks, and from blocks whose fences have
+ * passed.
  * GPC_NOT_FOUND: nothing fits.  Any other error is the driver's: the context is broken.
  */
 GPC_MUST_CHECK enum gpc_status gpc_pool_search(
 	struct gpc_pool *pool, const struct gpc_request *request, gpc_devptr *ret_address);
 
-/* From a new segment. */
+/* Allocates from a new segment. */
 GPC_MUST_CHECK enum gpc_status gpc_pool_grow(
 	struct gpc_pool *pool, const struct gpc_request *request, gpc_devptr *ret_address);
 
 /*
- * From a free block of any size class, for a request that the driver has refused.  Leaves idle segments
- * to gpc_pool_trim, unless an open capture forbids that.  GPC_NOT_FOUND: nothing fits.
+ * Allocates from a free block of any size class, for a request that the driver has refused.  Cuts an idle segment only
+ * while an open capture keeps gpc_pool_trim from returning it.  GPC_NOT_FOUND: nothing fits.
  */
 GPC_MUST_CHECK enum gpc_status gpc_pool_cut(
 	struct gpc_pool *pool, const struct gpc_request *request, gpc_devptr *ret_address);
 
-/* Search, grow and cut again, in this order. */
+/* Tries gpc_pool_search, gpc_pool_grow and gpc_pool_cut, in this order. */
 GPC_MUST_CHECK enum gpc_status gpc_pool_retry(
 	struct gpc_pool *pool, const struct gpc_request *request, gpc_devptr *ret_address);
 
@@ -164,8 +165,8 @@ GPC_MUST_CHECK enum gpc_status gpc_pool_free(
 	struct gpc_pool *pool, gpc_devptr address, const struct gpc_request *request);
 
 /*
- * Marks a live block as used by streams that its free will not name: it will wait for its fence.  Fails
- * as gpc_pool_free.
+ * Marks a live block as used by streams that its free will not name: once freed, the block waits for its
+ * fence.  Fails as gpc_pool_free.
  */
 GPC_MUST_CHECK enum gpc_status gpc_pool_record_use(struct gpc_pool *pool, gpc_devptr address);
 
@@ -210,8 +211,8 @@ void gpc_pool_wait_for_moves(struct gpc_pool *pool, uint64_t *left_ms);
 uint64_t gpc_pool_trim(struct gpc_pool *pool, uint64_t wanted);
 
 /*
- * Barriers (barrier.h).  Returns false if the device cannot enforce the order of cudaFree in this context;
- * then the host must.
+ * Returns false if the device cannot enforce the order of cudaFree in this context (barrier.h); then the host must
+ * wait in cudaFree.
  */
 bool gpc_pool_keeps_order(struct gpc_pool *pool);
 
@@ -230,7 +231,7 @@ GPC_MUST_CHECK enum gpc_status gpc_pool_settle(struct gpc_pool *pool);
  */
 void gpc_pool_wait_for_one_stream(struct gpc_pool *pool);
 
-/* Call before a capture begins: makes that wait now if it is due, because later it would invalidate the capture. */
+/* Call before a capture begins: if that wait is due, waits now, because a wait during the capture invalidates it. */
 void gpc_pool_settle_one_stream(struct gpc_pool *pool);
 
 /* Call before the program's own synchronization of the context, and, with the number returned, after it succeeded. */

@@ -76,7 +76,7 @@ struct raising {
 	uint64_t fence;  /* the last fence it covers; 0: none */
 	gpc_event event;
 	bool is_mark; /* an event on the legacy stream that orders nothing: only its completion is of interest */
-	bool is_lost; /* neither the device nor the host keeps the order: it stays due */
+	bool is_lost; /* neither the device nor the host keeps the order: the barrier stays due */
 	enum gpc_status st;
 };
 
@@ -86,8 +86,8 @@ static gpc_event *event_of(struct gpc_barrier *barrier, bool is_mark)
 }
 
 /*
- * Returns false if no barrier is due or a capture forbids one.  A mark has an event of its own: a thread may record it
- * late, after another has raised a barrier that covers more.
+ * Returns false if no barrier is due or a capture forbids one.  A mark has an event of its own: a slow thread may
+ * record the mark after another thread has raised a barrier that covers more.
  */
 static bool begin_raising_locked(struct gpc_pool *pool, struct raising *raising)
 {
@@ -110,7 +110,7 @@ static bool begin_raising_locked(struct gpc_pool *pool, struct raising *raising)
 	return true;
 }
 
-/* The driver calls, made without the lock.  Returns true if the host waited instead. */
+/* Makes the driver calls of a barrier, without the lock.  Returns true if the host waited for the context instead. */
 static bool tell_driver(struct gpc_pool *pool, struct raising *raising)
 {
 	const struct gpc_driver_ops *ops = pool->drv->ops;
@@ -126,7 +126,7 @@ static bool tell_driver(struct gpc_pool *pool, struct raising *raising)
 	if (st) {
 		st = ops->context_sync(pool->drv);
 		has_waited = !st;
-		/* In a broken context nothing runs any more. */
+		/* In a broken context no work runs any more, so its order is kept. */
 		raising->is_lost = st && !gpc_cuda_is_sticky((CUresult)gpc_status_to_device(st));
 	}
 	gpc_captures_release(&pool->heap->captures);
@@ -141,7 +141,7 @@ static void end_raising_locked(
 
 	if (pool->is_forgotten)
 		return;
-	/* Nor note GPC_UNSUPPORTED: the next event would then be a mark, which orders nothing but ends the duty. */
+	/* GPC_UNSUPPORTED is not noted: the next barrier would be a mark, which orders nothing but ends the duty. */
 	if (raising->is_lost)
 		return;
 	if (raising->st == GPC_UNSUPPORTED)
@@ -153,12 +153,12 @@ static void end_raising_locked(
 	}
 	if (has_waited)
 		barrier->passed = gpc_larger(barrier->passed, raising->number);
-	/* Blocks freed in the meantime need another barrier. */
+	/* Blocks that were freed since begin_raising_locked() need another barrier. */
 	if (barrier->raised == barrier->n_frees)
 		end_due_locked(pool);
 	if (barrier->passed == barrier->n_frees)
 		end_unsettled_locked(pool);
-	/* The barrier orders the blocks of the fences it covers: they become FREE, and loose. */
+	/* The barrier orders the work on all blocks of the fences that it covers: these become FREE, and loose. */
 	gpc_list_init(&passed);
 	if (raising->fence && pool->fences.n_members == 1 && (!raising->st || has_waited))
 		gpc_fences_pass(&pool->fences, raising->fence, &passed);
@@ -194,9 +194,9 @@ bool gpc_pool_order_pending(struct gpc_pool *pool)
 	bool is_possible;
 
 	gpc_lock_take(&pool->lock);
-	is_possible = pool->fences.pending_bytes > 0 && has_barriers(pool) &&
-		      !pool->fences.is_peer_near;
-	/* Counts as a free, so that the barrier covers all work until now. */
+	is_possible =
+		pool->fences.pending_bytes > 0 && has_barriers(pool) && !pool->fences.is_peer_near;
+	/* Counting a free here makes the barrier cover all work until now. */
 	if (is_possible) {
 		add_duty(pool);
 		pool->barrier.n_frees++;
@@ -241,7 +241,7 @@ enum gpc_status gpc_pool_settle(struct gpc_pool *pool)
 	gpc_lock_take(&pool->lock);
 	if (must_wait && !st && !pool->is_forgotten)
 		barrier->passed = gpc_larger(barrier->passed, number);
-	/* A context that cannot be synchronised is broken, and reports it at every call. */
+	/* If the wait fails, the context is broken, and each further call of the program returns the error. */
 	if (st || barrier->passed == barrier->n_frees)
 		end_unsettled_locked(pool);
 	gpc_lock_release(&pool->lock);

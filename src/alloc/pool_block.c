@@ -118,7 +118,7 @@ void gpc_pool_retire_block_locked(struct gpc_pool *pool, struct gpc_block *block
 		gpc_slab_give_back(&pool->heap->blocks, block->number);
 }
 
-/* Accounts for a segment that is cut into pieces, or whole again. */
+/* Counts in cut_bytes a segment that is about to be cut, or that is whole again. */
 static void count_cut(struct gpc_pool *pool, const struct gpc_block *block, bool is_cut)
 {
 	if (!gpc_pool_is_whole(block) || block->segment->range)
@@ -185,7 +185,7 @@ uint64_t gpc_pool_free_passed_locked(
 	return bytes;
 }
 
-/* Cuts `block`, which is FREE and in no bin, to `size`.  Without metadata it stays whole. */
+/* Cuts `block`, which is FREE and in no bin, to `size`.  If there is no metadata for the remainder, it stays whole. */
 static void split(struct gpc_pool *pool, struct gpc_block *block, uint64_t size, uint64_t now_ns)
 {
 	struct gpc_block *rest = gpc_pool_new_block_locked(

@@ -138,7 +138,7 @@ static uint64_t stands_for(const struct gpc_block *block)
 		       : 0;
 }
 
-/* In-order.  Recursive: the tree is a few dozen levels deep. */
+/* In order.  The recursion is a few dozen levels deep. */
 static void walk_tree(const struct gpc_block *at, uint32_t bin, struct bin_walk *walk)
 {
 	if (!at)

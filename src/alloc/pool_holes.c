@@ -40,7 +40,7 @@ struct choice {
 	uint64_t wanted;
 };
 
-/* True if `size` is the better choice: the smallest that suffices, else the largest. */
+/* True if `size` is better than `than`: the smallest one that suffices is the best; if none suffices, the largest. */
 static bool is_better(uint64_t size, uint64_t than, uint64_t wanted)
 {
 	if ((size >= wanted) != (than >= wanted))
@@ -64,7 +64,7 @@ static void consider(struct gpc_block *block, void *arg)
 	choice->memory = memory;
 }
 
-/* Reduces the choice to `wanted`, at the end of the block that leaves fewer pieces. */
+/* Reduces `memory` to the pages for `wanted` bytes, at that end of the block where fewer pieces remain. */
 static void take_less(const struct gpc_block *block, uint64_t wanted, struct gpc_memory *memory)
 {
 	uint64_t page = memory->page_bytes;
@@ -114,7 +114,7 @@ static void end_change_locked(struct gpc_pool *pool, struct gpc_segment *segment
 	}
 }
 
-/* The blocks behind the pages become a segment of their own. */
+/* Makes the blocks behind the pages, from `first` on, a segment of their own. */
 static void fill_right(
 	struct gpc_segment *right, const struct gpc_segment *left, struct gpc_block *first)
 {
@@ -207,7 +207,7 @@ static bool cut_out_locked(
 	behind = unlink_pages_locked(pool, block, memory, hole.rest);
 	if (hole.right)
 		fill_right(hole.right, segment, behind);
-	/* Last: from here on threads without the lock find the pool of what is behind by hole.right. */
+	/* hole.right must be complete: from here on, threads without the lock find the pool of the blocks behind in it. */
 	gpc_segment_map_cut(
 		&pool->heap->segment_map, segment, memory->address, memory->size, hole.right);
 	if (memory->address > segment->address) {

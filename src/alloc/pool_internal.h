@@ -71,7 +71,7 @@ void gpc_pool_leave_bin_locked(struct gpc_pool *pool, struct gpc_block *block);
  */
 void gpc_pool_make_free_locked(struct gpc_pool *pool, struct gpc_block *block, uint64_t now_ns);
 
-/* Makes a block LIVE that is in no bin, in no fence and off its counter. */
+/* Makes a block LIVE.  The caller has taken it out of its bin or fence, and off its counter. */
 gpc_devptr gpc_pool_give_locked(
 	struct gpc_pool *pool, struct gpc_block *block, const struct gpc_request *request);
 
@@ -82,7 +82,7 @@ gpc_devptr gpc_pool_take_locked(struct gpc_pool *pool, struct gpc_block *block, 
 /*
  * True if a request of this size gets a segment of its own: the program exports memory, and a handle always opens at
  * the start of a segment; or it queries base addresses, and must get those that cudaMalloc returned.  Below 1 MiB most
- * of the segment is wasted, so policy must allow that.
+ * of the segment is wasted, so policy must allow that waste.
  */
 static inline bool gpc_pool_gives_whole(const struct gpc_pool *pool, uint64_t rounded)
 {
@@ -128,7 +128,7 @@ uint64_t gpc_pool_free_passed_locked(
 
 /* --- pool_barrier.c --------------------------------------------------------------------------- */
 
-/* Notes that the block will be FREE at once, though its work may still run. */
+/* Numbers the free of a block that will be FREE at once although work on it may still run. */
 void gpc_pool_loosen_locked(struct gpc_pool *pool, struct gpc_block *block);
 
 /*

@@ -59,7 +59,7 @@ static void release(struct gpc_pool *pool, struct gpc_range *range)
 	gpc_slab_give_back(&pool->heap->ranges, range->number);
 }
 
-/* Asking first is cheaper than mapping hundreds of pages and having the last one refused. */
+/* Checks that the driver has `size` bytes free: cheaper than to map hundreds of pages and have the last one refused. */
 static enum gpc_status look(struct gpc_pool *pool, uint64_t size)
 {
 	uint64_t available = 0;

@@ -27,7 +27,7 @@ static enum gpc_status charge(struct gpc_budget *budget, uint64_t bytes)
 	return GPC_OK;
 }
 
-/* On GPC_OK the memory counts as moving until the caller has made it a segment. */
+/* Charges and obtains `size` bytes.  On GPC_OK they count as moving until the caller has made them a segment. */
 static enum gpc_status ask_driver(
 	struct gpc_pool *pool, bool wants_pages, uint64_t size, struct gpc_memory *ret_memory)
 {
@@ -119,7 +119,7 @@ static enum gpc_status give_back(struct gpc_pool *pool, const struct gpc_memory 
 			     : pool->drv->ops->mem_free(pool->drv, memory->address);
 }
 
-/* Call after give_back and after releasing captures: takes the pool's lock, which ranks before them. */
+/* Accounts for what give_back() did.  Captures must be released before: the rank of the pool's lock is lower. */
 static void book_given_back(struct gpc_pool *pool, uint64_t size, enum gpc_status st)
 {
 	if (!st || !gpc_pool_book_refused(pool, size))
@@ -389,11 +389,11 @@ uint64_t gpc_pool_trim(struct gpc_pool *pool, uint64_t wanted)
 	return went;
 }
 
-#define DECAY_PART 16 /* of decay_ns: the delay between two checks */
+#define DECAY_PART 16 /* decay() looks for old idle segments at most this often in decay_ns */
 
 /*
- * Returns one idle segment to the driver: an exported one or, if before_ns > 0, one that has been idle since before that
- * time.  False: there is none, or it cannot be returned now.
+ * Returns one idle segment to the driver: an exported one or, if before_ns > 0, one that has been idle since before
+ * that time.  False: there is none, or it cannot be returned now.
  */
 static bool return_one(struct gpc_pool *pool, uint64_t before_ns)
 {
@@ -415,7 +415,7 @@ static bool return_one(struct gpc_pool *pool, uint64_t before_ns)
 	return is_parting;
 }
 
-/* Checking needs the lock, so it is rate-limited. */
+/* Returns the segments that were idle for decay_ns.  To look for them needs the lock, so it is rate-limited. */
 static void decay(struct gpc_pool *pool, uint64_t now_ns)
 {
 	uint64_t due_ns = atomic_load_explicit(&pool->next_decay_ns, memory_order_relaxed);

@@ -39,7 +39,6 @@ uint64_t gpc_pool_reap(struct gpc_pool *pool)
 	return bytes;
 }
 
-/* Plain CUDA would have waited in cudaFree, so what the fences withhold is bounded. */
 bool gpc_pool_holds_too_much(const struct gpc_pool *pool, uint64_t rounded)
 {
 	const struct gpucache_counters *counters = pool->counters;
@@ -53,7 +52,7 @@ bool gpc_pool_holds_too_much(const struct gpc_pool *pool, uint64_t rounded)
 	       gpc_bytes_less(then, most > held ? most : held) > limit;
 }
 
-/* The context's own event of the oldest fence that has one; if none has, closes the open fence to get one.  0: none. */
+/* The event, in the pool's context, of the oldest fence that has one; closes the open fence if none has.  0: none. */
 static gpc_event oldest_event_locked(struct gpc_pool *pool)
 {
 	struct gpc_fences *fences = &pool->fences;
@@ -66,7 +65,7 @@ static gpc_event oldest_event_locked(struct gpc_pool *pool)
 	return event;
 }
 
-/* Returns the bytes that became free. */
+/* Waits for the event of the oldest fence that has an event.  Returns the bytes that became free. */
 static uint64_t wait_for_oldest(struct gpc_pool *pool)
 {
 	uint64_t bytes = 0;
@@ -80,7 +79,7 @@ static uint64_t wait_for_oldest(struct gpc_pool *pool)
 	if (event)
 		gpc_counter_add(&pool->counters->n_sync, 1);
 	gpc_lock_release(&pool->lock);
-	if (!event) /* none before CUDA 12.5 */
+	if (!event) /* before CUDA 12.5 no fence has an event */
 		return is_alone ? gpc_pool_wait(pool, 0) : 0;
 	is_waited = !pool->drv->ops->event_wait(pool->drv, event);
 	gpc_lock_take(&pool->lock);
@@ -157,13 +156,13 @@ static uint64_t wait_once(struct gpc_pool *pool, uint64_t size, bool *ret_has_re
 	if (gpc_fences_get_open(&pool->fences)->n_blocks > 0 && gpc_fences_close(&pool->fences))
 		gpc_counter_add(&pool->counters->n_fence, 1);
 	number = size ? gpc_fences_find_useful(&pool->fences, size, &event) : 0;
-	/* Waiting for an event does not keep captures from beginning, and covers nothing submitted later. */
+	/* An event is better than a synchronisation: it lets captures begin meanwhile and covers no later work. */
 	if (!event && gpc_fences_get_open(&pool->fences)->n_blocks == 0)
 		number = gpc_fences_find_newest(&pool->fences, &event);
 	n_members = pool->fences.n_members;
 	memcpy(members, pool->fences.members, sizeof members);
 	if (!event && gpc_captures_is_any_open(&pool->heap->captures)) {
-		/* Waiting is impossible, so do not fill the ring with fences without events. */
+		/* The context cannot be synchronised now, so the ring must not fill with fences that have no event. */
 		gpc_lock_release(&pool->lock);
 		return 0;
 	}
@@ -200,7 +199,7 @@ uint64_t gpc_pool_wait(struct gpc_pool *pool, uint64_t size)
 	return bytes;
 }
 
-/* True if the barrier of the last free has passed, and nothing is pending or, if `size` > 0, that much became free. */
+/* True if the barrier of the last free has passed, and nothing is pending or, with `size` > 0, `bytes` suffices. */
 static bool is_over(struct gpc_pool *pool, uint64_t size, uint64_t bytes)
 {
 	bool is_over;

@@ -46,8 +46,8 @@ enum gpc_pool_kind {
 
 /*
  * The size of the block for a request of `size` bytes, 0 < size <= GPC_SIZE_MAX: a multiple of
- * GPC_GRAIN.  `divisions` > 1 (roundup_power2_divisions) rounds up to one of that many steps between
- * powers of two instead, or of the next smaller power of two of steps; 0 and 1 mean none.
+ * GPC_GRAIN.  If `divisions` (roundup_power2_divisions) is above 1, it is first rounded down to a power of two; the
+ * size is then rounded up to one of that many equal steps between two powers of two.
  */
 uint64_t gpc_size_round(uint64_t size, uint32_t divisions);
 
@@ -63,7 +63,7 @@ static inline enum gpc_pool_kind gpc_size_pool(uint64_t rounded)
  */
 uint64_t gpc_size_segment(uint64_t rounded, bool has_idle_rests);
 
-/* The smallest segment that can hold one block of this size, for when the driver has refused a larger one. */
+/* The smallest segment that can hold one block of this size; requested after the driver has refused a larger one. */
 static inline uint64_t gpc_size_tight_segment(uint64_t rounded)
 {
 	return gpc_round_up(rounded, GPC_SEGMENT_ALIGN);

@@ -60,7 +60,7 @@ void gpc_stream_order_created(struct gpc_stream_order *order, gpc_stream stream)
 {
 	uint32_t slot;
 
-	/* If its destruction was missed, the new stream must not inherit anything. */
+	/* If the destruction of an older stream with this handle was missed, the new one must not inherit its blocks. */
 	gpc_stream_order_destroyed(order, stream);
 	slot = slot_of(order, 0);
 	if (slot == GPC_MAX_ORDERED_STREAMS)

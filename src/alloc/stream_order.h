@@ -36,13 +36,13 @@
 /* PyTorch's stream pool has 32 streams of each of two priorities. */
 #define GPC_MAX_ORDERED_STREAMS 96
 
-/* The legacy default stream, since 0 means none: the driver's CU_STREAM_LEGACY. */
+/* Stands for the legacy default stream, because 0 means no stream: the driver's CU_STREAM_LEGACY. */
 #define GPC_ORDERED_LEGACY ((gpc_stream)1)
 
 struct gpc_stream_order {
-	gpc_stream
-		streams[GPC_MAX_ORDERED_STREAMS]; /* the first one is the legacy stream; 0: free */
-	uint32_t n_slots;                         /* high-water mark of used slots */
+	/* of each slot; the first one is the legacy stream; 0: the slot is free */
+	gpc_stream streams[GPC_MAX_ORDERED_STREAMS];
+	uint32_t n_slots;      /* high-water mark of used slots */
 	struct gpc_bins *bins; /* of each slot; mapped at the first free that names a stream */
 };
 
@@ -70,7 +70,7 @@ static inline void gpc_stream_order_remove(struct gpc_stream_order *order, struc
 		gpc_stream_order_take_out(order, block);
 }
 
-/* Returns the smallest block of at least `size` bytes that `stream` freed, or NULL.  It stays in its order. */
+/* Returns the smallest block of at least `size` bytes that `stream` freed, or NULL.  The block stays in its order. */
 struct gpc_block *gpc_stream_order_find(
 	const struct gpc_stream_order *order, gpc_stream stream, uint64_t size);
 
