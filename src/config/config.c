@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A list of key:value, split at commas outside brackets.  For a wrong key the nearest is suggested, by edit distance,
- * if at most a third of its letters and one more differ.  A mistake is a warning, and fatal only with `strict`.
+ * A list of key:value, split at commas outside brackets.  For an unknown key the nearest one, by edit distance, is
+ * suggested if at most a third of its letters and one more differ.  A mistake is a warning; with `strict` it is fatal.
  */
 #include "config/config.h"
 
@@ -31,7 +31,7 @@ static struct piece trim(struct piece piece)
 	return piece;
 }
 
-/* A buffer for one more warning, or NULL if there is none; the warning is counted either way. */
+/* Counts one more warning.  Returns *text over a buffer for it, or NULL if all buffers are used. */
 static struct gpc_text *begin_warning(struct gpc_config *config, struct gpc_text *text)
 {
 	if (config->n_warnings == GPC_CONFIG_MAX_WARNINGS) {
@@ -168,7 +168,7 @@ void gpc_config_init(struct gpc_config *config)
 	for (unsigned i = 0; i < GPC_OPTION_COUNT; i++) {
 		const struct gpc_option_row *row = &gpc_option_rows[i];
 
-		/* Cannot fail: the unit test reads every default. */
+		/* This cannot fail: the unit test reads every default. */
 		(void)gpc_option_read(row, config, row->default_text, strlen(row->default_text));
 	}
 }
@@ -186,7 +186,7 @@ void gpc_config_parse(struct gpc_config *config, const char *text)
 	config->is_fatal = config->strict && config->n_warnings > 0;
 }
 
-/* The memory checker that watches this process, by the variables that those of CUDA 10 to 13 set; NULL: none. */
+/* The memory checker that watches this process; NULL: none.  The checkers of CUDA 10 to 13 set these variables. */
 static const char *find_checker(void)
 {
 	const char *injected = gpc_env_get("CUDA_INJECTION64_PATH");

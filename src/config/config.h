@@ -92,9 +92,9 @@ struct gpc_config {
 #undef OPTION
 	uint8_t sources[GPC_OPTION_COUNT]; /* enum gpc_config_source */
 	unsigned n_warnings;
-	unsigned n_more_warnings; /* that found no room in `warnings` */
+	unsigned n_more_warnings; /* warnings for which `warnings` had no room */
 	char warnings[GPC_CONFIG_MAX_WARNINGS][GPC_CONFIG_MAX_WARNING];
-	bool is_fatal; /* strict, with a warning */
+	bool is_fatal; /* `strict` is set, and there was a warning */
 	/* GPUCACHE_CONF as it was read, or its beginning: other threads may change the environment later. */
 	char text[GPC_CONFIG_MAX_STRING];
 	const char *checker; /* the memory checker that switched the cache off; NULL: none */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * options.def expanded into rows of {name, type, range, offset}; a value is parsed into a union, checked against its
- * range, and stored last, so a rejected value has no effect.
+ * options.def becomes a table of {name, type, offset, default, range, choices, help}.  A value is parsed into a union,
+ * checked against its range, and then stored, so a rejected value has no effect.
  */
 #include "config/option.h"
 
@@ -74,7 +74,7 @@ static bool read_choice(const char *choices, const char *text, size_t len, unsig
 	}
 }
 
-/* Reads a number as millionths; returns where it stopped, NULL if there is none, or one out of any range. */
+/* Reads a number as millionths.  Returns its end; NULL if there is no number, or one larger than any range. */
 static const char *read_decimal(const char *at, const char *end, uint64_t *ret_millionths)
 {
 	unsigned __int128 value;
@@ -182,7 +182,7 @@ static bool read_value(
 	return false;
 }
 
-/* The default is always allowed: if 0 means "none", it lies outside the range. */
+/* True if the value is in the row's range, or is the default: a default of 0 may mean "none" and lie outside. */
 static bool is_allowed(const struct gpc_option_row *row, const union value *value)
 {
 	union value preset = { 0 };
@@ -225,7 +225,7 @@ static bool read_string(char *field, const char *text, size_t len)
 bool gpc_option_read(
 	const struct gpc_option_row *row, struct gpc_config *config, const char *text, size_t len)
 {
-	/* All members start at the union's address. */
+	/* The value of each type is as many bytes at the start of the union. */
 	static const uint8_t sizes[] = {
 		[GPC_OPTION_BOOL] = sizeof(bool),
 		[GPC_OPTION_ENUM] = sizeof(unsigned),
@@ -246,7 +246,7 @@ bool gpc_option_read(
 	return true;
 }
 
-/* Bytes in the largest unit that shows them exactly. */
+/* Writes bytes in the largest unit in which they are a whole number. */
 static void write_size(struct gpc_text *text, uint64_t bytes)
 {
 	static const char *const units[] = { "", "KiB", "MiB", "GiB" };

@@ -123,7 +123,7 @@ void gpc_balance_settle(const struct gpc_balance_facts *facts, struct gpucache_b
 	*ret_balance = sheet;
 }
 
-/* Collects the bytes of our lines, or of the others; returns their number. */
+/* Collects the bytes of the lines that are ours, or of all that are not; returns how many there are. */
 static size_t gather(const struct gpucache_balance *balance, bool ours, uint64_t values[])
 {
 	size_t n = 0;

@@ -42,8 +42,8 @@ static inline bool gpc_held_read_live(
 }
 
 /*
- * The same for a block that counts for its stack and tag (gpucache_is_held).  Contexts and modules do
- * not: the program never requested their memory.
+ * As gpc_held_read_live, but only a block that counts for its stack and tag (gpucache_is_held).  Contexts
+ * and modules do not count: the program never requested their memory.
  */
 static inline bool gpc_held_read(
 	const struct gpucache_block *slot, uint32_t device, struct gpucache_block *ret_block)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Matches the start of the file name against libraries.def, in order; a path below site-packages is a package.  By path
- * alone: a library linked statically into the program counts as the program.
+ * Compares the start of the file name with the rows of libraries.def, in order; a file below site-packages belongs to a
+ * Python package.  Only the path counts, so a library that is linked statically into the program is the program.
  */
 #include "model/libraries.h"
 

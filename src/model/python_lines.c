@@ -21,7 +21,7 @@ static uint32_t to_line(int64_t line)
 	return line > 0 && line <= INT32_MAX ? (uint32_t)line : 0;
 }
 
-/* The piece after the last entry has no end. */
+/* The last piece, behind the last entry, lasts to the end of the code. */
 static bool next_39(struct gpc_python_lines *lines, struct gpc_python_piece *ret_piece)
 {
 	if (lines->is_over)

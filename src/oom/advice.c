@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A table of writers by verdict.  Each first checks by the measured numbers that its setting would have served the
- * request.  A setting that is already on is never advised.
+ * A table by verdict: a function that decides whether the advice applies, and a text.  If the advice is a setting, the
+ * function checks by the measured numbers that the setting would have served the request, and that it is not set yet.
  */
 #include "oom/advice.h"
 
@@ -11,10 +11,10 @@
 #include "base/bytes.h"
 #include "model/torch.h"
 
-/* The room for a call site within a sentence; a longer one is cut. */
+/* The room for a call site within a sentence; a longer text is cut. */
 #define SITE_SIZE 64
 
-/* The longest GPUCACHE_CONF that is repeated before a new setting, to stay on one line. */
+/* A longer GPUCACHE_CONF is not repeated before the new setting, so that the advice stays on one line. */
 #define CONF_REPEATED 48u
 
 struct advice_context {
@@ -69,7 +69,7 @@ static bool advise_shape(struct advice_context *c)
 	return true;
 }
 
-/* Advises the limit that would have been enough, if the device has as much. */
+/* Advises the limit that would have been enough, unless it exceeds the device. */
 static bool advise_limit(struct advice_context *c)
 {
 	const struct gpc_verdict_view *v = &c->v;
@@ -88,7 +88,7 @@ static bool advise_limit(struct advice_context *c)
 	}
 	if (!gpc_is_known(total) || total < 100 || needed > total)
 		return false;
-	/* Rounded up; divide first, so that nothing overflows. */
+	/* Rounded up.  The total is divided first, because needed * 100 may overflow. */
 	percent = (needed + total / 100 - 1) / (total / 100);
 	if (percent > 100)
 		return false;
@@ -105,7 +105,7 @@ static bool advise_expandable(struct advice_context *c)
 	return gpc_torch_is_fragmented(c->v.oom);
 }
 
-/* A single moment does not show which option would have helped. */
+/* The numbers of one moment do not show which option would have helped; a replay does. */
 static bool advise_replay(struct advice_context *c)
 {
 	if (!c->v.facts->caching || gpc_torch_is_fragmented(c->v.oom))

@@ -2,9 +2,9 @@
 /*
  * Advice: what would have helped.
  *
- * Advice is a table of {verdict, writer}.  A writer that can compute the effect of its advice writes
- * nothing if this request would have failed all the same; none advises an option that is already set.  If
- * GPUCACHE_CONF is set, the line to paste keeps its options.
+ * Each verdict has its advice.  A setting is advised only if the numbers do not show that this request would
+ * have failed in spite of it, and if it is not set already.  If GPUCACHE_CONF is set, the line to paste keeps
+ * its options.
  *
  * Invariants
  *   1 At most GPC_MAX_ADVICE lines; every line ends with a newline.
@@ -28,8 +28,8 @@
 #define GPC_MAX_ADVICE 3u
 
 /*
- * Names call sites.  `describe` fills buf[0 .. size), NUL-terminated; empty: unknown.  It runs in the
- * failing process: no malloc, no locks that the program may hold.
+ * Names call sites.  `describe` fills buf[0 .. size), NUL-terminated; empty: unknown.  The functions run in the
+ * failing process, so they must not call malloc or take a lock that the program may hold.
  */
 struct gpc_describer {
 	void *self;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sums the counters of the device's contexts and hands them, with the driver's and NVML's answers, to model/balance.h.
- * NVML's total includes the driver's reserve, CUDA's does not: only what CUDA's total includes becomes a line.
+ * NVML's total includes the whole reserve of the driver, CUDA's total at most a part of it; only that part is a line.
  */
 #include "oom/balance.h"
 
@@ -21,7 +21,7 @@ static struct gpucache_counters sum_of(
 	return sum;
 }
 
-/* The part of what NVML calls reserved that CUDA's total includes: the line that may be counted. */
+/* The part of NVML's reserved bytes that lies inside CUDA's total. */
 static uint64_t reserve_inside(uint64_t device_total, const struct gpc_neighbours *neighbours)
 {
 	if (neighbours->driver_bytes == GPUCACHE_UNKNOWN || device_total == GPUCACHE_UNKNOWN ||

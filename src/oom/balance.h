@@ -24,7 +24,7 @@
 #include "model/balance.h"
 #include "oom/neighbours.h"
 
-/* A reading of the driver and the pools; GPUCACHE_UNKNOWN: none. */
+/* What the driver and the pools report about a device; GPUCACHE_UNKNOWN: nothing. */
 struct gpc_device_look {
 	int32_t device;
 	uint64_t device_free;

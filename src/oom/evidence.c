@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A table by verdict of the sentences that give its numbers. */
+/* A table by verdict of functions; each writes the numbers of its verdict as one sentence. */
 #include "oom/evidence.h"
 
 #include "base/bytes.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Insertion into a short sorted array; holders with the same description share a row.  At most GPUCACHE_MAX_OOM_HOLDERS
- * rows, no heap.
+ * Each holder is inserted into a short sorted array, or added to the row that has the same description.  There are at
+ * most GPUCACHE_MAX_OOM_HOLDERS rows, so no heap is needed.
  */
 #include "oom/holder_rows.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A table of rungs, cheapest first (model/rungs.def), with another attempt after each rung that had something to do.
- * sync_ms, if set, bounds the waits for the device, wait_ms those for other processes; only the latter is repeated.
- * Every rung that waits for the device also waits for moves: memory that another thread is returning to the
- * driver is no longer ours and not yet free.
+ * A table of rungs, cheapest first (model/rungs.def).  After each rung that had something to do, the request is tried
+ * again.  sync_ms bounds the waits for the device, wait_ms the waits for other processes; only the rung that waits for
+ * other processes is repeated.  Each rung that waits for the device also waits for moves: memory that another thread is
+ * returning to the driver is not ours any more and not free yet.
  */
 #include "oom/ladder.h"
 
@@ -15,17 +15,17 @@
 #define WAIT_STEP_MS 10
 
 /*
- * The bound of waits for moves without sync_ms: the driver may block a freeing thread until a kernel ends, which may be
- * never.  A plain cudaFree would not have returned either.
+ * Bounds the waits for moves if sync_ms is 0.  The driver may block a thread that returns memory until a kernel ends,
+ * and that kernel may never end.
  */
 #define MOVES_MS 1000
 
 /*
  * A rung makes room, and reports the bytes if it knows them.  It returns false if it had nothing to do: another attempt
- * would be the same as the last.
+ * would fail as the last one did.
  */
 
-/* Blocks that finished work has released may coalesce into the one needed.  Also closes the open fence. */
+/* Frees the blocks of passed fences, which may coalesce into a block that is large enough; closes the open fence. */
 static bool reap_passed_fences(struct gpc_ladder *ladder, uint64_t *ret_bytes)
 {
 	if (!ladder->pool)
@@ -34,7 +34,7 @@ static bool reap_passed_fences(struct gpc_ladder *ladder, uint64_t *ret_bytes)
 	return true;
 }
 
-/* Returns as few as needed: what stays cached stays fast. */
+/* Returns as few segments as needed: the cached memory that stays serves later requests fast. */
 static bool return_enough_segments(struct gpc_ladder *ladder, uint64_t *ret_bytes)
 {
 	if (!ladder->pool || ladder->is_out_of_reach)
@@ -63,7 +63,7 @@ static bool wait_for_enough_fences(struct gpc_ladder *ladder, uint64_t *ret_byte
 	if (!ladder->pool || ladder->is_out_of_reach)
 		return false;
 	bytes = wait_for_device(ladder, ladder->pool, ladder->wanted);
-	/* The freed blocks may be many small pieces: return the segments that they leave idle to the driver. */
+	/* The freed blocks may be many small pieces, so the segments that they leave idle go back to the driver. */
 	*ret_bytes = bytes + (bytes ? gpc_pool_trim(ladder->pool, ladder->wanted) : 0);
 	wait_for_moves(ladder);
 	return true;

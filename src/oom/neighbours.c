@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A bounded number of NVML calls into one buffer, that of struct gpc_nvml.  The list is used only if our own pid is on
- * it: otherwise its pids are of another namespace.  Insertion keeps the largest other processes; names come from /proc
- * or NVML.
+ * Makes a bounded number of NVML calls.  NVML writes its list of processes into the buffer of struct gpc_nvml; the list
+ * is used only if our own pid is on it, because otherwise its pids are of another namespace.  An insertion sort keeps
+ * the largest other processes.  Their names come from /proc, else from NVML.
  */
 #include "oom/neighbours.h"
 
@@ -23,8 +23,8 @@
 #define NS_PER_SECOND    UINT64_C(1000000000)
 
 /*
- * ISO C has no conversion from an object pointer to a function pointer, POSIX demands that one
- * exists: copy the representation.
+ * ISO C has no conversion from an object pointer to a function pointer, but POSIX demands that both have
+ * the same representation, so its bytes are copied.
  */
 static bool resolve(
 	const struct gpc_nvml_loader *loader, void *library, const char *name, void *ret_function)
@@ -53,7 +53,7 @@ enum gpc_status gpc_nvml_init(struct gpc_nvml *nvml, const struct gpc_nvml_loade
 	resolve(loader, library, "nvmlDeviceGetIndex", &nvml->index_of);
 	resolve(loader, library, "nvmlDeviceGetMemoryInfo_v2", &nvml->memory);
 	resolve(loader, library, "nvmlSystemGetProcessName", &nvml->process_name);
-	/* _v2 fills the same struct, and is the newest before driver 510; the struct of _v1 is smaller. */
+	/* Before driver 510, _v2 is the newest and fills the same struct.  The struct of _v1 is smaller. */
 	if (!resolve(loader, library, "nvmlDeviceGetComputeRunningProcesses_v3", &nvml->processes))
 		resolve(loader, library, "nvmlDeviceGetComputeRunningProcesses_v2",
 			&nvml->processes);
@@ -94,7 +94,7 @@ static void ask_memory(
 	found->used_bytes = memory.used;
 }
 
-/* Keeps the program's name of a command from NVML: its first word, without the directory. */
+/* Copies the program of a command line from NVML into `name`: the first word, without the directory. */
 static void keep_program(const char *command, char *name, size_t size)
 {
 	size_t len = strcspn(command, " ");
@@ -168,7 +168,7 @@ static void add_neighbour(struct gpc_neighbours *found, unsigned pid, uint64_t b
 	found->neighbours[at] = (struct gpucache_neighbour){ .pid = pid, .bytes = bytes };
 }
 
-/* NVML's all-ones value is GPUCACHE_UNKNOWN, and an unknown summand stays unknown. */
+/* NVML's value for unknown bytes, all ones, is GPUCACHE_UNKNOWN: it makes a sum unknown (gpc_bytes_add). */
 static void sort_processes(const struct gpc_nvml_process *infos, uint32_t n, uint32_t own_pid,
 	struct gpc_neighbours *found)
 {

@@ -17,7 +17,7 @@
 
 #define LABEL_WIDTH 7u /* "FULL   " */
 #define MAX_HOLDERS 3u
-#define HOLD_WIDTH  41u                  /* at least this much precedes the site */
+#define HOLD_WIDTH  41u                  /* at least so many columns precede the site */
 #define YOUNG_NS    UINT64_C(1000000000) /* lower ages are not printed: they say nothing */
 #define SENTENCE    512                  /* three lines of advice fit */
 
@@ -78,7 +78,7 @@ static bool is_said(const char *text)
 	return text && text[0];
 }
 
-/* " (physical 2, NVIDIA H200, 139.80 GiB)"; the number only if it differs from the program's. */
+/* " (physical 2, NVIDIA H200, 139.80 GiB)"; "physical 2" only if the program calls the GPU by another number. */
 static void add_gpu(struct gpc_text *line, const struct gpc_short_form *form)
 {
 	uint64_t total = form->oom->balance.device_total;
@@ -265,7 +265,7 @@ static void put_balance(struct page *page, const struct gpucache_oom *oom)
 	put_balance_line(page, label, "=", print.total, 1000, total.buf);
 }
 
-/* If there is room after the site: ", oldest 12 s, +216.12 MiB". */
+/* Appends ", oldest 12 s, +216.12 MiB" to a line that has room for it. */
 static void add_history(struct gpc_text *line, const struct gpc_holder_row *row, uint64_t now_ns)
 {
 	GPC_TEXT(words, 60);
@@ -288,7 +288,7 @@ static void describe_as_told(void *self, uint32_t stack, char *buf, size_t size)
 	gpc_site_describe(form->describer, stack, buf, size);
 }
 
-/* Repeats the numbers that WHY gives for the fastest growing site, measured at the failure. */
+/* The fastest growing site gets the growth that WHY has printed: it was measured at the failure. */
 static void tell_history_as_told(
 	void *self, uint32_t stack, uint64_t *ret_oldest_ns, uint64_t *ret_growth)
 {
@@ -309,7 +309,7 @@ static void put_holders(struct page *page, const struct gpc_short_form *form)
 	const struct gpucache_oom *oom = form->oom;
 	struct gpc_holder_row rows[GPUCACHE_MAX_OOM_HOLDERS];
 	const char *label = "HOLD";
-	/* Cut by the describer to what the line has room for: it knows what to omit. */
+	/* The describer cuts each site to the room on the line, because it knows which part to omit. */
 	uint32_t n = gpc_holder_rows_fill(
 		rows, oom->holders, oom->n_holders, &describer, GPC_SHORT_WIDTH - HOLD_WIDTH + 1);
 

@@ -15,7 +15,7 @@
 /* Other processes below this part of the device are too small to be the cause. */
 #define SMALL_PART 20u
 
-/* A site with fewer blocks may be the layers of a model, of which several sites keep one block each. */
+/* A site with fewer blocks may be in a loop over the layers of a model: several sites keep one block of each layer. */
 #define SOME_BLOCKS 12u
 
 /* True if part > percent % of whole, and both are known.  Exact: the products fit into 128 bits. */
@@ -51,8 +51,8 @@ static enum gpucache_strength test_limit(const struct gpc_verdict_view *v)
 }
 
 /*
- * If the request would have succeeded without either of two causes, the one that took more is the reason: without it
- * the program would have run longer.
+ * True if the request would have succeeded without another cause, which took `bytes`, and that cause took more than the
+ * cache wastes.  Then that cause is the reason: without it the program would have run longer.
  */
 static bool outweighs_waste(const struct gpc_verdict_view *v, uint64_t bytes)
 {
@@ -69,7 +69,7 @@ static bool is_refuted(const struct gpc_verdict_view *v)
 
 /*
  * All free pieces together would have been enough.  Only a replay can tell whether another placement of the blocks
- * would have left one large enough, so this is never certain.
+ * would have left one piece that is large enough, so this verdict is never certain.
  */
 static enum gpucache_strength test_fragmented(const struct gpc_verdict_view *v)
 {
@@ -124,7 +124,7 @@ static bool is_small(const struct gpc_verdict_view *v, uint64_t bytes)
 	return gpc_is_known(total) && gpc_is_at_least(total / SMALL_PART, bytes);
 }
 
-/* Certain if the others' bytes and the free ones suffice: the driver maps pages, so no fragmentation matters there. */
+/* Certain if the others' bytes and the free ones suffice: the driver maps pages, so it needs no contiguous memory. */
 static enum gpucache_strength test_neighbour(const struct gpc_verdict_view *v)
 {
 	uint64_t others = v->others;
@@ -189,8 +189,8 @@ static enum gpucache_strength is_loop(const struct gpc_verdict_view *v)
 }
 
 /*
- * True if the request has the size of the next block to be replaced.  PyTorch's calls of the driver have other stacks
- * than its tensors, so stacks alone do not tell.
+ * True if the request may be for the next block of a site that replaces its blocks: it is at least as large as their
+ * mean, and at most half larger.  Its stack does not tell: PyTorch's driver calls have other stacks than its tensors.
  */
 static bool is_next_one(const struct gpc_verdict_view *v)
 {
@@ -210,7 +210,7 @@ static bool is_outweighed(const struct gpc_verdict_view *v)
 
 	if (gpc_is_at_least(v->others, growth) || v->contexts >= growth)
 		return true;
-	/* A request larger than the growth, from another site. */
+	/* The request itself is larger than the growth, and comes from another site. */
 	if (v->need >= growth && v->oom->stack != v->oom->growth_stack && !is_next_one(v))
 		return true;
 	/* A site that freed much of what it allocated leaves holes, and need not keep growing. */
@@ -314,8 +314,8 @@ static const struct {
 #define N_TESTS (sizeof tests / sizeof tests[0])
 
 /*
- * Which tests apply to a request.  PyTorch's own refusal (kind TENSOR) depended neither on our memory nor on the
- * device's, so only four do.
+ * True if test i applies to a request of this kind.  Kind TENSOR is PyTorch's own refusal, which depended neither on
+ * our memory nor on the device's, so only four tests apply to it.
  */
 static bool applies(size_t i, uint8_t kind)
 {

@@ -66,7 +66,7 @@ static uint64_t managed_there(const struct gpc_verdict_view *v)
 	return gpc_smaller(managed, gpc_bytes_less(rest, gpc_is_known(v->others) ? v->others : 0));
 }
 
-/* All contexts but one: a program needs one. */
+/* The bytes of all contexts but one: the program needs only one context. */
 static uint64_t spare_contexts(const struct gpc_verdict_view *v)
 {
 	uint64_t bytes = v->oom->kind_bytes[GPUCACHE_KIND_CONTEXT];
@@ -75,7 +75,7 @@ static uint64_t spare_contexts(const struct gpc_verdict_view *v)
 	return n > 1 ? bytes / n * (n - 1) : 0;
 }
 
-/* A request of 2^64 - 1 bytes is a size and not "unknown". */
+/* The bytes needed.  2^64 - 1 means "unknown", so a request of that size counts as one byte less. */
 static uint64_t needed(const struct gpucache_oom *oom)
 {
 	uint64_t need = oom->rounded > oom->requested ? oom->rounded : oom->requested;
@@ -134,7 +134,7 @@ void gpc_verdict_view(const struct gpucache_oom *oom, const struct gpc_verdict_f
 	view.step = oom->kind == GPUCACHE_KIND_DEVICE ? round_up(view.need) : view.need;
 	view.limited = oom->limit != 0 && gpc_bytes_add(view.charged, view.step) > oom->limit;
 	view.room = view.driver;
-	/* PyTorch's own limit: our memory was not considered. */
+	/* PyTorch refused by a limit of its own, and considered neither the device nor our cache. */
 	if (oom->kind == GPUCACHE_KIND_TENSOR) {
 		view.limited = true;
 		view.room = 0;

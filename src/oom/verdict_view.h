@@ -15,7 +15,7 @@
 #include "base/bytes.h"
 #include "gpucache_format.h"
 
-/* Driver allocations come in steps of 2 MiB, so less than a step of room is none. */
+/* The driver allocates in steps of 2 MiB, so free memory of less than a step serves no request. */
 #define GPC_DRIVER_STEP (2 * GPC_MIB)
 
 /* If the plain driver would have been short as well, a cache below this part of the device is not the reason. */
@@ -30,16 +30,16 @@
 struct gpc_verdict_facts {
 	uint64_t free_before; /* the driver's free bytes before its last refusal, and after it */
 	uint64_t free_after;
-	uint64_t largest_usable; /* largest free piece this request may use; unknown: balance's */
+	uint64_t largest_usable; /* free piece for this request; unknown: cached_largest counts */
 	uint64_t largest_other_pool; /* largest free piece in pools it may not use */
 	uint64_t largest_pending;
 	uint64_t usual_request; /* median of this run's requests */
 	uint64_t usual_live;    /* median of this run's live bytes */
 	uint64_t plain_live;    /* what the driver would take for the live blocks of our segments */
-	uint64_t growth_blocks; /* of oom->growth_bytes */
+	uint64_t growth_blocks; /* that hold oom->growth_bytes */
 	uint64_t growth_others; /* bytes of the same windows that other sites keep as steadily */
 	uint64_t growth_total;  /* bytes that the growing site asked for since the start */
-	uint64_t growth_held;   /* of them, held now */
+	uint64_t growth_held;   /* of these, bytes that it holds now */
 	uint64_t growth_held_blocks;
 	uint64_t n_free;      /* frees on the device since the start */
 	uint64_t host_bytes;  /* pinned by this process */
@@ -57,8 +57,8 @@ struct gpc_verdict_facts {
 struct gpc_verdict_facts gpc_verdict_facts_unknown(void);
 
 /*
- * The bytes of the device that the plain driver uses, on average, for a block of this size: a multiple of GPC_DRIVER_STEP,
- * or, for a smaller block, its part of a step that it shares with blocks of its size.
+ * The bytes of the device that the plain driver uses, on average, for a block of this size: a multiple of
+ * GPC_DRIVER_STEP, or, for a smaller block, its part of a step that it shares with blocks of its size.
  */
 uint64_t gpc_plain_bytes(uint64_t size);
 

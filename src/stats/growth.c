@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counting is one comparison per allocation; every step-th allocation notes the time and the peak.  128 such moments
- * are kept: when they are full, every second one is dropped and the step doubles, so they always span the run.  The
- * judgement sorts the live blocks of each site into the last 8 windows, of widths from one moment upwards: one pass
- * over the blocks per width, at an OOM only.
+ * Each allocation costs one comparison; every step-th one stores a moment: the time and the peak.  When all
+ * GPC_GROWTH_ROWS moments are used, every second one is dropped and the step doubles, so they always span the run.
+ * gpc_growth_find sorts the live blocks of each site into the last GPC_GROWTH_WINDOWS windows.  It tries windows of
+ * many moments first, then of half as many, down to one: one pass over the blocks each time, only after a failed request.
  */
 #include "stats/growth.h"
 
 #include "base/saturating.h"
 #include "model/held.h"
 
-/* Allocations before the first moment: a leak of large blocks fills a device within some dozen. */
+/* Allocations before the first moment: few, because a leak of large blocks fills a device within some dozen. */
 #define FIRST_STEP 2
 
 /* Blocks of the last two windows are young. */
@@ -20,8 +20,8 @@
 #define VARIED 4
 
 /*
- * A site that has allocated REPLACED times as many blocks as it holds replaces them.  Growing by a constant step, the
- * last block is at most twice the mean of all; one of more than RENEWED times the mean is an outlier.
+ * A site that has allocated REPLACED times as many blocks as it holds replaces them.  If they grow by a constant step,
+ * the last one is at most twice as large as the mean of all; a block of more than RENEWED times the mean is an outlier.
  */
 #define REPLACED 16
 #define RENEWED  4
@@ -87,7 +87,7 @@ void gpc_growth_take_moment(
 	atomic_flag_clear_explicit(&growth->is_busy, memory_order_release);
 }
 
-/* Finds the window of a block's allocation, oldest first; false if it is older than all. */
+/* Finds the window in which a block was allocated; 0 is the oldest.  False if the block is older than all windows. */
 static bool window_of(const uint64_t *times_ns, uint64_t time_ns, uint32_t *ret_window)
 {
 	uint32_t w = GPC_GROWTH_WINDOWS;
@@ -125,7 +125,7 @@ static void count_block(struct look *look, const struct gpucache_block *block, u
 	}
 }
 
-/* Sorts the live blocks into the last windows, of n_each moments each.  There are at least as many moments. */
+/* Sorts the live blocks into the last windows, of n_each moments each.  The caller checks that n_times suffices. */
 static void look_at(struct look *look, const struct gpc_growth *growth, uint32_t n_times,
 	uint32_t n_each, const struct gpc_growth_view *view)
 {
@@ -187,7 +187,10 @@ static bool has_kept_all(const struct gpc_growth_view *view, uint32_t stack)
 	return site.total_bytes && site.live_bytes >= site.total_bytes - site.total_bytes / 8;
 }
 
-/* The steady site that keeps the most; unless the windows span the run (is_whole), one that freed nearly nothing. */
+/*
+ * The steady site that keeps the most bytes.  If the windows do not span the run (!is_whole), a site counts only if it
+ * has many blocks and freed nearly nothing.
+ */
 static struct gpc_growing choose(const struct look *look, bool is_whole)
 {
 	struct gpc_growing found = { 0 };
@@ -253,12 +256,12 @@ static bool replaces(const struct gpucache_site *site)
 		return false;
 	mean = site->total_bytes / site->total_blocks;
 	mean_live = site->live_bytes / site->live_blocks;
-	/* During a replacement both blocks are live. */
+	/* While a block is replaced, the old and the new one are live: the peak may be one block higher. */
 	return mean_live >= mean + mean / 2 && mean_live / RENEWED <= mean &&
 	       site->live_bytes + mean_live >= site->peak_bytes - site->peak_bytes / 8;
 }
 
-/* The ring's slot of event `number`, which may hold another one; seq 0: it is being written. */
+/* Reads the slot of event `number` from the ring, which may hold a later event; seq 0: it is being written. */
 static struct gpucache_event read_event(const struct gpc_growth_view *view, uint64_t number)
 {
 	const struct gpucache_event *slot = &view->events[number % view->n_events];

@@ -72,7 +72,7 @@ struct gpc_growth_view {
 /* Among the sites with survivors of most windows, the one with the most surviving bytes. */
 struct gpc_growing {
 	uint32_t stack;        /* 0: none is steady, or too few windows */
-	uint32_t n_up;         /* windows with survivors, at least GPC_GROWTH_STEADY */
+	uint32_t n_up;         /* windows with survivors; if steady, GPC_GROWTH_STEADY or more */
 	uint64_t bytes;        /* of its survivors, as requested */
 	uint64_t n_blocks;     /* its survivors */
 	uint64_t others_bytes; /* survivors of other sites that span half of the windows or more */
@@ -98,6 +98,7 @@ static inline void gpc_growth_note(
 		gpc_growth_take_moment(growth, n_mallocs, now_ns, peak_bytes);
 }
 
+/* Finds the site whose memory grows, steadily or by replaced blocks. */
 struct gpc_growing gpc_growth_find(
 	const struct gpc_growth *growth, const struct gpc_growth_view *view);
 
