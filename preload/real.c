@@ -215,11 +215,6 @@ static void *open_library(const char *name)
 	return dlopen(name, RTLD_LAZY | RTLD_LOCAL);
 }
 
-static void *lookup_default(const char *name)
-{
-	return gpc_real_dlsym_call(RTLD_DEFAULT, name);
-}
-
 const struct gpc_runtime_loader *gpc_real_loader(void)
 {
 	if (!gpc_real_find() || !found.has_fns)
@@ -227,7 +222,6 @@ const struct gpc_runtime_loader *gpc_real_loader(void)
 	found.loader = (struct gpc_runtime_loader){
 		.fns = &found.fns,
 		.open = open_library,
-		.lookup = lookup_default,
 		.lookup_in = gpc_real_dlsym_call,
 	};
 	return &found.loader;

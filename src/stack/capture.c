@@ -325,7 +325,7 @@ enum gpc_status gpc_stacks_init(struct gpc_stacks *stacks, const struct gpc_stac
 	if (st != GPC_OK)
 		goto undo_codes;
 	gpc_unwind_init(&stacks->unwind, params->lookup_in);
-	gpc_python_init(&stacks->python, params->with_python, &stacks->codes, params->lookup);
+	gpc_python_init(&stacks->python, params->with_python, &stacks->codes, params->lookup_in);
 	return GPC_OK;
 
 undo_codes:

@@ -37,8 +37,7 @@
 
 struct gpc_stacks_params {
 	struct gpc_stack_sink sink;
-	/* dlsym(RTLD_DEFAULT, name) and dlsym(handle, name) of libc, not a dlsym that interposes it. */
-	void *(*lookup)(const char *name);
+	/* libc's dlsym, not a function that interposes it. */
 	void *(*lookup_in)(void *handle, const char *name);
 	uint32_t max_stacks;
 	bool with_python;

@@ -286,28 +286,32 @@ static bool is_one_object(const void *a, const void *b)
 	return dladdr(a, &info_a) && dladdr(b, &info_b) && info_a.dli_fbase == info_b.dli_fbase;
 }
 
+static void *find(const struct gpc_python *python, const char *name)
+{
+	return python->lookup_in(RTLD_DEFAULT, name);
+}
+
 /* Finds Python's symbols and the layout of its version.  Returns the next state. */
 static enum gpc_python_state look(struct gpc_python *python)
 {
-	void *(*find)(const char *) = python->lookup;
-	void *thread_state = find("PyGILState_GetThisThreadState");
+	void *thread_state = find(python, "PyGILState_GetThisThreadState");
 	const char *(*get_version)(void);
 	void *finalizing;
 
 	if (!thread_state)
 		return GPC_PYTHON_LOOK;
-	*(void **)&python->is_initialized = find("Py_IsInitialized");
-	*(void **)&get_version = find("Py_GetVersion");
-	finalizing = find("Py_IsFinalizing");
+	*(void **)&python->is_initialized = find(python, "Py_IsInitialized");
+	*(void **)&get_version = find(python, "Py_GetVersion");
+	finalizing = find(python, "Py_IsFinalizing");
 	if (!finalizing)
-		finalizing = find("_Py_IsFinalizing");
+		finalizing = find(python, "_Py_IsFinalizing");
 	*(void **)&python->get_thread_state = thread_state;
 	*(void **)&python->is_finalizing = finalizing;
-	*(void **)&python->get_first_interpreter = find("PyInterpreterState_Head");
-	*(void **)&python->get_main_interpreter = find("PyInterpreterState_Main");
-	python->types.code = (uintptr_t)find("PyCode_Type");
-	python->types.text = (uintptr_t)find("PyUnicode_Type");
-	python->types.bytes = (uintptr_t)find("PyBytes_Type");
+	*(void **)&python->get_first_interpreter = find(python, "PyInterpreterState_Head");
+	*(void **)&python->get_main_interpreter = find(python, "PyInterpreterState_Main");
+	python->types.code = (uintptr_t)find(python, "PyCode_Type");
+	python->types.text = (uintptr_t)find(python, "PyUnicode_Type");
+	python->types.bytes = (uintptr_t)find(python, "PyBytes_Type");
 	if (!python->is_initialized || !get_version || !finalizing ||
 		!python->get_first_interpreter || !python->get_main_interpreter ||
 		!python->types.code || !python->types.text || !python->types.bytes ||
@@ -315,13 +319,14 @@ static enum gpc_python_state look(struct gpc_python *python)
 		return GPC_PYTHON_UNUSABLE;
 	if (!python->is_initialized())
 		return GPC_PYTHON_LOOK;
-	if (gpc_python_layout_find(get_version(), find("_PyRuntime"), &python->layout) != GPC_OK)
+	if (gpc_python_layout_find(get_version(), find(python, "_PyRuntime"), &python->layout) !=
+		GPC_OK)
 		return GPC_PYTHON_UNUSABLE;
 	/* Up to 3.11 _PyThreadState_UncheckedGet may return another thread's state: that of the holder of the GIL. */
 	if (python->layout.version >= 0x030d)
-		*(void **)&python->get_running_state = find("PyThreadState_GetUnchecked");
+		*(void **)&python->get_running_state = find(python, "PyThreadState_GetUnchecked");
 	else if (python->layout.version == 0x030c)
-		*(void **)&python->get_running_state = find("_PyThreadState_UncheckedGet");
+		*(void **)&python->get_running_state = find(python, "_PyThreadState_UncheckedGet");
 	return GPC_PYTHON_TRIAL;
 }
 
@@ -455,11 +460,11 @@ uint32_t gpc_python_capture(
 }
 
 void gpc_python_init(struct gpc_python *python, bool is_on, struct gpc_codes *codes,
-	void *(*lookup)(const char *name))
+	void *(*lookup_in)(void *handle, const char *name))
 {
 	*python = (struct gpc_python){
 		.codes = codes,
-		.lookup = lookup,
+		.lookup_in = lookup_in,
 		.state = is_on ? GPC_PYTHON_LOOK : GPC_PYTHON_OFF,
 		.wait = 1,
 	};

@@ -56,7 +56,7 @@ enum gpc_python_state {
 
 struct gpc_python {
 	struct gpc_codes *codes;
-	void *(*lookup)(const char *name); /* dlsym(RTLD_DEFAULT, name) */
+	void *(*lookup_in)(void *handle, const char *name); /* dlsym */
 
 	_Atomic uint32_t n_waited; /* captures since the last lookup */
 	_Atomic uint32_t wait;     /* captures between two lookups */
@@ -75,7 +75,7 @@ struct gpc_python {
 
 /* is_on false: captures no Python frames, and looks for no Python. */
 void gpc_python_init(struct gpc_python *python, bool is_on, struct gpc_codes *codes,
-	void *(*lookup)(const char *name));
+	void *(*lookup_in)(void *handle, const char *name));
 
 /*
  * Writes at most max Python frames, innermost first, encoded as in gpucache_format.h, and returns their number.  Adds

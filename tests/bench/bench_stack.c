@@ -37,16 +37,10 @@ static bool swallow(void *self, enum gpucache_region_kind region, const void *re
 	return true;
 }
 
-static void *find_global(const char *name)
-{
-	return dlsym(RTLD_DEFAULT, name);
-}
-
 static void open_stacks(struct gpc_stacks *stacks, bool python)
 {
 	struct gpc_stacks_params params = {
 		.sink = { .append = swallow },
-		.lookup = find_global,
 		.lookup_in = dlsym,
 		.max_stacks = 8192,
 		.with_python = python,
@@ -167,8 +161,8 @@ static void run_python(const char *path)
 		fprintf(stderr, "bench_stack: no libpython, no Python rows\n");
 		return;
 	}
-	*(void **)&initialize = find_global("Py_InitializeEx");
-	*(void **)&run = find_global("PyRun_SimpleString");
+	*(void **)&initialize = dlsym(RTLD_DEFAULT, "Py_InitializeEx");
+	*(void **)&run = dlsym(RTLD_DEFAULT, "PyRun_SimpleString");
 	/* The module, and functions that are all different. */
 	snprintf(text, sizeof(text), program, (void *)(uintptr_t)&measure_python, N_PYTHON - 1);
 	initialize(0);

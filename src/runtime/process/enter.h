@@ -20,7 +20,6 @@
 struct gpc_runtime_loader {
 	const struct gpc_cuda_fns *fns;
 	void *(*open)(const char *library);                  /* dlopen, local */
-	void *(*lookup)(const char *name);                   /* dlsym(RTLD_DEFAULT, name) */
 	void *(*lookup_in)(void *library, const char *name); /* dlsym */
 };
 

@@ -127,7 +127,6 @@ static void start_stacks(void)
 	const struct gpc_config *config = &gpc_runtime.config;
 	struct gpc_stacks_params params = {
 		.sink = { .self = &gpc_runtime.record, .append = append_to_record },
-		.lookup = gpc_runtime.loader->lookup,
 		.lookup_in = gpc_runtime.loader->lookup_in,
 		.max_stacks = gpc_runtime.record.n_sites - 1, /* one site each */
 		.with_python = config->python,

@@ -159,18 +159,11 @@ static void *open_library(const char *name)
 	return NULL; /* no NVML here */
 }
 
-static void *lookup(const char *name)
-{
-	(void)name;
-	return NULL;
-}
-
 const struct gpc_runtime_loader *world_loader(void)
 {
 	static const struct gpc_runtime_loader loader = {
 		.fns = &world.fns,
 		.open = open_library,
-		.lookup = lookup,
 		.lookup_in = find,
 	};
 

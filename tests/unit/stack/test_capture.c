@@ -15,16 +15,10 @@ static struct sink_box box;
 static struct gpc_stacks stacks;
 static _Thread_local uint32_t last_id;
 
-static void *find_global(const char *name)
-{
-	return dlsym(RTLD_DEFAULT, name);
-}
-
 static struct gpc_stacks_params make_params(void)
 {
 	return (struct gpc_stacks_params){
 		.sink = sink_box_sink(&box),
-		.lookup = find_global,
 		.lookup_in = dlsym,
 		.max_stacks = 100,
 		.with_python = true,

@@ -111,11 +111,6 @@ static struct gpc_codes codes;
 static struct gpc_python python;
 static _Atomic unsigned n_probes;
 
-static void *find_global(const char *name)
-{
-	return dlsym(RTLD_DEFAULT, name);
-}
-
 /* The frames behind the first one, as the program writes them. */
 static size_t render(const uint64_t *frames, uint32_t n, char *buf, size_t size)
 {
@@ -185,9 +180,9 @@ static const char *say_false_version(void)
 	return false_version;
 }
 
-static void *find_false_version(const char *name)
+static void *find_false_version(void *handle, const char *name)
 {
-	return strcmp(name, "Py_GetVersion") ? find_global(name) : ADDRESS(say_false_version);
+	return strcmp(name, "Py_GetVersion") ? dlsym(handle, name) : ADDRESS(say_false_version);
 }
 
 /* A release whose strings lie otherwise is met in the trial: here, this one after a wrong guess. */
@@ -273,15 +268,15 @@ static int embed(const char *library, const char *home)
 	setenv("PYTHONDONTWRITEBYTECODE", "1", 1);
 	if (gpc_codes_init(&codes, &sink) != GPC_OK)
 		return 10;
-	gpc_python_init(&python, true, &codes, find_global);
+	gpc_python_init(&python, true, &codes, dlsym);
 	/* No Python yet. */
 	if (gpc_python_capture(&python, frames, 8, &flags) || flags)
 		return 11;
 	if (!dlopen(library, RTLD_NOW | RTLD_GLOBAL))
 		return NO_LIBRARY;
-	*(void **)&initialize = find_global("Py_InitializeEx");
-	*(void **)&run = find_global("PyRun_SimpleString");
-	*(void **)&finalize = find_global("Py_FinalizeEx");
+	*(void **)&initialize = dlsym(RTLD_DEFAULT, "Py_InitializeEx");
+	*(void **)&run = dlsym(RTLD_DEFAULT, "PyRun_SimpleString");
+	*(void **)&finalize = dlsym(RTLD_DEFAULT, "Py_FinalizeEx");
 	initialize(0);
 	/* Found on one of the next captures; no frames run yet. */
 	for (int i = 0; i < 8; i++)

@@ -44,11 +44,6 @@ static char folder[] = "/tmp/gpc-unloaded-XXXXXX";
 static uint64_t frames[MAX];
 static uint32_t n_frames;
 
-static void *find_global(const char *name)
-{
-	return dlsym(RTLD_DEFAULT, name);
-}
-
 static int make(const char *name, const char *source, int words)
 {
 	char command[2048];
@@ -65,7 +60,6 @@ static int set_up(void **state)
 {
 	const struct gpc_stacks_params params = {
 		.sink = sink_box_sink(&box),
-		.lookup = find_global,
 		.lookup_in = dlsym,
 		.max_stacks = 100,
 	};
