@@ -57,17 +57,6 @@ __attribute__((noinline)) uint32_t gpc_stack_capture(struct gpc_stacks *stacks, 
 	return id;
 }
 
-/* The last component of a path. */
-static const char *base_name(const char *path, uint32_t size, uint32_t *ret_size)
-{
-	uint32_t at = size;
-
-	while (at > 0 && path[at - 1] != '/')
-		at--;
-	*ret_size = size - at;
-	return path + at;
-}
-
 /* The most callers that a description names. */
 #define DESCRIBED_CALLERS 2
 
@@ -95,15 +84,11 @@ static uint32_t find_frame(
 static void add_name(struct gpc_text *text, const struct gpc_code *code, bool is_whole)
 {
 	static const char locals[] = "<locals>.";
-	const char *at = code->name;
-	const char *end = at + code->name_size;
+	const char *end = code->name + code->name_size;
+	const char *dot =
+		is_whole || !code->name_size ? NULL : memrchr(code->name, '.', code->name_size - 1);
+	const char *at = dot ? dot + 1 : code->name;
 
-	for (const char *dot = end - 1; !is_whole && dot > at; dot--) {
-		if (dot[-1] == '.') {
-			at = dot;
-			break;
-		}
-	}
 	while (at < end) {
 		if ((size_t)(end - at) >= sizeof locals &&
 			memcmp(at, locals, sizeof locals - 1) == 0)
@@ -151,8 +136,8 @@ static bool describe_python(
 	struct gpc_code code, via;
 	uint32_t asker = find_frame(python, 0, false, &via);
 	uint32_t site = find_frame(python, 0, true, &code);
-	uint32_t line, size;
-	const char *file;
+	const char *slash, *file;
+	uint32_t line;
 
 	if (asker == python->n)
 		return false;
@@ -160,10 +145,11 @@ static bool describe_python(
 		site = asker;
 		code = via;
 	}
-	file = base_name(code.file, code.file_size, &size);
+	slash = memrchr(code.file, '/', code.file_size);
+	file = slash ? slash + 1 : code.file;
 	line = line_of(&code, python->frames[site]);
 	add_name(text, &code, extent->has_scope);
-	gpc_text_add(text, " %.*s", (int)size, file);
+	gpc_text_add(text, " %.*s", (int)(code.file + code.file_size - file), file);
 	if (line)
 		gpc_text_add(text, ":%u", line);
 	if (extent->has_via && asker < site) {

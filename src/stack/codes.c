@@ -43,11 +43,6 @@ uint32_t gpc_codes_find(const struct gpc_codes *codes, const struct gpc_code_key
 	return gpc_intern_probe(&codes->intern, hash_key(key), is_same, &wanted, &slot);
 }
 
-static uint32_t at_most(uint32_t size, uint32_t limit)
-{
-	return size < limit ? size : limit;
-}
-
 static uint32_t write_record(uint64_t *record, uint64_t room, uint32_t number, const void *arg)
 {
 	const struct wanted *wanted = arg;
@@ -56,9 +51,9 @@ static uint32_t write_record(uint64_t *record, uint64_t room, uint32_t number, c
 		.id = number,
 		.first_line = code->first_line,
 		.python_version = code->python_version,
-		.name_size = (uint16_t)at_most(code->name_size, GPUCACHE_MAX_CODE_NAME),
-		.file_size = at_most(code->file_size, GPUCACHE_MAX_CODE_FILE),
-		.lines_size = at_most(code->lines_size, GPUCACHE_MAX_CODE_LINES),
+		.name_size = (uint16_t)gpc_smaller(code->name_size, GPUCACHE_MAX_CODE_NAME),
+		.file_size = (uint32_t)gpc_smaller(code->file_size, GPUCACHE_MAX_CODE_FILE),
+		.lines_size = (uint32_t)gpc_smaller(code->lines_size, GPUCACHE_MAX_CODE_LINES),
 	};
 	char *to = (char *)record;
 	uint32_t text_size = head.name_size + head.file_size + head.lines_size;

@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#include "base/saturating.h"
+
 /* PyTorch's stacks have 20 to 60 frames, a C program's fewer than 10.  Untouched pages of the arena cost nothing. */
 #define FRAMES_PER_STACK 40u
 #define HEAD_WORDS       ((uint32_t)(sizeof(struct gpucache_stack) / sizeof(uint64_t)))
@@ -123,9 +125,7 @@ bool gpc_depot_find(const struct gpc_depot *depot, uint32_t id, struct gpc_stack
 enum gpc_status gpc_depot_init(
 	struct gpc_depot *depot, uint32_t max_stacks, const struct gpc_stack_sink *sink)
 {
-	uint32_t n = max_stacks < 1                      ? 1
-		     : max_stacks < GPC_DEPOT_MAX_STACKS ? max_stacks
-							 : GPC_DEPOT_MAX_STACKS;
+	uint32_t n = (uint32_t)gpc_larger(1, gpc_smaller(max_stacks, GPC_DEPOT_MAX_STACKS));
 
 	atomic_init(&depot->n_dropped, 0);
 	return gpc_intern_init(&depot->intern, n, n * (HEAD_WORDS + FRAMES_PER_STACK),
