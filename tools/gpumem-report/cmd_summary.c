@@ -245,30 +245,22 @@ static bool find_any_peak(const struct gpc_report *report, struct gpucache_peak 
 
 static void print_next(struct gpc_report *report, const struct gpucache_oom *fatal)
 {
-	const char *commands[2] = { NULL };
+	const char *section = "NEXT"; /* NULL for further lines */
 	GPC_TEXT(target, 600);
 	struct gpucache_peak peak;
 	uint64_t bytes = 0;
 	uint64_t n = gpc_report_count_live(report, -1, &bytes);
-	unsigned n_commands = 0;
 
-	if (fatal)
-		commands[n_commands++] = "oom";
-	else if (n && report->recording->run_state != GPC_RUN_ALIVE)
-		commands[n_commands++] = "leaks";
+	gpc_report_target(report, &target);
+	if (fatal || (n && report->recording->run_state != GPC_RUN_ALIVE)) {
+		gpc_paper_section(&report->paper, section, "gpumem-report %s%s",
+			fatal ? "oom" : "leaks", target.buf);
+		section = NULL;
+	}
 	/* Without a failure, a peak well above the live bytes is what a reader asks about next. */
 	if (!fatal && report->options->moment == GPC_AT_USUAL && find_any_peak(report, &peak) &&
 		peak.requested_bytes > gpc_bytes_add(bytes, bytes / 8))
-		commands[n_commands++] = "--at=peak";
-	gpc_report_target(report, &target);
-	for (unsigned i = 0; i < n_commands; i++) {
-		if (i == 0)
-			gpc_paper_section(&report->paper, "NEXT", "gpumem-report %s%s", commands[i],
-				target.buf);
-		else
-			gpc_paper_line(
-				&report->paper, "gpumem-report %s%s", commands[i], target.buf);
-	}
+		gpc_paper_section(&report->paper, section, "gpumem-report --at=peak%s", target.buf);
 }
 
 static void print_text(
