@@ -91,7 +91,7 @@ static struct json_object *gpu_json(const struct live *live, const struct live_g
 	return object;
 }
 
-static struct json_object *live_json(const struct live *live)
+static void print_json(const struct live *live)
 {
 	struct json_object *root = gpc_json_begin(live->report, "live");
 	struct json_object *processes = gpc_json_add(root, "processes", json_object_new_array());
@@ -106,25 +106,18 @@ static struct json_object *live_json(const struct live *live)
 			json_object_array_add(gpus, gpu_json(live, &process->gpus[g]));
 		json_object_array_add(processes, object);
 	}
-	return root;
+	gpc_json_end(live->report, root);
 }
 
-static enum gpc_exit show_once(
-	struct live *live, struct gpc_report *report, struct live_screen *screen)
+static void print_once(
+	const struct live *live, const struct gpc_report *report, struct live_screen *screen)
 {
 	struct live_grid grid = { 0 };
 
-	if (report->options->json) {
-		struct json_object *root = live_json(live);
-
-		gpc_json_end(report, root);
-		return GPC_EXIT_MADE;
-	}
 	make_grid(&grid, (int)live->n_processes * LIVE_MAX_GPUS + 80, report->paper.width);
 	live_draw(live, screen, &grid);
 	print_grid(&grid, report->paper.out);
 	free(grid.cells);
-	return GPC_EXIT_MADE;
 }
 
 static void start_colours(const struct gpc_report *report)
@@ -319,9 +312,12 @@ enum gpc_exit gpc_cmd_live(struct gpc_report *report)
 	setlocale(LC_CTYPE, "");
 	screen.is_unicode = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
 	code = live_look(&live);
-	if (code == GPC_EXIT_MADE)
-		code = is_once ? show_once(&live, report, &screen)
-			       : watch_terminal(&live, report, &screen);
+	if (code == GPC_EXIT_MADE && !is_once)
+		code = watch_terminal(&live, report, &screen);
+	else if (code == GPC_EXIT_MADE && options->json)
+		print_json(&live);
+	else if (code == GPC_EXIT_MADE)
+		print_once(&live, report, &screen);
 	live_fini(&live);
 	return code;
 }
