@@ -37,7 +37,6 @@ static void add_holdings(
 		rows[samples->n++] = (struct gpc_export_sample){
 			.device = ordinal, .is_rest = true, .bytes = holdings->rest_bytes
 		};
-	samples->total_bytes = gpc_bytes_add(samples->total_bytes, holdings->total_bytes);
 }
 
 void gpc_export_samples_create(struct gpc_export_samples *samples, const struct gpc_report *report)

@@ -33,7 +33,6 @@ struct gpc_export_sample {
 struct gpc_export_samples {
 	struct gpc_export_sample *rows;
 	size_t n;
-	uint64_t total_bytes;
 };
 
 /* At the moment of --at. */
