@@ -39,7 +39,7 @@ static const struct {
 	const char *name;
 	enum region_shape shape;
 	uint32_t first_size; /* of a record in the first format that had it; HISTORY: of its head */
-	uint32_t most; /* the most records that a writer creates; 0: as many as fit */
+	uint32_t most;       /* the most records that a writer creates; 0: as many as fit */
 	unsigned part; /* a writer gives the region at most 1 / part of the file; 0: any part */
 } kinds[GPUCACHE_REGION_COUNT] = {
 	[GPUCACHE_REGION_NONE] = { "file", SHAPE_PLAIN, 0, 0, 0 },

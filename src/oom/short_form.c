@@ -156,7 +156,8 @@ static void put_short(struct page *page, const struct gpc_short_form *form)
 	if (view.piece_known)
 		gpc_text_add_amounts(&words, ", largest cached piece @", view.piece);
 	if (torch->reserved)
-		gpc_text_add_amounts(&words, ", @ of PyTorch's cache in no tensor", gpc_torch_unused(torch));
+		gpc_text_add_amounts(
+			&words, ", @ of PyTorch's cache in no tensor", gpc_torch_unused(torch));
 	put_words(page, "SHORT", words.buf, words.len);
 }
 

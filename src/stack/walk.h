@@ -52,8 +52,7 @@ struct gpc_walk_steps {
 
 struct gpc_walk_rule {
 	_Atomic uint64_t place; /* the address and its successor; 0: no rule */
-	_Atomic uint64_t
-		word; /* the lowest 36 bits of the address, then the 28 bits of the rule */
+	_Atomic uint64_t word; /* the lowest 36 bits of the address, then the 28 bits of the rule */
 };
 
 struct gpc_walk_table {
