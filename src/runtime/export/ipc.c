@@ -417,7 +417,7 @@ void gpc_ipc_forget_context(const struct gpc_context *context)
 
 void gpc_ipc_end(bool is_child)
 {
-	/* In a fork child no thread may ever release an inherited lock; it has only one thread, and needs none. */
+	/* A fork child has one thread.  No thread there would release a lock that was held at the fork. */
 	if (!is_child)
 		gpc_lock_take(&ipc.lock);
 	gpc_ipc_registry_fini(&ipc.registry, is_child);
@@ -439,8 +439,7 @@ void gpc_runtime_imported(CUdeviceptr ptr)
 {
 	struct gpc_context *context = gpc_context_current();
 	struct gpc_passed_call call = { .kind = GPUCACHE_KIND_IPC, .ret_address = ptr };
-	struct gpc_request request = { .now_ns = gpc_clock_monotonic_ns(),
-		.thread = gpc_thread_id() };
+	struct gpc_request request;
 	size_t size = 0;
 
 	if (!context || !gpc_runtime.fns->cuMemGetAddressRange_v2 ||
@@ -448,7 +447,6 @@ void gpc_runtime_imported(CUdeviceptr ptr)
 		return;
 	call.size = size;
 	call.ret_size = size;
-	request.size = size;
-	request.mark = gpc_runtime_stack();
+	request = gpc_runtime_request(size);
 	gpc_track_remember(context, &call, &request);
 }

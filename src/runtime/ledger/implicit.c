@@ -126,7 +126,7 @@ static struct look look(const struct gpc_device *device, struct gpc_context *ask
 /* Finds by how many bytes the memory in use has grown; false if that is unknown. */
 static bool find_change(const struct look *before, const struct look *after, int64_t *ret_change)
 {
-	/* Without a context this process is not on NVML's list. */
+	/* Without a context this process is not on NVML's list, and uses no memory. */
 	uint64_t process = before->process == GPUCACHE_UNKNOWN ? 0 : before->process;
 
 	if (!before->is_told || !after->is_told)
@@ -149,7 +149,7 @@ struct measurement {
 	struct gpc_context *asker; /* NULL: NVML is asked */
 	uint32_t number;
 	bool is_alone;
-	bool is_known; /* of the last attempt */
+	bool is_known; /* `change` was measured, by the last attempt */
 	int64_t change;
 };
 
@@ -157,7 +157,7 @@ struct measurement {
 static CUresult make_measured(struct measurement *m)
 {
 	struct books before =
-		read_books(m->device); /* the books enclose the readings of free memory */
+		read_books(m->device); /* before the first look; again after the second */
 	struct look first = { .is_told = false };
 	struct look second;
 	struct books after;
@@ -246,11 +246,7 @@ CUresult gpc_runtime_implicit(struct gpc_implicit_call *call)
 {
 	bool is_new_context = call->device >= 0;
 	struct gpc_context *owner = gpc_context_current();
-	struct gpc_request request = {
-		.now_ns = gpc_clock_monotonic_ns(),
-		.mark = gpc_runtime_stack(),
-		.thread = gpc_thread_id(),
-	};
+	struct gpc_request request = gpc_runtime_request(0); /* book() sets the size */
 	struct measurement m = { .call = call, .asker = owner };
 	CUresult result;
 

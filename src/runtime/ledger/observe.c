@@ -98,7 +98,7 @@ static inline struct levels levels_of(const struct gpc_device *device)
 		direct += gpc_counter_get(&counters->direct_bytes);
 		idle += gpc_counter_get(&counters->kind_bytes[GPUCACHE_KIND_POOL]);
 	}
-	levels.in_use = direct > idle ? direct - idle : 0;
+	levels.in_use = gpc_bytes_less(direct, idle);
 	return levels;
 }
 

@@ -19,7 +19,7 @@ struct gpc_context;
 struct gpc_device;
 struct gpc_request;
 
-/* The observer of the heap; and events and sums of one allocation or free, for blocks and for tracked allocations. */
+/* The observer of the heap.  The functions record one allocation or free, with its site's sums; track.c calls them, too. */
 extern const struct gpc_observer gpc_runtime_observer;
 void gpc_observe_malloc(struct gpc_context *context, enum gpucache_kind kind, uint64_t address,
 	uint64_t size, const struct gpc_request *request, struct gpc_share share);

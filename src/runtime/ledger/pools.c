@@ -93,7 +93,7 @@ static void ask_pools_locked(uint32_t device)
 		if (is_looked_into(pool, device) &&
 			!fns->cuMemPoolGetAttribute(
 				pool->handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved))
-			pool->idle = reserved > pool->used ? reserved - pool->used : 0;
+			pool->idle = gpc_bytes_less(reserved, pool->used);
 	}
 }
 

@@ -292,12 +292,7 @@ static CUresult pass(
 
 	if (!books || call->size == 0)
 		return call->make(call);
-	rescue.request = (struct gpc_request){
-		.size = call->size,
-		.now_ns = gpc_clock_monotonic_ns(),
-		.mark = gpc_runtime_stack(),
-		.thread = gpc_thread_id(),
-	};
+	rescue.request = gpc_runtime_request(call->size);
 	st = attempt_passed(&rescue);
 	if (context && (st == GPC_DEVICE_NO_MEMORY || st == GPC_LIMIT))
 		st = gpc_rescue_run(&rescue, st);

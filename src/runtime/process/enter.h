@@ -25,7 +25,8 @@ struct gpc_runtime_loader {
 
 /*
  * Enters the library.  True: handle the call here, then call gpc_runtime_leave.  False: pass it to the driver.
- * Starts the library if it has not started, with the result of `loader` (NULL: no driver yet, so a later call tries).
+ * The first call starts the library with the result of `loader`.  If that is NULL, there is no driver yet, and a later
+ * call tries again.
  */
 bool gpc_runtime_enter(const struct gpc_runtime_loader *(*loader)(void));
 static inline void gpc_runtime_leave(void)

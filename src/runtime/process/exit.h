@@ -12,8 +12,8 @@
 void gpc_runtime_at_exit(void);
 
 /*
- * At _exit and quick_exit, which run no handlers: only closes the recording.  Async-signal-safe; does nothing in a child
- * of fork or vfork.
+ * At _exit and quick_exit, which run no handlers: only closes the recording.  Async-signal-safe; does nothing in a
+ * child of fork or vfork.
  */
 void gpc_runtime_at_exit_without_handlers(void);
 

@@ -10,7 +10,7 @@
 #include "record/store.h"
 #include "runtime/process/state.h"
 
-/* Inlined into both callers, so that one skipped frame is the frame of gpc_runtime_stack or gpc_runtime_stack_of. */
+/* Inlined into both callers, so that one skipped frame is the frame of gpc_runtime_request or gpc_runtime_stack_of. */
 static inline __attribute__((always_inline)) uint32_t take_stack(void)
 {
 	uint32_t id;
@@ -26,9 +26,14 @@ static inline __attribute__((always_inline)) uint32_t take_stack(void)
 	return id;
 }
 
-uint32_t gpc_runtime_stack(void)
+struct gpc_request gpc_runtime_request(uint64_t size)
 {
-	return gpc_runtime.has_stacks ? take_stack() : 0;
+	return (struct gpc_request){
+		.size = size,
+		.now_ns = gpc_clock_monotonic_ns(),
+		.mark = gpc_runtime.has_stacks ? take_stack() : 0,
+		.thread = gpc_thread_id(),
+	};
 }
 
 uint32_t gpc_runtime_stack_of(size_t size)

@@ -11,11 +11,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct gpc_request;
+
 /*
- * Capture the caller's stack as configured.  gpc_runtime_stack is for a call that goes to the driver.
- * gpc_runtime_stack_of is for a request of `size` bytes from the cache, of which only a sample may have stacks.
+ * Capture the caller's stack as configured.  gpc_runtime_stack_of is for a request of `size` bytes from the cache, of
+ * which only a sample may have stacks.  gpc_runtime_request describes a request of `size` bytes that goes to the
+ * driver: now, of this thread, always with its stack.
  */
-uint32_t gpc_runtime_stack(void);
 uint32_t gpc_runtime_stack_of(size_t size);
+struct gpc_request gpc_runtime_request(uint64_t size);
 
 #endif

@@ -141,12 +141,10 @@ static void start_stacks(void)
 static uint64_t limit_of(const struct gpc_config *config, uint64_t device_bytes)
 {
 	uint64_t limit = gpc_amount_of(&config->limit, device_bytes);
-	uint64_t part = config->per_process_memory_fraction < 1000000
-				? gpc_fraction_of(config->per_process_memory_fraction, device_bytes)
-				: UINT64_MAX;
 
-	if (part < limit)
-		limit = part;
+	if (config->per_process_memory_fraction < 1000000)
+		limit = gpc_smaller(
+			limit, gpc_fraction_of(config->per_process_memory_fraction, device_bytes));
 	return limit == UINT64_MAX ? 0 : limit;
 }
 

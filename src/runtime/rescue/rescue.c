@@ -135,7 +135,7 @@ static void print_oom(struct gpc_device *device, const struct gpucache_oom *oom,
 	gpc_record_oom_mark(&gpc_runtime.record, oom->number, false, true);
 }
 
-/* A failure.  While it is waiting it is not printed; the exit prints it unless the program recovers before. */
+/* A failure.  If it is_waiting, it is not printed yet, and the exit prints it unless the program recovers before. */
 struct failure {
 	struct gpucache_oom oom;
 	uint64_t asked; /* the size before correct_size; a success of this size settles it */
@@ -462,12 +462,7 @@ void gpc_rescue_torch_limit(struct gpc_device *device, uint64_t size)
 		.kind = GPUCACHE_KIND_TENSOR,
 		.size = size,
 		.rounded = size,
-		.request = {
-			.size = size,
-			.now_ns = gpc_clock_monotonic_ns(),
-			.mark = gpc_runtime_stack(),
-			.thread = gpc_thread_id(),
-		},
+		.request = gpc_runtime_request(size),
 	};
 
 	if (!rescue.context)

@@ -11,7 +11,7 @@ static uint32_t of_size(size_t size)
 static void switched_off(void)
 {
 	world_start();
-	CHECK(gpc_runtime_stack() == 0);
+	CHECK(gpc_runtime_request(MIB).mark == 0);
 	CHECK(of_size(1 << 30) == 0);
 }
 
@@ -28,7 +28,7 @@ static void twice(void)
 	world_start();
 	/* Not unrolled: one place. */
 	for (volatile int i = 0; i < 2; i++)
-		ids[i] = gpc_runtime_stack();
+		ids[i] = gpc_runtime_request(MIB).mark;
 	CHECK(ids[0] != 0);
 	CHECK(ids[0] == ids[1]);
 }

@@ -128,7 +128,7 @@ static void no_stacks(void)
 	CUdeviceptr ptr;
 
 	world_start();
-	CHECK(!gpc_runtime.has_stacks && gpc_runtime_stack() == 0 &&
+	CHECK(!gpc_runtime.has_stacks && gpc_runtime_request(MIB).mark == 0 &&
 		gpc_runtime_stack_of(GPC_GIB) == 0);
 	CHECK(!world_malloc(&ptr, 512));
 }
@@ -163,7 +163,7 @@ static void sampled(void)
 		n_taken += gpc_runtime_stack_of(MIB / 4) != 0;
 	/* A quarter of them; the bounds are seven standard deviations away. */
 	CHECK(n_taken > 800 && n_taken < 1200);
-	CHECK(gpc_runtime_stack_of(MIB) != 0 && gpc_runtime_stack() != 0);
+	CHECK(gpc_runtime_stack_of(MIB) != 0 && gpc_runtime_request(MIB).mark != 0);
 
 	for (unsigned i = 0; i < N_SMALL; i++)
 		CHECK(!world_malloc(&ptrs[i], MIB / 4));
