@@ -117,8 +117,8 @@ int gpucache_free_on(void *ptr, CUstream stream)
 }
 
 /*
- * Needs no stream: after this call a free lets the block wait for a fence, which covers all streams.  Memory outside
- * the cache needs no such call, because the driver waits for all streams when it frees that.
+ * The stream does not matter: the next free of this block makes it wait for a fence, which covers all streams.  Memory
+ * outside the cache needs no such call, because the driver waits for all streams when it frees that memory.
  */
 static CUresult record_use(void *ptr)
 {

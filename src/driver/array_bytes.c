@@ -39,11 +39,6 @@ static uint64_t texel_bits(CUarray_format format, uint64_t n_channels)
 	return is_block_compressed(format) ? 8 : 0;
 }
 
-static uint64_t half(uint64_t side)
-{
-	return side > 1 ? side / 2 : 1;
-}
-
 /* The sides of one mip level, in texels, at least 1. */
 struct level {
 	uint64_t width;
@@ -71,8 +66,8 @@ struct gpc_array_bytes gpc_array_bytes(const CUDA_ARRAY3D_DESCRIPTOR *desc, unsi
 	struct gpc_array_bytes bytes = { 0 };
 	struct level level = {
 		.width = desc->Width,
-		.height = desc->Height ? desc->Height : 1,
-		.depth = desc->Depth ? desc->Depth : 1,
+		.height = gpc_larger(desc->Height, 1),
+		.depth = gpc_larger(desc->Depth, 1),
 	};
 
 	if (bits == 0 || bits > 128 || desc->Width > MAX_SIDE || desc->Height > MAX_SIDE ||
@@ -83,10 +78,10 @@ struct gpc_array_bytes gpc_array_bytes(const CUDA_ARRAY3D_DESCRIPTOR *desc, unsi
 		add_level(&bytes, &level, bits, desc->Height > 1, grain);
 		if (level.width <= 1 && level.height == 1 && (has_layers || level.depth == 1))
 			break;
-		level.width = half(level.width);
-		level.height = half(level.height);
+		level.width = gpc_larger(level.width / 2, 1);
+		level.height = gpc_larger(level.height / 2, 1);
 		if (!has_layers)
-			level.depth = half(level.depth);
+			level.depth = gpc_larger(level.depth / 2, 1);
 	}
 	return bytes;
 }

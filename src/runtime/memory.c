@@ -356,12 +356,12 @@ void gpc_runtime_adjust_free(size_t *available, size_t *total)
 	 */
 	returnable = returnable_bytes(context->device);
 	*available += returnable;
-	if (whole && *available > whole)
-		*available = whole;
+	if (whole)
+		*available = gpc_smaller(*available, whole);
 	if (!limit)
 		return;
 	/* Segments are charged to the limit in multiples of GPC_SEGMENT_ALIGN. */
 	left = gpc_bytes_less(gpc_bytes_add(limit, returnable), atomic_load(&budget->used_bytes));
 	left -= left % GPC_SEGMENT_ALIGN;
-	*available = left < *available ? left : *available;
+	*available = gpc_smaller(*available, left);
 }

@@ -25,13 +25,13 @@ CUresult gpc_runtime_free_async(CUdeviceptr ptr, CUstream stream, bool *ret_is_o
  */
 bool gpc_runtime_is_of_parent(CUdeviceptr ptr);
 
-/* Corrects the driver's answer to cuMemGetInfo: idle segments are free, and a limit bounds both.  Either may be NULL. */
+/* Corrects the driver's answer to cuMemGetInfo: idle segments are free, a limit bounds both.  Either may be NULL. */
 void gpc_runtime_adjust_free(size_t *available, size_t *total);
 
 /*
  * As gpc_runtime_malloc and gpc_runtime_free, with a stream named by the program (alloc/stream_order.h).
- * gpc_runtime_record_use declares that a stream uses the block which the free will not name.  Memory outside the cache
- * needs no such call, because its free waits for all streams.
+ * gpc_runtime_record_use declares that the block is used on a stream that its free will not name.  Memory outside the
+ * cache needs no such call, because its free waits for all streams.
  */
 CUresult gpc_runtime_malloc_on(CUdeviceptr *ret_ptr, size_t size, CUstream stream);
 CUresult gpc_runtime_free_on(CUdeviceptr ptr, CUstream stream, bool *ret_is_ours);
@@ -45,8 +45,8 @@ CUresult gpc_runtime_record_use(CUdeviceptr ptr, bool *ret_is_ours);
 gpc_stream gpc_runtime_order_of(CUstream stream);
 
 /*
- * Call when the program suballocates from the device memory that starts here: from now on the pieces count as held by
- * their stacks, and the whole no longer by its own.
+ * Call when the program suballocates from the device memory that starts here.  From now on each piece counts for the
+ * stack that allocated the piece, and the whole memory for none.
  */
 void gpc_memory_lend(uint64_t address);
 

@@ -34,16 +34,11 @@ static struct {
 
 static _Atomic(struct gpc_context *) last_found;
 
-static uint32_t home(CUcontext handle)
-{
-	return (uint32_t)(((uint64_t)(uintptr_t)handle * UINT64_C(0x9e3779b97f4a7c15)) >> 40) %
-	       TABLE_SLOTS;
-}
-
 /* The slot of this handle, or the empty one where it belongs; NULL: the table is full. */
 static _Atomic(struct gpc_context *) *slot_of(CUcontext handle)
 {
-	uint32_t i = home(handle);
+	uint64_t hash = (uint64_t)(uintptr_t)handle * UINT64_C(0x9e3779b97f4a7c15);
+	uint32_t i = (uint32_t)(hash >> 40) % TABLE_SLOTS;
 
 	for (uint32_t n = 0; n < TABLE_SLOTS; n++, i = (i + 1) % TABLE_SLOTS) {
 		const struct gpc_context *context =
@@ -57,11 +52,9 @@ static _Atomic(struct gpc_context *) *slot_of(CUcontext handle)
 
 static uint64_t pending_limit(const struct gpc_device *device)
 {
-	uint64_t part = device->known.total_bytes / 16;
-
 	if (gpc_runtime.config.pending_limit)
 		return gpc_runtime.config.pending_limit;
-	return part > 64 * GPC_MIB ? part : 64 * GPC_MIB;
+	return gpc_larger(device->known.total_bytes / 16, 64 * GPC_MIB);
 }
 
 /* CUDA 12.5 has cuCtxRecordEvent and cuCtxWaitEvent.  An older driver may export both and refuse every call. */

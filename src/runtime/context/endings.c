@@ -139,7 +139,7 @@ static void count_attached(struct gpc_context *context)
 	gpc_lock_release(&gpc_runtime.lock);
 }
 
-/* ending.is_last says whether this thread began the end: during its detach another thread may end the context. */
+/* Reads `ending`, not the context: while this thread detaches, another thread may end the context. */
 void gpc_runtime_end_destroy(struct gpc_ending ending, CUresult result)
 {
 	if (ending.is_last) {

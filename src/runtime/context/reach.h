@@ -23,7 +23,7 @@ void gpc_runtime_peer_enabled(CUcontext of_memory);
 /* Call when the program creates a context besides the primary ones. */
 void gpc_runtime_context_created(void);
 
-/* Call if `reaching` may have accessed memory of all other contexts; is_mutual: and these may have accessed its own. */
+/* Call if `reaching` may have accessed memory of all other contexts; is_mutual: the others its memory, too. */
 void gpc_reach_join_all(struct gpc_context *reaching, bool is_mutual);
 
 /*

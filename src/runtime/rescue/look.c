@@ -29,12 +29,9 @@ static void ask_driver(struct gpc_context *context, struct gpc_device_look *ret_
 	};
 	(void)!context->drv.base.ops->mem_info(
 		&context->drv.base, &ret_look->device_free, &ret_look->device_total);
-	for (uint32_t i = 0; i < n; i++) {
-		uint64_t largest = gpc_pool_largest_free(pools[i]);
-
-		if (largest > ret_look->cached_largest)
-			ret_look->cached_largest = largest;
-	}
+	for (uint32_t i = 0; i < n; i++)
+		ret_look->cached_largest =
+			gpc_larger(ret_look->cached_largest, gpc_pool_largest_free(pools[i]));
 }
 
 static struct gpc_verdict_facts facts_of(struct gpc_context *context, uint64_t free_after)
