@@ -70,7 +70,7 @@
 
 #include "driver/driver.h"
 
-/* Summed over the pools of a heap; hooks read it before each submission and each query. */
+/* Two counts over the pools of a heap; hooks read them before each submission and each query. */
 struct gpc_duties {
 	_Atomic uint32_t n_due; /* pools whose next submission raises a barrier */
 	_Atomic uint32_t

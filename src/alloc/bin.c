@@ -10,7 +10,10 @@
 
 #include "base/check.h"
 
-/* A hash of the address (the finaliser of splitmix64): the keys may come in order, so the priorities must not. */
+/*
+ * Returns a hash of the address (the finaliser of splitmix64).  Random priorities keep the tree shallow even if its
+ * blocks are inserted in order.
+ */
 static uint64_t priority(const struct gpc_block *block)
 {
 	uint64_t x = block->address / GPC_GRAIN;

@@ -75,7 +75,7 @@ enum gpc_block_view {
 struct gpc_range {
 	gpc_devptr address;
 	uint64_t size;
-	_Atomic uint64_t mapped_bytes; /* at 0 the addresses are released */
+	_Atomic uint64_t mapped_bytes; /* if it falls to 0, the addresses are released */
 	uint32_t number;               /* in the slab */
 };
 

@@ -57,7 +57,7 @@
 #include "alloc/block.h"
 #include "alloc/captures.h"
 
-#define GPC_MAX_FENCES  64 /* in flight; beyond, the open one grows instead of closing */
+#define GPC_MAX_FENCES  64 /* in the ring; if it is full, the open fence grows instead of closing */
 #define GPC_MAX_MEMBERS 16 /* contexts that a fence covers: the largest machines have 16 GPUs */
 
 struct gpc_fence {
@@ -80,12 +80,12 @@ struct gpc_fences {
 	uint64_t open;   /* number of the open one */
 	struct gpc_fence ring[GPC_MAX_FENCES];
 	uint64_t pending_bytes;
-	bool can_record;    /* false once the driver answered that it is unsupported */
-	bool has_strangers; /* too many contexts reach this memory: nothing passes */
-	bool is_peer_near;  /* has a peer member, or will have one soon */
-	/* only the legacy default stream was ever used; once false, stays so: destroyed streams may still run work */
+	bool can_record;    /* false once the driver has said that it cannot record a context */
+	bool has_strangers; /* over GPC_MAX_MEMBERS contexts reach this memory: no fence passes */
+	bool is_peer_near;  /* another context is a member, or will be one soon */
+	/* Only the legacy stream was ever used.  Once false, never true again: destroyed streams may still run work. */
 	bool is_one_stream;
-	/* recorded on the legacy stream when a second stream appeared; 0: none */
+	/* the event that was recorded on the legacy stream when a second stream appeared; 0: none */
 	gpc_event one_stream_end;
 	/*
 	 * The record of one_stream_end failed, and the next stream retries it.  Cleared when the host has waited for

@@ -26,7 +26,7 @@
 #include "alloc/size_class.h"
 
 #define GPC_GRAINS      ((uint32_t)(GPC_SMALL_SEGMENT / GPC_GRAIN))
-#define GPC_GRAIN_SIZES 32 /* up to 16 KiB; with 8, a free in random order costs 15 % more */
+#define GPC_GRAIN_SIZES 32 /* up to 16 KiB; with 8 sizes, frees in random order cost 15 % more */
 
 /* A set of grains.  A bit of `words` is set if and only if that word of `bits` is not 0. */
 struct gpc_grain_set {

@@ -31,13 +31,13 @@ struct gpc_heap {
 	struct gpc_slab blocks;
 	struct gpc_slab segments;
 	struct gpc_slab grain_maps;
-	struct gpc_slab ranges; /* of pages */
+	struct gpc_slab ranges; /* addresses reserved for pages */
 	struct gpc_captures captures;
 	struct gpc_observer observer;
 	_Atomic bool is_exporting; /* memory was exported by a handle */
 	/* Blocks of at least this size get segments of their own (gpc_heap_set_apart); UINT64_MAX: none. */
 	_Atomic uint64_t whole_from;
-	_Atomic bool is_paging_over; /* no new pages, whatever `vmm` says */
+	_Atomic bool is_paging_over; /* no new segment gets pages, whatever `vmm` says */
 	struct gpc_duties *duties;   /* &own_duties, or the caller's; constant once a pool exists */
 	struct gpc_duties own_duties;
 };

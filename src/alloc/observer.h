@@ -17,8 +17,8 @@ struct gpc_request {
 	uint64_t now_ns;
 	uint32_t mark; /* stack id */
 	uint32_t thread;
-	gpc_stream stream; /* named by the program (stream_order.h); 0: none */
-	bool is_async;     /* a free that even the plain driver orders on its stream only */
+	gpc_stream stream; /* that the program named (stream_order.h); 0: none */
+	bool is_async;     /* a free that in the plain driver, too, waits for one stream only */
 };
 
 struct gpc_observer {

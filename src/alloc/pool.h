@@ -38,7 +38,7 @@
 enum gpc_vmm {
 	GPC_VMM_OFF,
 	GPC_VMM_AUTO, /* once the driver, or the limit, has refused a request */
-	GPC_VMM_ON,   /* from the first on */
+	GPC_VMM_ON,   /* from the first segment on */
 };
 
 struct gpc_pool_params {
@@ -46,11 +46,11 @@ struct gpc_pool_params {
 	uint32_t roundup_divisions; /* 0: none */
 	uint32_t gc_threshold_ppm;  /* millionths of the limit, or of the device; 0: off */
 	uint64_t pending_limit;     /* bytes that may be pending before a free waits */
-	uint64_t decay_ns;          /* trim segments idle for longer; 0: never */
+	uint64_t decay_ns;          /* segments idle for longer are returned; 0: never */
 	enum gpc_vmm vmm;
-	bool is_one_stream;    /* see gpc_fences_init */
-	bool has_barriers;     /* enforce the order of cudaFree on the device (barrier.h) */
-	bool is_fence_skipped; /* tests only: reuse without any fence, which must be caught */
+	bool is_one_stream; /* see gpc_fences_init */
+	bool has_barriers;  /* enforce the order of cudaFree on the device (barrier.h) */
+	bool is_fence_skipped; /* tests only: blocks are reused without a fence; tests must detect it */
 };
 
 /* Peaks since gpc_pool_reset_peaks.  Policy and recording use the counters' peaks, which are never reset. */
@@ -83,7 +83,7 @@ struct gpc_pool {
 	struct gpc_stream_order order;
 	/* In the recording.  These, recent, cut_bytes and unheld_bytes are also read without the lock (stats/counters.h). */
 	struct gpucache_counters *counters;
-	struct gpucache_counters own_counters; /* used if init was given none */
+	struct gpucache_counters own_counters; /* used if gpc_pool_init gets no counters */
 	struct gpc_pool_peaks recent;
 	bool is_forgotten; /* the context died */
 	/* The driver returned memory off the grid of the segment map, and is not asked again. */
@@ -91,16 +91,16 @@ struct gpc_pool {
 	/* Memory that could not become a segment and waits for an open capture to end; 0: none. */
 	_Atomic gpc_devptr unplaced;
 	uint64_t unplaced_size;
-	struct gpc_range *unplaced_range; /* NULL: not of pages */
+	struct gpc_range *unplaced_range; /* NULL: it is not of pages */
 	atomic_bool is_pressed;           /* memory was refused, so vmm:auto uses pages */
 	atomic_bool has_no_pages;         /* mapping pages failed, and is not tried again */
 	_Atomic uint64_t page_devices;    /* bit i: device i uses memory of this pool, too */
 	/* gpc_pool_cut has served a request since a segment last came or went. */
 	atomic_bool is_short;
-	uint64_t cut_bytes;             /* segments of large blocks that are split; not of pages */
-	uint64_t unheld_bytes;          /* segments without a LIVE block */
+	uint64_t cut_bytes;             /* size of cut segments of large blocks, without pages */
+	uint64_t unheld_bytes;          /* size of the segments without a LIVE block */
 	_Atomic uint64_t next_decay_ns; /* when to look for old idle segments again */
-	/* idle exported segments, to be returned at the next call; read without the lock */
+	/* Number of idle exported segments, which the next call returns; read without the lock. */
 	_Atomic uint32_t n_leaving;
 
 	struct gpc_lock lock;

@@ -70,7 +70,7 @@ bool gpc_pool_owe_barrier_locked(struct gpc_pool *pool, struct gpc_block *block)
 	return true;
 }
 
-/* A barrier on its way to the driver. */
+/* A barrier that this thread is about to raise. */
 struct raising {
 	uint64_t number; /* the last free it covers */
 	uint64_t fence;  /* the last fence it covers; 0: none */

@@ -20,7 +20,7 @@ struct totals {
 	uint64_t n_ordered;
 	uint64_t n_idle;
 	uint64_t n_leaving;
-	uint64_t n_numbers; /* of grain maps */
+	uint64_t n_numbers; /* blocks that grain maps name */
 	bool is_unmapped;   /* a small FREE block is missing in its grain map */
 	bool is_miscounted; /* a segment's n_live is wrong */
 };

@@ -25,8 +25,8 @@
 
 #define CUT_NUMERATOR   2
 #define CUT_DENOMINATOR 5
-#define WASTE_PART      50 /* of the room, for all blocks together */
-#define LOOK_PART       8  /* of the room: how stale our estimate may get */
+#define WASTE_PART      50 /* all blocks together waste at most this part of the room */
+#define LOOK_PART       8  /* the driver is asked again after segments of this part of the room */
 
 void gpc_pool_look_for_room(struct gpc_pool *pool, uint64_t refused)
 {

@@ -284,7 +284,7 @@ enum gpc_status gpc_pool_grow(
 		gpc_pool_open_missing(pool);
 	if (st == GPC_UNSUPPORTED)
 		atomic_store_explicit(&pool->is_off_grid, true, memory_order_relaxed);
-	if (is_second) /* two threads grew at once */
+	if (is_second) /* the memory of another thread waits already */
 		book_given_back(pool, memory.size, give_back(pool, &memory));
 	else if (st)
 		(void)return_unplaced(pool);

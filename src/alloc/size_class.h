@@ -29,7 +29,7 @@
 
 #define GPC_SMALL_MAX      (1 * GPC_MIB)  /* PyTorch's kSmallSize */
 #define GPC_SMALL_SEGMENT  (2 * GPC_MIB)  /* kSmallBuffer; also the driver's own granularity */
-#define GPC_MEDIUM_MAX     (10 * GPC_MIB) /* kMinLargeAlloc: larger requests get their own segment */
+#define GPC_MEDIUM_MAX     (10 * GPC_MIB) /* kMinLargeAlloc: own segments from this size on */
 #define GPC_MEDIUM_SEGMENT (20 * GPC_MIB) /* kLargeBuffer */
 #define GPC_SEGMENT_ALIGN  (2 * GPC_MIB)  /* kRoundLarge */
 

@@ -26,7 +26,7 @@ void gpc_stream_order_fini(struct gpc_stream_order *order)
 	gpc_stream_order_init(order);
 }
 
-/* The slot of this stream (0: a free one), or n_slots. */
+/* The slot of this stream; for stream 0 the first free slot.  n_slots: there is none. */
 static uint32_t slot_of(const struct gpc_stream_order *order, gpc_stream stream)
 {
 	uint32_t slot = 0;

@@ -43,7 +43,7 @@ static inline uint64_t gpc_clock_realtime_ns(void)
 	return gpc_clock_read(CLOCK_REALTIME);
 }
 
-/* As gpc_clock_monotonic_ns, cheaper, accurate to a microsecond. */
+/* The time of gpc_clock_monotonic_ns, read at less cost and accurate to a microsecond. */
 uint64_t gpc_clock_ns(void);
 
 #endif

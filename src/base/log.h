@@ -47,7 +47,7 @@
 /* Writes one line; the newline is added. */
 void gpc_log(const char *format, ...) __attribute__((format(__printf__, 1, 2)));
 
-/* Writes text[0 .. len) unchanged: several lines that belong together.  Not counted. */
+/* Writes text[0 .. len) unchanged: lines that belong together.  They do not count for GPC_LOG_MAX_LINES. */
 void gpc_log_block(const char *text, size_t len);
 
 /*

@@ -135,7 +135,7 @@ static void *take_freed_locked(struct gpc_slab *slab, uint32_t *ret_number)
 	uint32_t next_plus_1;
 
 	memcpy(&next_plus_1, item, sizeof next_plus_1);
-	slab->free_top = next_plus_1 - 1; /* 0 becomes GPC_SLAB_NONE */
+	slab->free_top = next_plus_1 - 1; /* 0 - 1 is GPC_SLAB_NONE */
 	memset(item, 0, slab->item_size);
 	*ret_number = number;
 	return item;

@@ -21,11 +21,11 @@
 
 #include "base/lock.h"
 
-/* Zeroed pages, or NULL. */
+/* Maps zeroed pages; NULL if that fails. */
 void *gpc_metamem_map(size_t size);
 void gpc_metamem_unmap(void *ptr, size_t size); /* NULL: no-op */
 
-/* Bytes that the library has mapped. */
+/* The bytes that gpc_metamem_map has mapped and that are not unmapped yet. */
 size_t gpc_metamem_total(void);
 
 /* For tests: fails the n-th gpc_metamem_map from now, and all after it, until called with 0. */
@@ -34,7 +34,7 @@ void gpc_metamem_fail_at(unsigned n);
 /* For tests: fails the n-th gpc_metamem_map from now, once, for each bit n - 1 of the mask. */
 void gpc_metamem_fail_each(uint64_t mask);
 
-#define GPC_SLAB_MAX_CHUNKS 32 /* for 2^31 items or more */
+#define GPC_SLAB_MAX_CHUNKS 32 /* enough for 2^31 items */
 #define GPC_SLAB_NONE       UINT32_MAX
 
 struct gpc_slab {

@@ -9,7 +9,7 @@
  * Ownership is checked on the open descriptor: owned by this user, closed to all others, not a symbolic link.
  *
  * Threads   Any.
- * Failure   -1 with errno set; EPERM: not ours.
+ * Failure   -1 with errno set; EPERM: the folder is not private to this user.
  * Limits    At most FOLDER_MAX_SEEN (own_folder.c) entries of the parent are searched.
  */
 #ifndef GPC_BASE_OWN_FOLDER_H

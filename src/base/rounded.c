@@ -13,7 +13,7 @@ __extension__ typedef __int128 signed_wide;
 
 #define BIGGEST_UNIT 6
 
-/* A part counts `scale * part / whole`, rounded down or up. */
+/* How parts become numbers: each is `scale * part / whole`, rounded down or up. */
 struct scale {
 	uint64_t scale;
 	uint64_t whole;
@@ -37,7 +37,7 @@ struct gpc_rounded gpc_rounded_of(uint64_t bytes)
 
 	amount.hundredths = (uint64_t)(((wide)bytes * 100 + whole / 2) / whole);
 	if (amount.hundredths == 102400 && amount.unit < BIGGEST_UNIT) {
-		/* Rounded up to 1 of the next unit. */
+		/* Rounding gave 1024.00: that is 1.00 of the next unit. */
 		amount.hundredths = 100;
 		amount.unit++;
 	}
@@ -90,7 +90,7 @@ static uint64_t find_threshold(
 /* Picks the parts to round up: those above the threshold, and the first n_at of those at it. */
 struct chooser {
 	uint64_t threshold;
-	size_t n_at; /* left to pick at the threshold */
+	size_t n_at; /* parts at the threshold that are still to be picked */
 };
 
 static struct chooser choose(

@@ -23,26 +23,26 @@
 
 #include "base/text.h"
 
-/* hundredths / 100 of 1024^unit bytes. */
+/* An amount: `hundredths` / 100 times 1024^unit bytes. */
 struct gpc_rounded {
 	uint64_t hundredths;
 	unsigned unit;
 };
 
-/* Rounded to nearest, in the largest unit that yields at least 1. */
+/* `bytes` rounded to the nearest, in the largest unit of which there is at least 1. */
 struct gpc_rounded gpc_rounded_of(uint64_t bytes);
 
 /* Rounds parts[0 .. n) so that they add up to `sum` as printed.  UINT64_MAX, unknown, yields 0 B and is left out. */
 void gpc_rounded_parts(
 	struct gpc_rounded sum, const uint64_t parts[], size_t n, struct gpc_rounded ret_parts[]);
 
-/* The shares of parts[0 .. n) in `whole`, which may exceed their sum, in tenths of a percent. */
+/* The shares of parts[0 .. n) in `whole`, in tenths of a percent.  `whole` may exceed the sum of the parts. */
 void gpc_rounded_shares(uint64_t whole, const uint64_t parts[], size_t n, uint32_t ret_tenths[]);
 
-/* As gpc_rounded_shares, if the share of the parts' sum is printed as `tenths`. */
+/* As gpc_rounded_shares, but the shares add up to `tenths`, which the caller prints as the share of the sum. */
 void gpc_rounded_split(uint32_t tenths, const uint64_t parts[], size_t n, uint32_t ret_tenths[]);
 
-/* "512 B", "1.50 GiB" */
+/* Appends the amount as text: "512 B", "1.50 GiB". */
 void gpc_text_add_rounded(struct gpc_text *text, struct gpc_rounded amount);
 
 #endif

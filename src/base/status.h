@@ -33,7 +33,7 @@ static inline int gpc_status_to_device(enum gpc_status st)
 	return st > GPC_DEVICE_FIRST ? (int)st - GPC_DEVICE_FIRST : 0;
 }
 
-/* A static string, never NULL. */
+/* A text for this status: a static string, never NULL. */
 const char *gpc_status_text(enum gpc_status st);
 
 #endif

@@ -240,7 +240,7 @@ uint32_t gpc_text_encode(uint32_t letter, char out[4])
 	n = letter < 0x80 ? 1 : letter < 0x800 ? 2 : letter < 0x10000 ? 3 : 4;
 	for (uint32_t i = n - 1; i > 0; i--, letter >>= 6)
 		out[i] = (char)(0x80 | (letter & 0x3f));
-	/* The first byte of several begins with as many ones, and a zero. */
+	/* The first of n > 1 bytes begins with n bits that are 1, then a 0. */
 	out[0] = (char)(n == 1 ? letter : (0xf00 >> n & 0xff) | letter);
 	return n;
 }

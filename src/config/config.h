@@ -100,7 +100,7 @@ struct gpc_config {
 	const char *checker; /* the memory checker that switched the cache off; NULL: none */
 };
 
-/* All defaults, no warnings. */
+/* Gives every option its default, and clears the warnings. */
 void gpc_config_init(struct gpc_config *config);
 
 /* Applies `text`, in the syntax of GPUCACHE_CONF; NULL changes nothing.  Does not read the environment. */

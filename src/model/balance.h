@@ -34,8 +34,8 @@
 
 /* The input of a balance.  GPUCACHE_UNKNOWN is allowed from cached_largest on. */
 struct gpc_balance_facts {
-	uint64_t requested; /* live in cached segments, as requested */
-	uint64_t live;      /* the same, rounded */
+	uint64_t requested; /* live bytes in our segments, as requested */
+	uint64_t live;      /* the same blocks, as rounded */
 	uint64_t pending;
 	uint64_t cached;
 	uint64_t direct;
@@ -101,7 +101,7 @@ static inline uint64_t gpc_balance_charged(
 uint64_t gpc_balance_sum(const struct gpucache_balance *balance);
 
 /*
- * device_total minus the sum; 0 if the total is unknown.  Always printed, never hidden.
+ * device_total minus the sum of all known lines; 0 if the total is unknown.  Reports always print it.
  */
 int64_t gpc_balance_difference(const struct gpucache_balance *balance);
 

@@ -60,7 +60,7 @@ const uint64_t *gpc_counter_words(
 /* Adds the counters of one context to a sum. */
 void gpc_counters_add(struct gpucache_counters *sum, const struct gpucache_counters *one);
 
-/* Clears the counters of this `when`. */
+/* Clears the counters that have this `when` in counters.def. */
 void gpc_counters_clear(struct gpucache_counters *counters, enum gpc_counter_when when);
 
 #endif

@@ -33,7 +33,7 @@ enum gpc_library_kind {
 struct gpc_library_row {
 	enum gpc_library_kind kind;
 	const char *start;
-	const char *name; /* NULL: never a call site */
+	const char *name; /* of the library, for reports; NULL: never a call site */
 };
 
 /* The first row that matches the file at `path`; NULL: none. */

@@ -55,7 +55,7 @@ static bool is_set(const struct advice_context *c, uint32_t option)
 	return c->v.facts->options_set & option;
 }
 
-/* Each writer returns true if its advice applies, and then has written all that is not in the table. */
+/* Each function returns true if its advice applies; then it has written what the table does not have of the line. */
 
 static bool advise_shape(struct advice_context *c)
 {
@@ -252,7 +252,7 @@ static bool advise_top_holder(struct advice_context *c)
 static const struct {
 	enum gpucache_verdict verdict;
 	bool (*write)(struct advice_context *context); /* NULL: the advice always applies */
-	const char *text;                              /* of every such advice, or its end */
+	const char *text; /* the whole line, or what follows the text of `write` */
 } advice[] = {
 	{ GPUCACHE_VERDICT_IMPOSSIBLE, advise_shape, "" },
 	{ GPUCACHE_VERDICT_LIMIT, advise_limit, "" },

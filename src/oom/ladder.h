@@ -42,9 +42,9 @@ struct gpc_ladder {
 	void *arg;
 
 	/* Results. */
-	uint64_t sync_left_ms;              /* of sync_ms */
-	uint64_t moves_left_ms;             /* of the waits for moves, which have their own bound */
-	uint64_t wait_left_ms;              /* of wait_ms */
+	uint64_t sync_left_ms;              /* what is left of sync_ms */
+	uint64_t moves_left_ms;             /* what is left for waits for moves */
+	uint64_t wait_left_ms;              /* what is left of wait_ms */
 	uint64_t freed[GPUCACHE_MAX_RUNGS]; /* bytes freed or returned by each rung */
 	uint32_t n_tried;
 	uint32_t helped; /* 1 + index of the rung after which the request succeeded; 0: none */

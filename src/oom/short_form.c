@@ -148,7 +148,7 @@ static void put_short(struct page *page, const struct gpc_short_form *form)
 	if (torch->requested &&
 		gpc_bytes_add(torch->requested, torch->requested / 100) < form->oom->requested)
 		gpc_text_add_amounts(&words, " by PyTorch, for a tensor of @", torch->requested);
-	/* Less than 1 % of rounding would only repeat the number. */
+	/* If rounding adds less than 1 %, its result looks like the request. */
 	if (gpc_bytes_less(view.need, form->oom->requested) > view.need / 100)
 		gpc_text_add_amounts(&words, " (rounded to @)", view.need);
 	if (view.driver != GPUCACHE_UNKNOWN)
@@ -208,7 +208,7 @@ static void put_kinds(struct page *page, const struct gpucache_oom *oom, struct 
 	}
 }
 
-/* PyTorch's share of the line above: in tensors, and in its cache. */
+/* Divides the line above further: bytes in PyTorch's tensors, and in its cache but in no tensor. */
 static void put_torch(struct page *page, const struct gpucache_oom *oom, uint64_t line_bytes,
 	struct gpc_rounded of_all)
 {

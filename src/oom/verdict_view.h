@@ -88,7 +88,7 @@ struct gpc_verdict_view {
 	uint64_t others;     /* X */
 	uint64_t most_other; /* upper bound of X */
 	uint64_t plain;      /* V; unknown if plain_live is */
-	uint64_t wasted;     /* excess of V over what was free; 0: none, or unknown */
+	uint64_t wasted;     /* bytes by which V exceeds what was free; 0 also if unknown */
 	uint64_t managed;    /* M */
 	uint64_t contexts;   /* bytes of all contexts but one; 0 also if unknown */
 	bool piece_known;

@@ -3,7 +3,7 @@
  * Each allocation costs one comparison; every step-th one stores a moment: the time and the peak.  When all
  * GPC_GROWTH_ROWS moments are used, every second one is dropped and the step doubles, so they always span the run.
  * gpc_growth_find sorts the live blocks of each site into the last GPC_GROWTH_WINDOWS windows.  It tries windows of
- * many moments first, then of half as many, down to one: one pass over the blocks each time, only after a failed request.
+ * many moments first, then of half as many, down to one: each time one pass over the blocks, after a failed request.
  */
 #include "stats/growth.h"
 
@@ -32,18 +32,18 @@ struct kept {
 	uint64_t bytes;
 	uint64_t smallest;
 	uint64_t largest;
-	uint32_t windows;     /* bit w: some block of window w */
-	uint64_t young_bytes; /* of the last two windows */
+	uint32_t windows;     /* bit w: it keeps a block of window w */
+	uint64_t young_bytes; /* in blocks of the last two windows */
 };
 
 /* The last windows, and what each site has kept of them. */
 struct look {
 	const struct gpc_growth_view *view;
 	uint32_t n_sites;                      /* of view->holders */
-	uint64_t times_ns[GPC_GROWTH_WINDOWS]; /* of each window's start */
-	uint64_t peaks[GPC_GROWTH_WINDOWS];    /* at that time */
+	uint64_t times_ns[GPC_GROWTH_WINDOWS]; /* when each window starts */
+	uint64_t peaks[GPC_GROWTH_WINDOWS];    /* the device's peak at that time */
 	struct kept kept[GPC_GROWTH_MAX_SITES];
-	uint64_t old_bytes; /* of all sites, without the last two windows */
+	uint64_t old_bytes; /* what all sites keep, except blocks of the last two windows */
 };
 
 void gpc_growth_init(struct gpc_growth *growth)
