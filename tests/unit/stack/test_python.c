@@ -391,8 +391,9 @@ static void every_interpreter_of_this_machine_shows_the_frames_that_python_shows
 
 static unsigned n_lookups;
 
-static void *count_lookups(const char *name)
+static void *count_lookups(void *handle, const char *name)
 {
+	(void)handle;
 	(void)name;
 	n_lookups++;
 	return NULL;
@@ -431,8 +432,9 @@ static int lie(void)
 	return 0;
 }
 
-static void *find_half_a_python(const char *name)
+static void *find_half_a_python(void *handle, const char *name)
 {
+	(void)handle;
 	return strcmp(name, "PyGILState_GetThisThreadState") ? NULL : ADDRESS(lie);
 }
 
