@@ -244,9 +244,10 @@ struct gpucache_site {
 	uint64_t total_bytes;
 	uint64_t total_blocks;
 	uint64_t peak_bytes;
-	uint64_t first_ns; /* first allocation from here */
+	uint64_t first_ns; /* of the first allocation by this stack */
 	uint64_t last_ns;
-	uint32_t stack; /* 0: unused; this and device since 1.3, stored before the totals */
+	uint32_t
+		stack; /* 0: unused record.  `stack` and `device`, since 1.3, are stored before the totals */
 	uint16_t device;
 	uint16_t reserved;
 };
@@ -350,9 +351,10 @@ struct gpucache_stream {
 	uint64_t reserved;
 };
 
-#define GPUCACHE_STREAM_LEGACY     1u /* handles: the default stream, CU_STREAM_LEGACY or NULL */
-#define GPUCACHE_STREAM_PER_THREAD 2u /* the per-thread default stream of the calling thread */
-#define GPUCACHE_STREAM_OTHER      255u
+#define GPUCACHE_STREAM_LEGACY 1u /* a handle: CU_STREAM_LEGACY, or the default stream NULL */
+#define GPUCACHE_STREAM_PER_THREAD \
+	2u /* a handle: the per-thread default stream of the calling thread */
+#define GPUCACHE_STREAM_OTHER 255u /* a number */
 
 /* SEGMENTS.  One allocation of the driver, which the library cuts into blocks. */
 struct gpucache_segment {
@@ -425,7 +427,7 @@ struct gpucache_event {
 	uint16_t device;
 	uint32_t context; /* index into COUNTERS */
 	uint32_t detail;  /* MALLOC, FREE: number of the stream; since 1.5 */
-	uint32_t tag;     /* the thread's innermost range; 0: none.  Since 1.1 */
+	uint32_t tag;     /* the innermost range of the calling thread; 0: none.  Since 1.1 */
 };
 
 /*

@@ -38,8 +38,8 @@ enum gpucache_kind {
 };
 
 enum gpucache_place {
-	GPUCACHE_ELSEWHERE, /* counted for another owner */
-	GPUCACHE_WITHIN,    /* inside device memory that is counted already */
+	GPUCACHE_ELSEWHERE, /* another process or library owns the bytes, and counts them */
+	GPUCACHE_WITHIN,    /* in device memory that has been counted */
 	GPUCACHE_ON_DEVICE,
 	GPUCACHE_ON_HOST,
 };
