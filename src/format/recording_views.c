@@ -85,14 +85,10 @@ bool gpc_recording_read_oom(
 
 	if (!READ(OOMS, i, &oom) || oom.number == 0)
 		return false;
-	if (oom.n_rungs > GPUCACHE_MAX_RUNGS)
-		oom.n_rungs = GPUCACHE_MAX_RUNGS;
-	if (oom.n_holders > GPUCACHE_MAX_OOM_HOLDERS)
-		oom.n_holders = GPUCACHE_MAX_OOM_HOLDERS;
-	if (oom.n_neighbours > GPUCACHE_MAX_NEIGHBOURS)
-		oom.n_neighbours = GPUCACHE_MAX_NEIGHBOURS;
-	if (oom.n_tags > GPUCACHE_MAX_OOM_TAGS)
-		oom.n_tags = GPUCACHE_MAX_OOM_TAGS;
+	oom.n_rungs = (uint32_t)gpc_smaller(oom.n_rungs, GPUCACHE_MAX_RUNGS);
+	oom.n_holders = (uint32_t)gpc_smaller(oom.n_holders, GPUCACHE_MAX_OOM_HOLDERS);
+	oom.n_neighbours = (uint32_t)gpc_smaller(oom.n_neighbours, GPUCACHE_MAX_NEIGHBOURS);
+	oom.n_tags = (uint32_t)gpc_smaller(oom.n_tags, GPUCACHE_MAX_OOM_TAGS);
 	if (oom.verdict >= GPUCACHE_VERDICT_COUNT)
 		oom.verdict = GPUCACHE_VERDICT_NONE;
 	if (oom.strength > GPUCACHE_STRENGTH_CERTAIN)
@@ -113,8 +109,7 @@ bool gpc_recording_find_peak(
 	for (uint64_t i = 0; i < region->count; i++) {
 		if (!READ(PEAKS, i, &peak) || peak.device != ordinal || peak.number <= best)
 			continue;
-		if (peak.n_holders > GPUCACHE_MAX_HOLDERS)
-			peak.n_holders = GPUCACHE_MAX_HOLDERS;
+		peak.n_holders = (uint32_t)gpc_smaller(peak.n_holders, GPUCACHE_MAX_HOLDERS);
 		best = peak.number;
 		*ret_peak = peak;
 	}
@@ -249,16 +244,14 @@ uint64_t gpc_recording_last_ns(const struct gpc_recording *recording)
 	if (recording->header.end_ns > last)
 		return recording->header.end_ns;
 	while (gpc_recording_next_event(recording, &cursor, &event))
-		if (event.time_ns > last)
-			last = event.time_ns;
+		last = gpc_larger(last, event.time_ns);
 	for (uint64_t i = 0; i < recording->regions[GPUCACHE_REGION_COUNTERS].count; i++)
-		if (gpc_recording_read_counters(recording, i, &counters) &&
-			counters.last_driver_malloc_ns > last)
-			last = counters.last_driver_malloc_ns;
+		if (gpc_recording_read_counters(recording, i, &counters))
+			last = gpc_larger(last, counters.last_driver_malloc_ns);
 	for (uint64_t i = 0; i < recording->regions[GPUCACHE_REGION_DEVICES].count; i++)
-		if (gpc_recording_read_device(recording, i, &device) && device.look_ns > last)
-			last = device.look_ns;
-	if (gpc_recording_find_oom(recording, 0, &oom) && oom.time_ns > last)
-		last = oom.time_ns;
+		if (gpc_recording_read_device(recording, i, &device))
+			last = gpc_larger(last, device.look_ns);
+	if (gpc_recording_find_oom(recording, 0, &oom))
+		last = gpc_larger(last, oom.time_ns);
 	return last;
 }

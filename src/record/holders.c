@@ -63,7 +63,7 @@ static void rank(struct ranking *ranking, uint32_t stack, uint64_t bytes, uint64
 	for (; at > 0 && ranking->holders[at - 1].bytes < bytes; at--)
 		ranking->holders[at] = ranking->holders[at - 1];
 	ranking->holders[at] = (struct gpucache_holder){ .stack = stack,
-		.n_blocks = n_blocks < UINT32_MAX ? (uint32_t)n_blocks : UINT32_MAX,
+		.n_blocks = (uint32_t)gpc_smaller(n_blocks, UINT32_MAX),
 		.bytes = bytes };
 	ranking->bytes += bytes;
 }
@@ -104,7 +104,7 @@ uint32_t gpc_record_top_holders(struct gpc_record *rec, uint32_t device,
 			__atomic_load_n(&site->live_blocks, __ATOMIC_RELAXED));
 	}
 	*ret_n_sites = ranking.n_ranked;
-	*ret_rest_bytes = total > ranking.bytes ? total - ranking.bytes : 0;
+	*ret_rest_bytes = gpc_bytes_less(total, ranking.bytes);
 	return ranking.n;
 }
 
@@ -113,7 +113,7 @@ uint32_t gpc_record_top_tags(const struct gpc_record *rec, uint32_t device, uint
 {
 	struct gpucache_holder largest[GPUCACHE_MAX_OOM_TAGS];
 	struct ranking ranking = { .holders = largest,
-		.max = max < GPUCACHE_MAX_OOM_TAGS ? max : GPUCACHE_MAX_OOM_TAGS };
+		.max = (uint32_t)gpc_smaller(max, GPUCACHE_MAX_OOM_TAGS) };
 	size_t size = end * sizeof(struct gpucache_tag_holder);
 	struct gpucache_tag_holder *all = end > 0 ? gpc_metamem_map(size) : NULL;
 	struct gpucache_block block;
@@ -143,9 +143,7 @@ uint32_t gpc_record_top_tags(const struct gpc_record *rec, uint32_t device, uint
 
 static uint64_t next_after(uint64_t live)
 {
-	uint64_t step = live / PEAK_PART + 1;
-
-	return live + (step < PEAK_STEP ? step : PEAK_STEP);
+	return live + gpc_smaller(live / PEAK_PART + 1, PEAK_STEP);
 }
 
 void gpc_record_peak_take(struct gpc_record *rec, uint32_t device, uint64_t now_ns,

@@ -18,6 +18,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/bytes.h"
 #include "base/clock.h"
 #include "base/env.h"
 #include "base/own_folder.h"
@@ -42,9 +43,7 @@
 
 static size_t halve(size_t size, size_t least)
 {
-	size_t half = (size / 2 + GPUCACHE_PAGE - 1) & ~(size_t)(GPUCACHE_PAGE - 1);
-
-	return half < least ? least : half;
+	return gpc_larger(least, gpc_round_up(size / 2, GPUCACHE_PAGE));
 }
 
 /* The size to allocate; 0 if even the least exceeds the process's limit. */

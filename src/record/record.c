@@ -37,10 +37,7 @@ static size_t choose_size(const struct gpc_record_params *params)
 {
 	size_t size = params->size ? params->size : GPC_RECORD_DEFAULT_SIZE;
 
-	if (size < GPC_RECORD_MIN_SIZE)
-		size = GPC_RECORD_MIN_SIZE;
-	if (size > GPC_RECORD_MAX_SIZE)
-		size = GPC_RECORD_MAX_SIZE;
+	size = gpc_larger(GPC_RECORD_MIN_SIZE, gpc_smaller(size, GPC_RECORD_MAX_SIZE));
 	return size & ~(size_t)(GPUCACHE_PAGE - 1);
 }
 
@@ -140,8 +137,7 @@ static void write_start(void *arg, void *base, size_t size)
 	rec->base = base;
 	rec->size = size;
 	rec->header = base;
-	gpc_layout_make(
-		&layout, size, n_devices < GPUCACHE_MAX_DEVICES ? n_devices : GPUCACHE_MAX_DEVICES);
+	gpc_layout_make(&layout, size, (uint32_t)gpc_smaller(n_devices, GPUCACHE_MAX_DEVICES));
 	write_header(rec, opening->params, &opening->identity, &layout);
 	set_pointers(rec);
 	write_unused(rec, layout.max_points);

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "base/saturating.h"
 #include "gpucache_format.h"
 #include "record/name.h"
 
@@ -103,7 +104,7 @@ static void each_dead_file(int dir_fd, visit_fn visit, void *arg)
 
 static uint64_t age_of(const struct dead_file *file, uint64_t now_ns)
 {
-	return file->changed_ns < now_ns ? now_ns - file->changed_ns : 0;
+	return gpc_bytes_less(now_ns, file->changed_ns);
 }
 
 static bool is_untouchable(const struct dead_file *file, uint64_t now_ns)
@@ -197,13 +198,11 @@ uint64_t gpc_stale_budget(const struct gpc_stale_space *space, uint64_t ended_by
 {
 	uint64_t total = space->total_bytes;
 	uint64_t most = space->free_bytes + ended_bytes;
-	uint64_t beyond_half = most > total / 2 ? most - total / 2 : 0;
+	uint64_t beyond_half = gpc_bytes_less(most, total / 2);
 
 	if (total == 0)
 		return UINT64_MAX;
-	if (beyond_half >= total / 8)
-		return total / 8;
-	return beyond_half > total / 32 ? beyond_half : total / 32;
+	return gpc_larger(total / 32, gpc_smaller(beyond_half, total / 8));
 }
 
 static void keep(struct survey *survey, struct dead_file *file)
