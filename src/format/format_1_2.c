@@ -9,7 +9,7 @@
 
 /* A lane: one block that one thread frees and reuses.  The record's counters always count the block as live. */
 struct lane {
-	uint64_t n_malloc; /* all are hits, too */
+	uint64_t n_malloc; /* each counts as a hit, too */
 	uint64_t n_free;
 	uint64_t free_bytes;     /* the block's size if it is free, else 0 */
 	uint64_t free_requested; /* its requested bytes if it is free, else 0 */
@@ -29,7 +29,7 @@ void gpc_format_1_2_add_lanes(
 	if (gpc_recording_read(recording, GPUCACHE_REGION_COUNTERS, i, &record, sizeof record) !=
 		GPC_SLOT_OK)
 		return;
-	/* Fields of later formats lie where 1.2 has its lanes: they stay 0. */
+	/* Where 1.2 has its lanes, later formats have fields of the counters, which stay 0 here. */
 	memset(counters, 0, sizeof *counters);
 	memcpy(counters, record.counters, sizeof record.counters);
 	for (int n = 0; n < N_LANES; n++) {

@@ -36,7 +36,7 @@
 /* The usual recording has 8 MiB; the option recording_size allows no more than this. */
 #define GPC_RECORDING_MAX_BYTES (UINT64_C(1) << 30)
 
-/* A writer changes a slot in well under a microsecond, so a slot that is odd this often stays odd. */
+/* A writer changes a slot in well under a microsecond: a slot that is odd in this many readings stays odd. */
 #define GPC_RECORDING_TRIES 300
 
 /* The most problems with a text: one per region, and some more. */
@@ -196,7 +196,7 @@ static inline bool gpc_recording_holds_device_memory(const struct gpucache_block
 	return gpucache_is_held(block->state, block->kind, block->flags);
 }
 
-/* True if besides the program, not the driver, requested the block: the program can free it. */
+/* The same without memory that the driver took for itself (contexts, modules): the program cannot free that memory. */
 static inline bool gpc_recording_can_leak(const struct gpucache_block *block)
 {
 	return gpc_recording_holds_device_memory(block) && !gpc_kind_is_implicit(block->kind);

@@ -200,7 +200,7 @@ enum gpc_status gpc_recording_index(struct gpc_recording *recording)
 	}
 	if (gpc_recording_index_modules(recording) != GPC_OK)
 		return GPC_NO_METADATA;
-	/* Called because it notes a problem of TEXT. */
+	/* Called only to note a problem of TEXT. */
 	(void)used_bytes(recording, GPUCACHE_REGION_TEXT);
 	recording->text_mark = calloc(1, sizeof *recording->text_mark);
 	return recording->text_mark ? GPC_OK : GPC_NO_METADATA;

@@ -14,7 +14,7 @@ static bool append_locked(
 	uint64_t room = region->count - head->used;
 	uint64_t padded = is_line ? size + 1 : gpc_round_up(size, 8);
 
-	/* The first test, because for a size near SIZE_MAX `padded` overflows. */
+	/* Two tests, because `padded` overflows for a size near SIZE_MAX. */
 	if (size > room || padded > room) {
 		__atomic_store_n(&head->n_dropped, head->n_dropped + 1, __ATOMIC_RELAXED);
 		return false;

@@ -70,7 +70,7 @@ struct gpucache_counters *gpc_record_counters_take(struct gpc_record *rec, uint6
 		rec->retired &= ~(UINT64_C(1) << slot);
 		__atomic_store_n(&counters->generation, generation, __ATOMIC_RELAXED);
 		__atomic_store_n(&counters->device, (int32_t)device, __ATOMIC_RELAXED);
-		/* Stored last: it publishes the slot. */
+		/* Stored last, because a reader takes a record with a context as complete. */
 		__atomic_store_n(&counters->context, context, __ATOMIC_RELEASE);
 		gpc_record_mark_page(rec, counters);
 		*ret_index = slot;

@@ -97,7 +97,7 @@ uint32_t gpc_record_top_holders(struct gpc_record *rec, uint32_t device,
 		const struct gpucache_site *site = &rec->sites[i];
 		uint64_t bytes = __atomic_load_n(&site->live_bytes, __ATOMIC_RELAXED);
 
-		/* Another thread's free may be counted before its allocation is: the sum is then below 0, and wraps. */
+		/* A sum above INT64_MAX is a negative one that has wrapped around. */
 		if (site->device != device || bytes == 0 || bytes > INT64_MAX)
 			continue;
 		rank(&ranking, site->stack, bytes,

@@ -19,7 +19,7 @@
 /* A point, and its pending bytes, which are stored in a buffer of their own. */
 #define POINT_SIZE (sizeof(struct gpucache_point) + sizeof(uint64_t))
 
-/* All histories together take at most this part of the file. */
+/* HISTORY takes at most 1 / HISTORY_SHARE of the file. */
 #define HISTORY_SHARE 8
 
 #define N_PARTS 28

@@ -27,7 +27,7 @@
 #include "record/name.h"
 #include "record/stale.h"
 
-/* Other processes that clean or read hold a lock for microseconds.  A file that stays locked has another owner. */
+/* Other processes, which clean or read, lock a file only for microseconds: more tries would not help. */
 #define MAX_LOCK_TRIES 1000
 
 /* A signal, such as a timer's, may interrupt posix_fallocate; it is called again at most this often. */

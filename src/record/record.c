@@ -22,7 +22,7 @@
 
 _Static_assert(GPC_RECORD_MAX_PATH == GPC_PLACE_MAX_PATH, "one length for a path");
 
-/* Closes `rec`, which owns nothing, by resetting all its members. */
+/* Makes `rec` a closed recording.  Frees nothing. */
 static void forget(struct gpc_record *rec)
 {
 	memset(rec, 0, sizeof *rec);

@@ -71,7 +71,7 @@ struct gpc_record {
 	/* Changed often, by all threads. */
 	_Alignas(64) struct gpc_lock event_lock; /* guards EVENTS */
 	_Atomic uint64_t next_event;             /* Lock: event_lock; read without it */
-	/* By device: the live bytes from which on gpc_record_peak records a new peak. */
+	/* By device: the fewest live bytes that gpc_record_peak records as a new peak. */
 	_Alignas(64) _Atomic uint64_t peak_next[GPUCACHE_MAX_DEVICES];
 	_Atomic uint32_t site_end;   /* 1 + the last record of SITES in use */
 	_Atomic uint32_t stream_end; /* the same for STREAMS */
@@ -212,8 +212,9 @@ uint32_t gpc_record_top_holders(struct gpc_record *rec, uint32_t device,
 	uint64_t *ret_rest_bytes);
 
 /*
- * The same by tag, for max <= GPUCACHE_MAX_OOM_TAGS.  `end` is 1 + the highest tag.  *ret_rest_bytes: live bytes of
- * tags that are not in holders[].  Returns 0 without memory for a table of all tags.
+ * Finds the tags that hold most memory of a device now, largest first, and returns their number, at most `max` and at
+ * most GPUCACHE_MAX_OOM_TAGS.  `end` is 1 + the highest tag.  *ret_rest_bytes: live bytes of tags that are not in
+ * holders[].  Returns 0 if there is no memory for a table of all tags.
  */
 uint32_t gpc_record_top_tags(const struct gpc_record *rec, uint32_t device, uint32_t end,
 	struct gpucache_tag_holder *holders, uint32_t max, uint64_t *ret_rest_bytes);

@@ -170,7 +170,7 @@ static inline void gpc_record_add(uint64_t *sum, uint64_t n)
 	__atomic_store_n(sum, __atomic_load_n(sum, __ATOMIC_RELAXED) + n, __ATOMIC_RELAXED);
 }
 
-/* Adds `share` to site `stack`. */
+/* Adds `share` to the sums of site `stack`. */
 static inline void gpc_record_site_add(struct gpc_record *rec, uint32_t device, uint32_t stack,
 	struct gpc_share share, uint64_t now_ns)
 {
@@ -191,7 +191,7 @@ static inline void gpc_record_site_add(struct gpc_record *rec, uint32_t device, 
 	gpc_lock_release(&rec->site_locks[device].lock);
 }
 
-/* Undoes gpc_record_site_add. */
+/* Subtracts `share` from the live sums of site `stack`. */
 static inline void gpc_record_site_remove(
 	struct gpc_record *rec, uint32_t device, uint32_t stack, struct gpc_share share)
 {
@@ -216,7 +216,7 @@ static inline bool gpc_record_is_peak(struct gpc_record *rec, uint32_t device, u
 	       live >= atomic_load_explicit(&rec->peak_next[device], memory_order_relaxed);
 }
 
-/* The live bytes from which on a peak is new; 0: there is no such device. */
+/* The fewest live bytes that are a new peak; 0: there is no such device. */
 static inline uint64_t gpc_record_next_peak(struct gpc_record *rec, uint32_t device)
 {
 	return device < rec->n_devices

@@ -44,7 +44,7 @@ __attribute__((noinline)) uint32_t gpc_stack_capture(struct gpc_stacks *stacks, 
 			&stacks->python, frames + stack.n_native, GPC_STACKS_DEPTH, &stack.flags);
 		is_any = stack.n_native || stack.n_python;
 		id = is_any ? gpc_depot_known(&stacks->depot, &stack) : 0;
-		/* If code was unloaded, stale rules may have walked the code now in its place: walk again. */
+		/* Stale rules of unloaded code may have led this walk astray: forget them, and walk again. */
 	} while (is_any && !id && !gpc_intern_is_closed(&stacks->depot.intern) &&
 		 gpc_walk_forget_unloaded(&stacks->unwind.walk));
 	if (stack.flags & GPUCACHE_STACK_NO_PYTHON)
@@ -67,7 +67,7 @@ struct python_frames {
 	uint32_t n;
 };
 
-/* The first frame from i on whose code object was recorded, and is no library's if of_program; n if there is none. */
+/* The first frame from i on whose code object was recorded; with of_program, that is also no library's.  n: none. */
 static uint32_t find_frame(
 	const struct python_frames *python, uint32_t i, bool of_program, struct gpc_code *ret_code)
 {
@@ -80,7 +80,7 @@ static uint32_t find_frame(
 	return i;
 }
 
-/* Adds the qualified name without "<locals>.", or only its last component. */
+/* is_whole: adds the qualified name without "<locals>."; if not, only its last component. */
 static void add_name(struct gpc_text *text, const struct gpc_code *code, bool is_whole)
 {
 	static const char locals[] = "<locals>.";
@@ -129,7 +129,7 @@ struct extent {
 	uint32_t n_callers;
 };
 
-/* "Net.forward train.py:10, via gelu < train_step:18" */
+/* Adds "Net.forward train.py:10, via gelu < train_step:18"; false if no frame's code object was recorded. */
 static bool describe_python(
 	const struct python_frames *python, const struct extent *extent, struct gpc_text *text)
 {
@@ -236,7 +236,7 @@ static uint32_t find_native(const struct gpc_stack_frames *stack, struct native_
 	return site;
 }
 
-/* "grow < step < main (train)" */
+/* Adds "grow < step < main (train)"; false if no frame has a name. */
 static bool describe_native(
 	const struct gpc_stack_frames *stack, uint32_t n_callers, struct gpc_text *text)
 {

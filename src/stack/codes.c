@@ -12,7 +12,7 @@
 
 #define KEYS_BYTES ((GPUCACHE_MAX_CODES + 1) * sizeof(struct gpc_code_key))
 
-/* What to find, and, if `code` is set, to add. */
+/* A code object to find, or, if `code` is set, to add. */
 struct wanted {
 	struct gpc_codes *codes;
 	const struct gpc_code_key *key;

@@ -95,7 +95,7 @@ static ALWAYS_INLINE uint32_t instruction_offset(struct walker *walker, const st
 	int64_t offset;
 
 	if (layout->chain == GPC_PYTHON_FRAME_OBJECTS) {
-		/* In bytes up to 3.9, in code units in 3.10; -1 before the first instruction. */
+		/* f_lasti is in bytes up to 3.9, in units of 2 bytes in 3.10, and -1 before the first instruction. */
 		offset = (int32_t)load(
 			walker, frame->at, layout->frame_instruction, sizeof(int32_t));
 		if (offset < 0)

@@ -65,7 +65,8 @@ struct gpc_python {
 	/* Written by the thread that set BUSY, read in TRIAL and READY. */
 	struct gpc_python_layout layout;
 	void *(*get_thread_state)(void);
-	void *(*get_running_state)(void); /* NULL up to 3.11, where it is not per thread */
+	void *(*get_running_state)(
+		void); /* of this thread; NULL up to 3.11, which has no such function */
 	int (*is_initialized)(void);
 	int (*is_finalizing)(void);
 	void *(*get_first_interpreter)(void);

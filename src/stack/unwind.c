@@ -37,7 +37,7 @@
 #define CACHE_PER_THREAD 2
 #define CACHE_ENTRIES    1024
 
-/* The smallest page size of any kernel: if one word of it is readable, all of it is. */
+/* No kernel has smaller pages, so if one word is readable, the whole page of 4096 bytes is. */
 #define PAGE 4096u
 
 /* The most frames, ours and a sanitizer's, inside the caller's frame.  They are skipped. */
@@ -92,7 +92,7 @@ __attribute__((no_sanitize("address"))) static int access_memory(
 	(void)arg;
 	if (!is_readable(address))
 		return UNREADABLE;
-	/* Unaligned: libunwind reads code at any address. */
+	/* memcpy, because libunwind also reads unaligned words, in code. */
 	if (is_write)
 		memcpy((void *)address, value, sizeof *value);
 	else

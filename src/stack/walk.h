@@ -59,7 +59,7 @@ struct gpc_walk_table {
 	/* The last has no address: its successor guesses the rule of a walk's first frame. */
 	struct gpc_walk_rule rules[GPC_WALK_RULES + 1];
 	_Atomic uint16_t slots[2 * GPC_WALK_RULES];
-	_Atomic uint32_t n_rules; /* numbers given out */
+	_Atomic uint32_t n_rules; /* rules added since the table was cleared */
 };
 
 struct gpc_walk {
