@@ -75,20 +75,6 @@ static void describe(const struct gpc_path *path, struct gpc_text *text)
 		gpc_text_add(text, "%s%s", last[0] == '(' ? ", " : ", via ", last);
 }
 
-static void add_paths(struct changes *changes, const struct gpc_paths *paths, unsigned side)
-{
-	changes->totals[side] = paths->total_bytes;
-	for (size_t i = 0; i < paths->n; i++) {
-		const struct gpc_path *path = &paths->rows[i];
-		GPC_TEXT(text, 1200);
-
-		describe(path, &text);
-		add(changes, text.buf, path->bytes, side);
-	}
-	if (paths->rest_bytes)
-		add(changes, "(not listed)", paths->rest_bytes, side);
-}
-
 static void add_side(
 	struct changes *changes, struct gpc_report *report, int32_t ordinal, unsigned side)
 {
@@ -97,7 +83,15 @@ static void add_side(
 
 	gpc_moment_find(&moment, report, ordinal);
 	gpc_paths_create(&paths, report, &moment);
-	add_paths(changes, &paths, side);
+	changes->totals[side] = paths.total_bytes;
+	for (size_t i = 0; i < paths.n; i++) {
+		GPC_TEXT(text, 1200);
+
+		describe(&paths.rows[i], &text);
+		add(changes, text.buf, paths.rows[i].bytes, side);
+	}
+	if (paths.rest_bytes)
+		add(changes, "(not listed)", paths.rest_bytes, side);
 	gpc_paths_fini(&paths);
 }
 
@@ -138,16 +132,17 @@ static const char *show_change(const struct gpc_rounded rounded[2], char *buf, s
 }
 
 /* Rounds the rows of each side so that they add up, as printed, to the side's total. */
-static void round_sides(struct changes *changes, size_t shown)
+static void round_sides(struct changes *changes)
 {
-	uint64_t *parts = gpc_new(shown + 1, sizeof *parts);
-	struct gpc_rounded *rounded = gpc_new(shown + 1, sizeof *rounded);
+	uint64_t *parts = gpc_new(changes->n, sizeof *parts);
+	struct gpc_rounded *rounded = gpc_new(changes->n, sizeof *rounded);
 
 	for (unsigned side = 0; side < 2; side++) {
-		for (size_t i = 0; i < shown; i++)
+		for (size_t i = 0; i < changes->n; i++)
 			parts[i] = changes->rows[i].bytes[side];
-		gpc_rounded_parts(gpc_rounded_of(changes->totals[side]), parts, shown, rounded);
-		for (size_t i = 0; i < shown; i++)
+		gpc_rounded_parts(
+			gpc_rounded_of(changes->totals[side]), parts, changes->n, rounded);
+		for (size_t i = 0; i < changes->n; i++)
 			changes->rows[i].rounded[side] = rounded[i];
 	}
 	free(parts);
@@ -174,19 +169,18 @@ static void keep(struct changes *changes, size_t limit)
 
 static void print_changes(const struct gpc_report *report, struct changes *changes, int32_t ordinal)
 {
-	size_t limit = gpc_report_limit(report, DEFAULT_ROWS);
 	struct gpc_rounded totals[2] = { gpc_rounded_of(changes->totals[0]),
 		gpc_rounded_of(changes->totals[1]) };
 	const struct gpc_paper *paper = &report->paper;
 	char change[40];
 
-	keep(changes, limit);
+	keep(changes, gpc_report_limit(report, DEFAULT_ROWS));
 	gpc_paper_section(paper, "DIFF", "GPU %d: %s before, %s after: %s", ordinal,
 		gpc_show_rounded(totals[0]), gpc_show_rounded(totals[1]),
 		show_change(totals, change, sizeof change));
 	if (changes->n == 0)
 		return;
-	round_sides(changes, changes->n);
+	round_sides(changes);
 	fprintf(paper->out, "%s%13s %12s %12s  %s%s\n", gpc_paper_ink(paper, GPC_INK_DIM), "change",
 		"before", "after", "function", gpc_paper_ink(paper, GPC_INK_PLAIN));
 	for (size_t i = 0; i < changes->n; i++) {

@@ -196,25 +196,13 @@ static void put_failures(const struct run *run, int32_t ordinal)
 	fputc(']', run->out);
 }
 
-static void put_deltas(const struct run *run, const struct gpc_moments *moments, size_t n)
-{
-	fputs("],\"deltas\":[", run->out);
-	for (size_t i = 0; i < n; i++) {
-		const struct gpc_moment_delta *delta = &moments->deltas[i];
-		const struct gpc_moment_holder *holder = &moments->holders[delta->holder];
-
-		fprintf(run->out, "%s%u,%lld,%lld", i ? "," : "",
-			stack_number(run, holder->stack, holder->kind), (long long)delta->bytes,
-			(long long)delta->blocks);
-	}
-	fputs("]}", run->out);
-}
-
 static void put_moments(const struct run *run, int32_t ordinal)
 {
 	struct gpc_moments moments;
+	size_t n_deltas;
 
 	gpc_moments_create(&moments, run->report, ordinal);
+	n_deltas = moments.n ? moments.rows[moments.n - 1].end_delta : 0;
 	fprintf(run->out, ",\"moments\":{\"n_events\":%llu,\"n_holes\":%llu,\"rows\":[",
 		(ull)moments.n_events, (ull)moments.n_holes);
 	for (size_t i = 0; i < moments.n; i++)
@@ -222,7 +210,16 @@ static void put_moments(const struct run *run, int32_t ordinal)
 			after_start(run, moments.rows[i].time_ns), (ull)moments.rows[i].live_bytes,
 			gpc_html_names_tag(run->names, moments.rows[i].tag),
 			moments.rows[i].end_delta);
-	put_deltas(run, &moments, moments.n ? moments.rows[moments.n - 1].end_delta : 0);
+	fputs("],\"deltas\":[", run->out);
+	for (size_t i = 0; i < n_deltas; i++) {
+		const struct gpc_moment_delta *delta = &moments.deltas[i];
+		const struct gpc_moment_holder *holder = &moments.holders[delta->holder];
+
+		fprintf(run->out, "%s%u,%lld,%lld", i ? "," : "",
+			stack_number(run, holder->stack, holder->kind), (long long)delta->bytes,
+			(long long)delta->blocks);
+	}
+	fputs("]}", run->out);
 	gpc_moments_fini(&moments);
 }
 

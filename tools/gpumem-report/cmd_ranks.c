@@ -95,25 +95,21 @@ static void print_json(const struct gpc_report *report, const struct gpc_job *jo
 	gpc_json_end(report, root);
 }
 
-static void add_entry(struct gpc_job *job, const struct gpc_report *report,
-	const struct gpc_directory_entry *entry)
-{
-	struct gpc_report one = { .options = report->options };
-	GPC_TEXT(text, 96);
-
-	if (entry->status != GPC_OK ||
-		gpc_recording_open(entry->path, &one.recording, &text) != GPC_OK)
-		return;
-	gpc_job_add(job, &one);
-	gpc_recording_close(one.recording);
-}
-
 enum gpc_exit gpc_cmd_ranks(struct gpc_report *report)
 {
 	struct gpc_job job = { 0 };
 
-	for (size_t i = 0; i < report->directory.n_entries; i++)
-		add_entry(&job, report, &report->directory.entries[i]);
+	for (size_t i = 0; i < report->directory.n_entries; i++) {
+		const struct gpc_directory_entry *entry = &report->directory.entries[i];
+		struct gpc_report one = { .options = report->options };
+		GPC_TEXT(text, 96);
+
+		if (entry->status != GPC_OK ||
+			gpc_recording_open(entry->path, &one.recording, &text) != GPC_OK)
+			continue;
+		gpc_job_add(&job, &one);
+		gpc_recording_close(one.recording);
+	}
 	gpc_job_sort(&job);
 	if (report->options->json)
 		print_json(report, &job);
