@@ -41,15 +41,11 @@ static bool is_wanted(const struct gpc_report *report, const struct symbol *symb
 static void print_group(struct gpc_report *report, enum gets gets)
 {
 	GPC_TEXT(text, GROUP_TEXT);
-	bool is_first = true;
 
-	for (size_t i = 0; i < N_OF(symbols); i++) {
-		if (symbols[i].gets != gets || !is_wanted(report, &symbols[i]))
-			continue;
-		gpc_text_add(&text, "%s%s", is_first ? "" : " ", symbols[i].name);
-		is_first = false;
-	}
-	if (is_first)
+	for (size_t i = 0; i < N_OF(symbols); i++)
+		if (symbols[i].gets == gets && is_wanted(report, &symbols[i]))
+			gpc_text_add(&text, "%s%s", text.len ? " " : "", symbols[i].name);
+	if (!text.len)
 		return;
 	gpc_paper_section(&report->paper, gets_of[gets].word, "%s", gets_of[gets].text);
 	gpc_paper_wrap(&report->paper, NULL, text.buf);

@@ -163,8 +163,8 @@ static uint64_t sum_of(const struct snapshot *snapshot, bool also_pending, bool 
 	return sum;
 }
 
-/* The cells lie end to end and are the whole segment. */
-static void write_segment(struct snapshot *snapshot, bool of_torch, uint32_t stack)
+/* Writes the cells as one segment, which they fill without a gap; arena NULL: of our own blocks, or of one tensor. */
+static void write_segment(struct snapshot *snapshot, const struct gpucache_block *arena)
 {
 	const struct gpucache_block *first = &snapshot->cells[0];
 	const struct gpucache_block *last = &snapshot->cells[snapshot->n_cells - 1];
@@ -172,7 +172,7 @@ static void write_segment(struct snapshot *snapshot, bool of_torch, uint32_t sta
 	struct gpc_pickle *pickle = &snapshot->pickle;
 
 	snapshot->segments[snapshot->n_segments++] =
-		(struct segment){ first->device, first->address, size, of_torch };
+		(struct segment){ first->device, first->address, size, arena != NULL };
 	gpc_pickle_item(pickle);
 	gpc_pickle_begin_dict(pickle);
 	gpc_pickle_put_number(pickle, "device", first->device);
@@ -186,7 +186,7 @@ static void write_segment(struct snapshot *snapshot, bool of_torch, uint32_t sta
 	gpc_pickle_put_word(pickle, "segment_type", size > SMALL_SEGMENT ? "large" : "small");
 	gpc_pickle_constant(pickle, "is_expandable");
 	gpc_pickle_false(pickle);
-	write_frames(snapshot, stack);
+	write_frames(snapshot, arena ? arena->stack : first->stack);
 	gpc_pickle_constant(pickle, "blocks");
 	gpc_pickle_begin_list(pickle);
 	for (size_t i = 0; i < snapshot->n_cells; i++)
@@ -227,7 +227,7 @@ static void write_arena(struct snapshot *snapshot, const struct gpucache_block *
 		at = tensor->address + tensor->size;
 	}
 	add_gap(snapshot, arena->device, at, end);
-	write_segment(snapshot, true, arena->stack);
+	write_segment(snapshot, arena);
 }
 
 static bool follows(const struct gpucache_block *block, const struct gpucache_block *before)
@@ -255,13 +255,13 @@ static void write_segments(struct snapshot *snapshot)
 			block = &snapshot->blocks[++i];
 			snapshot->cells[snapshot->n_cells++] = *block;
 		}
-		write_segment(snapshot, false, snapshot->cells[0].stack);
+		write_segment(snapshot, NULL);
 	}
 	for (size_t i = snapshot->n_others; i < snapshot->n_blocks; i++) {
 		if (snapshot->is_shown[i])
 			continue;
 		snapshot->cells[snapshot->n_cells++] = snapshot->blocks[i];
-		write_segment(snapshot, false, snapshot->blocks[i].stack);
+		write_segment(snapshot, NULL);
 	}
 	gpc_pickle_end_list(&snapshot->pickle);
 }
@@ -348,9 +348,8 @@ static void write_traces(struct snapshot *snapshot)
 	int32_t last = -1;
 
 	qsort(snapshot->segments, snapshot->n_segments, sizeof *snapshot->segments, by_address);
-	for (size_t i = 0; i < snapshot->n_segments; i++)
-		if ((int32_t)snapshot->segments[i].device > last)
-			last = (int32_t)snapshot->segments[i].device;
+	if (snapshot->n_segments)
+		last = (int32_t)snapshot->segments[snapshot->n_segments - 1].device;
 	for (uint64_t i = 0; gpc_report_next_device(snapshot->report, &i, &device);)
 		if (device.ordinal > last && device.ordinal < GPC_MAX_ORDINAL)
 			last = device.ordinal;
