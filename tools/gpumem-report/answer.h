@@ -2,10 +2,10 @@
 /*
  * Decides why a request failed by replaying the recording without each possible cause.
  *
- *      events before the request --> the allocator as it was set     fails at the request, too: a control
- *                                '-> the driver without a cache      serves it?  the cache's pieces are to blame
- *                                '-> with one more setting           serves it?  then it is worth advising
- *                                '-> less of the device taken        serves it?  contexts, neighbours, holders
+ *      events before the request --> the allocator as it was set     the control: must fail at the request, too
+ *                                '-> the driver without a cache      served: the pieces of our cache are the cause
+ *                                '-> with one more setting           served: the setting is advised
+ *                                '-> less of the device taken        served: what took it is the cause
  *
  * The library judges by the numbers of one moment, and calls nothing certain that a replay could refute.  The verdict
  * of this file may refine the verdict that the library printed, but never contradicts a certain one.
@@ -43,7 +43,8 @@ struct gpc_answer {
 	/* With this many fewer bytes in use the request would be served; 0: unknown, or not part of the advice. */
 	uint64_t enough_bytes;
 	bool may_be_one_pass; /* the growth that the library saw may be activations of one pass (kept.h) */
-	struct gpc_kept kept; /* unless its stack is 0, replaces the growth of `oom` */
+	/* What is kept too long.  Unless its stack is 0, its stack and bytes replace those of the growth in `oom`. */
+	struct gpc_kept kept;
 	/* The framework that took at least half of the device at once; NULL: none. */
 	const struct gpc_framework_row *framework;
 	uint64_t framework_bytes;

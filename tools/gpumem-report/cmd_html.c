@@ -94,7 +94,7 @@ static void put_holders(const struct run *run, const struct gpc_holdings *holdin
 	fputc(']', run->out);
 }
 
-/* Writes the holders, and as fields of their own the bytes of PyTorch in no tensor and the unlisted bytes. */
+/* Writes the holders.  PyTorch's bytes in no tensor, and the bytes of unlisted holders, are separate fields. */
 static void put_holdings(const struct run *run, const struct gpc_holdings *holdings)
 {
 	put_holders(run, holdings);

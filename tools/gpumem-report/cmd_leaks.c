@@ -2,8 +2,8 @@
 /*
  * `leaks`: device memory that the program had not freed, by GPU and whole stack; stacks that read the same share a row.
  *
- * "Not freed when the process ended" is all that a recording can tell.  Memory that a framework keeps to the end on
- * purpose looks the same, so nothing here is called a leak.
+ * A recording can tell only which memory was not freed when the process ended.  Memory that a framework keeps on
+ * purpose until then looks the same as a leak, so nothing here is called a leak.
  */
 #include "tools/gpumem-report/asker_rows.h"
 #include "tools/gpumem-report/holdings.h"

@@ -19,7 +19,7 @@ struct figures {
 	const char *verdict; /* of the newest failure without recovery; "": none */
 };
 
-/* The current time, or that of $SOURCE_DATE_EPOCH, with which two runs print the same ages. */
+/* The current time.  $SOURCE_DATE_EPOCH replaces it, so that tests print the same ages at any time. */
 static uint64_t now_ns(void)
 {
 	const char *fixed = getenv("SOURCE_DATE_EPOCH");

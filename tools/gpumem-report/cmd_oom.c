@@ -9,7 +9,7 @@
 #include "tools/gpumem-report/tag_rows.h"
 
 #define DEFAULT_HOLDERS 8
-/* Deep enough for most programs; `-n` shows more. */
+/* Frames shown of a stack: enough for most programs; `-n` sets another number. */
 #define DEFAULT_FRAMES 24
 
 static void print_head(struct gpc_report *report, const struct gpucache_oom *oom,
@@ -227,7 +227,7 @@ static bool choose_oom(const struct gpc_report *report, struct gpucache_oom *ret
 	       gpc_report_find_oom(report, -1, false, ret_oom);
 }
 
-/* Mentions a framework's pool, which may have run out without a request to the driver. */
+/* Complains that no request failed.  Names a framework's pool: it may have run out without asking the driver. */
 static void complain_none(const struct gpc_report *report)
 {
 	struct gpucache_device device;

@@ -113,7 +113,7 @@ static void print_cell(FILE *out, const struct column *column, bool has_unit)
 	}
 }
 
-/* The next name of the query; false after the last. */
+/* Copies the next name of the query into `buf` and moves *query behind it; false after the last name. */
 static bool next_name(const char **query, char *buf, size_t size)
 {
 	size_t len = strcspn(*query, ",");

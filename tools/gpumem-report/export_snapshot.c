@@ -163,7 +163,7 @@ static uint64_t sum_of(const struct snapshot *snapshot, bool also_pending, bool 
 	return sum;
 }
 
-/* Writes the cells as one segment, which they fill without a gap; arena NULL: of our own blocks, or of one tensor. */
+/* Writes the cells, which lie end to end, as one segment.  `arena`: the arena that they fill, or NULL. */
 static void write_segment(struct snapshot *snapshot, const struct gpucache_block *arena)
 {
 	const struct gpucache_block *first = &snapshot->cells[0];
