@@ -88,8 +88,8 @@ static void add_size(struct largest *largest, uint32_t thread, uint64_t size)
 }
 
 /*
- * The sum of the largest request of each other thread that the limit refused: a limit with room for the request of one
- * thread would still refuse the others.
+ * The sum, over all other threads, of the largest request that the limit refused: a limit with room for one of these
+ * requests would still refuse the others.
  */
 static uint64_t refused_to_others(const struct gpc_report *report, const struct gpucache_oom *oom)
 {

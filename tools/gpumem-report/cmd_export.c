@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `export`: a recording in the format of another tool. */
+/* `export`: writes a recording in the format of another tool. */
 #include <string.h>
 
 #include "tools/gpumem-report/export.h"

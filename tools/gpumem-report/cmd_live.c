@@ -283,7 +283,7 @@ static enum gpc_exit watch_terminal(
 			getenv("TERM") ? getenv("TERM") : "");
 		return GPC_EXIT_USAGE;
 	}
-	atexit(end_screen); /* without memory the tool ends by exit() */
+	atexit(end_screen); /* gpc_no_memory() calls exit() */
 	start_colours(report);
 	cbreak();
 	noecho();

@@ -64,7 +64,7 @@ static void count(struct node *node, const struct gpc_path *path)
 	node->n_blocks = gpc_bytes_add(node->n_blocks, path->n_blocks);
 }
 
-/* Finds the nodes at `depth` of paths [first, end), and the paths that end above them. */
+/* Groups rows[first .. end) by name number `depth`.  Paths without such a name are summed up in `itself`. */
 static void find_children(struct children *children, const struct gpc_path *rows, size_t first,
 	size_t end, size_t depth)
 {
@@ -136,7 +136,7 @@ static void print_line(const struct tree *tree, struct printed numbers, uint64_t
 		name, (int)strlen(name) > room ? ".." : "");
 }
 
-/* Prints the paths [first, end) below the node that they share. */
+/* Prints the subtree of a node: rows[first .. end), whose first `depth` names are equal. */
 static void print_below(
 	const struct tree *tree, size_t first, size_t end, size_t depth, struct printed parent)
 {

@@ -14,7 +14,7 @@
 	"pid,gpu,name,requested,live,pending,cached,reserved,direct,peak_reserved,memory.free," \
 	"memory.total"
 
-/* What a line shows.  From an all-zero line, columns_of() still gives names and units. */
+/* What a line of the table shows; all zero where only the names and units of columns are needed. */
 struct line {
 	struct gpucache_header header;
 	enum gpc_run_state state;

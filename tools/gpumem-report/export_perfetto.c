@@ -12,7 +12,7 @@
 #include "tools/gpumem-report/export.h"
 #include "tools/gpumem-report/json.h"
 
-/* The range that a thread is in. */
+/* The time that a thread spends in one range (tag). */
 struct slice {
 	uint32_t thread;
 	uint32_t tag;

@@ -2,9 +2,9 @@
 /*
  * A snapshot as torch.cuda.memory and pytorch.org/memory_viz read it.
  *
- *      an arena of PyTorch           a segment; its tensors and the gaps between them are the blocks
- *      adjacent blocks of ours       one segment
- *      any other block               a segment of its own
+ *      an arena: memory that PyTorch caches      a segment; its tensors and the gaps between them are the blocks
+ *      adjacent blocks of one of our segments    one segment
+ *      any other block                           a segment of its own
  *
  * The viewer replays events backwards from the segments, so an event outside all segments gets a segment of its own.
  * An allocation straight from the driver looks like one from our segments.  An arena freed before the end shows as a
@@ -32,7 +32,7 @@ struct snapshot {
 	struct gpc_pickle pickle;
 	struct gpucache_block *blocks; /* by device and address; tensors last */
 	size_t n_blocks;
-	size_t n_others;              /* those that are not tensors */
+	size_t n_others;              /* how many of them are no tensors */
 	bool *is_shown;               /* by tensor: it was found within an arena */
 	struct gpucache_block *cells; /* of the segment being written */
 	size_t n_cells;
