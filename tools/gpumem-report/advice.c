@@ -276,8 +276,8 @@ static void add_short(
 }
 
 /*
- * Advises PyTorch's expandable segments if the recording is older than format 1.4: it has the bytes of PyTorch's cache
- * in no tensor, but not the size of the holes.
+ * Advises PyTorch's expandable segments from a recording older than format 1.4.  Such a recording has the bytes of
+ * PyTorch's cache in no tensor, but not the sizes of the holes.
  */
 static void try_torch(
 	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *text)

@@ -36,7 +36,7 @@ struct gpc_remedy {
 struct gpc_answer {
 	const struct gpc_report *report;
 	struct gpucache_oom oom;   /* as recorded, with verdict, strength and also as decided */
-	bool is_replayed;          /* the replay of the run as it was failed at this very request */
+	bool is_replayed;          /* the control, see above, failed at this very request */
 	bool is_whole;             /* the recording has every event since the start */
 	bool is_served_plain;      /* the driver alone would have served it */
 	uint64_t plain_free_bytes; /* of the device after the request */

@@ -86,7 +86,7 @@ static struct columns columns_of(const struct line *line)
 	return columns;
 }
 
-/* The number of the column of that name; columns->n: there is none. */
+/* The index of the column of that name, or columns->n if there is none. */
 static size_t find(const struct columns *columns, const char *name)
 {
 	size_t i = 0;

@@ -88,7 +88,7 @@ static struct family family_of(const struct gpc_counter *counter)
 	return family;
 }
 
-/* Prints the samples of a counter; if `counter` is NULL, of the balance line at `offset`, omitting unknown values. */
+/* Prints the samples of `counter`.  If `counter` is NULL, prints the known values of the balance line at `offset`. */
 static void print_samples(const struct metrics *metrics, const struct family *family,
 	const struct gpc_counter *counter, size_t offset)
 {
