@@ -31,16 +31,6 @@ static void leave_out_kinds(struct gpc_holdings *holdings)
 	holdings->n = n;
 }
 
-static void collect(const struct gpc_report *report, struct groups *groups)
-{
-	gpc_holdings_from_live(&groups->by_stack, report, -1);
-	groups->n_blocks = gpc_report_count_live(report, -1, &groups->bytes);
-	leave_out_kinds(&groups->by_stack);
-	groups->by_stack.n =
-		gpc_rows_unite_alike(report, groups->by_stack.rows, groups->by_stack.n);
-	gpc_rows_by_bytes(groups->by_stack.rows, groups->by_stack.n);
-}
-
 static const char *ending_of(const struct gpc_report *report)
 {
 	static const char *const endings[] = { [GPC_RUN_ALIVE] = "live at this moment",
@@ -55,8 +45,8 @@ static void print_group(const struct gpc_report *report, const struct gpc_row *g
 {
 	uint64_t start = report->recording->header.start_monotonic_ns;
 	const struct gpc_paper *paper = &report->paper;
-	uint64_t first = group->first_ns > start ? group->first_ns - start : 0;
-	uint64_t last = group->last_ns > start ? group->last_ns - start : 0;
+	uint64_t first = gpc_bytes_less(group->first_ns, start);
+	uint64_t last = gpc_bytes_less(group->last_ns, start);
 	GPC_TEXT(taken, 100);
 
 	fputc('\n', paper->out);
@@ -186,7 +176,11 @@ enum gpc_exit gpc_cmd_leaks(struct gpc_report *report)
 {
 	struct groups groups;
 
-	collect(report, &groups);
+	gpc_holdings_from_live(&groups.by_stack, report, -1);
+	groups.n_blocks = gpc_report_count_live(report, -1, &groups.bytes);
+	leave_out_kinds(&groups.by_stack);
+	groups.by_stack.n = gpc_rows_unite_alike(report, groups.by_stack.rows, groups.by_stack.n);
+	gpc_rows_by_bytes(groups.by_stack.rows, groups.by_stack.n);
 	if (report->options->json)
 		print_json(report, &groups);
 	else

@@ -42,10 +42,8 @@ struct chart {
 static struct column *column_at(struct chart *chart, uint64_t time_ns)
 {
 	uint64_t span = gpc_bytes_less(chart->last_ns, chart->first_ns);
-	uint64_t at = gpc_bytes_less(time_ns, chart->first_ns);
+	uint64_t at = gpc_smaller(gpc_bytes_less(time_ns, chart->first_ns), span);
 
-	if (at > span)
-		at = span;
 	return &chart->columns[span ? (size_t)((double)at / (double)span * (double)(chart->n - 1) +
 					       0.5)
 				    : 0];

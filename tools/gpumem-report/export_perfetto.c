@@ -155,8 +155,7 @@ static void print_slices(struct trace *trace)
 			slice->tag = event.tag;
 			slice->first_ns = slice->last_ns = event.time_ns;
 		}
-		if (event.time_ns > slice->last_ns)
-			slice->last_ns = event.time_ns;
+		slice->last_ns = gpc_larger(slice->last_ns, event.time_ns);
 	}
 	for (size_t i = 0; i < trace->n_slices; i++)
 		end_slice(trace, &trace->slices[i]);
