@@ -106,7 +106,7 @@ static uint64_t refused_to_others(const struct gpc_report *report, const struct 
 	return largest.sum;
 }
 
-/* A program may start a thread per task, so only the first other threads count. */
+/* Only the first MAX_THREADS other threads count: a program may start a thread per task. */
 #define MAX_THREADS 8
 
 /*

@@ -30,16 +30,16 @@
 struct gpc_remedy {
 	char setting[48];    /* "max_split_size_mb:64" */
 	bool is_taken_out;   /* the run had this setting, and the request is served without it */
-	uint64_t free_bytes; /* of the device after the request */
+	uint64_t free_bytes; /* on the device, after the request */
 };
 
 struct gpc_answer {
 	const struct gpc_report *report;
-	struct gpucache_oom oom;   /* as recorded, with verdict, strength and also as decided */
-	bool is_replayed;          /* the control, see above, failed at this very request */
-	bool is_whole;             /* the recording has every event since the start */
-	bool is_served_plain;      /* the driver alone would have served it */
-	uint64_t plain_free_bytes; /* of the device after the request */
+	struct gpucache_oom oom; /* a copy; its `verdict`, `strength` and `also` are judged anew */
+	bool is_replayed;        /* the control, see above, failed at this very request */
+	bool is_whole;           /* the recording has every event since the start */
+	bool is_served_plain;    /* the replay without a cache served it */
+	uint64_t plain_free_bytes; /* then free on the device */
 	/* With this many fewer bytes in use the request would be served; 0: unknown, or not part of the advice. */
 	uint64_t enough_bytes;
 	bool may_be_one_pass; /* the growth that the library saw may be activations of one pass (kept.h) */
@@ -52,7 +52,7 @@ struct gpc_answer {
 	struct gpc_remedy remedies[GPC_MAX_REMEDIES];
 };
 
-/* Judges a failure of the recording; `oom` is a copy of its record. */
+/* Judges a failure of the recording anew; `oom` is its record. */
 void gpc_answer_find(const struct gpc_report *report, const struct gpucache_oom *oom,
 	struct gpc_answer *ret_answer);
 

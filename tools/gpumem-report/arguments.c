@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parses with getopt_long over tables of options and filters; for an unknown word the nearest one by edit distance is
- * suggested.
+ * Parses with getopt_long, over tables of options and filters.  A complaint about an unknown word suggests the nearest
+ * known word by edit distance.
  */
 #include "tools/gpumem-report/arguments.h"
 #include "format/memory.h"

@@ -21,12 +21,13 @@
 #define N_CALLERS 3
 
 struct merge {
-	const struct gpc_job_row *first; /* that failed; NULL: none */
-	const struct gpc_job_row *odd;   /* NULL: none */
-	struct gpc_job_site odd_site;    /* with the largest difference, in bytes; key 0: none */
-	const struct gpc_job_row *odd_site_of; /* the row of its stack */
-	bool is_odd_more;                      /* odd is above the median */
-	uint64_t median_bytes;                 /* of the peaks of live bytes */
+	const struct gpc_job_row *first; /* the first row that failed; NULL: none */
+	const struct gpc_job_row *odd;   /* the odd one out; NULL: none */
+	struct gpc_job_site odd_site;    /* differs most; `bytes`: by how much; key 0: none */
+	const struct gpc_job_row
+		*odd_site_of;  /* the row whose recording has the stack of odd_site */
+	bool is_odd_more;      /* odd is above the median */
+	uint64_t median_bytes; /* of the peaks of live bytes */
 };
 
 static struct gpc_job job;
@@ -221,7 +222,7 @@ static void print_odd(const struct gpc_report *report, const struct merge *merge
 
 static uint64_t sorted_from;
 
-/* Failed ranks first, then those most unlike the others. */
+/* Orders failed rows first, then the other rows by their distance from the median, farthest first. */
 static int by_distance(const void *left, const void *right)
 {
 	const struct gpc_job_row *a = &job.rows[*(const size_t *)left];

@@ -70,7 +70,7 @@ static void look_at_folder(struct look *look, const struct gpc_options *options)
 	gpc_directory_close(&directory);
 }
 
-/* Writes a temporary file next to `path`, and renames it. */
+/* Writes the metrics into a temporary file next to `path`, and replaces `path` by it. */
 static bool write_look(const struct look *look, const char *path, bool is_open)
 {
 	bool is_written = false;

@@ -65,7 +65,7 @@ void gpc_export_numbers_fini(struct gpc_export_numbers *numbers);
 /* The moment in words: "live now", "at the peak". */
 const char *gpc_export_moment(const struct gpc_report *report);
 
-/* Checks --format, --at and --query; prints a message if they are invalid. */
+/* Checks --format and --query; prints a message and returns false if one is invalid. */
 bool gpc_export_is_possible(const struct gpc_options *options);
 
 /* True for a binary format, whose output must not pass clean_stream.h. */

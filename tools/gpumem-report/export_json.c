@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All data of the other formats in the JSON of gpumem-report: holders by whole stack, history. */
+/* The data of all other formats in one JSON document: holders with their whole stacks, and the history. */
 #include "tools/gpumem-report/export.h"
 #include "tools/gpumem-report/json.h"
 

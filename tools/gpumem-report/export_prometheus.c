@@ -115,7 +115,7 @@ static void print_samples(const struct metrics *metrics, const struct family *fa
 		}
 }
 
-/* Lines of the balance sheet beyond our counters. */
+/* Lines of the balance sheet that are no counters of gpucache. */
 static const struct {
 	struct family family;
 	size_t offset;
@@ -131,7 +131,10 @@ static const struct {
 	LINE(device_total, "All memory of this GPU."),
 };
 
-/* The identity, once, to be joined by pid and Hostname.  No command line: it may contain secrets. */
+/*
+ * Prints the identity of each process as a metric of its own, which queries join with the others by pid and Hostname.
+ * The command line is left out, because it may contain secrets.
+ */
 static void print_info(const struct metrics *metrics)
 {
 	struct family family = {

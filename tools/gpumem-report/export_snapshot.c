@@ -36,7 +36,7 @@ struct snapshot {
 	bool *is_shown;               /* by tensor: it was found within an arena */
 	struct gpucache_block *cells; /* of the segment being written */
 	size_t n_cells;
-	struct segment *segments; /* by device and address within arenas, heap and others */
+	struct segment *segments; /* as written; sorted by write_traces() */
 	size_t n_segments;
 };
 
