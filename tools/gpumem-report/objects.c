@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tries candidate paths in order; the first regular file with the recorded build id wins. */
+/* Tries paths in the order of objects.h, and takes the first regular file that has the recorded build id. */
 #include "tools/gpumem-report/objects.h"
 
 #include <elfutils/libdwelf.h>
@@ -31,7 +31,7 @@ static bool is_same_build(int fd, const struct gpucache_module *recorded)
 	return is_same;
 }
 
-/* Takes the file at file->path if it is the recorded build. */
+/* Opens file->path, and keeps it open as file->fd if it is the recorded build. */
 static bool try(struct gpc_object_file *file, const struct gpucache_module *recorded)
 {
 	struct stat st;
@@ -39,7 +39,7 @@ static bool try(struct gpc_object_file *file, const struct gpucache_module *reco
 
 	if (fd < 0)
 		return false;
-	/* The path is data of the recording: it may be a device or a pipe. */
+	/* A recording may name a device or a pipe, which must not be read. */
 	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
 		if (is_same_build(fd, recorded)) {
 			file->fd = fd;
@@ -85,7 +85,7 @@ static bool try_dirs(struct gpc_object_file *file, const struct gpc_places *plac
 	const char *next = places->debug_path ? places->debug_path : "";
 	char dir[512];
 
-	/* The name alone does not identify a build. */
+	/* These folders may have files of any build, so only a build id can tell the right one. */
 	if (view->module.build_id_size == 0)
 		return false;
 	while (*next) {
@@ -116,7 +116,7 @@ struct gpc_object_file gpc_object_find(
 	return file;
 }
 
-/* In gdb's order: next to the module, in .debug there, and below the system's folder. */
+/* Tries the file `link` where gdb does: next to the module, in .debug there, below the system's folder. */
 static bool try_link(struct gpc_object_file *file, const char *root,
 	const struct gpc_module_view *view, const char *link)
 {
@@ -139,7 +139,7 @@ struct gpc_object_file gpc_object_find_debug(
 	const char *root = places->sysroot ? places->sysroot : "";
 	struct gpc_object_file file = { .fd = -1 };
 
-	/* Without a build id the build cannot be verified. */
+	/* Without a build id, nothing tells whether a debug file is of the recorded build. */
 	if (view->path[0] != '/' || view->module.build_id_size == 0 ||
 		try_dirs(&file, places, view, true) ||
 		(!places->sysroot && try_dir(&file, SYSTEM_DEBUG, view, true)))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* json-c reads the file; its hash of "addresses" serves the lookups.  Rows and names of a wrong type are skipped. */
+/* A lookup is json-c's, in the object "addresses".  Symbols and names of a wrong type are skipped. */
 #include "tools/gpumem-report/pack.h"
 
 #include <json-c/json.h>

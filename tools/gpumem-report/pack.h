@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Symbols in a file next to the recording, for machines without the program's files.
+ * A file of symbols next to the recording, for machines that lack the program's files.
  *
  *      run.gpucache    run.gpucache.symbols    { "schema": "gpumem.symbols/1", "recording": {...},
  *                                                "addresses": { "0x401101": [ {function, file, line}, ...
  *
- * Invariants  1 Symbols of another recording are never used: wrong names are worse than none.
+ * Invariants  1 Symbols of another recording are never used: its addresses have other names.
  *             2 The file is untrusted: anything that is not a symbol is skipped.
  * Threads     One.
  * Failure     Returns NULL if there is no such file, or, with a message, if it is of another recording.
@@ -25,7 +25,7 @@ struct json_object *gpc_pack_open(const struct gpc_recording *recording);
 /* The call that returns to `address`, as from gpc_symbols_find; empty if it is not packed, or if `pack` is NULL. */
 struct gpc_symbol_list gpc_pack_find(const struct json_object *pack, uint64_t address);
 
-/* The recording's identity, as the file has it; the caller owns the object. */
+/* Makes the object that identifies the recording in the file, as its member "recording"; the caller owns it. */
 struct json_object *gpc_pack_identity(const struct gpc_recording *recording);
 
 #endif

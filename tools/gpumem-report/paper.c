@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Wraps words to the width, with a hanging indent below the last column; a number stays with its unit. */
+/* Breaks lines between words; the continuation starts below the last column.  A number stays with its unit. */
 #include "tools/gpumem-report/paper.h"
 
 #include <stdarg.h>
@@ -21,7 +21,7 @@
 /* The longest text of a line, before it is wrapped. */
 #define MAX_LINE 1024
 
-/* Standard output is replaced by a stream of ours, which has no descriptor. */
+/* `stdout` may be a stream of clean_stream.h, which has no descriptor of its own. */
 static int descriptor_of(FILE *out)
 {
 	return out == stdout ? STDOUT_FILENO : fileno(out);
@@ -74,7 +74,7 @@ const char *gpc_paper_ink(const struct gpc_paper *paper, enum gpc_ink ink)
 	return paper->has_colour ? inks[ink] : "";
 }
 
-/* Prints the name of a section; NULL: only the indent. */
+/* Prints the name of a section in the first columns; NULL: prints blanks. */
 static void print_name(const struct gpc_paper *paper, const char *name)
 {
 	if (!name)
@@ -84,7 +84,7 @@ static void print_name(const struct gpc_paper *paper, const char *name)
 			GPC_PAPER_INDENT, name, gpc_paper_ink(paper, GPC_INK_PLAIN));
 }
 
-/* Returns how much of the text fits: whole words, with numbers and their units together. */
+/* Returns the length of the words that fit into `room`, at least one; does not part a number from its unit. */
 static size_t take_line(const char *text, size_t room)
 {
 	size_t len = strlen(text);
@@ -95,12 +95,12 @@ static size_t take_line(const char *text, size_t room)
 		if (text[len] == ' ' && !gpc_bytes_is_unit(text + len + 1) &&
 			strspn(text, " ") < len)
 			return len;
-	/* A word longer than the line is not split: it may be a path to copy. */
+	/* No word fits.  The first one is not split, because it may be a path that the user copies. */
 	len = strspn(text, " ");
 	return len + strcspn(text + len, " ");
 }
 
-/* Prints one line, without the blanks at a line break. */
+/* Prints one line after `hang` blanks, without the blanks at the end of the text. */
 static void print_line(const struct gpc_paper *paper, int hang, const char *text, size_t len)
 {
 	while (len && text[len - 1] == ' ')
@@ -108,7 +108,7 @@ static void print_line(const struct gpc_paper *paper, int hang, const char *text
 	fprintf(paper->out, "%*s%.*s\n", hang, "", (int)len, text);
 }
 
-/* Prints the text wrapped, from the current `column`; the lines after the first start at `hang`. */
+/* Prints the text, wrapped.  The cursor is at `column`; the lines after the first start at `hang`. */
 static void flow(const struct gpc_paper *paper, int column, int hang, const char *text)
 {
 	size_t len = take_line(text, (size_t)(paper->width - column));
@@ -120,7 +120,7 @@ static void flow(const struct gpc_paper *paper, int column, int hang, const char
 	}
 }
 
-/* The hanging indent: below the text of the last column. */
+/* Returns where the last column of the text starts: after its last gap of two or more blanks.  0: too far right. */
 static int hang_of(const char *text)
 {
 	const char *column = text + strspn(text, " ");
@@ -161,7 +161,7 @@ void gpc_paper_wrap(const struct gpc_paper *paper, const char *name, const char 
 	flow(paper, GPC_PAPER_INDENT, GPC_PAPER_INDENT, text);
 }
 
-/* Returns the next of eight buffers, used in rotation. */
+/* Returns one of eight buffers, in rotation: a call of printf may show eight values. */
 static struct gpc_text next_buffer(void)
 {
 	static char buffers[8][40];

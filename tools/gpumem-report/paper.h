@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The layout of a text report: width, colours, format of numbers.
+ * How a report looks as text: its width, colours, sections, and numbers.
  *
  * A section has its name in the first nine columns, then its text:
  *
  *      BALANCE  GPU 0, when memory ran out
  *      |<- 9 ->|<------------ width - 9 ------------>|
  *
- * Invariants  1 Colour never carries meaning alone.  2 Plain ASCII.
+ * A line that is too long continues below the text of its last column.
+ *
+ * Invariants  1 A report says the same without colour.  2 Its own words are ASCII.
  *             3 The gpc_show_* functions return one of eight static buffers in rotation: a text is valid until the
  *               eighth call after it.
  *
- * A line that is too long continues below the text of its last column.
- *
  * Threads     One.
- * Failure     Write errors stay in the stream; main checks at the end.
+ * Failure     Write errors stay in the stream, which main() checks at the end.
  * Limits      The width is at least 60.
  */
 #ifndef GPC_REPORT_PAPER_H
@@ -49,28 +49,26 @@ struct gpc_paper {
 
 void gpc_paper_init(struct gpc_paper *paper, FILE *out, enum gpc_colour_mode mode);
 
-/* The escape sequences, or nothing. */
+/* The terminal's escape sequence for the ink; "" without colour. */
 const char *gpc_paper_ink(const struct gpc_paper *paper, enum gpc_ink ink);
 
 /* Prints an empty line, the section's name, and the first line of its text; name NULL: only a line of text. */
 void gpc_paper_section(const struct gpc_paper *paper, const char *name, const char *format, ...)
 	__attribute__((format(__printf__, 3, 4)));
 
-/* A line without indent: the subject. */
+/* Prints a line from the first column on. */
 void gpc_paper_head(const struct gpc_paper *paper, const char *format, ...)
 	__attribute__((format(__printf__, 2, 3)));
 
-/* A further line of the section. */
+/* Prints a further line of the section. */
 #define gpc_paper_line(paper, ...) gpc_paper_section(paper, NULL, __VA_ARGS__)
 
-/*
- * A wrapped paragraph, without an empty line above.  `name`, unless NULL, precedes its first line.
- */
+/* Prints a paragraph of a section, without an empty line above.  `name`, unless NULL, stands before its first line. */
 void gpc_paper_wrap(const struct gpc_paper *paper, const char *name, const char *text);
 
 /* "1.50 GiB"; "unknown" for GPUCACHE_UNKNOWN. */
 const char *gpc_show_bytes(uint64_t bytes);
-/* The same for a part of a sum. */
+/* The same for a number that was rounded with others, so that they add up as printed (base/rounded.h). */
 const char *gpc_show_rounded(struct gpc_rounded amount);
 /* "1,610,612,736" */
 const char *gpc_show_count(uint64_t count);

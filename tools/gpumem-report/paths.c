@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each stack becomes an array of names from the root, without merged runs of libraries; sorting the paths makes the
- * tree.
+ * Each stack becomes an array of names: its frames outside libraries, the call site, and the library's function that
+ * the site called.
  */
 #include "tools/gpumem-report/paths.h"
 
@@ -11,7 +11,7 @@
 #include "format/memory.h"
 #include "tools/gpumem-report/holdings.h"
 
-/* Bounds one name of a path: C++ functions are shortened, but file names may be long. */
+/* The most bytes of one name of a path; longer ones are cut.  File names may be long. */
 #define MAX_NAME 400
 
 static void add_frame(struct gpc_path *path, const struct gpc_frame *frame)
@@ -22,7 +22,7 @@ static void add_frame(struct gpc_path *path, const struct gpc_frame *frame)
 	path->names[path->n++] = gpc_copy(text.buf);
 }
 
-/* The program's frames, the site, and what it called. */
+/* Adds the names of the program's frames, of the site, and with `has_via`, of the library's function that it called. */
 static void add_frames(struct gpc_path *path, const struct gpc_stack_frames *stack, bool has_via)
 {
 	GPC_TEXT(text, MAX_NAME);

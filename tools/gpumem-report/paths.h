@@ -2,11 +2,10 @@
 /*
  * Stacks as short call paths: the program's own frames from main on, then the library function that it called.
  *
- *      cudaMalloc, 22 frames of libtorch, forward linear.py, step train.py:40, main train.py:9
+ *      stack   cudaMalloc, 22 frames of libtorch, forward linear.py, step train.py:40, main train.py:9
+ *      path    main  train.py:9  >  step  train.py:40  >  Linear.forward
  *
- *      main  train.py:9  >  step  train.py:40  >  Linear.forward
- *
- * Invariants  1 A path has at least one name, and no name is empty.  2 The last name is the requester.
+ * Invariants  1 A path has at least one name, and no name is empty.
  * Threads     One.
  * Failure     None.
  */
@@ -18,7 +17,7 @@
 struct gpc_path {
 	char **names; /* outermost first; `tree --bottom-up` reverses them */
 	size_t n;
-	size_t site; /* the name of the call site */
+	size_t site; /* the index of the call site's name */
 	uint64_t bytes;
 	uint64_t n_blocks;
 };
@@ -27,10 +26,10 @@ struct gpc_paths {
 	struct gpc_path *rows;
 	size_t n;
 	uint64_t total_bytes;
-	uint64_t rest_bytes; /* of unlisted holders, PyTorch's unused cache included */
+	uint64_t rest_bytes; /* of stacks that are not listed, and PyTorch's in no tensor */
 };
 
-/* The paths of the holdings at a moment. */
+/* Makes a path of each stack that holds memory of the moment's device. */
 void gpc_paths_create(
 	struct gpc_paths *paths, const struct gpc_report *report, const struct gpc_moment *moment);
 void gpc_paths_fini(struct gpc_paths *paths);

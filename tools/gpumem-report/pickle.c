@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Streams opcodes of protocol 2.  A hash maps words to memo numbers, a table maps constants by address: a trace repeats
- * the same ten keys a million times.
+ * Writes opcodes as they come.  `memo` is pickle's own: objects get numbers, by which later opcodes refer to them.
+ * `words` finds the number of a word by its text.  A trace repeats the same ten keys a million times, so `constants`
+ * finds theirs by the address of the literal.
  */
 #include "tools/gpumem-report/pickle.h"
 
 #include <string.h>
 
-/* As CPython's own pickler. */
+/* The number of items after which CPython's own pickler begins a new batch, too. */
 #define BATCH 1000
 
 static void put_byte(struct gpc_pickle *pickle, int byte)
@@ -34,14 +35,14 @@ void gpc_pickle_end(struct gpc_pickle *pickle)
 	gpc_memo_fini(&pickle->lists);
 }
 
-/* LONG_BINGET */
+/* Writes LONG_BINGET, a reference to the object of that number. */
 static void get(struct gpc_pickle *pickle, uint32_t number)
 {
 	put_byte(pickle, 'j');
 	put_little(pickle, number, 4);
 }
 
-/* LONG_BINPUT of the last object; returns its number. */
+/* Writes LONG_BINPUT, which numbers the object written last; returns the number. */
 static uint32_t name_it(struct gpc_pickle *pickle)
 {
 	put_byte(pickle, 'r');
@@ -149,7 +150,7 @@ void gpc_pickle_put_number(struct gpc_pickle *pickle, const char *key, uint64_t 
 		put_little(pickle, number, 4);
 		return;
 	}
-	/* LONG1 is signed: a ninth byte keeps the highest numbers positive. */
+	/* LONG1 is signed: a number with the highest bit set needs a ninth byte, of 0. */
 	fprintf(pickle->out, "\x8a%c", number > INT64_MAX ? 9 : 8);
 	put_little(pickle, number, 8);
 	if (number > INT64_MAX)

@@ -3,13 +3,13 @@
  * Writes pickles of protocol 2 with dictionaries, lists, words and numbers, for pickle.load and the
  * viewer at pytorch.org/memory_viz.
  *
- *      begin_list  item item ... end_list           in batches: the viewer's stack is small
+ *      begin_list  item item ... end_list           written in batches, because the viewer's stack is small
  *      begin_dict  key value key value end_dict
  *
- * Invariants  1 After its first use a word is written as its memo number.
- *             2 Constants are looked up by address, so their text must never change.
+ * Invariants  1 A word is written once; after that, a reference to it is written.
+ *             2 Constants are found by their address, so the text at that address must not change.
  * Threads     One.
- * Failure     Those of the stream.
+ * Failure     Write errors stay in the stream.
  * Limits      Lists nest at most GPC_PICKLE_MAX_DEPTH deep.
  */
 #ifndef GPC_REPORT_PICKLE_H
@@ -20,19 +20,19 @@
 #include "tools/gpumem-report/memo.h"
 
 #define GPC_PICKLE_MAX_DEPTH   8
-#define GPC_PICKLE_N_CONSTANTS 64 /* with cached numbers */
+#define GPC_PICKLE_N_CONSTANTS 64 /* in the cache of constants */
 
 struct gpc_pickle {
 	FILE *out;
-	struct gpc_memo words; /* 1 + the memo number of each */
-	struct gpc_memo lists; /* the same, by 1 + the list's id */
-	uint32_t n_memo;
+	struct gpc_memo words; /* 1 + the number of each word in the pickle's memo */
+	struct gpc_memo lists; /* the same of each numbered list, by 1 + its id */
+	uint32_t n_memo;       /* numbers given so far */
 	struct {
 		const char *text;
 		uint32_t number;
 	} constants[GPC_PICKLE_N_CONSTANTS];
 	unsigned depth;
-	unsigned n_items[GPC_PICKLE_MAX_DEPTH]; /* of the open lists, in their last batch */
+	unsigned n_items[GPC_PICKLE_MAX_DEPTH]; /* in the present batch of each open list */
 };
 
 void gpc_pickle_begin(struct gpc_pickle *pickle, FILE *out);
@@ -42,7 +42,7 @@ void gpc_pickle_begin_dict(struct gpc_pickle *pickle);
 void gpc_pickle_end_dict(struct gpc_pickle *pickle);
 
 void gpc_pickle_begin_list(struct gpc_pickle *pickle);
-void gpc_pickle_item(struct gpc_pickle *pickle); /* before each item */
+void gpc_pickle_item(struct gpc_pickle *pickle); /* call it before writing an item */
 void gpc_pickle_end_list(struct gpc_pickle *pickle);
 
 /* Begins list `id`, or refers to it if it was written before.  Returns true if its items must be written now. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A table of rules over the purpose of the memory (categories.h), tried in order; each names the program's line that it
- * is about.
+ * The functions try_* are rules, tried in the order of gpc_remedies_try().  A rule looks at the purpose of the memory
+ * (categories.h), and its advice names the program's line that it is about.
  */
 #include "tools/gpumem-report/remedies.h"
 
@@ -15,10 +15,10 @@
 #include "tools/gpumem-report/libraries.h"
 #include "tools/gpumem-report/torch.h"
 
-/* The number of categories named. */
+/* The most categories that gpc_remedies_held() names. */
 #define N_HELD 3
 
-/* A request of this part of the device is large by itself. */
+/* A request for at least 1/LARGE_PART of the GPU is large by itself. */
 #define LARGE_PART 8
 
 struct facts {
@@ -27,7 +27,7 @@ struct facts {
 	struct gpc_category_row rows[GPC_CATEGORY_COUNT];
 	uint64_t bytes; /* the sum of all rows */
 	enum gpc_category asked;
-	enum gpc_category growing; /* GPC_CATEGORY_COUNT: none */
+	enum gpc_category growing; /* GPC_CATEGORY_COUNT: nothing grows */
 };
 
 static bool find_facts(
@@ -48,7 +48,7 @@ static bool find_facts(
 	return true;
 }
 
-/* "function file:line", as in a sentence. */
+/* Appends "function file:line", with a single blank, for a sentence. */
 static void add_frame(const struct gpc_frame *frame, struct gpc_text *text)
 {
 	GPC_TEXT(words, 300);
@@ -70,7 +70,7 @@ void gpc_remedies_add_site(const struct gpc_report *report, uint32_t id, struct 
 		gpc_frames_site(report->frames, id, text);
 }
 
-/* "2.50 MiB of pinned host memory, most of it (epoch pinned.py:19)": what was pinned when a request failed. */
+/* Appends what was pinned when a request failed: "2.50 MiB of pinned host memory, most of it (epoch pinned.py:19)". */
 static void add_pinned(
 	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *text)
 {
@@ -153,8 +153,8 @@ static const struct gpc_frame *find_evaluation(const struct gpc_stack_frames *st
 }
 
 /*
- * The outermost function of the program, whose locals live longest.  Stops at a trainer that calls the program back
- * (Lightning, transformers): functions outside only wait for it.
+ * The outermost function of the program, whose locals live longest.  Does not look beyond a trainer (Lightning,
+ * transformers) that calls the program back: the functions beyond it wait for the trainer, and keep no results.
  */
 static const struct gpc_frame *find_outermost(const struct gpc_stack_frames *stack)
 {
@@ -172,7 +172,7 @@ static const struct gpc_frame *find_outermost(const struct gpc_stack_frames *sta
 	return found;
 }
 
-/* True if torch.cat makes the growing blocks, and has freed most of its earlier results. */
+/* True if torch.cat makes the growing blocks, and most of what it made there before is freed. */
 static bool is_put_together(const struct facts *facts, const struct gpc_stack_frames *stack)
 {
 	const struct gpucache_holder *growing =
@@ -187,8 +187,8 @@ static bool is_put_together(const struct facts *facts, const struct gpc_stack_fr
 }
 
 /*
- * True if each pass keeps a single result rather than all that its backward pass would need, which would show as
- * tensors of other call sites, or of several layers per input.
+ * True if the program keeps a single result of each pass.  If it kept all that the backward pass needs, other call
+ * sites would hold activations, too, or the site would hold several tensors per input, one per layer.
  */
 static bool is_result_alone(const struct facts *facts)
 {
@@ -212,7 +212,7 @@ static bool has_file(const struct gpc_stack_frames *stack, const char *part)
 	return false;
 }
 
-/* True below a function that torch.no_grad() or torch.inference_mode() decorates, as generate() and pipelines. */
+/* True in a function that torch.no_grad() or torch.inference_mode() decorates, such as generate() of transformers. */
 static bool is_decorated(const struct gpc_stack_frames *stack)
 {
 	return has_file(stack, "/torch/utils/_contextlib.py");
@@ -289,7 +289,7 @@ static bool try_optimizer(const struct facts *facts, struct gpc_text *text)
 	return true;
 }
 
-/* Advises on weights that another place of the program loaded. */
+/* For a request of weights: advises to free those that another place of the program loaded, if they are enough. */
 static bool try_weights(const struct facts *facts, struct gpc_text *text)
 {
 	const struct gpc_category_row *weights = row_of(facts, GPC_CATEGORY_WEIGHTS);
@@ -335,7 +335,7 @@ static bool try_activations(const struct facts *facts, struct gpc_text *text)
 	return true;
 }
 
-/* Advises empty_cache() for a request of another library while PyTorch caches unused memory. */
+/* Advises empty_cache() if another library than PyTorch asked, and PyTorch has enough memory in no tensor. */
 static bool try_empty_cache(const struct facts *facts, struct gpc_text *text)
 {
 	struct gpc_torch torch = gpc_torch_at(facts->report, facts->oom);
@@ -353,7 +353,7 @@ static bool try_empty_cache(const struct facts *facts, struct gpc_text *text)
 	return true;
 }
 
-/* Finds a checkpoint that torch.load put on the GPU it was saved from, next to the model that copied it. */
+/* Finds a checkpoint that torch.load put on the GPU, and that is still there after the model has copied it. */
 static bool try_loaded(const struct facts *facts, struct gpc_text *text)
 {
 	const uint64_t weights = row_of(facts, GPC_CATEGORY_WEIGHTS)->bytes;
@@ -383,8 +383,8 @@ static bool try_loaded(const struct facts *facts, struct gpc_text *text)
 }
 
 /*
- * The number of an earlier failure at which the holder's site already held 3/4 of its bytes now; 0 if there is none.
- * Skips failures of a tensor of the same size, because PyTorch tries the driver twice per tensor.
+ * Returns the number of an earlier failure at which the holder's stack already held 3/4 of what it holds now; 0: none.
+ * A failure of a tensor of the same size may be of the same tensor, for which PyTorch asks the driver twice: skips it.
  */
 static uint64_t find_earlier(const struct facts *facts, const struct gpucache_holder *holder)
 {
@@ -404,7 +404,7 @@ static uint64_t find_earlier(const struct facts *facts, const struct gpucache_ho
 	return 0;
 }
 
-/* Finds the tensors of a failed step, which its exception holds while the next step runs. */
+/* Finds tensors of a failed step that its exception keeps alive: the program tries again in the `except` block. */
 static bool try_failed(const struct facts *facts, struct gpc_text *text)
 {
 	const struct gpucache_oom *oom = facts->oom;

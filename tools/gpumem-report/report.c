@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text shared by commands: process, GPU, notes and warnings of a recording. */
+/* What several commands read from a recording or print of it: devices, live blocks, failures, options, notes. */
 #include "tools/gpumem-report/report.h"
 
 #include "tools/gpumem-report/filter.h"
@@ -8,7 +8,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-/* At most this many files without symbols are named. */
+/* The most files without symbols that a note names. */
 #define MOST_MISSING 4
 
 void gpc_complain(const char *format, ...)
@@ -237,7 +237,7 @@ bool gpc_report_read_option(
 	}
 }
 
-/* Prints a note; the section's name precedes the first one only. */
+/* Prints a note; the name of the section, NOTES, stands only before the first one. */
 static void __attribute__((format(__printf__, 3, 4)))
 note(struct gpc_report *report, bool *is_first, const char *format, ...)
 {
@@ -278,7 +278,7 @@ static void note_problems(struct gpc_report *report, bool *is_first)
 			"that.");
 }
 
-/* Names the files without symbols, and how to provide them. */
+/* Names the files whose symbols are missing, and tells how to provide them. */
 static void note_missing(struct gpc_report *report, bool *is_first)
 {
 	GPC_TEXT(text, 700);

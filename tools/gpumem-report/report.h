@@ -26,7 +26,7 @@
 
 enum gpc_exit {
 	GPC_EXIT_MADE = 0,
-	GPC_EXIT_CONDITION = 1, /* what --fail-on names is true */
+	GPC_EXIT_CONDITION = 1, /* the recording has what --fail-on names, or `fit` does not fit */
 	GPC_EXIT_USAGE = 2,
 	GPC_EXIT_NOT_FOUND = 3,
 	GPC_EXIT_DAMAGED = 4,
@@ -36,12 +36,12 @@ enum gpc_exit {
 /* The moment at which to show holders. */
 enum gpc_at {
 	GPC_AT_USUAL, /* no --at: see moment.h */
-	GPC_AT_END,   /* or now */
+	GPC_AT_END,   /* of a running process: now */
 	GPC_AT_PEAK,
 	GPC_AT_OOM, /* the last failed request */
 };
 
-/* filter.h; NULL: not set. */
+/* The texts of the filters (filter.h); NULL: not set. */
 struct gpc_filters {
 #define FILTER(name, value, is_of, help) const char *name;
 #include "tools/gpumem-report/filters.def"
@@ -55,25 +55,25 @@ struct gpc_options {
 	struct gpc_filters filters;
 	int32_t device;  /* -1: all */
 	unsigned limit;  /* rows of tables; 0: the command's default */
-	uint64_t number; /* of an OOM; 0: the newest */
+	uint64_t number; /* of a failure, for `oom`; 0: the newest */
 	const char *output;
 	bool force;
 	bool json;
 	bool fail_on_oom;
 	bool fail_on_leak;
 	const char *format; /* of `export`: NAME[,WORD]...; NULL: not given */
-	const char *query;  /* its columns, COLUMN[,COLUMN]...; NULL: the usual ones */
+	const char *query;  /* the columns of csv, COLUMN[,COLUMN]...; NULL: the usual ones */
 	enum gpc_at moment;
 	bool is_bottom_up; /* of `tree` */
-	bool once;         /* of `live`: no screen */
+	bool once;         /* of `live`: one look, without a screen */
 	uint64_t watch_ns; /* interval of --watch; 0: not given */
 	const char *on;    /* of `fit`: a GPU of the table, or a size; NULL: not given */
-	uint64_t steps;    /* limit for its program; 0: none */
-	const char *sweep; /* VARIABLE=FROM..TO; NULL: one run */
-	char **program;    /* the arguments after --; NULL: none */
+	uint64_t steps;    /* of `fit`: ends the program after so many; 0: not given */
+	const char *sweep; /* of `fit`: VARIABLE=FROM..TO; NULL: one run */
+	char **program;    /* of `fit`: the arguments after --; NULL: none */
 	enum gpc_colour_mode colour;
-	struct gpc_places places; /* of files with symbols */
-	const char **targets;     /* FILEs, DIRs, PIDs, or one NAME of symbols; malloc'ed */
+	struct gpc_places places; /* where files with symbols are searched */
+	const char **targets;     /* FILEs, DIRs, PIDs, or for `symbols` one NAME; malloc'ed */
 	unsigned n_targets;
 	const char *target; /* the current one; NULL: none given */
 };
@@ -86,12 +86,12 @@ struct gpc_report {
 	struct gpc_memo *
 		taken_stacks; /* answers of the filters, by stack id + 1 (filter.c); NULL: not cached */
 	struct gpc_directory directory; /* for `list` only */
-	bool is_newest_by_default; /* no recording was named, so suggested commands need not name it either */
+	bool is_newest_by_default; /* no recording was named: a command that we suggest need not name it either */
 };
 
 enum gpc_needs {
 	GPC_NEEDS_RECORDING,
-	GPC_NEEDS_RECORDINGS,     /* one after the other, then once without: the end */
+	GPC_NEEDS_RECORDINGS,     /* called once per recording, then once with recording NULL */
 	GPC_NEEDS_TWO_RECORDINGS, /* the first is opened, the second is options->targets[1] */
 	GPC_NEEDS_DIRECTORY,
 	GPC_NEEDS_NOTHING,
@@ -129,7 +129,7 @@ void gpc_owner_add(uint32_t owner, struct gpc_text *ret_text);
 /* "alive", "ended", "killed", "exited" */
 const char *gpc_state_word(enum gpc_run_state state);
 
-/* The rungs of the ladder that this version knows. */
+/* The rungs that this version knows (model/rungs.def). */
 enum gpc_rung {
 #define RUNG(function, text) GPC_RUNG_##function,
 #include "model/rungs.def"
@@ -146,16 +146,19 @@ struct gpc_words {
 /* The words for a rung of the ladder; any number is valid. */
 struct gpc_words gpc_rung_words(unsigned rung);
 
-/* The words for what ended the one-stream rule, to follow "until" (NULL: nothing did); any number is valid. */
+/*
+ * The words for what ended the one-stream rule; `text` continues a sentence after "until".  Any number is valid.  Both
+ * are NULL if the rule still holds.
+ */
 struct gpc_words gpc_one_stream_end_words(uint64_t end);
 
-/* Converts the recording's monotonic clock to real time. */
+/* Converts a time of the recording's monotonic clock to real time, both in ns. */
 uint64_t gpc_report_realtime(const struct gpc_recording *recording, uint64_t monotonic_ns);
 
-/* Appends the argument that names this recording in the next command: " FILE", or nothing. */
+/* Appends the argument with which a suggested command reads this recording: " FILE", or nothing. */
 void gpc_report_target(const struct gpc_report *report, struct gpc_text *ret_text);
 
-/* The rows of a table: -n, or `usual` without it. */
+/* How many rows a table has: the number of -n, else `usual`. */
 static inline unsigned gpc_report_limit(const struct gpc_report *report, unsigned usual)
 {
 	return report->options->limit ? report->options->limit : usual;
@@ -175,7 +178,7 @@ bool gpc_report_next_device(
 bool gpc_report_next_live(const struct gpc_report *report, int32_t ordinal, uint64_t *i,
 	struct gpucache_block *ret_block);
 
-/* Counts the live blocks that the program could have freed: all but contexts and modules. */
+/* Counts the live blocks that the program could have freed, all but contexts and modules, and adds up their bytes. */
 uint64_t gpc_report_count_live(
 	const struct gpc_report *report, int32_t ordinal, uint64_t *ret_bytes);
 
@@ -183,8 +186,8 @@ uint64_t gpc_report_count_live(
 void gpc_report_add_names(const struct gpucache_device *device, struct gpc_text *ret_text);
 
 /*
- * The newest OOM of the device, or of all selected ones if ordinal is -1; is_fatal: of those that the program did not
- * recover from.  Returns false if there is none.
+ * Finds the newest failure of the device, or with ordinal -1 of all selected devices.  is_fatal: only among those that
+ * the program did not recover from.  Returns false if there is none.
  */
 bool gpc_report_find_oom(const struct gpc_report *report, int32_t ordinal, bool is_fatal,
 	struct gpucache_oom *ret_oom);
@@ -192,24 +195,27 @@ bool gpc_report_find_oom(const struct gpc_report *report, int32_t ordinal, bool 
 /* Counts the failed requests of the selected devices that the program recovered from, or those that it did not. */
 unsigned gpc_report_count_ooms(const struct gpc_report *report, bool is_recovered);
 
-/* Prints problems of the file, torn slots, drop counters and warnings, a line each. */
+/*
+ * Prints the section NOTES: what is damaged or torn, files without symbols, the library's warnings, what did not fit
+ * into the recording.
+ */
 void gpc_report_print_notes(struct gpc_report *report);
 
-/* "train, pid 4711 on gpu07: killed", and its command: the head of every view but the summary. */
+/* Prints the head of most views: "train, pid 4711 on gpu07: killed", and the command line. */
 void gpc_report_print_who(const struct gpc_report *report);
 
-/* What a line of TEXT is. */
+/* What a line of the region TEXT is. */
 enum gpc_text_kind {
 	GPC_TEXT_CHANGED, /* "key value source", "env NAME=VALUE": set by the user */
 	GPC_TEXT_DEFAULT,
 	GPC_TEXT_WARNING,
 };
 
-/* Line i of TEXT, without control characters; returns false after the last one. */
+/* Appends line i of TEXT, without control characters and without "warning: "; false: there are fewer lines. */
 bool gpc_report_read_line(const struct gpc_recording *recording, size_t i,
 	enum gpc_text_kind *ret_kind, struct gpc_text *ret_text);
 
-/* The value set for an option of gpucache; returns false if it has its default. */
+/* Copies the value that the user set for an option of gpucache; false: the option has its default. */
 bool gpc_report_read_option(
 	const struct gpc_recording *recording, const char *option, char *value, size_t size);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sorts by id, merges equal ids, sorts by bytes. */
+/* Rows are sorted by the key for merging, so rows to merge are adjacent. */
 #include "tools/gpumem-report/rows.h"
 
 #include <stdlib.h>
@@ -34,7 +34,7 @@ static void unite(struct gpc_row *into, const struct gpc_row *row)
 		into->last_ns = row->last_ns;
 }
 
-/* Merges adjacent rows equal in all three keys into the first. */
+/* Merges each run of rows with the same device, text and kind into its first row. */
 static size_t unite_all(struct gpc_row *rows, size_t n)
 {
 	struct gpc_row *last = rows;

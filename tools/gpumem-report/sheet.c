@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lines of model/balance_lines.def, rounded together by largest remainder; parts of a line are rounded to that line.
+ * The lines of model/balance_lines.def are rounded together, so that they add up as printed; so are the parts of a
+ * line.
  */
 #include "tools/gpumem-report/sheet.h"
 
 #include <string.h>
 
-/* Shorter runs of native library frames are shown in full. */
+/* A run of native library frames is folded if it is longer than this. */
 #define LEAST_FOLDED 4
 
 /* The longest label of model/balance_lines.def, and a margin. */
 #define LABEL_WIDTH 31
 
-/* From this width on, a line has room for its remark. */
+/* From this width on, there is room for a margin. */
 #define WHOLE_WIDTH 64
 
 struct sheet_details {
@@ -79,7 +80,7 @@ static void print_kinds(const struct gpc_paper *paper, struct gpc_rounded of_lin
 	print_parts(paper, of_line, labels, parts, n);
 }
 
-/* With expandable segments PyTorch's memory is physical memory, which has its own line. */
+/* Prints nothing if PyTorch has more than was requested: expandable segments are physical memory, in another line. */
 static void print_torch(const struct gpc_paper *paper, struct gpc_rounded of_line,
 	const struct gpc_torch *torch, uint64_t requested)
 {
@@ -91,7 +92,7 @@ static void print_torch(const struct gpc_paper *paper, struct gpc_rounded of_lin
 		print_parts(paper, of_line, labels, parts, 3);
 }
 
-/* Prints the lines of our own memory, or all others; the first line of the sheet has no sign. */
+/* Prints the lines that `taken through gpucache` sums up, or with `ours` false, all others. */
 static void print_lines(const struct gpc_paper *paper, const struct gpucache_balance *balance,
 	const struct gpc_balance_print *print, const struct sheet_details *details, bool ours)
 {
@@ -139,7 +140,7 @@ void gpc_sheet_print(const struct gpc_report *report, const struct gpucache_bala
 		gpc_show_tenths(1000), remark);
 }
 
-/* Prints function and place on one line, or on two if they do not fit. */
+/* Prints a frame on one line, or if it is too long, its function and its place on two. */
 static void print_frame(
 	const struct gpc_paper *paper, const struct gpc_frame *frame, size_t number, bool is_site)
 {
@@ -159,7 +160,7 @@ static void print_frame(
 		fprintf(paper->out, "%s%s%s\n", begin, text.buf, end);
 }
 
-/* The end of the run of native library frames that begins at i; the site ends a run. */
+/* Returns the end of the run of native library frames that begins at i; i: there is none.  The site ends a run. */
 static size_t run_of_library(const struct gpc_stack_frames *stack, size_t i)
 {
 	while (i < stack->n && !stack->frames[i].is_python && stack->frames[i].is_library &&
@@ -168,7 +169,7 @@ static size_t run_of_library(const struct gpc_stack_frames *stack, size_t i)
 	return i;
 }
 
-/* "... 23 frames of libtorch_cpu.so, libtorch_cuda.so" */
+/* Prints "... 23 frames of libtorch_cpu.so, libtorch_cuda.so". */
 static void print_folded(const struct gpc_paper *paper, const struct gpc_stack_frames *stack,
 	size_t first, size_t end)
 {

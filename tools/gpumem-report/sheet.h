@@ -9,7 +9,7 @@
  *    ...
  *    = all of the GPU                   139.80 GiB  100.0 %   difference 0
  *
- * Lines of zero bytes are omitted, except `free`; unknown values are printed as "unknown".
+ * Lines of zero bytes are omitted, except the first one and `free`.  Unknown values are printed as "unknown".
  *
  * Threads     One.
  * Failure     None.
@@ -21,16 +21,16 @@
 #include "tools/gpumem-report/torch.h"
 
 /*
- * `kind_bytes`: the parts of the line `direct`; `torch`: PyTorch's part; `wanted`: the bytes of the failed request, 0
- * if none failed.
+ * Prints the balance sheet.  kind_bytes has the parts of the line `direct`, `torch` those of the first line.  `wanted`:
+ * the bytes of the failed request; 0: none failed.
  */
 void gpc_sheet_print(const struct gpc_report *report, const struct gpucache_balance *balance,
 	const uint64_t kind_bytes[GPUCACHE_MAX_KINDS], const struct gpc_torch *torch,
 	uint64_t wanted);
 
 /*
- * Prints the frames of a stack, innermost first.  With a limit, folds long runs of native library frames, and after
- * `limit` lines omits native frames; Python frames are never omitted.
+ * Prints the frames of a stack, innermost first.  With a limit other than 0, long runs of native library frames share a
+ * line, and after `limit` lines only Python frames are printed.
  */
 void gpc_stack_print(const struct gpc_report *report, uint32_t id, unsigned limit);
 

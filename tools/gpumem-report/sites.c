@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stacks are sorted by the label of their call site; while one label holds more than half for several callers, its rows
- * continue with the next label outwards.  O(n log n), at most GPC_SITES_MAX_DEPTH times.
+ * Each stack has labels: its call site, the site's caller, and so on.  Stacks are sorted by these labels; stacks with
+ * the same first label are a row.  If that row has more than half of all bytes, for several callers, the second labels
+ * make the rows, and so on up to GPC_SITES_MAX_DEPTH labels.
  */
 #include "tools/gpumem-report/sites.h"
 
@@ -12,7 +13,7 @@
 #include "tools/gpumem-report/json.h"
 #include "tools/gpumem-report/libraries.h"
 
-/* Longer call sites, with C++ names, are cut to the line anyway. */
+/* The most bytes of a label; print_where() cuts it to the line anyway. */
 #define MAX_WHERE 400
 
 /* One stack with the labels of its call site and callers. */
@@ -21,13 +22,13 @@ struct entry {
 	uint64_t bytes;
 	uint64_t n_blocks;
 	char *labels[GPC_SITES_MAX_DEPTH]; /* of the site, its caller, ...; then NULL */
-	char *via;                         /* the library's function that led here; NULL: none */
+	char *via; /* the library's function that the site called; NULL: none */
 };
 
 struct entries {
 	struct entry *all;
 	size_t n;
-	uint64_t asked_bytes; /* without contexts and modules */
+	uint64_t asked_bytes; /* the sum, without contexts and modules */
 };
 
 static void entries_fini(struct entries *entries)
@@ -40,14 +41,14 @@ static void entries_fini(struct entries *entries)
 	free(entries->all);
 }
 
-/* Fills entry->labels. */
+/* Sets entry->labels and entry->via. */
 static void label(const struct gpc_report *report, struct entry *entry, unsigned int kind)
 {
 	const struct gpc_stack_frames *stack = gpc_frames_find(report->frames, entry->stack);
 	unsigned level = 0;
 	GPC_TEXT(text, MAX_WHERE);
 
-	/* The site caused this driver memory without requesting it: keep it apart. */
+	/* The site did not request this memory, but made the driver take it: it gets a label of its own. */
 	if (kind)
 		gpc_text_add(&text, "%s: ", gpc_kind_words(kind));
 	if (kind || !stack || stack->site < 0) {
@@ -95,8 +96,8 @@ static int compare_vias(const void *left, const void *right)
 }
 
 /*
- * "remember  train.c:140, via device_alloc": the last label in full, the functions of those below it, and at the end
- * the library function, if it is the same for all.
+ * Appends "remember  train.c:140, via device_alloc": labels[level] in full, then the functions of the labels before it,
+ * back to the call site, and with has_via the library's function.
  */
 static void describe_row(
 	const struct entry *entry, unsigned level, bool has_via, struct gpc_text *text)
@@ -118,7 +119,7 @@ static void describe_row(
 		gpc_text_add(text, "%s%s", before, entry->via);
 }
 
-/* entries[first .. end) are one row. */
+/* Adds entries[first .. end) as one row, named after labels[level]. */
 static void add_row(struct gpc_groups *sites, const struct entries *entries, size_t first,
 	size_t end, unsigned level)
 {
@@ -135,7 +136,7 @@ static void add_row(struct gpc_groups *sites, const struct entries *entries, siz
 	}
 }
 
-/* Splits the row of a call site that holds half of everything by the library function that it called. */
+/* Adds entries[first .. end), which have the same labels, as a row per function of a library that the site called. */
 static void add_rows_by_via(struct gpc_groups *sites, const struct entries *entries, size_t first,
 	size_t end, unsigned level)
 {
@@ -152,8 +153,8 @@ static void add_rows_by_via(struct gpc_groups *sites, const struct entries *entr
 }
 
 /*
- * Makes rows of entries[first .. end), which are sorted and have equal labels below `level`.  A site that holds more
- * than half of everything for several callers is a wrapper: its callers become the rows.
+ * Adds entries[first .. end), which are sorted and have the same labels before `level`, as rows by labels[level].  A
+ * site that holds more than half of everything for several callers is a wrapper: its callers become the rows.
  */
 static void add_rows(struct gpc_groups *sites, const struct entries *entries, size_t first,
 	size_t end, unsigned level)
@@ -207,11 +208,10 @@ void gpc_sites_create(struct gpc_groups *sites, const struct gpc_report *report,
 	entries_fini(&entries);
 	if (holdings->torch_bytes)
 		gpc_groups_add(sites, "PyTorch's cache, in no tensor", holdings->torch_bytes, 0, 0);
-	/* Wrappers may lead to the same place in different ways: rows that read the same are merged. */
 	gpc_groups_sort(sites);
 }
 
-/* Prints a call site on the rest of the line, and its wrappers on a line of their own if need be. */
+/* Prints a call site on the rest of the line; if it does not fit, cuts it, but puts its wrappers on the next line. */
 static void print_where(const struct gpc_report *report, const struct gpc_group *row, int used)
 {
 	const struct gpc_paper *paper = &report->paper;
@@ -220,7 +220,7 @@ static void print_where(const struct gpc_report *report, const struct gpc_group 
 	const char *wrappers = strstr(where, ", via ");
 	int len = (int)strlen(where);
 
-	/* The wrappers may be the only difference between two rows. */
+	/* Wrappers are not cut off: two rows may differ in nothing else. */
 	if (len > room && wrappers && wrappers - where <= room)
 		fprintf(paper->out, "%.*s\n%*s%.*s\n", (int)(wrappers - where), where, used + 2, "",
 			room - 2, wrappers + 2);

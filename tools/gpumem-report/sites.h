@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Holders by call site: stacks that blame the same line are one row.
+ * Holders by call site: the stacks of one line of the program (gpc_stack_frames.site) share a row.
  *
- * The line is the program's own (frames.h), followed by the library function that it called: "train_step train.py:41,
- * via Linear.forward".
+ * If all of them called the same function of a library, the row names it: "train_step train.py:41, via Linear.forward".
  *
  * Many programs allocate through a wrapper.  A line that holds more than half of all bytes for several callers counts
- * as a wrapper, and its callers become the rows: "remember  train.c:140, via device_alloc".  Driver memory for a
- * context or a module has a row of its own: "contexts: main  train.c:434".
+ * as a wrapper, and its callers become the rows: "remember  train.c:140, via device_alloc".  The memory of a context or
+ * module has a row of its own: "contexts: main  train.c:434".
  *
- * Invariants  1 Rows are ordered by bytes, biggest first.  2 The total counts all holdings,
- *               rows left out included.
+ * Invariants  1 Rows are ordered by bytes, biggest first.  2 The rows and rest_bytes add up to total_bytes.
  * Threads     One.
  * Failure     None.
  * Limits      Two functions of one name, file and line are one site.
@@ -21,7 +19,7 @@
 #include "tools/gpumem-report/holdings.h"
 #include "tools/gpumem-report/table.h"
 
-/* The most nested wrappers that are looked through. */
+/* The most labels of a stack: the call site and its callers. */
 #define GPC_SITES_MAX_DEPTH 4
 
 void gpc_sites_create(struct gpc_groups *sites, const struct gpc_report *report,
@@ -31,7 +29,7 @@ void gpc_sites_create(struct gpc_groups *sites, const struct gpc_report *report,
 void gpc_sites_print(
 	const struct gpc_groups *sites, const struct gpc_report *report, unsigned limit);
 
-/* An array for JSON; the caller owns it. */
+/* Returns the rows as a JSON array, which the caller owns: the first `limit`, or with limit 0 all. */
 struct json_object *gpc_sites_json(
 	const struct gpc_groups *sites, const struct gpc_report *report, unsigned limit);
 
