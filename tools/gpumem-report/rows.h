@@ -24,7 +24,7 @@ struct gpc_row {
 /* Merges rows of the same GPU, id and kind.  Returns the number left, which are sorted by these three. */
 size_t gpc_rows_unite(struct gpc_row *rows, size_t n);
 
-/* Merges rows of the same GPU and kind whose stacks print the same, under the id with most bytes.  Returns the number. */
+/* The same for rows of the same GPU and kind whose stacks print the same; a row has the id with most bytes. */
 size_t gpc_rows_unite_alike(const struct gpc_report *report, struct gpc_row *rows, size_t n);
 
 /* Sorts by GPU, then biggest first, then by id and kind. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Caches addresses in a hash.  A file is opened at the first lookup in it and its symbols are sorted once, so a lookup
- * is a binary search.  libdw's own search for debug files is replaced by objects.h.
+ * Each address is resolved once, and kept in `lists`.  A module's file is opened at the first lookup in the module.
+ * libdw reads debug information; functions.c finds names in the symbol table, and objects.c the files.
  */
 #include "tools/gpumem-report/symbolize.h"
 
@@ -22,7 +22,7 @@
 
 typedef char *(*demangle_function)(const char *name, char *buf, size_t *size, int *status);
 
-/* Names of templates may have some thousand characters. */
+/* The most bytes of a name; those of templates may have some thousand. */
 #define MOST_NAME 16384
 
 struct object {
@@ -31,7 +31,7 @@ struct object {
 	Dwfl_Module *module; /* NULL: missing, or another build */
 	struct gpc_functions functions;
 	bool tried;
-	bool is_wanted; /* has addresses without a name */
+	bool is_wanted; /* there is no file, and an address in it was looked up */
 };
 
 struct gpc_symbols {
@@ -39,12 +39,12 @@ struct gpc_symbols {
 	struct gpc_places places;
 	struct object *objects; /* one per recorded module */
 	demangle_function demangle;
-	bool is_wanted;           /* the files named by the recording may be opened */
-	struct json_object *pack; /* of gpc_pack_open */
-	struct gpc_memo lists;    /* gpc_symbol_list *, by address */
+	bool is_wanted; /* the files that the recording names may be opened: is_believed() */
+	struct json_object *pack; /* from gpc_pack_open; NULL: none */
+	struct gpc_memo lists;    /* a struct gpc_symbol_list * for each address */
 };
 
-/* Finds a separate debug file.  libdw's own search would open whatever a link names, and block if that is a pipe. */
+/* Finds a debug file.  libdw's own search would open whatever the debug link names, and hang if that is a pipe. */
 static int find_debug(Dwfl_Module *module, void **userdata, const char *name, Dwarf_Addr base,
 	const char *file, const char *link, GElf_Word link_sum, char **ret_path)
 {
@@ -69,7 +69,7 @@ static int find_debug(Dwfl_Module *module, void **userdata, const char *name, Dw
 	return -1;
 }
 
-/* Never needed: only relocatable objects ask for sections, and no process maps those. */
+/* libdw asks for sections only of relocatable objects, which no process maps: only a forged file gets here. */
 static int find_no_section(Dwfl_Module *module, void **userdata, const char *name, Dwarf_Addr base,
 	const char *section, GElf_Word number, const GElf_Shdr *header, Dwarf_Addr *ret_address)
 {
@@ -79,14 +79,14 @@ static int find_no_section(Dwfl_Module *module, void **userdata, const char *nam
 	return -1;
 }
 
-/* libdw checks no callback for NULL.  It never calls find_elf here: open_object() reports each module with its file. */
+/* libdw requires all three.  It never calls find_elf, because open_object() gives it the file of each module. */
 static const Dwfl_Callbacks callbacks = {
 	.find_elf = dwfl_build_id_find_elf,
 	.find_debuginfo = find_debug,
 	.section_address = find_no_section,
 };
 
-/* True if files that the recording names may be opened: by default only if it is this user's or root's. */
+/* True if files that the recording names may be opened: by default if the recording is this user's or root's. */
 static bool is_believed(const struct gpc_recording *recording, enum gpc_symbols_of symbols_of)
 {
 	static bool is_said;
@@ -116,9 +116,9 @@ struct gpc_symbols *gpc_symbols_create(
 	symbols->is_wanted = is_believed(recording, places->symbols_of);
 	symbols->pack = symbols->is_wanted ? gpc_pack_open(recording) : NULL;
 	symbols->objects = gpc_new(recording->n_modules, sizeof *symbols->objects);
-	/* A report must not wait for a server. */
+	/* Keeps libdw from asking debuginfod servers, for which the report would wait. */
 	setenv("DEBUGINFOD_URLS", "", 1);
-	/* Demangling needs the C++ library, which machines with C++ programs have. */
+	/* The C++ library demangles names.  Without it, names stay mangled. */
 	library = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_LOCAL);
 	if (library)
 		*(void **)&symbols->demangle = dlsym(library, "__cxa_demangle");
@@ -172,7 +172,7 @@ static void open_object(struct object *object, const struct gpc_module_view *vie
 		return;
 	}
 	dwfl_report_begin(object->dwfl);
-	/* On success libdw owns the descriptor. */
+	/* If this succeeds, libdw closes the descriptor at the end. */
 	object->module = dwfl_report_elf(
 		object->dwfl, "object", file.path, file.fd, view->module.bias, true);
 	if (!object->module)
@@ -185,7 +185,7 @@ static void open_object(struct object *object, const struct gpc_module_view *vie
 	gpc_functions_read(&object->functions, object->module);
 }
 
-/* The opened object of the module that was at this address; NULL if none. */
+/* Returns the object of the module that was at this address, and opens its file at first use; NULL: no module. */
 static struct object *object_at(
 	struct gpc_symbols *symbols, uint64_t address, struct gpc_module_view *ret_view)
 {
@@ -223,8 +223,8 @@ static char *copy_name(const struct gpc_symbols *symbols, const char *name)
 }
 
 /*
- * Finds the functions around an address, innermost first: the inlined ones, and the compiled one.  Returns their
- * number; the caller frees *ret_functions.
+ * Finds the functions that contain an address, innermost first: the inlined ones, and last the one they are inlined
+ * into.  Returns their number; the caller frees *ret_functions.
  */
 static size_t find_functions(Dwarf_Die *unit, Dwarf_Addr address, Dwarf_Die **ret_functions)
 {
@@ -233,7 +233,7 @@ static size_t find_functions(Dwarf_Die *unit, Dwarf_Addr address, Dwarf_Die **re
 	size_t n_functions = 0;
 	int n = 0;
 
-	/* The first query omits the scopes around inlined calls; the second has them. */
+	/* dwarf_getscopes omits the scopes around an inlined call; dwarf_getscopes_die has them. */
 	if (dwarf_getscopes(unit, address, &scopes) > 0)
 		n = dwarf_getscopes_die(&scopes[0], &nested);
 	free(scopes);
@@ -266,7 +266,7 @@ static void set_place(struct gpc_symbol *symbol, const char *file, Dwarf_Word li
 	symbol->line = (uint32_t)line;
 }
 
-/* Sets the call position of an inlined function. */
+/* Sets file and line of `caller` to where it calls `inlined`. */
 static void set_call(struct gpc_symbol *caller, Dwarf_Die *unit, Dwarf_Die *inlined)
 {
 	Dwarf_Attribute attribute;
@@ -281,7 +281,7 @@ static void set_call(struct gpc_symbol *caller, Dwarf_Die *unit, Dwarf_Die *inli
 		set_place(caller, dwarf_filesrc(files, file, NULL, NULL), line);
 }
 
-/* Fills in names and places of rows[0 .. n), which are `functions` of `unit`. */
+/* Sets the names of the rows, which are `functions` of `unit`, and the places of all but the innermost. */
 static void name_functions(const struct gpc_symbols *symbols, struct gpc_symbol_list *list,
 	Dwarf_Die *unit, Dwarf_Die *functions)
 {
@@ -311,7 +311,7 @@ static void name_rows(const struct gpc_symbols *symbols, const struct object *ob
 		list->rows = rows;
 		list->n = n;
 	}
-	/* Use the symbol table's name, which the linker and other tools know. */
+	/* The compiled function gets its name in the symbol table, which the linker and other tools use. */
 	list->rows[list->n - 1].function =
 		copy_name(symbols, gpc_functions_find(&object->functions, call));
 	if (line) {
@@ -324,7 +324,7 @@ static void name_rows(const struct gpc_symbols *symbols, const struct object *ob
 	free(functions);
 }
 
-/* Sets module and offset of each row. */
+/* Sets module and offset of each row; view NULL: the address is in no recorded module. */
 static void set_module(
 	struct gpc_symbol_list *list, uint64_t address, const struct gpc_module_view *view)
 {

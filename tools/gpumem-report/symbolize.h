@@ -2,15 +2,15 @@
 /*
  * Resolves return addresses to functions, files and lines, offline.
  *
- * Symbols packed next to the recording (pack.h) come first.  Otherwise libdw reads the mapped file, which the recording
- * names with its build id (objects.h): its debug information, else its symbol table, else only "module + offset".
+ * A file of symbols next to the recording (pack.h) is asked first.  Otherwise libdw reads the module's file, whose path
+ * and build id were recorded (objects.h): its debug information, or its symbol table.
  *
  *      one address:   alloc     vec.h:12    inlined
  *                     reserve   vec.h:40    inlined, where it calls alloc
- *                     load      main.c:7    the function that was compiled, where it calls reserve
+ *                     load      main.c:7    the compiled function, where it calls reserve
  *
- * Invariants  1 Each file is opened at most once.  2 An address has at least one symbol; the last
- *               is the compiled function, those before it are inlined into it.
+ * Invariants  1 Each file is opened at most once.  2 Every address but 0 has at least one symbol; the last is of the
+ *               compiled function, those before it are inlined into it.
  * Threads     One.
  * Failure     Fields that cannot be found are NULL or 0.
  * Limits      Those of objects.h.
@@ -21,32 +21,31 @@
 #include "tools/gpumem-report/objects.h"
 
 struct gpc_symbol {
-	char *function;     /* demangled; NULL unknown */
-	char *file;         /* of the source; NULL unknown */
-	uint32_t line;      /* 0 unknown */
+	char *function;     /* demangled; NULL: unknown */
+	char *file;         /* of the source; NULL: unknown */
+	uint32_t line;      /* 0: unknown */
 	const char *module; /* path; NULL: in no module that was recorded */
-	uint64_t offset;    /* in the module's file */
-	uint64_t text;      /* like `class`, cached here by frames.c */
+	uint64_t offset;    /* in the module's file; without a module, the address */
+	uint64_t text;      /* set by frames.c, as `class` */
 	unsigned class;
 };
 
 /* Innermost first. */
 struct gpc_symbol_list {
 	struct gpc_symbol *rows;
-	size_t n;       /* 0: no memory */
+	size_t n;       /* 0: the address was 0 */
 	bool is_judged; /* frames.c has set text and class */
 };
 
 struct gpc_symbols;
 
-/* Returns NULL if out of memory. */
 struct gpc_symbols *gpc_symbols_create(
 	const struct gpc_recording *recording, const struct gpc_places *places);
 void gpc_symbols_destroy(struct gpc_symbols *symbols);
 
-/* The call that returns to `address`; valid as long as `symbols`.  Cached: stacks share most addresses. */
+/* Returns the symbols of the call that returns to `address`, which `symbols` owns. */
 struct gpc_symbol_list *gpc_symbols_find(struct gpc_symbols *symbols, uint64_t address);
-/* Iterates over the modules whose files were missing; *i starts at 0. */
+/* Iterates over the modules whose file was needed and not found; *i starts at 0.  Returns false at the end. */
 bool gpc_symbols_next_missing(const struct gpc_symbols *symbols, size_t *i, const char **ret_path);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names are found again in a hash.  Bytes are rounded together, so that the rows add up as printed. */
+/* A memo finds the row of a name.  All bytes of a table are rounded together, so that they add up as printed. */
 #include "tools/gpumem-report/table.h"
 
 #include <stdlib.h>
@@ -55,7 +55,7 @@ void gpc_groups_fini(struct gpc_groups *groups)
 	*groups = (struct gpc_groups){ 0 };
 }
 
-/* Prints the columns of numbers; n_blocks 0: unknown.  Returns the column after them. */
+/* Prints the columns before the name; n_blocks 0: unknown.  Returns how many columns it used. */
 static int print_numbers(const struct gpc_paper *paper, struct gpc_rounded rounded, uint32_t share,
 	uint64_t bytes, uint64_t n_blocks)
 {

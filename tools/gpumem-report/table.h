@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Holders by name, and the table that prints them: its numbers add up, as printed, to the total of its section.
+ * A group is what holders of one name hold together.  The table of groups has numbers that add up, as printed, to the
+ * total of its section.
  *
  * Threads     One.
  * Failure     None.
@@ -15,8 +16,8 @@ struct gpc_group {
 	char *name;
 	uint64_t bytes;
 	uint64_t n_blocks;    /* 0: unknown */
-	uint32_t stack;       /* the stack that holds most */
-	uint64_t stack_bytes; /* held by that stack */
+	uint32_t stack;       /* the one that was added with most bytes */
+	uint64_t stack_bytes; /* these bytes */
 };
 
 struct gpc_groups {
@@ -25,14 +26,14 @@ struct gpc_groups {
 	size_t room;
 	struct gpc_memo numbers; /* of rows */
 	uint64_t total_bytes;    /* of the rows and the rest */
-	uint64_t rest_bytes;     /* of unlisted holders */
+	uint64_t rest_bytes;     /* of holders that the recording does not list */
 };
 
 /* Adds bytes and blocks to the row of that name. */
 void gpc_groups_add(struct gpc_groups *groups, const char *name, uint64_t bytes, uint64_t n_blocks,
 	uint32_t stack);
 
-/* Sorts largest first; nothing can be added afterwards. */
+/* Sorts the rows, largest first.  Nothing may be added afterwards: `numbers` has the old order. */
 void gpc_groups_sort(struct gpc_groups *groups);
 void gpc_groups_fini(struct gpc_groups *groups);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counts labels with digits replaced by stars; three or more of the same pattern become one row. */
+/* The pattern of a label has a star for each number in it; labels of the same pattern become one row. */
 #include "tools/gpumem-report/tag_rows.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "tools/gpumem-report/sheet.h"
 #include "tools/gpumem-report/table.h"
 
-/* Rows of the table; `-n` shows more. */
+/* The rows of the table without -n. */
 #define DEFAULT_ROWS 5
 
 /* At least this many names that differ only in numbers share a row. */
@@ -58,15 +58,15 @@ static char *pattern_of(const char *label)
 }
 
 /*
- * Adds found[0 .. n), a row per tag.  Folded: LEAST_FOLDED or more names of one pattern share a row.  A name with a
- * star was folded by the library, and counts as LEAST_FOLDED - 1 names.
+ * Adds found[0 .. n), of which each has the bytes of one tag.  is_folded: LEAST_FOLDED or more labels of one pattern
+ * share a row.  A label with a star was folded by the library, and counts as LEAST_FOLDED - 1 labels.
  */
 static void add_rows(struct gpc_groups *rows, const struct gpc_report *report,
 	const struct gpc_row *found, size_t n, bool is_folded)
 {
 	char **labels = gpc_new(n, sizeof *labels);
 	char **patterns = gpc_new(n, sizeof *patterns);
-	struct gpc_memo counts = { 0 }; /* of patterns */
+	struct gpc_memo counts = { 0 }; /* the labels of each pattern */
 
 	for (size_t i = 0; i < n; i++) {
 		GPC_TEXT(text, GPC_LABEL_SIZE);
@@ -92,8 +92,8 @@ static void add_rows(struct gpc_groups *rows, const struct gpc_report *report,
 }
 
 /*
- * Makes the rows from the record of the failure; if `oom` is NULL, from the live blocks of the device, or of all
- * devices if ordinal is -1.  `is_folded`: folds names as in invariant 3.
+ * Makes the rows from the record of the failure; with oom NULL, from the live blocks of the device, or with ordinal -1
+ * of all devices.  is_folded: folds labels as invariant 3 says.
  */
 static void rows_init(struct gpc_groups *rows, const struct gpc_report *report, int32_t ordinal,
 	const struct gpucache_oom *oom, bool is_folded)
@@ -116,7 +116,7 @@ static void rows_init(struct gpc_groups *rows, const struct gpc_report *report, 
 	free(found);
 }
 
-/* Prints a label on the rest of the line.  A long one loses its beginning: the end tells most. */
+/* Prints a label on the rest of the line.  Cuts off the beginning of a long one: the innermost range is at its end. */
 static void print_label(const struct gpc_report *report, const struct gpc_group *row, int used)
 {
 	size_t room = (size_t)(report->paper.width - used);

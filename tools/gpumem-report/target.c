@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A number that is no file is a pid; a folder stands for its most useful recording (format/directory.h); anything else
- * is a path.  zlib inflates a compressed file, or standard input ("-"), into a memfd of bounded size, which the reader
- * opens; runs of zeros stay holes.
+ * A number that is no file is a pid.  Of a folder, format/directory.h chooses the most useful recording.  A compressed
+ * file, or standard input, is unpacked by zlib into a memfd of bounded size, in which runs of zeros are holes; the
+ * memfd is then read as a file.
  */
 #include "tools/gpumem-report/target.h"
 
@@ -30,20 +30,20 @@ static bool is_compressed(int fd)
 	       magic[1] == 0x8b;
 }
 
-/* Bounds the non-zero data of a file: real recordings compress to about 1/8, zip bombs to 1/1000. */
+/* The most bytes that are not zeros in an unpacked file: recordings compress to about 1/8, a zip bomb to 1/1000. */
 static uint64_t most_data(const struct stat *st)
 {
 	return S_ISREG(st->st_mode) && st->st_size ? LEAST_MOST + PACKS_TO * (uint64_t)st->st_size
 						   : GPC_RECORDING_MAX_BYTES;
 }
 
-/* Most of a recording is zeros: such chunks stay holes. */
+/* True if the whole chunk is zeros, as most of a recording is: unpack() makes it a hole. */
 static bool is_zero(const char *chunk, size_t size)
 {
 	return chunk[0] == 0 && memcmp(chunk, chunk + 1, size - 1) == 0;
 }
 
-/* zlib passes uncompressed data through. */
+/* Copies `in` to `to`; zlib inflates it if it is compressed.  `most`: the most bytes that are not zeros. */
 static enum gpc_status unpack(gzFile in, uint64_t most, int to, struct gpc_text *why)
 {
 	char *chunk = gpc_new(CHUNK, 1);
@@ -85,7 +85,7 @@ static enum gpc_status unpack(gzFile in, uint64_t most, int to, struct gpc_text 
 	return status;
 }
 
-/* Opens the unpacked recording. */
+/* Opens the recording in the memfd, as if it were the file `path` of `owner`. */
 static enum gpc_status open_memory(int memory, const char *path, uint32_t owner,
 	struct gpc_recording **ret_recording, struct gpc_text *why)
 {
@@ -102,7 +102,7 @@ static enum gpc_status open_memory(int memory, const char *path, uint32_t owner,
 	return GPC_OK;
 }
 
-/* As gpc_recording_open, but also reads compressed files and pipes; recording->path is `path`. */
+/* Does what gpc_recording_open does, also with a compressed file and with "-", standard input. */
 static enum gpc_status open_source(
 	const char *path, struct gpc_recording **ret_recording, struct gpc_text *why)
 {
@@ -182,7 +182,7 @@ static void say_others(const struct gpc_directory *directory)
 			GPC_DIRECTORY_MAX_FILES, directory->n_left_out);
 }
 
-/* Tells why this recording was chosen, and how many others there are. */
+/* Tells on standard error why this recording was chosen, and of how many. */
 static void say_choice(const struct gpc_report *report, const struct gpc_directory_choice *choice)
 {
 	static const char *const reasons[] = {
@@ -201,7 +201,7 @@ static void say_choice(const struct gpc_report *report, const struct gpc_directo
 		choice->n_recordings, choice->n_newer, target ? " " : "", target ? target : "");
 }
 
-/* Opens the most useful recording of a directory, or of the usual ones. */
+/* Opens the most useful recording of a directory; directory_path NULL: of the usual directories. */
 static enum gpc_exit open_worthiest(struct gpc_report *report, const char *directory_path)
 {
 	struct gpc_directory_choice choice;

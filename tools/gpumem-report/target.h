@@ -2,15 +2,16 @@
 /*
  * Finds the recording that a word of the command line means, or the default one.
  *
- *      FILE, -       that one, standard input      PID     the newest of that process
- *      DIR, nothing  the first that ran out of memory, else the newest that used a GPU, else the
- *                    newest: idle workers of a job are often newer than the process that matters
+ *      FILE          that file                     -       standard input
+ *      PID           the newest of that process
+ *      DIR, nothing  the first that ran out of memory, else the newest that used a GPU, else the newest: a job may
+ *                    have started idle workers after the process that matters
  *
  * If there were other candidates, a line on standard error gives their number.
  *
  * Threads     One.
  * Failure     A message on standard error, and an exit code.
- * Limits      Those of format/directory.h; GPC_RECORDING_MAX_BYTES uncompressed.
+ * Limits      Those of format/directory.h, and GPC_RECORDING_MAX_BYTES for an unpacked recording.
  */
 #ifndef GPC_REPORT_TARGET_H
 #define GPC_REPORT_TARGET_H
@@ -23,9 +24,9 @@ enum gpc_exit gpc_target_open(struct gpc_report *report, enum gpc_needs needs);
 /* Opens the file `path` as report->recording. */
 enum gpc_exit gpc_target_open_file(struct gpc_report *report, const char *path);
 
-/* `oom 2`: a number that is no pid of a recording is the number of a failure. */
+/* For `oom 2`: a number that is no pid of a recording becomes options->number, that of a failure. */
 void gpc_target_sort_out_number(struct gpc_options *options, const struct gpc_command *command);
 
-bool gpc_target_is_folder(const char *target); /* false for NULL */
+bool gpc_target_is_folder(const char *target); /* NULL is none */
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From TORCH if it was recorded, else from the failure's list of holders if complete. */
+/* The sums that PyTorch reported, in the region TORCH and in the record of a failure; of an old failure, its list. */
 #include "tools/gpumem-report/torch.h"
 
 #include "model/torch.h"
@@ -29,7 +29,10 @@ struct gpc_torch gpc_torch_at(const struct gpc_report *report, const struct gpuc
 			.unused = gpc_torch_unused(&oom->torch),
 			.requested = oom->torch.requested,
 		};
-	/* Before format 1.4.  After a recovery the state is stale: PyTorch keeps the memory of freed tensors. */
+	/*
+	 * Before format 1.4 a failure has no sums of PyTorch.  If it lists all holders, the rest is PyTorch's cache in
+	 * no tensor.  After a recovery, TORCH is of a later time, when the cache may be larger or smaller.
+	 */
 	if (oom->recovered || oom->n_sites > oom->n_holders || oom->rest_bytes > torch.reserved ||
 		gpc_recording_mixes_devices(report->recording))
 		return (struct gpc_torch){ 0 };

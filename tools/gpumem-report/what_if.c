@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Cuts the trace after the failed request and replays it with one change at a time.  The outcome is: served, failed
- * there, or failed before; only the first two decide.
+ * Cuts the trace after the failed request, and replays it with one change at a time.  If a replay fails at an earlier
+ * request, it says nothing about this one; if it serves this one or fails at it, it does.
  */
 #include "tools/gpumem-report/what_if.h"
 
@@ -14,13 +14,13 @@
 
 enum outcome {
 	FAILED_BEFORE, /* at an earlier request, or the replay could not run */
-	FAILED,
+	FAILED,        /* at the request */
 	SERVED,
 };
 
 struct played {
 	enum outcome outcome;
-	uint64_t free_bytes; /* SERVED: free on the device at the end */
+	uint64_t free_bytes; /* on the device at the end; set if SERVED */
 	uint64_t live_bytes; /* as requested, at the end of the replay */
 };
 
@@ -33,7 +33,7 @@ static uint64_t option_number(const struct gpc_recording *recording, const char 
 		       : 0;
 }
 
-/* Returns false if the run had no cache. */
+/* Sets settings and policy to what the run had.  Returns false if the run had no cache (cache:off). */
 static bool read_settings(const struct gpc_report *report, const struct gpucache_oom *oom,
 	struct gpc_what_if *what_if)
 {
@@ -58,7 +58,7 @@ static bool read_settings(const struct gpc_report *report, const struct gpucache
 	       strcmp(value, "off") != 0;
 }
 
-/* Cuts the trace after the failed request and turns that into an allocation.  False if the trace lacks the request. */
+/* Cuts the trace after the failed request, and makes that an allocation.  Returns false if the trace lacks it. */
 static bool cut_at_request(struct gpc_trace *trace, const struct gpucache_oom *oom)
 {
 	for (uint64_t i = 0; i < trace->n_ops; i++) {
@@ -69,7 +69,7 @@ static bool cut_at_request(struct gpc_trace *trace, const struct gpucache_oom *o
 			continue;
 		op->kind = GPC_TRACE_ALLOC;
 		trace->n_ops = i + 1;
-		trace->n_slots++; /* even an empty trace has room for it */
+		trace->n_slots++; /* an array of slots has room for one more, even in an empty trace */
 		op->slot = trace->n_slots - 1;
 		return true;
 	}
@@ -125,7 +125,7 @@ static struct played play(const struct gpc_what_if *what_if, const struct gpc_po
 	return played;
 }
 
-/* Replays the run with `bytes` more on the device, or if there is a limit, with a limit higher by `bytes`. */
+/* True if the request is served with a device larger by `bytes`, or if the run had a limit, with the limit higher. */
 static bool is_served_with_less(const struct gpc_what_if *what_if, uint64_t bytes)
 {
 	struct gpc_what_if more = *what_if;
@@ -137,7 +137,7 @@ static bool is_served_with_less(const struct gpc_what_if *what_if, uint64_t byte
 	return play(&more, more.policy, &more.settings).outcome == SERVED;
 }
 
-/* True if no placement can serve the request: live bytes including it exceed the device. */
+/* True if no allocator can serve the request: with it, more bytes are live than the device has. */
 static bool is_hopeless(const struct gpc_what_if *what_if)
 {
 	return gpc_bytes_add(what_if->live_bytes, what_if->fixed_bytes) > what_if->device_bytes;
@@ -180,8 +180,8 @@ static void try_without_roundup(const struct gpc_what_if *what_if, struct gpc_an
 }
 
 /*
- * Tries vmm:auto, which uses pages from the driver's first refusal on, then vmm:on: segments created before that
- * refusal have no pages.
+ * Tries vmm:auto, then vmm:on.  With vmm:auto, segments have pages only from the driver's first refusal on, which may
+ * be too late.
  */
 static void try_pages(const struct gpc_what_if *what_if, struct gpc_answer *answer)
 {
@@ -192,7 +192,7 @@ static void try_pages(const struct gpc_what_if *what_if, struct gpc_answer *answ
 			false, answer);
 }
 
-/* The size of the segment for the largest block before the request, at least GPC_MEDIUM_SEGMENT. */
+/* The size of the largest segment before the request: that of the largest block, or GPC_MEDIUM_SEGMENT. */
 static uint64_t find_largest_segment(const struct gpc_what_if *what_if)
 {
 	uint64_t largest = GPC_MEDIUM_SEGMENT;
@@ -210,9 +210,7 @@ static uint64_t find_largest_segment(const struct gpc_what_if *what_if)
 	return largest;
 }
 
-/*
- * Tries the largest value first, because it keeps most of the cache's speed; values above every segment have no effect.
- */
+/* Tries large values first: they slow the cache least.  Values above the largest segment have no effect. */
 static void try_max_split(const struct gpc_what_if *what_if, struct gpc_answer *answer)
 {
 	struct gpc_policy_settings settings = what_if->settings;
@@ -242,8 +240,8 @@ void gpc_what_if_try_settings(const struct gpc_what_if *what_if, struct gpc_answ
 }
 
 /*
- * Tries the missing bytes; then a segment more, because other free space leaves other remainders; then the whole
- * request.
+ * Tries the bytes that were missing.  With more room, the replay may cut blocks elsewhere, and so need more: tries a
+ * segment more, and then as many bytes as the request has.
  */
 uint64_t gpc_what_if_enough(const struct gpc_what_if *what_if, const struct gpucache_oom *oom)
 {
