@@ -3,7 +3,7 @@ const DATA = JSON.parse(document.getElementById("data").textContent);
 
 const byId = id => document.getElementById(id);
 
-/* An element with attributes and children; `on...` are listeners, text stays text. */
+/* Makes an element.  Attributes that begin with `on` are listeners; a child that is a string becomes text, not HTML. */
 function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -42,7 +42,7 @@ function showTime(ns) {
 const bytesCell = (bytes, tag = "td") =>
   make(tag, { class: "number", "data-bytes": bytes, title: showExact(bytes) }, showBytes(bytes));
 
-/* Text with matches of the search marked. */
+/* The text as nodes, with the first match of the search in <mark>. */
 function marked(text) {
   const at = state.search ? text.toLowerCase().indexOf(state.search) : -1;
   if (at < 0) return [text];
@@ -61,14 +61,14 @@ const state = {
   segment: null,
 };
 
-/* Called when the selection changes. */
+/* The functions to call when that part of the selection changes. */
 const painters = { view: [], moment: [], search: [] };
 
 function repaint(what) {
   for (const painter of painters[what]) painter();
 }
 
-/* Shown next to the pointer, or hidden if there is nothing to show. */
+/* Shows these lines next to the pointer; without lines, hides the box. */
 function tip(event, ...lines) {
   const box = byId("tip");
   box.hidden = lines.length === 0;
@@ -82,7 +82,7 @@ function tip(event, ...lines) {
   box.style.top = `${Math.max(4, y)}px`;
 }
 
-/* Shown by the element under the pointer; hidden when the pointer leaves. */
+/* Shows what lines() returns while the pointer is over the element. */
 function tips(element, lines) {
   element.addEventListener("pointermove", event => tip(event, ...lines(event)));
   element.addEventListener("pointerleave", event => tip(event));

@@ -4,7 +4,7 @@ const CELL_COLOURS = ["unknown", "cached", "live", "pending", "torch", "mixed"];
 const HEAP_ROW = 18;
 const heap = { cells: [], total: 0, perRow: 0, width: 0 };
 
-/* Cells with their position in the concatenation of all segments. */
+/* Reads the cells; the position of a cell counts from the first segment's start, without the gaps between segments. */
 function readHeap(device) {
   const cells = [];
   let at = 0;
@@ -125,7 +125,7 @@ function describeCell(cell) {
   return lines;
 }
 
-/* Bytes of a segment that are idle and pinned. */
+/* Idle bytes of a segment that cannot be given back, because live blocks pin the segment. */
 const wasted = segment => segment.n_pins ? segment.bytes[CELL.free] + segment.bytes[CELL.pending] + segment.bytes[CELL.torch] : 0;
 
 function paintHeapLegend(view) {
@@ -143,7 +143,7 @@ function pinsText(segment) {
   return `${showCount(segment.n_pins)} block${segment.n_pins === 1 ? "" : "s"}: ${names.join("; ")}${segment.pins.length > 6 ? "; ..." : ""}`;
 }
 
-/* Sorted by idle, pinned bytes. */
+/* The table of segments, those with most wasted bytes first. */
 function paintSegments() {
   const { segments } = state.view.device.heap;
   const order = segments.map((segment, number) => ({ segment, number }))

@@ -1,6 +1,6 @@
 /*
- * The data as the page needs it: a view is a GPU of a process; its moments are those with known holders: peak,
- * failures, end, and the rows of the ring of events.
+ * Makes views of the data.  A view is a GPU of a process.  Its moments are those at which the holders are known: the
+ * peak, the failures, the end, and the rows of the ring of events.
  */
 const FLAG = { python: 1, library: 2, what: 4 };
 const UNUSED = "PyTorch's cache, in no tensor";
@@ -24,7 +24,7 @@ function nameOf(run, device) {
   return DATA.runs.length > 1 ? `${who}, GPU ${device.ordinal}` : `GPU ${device.ordinal}`;
 }
 
-/* time, live bytes, range, end of the deltas */
+/* moments.rows has four numbers per row: time, live bytes, range, end of its deltas. */
 function readRows(moments) {
   const rows = [];
   for (let i = 0; i < moments.rows.length; i += 4)
@@ -32,7 +32,7 @@ function readRows(moments) {
   return rows;
 }
 
-/* Flat triples of stack, bytes, blocks; then the bytes without a stack. */
+/* `flat` has three numbers per holder: stack, bytes, blocks.  `unused` and `rest` are bytes without a stack. */
 function readHolders(flat, unused, rest) {
   const holders = [];
   for (let i = 0; i < flat.length; i += 3)
@@ -42,7 +42,7 @@ function readHolders(flat, unused, rest) {
   return holders;
 }
 
-/* Sums all deltas up to `end`: the holders of that row. */
+/* The holders of a row: the sums of all deltas up to the row's `end`. */
 function sumDeltas(moments, end) {
   const bytes = new Map();
   const blocks = new Map();
@@ -58,8 +58,8 @@ function sumDeltas(moments, end) {
 }
 
 /*
- * In order of time.  PyTorch's bytes in no tensor have no holder, and are known at failures and at the end; the row of
- * the last event is the end.
+ * The moments in order of time.  The last row of events and the end are one moment; only the end, and failures, have
+ * PyTorch's bytes in no tensor.
  */
 function makeMoments(view) {
   const { device } = view;
@@ -81,8 +81,8 @@ function makeMoments(view) {
 }
 
 /*
- * The whole run as points {t, live, pending, reserved}: the history, finer where there are events.  They are maxima of
- * an interval, so pending is drawn only up to reserved minus live; null: unknown.
+ * The whole run as points {t, live, pending, reserved}: the history, finer where there are events; null: unknown.  The
+ * maxima of one interval may be of different times, so `pending` is cut to what `reserved` has beyond `live`.
  */
 function makePoints(view) {
   const { history, peak } = view.device;
@@ -100,7 +100,7 @@ function makePoints(view) {
     point.reserved = Math.max(point.reserved, point.live);
     if (point.pending !== null) point.pending = Math.min(point.pending, point.reserved - point.live);
   }
-  /* Nothing happened from here to the end. */
+  /* After the last point nothing changed until the end. */
   const last = points[points.length - 1];
   if (last && last.t < view.endTime) points.push({ ...last, t: view.endTime });
   return points;
@@ -110,7 +110,7 @@ const sitesOf = (run, holder) => holder.stack === null ? [holder.label] : run.st
 const viaOf = (run, holder) => holder.stack === null ? "" : run.stacks[holder.stack][1];
 const isAsked = (run, holder) => holder.stack !== null && !run.stacks[holder.stack][2];
 
-/* "remember  train.c:140, via device_alloc" */
+/* Describes a row as sites.c does: "remember  train.c:140, via device_alloc". */
 function describeRow(run, holders, level, hasVia) {
   const sites = sitesOf(run, holders[0]);
   while (level > 0 && sites[level] === undefined) level--;
@@ -157,7 +157,7 @@ function siteRows(run, holders) {
   return rows.sort((a, b) => b.bytes - a.bytes || (a.where < b.where ? -1 : 1));
 }
 
-/* Names from the outermost inwards: all, or the program's; if it has none, the call site alone. */
+/* The names of a stack, outermost first: all of them, or only the program's; without those, the call site. */
 function pathOf(run, holder, withLibraries) {
   if (holder.stack === null) return [{ name: holder.label, flags: FLAG.what }];
   const frames = run.stacks[holder.stack][3].map(i => ({ name: run.frames[i][0], flags: run.frames[i][1] }));
@@ -187,7 +187,7 @@ function flameTree(run, holders, name, withLibraries) {
   return root;
 }
 
-/* The GPUs that were used; all if none was. */
+/* A view per GPU that was used; if none was used, a view per GPU. */
 function makeViews() {
   const views = DATA.runs.flatMap(run => run.devices.map(device => makeView(run, device)));
   const used = views.filter(view => view.device.peak || view.ooms.length || view.device.end.holders.length || view.points.length);

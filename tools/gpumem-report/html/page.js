@@ -36,7 +36,7 @@ function step(n) {
   selectMoment(moments[Math.max(0, Math.min(moments.length - 1, state.moment.index + n))]);
 }
 
-/* The next of that kind, wrapping around. */
+/* The next moment of that kind, after the last one the first. */
 function nextOf(kind) {
   const some = state.view.moments.filter(moment => moment.kind === kind);
   if (some.length) selectMoment(some.find(moment => moment.index > state.moment.index) || some[0]);

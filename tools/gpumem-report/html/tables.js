@@ -146,7 +146,7 @@ function paintTags() {
     table("What it is for", categories, row => row.category || row.name || ""));
 }
 
-/* One line per process and GPU; the odd one out stands out. */
+/* A line per process and GPU; the odd one out is highlighted. */
 function paintRanks() {
   const box = byId("ranks");
   box.hidden = views.length < 2;

@@ -19,13 +19,13 @@ function byteTicks(most) {
   return d3.range(0, most * (1 + 1e-9), step);
 }
 
-/* The points in the range, and one on either side. */
+/* The points in the range, and the next one on either side. */
 function pointsWithin(points, [from, to]) {
   const bisect = d3.bisector(point => point.t);
   return points.slice(Math.max(0, bisect.left(points, from) - 1), bisect.right(points, to) + 1);
 }
 
-/* Thins out more than two points per pixel: keeps the highest and the last of each half pixel. */
+/* Leaves at most two points per half pixel: the highest and the last. */
 function thin(points, x) {
   if (points.length < 2 * timeline.width) return points;
   const kept = [];
@@ -158,7 +158,7 @@ function paintLegend() {
       `every moment is known here (${showCount(view.device.moments.n_events)} events)`) : "");
 }
 
-/* The moment nearest to a position; a mark within reach wins. */
+/* The moment nearest to a position; a mark a few pixels away is preferred. */
 function momentAt(px) {
   const { view } = state;
   const { x } = timeline;
