@@ -16,7 +16,7 @@ struct gpc_function {
 	uint64_t farthest; /* the highest `end` of this row and all rows before it */
 	const char *name;
 	unsigned
-		rank; /* among rows with the same start, the highest wins: global, without underscore */
+		rank; /* of rows with the same start the highest wins: global, without underscore */
 };
 
 static unsigned rank_of(const GElf_Sym *symbol, const char *name)

@@ -57,8 +57,7 @@ struct gpc_heap_segment {
 	uint8_t kind;                         /* enum gpucache_kind; DEVICE if is_ours */
 	bool is_ours;                         /* a segment of a pool */
 	uint64_t bytes[GPC_CELL_STATE_COUNT]; /* by state, without MIXED */
-	uint64_t
-		n_pins; /* live blocks and tensors: while there is one, the segment cannot be given back */
+	uint64_t n_pins; /* live blocks and tensors, which keep the segment from being given back */
 	/* The stacks that hold most of these bytes; after the last, n_blocks is 0. */
 	struct gpc_pin pins[GPC_HEAP_MAX_PINS];
 	size_t end_cell; /* one past its last cell */

@@ -33,9 +33,8 @@ struct gpc_html_names {
 	struct list stacks;
 	struct list tags;
 	/* Caches: number + 1, 0: not requested yet. */
-	unsigned *tag_numbers; /* parallel to recording->tags */
-	unsigned
-		*stack_numbers; /* parallel to recording->stacks: of samples whose `what` is NULL */
+	unsigned *tag_numbers;   /* parallel to recording->tags */
+	unsigned *stack_numbers; /* parallel to recording->stacks, of samples without `what` */
 	struct gpc_export_numbers frame_numbers;
 };
 
