@@ -221,6 +221,6 @@ void gpc_holdings_json(const struct gpc_holdings *holdings, const struct gpc_rep
 	gpc_groups_fini(&sites);
 	gpc_categories_json(holdings, report, object);
 	gpc_libraries_create(&libraries, report, holdings);
-	json_object_object_add(object, "libraries", gpc_libraries_json(&libraries));
+	json_object_object_add(object, "libraries", gpc_groups_json(&libraries, 0, "library"));
 	gpc_groups_fini(&libraries);
 }

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "model/libraries.h"
-#include "tools/gpumem-report/json.h"
 
 static void add_name(const char *path, const struct gpc_library_row *row, struct gpc_text *ret_text)
 {
@@ -74,19 +73,4 @@ void gpc_libraries_print(
 	gpc_paper_section(paper, "LIBRARY", "the same %s by the library that asked for them",
 		gpc_show_bytes(libraries->total_bytes));
 	gpc_groups_print(libraries, report, limit, "library", NULL);
-}
-
-struct json_object *gpc_libraries_json(const struct gpc_groups *libraries)
-{
-	struct json_object *array = json_object_new_array();
-
-	for (size_t i = 0; i < libraries->n; i++) {
-		const struct gpc_group *row = &libraries->rows[i];
-		struct json_object *object = gpc_json_row(array);
-
-		gpc_json_text(object, "library", row->name);
-		gpc_json_bytes(object, "live_bytes", row->bytes);
-		gpc_json_bytes(object, "blocks", row->n_blocks ? row->n_blocks : GPUCACHE_UNKNOWN);
-	}
-	return array;
 }

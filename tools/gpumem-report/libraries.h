@@ -33,7 +33,4 @@ void gpc_library_name(
 void gpc_libraries_print(
 	const struct gpc_groups *libraries, const struct gpc_report *report, unsigned limit);
 
-/* Returns the rows as a JSON array, which the caller owns. */
-struct json_object *gpc_libraries_json(const struct gpc_groups *libraries);
-
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "format/array.h"
+#include "tools/gpumem-report/json.h"
 
 /* Narrower output omits the column of means. */
 #define WIDTH_OF_MEAN 72
@@ -110,4 +111,19 @@ void gpc_groups_print(const struct gpc_groups *groups, const struct gpc_report *
 	free(bytes);
 	free(shares);
 	free(rounded);
+}
+
+struct json_object *gpc_groups_json(const struct gpc_groups *groups, size_t limit, const char *key)
+{
+	struct json_object *array = json_object_new_array();
+
+	for (size_t i = 0; i < groups->n && (!limit || i < limit); i++) {
+		const struct gpc_group *row = &groups->rows[i];
+		struct json_object *object = gpc_json_row(array);
+
+		gpc_json_text(object, key, row->name);
+		gpc_json_bytes(object, "live_bytes", row->bytes);
+		gpc_json_bytes(object, "blocks", row->n_blocks ? row->n_blocks : GPUCACHE_UNKNOWN);
+	}
+	return array;
 }

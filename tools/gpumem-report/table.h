@@ -48,4 +48,7 @@ typedef void (*gpc_group_print)(
 void gpc_groups_print(const struct gpc_groups *groups, const struct gpc_report *report,
 	size_t limit, const char *what, gpc_group_print print);
 
+/* Returns the first `limit` rows, or with limit 0 all, as a JSON array; `key` is the member that has the name. */
+struct json_object *gpc_groups_json(const struct gpc_groups *groups, size_t limit, const char *key);
+
 #endif

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "format/memory.h"
-#include "tools/gpumem-report/json.h"
 #include "tools/gpumem-report/memo.h"
 #include "tools/gpumem-report/sheet.h"
 #include "tools/gpumem-report/table.h"
@@ -147,18 +146,11 @@ void gpc_tag_rows_print(const struct gpc_report *report, int32_t ordinal,
 static struct json_object *rows_json(const struct gpc_report *report, int32_t ordinal,
 	const struct gpucache_oom *oom, bool is_folded)
 {
-	struct json_object *array = json_object_new_array();
-	unsigned limit = report->options->limit;
+	struct json_object *array;
 	struct gpc_groups rows;
 
 	rows_init(&rows, report, ordinal, oom, is_folded);
-	for (size_t i = 0; i < rows.n && (!limit || i < limit); i++) {
-		struct json_object *row = gpc_json_row(array);
-
-		gpc_json_text(row, "tag", rows.rows[i].name);
-		gpc_json_bytes(row, "live_bytes", rows.rows[i].bytes);
-		gpc_json_bytes(row, "blocks", rows.rows[i].n_blocks);
-	}
+	array = gpc_groups_json(&rows, report->options->limit, "tag");
 	gpc_groups_fini(&rows);
 	return array;
 }
