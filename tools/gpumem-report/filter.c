@@ -60,13 +60,12 @@ void gpc_filter_describe(const struct gpc_options *options, struct gpc_text *ret
 static bool is_on_stack(const struct gpc_report *report, uint32_t id, const char *wanted)
 {
 	const struct gpc_stack_frames *stack = gpc_frames_find(report->frames, id);
-	char buf[1200];
 
 	for (size_t i = 0; stack && i < stack->n; i++) {
-		struct gpc_text text = gpc_text_init(buf, sizeof buf);
+		GPC_TEXT(text, 1200);
 
 		gpc_frame_describe(&stack->frames[i], true, &text);
-		if (strstr(buf, wanted))
+		if (strstr(text.buf, wanted))
 			return true;
 	}
 	return false;

@@ -17,11 +17,6 @@
 
 #define DEFAULT_HOLDERS 5
 
-static const char *name_of(const struct gpc_fit_target *target)
-{
-	return target->model ? target->model->key : gpc_show_bytes(target->bytes);
-}
-
 static bool find_holdings(
 	const struct gpc_report *report, const struct gpc_fit *fit, struct gpc_holdings *holdings)
 {
@@ -119,18 +114,16 @@ static void try_checkpoint(const struct gpc_report *report, const struct gpc_fit
 	uint64_t missing = gpc_bytes_less(
 		gpc_fit_need(fit, &fit->caches[0], fit->target.model), fit->target.bytes);
 	struct gpc_category_row row;
-	char buf[600];
-	char where[300];
-	struct gpc_text text = gpc_text_init(buf, sizeof buf);
-	struct gpc_text site = gpc_text_init(where, sizeof where);
+	GPC_TEXT(text, 600);
+	GPC_TEXT(site, 300);
 
 	if (!find_activations(report, fit, &row) || row.bytes < missing)
 		return;
 	gpc_frames_site(report->frames, row.stack, &site);
 	gpc_text_add(&text, "torch.utils.checkpoint: activations hold %s, most of it %s; ",
-		gpc_show_bytes(row.bytes), where);
+		gpc_show_bytes(row.bytes), site.buf);
 	gpc_text_add(&text, "%s of them must go", gpc_show_share(missing, row.bytes));
-	gpc_paper_wrap(&report->paper, NULL, buf);
+	gpc_paper_wrap(&report->paper, NULL, text.buf);
 }
 
 static void print_try(const struct gpc_report *report, const struct gpc_fit *fit)
@@ -175,7 +168,8 @@ void gpc_fit_print_line(const struct gpc_paper *paper, const struct gpc_fit *fit
 	fprintf(paper->out, "%-16s needs %8" PRIu64 " MiB", label, need / GPC_MIB);
 	if (fit->target.bytes)
 		fprintf(paper->out, ": %s on %s, %s %s", is_good ? "fits" : "does not fit",
-			name_of(&fit->target),
+			fit->target.model ? fit->target.model->key
+					  : gpc_show_bytes(fit->target.bytes),
 			gpc_show_bytes(
 				is_good ? fit->target.bytes - need : need - fit->target.bytes),
 			is_good ? "left" : "missing");

@@ -174,11 +174,10 @@ static void judge(struct gpc_symbol_list *list)
 	for (size_t i = 0; i < list->n && !list->is_judged; i++) {
 		struct gpc_symbol *symbol = &list->rows[i];
 		const struct gpc_frame frame = frame_of(symbol);
-		char buf[600];
-		struct gpc_text text = gpc_text_init(buf, sizeof buf);
+		GPC_TEXT(text, 600);
 
 		gpc_frame_describe(&frame, true, &text);
-		symbol->text = gpc_hash_bytes(GPC_HASH_START, buf, text.len + 1) | 1;
+		symbol->text = gpc_hash_bytes(GPC_HASH_START, text.buf, text.len + 1) | 1;
 		symbol->class = class_of(symbol);
 	}
 	list->is_judged = true;

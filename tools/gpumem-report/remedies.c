@@ -293,17 +293,16 @@ static bool try_optimizer(const struct facts *facts, struct gpc_text *text)
 static bool try_weights(const struct facts *facts, struct gpc_text *text)
 {
 	const struct gpc_category_row *weights = row_of(facts, GPC_CATEGORY_WEIGHTS);
-	char buf[2][200];
-	struct gpc_text held = gpc_text_init(buf[0], sizeof buf[0]);
-	struct gpc_text asked = gpc_text_init(buf[1], sizeof buf[1]);
+	GPC_TEXT(held, 200);
+	GPC_TEXT(asked, 200);
 
 	if (facts->asked != GPC_CATEGORY_WEIGHTS)
 		return false;
 	gpc_remedies_add_site(facts->report, weights->stack, &held);
 	gpc_remedies_add_site(facts->report, facts->oom->stack, &asked);
-	if (weights->stack_bytes >= facts->oom->short_by && strcmp(buf[0], buf[1]) != 0)
+	if (weights->stack_bytes >= facts->oom->short_by && strcmp(held.buf, asked.buf) != 0)
 		gpc_text_add(text, "first move away what %s holds, %s (.cpu(), or del); or half ",
-			buf[0], gpc_show_bytes(weights->stack_bytes));
+			held.buf, gpc_show_bytes(weights->stack_bytes));
 	else
 		gpc_text_add(text, "half ");
 	gpc_text_add(text, "precision (dtype=torch.bfloat16), or layers split over GPUs.");
