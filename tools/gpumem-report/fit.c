@@ -13,13 +13,11 @@ enum whose {
 };
 
 static const struct cache {
-	const char *key;
-	const char *words;
-	const char *how;
+	struct gpc_fit_cache row; /* without figures */
 	enum whose whose;
 	const struct gpc_policy_ops *policy;
 } caches[] = {
-#define CACHE(key, words, how, whose, policy) { #key, words, how, whose, &(policy) },
+#define CACHE(key, words, how, whose, policy) { { #key, words, how, 0, 0, 0 }, whose, &(policy) },
 #include "tools/gpumem-report/caches.def"
 #undef CACHE
 };
@@ -71,9 +69,7 @@ static enum gpc_status replay(
 	struct gpc_run plenty;
 	enum gpc_status st;
 
-	*row = (struct gpc_fit_cache){
-		.key = cache->key, .words = cache->words, .how = cache->how
-	};
+	*row = cache->row;
 	st = gpc_run_smallest(trace, cache->policy, &settings, &row->smallest_bytes, &plenty);
 	if (!st)
 		row->reserved_bytes = plenty.peak_reserved_bytes;

@@ -117,7 +117,7 @@ struct gpc_object_file gpc_object_find(
 }
 
 /* Tries the file `link` where gdb does: next to the module, in .debug there, below the system's folder. */
-static bool try_link(struct gpc_object_file *file, const char *root,
+static void try_link(struct gpc_object_file *file, const char *root,
 	const struct gpc_module_view *view, const char *link)
 {
 	const char *const befores[] = { "", "", SYSTEM_DEBUG };
@@ -128,9 +128,8 @@ static bool try_link(struct gpc_object_file *file, const char *root,
 		snprintf(file->path, sizeof file->path, "%s%s%.*s%s%s", root, befores[i], len,
 			view->path, betweens[i], link);
 		if (try(file, &view->module))
-			return true;
+			return;
 	}
-	return false;
 }
 
 struct gpc_object_file gpc_object_find_debug(
@@ -145,6 +144,6 @@ struct gpc_object_file gpc_object_find_debug(
 		(!places->sysroot && try_dir(&file, SYSTEM_DEBUG, view, true)))
 		return file;
 	if (link && *link && !strchr(link, '/'))
-		(void)try_link(&file, root, view, link);
+		try_link(&file, root, view, link);
 	return file;
 }
