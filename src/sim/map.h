@@ -8,6 +8,7 @@
 #ifndef GPC_SIM_MAP_H
 #define GPC_SIM_MAP_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/mman.h>
 
