@@ -344,7 +344,7 @@ unsigned gpc_sim_config_parse(struct gpc_sim_config *config, const char *text)
 	return n_bad;
 }
 
-void gpc_sim_config_show(struct gpc_sim_config *config, const char *list)
+void gpc_sim_config_set_visible(struct gpc_sim_config *config, const char *list)
 {
 	bool is_taken[GPC_SIM_MAX_DEVICES] = { false };
 	unsigned n = 0;

@@ -99,7 +99,7 @@ struct gpc_sim_config gpc_sim_config_default(void);
  * Hides devices as CUDA_VISIBLE_DEVICES does, whose value is `list`: the listed devices remain, in the list's order, up
  * to the first invalid number.  If `list` is NULL or has UUIDs, all devices remain.
  */
-void gpc_sim_config_show(struct gpc_sim_config *config, const char *list);
+void gpc_sim_config_set_visible(struct gpc_sim_config *config, const char *list);
 
 /* Applies `text` to the configuration.  Returns the number of invalid parts. */
 unsigned gpc_sim_config_parse(struct gpc_sim_config *config, const char *text);

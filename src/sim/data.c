@@ -66,7 +66,7 @@ static unsigned char *chunk_of(struct gpc_sim *sim, const char *bytes)
 	return locate(sim, bytes, &at);
 }
 
-static void let_go(struct gpc_sim *sim, unsigned char *chunk)
+static void forget_data(struct gpc_sim *sim, unsigned char *chunk)
 {
 	if (*chunk == GPC_SIM_DATA_KEPT)
 		sim->data.kept -= GPC_SIM_CHUNK;
@@ -102,14 +102,14 @@ void gpc_sim_data_zero(struct gpc_sim *sim, char *dst, uint64_t size)
 			n = (size - before) / PIECE * PIECE;
 		give_back(dst + before, n);
 		if (n == GPC_SIM_CHUNK)
-			let_go(sim, chunk);
+			forget_data(sim, chunk);
 		before += n;
 	}
 	memset(dst + before, 0, size - before);
 }
 
 /* Frees the pages that a read of mapped memory allocated: to read a hole of a memfd allocates its pages. */
-static void unlook(struct gpc_sim *sim, const char *src, uint64_t size)
+static void free_read_pages(struct gpc_sim *sim, const char *src, uint64_t size)
 {
 	uint64_t before = gpc_round_up((uintptr_t)src, PAGE) - (uintptr_t)src;
 
@@ -208,7 +208,7 @@ void gpc_sim_data_copy(struct gpc_sim *sim, char *dst, const char *src, uint64_t
 			copy_zeros(sim, dst, before, &dst_end);
 		} else if (is_zero(src + before, PIECE)) {
 			copy_zeros(sim, dst, before, &dst_end);
-			unlook(sim, src + before, PIECE);
+			free_read_pages(sim, src + before, PIECE);
 		} else if (keep(sim, chunk_of(sim, dst + before))) {
 			memcpy(dst + before, src + before, PIECE);
 		} else {

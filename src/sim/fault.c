@@ -42,7 +42,7 @@ void gpc_sim_fault_clear(struct gpc_sim_faults *faults)
 }
 
 /* "cuMemAlloc" matches cuMemAlloc_v2 and cuMemAlloc_v2_ptsz, but not cuMemAllocPitch_v2. */
-static bool names(const char *rule, const char *entry)
+static bool is_match(const char *rule, const char *entry)
 {
 	size_t len = strlen(rule);
 
@@ -63,7 +63,7 @@ CUresult gpc_sim_fault_check(struct gpc_sim_faults *faults, const char *entry)
 	unsigned n = atomic_load(&faults->n_rules);
 	for (unsigned i = 0; i < n; i++) {
 		const struct gpc_sim_fault_rule *rule = &faults->rules[i];
-		if (!names(rule->entry, entry))
+		if (!is_match(rule->entry, entry))
 			continue;
 		uint64_t call = ++faults->n_seen[i];
 		if (call >= rule->nth && call - rule->nth < rule->count)

@@ -98,7 +98,7 @@ void gpc_sim_graph_block_retain(struct gpc_sim_graph_block *block)
 }
 
 /* Destroys the block unless a node refers to it or it is live.  The program may free a live block after its graphs. */
-static void bury_locked(struct gpc_sim_graph_block *block)
+static void destroy_if_unused_locked(struct gpc_sim_graph_block *block)
 {
 	if (block->n_nodes || block->is_live)
 		return;
@@ -113,7 +113,7 @@ void gpc_sim_graph_block_release(struct gpc_sim_graph_block *block)
 
 	pthread_mutex_lock(&sim->graph_memory.lock);
 	block->n_nodes--;
-	bury_locked(block);
+	destroy_if_unused_locked(block);
 	pthread_mutex_unlock(&sim->graph_memory.lock);
 }
 
@@ -225,7 +225,7 @@ bool gpc_sim_graph_memory_free(
 	is_live = block && block->is_live;
 	if (is_live) {
 		free_locked(block, stream ? atomic_load(&stream->tail_ns) : 0);
-		bury_locked(block);
+		destroy_if_unused_locked(block);
 	}
 	pthread_mutex_unlock(&sim->graph_memory.lock);
 	return is_live;

@@ -31,7 +31,7 @@ static void pool_destroy_locked(struct gpc_sim_mempool *pool)
 	free(pool);
 }
 
-static void bury_doomed_locked(struct gpc_sim_mempools *pools)
+static void destroy_idle_doomed_locked(struct gpc_sim_mempools *pools)
 {
 	gpc_list_each_safe (link, &pools->all) {
 		struct gpc_sim_mempool *pool = pool_of(link);
@@ -116,7 +116,7 @@ void gpc_sim_mempools_reset(struct gpc_sim *sim, const struct gpc_sim_device *de
 		pool->used = 0;
 		gpc_sim_slabs_clear(&pool->slabs);
 	}
-	bury_doomed_locked(&sim->mempools);
+	destroy_idle_doomed_locked(&sim->mempools);
 	pthread_mutex_unlock(&sim->mempools.lock);
 }
 
@@ -180,7 +180,7 @@ CUresult gpc_sim_mempool_destroy(struct gpc_sim *sim, struct gpc_sim_mempool *po
 			pools->currents[i] = pools->defaults[i];
 	}
 	pool->is_doomed = true;
-	bury_doomed_locked(pools);
+	destroy_idle_doomed_locked(pools);
 	pthread_mutex_unlock(&pools->lock);
 	return CUDA_SUCCESS;
 }
@@ -324,7 +324,7 @@ CUresult gpc_sim_mempool_free(struct gpc_sim *sim, uint64_t ptr)
 		gpc_sim_race_disown(sim, ptr);
 		pool->used -= piece->size;
 		gpc_sim_piece_free(piece);
-		bury_doomed_locked(&sim->mempools);
+		destroy_idle_doomed_locked(&sim->mempools);
 		res = CUDA_SUCCESS;
 	}
 	pthread_mutex_unlock(&sim->mempools.lock);
@@ -336,7 +336,7 @@ void gpc_sim_mempool_finish(struct gpc_sim *sim, uint64_t number)
 	pthread_mutex_lock(&sim->mempools.lock);
 	gpc_list_each (link, &sim->mempools.all)
 		gpc_sim_slabs_finish(&pool_of(link)->slabs, number);
-	bury_doomed_locked(&sim->mempools);
+	destroy_idle_doomed_locked(&sim->mempools);
 	pthread_mutex_unlock(&sim->mempools.lock);
 }
 

@@ -112,7 +112,7 @@ static bool has(const struct gpc_sim_race_clock *clock, const struct gpc_sim_rac
 }
 
 /* True if the next submission to this stream is ordered after the touch. */
-static bool is_behind(struct gpc_sim_race *race, const struct gpc_sim_race_track *track,
+static bool is_ordered_after(struct gpc_sim_race *race, const struct gpc_sim_race_track *track,
 	const struct gpc_sim_race_touch *touch)
 {
 	const struct gpc_sim_stream *stream = track->stream;
@@ -126,26 +126,26 @@ static bool is_behind(struct gpc_sim_race *race, const struct gpc_sim_race_track
 }
 
 /* True if a stream of the context that the program uses is not ordered after the touch. */
-static bool is_open_to_a_stream(struct gpc_sim_race *race, const struct gpc_sim_race_touch *touch,
+static bool may_race_on_a_stream(struct gpc_sim_race *race, const struct gpc_sim_race_touch *touch,
 	const struct gpc_sim_context *context)
 {
 	for (unsigned i = 0; i < GPC_SIM_RACE_TRACKS; i++) {
 		const struct gpc_sim_race_track *track = &race->tracks[i];
 
 		if (track->stream && track->is_used && track->stream->context == context &&
-			!is_behind(race, track, touch))
+			!is_ordered_after(race, track, touch))
 			return true;
 	}
 	return false;
 }
 
 /* True if the new owner may at once use a stream that is not ordered after the touch. */
-static bool is_open(struct gpc_sim_race *race, const struct gpc_sim_race_touch *touch,
+static bool may_race(struct gpc_sim_race *race, const struct gpc_sim_race_touch *touch,
 	const struct gpc_sim_race_owner *owner)
 {
 	if (owner->stream)
-		return !is_behind(race, track_of(race, owner->stream), touch);
-	return is_open_to_a_stream(race, touch, owner->context);
+		return !is_ordered_after(race, track_of(race, owner->stream), touch);
+	return may_race_on_a_stream(race, touch, owner->context);
 }
 
 static void check_owner_locked(struct gpc_sim_race *race, struct gpc_sim_race_owner *owner)
@@ -157,7 +157,7 @@ static void check_owner_locked(struct gpc_sim_race *race, struct gpc_sim_race_ow
 			continue;
 		i++;
 		if (!race->is_late && is_touched(touch, owner->ptr, owner->size) &&
-			is_open(race, touch, owner))
+			may_race(race, touch, owner))
 			report_locked(race, GPC_SIM_RACE_HANDED_OUT, touch, owner);
 	}
 }

@@ -174,7 +174,7 @@ static struct gpc_sim_physical *find_locked(struct gpc_sim_vmm *vmm, uint64_t ha
 }
 
 /* Takes a free row of the table, and returns its handle; 0 if the table is full. */
-static uint64_t place_locked(struct gpc_sim_vmm *vmm)
+static uint64_t take_handle_locked(struct gpc_sim_vmm *vmm)
 {
 	for (uint32_t i = 0; i < vmm->n_physicals; i++) {
 		if (vmm->physicals[i].serial == 0)
@@ -184,7 +184,8 @@ static uint64_t place_locked(struct gpc_sim_vmm *vmm)
 }
 
 /* Creates a piece at the end of the file.  Offsets are never reused, so a new piece never shows an old one's data. */
-static CUresult add(struct gpc_sim *sim, const struct gpc_sim_physical *what, uint64_t *ret_handle)
+static CUresult piece_create(
+	struct gpc_sim *sim, const struct gpc_sim_physical *what, uint64_t *ret_handle)
 {
 	struct gpc_sim_vmm *vmm = &sim->vmm;
 	struct gpc_sim_device *device = device_of(sim, what);
@@ -195,7 +196,7 @@ static CUresult add(struct gpc_sim *sim, const struct gpc_sim_physical *what, ui
 		return res;
 	pthread_mutex_lock(&vmm->lock);
 	if (what->is_multicast || ftruncate(vmm->fd, (off_t)(vmm->file_size + what->size)) == 0)
-		handle = place_locked(vmm);
+		handle = take_handle_locked(vmm);
 	if (handle) {
 		struct gpc_sim_physical *piece = &vmm->physicals[handle - 1];
 
@@ -237,7 +238,7 @@ CUresult gpc_sim_vmm_create(
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
 	}
-	return add(sim, &piece, ret_handle);
+	return piece_create(sim, &piece, ret_handle);
 }
 
 CUresult gpc_sim_vmm_multicast(struct gpc_sim *sim, uint64_t size, uint64_t *ret_handle)
@@ -246,7 +247,7 @@ CUresult gpc_sim_vmm_multicast(struct gpc_sim *sim, uint64_t size, uint64_t *ret
 
 	if (size == 0 || !is_aligned(size))
 		return CUDA_ERROR_INVALID_VALUE;
-	return add(sim, &object, ret_handle);
+	return piece_create(sim, &object, ret_handle);
 }
 
 /* Frees a piece that nothing holds any more. */
@@ -350,13 +351,13 @@ CUresult gpc_sim_vmm_import(struct gpc_sim_vmm *vmm, int fd, uint64_t *ret_handl
 /* ---- mappings ---- */
 
 /* Maps `size` bytes of the file, from `offset` on, at the address `at`.  Does nothing with is_numbers_only. */
-static bool show(const struct gpc_sim_vmm *vmm, void *at, uint64_t size, uint64_t offset)
+static bool map_file(const struct gpc_sim_vmm *vmm, void *at, uint64_t size, uint64_t offset)
 {
 	return !vmm->shadow || mmap(at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
 				       vmm->fd, (off_t)offset) != MAP_FAILED;
 }
 
-static void hide(const struct gpc_sim_vmm *vmm, void *at, uint64_t size)
+static void unmap_file(const struct gpc_sim_vmm *vmm, void *at, uint64_t size)
 {
 	if (vmm->shadow)
 		(void)!mmap(at, size, PROT_NONE,
@@ -386,7 +387,7 @@ CUresult gpc_sim_vmm_map(struct gpc_sim *sim, uint64_t ptr, uint64_t size, uint6
 	if (piece && piece->is_multicast) {
 		res = CUDA_ERROR_NOT_SUPPORTED;
 	} else if (piece && size <= piece->size && is_free_locked(chunk, n_of(size))) {
-		res = show(vmm, gpc_sim_vmm_bytes(vmm, ptr), size, piece->offset)
+		res = map_file(vmm, gpc_sim_vmm_bytes(vmm, ptr), size, piece->offset)
 			      ? CUDA_SUCCESS
 			      : CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -442,8 +443,8 @@ CUresult gpc_sim_vmm_unmap(struct gpc_sim *sim, uint64_t ptr, uint64_t size)
 		i += n_mapped - 1;
 	}
 	if (is_good) {
-		hide(vmm, gpc_sim_vmm_bytes(vmm, ptr), size);
-		hide(vmm, (void *)(uintptr_t)ptr, size);
+		unmap_file(vmm, gpc_sim_vmm_bytes(vmm, ptr), size);
+		unmap_file(vmm, (void *)(uintptr_t)ptr, size);
 	}
 	pthread_mutex_unlock(&vmm->lock);
 	return is_good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -457,7 +458,7 @@ static uint16_t bit_of(int device)
 }
 
 /* Allows or denies the host access to a mapping. */
-static void let_host(
+static void set_host_access(
 	struct gpc_sim_vmm *vmm, struct gpc_sim_va_chunk *chunk, uint64_t ptr, bool may)
 {
 	const struct gpc_sim_physical *piece = &vmm->physicals[chunk->handle - 1];
@@ -465,9 +466,9 @@ static void let_host(
 	void *at = (void *)(uintptr_t)ptr;
 
 	if (may)
-		may = show(vmm, at, size, piece->offset);
+		may = map_file(vmm, at, size, piece->offset);
 	else
-		hide(vmm, at, size);
+		unmap_file(vmm, at, size);
 	chunk->host_may = may;
 }
 
@@ -497,7 +498,7 @@ CUresult gpc_sim_vmm_set_access(
 		chunk[i].readers = (uint16_t)((chunk[i].readers & ~bit) | (may_read ? bit : 0));
 		chunk[i].writers = (uint16_t)((chunk[i].writers & ~bit) | (may_write ? bit : 0));
 		if (!is_device && chunk[i].n_mapped)
-			let_host(vmm, &chunk[i], ptr + i * GPC_SIM_CHUNK, may_write);
+			set_host_access(vmm, &chunk[i], ptr + i * GPC_SIM_CHUNK, may_write);
 	}
 	pthread_mutex_unlock(&vmm->lock);
 	return has_any ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;

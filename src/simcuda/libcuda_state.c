@@ -55,7 +55,7 @@ static void machine_create(void)
 
 	if (text)
 		gpc_sim_config_parse(&config, text);
-	gpc_sim_config_show(&config, getenv("CUDA_VISIBLE_DEVICES"));
+	gpc_sim_config_set_visible(&config, getenv("CUDA_VISIBLE_DEVICES"));
 	warn_of_full_data(&config);
 	machine = gpc_sim_create(&config);
 	if (!machine) {

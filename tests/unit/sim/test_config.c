@@ -96,7 +96,7 @@ static void only_the_devices_that_are_visible_are_left(void **state)
 
 	(void)state;
 	assert_int_equal(gpc_sim_config_parse(&config, "devices:4"), 0);
-	gpc_sim_config_show(&config, "2,0,9,1");
+	gpc_sim_config_set_visible(&config, "2,0,9,1");
 	assert_int_equal(config.n_devices, 2);
 	assert_int_equal(config.n_physical, 4);
 	assert_int_equal(config.physical[0], 2);
@@ -105,13 +105,13 @@ static void only_the_devices_that_are_visible_are_left(void **state)
 		static const char *const none[] = { "", "-1", "x,0" };
 
 		config.n_devices = 4;
-		gpc_sim_config_show(&config, none[i]);
+		gpc_sim_config_set_visible(&config, none[i]);
 		assert_int_equal(config.n_devices, 0);
 	}
 	config.n_devices = 4;
-	gpc_sim_config_show(&config, "GPU-1234");
+	gpc_sim_config_set_visible(&config, "GPU-1234");
 	assert_int_equal(config.n_devices, 4);
-	gpc_sim_config_show(&config, NULL);
+	gpc_sim_config_set_visible(&config, NULL);
 	assert_int_equal(config.n_devices, 4);
 	assert_int_equal(config.physical[3], 3);
 }
