@@ -210,7 +210,7 @@ static bool has_member(const struct gpc_sim_capture *capture, const struct gpc_s
 	gpc_list_each (link, &capture->members) {
 		const struct gpc_sim_stream *stream =
 			gpc_list_entry(link, struct gpc_sim_stream, in_capture);
-		/* A green context has a legacy stream of its own, which `only_blocking` is about. */
+		/* A green context has a legacy stream of its own: its blocking streams do not count. */
 		if (only_blocking
 				? stream->context == context && gpc_sim_is_blocking(stream)
 				: stream->context == context || stream->context->primary == context)

@@ -17,7 +17,7 @@ enum key_kind {
 	KEY_US,     /* a uint64_t of nanoseconds: microseconds, fractions allowed */
 	KEY_CHOICE, /* a bool: words[0] is false, words[1] true */
 	KEY_FILE,   /* a name in char[GPC_SIM_FILE_BYTES] */
-	KEY_OTHER,  /* `apply` sets what the value means */
+	KEY_OTHER,  /* `apply` parses the value, and sets what it means */
 };
 
 struct key {

@@ -27,7 +27,7 @@
 struct gpc_sim;
 
 enum gpc_sim_chunk_data {
-	GPC_SIM_DATA_ZEROS,   /* or data that is stored and not counted */
+	GPC_SIM_DATA_ZEROS,   /* zeros, or data that is stored and not counted */
 	GPC_SIM_DATA_KEPT,    /* stored and counted */
 	GPC_SIM_DATA_DROPPED, /* some of the chunk's data was not stored */
 };

@@ -17,7 +17,7 @@
  *
  * Invariants  1 free = memory - foreign - charges - 2 MiB * (chunks neither free nor bare).  2 Two free extents are
  *             never adjacent.  3 Memory belongs to an owner (a context), whose end frees it.
- * Threads     Any; one lock, with which no other part of the model is called.
+ * Threads     Any; one lock, held during no call of another part of the model.
  * Failure     The driver's codes: OUT_OF_MEMORY, INVALID_VALUE for anything that is not the start
  *             of an allocation.
  * Limits      An allocation is not cleared: it holds the bytes that its last owner left there.
@@ -41,7 +41,7 @@
 enum gpc_sim_chunk_state {
 	GPC_SIM_CHUNK_INSIDE,   /* not the first of an extent, nor the last of a free one */
 	GPC_SIM_CHUNK_FREE,     /* the first of a free extent */
-	GPC_SIM_CHUNK_FREE_END, /* the last of a free extent of at least 2 */
+	GPC_SIM_CHUNK_FREE_END, /* the last of a free extent of two or more */
 	GPC_SIM_CHUNK_LARGE,
 	GPC_SIM_CHUNK_SMALL,
 };

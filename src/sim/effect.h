@@ -56,9 +56,9 @@ struct gpc_sim_effect {
 	enum gpc_sim_effect_kind kind;
 	uint64_t duration_ns;
 	uint64_t end_ns;
-	uint64_t number; /* in order of submission */
+	uint64_t number; /* submissions up to this one */
 	struct gpc_sim_context *context;
-	struct gpc_sim_effect *next; /* in its graph */
+	struct gpc_sim_effect *next; /* the next node of its graph */
 
 	uint64_t dst, src;
 	uint64_t width, rows;
@@ -71,7 +71,7 @@ struct gpc_sim_effect {
 	unsigned n_ranges;
 	struct gpc_sim_range *ranges;      /* owned */
 	char *staged;                      /* owned: the bytes of `src`, copied at submission */
-	struct gpc_sim_graph_block *block; /* of a graph's memory node; counted in block->n_nodes */
+	struct gpc_sim_graph_block *block; /* a memory node's block, which counts this reference */
 	struct gpc_sim_race_clock *known;  /* owned: for gpc_sim_race_learn at the end, or NULL */
 };
 

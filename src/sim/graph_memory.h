@@ -42,7 +42,7 @@ struct gpc_sim_graph_block {
 	uint64_t size;
 	unsigned n_nodes; /* references: nodes that allocate or free the block, and their clones */
 	bool is_live;     /* launched and not freed */
-	uint64_t end_ns;  /* of a freed block: it counts as used until then */
+	uint64_t end_ns;  /* a freed block counts as used until this time */
 };
 
 struct gpc_sim_graph_memory {

@@ -16,12 +16,12 @@
 /* What the bytes of a handle mean. */
 struct content {
 	uint64_t magic;
-	uint64_t inode; /* of `file` when it was exported */
+	uint64_t inode; /* the inode of `file` when it was exported */
 	int64_t pid;
 	int32_t file;
 	uint32_t device;
 	uint64_t extent_size;
-	uint64_t offset; /* of the allocation in its extent */
+	uint64_t offset; /* where the allocation starts in its extent */
 	uint64_t size;
 };
 

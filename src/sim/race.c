@@ -473,7 +473,7 @@ void gpc_sim_race_submit(struct gpc_sim_stream *stream, const struct gpc_sim_eff
 
 /* ---- events ---- */
 
-/* Sets the event's clock.  Without memory for a clock the event orders nothing, so waits for it may be false alarms. */
+/* Sets the event's clock.  Without memory for a clock the event orders nothing, so a wait for it may look like a race. */
 static void set_event(struct gpc_sim_race *race, struct gpc_sim_event *event,
 	const struct gpc_sim_race_clock *clock)
 {

@@ -3,7 +3,7 @@
  * The race detector: finds memory that got a new owner while work of the old one could still touch it.
  *
  * On the timeline of stream.h the old work may happen to end before the memory is reused.  The detector ignores
- * durations:  streams, events or waits must order the new owner's work after the old owner's.  The work of a stream is
+ * durations: streams, events or waits must order the new owner's work after the old owner's.  The work of a stream is
  * numbered on a track.  A vector clock says, for each track, how much of its work precedes the next submission.  Each
  * time of the timeline has such a clock:
  *
@@ -117,7 +117,7 @@ struct gpc_sim_race_touch {
 	uint64_t owner;  /* its number */
 	uint64_t stream; /* its number */
 	uint32_t track;
-	uint32_t number; /* of the work, on its track */
+	uint32_t number; /* the work's number on the track */
 	struct gpc_sim_race_stack stack;
 };
 
@@ -139,7 +139,8 @@ struct gpc_sim_race {
 	size_t n_owners, room_owners;
 	uint64_t n_owners_ever;
 	bool is_late; /* do not check "handed out"; fixed before the first owner */
-	struct gpc_sim_race_touch *touches; /* of work that the host does not know to have ended */
+	struct gpc_sim_race_touch
+		*touches; /* by work that may still run, as far as the host knows */
 	size_t n_touches, room_touches;
 	uint64_t n_lost;               /* touches not stored for lack of memory */
 	_Atomic uint64_t n_violations; /* read without the lock */

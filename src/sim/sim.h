@@ -51,7 +51,7 @@ struct gpc_sim {
 
 	_Atomic uint32_t n_contexts; /* created so far; the number of the last one */
 	_Atomic uint64_t n_streams;  /* created so far; the number of the last one */
-	_Atomic unsigned n_captures; /* open ones; read without the lock */
+	_Atomic unsigned n_captures; /* open captures; read without the lock */
 
 	/* Lock: capture_lock. */
 	struct gpc_list captures;
@@ -65,7 +65,7 @@ struct gpc_sim {
 	pthread_mutex_t contexts_lock;
 
 	/* Lock: ipc_lock. */
-	struct gpc_list opened; /* memory of other processes */
+	struct gpc_list opened; /* memory that was opened from other processes */
 
 	pthread_mutex_t ipc_lock;
 };

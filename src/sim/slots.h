@@ -34,8 +34,8 @@ struct gpc_sim_small {
 	uint32_t place; /* its row in struct gpc_sim_smalls */
 	uint64_t used[GPC_SIM_WORDS];
 	struct gpc_sim_run runs[2 * GPC_SIM_WORDS];
-	uint32_t size[GPC_SIM_SLOTS]; /* as requested, at an allocation's first slot; 0 elsewhere */
-	uint64_t number[GPC_SIM_SLOTS]; /* of the allocation that starts there */
+	uint32_t size[GPC_SIM_SLOTS]; /* bytes of the allocation that starts at the slot; 0: none */
+	uint64_t number[GPC_SIM_SLOTS]; /* the number of the allocation that starts at the slot */
 };
 
 /* Marks all slots free; the caller has zeroed *small. */

@@ -49,13 +49,13 @@ struct gpc_sim_stream {
 	int priority;
 	uint64_t number;
 	struct gpc_sim_context *context;
-	uint32_t thread; /* of a per-thread default stream; else 0 */
+	uint32_t thread; /* whose per-thread default stream this is; else 0 */
 	_Atomic uint64_t tail_ns;
 	uint64_t early_ns; /* when an early kernel may begin; 0: the last work is no kernel */
 	struct gpc_sim_queue queue;
 	_Atomic(struct gpc_sim_capture *) capture; /* written under the capture lock */
 	struct gpc_list in_capture;                /* in the capture's `members`, if captured */
-	struct gpc_list link;                      /* in the context */
+	struct gpc_list link;                      /* in the context's `streams` */
 	uint32_t race_track; /* its track in the race detector, if there is one */
 };
 
@@ -64,14 +64,14 @@ struct gpc_sim_event {
 	unsigned flags;
 	struct gpc_sim_context *context;
 	_Atomic uint64_t done_ns;              /* 0: never recorded, which counts as passed */
-	_Atomic uint64_t capture_number;       /* of the capture of its last record; 0: in none */
+	_Atomic uint64_t capture_number;       /* the capture of its last record; 0: none */
 	struct gpc_sim_race_clock *race_clock; /* the race detector's */
 };
 
 struct gpc_sim_context {
 	struct gpc_sim *sim;
 	struct gpc_sim_device *device;
-	struct gpc_sim_context *primary; /* of a green context; else NULL */
+	struct gpc_sim_context *primary; /* a green context's primary one; else NULL */
 	uint32_t number;                 /* the owner of its memory; never 0 */
 	unsigned flags;
 	_Atomic int broken;     /* the sticky CUresult of every call; 0: none */

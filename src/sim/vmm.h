@@ -33,7 +33,7 @@ struct gpc_sim_device;
 
 struct gpc_sim_physical {
 	uint64_t size;
-	uint64_t offset; /* in the file */
+	uint64_t offset; /* where the piece starts in the file */
 	uint64_t serial; /* never reused */
 	CUmemAllocationProp prop;
 	uint32_t n_holders;
@@ -65,7 +65,7 @@ struct gpc_sim_vmm {
 	struct gpc_sim_physical *physicals; /* handle h is physicals[h - 1] */
 	uint32_t n_physicals;
 	uint64_t file_size;
-	uint64_t n_created; /* so far; the last serial */
+	uint64_t n_created; /* pieces so far; the serial of the last one */
 
 	pthread_mutex_t lock;
 };

@@ -20,7 +20,7 @@
 
 #define VERSION 22809
 
-/* Two channels of NCCL_BUFFSIZE bytes, of which the default is 4 MiB. */
+/* Two channels of NCCL_BUFFSIZE bytes each; the default of NCCL_BUFFSIZE is 4 MiB. */
 #define BUFFERS ((size_t)2 * (4 << 20))
 
 const struct standin_library standin_library = {
@@ -44,7 +44,7 @@ struct comm {
 	struct standin_handle own;
 	int n, rank;
 	struct nccl_ranks *ranks; /* NULL: a single rank */
-	atomic_int error;         /* of a collective, for ncclCommGetAsyncError */
+	atomic_int error;         /* the first error of a collective, for ncclCommGetAsyncError */
 	atomic_uint pending;
 	struct work *captured;
 };

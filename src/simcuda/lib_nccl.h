@@ -29,7 +29,7 @@ struct nccl_shape {
 
 struct nccl_collective {
 	struct nccl_shape shape;
-	const char *send; /* on the device, like `receive` */
+	const char *send; /* this and `receive` are device addresses */
 	char *receive;
 	size_t size;
 	ncclDataType_t type;

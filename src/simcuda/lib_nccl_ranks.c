@@ -26,7 +26,7 @@
 /* The head of the file.  All zeros is its valid initial state. */
 struct shared {
 	_Atomic uint32_t joined;
-	_Atomic uint32_t arrived; /* in this round */
+	_Atomic uint32_t arrived; /* ranks that have arrived in this round */
 	_Atomic uint32_t round;
 	_Atomic int32_t pids[]; /* 0: not joined yet */
 };

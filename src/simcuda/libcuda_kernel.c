@@ -19,7 +19,7 @@ struct named {
 	uint32_t magic; /* 0: a global */
 	const void *module;
 	char *name;
-	uint64_t address; /* of a global */
+	uint64_t address; /* a global's device memory; 0: not allocated yet */
 	struct named *next;
 };
 

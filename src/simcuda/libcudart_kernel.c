@@ -163,7 +163,7 @@ static void load_code(struct symbol *symbol)
 		standin_load_code(symbol->code);
 }
 
-/* `kernel` may be any address, because the simulated driver runs no code.  If `symbol` is NULL, looks it up. */
+/* `kernel` may be any address, because the simulated driver runs no code.  If `symbol` is NULL, finds it by `kernel`. */
 static cudaError_t launch(const void *kernel, struct symbol *symbol, dim3 grid, dim3 block,
 	size_t shared, cudaStream_t stream, int per_thread)
 {

@@ -30,8 +30,8 @@
 struct standin_library {
 	const char *name;
 	int not_supported;
-	int not_initialized; /* for an invalid handle */
-	int failed;          /* if the driver refuses the work */
+	int not_initialized; /* the handle is invalid */
+	int failed;          /* the driver refuses the work */
 };
 
 /* Defined by each library. */

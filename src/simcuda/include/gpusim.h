@@ -45,10 +45,10 @@ struct gpusim_device {
 	char name[64];
 	char uuid[48];        /* "GPU-xxxxxxxx-..." */
 	char pci_bus_id[32];  /* "0000:01:00.0" */
-	uint64_t total;       /* as from cuMemGetInfo */
-	uint64_t free;        /* as from cuMemGetInfo */
-	uint64_t reserved;    /* by the driver; not part of total */
-	uint64_t own_used;    /* by this process: contexts and allocations */
+	uint64_t total;       /* what cuMemGetInfo reports */
+	uint64_t free;        /* what cuMemGetInfo reports */
+	uint64_t reserved;    /* bytes of the driver, not part of `total` */
+	uint64_t own_used;    /* bytes of this process: contexts and allocations */
 	int major, minor;     /* compute capability */
 	int driver_version;   /* 13000 */
 	unsigned n_processes; /* other processes on the device */
