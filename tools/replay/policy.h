@@ -61,9 +61,11 @@ struct gpc_policy_ops {
 	/* The difference between policies that share their functions. */
 	enum gpc_policy_variant variant;
 
+	/* NULL: nothing to do. */
 	enum gpc_status (*create)(const struct gpc_policy_ops *policy,
 		const struct gpc_policy_params *params, void **ret_self);
-	void (*destroy)(void *self); /* NULL: nothing to do */
+	void (*destroy)(void *self);
+	/* NULL: every request goes to the driver, as if each allocation had bypassed the policy. */
 	enum gpc_status (*alloc)(
 		void *self, uint64_t size, uint32_t stream, uint64_t now_ns, uint64_t *ret_address);
 	enum gpc_status (*free)(void *self, uint64_t address, uint32_t stream, uint64_t now_ns);

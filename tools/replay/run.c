@@ -24,6 +24,9 @@
 #define FEW_OPERATIONS 100000
 #define N_TIMES        5
 
+const struct gpc_policy_ops gpc_policy_none = { .name = "none",
+	.help = "no cache, the driver for everything" };
+
 /* One life of a slot. */
 struct life {
 	uint64_t address;
@@ -68,7 +71,8 @@ static enum gpc_status open_player(
 		return st;
 	player->lives = gpc_new(trace->n_slots, sizeof *player->lives);
 	gpc_machine_expect_late(&player->machine, player->policy->is_late);
-	st = player->policy->create(player->policy, &params, &player->self);
+	if (player->policy->create)
+		st = player->policy->create(player->policy, &params, &player->self);
 	if (!st)
 		return GPC_OK;
 	free(player->lives);
@@ -131,10 +135,13 @@ static enum gpc_status call_free(struct player *player, const struct life *life,
 	return st;
 }
 
-/* True if the request bypasses the policy: a framework's cache never sees direct requests to the driver; ours does. */
+/*
+ * True if the request goes to the driver instead of the policy.  PyTorch's cache never sees requests that a library
+ * sends to the driver; gpucache intercepts them.
+ */
 static bool is_past(const struct player *player, const struct gpc_trace_op *op)
 {
-	return op->way == GPC_TRACE_BESIDE ||
+	return !player->policy->alloc || op->way == GPC_TRACE_BESIDE ||
 	       (op->way == GPC_TRACE_DIRECT && player->policy->is_model);
 }
 
