@@ -107,6 +107,8 @@ static enum gpc_status open_sim(struct gpc_machine *machine, const struct gpc_ma
 	machine->sim = gpc_sim_create(&config);
 	if (!machine->sim || (asked->has_work && !gpc_sim_race_attach(machine->sim)))
 		return GPC_NO_METADATA;
+	if (asked->has_work)
+		machine->sim->race->is_late = asked->is_late;
 	machine->counting.inner = &machine->sim_driver.base;
 	machine->counting.base.pages = &counting_page_ops;
 	return gpc_sim_driver_init(&machine->sim_driver, machine->sim, 0, NULL);
@@ -240,12 +242,6 @@ void gpc_machine_release_handle(struct gpc_machine *machine, uint64_t size)
 
 /* ---- actions of the program ---- */
 
-void gpc_machine_expect_late(struct gpc_machine *machine, bool is_late)
-{
-	if (machine->sim && machine->sim->race)
-		machine->sim->race->is_late = is_late;
-}
-
 void gpc_machine_pass_time(struct gpc_machine *machine, uint64_t duration_ns)
 {
 	if (machine->sim)
@@ -272,13 +268,6 @@ enum gpc_status gpc_machine_order(struct gpc_machine *machine, uint32_t stream, 
 	machine->counting
 		.n_calls[GPC_SIM_COST_RECORD]--; /* the program's record, not the policy's */
 	return st ? st : inner->ops->stream_wait(inner, machine->streams[stream], machine->event);
-}
-
-enum gpc_status gpc_machine_sync(struct gpc_machine *machine)
-{
-	struct gpc_driver *inner = machine->counting.inner;
-
-	return inner->ops->context_sync(inner);
 }
 
 void gpc_machine_own(struct gpc_machine *machine, gpc_devptr address, uint64_t size,

@@ -29,6 +29,7 @@ struct gpc_machine_config {
 	uint64_t fixed_bytes;  /* of those, held from the start */
 	uint32_t n_streams;
 	bool has_work; /* the race detector watches */
+	bool is_late;  /* for the race detector: is_late of the policy (policy.h) */
 	bool is_real;
 	int gpu; /* the ordinal, if is_real */
 };
@@ -79,16 +80,12 @@ GPC_MUST_CHECK enum gpc_status gpc_machine_record(
 
 /* ---- what the program does; no effect on a real GPU ---- */
 
-/* True if the policy orders memory only before its first use: is_late in sim/race.h. */
-void gpc_machine_expect_late(struct gpc_machine *machine, bool is_late);
-
 /* Keeps the host busy for `duration_ns`. */
 void gpc_machine_pass_time(struct gpc_machine *machine, uint64_t duration_ns);
 GPC_MUST_CHECK enum gpc_status gpc_machine_work(struct gpc_machine *machine, uint32_t stream,
 	uint64_t duration_ns, gpc_devptr address, uint64_t size);
 GPC_MUST_CHECK enum gpc_status gpc_machine_order(
 	struct gpc_machine *machine, uint32_t stream, uint32_t other);
-GPC_MUST_CHECK enum gpc_status gpc_machine_sync(struct gpc_machine *machine);
 
 /* Tells the race detector that operation `number` got the memory. */
 void gpc_machine_own(struct gpc_machine *machine, gpc_devptr address, uint64_t size,

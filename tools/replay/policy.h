@@ -35,11 +35,6 @@ struct gpc_policy_settings {
 	uint64_t limit_bytes;       /* of the sum of the policy's segments; 0: none */
 };
 
-struct gpc_policy_params {
-	struct gpc_machine *machine;
-	struct gpc_policy_settings settings;
-};
-
 enum gpc_policy_variant {
 	GPC_POLICY_PLAIN,
 	GPC_POLICY_HOST_ORDER, /* each free waits for the device */
@@ -62,8 +57,8 @@ struct gpc_policy_ops {
 	enum gpc_policy_variant variant;
 
 	/* NULL: nothing to do. */
-	enum gpc_status (*create)(const struct gpc_policy_ops *policy,
-		const struct gpc_policy_params *params, void **ret_self);
+	enum gpc_status (*create)(const struct gpc_policy_ops *policy, struct gpc_machine *machine,
+		const struct gpc_policy_settings *settings, void **ret_self);
 	void (*destroy)(void *self);
 	/* NULL: every request goes to the driver, as if each allocation had bypassed the policy. */
 	enum gpc_status (*alloc)(
@@ -75,9 +70,8 @@ struct gpc_policy_ops {
 	void (*empty_cache)(void *self);
 	/* Work is about to be submitted.  NULL: ignored. */
 	void (*submits)(void *self);
-	/* Before and after the program waits for the whole device.  NULL: ignored. */
-	uint64_t (*begin_sync)(void *self);
-	void (*end_sync)(void *self, uint64_t number, uint64_t now_ns);
+	/* The program waits for the whole device, by context_sync of `driver`.  NULL: only the driver is called. */
+	enum gpc_status (*sync)(void *self, struct gpc_driver *driver, uint64_t now_ns);
 	/* The most bytes pending at a time.  NULL: never any. */
 	uint64_t (*peak_pending)(void *self);
 

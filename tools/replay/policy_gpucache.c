@@ -36,14 +36,13 @@ static void tell_streams(struct gpucache *self)
 	gpc_lock_release(&self->pool.lock);
 }
 
-static enum gpc_status create(const struct gpc_policy_ops *policy,
-	const struct gpc_policy_params *params, void **ret_self)
+static enum gpc_status create(const struct gpc_policy_ops *policy, struct gpc_machine *machine,
+	const struct gpc_policy_settings *settings, void **ret_self)
 {
-	const struct gpc_machine *machine = params->machine;
 	struct gpc_pool_params pool_params = {
-		.max_split_size = params->settings.max_split_size,
-		.roundup_divisions = params->settings.roundup_divisions,
-		.gc_threshold_ppm = params->settings.gc_threshold_ppm,
+		.max_split_size = settings->max_split_size,
+		.roundup_divisions = settings->roundup_divisions,
+		.gc_threshold_ppm = settings->gc_threshold_ppm,
 		.pending_limit = machine->device_bytes / PENDING_PART,
 		.is_one_stream = machine->n_streams <= 1,
 		.has_barriers = policy->is_late,
@@ -65,7 +64,7 @@ static enum gpc_status create(const struct gpc_policy_ops *policy,
 	self->policy = policy;
 	self->machine = machine;
 	self->budget.device_bytes = machine->device_bytes;
-	atomic_init(&self->budget.limit_bytes, params->settings.limit_bytes);
+	atomic_init(&self->budget.limit_bytes, settings->limit_bytes);
 	gpc_pool_init(
 		&self->pool, &self->heap, machine->driver, &self->budget, &pool_params, 0, 0, NULL);
 	if (policy->is_stream_ordered)
@@ -128,18 +127,24 @@ static enum gpc_status alloc(
 	return gpc_ladder_helps(st) ? climb(self, &request, st, ret_address) : st;
 }
 
+static enum gpc_status sync_device(void *arg, struct gpc_driver *driver, uint64_t now_ns)
+{
+	struct gpucache *self = arg;
+	uint64_t number = gpc_pool_begin_sync(&self->pool);
+	enum gpc_status st = driver->ops->context_sync(driver);
+
+	if (!st)
+		gpc_pool_end_sync(&self->pool, number, now_ns);
+	return st;
+}
+
 static enum gpc_status free_address(void *arg, uint64_t address, uint32_t stream, uint64_t now_ns)
 {
 	struct gpucache *self = arg;
 	const struct gpc_request request = { .now_ns = now_ns, .stream = name_of(self, stream) };
-	struct gpc_driver *drv = self->pool.drv;
 
-	if (self->policy->variant == GPC_POLICY_HOST_ORDER) {
-		uint64_t number = gpc_pool_begin_sync(&self->pool);
-
-		if (!drv->ops->context_sync(drv))
-			gpc_pool_end_sync(&self->pool, number, now_ns);
-	}
+	if (self->policy->variant == GPC_POLICY_HOST_ORDER)
+		(void)!sync_device(self, self->pool.drv, now_ns);
 	return gpc_pool_free(&self->pool, address, &request);
 }
 
@@ -168,20 +173,6 @@ static void submits(void *arg)
 		gpc_pool_raise_barrier(&self->pool);
 }
 
-static uint64_t begin_sync(void *arg)
-{
-	struct gpucache *self = arg;
-
-	return gpc_pool_begin_sync(&self->pool);
-}
-
-static void end_sync(void *arg, uint64_t number, uint64_t now_ns)
-{
-	struct gpucache *self = arg;
-
-	gpc_pool_end_sync(&self->pool, number, now_ns);
-}
-
 static uint64_t peak_pending(void *arg)
 {
 	struct gpucache *self = arg;
@@ -197,10 +188,10 @@ static const char *check(void *arg)
 }
 
 /* Common to all variants. */
-#define COMMON                                                                      \
-	.create = create, .destroy = destroy, .alloc = alloc, .free = free_address, \
-	.empty_cache = empty_cache, .begin_sync = begin_sync, .end_sync = end_sync, \
-	.peak_pending = peak_pending, .check = check
+#define COMMON                                                                         \
+	.create = create, .destroy = destroy, .alloc = alloc, .free = free_address,    \
+	.empty_cache = empty_cache, .sync = sync_device, .peak_pending = peak_pending, \
+	.check = check
 
 /* Common to the variants with barriers. */
 #define LATE .is_late = true, .submits = submits

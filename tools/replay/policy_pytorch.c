@@ -96,15 +96,15 @@ struct gpc_block *gpc_pytorch_make_free(struct pytorch *self, struct gpc_block *
 	return block;
 }
 
-static enum gpc_status create(const struct gpc_policy_ops *policy,
-	const struct gpc_policy_params *params, void **ret_self)
+static enum gpc_status create(const struct gpc_policy_ops *policy, struct gpc_machine *machine,
+	const struct gpc_policy_settings *settings, void **ret_self)
 {
-	uint32_t n_streams = params->machine->n_streams;
+	uint32_t n_streams = machine->n_streams;
 	struct pytorch *self = gpc_new(1, sizeof *self + n_streams * sizeof self->streams[0]);
 
-	self->machine = params->machine;
-	self->driver = params->machine->driver;
-	self->settings = params->settings;
+	self->machine = machine;
+	self->driver = machine->driver;
+	self->settings = *settings;
 	self->n_streams = n_streams;
 	self->is_expandable = policy->variant == GPC_POLICY_PAGES;
 	for (uint32_t i = 0; i < n_streams; i++)

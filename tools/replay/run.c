@@ -27,13 +27,10 @@
 const struct gpc_policy_ops gpc_policy_none = { .name = "none",
 	.help = "no cache, the driver for everything" };
 
-/* One life of a slot. */
+/* Memory that the trace allocated. */
 struct life {
 	uint64_t address;
-	uint64_t size;
-	uint32_t stream;
-	bool is_past; /* allocated by the driver, past the policy */
-	bool is_beside;
+	const struct gpc_trace_op *op; /* the allocation */
 };
 
 struct player {
@@ -58,21 +55,18 @@ static enum gpc_status open_player(
 		.fixed_bytes = trace->fixed_bytes,
 		.n_streams = trace->n_streams,
 		.has_work = trace->n_work > 0 && !settings->is_unwatched,
+		.is_late = player->policy->is_late,
 		.is_real = settings->is_real,
 		.gpu = settings->gpu,
-	};
-	const struct gpc_policy_params params = {
-		.machine = &player->machine,
-		.settings = settings->policy,
 	};
 	enum gpc_status st = gpc_machine_open(&player->machine, &config);
 
 	if (st)
 		return st;
 	player->lives = gpc_new(trace->n_slots, sizeof *player->lives);
-	gpc_machine_expect_late(&player->machine, player->policy->is_late);
 	if (player->policy->create)
-		st = player->policy->create(player->policy, &params, &player->self);
+		st = player->policy->create(
+			player->policy, &player->machine, &settings->policy, &player->self);
 	if (!st)
 		return GPC_OK;
 	free(player->lives);
@@ -120,21 +114,6 @@ static void note_reserved(struct player *player)
 	player->not_ours_ns += host_now(player) - start;
 }
 
-static enum gpc_status call_free(struct player *player, const struct life *life, uint64_t now_ns)
-{
-	uint64_t before_ns = simulated_now(player);
-	struct gpc_driver *driver = player->machine.driver;
-	enum gpc_status st;
-
-	if (life->is_past)
-		st = driver->ops->mem_free(driver, life->address);
-	else
-		st = player->policy->free(player->self, life->address, life->stream, now_ns);
-
-	note_wait(player, before_ns);
-	return st;
-}
-
 /*
  * True if the request goes to the driver instead of the policy.  PyTorch's cache never sees requests that a library
  * sends to the driver; gpucache intercepts them.
@@ -143,6 +122,20 @@ static bool is_past(const struct player *player, const struct gpc_trace_op *op)
 {
 	return !player->policy->alloc || op->way == GPC_TRACE_BESIDE ||
 	       (op->way == GPC_TRACE_DIRECT && player->policy->is_model);
+}
+
+static enum gpc_status call_free(struct player *player, const struct life *life, uint64_t now_ns)
+{
+	uint64_t before_ns = simulated_now(player);
+	struct gpc_driver *driver = player->machine.driver;
+	enum gpc_status st;
+
+	if (is_past(player, life->op))
+		st = driver->ops->mem_free(driver, life->address);
+	else
+		st = player->policy->free(player->self, life->address, life->op->stream, now_ns);
+	note_wait(player, before_ns);
+	return st;
 }
 
 static enum gpc_status call_alloc(
@@ -173,18 +166,13 @@ static enum gpc_status call_alloc(
 static enum gpc_status do_alloc(struct player *player, const struct gpc_trace_op *op)
 {
 	struct gpc_run *run = player->run;
-	struct life life = {
-		.size = op->size,
-		.stream = op->stream,
-		.is_past = is_past(player, op),
-		.is_beside = op->way == GPC_TRACE_BESIDE,
-	};
+	struct life life = { .op = op };
 	enum gpc_status st = call_alloc(player, op, &life.address);
 	uint64_t live_bytes;
 
 	if (st)
 		return st;
-	if (life.is_beside) {
+	if (op->way == GPC_TRACE_BESIDE) {
 		player->lives[op->slot] = life;
 		player->beside_bytes += op->size;
 		return GPC_OK;
@@ -196,7 +184,7 @@ static enum gpc_status do_alloc(struct player *player, const struct gpc_trace_op
 		run->n_failures_served++;
 		return call_free(player, &life, op->time_ns);
 	}
-	player->live_bytes = gpc_bytes_add(player->live_bytes, op->size);
+	player->live_bytes = live_bytes;
 	player->lives[op->slot] = life;
 	return GPC_OK;
 }
@@ -206,24 +194,23 @@ static enum gpc_status do_work(struct player *player, const struct gpc_trace_op 
 	const struct life *life = &player->lives[op->slot];
 	enum gpc_status st = GPC_OK;
 
-	if (player->policy->use && op->stream != life->stream)
+	if (player->policy->use && op->stream != life->op->stream)
 		st = player->policy->use(player->self, life->address, op->stream);
 	if (player->policy->submits)
 		player->policy->submits(player->self);
 	return st ? st
 		  : gpc_machine_work(&player->machine, op->stream, op->duration_ns, life->address,
-			    life->size);
+			    life->op->size);
 }
 
 static enum gpc_status do_sync(struct player *player, const struct gpc_trace_op *op)
 {
-	const struct gpc_policy_ops *policy = player->policy;
-	uint64_t number = policy->begin_sync ? policy->begin_sync(player->self) : 0;
-	enum gpc_status st = gpc_machine_sync(&player->machine);
+	struct gpc_driver *driver =
+		player->machine.counting.inner; /* the program's call: not counted */
 
-	if (!st && policy->end_sync)
-		policy->end_sync(player->self, number, op->time_ns);
-	return st;
+	if (player->policy->sync)
+		return player->policy->sync(player->self, driver, op->time_ns);
+	return driver->ops->context_sync(driver);
 }
 
 /* Operations that only a trace with work has: time in between, owners, the work itself. */
@@ -247,11 +234,11 @@ static enum gpc_status do_around(struct player *player, const struct gpc_trace_o
 	return st;
 }
 
-static void forget(struct player *player, const struct life *life)
+static void forget(struct player *player, const struct gpc_trace_op *op)
 {
-	uint64_t *bytes = life->is_beside ? &player->beside_bytes : &player->live_bytes;
+	uint64_t *bytes = op->way == GPC_TRACE_BESIDE ? &player->beside_bytes : &player->live_bytes;
 
-	*bytes = gpc_bytes_less(*bytes, life->size);
+	*bytes = gpc_bytes_less(*bytes, op->size);
 }
 
 static void own(struct player *player, const struct gpc_trace_op *op)
@@ -273,7 +260,7 @@ static enum gpc_status do_op(struct player *player, const struct gpc_trace_op *o
 		return st;
 	switch (op->kind) {
 	case GPC_TRACE_FREE:
-		forget(player, &player->lives[op->slot]);
+		forget(player, player->lives[op->slot].op);
 		return call_free(player, &player->lives[op->slot], op->time_ns);
 	case GPC_TRACE_ALLOC:
 		st = do_alloc(player, op);
