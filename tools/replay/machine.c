@@ -22,21 +22,21 @@ static struct gpc_driver *count(struct gpc_driver *drv, enum gpc_sim_cost kind)
 	return inner_of(drv);
 }
 
-static uint64_t now_ns(struct gpc_driver *drv)
-{
-	return inner_of(drv)->ops->now_ns(inner_of(drv));
-}
-
-/* Defines a call that counts as `cost`. */
-#define COUNTED(table, name, cost, params, args)                            \
-	static enum gpc_status name params                                  \
-	{                                                                   \
-		struct gpc_driver *inner = count(drv, GPC_SIM_COST_##cost); \
-                                                                            \
-		return inner->table->name args;                             \
+/* Defines a function of a table that passes its call to `target`, a driver. */
+#define FORWARD(type, table, name, target, params, args) \
+	static type name params                          \
+	{                                                \
+		struct gpc_driver *inner = target;       \
+                                                         \
+		return inner->table->name args;          \
 	}
 
+/* Likewise; the call counts as `cost`. */
+#define COUNTED(table, name, cost, params, args) \
+	FORWARD(enum gpc_status, table, name, count(drv, GPC_SIM_COST_##cost), params, args)
+
 /* clang-format off */
+FORWARD(uint64_t, ops, now_ns, inner_of(drv), (struct gpc_driver *drv), (inner))
 COUNTED(ops, mem_alloc, MALLOC, (struct gpc_driver *drv, uint64_t size, gpc_devptr *ret_ptr), (inner, size, ret_ptr))
 COUNTED(ops, mem_free, FREE, (struct gpc_driver *drv, gpc_devptr ptr), (inner, ptr))
 COUNTED(ops, mem_info, INFO, (struct gpc_driver *drv, uint64_t *ret_free, uint64_t *ret_total), (inner, ret_free, ret_total))
@@ -48,6 +48,11 @@ COUNTED(ops, event_wait, SYNC, (struct gpc_driver *drv, gpc_event event), (inner
 COUNTED(ops, context_sync, SYNC, (struct gpc_driver *drv), (inner))
 COUNTED(ops, legacy_record, RECORD, (struct gpc_driver *drv, gpc_event event), (inner, event))
 COUNTED(ops, stream_wait, WAIT, (struct gpc_driver *drv, gpc_stream stream, gpc_event event), (inner, stream, event))
+FORWARD(enum gpc_status, pages, reserve, inner_of(drv), (struct gpc_driver *drv, uint64_t size, gpc_devptr *ret_ptr), (inner, size, ret_ptr))
+FORWARD(enum gpc_status, pages, open, inner_of(drv), (struct gpc_driver *drv, gpc_devptr ptr, uint64_t size, uint64_t devices), (inner, ptr, size, devices))
+/* Mapping a page counts as an allocation, unmapping pages as a free. */
+COUNTED(pages, map, MALLOC, (struct gpc_driver *drv, gpc_devptr ptr, uint64_t size), (inner, ptr, size))
+COUNTED(pages, unmap, FREE, (struct gpc_driver *drv, gpc_devptr ptr, uint64_t size), (inner, ptr, size))
 /* clang-format on */
 
 static void event_destroy(struct gpc_driver *drv, gpc_event event)
@@ -57,37 +62,15 @@ static void event_destroy(struct gpc_driver *drv, gpc_event event)
 	inner->ops->event_destroy(inner, event);
 }
 
-static const struct gpc_driver_ops counting_ops = GPC_DRIVER_OPS;
-
-/* ---- pages: mapping and unmapping count as an allocation and a free; reserving addresses is not counted ---- */
-
-static enum gpc_status reserve(struct gpc_driver *drv, uint64_t size, gpc_devptr *ret_ptr)
-{
-	return inner_of(drv)->pages->reserve(inner_of(drv), size, ret_ptr);
-}
-
 static void release(struct gpc_driver *drv, gpc_devptr ptr, uint64_t size)
 {
 	inner_of(drv)->pages->release(inner_of(drv), ptr, size);
 }
 
-static enum gpc_status open_pages(
-	struct gpc_driver *drv, gpc_devptr ptr, uint64_t size, uint64_t devices)
-{
-	return inner_of(drv)->pages->open(inner_of(drv), ptr, size, devices);
-}
-
-/* clang-format off */
-COUNTED(pages, map, MALLOC, (struct gpc_driver *drv, gpc_devptr ptr, uint64_t size), (inner, ptr, size))
-COUNTED(pages, unmap, FREE, (struct gpc_driver *drv, gpc_devptr ptr, uint64_t size), (inner, ptr, size))
-/* clang-format on */
+static const struct gpc_driver_ops counting_ops = GPC_DRIVER_OPS;
 
 static const struct gpc_page_ops counting_page_ops = {
-	.reserve = reserve,
-	.release = release,
-	.map = map,
-	.open = open_pages,
-	.unmap = unmap,
+	.reserve = reserve, .release = release, .map = map, .open = open, .unmap = unmap
 };
 
 /* ---- opening and closing ---- */
