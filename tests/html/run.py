@@ -6,6 +6,7 @@ Without a browser: the file is self-contained, contains the output of --json ver
 --browser, opens it in headless Chromium, clicks and reads: each number must be that of --json.  Prints a line per case;
 the last line counts them.
 """
+import glob
 import json
 import os
 import re
@@ -170,8 +171,8 @@ def case_without_d3(pages):
     build, parts = os.path.dirname(os.path.realpath(pages.world.build + "/gpumem-report")), os.path.join(pages.world.folder, "no-d3")
     subprocess.run(["make", "-s", "-C", TOP, "D3=", "B=" + parts, parts + "/html/embed.o"], check=True, capture_output=True,
                    env={key: value for key, value in os.environ.items() if not key.startswith("MAKE")})
-    folder = os.path.join(build, "tools", "gpumem-report")
-    objects = [os.path.join(folder, name) for name in sorted(os.listdir(folder)) if name.endswith(".o")]
+    sources = sorted(glob.glob("*.c", root_dir=os.path.join(TOP, "tools", "gpumem-report")))
+    objects = [os.path.join(build, "tools", "gpumem-report", name[:-2] + ".o") for name in sources]
     program = os.path.join(parts, "gpumem-report")
     subprocess.run([os.environ.get("CC", "gcc"), "-o", program, *objects, parts + "/html/embed.o",
                     *(f"{build}/lib{name}.a" for name in ("replay", "sim", "format", "core")),
