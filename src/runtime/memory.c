@@ -119,7 +119,7 @@ static void after_growth(struct gpc_context *context)
 			&context->owed_bytes, reserve - available, memory_order_relaxed);
 }
 
-/* Returns the idle memory that after_growth asked for.  If too little is idle now, the next growth asks again. */
+/* Returns idle memory to the driver if after_growth asked for that.  If less is idle now, the next growth asks again. */
 static void return_owed(struct gpc_context *context)
 {
 	if (__builtin_expect(

@@ -57,7 +57,7 @@ void gpc_reach_order_one_stream(struct gpc_context *owner, enum gpucache_one_str
 	if (fences->is_end_due)
 		event = 0;
 	else if (!event)
-		st = GPC_OK; /* nothing was ever reused without a fence */
+		st = GPC_OK; /* no block was reused without a fence */
 	gpc_lock_release(&owner->pool.lock);
 	if (event && gpc_captures_try_hold(&gpc_runtime.heap.captures)) {
 		st = drv->ops->fence_wait(drv, event);

@@ -24,7 +24,7 @@ struct gpc_runtime_loader {
 };
 
 /*
- * Enters the library.  True: handle the call here, then call gpc_runtime_leave.  False: pass it to the driver.
+ * Enters the library.  True: handle the call, then call gpc_runtime_leave.  False: pass the call to the driver.
  * The first call starts the library with the result of `loader`.  If that is NULL, there is no driver yet, and a later
  * call tries again.
  */
