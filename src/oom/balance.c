@@ -5,7 +5,6 @@
  */
 #include "oom/balance.h"
 
-#include <assert.h>
 #include <string.h>
 
 #include "model/counters.h"
@@ -52,11 +51,4 @@ void gpc_balance_fill(const struct gpucache_counters *counters, size_t n,
 
 	gpc_balance_settle(&facts, ret_balance);
 	memcpy(ret_kind_bytes, sum.kind_bytes, sizeof sum.kind_bytes);
-}
-
-void gpc_oom_set_neighbours(struct gpucache_oom *oom, const struct gpc_neighbours *neighbours)
-{
-	static_assert(sizeof oom->neighbours == sizeof neighbours->neighbours, "same bound");
-	memcpy(oom->neighbours, neighbours->neighbours, sizeof oom->neighbours);
-	oom->n_neighbours = neighbours->n_neighbours;
 }

@@ -40,7 +40,4 @@ void gpc_balance_fill(const struct gpucache_counters *counters, size_t n,
 	const struct gpc_device_look *look, const struct gpc_neighbours *neighbours,
 	struct gpucache_balance *ret_balance, uint64_t ret_kind_bytes[GPUCACHE_MAX_KINDS]);
 
-/* Copies the neighbours' names, pids and bytes into the record of a failed request. */
-void gpc_oom_set_neighbours(struct gpucache_oom *oom, const struct gpc_neighbours *neighbours);
-
 #endif

@@ -282,7 +282,8 @@ static void fill_oom(struct gpucache_oom *oom, const struct gpc_rescue *rescue,
 	keep_neighbours(context->device, &look->neighbours);
 	oom->balance = look->balance;
 	memcpy(oom->kind_bytes, look->kind_bytes, sizeof oom->kind_bytes);
-	gpc_oom_set_neighbours(oom, &look->neighbours);
+	memcpy(oom->neighbours, look->neighbours.neighbours, sizeof oom->neighbours);
+	oom->n_neighbours = look->neighbours.n_neighbours;
 	oom->peak_requested = gpc_counter_get(&context->pool.counters->peak_requested_bytes);
 	oom->n_holders = gpc_record_top_holders(record, context->device->ordinal, oom->holders,
 		GPUCACHE_MAX_OOM_HOLDERS, &oom->n_sites, &oom->rest_bytes);

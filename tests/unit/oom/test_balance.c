@@ -77,19 +77,6 @@ static void of_the_drivers_reserve_only_the_part_inside_cudas_total_counts(void 
 	assert_true(sheet.driver_reserve == GPUCACHE_UNKNOWN);
 }
 
-static void a_failed_request_keeps_its_neighbours(void **state)
-{
-	struct gpc_neighbours neighbours = { .n_neighbours = 1, .n_other = 1 };
-	struct gpucache_oom oom = { 0 };
-
-	(void)state;
-	neighbours.neighbours[0] = (struct gpucache_neighbour){ .pid = 5, .bytes = 6, .name = "x" };
-	gpc_oom_set_neighbours(&oom, &neighbours);
-	assert_int_equal(oom.n_neighbours, 1);
-	assert_int_equal(oom.neighbours[0].pid, 5);
-	assert_string_equal(oom.neighbours[0].name, "x");
-}
-
 static void kinds_of_the_device_are_added_up(void **state)
 {
 	struct gpucache_balance sheet;
@@ -118,7 +105,6 @@ int main(void)
 		cmocka_unit_test(contexts_of_the_device_are_added_up_and_others_left_out),
 		cmocka_unit_test(of_the_drivers_reserve_only_the_part_inside_cudas_total_counts),
 		cmocka_unit_test(kinds_of_the_device_are_added_up),
-		cmocka_unit_test(a_failed_request_keeps_its_neighbours),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
