@@ -5,11 +5,11 @@
  * Recording an event over a context, synchronizing a context, and freeing driver memory invalidate
  * every capture that is open in it; querying an event does so under a capture of mode GLOBAL.  So we
  * do these only between gpc_captures_try_hold and gpc_captures_release, which keep another thread
- * from beginning a capture; except for waits that cannot be put off: gpc_pool_wait_for_one_stream, the end
- * of a context, and that of cudaFree with free_order:host.
+ * from beginning a capture.  Three waits cannot be put off, and need no hold: gpc_pool_wait_for_one_stream,
+ * the wait at the end of a context, and the wait of cudaFree with free_order:host.
  *
  * Threads   Any.  A hold is a shared lock (rank CAPTURE), which an allocation only tries: any number
- *           of threads may record and wait concurrently.  Beginning a capture takes it exclusively, and so
+ *           of threads may record and wait concurrently.  Beginning a capture takes the lock exclusively, and so
  *           waits for the holders: microseconds while one records, longer while one waits for the device.
  */
 #ifndef GPC_ALLOC_CAPTURES_H

@@ -72,8 +72,8 @@ bool gpc_pool_owe_barrier_locked(struct gpc_pool *pool, struct gpc_block *block)
 
 /* A barrier that this thread is about to raise. */
 struct raising {
-	uint64_t number; /* the last free it covers */
-	uint64_t fence;  /* the last fence it covers; 0: none */
+	uint64_t number; /* of the last free that the barrier covers */
+	uint64_t fence;  /* of the last fence that the barrier covers; 0: none */
 	gpc_event event;
 	bool is_mark; /* an event on the legacy stream that orders nothing: only its completion is of interest */
 	bool is_lost; /* neither the device nor the host keeps the order: the barrier stays due */

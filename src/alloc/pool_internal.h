@@ -66,8 +66,8 @@ void gpc_pool_enter_bin_locked(struct gpc_pool *pool, struct gpc_block *block);
 void gpc_pool_leave_bin_locked(struct gpc_pool *pool, struct gpc_block *block);
 
 /*
- * Makes a LIVE or PENDING block, or that of a new segment, FREE: coalesces, bins and counts it.  The caller has
- * taken it off its counter and fence.
+ * Makes a block FREE: coalesces it with its free neighbours, enters it into its bin, and counts it as cached.  The
+ * block is LIVE, PENDING, or that of a new segment; the caller has taken it off its fence and counter.
  */
 void gpc_pool_make_free_locked(struct gpc_pool *pool, struct gpc_block *block, uint64_t now_ns);
 
@@ -139,7 +139,7 @@ bool gpc_pool_owe_barrier_locked(struct gpc_pool *pool, struct gpc_block *block)
 
 /*
  * If blocks are pending, raises a barrier, due or not, so that the device orders all later work behind theirs.  Returns
- * true if they may be reused now; false if none was pending, or if no barrier can do that in this context.
+ * true if these blocks may be reused now; false if none was pending, or if no barrier can order them in this context.
  */
 bool gpc_pool_order_pending(struct gpc_pool *pool);
 
@@ -156,7 +156,7 @@ void gpc_pool_end_barrier_locked(struct gpc_pool *pool, bool context_lives);
 
 /* --- pool_pages.c ----------------------------------------------------------------------------- */
 
-/* Memory on its way between us and the driver. */
+/* Memory that moves between a pool and the driver. */
 struct gpc_memory {
 	gpc_devptr address;
 	uint64_t size;
@@ -185,7 +185,7 @@ bool gpc_pool_wants_pages(const struct gpc_pool *pool, uint64_t rounded);
 
 /*
  * Maps pages for `size` bytes, all or none.  GPC_DEVICE_NO_MEMORY: the device has less free.  GPC_UNSUPPORTED: no
- * pages; cuMemAlloc may still succeed.
+ * page can be mapped, but cuMemAlloc may still succeed.
  */
 GPC_MUST_CHECK enum gpc_status gpc_pool_map_pages(
 	struct gpc_pool *pool, uint64_t size, struct gpc_memory *ret_memory);
@@ -239,7 +239,7 @@ void gpc_pool_forget_segments_locked(struct gpc_pool *pool, struct gpc_list *ret
 
 /*
  * Waits for the work of the other members, then returns the pages of a dead context, which do not die with it.  If a
- * capture forbids the wait, they stay mapped.
+ * capture forbids the wait, the pages stay mapped.
  */
 void gpc_pool_drop_pages(struct gpc_pool *pool, struct gpc_driver *const *members,
 	uint32_t n_members, struct gpc_list *paged);

@@ -42,11 +42,11 @@
 struct gpc_stream_order {
 	/* of each slot; the first one is the legacy stream; 0: the slot is free */
 	gpc_stream streams[GPC_MAX_ORDERED_STREAMS];
-	uint32_t n_slots;      /* high-water mark of used slots */
+	uint32_t n_slots;      /* slots that were ever used */
 	struct gpc_bins *bins; /* of each slot; mapped at the first free that names a stream */
 };
 
-/* Starts with the legacy stream; holds no memory until the first add. */
+/* Makes an order that knows only the legacy stream.  It holds no memory until the first add. */
 void gpc_stream_order_init(struct gpc_stream_order *order);
 
 /* Forgets all blocks and streams. */

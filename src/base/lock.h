@@ -44,7 +44,7 @@ enum gpc_lock_rank {
 	GPC_RANK_RECORD,      /* record: append regions, history, peaks */
 	GPC_RANK_SITES,       /* record: the sums of one device's sites */
 	GPC_RANK_EVENTS,      /* record: the ring of events */
-	GPC_RANK_METAMEM,     /* base: our own memory */
+	GPC_RANK_METAMEM,     /* base: the items of one slab */
 };
 
 struct gpc_lock {

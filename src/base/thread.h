@@ -23,7 +23,7 @@ struct gpc_tag_place {
 #define GPC_TAG_OF_API  0u
 #define GPC_TAG_OF_NVTX 1u
 
-/* State of the calling thread; use the functions below. */
+/* The state of the calling thread.  stack/tags.h moves `place`; the functions below read and set all else. */
 struct gpc_thread {
 	uint32_t id; /* 0: not queried yet */
 	bool is_inside;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One table of the counters (counters.def) drives adding and clearing; a static_assert adds up the sizes of its rows,
- * so a counter without a row does not compile.
+ * The rows of counters.def become one table, by which the counters are added and cleared.  A static_assert adds up the
+ * sizes of the rows, so a counter without a row does not compile.
  */
 #include "model/counters.h"
 

@@ -2,10 +2,9 @@
 /*
  * The weight of an allocation in the sums of its stack if stacks are sampled.
  *
- * A request below sample_bytes is sampled with probability requested / sample_bytes, and then counts as
- * sample_bytes in sample_bytes / requested blocks, rounded up or down by a hash of its address.  If not
- * sampled it counts as 0.  So sums by stack are unbiased, and a free subtracts what its allocation
- * added.
+ * A request below sample_bytes is sampled with probability requested / sample_bytes.  A sampled request counts as
+ * sample_bytes in sample_bytes / requested blocks, rounded up or down by a hash of its address; any other counts as 0.
+ * So sums by stack are unbiased, and a free subtracts what its allocation added.
  *
  * Threads   A pure function.
  */

@@ -75,14 +75,14 @@ struct gpc_nvml {
 };
 
 /*
- * The device, by the first of uuid, pci_bus_id and index that is set and works.
+ * What the caller knows of the device.  NVML finds it by the first of uuid, pci_bus_id and index that is set and works.
  */
 struct gpc_neighbours_query {
 	const char *uuid;       /* "GPU-..." or "MIG-..."; NULL or empty: unknown */
 	const char *pci_bus_id; /* "0000:17:00.0"; NULL or empty: unknown */
 	int index;              /* NVML's, not CUDA's; -1: unknown */
 	uint32_t own_pid;
-	const char *proc; /* "/proc", or a test's */
+	const char *proc; /* "/proc"; tests give another folder */
 };
 
 struct gpc_neighbours {
@@ -99,7 +99,7 @@ struct gpc_neighbours {
 
 /*
  * Opens and initializes NVML.  GPC_NOT_FOUND: no such library; GPC_UNSUPPORTED: it lacks a function or
- * fails to initialize.  Never closed: its reference ends with the process.
+ * fails to initialize.  NVML stays open until the process ends.
  */
 GPC_MUST_CHECK enum gpc_status gpc_nvml_init(
 	struct gpc_nvml *nvml, const struct gpc_nvml_loader *loader);

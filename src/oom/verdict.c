@@ -60,7 +60,7 @@ static bool outweighs_waste(const struct gpc_verdict_view *v, uint64_t bytes)
 	       gpc_is_at_least(gpc_bytes_add(v->driver, bytes), v->need);
 }
 
-/* True if the plain driver had been short, too, or if neighbours or spare contexts took more than the cache wastes. */
+/* True if the plain driver would be short, too, or if neighbours or spare contexts took more than the cache wastes. */
 static bool is_refuted(const struct gpc_verdict_view *v)
 {
 	return gpc_is_below(v->plain, v->need) || outweighs_waste(v, v->others) ||

@@ -26,7 +26,7 @@
 #define GPC_SET_ROUNDUP  0x2u /* roundup_power2_divisions */
 #define GPC_SET_OOM_WAIT 0x4u /* oom_wait_ms */
 
-/* Input of tests and advice beyond the record.  Start from gpc_verdict_facts_unknown(). */
+/* What tests and advice need beyond the record of the failure.  Begin with gpc_verdict_facts_unknown(). */
 struct gpc_verdict_facts {
 	uint64_t free_before; /* the driver's free bytes before its last refusal, and after it */
 	uint64_t free_after;
@@ -37,12 +37,12 @@ struct gpc_verdict_facts {
 	uint64_t usual_live;    /* median of this run's live bytes */
 	uint64_t plain_live;    /* what the driver would take for the live blocks of our segments */
 	uint64_t growth_blocks; /* that hold oom->growth_bytes */
-	uint64_t growth_others; /* bytes of the same windows that other sites keep as steadily */
+	uint64_t growth_others; /* bytes that other sites keep as steadily in the same windows */
 	uint64_t growth_total;  /* bytes that the growing site asked for since the start */
 	uint64_t growth_held;   /* of these, bytes that it holds now */
 	uint64_t growth_held_blocks;
 	uint64_t n_free;      /* frees on the device since the start */
-	uint64_t host_bytes;  /* pinned by this process */
+	uint64_t host_bytes;  /* of the host, pinned by this process */
 	uint32_t n_contexts;  /* on the device; 0: unknown */
 	uint32_t options_set; /* GPC_SET_* */
 	bool is_renewed;      /* the growing site replaces its few blocks by larger ones */
@@ -71,7 +71,7 @@ uint64_t gpc_plain_bytes(uint64_t size);
 uint64_t gpc_plain_live(const struct gpucache_block *blocks, uint32_t n_blocks, uint32_t device,
 	uint64_t requested);
 
-/* The letters of verdict.h, computed once. */
+/* The quantities of verdict.h, most of them with their letters there, computed once. */
 struct gpc_verdict_view {
 	const struct gpucache_oom *oom;
 	const struct gpc_verdict_facts *facts;
@@ -82,7 +82,7 @@ struct gpc_verdict_view {
 	uint64_t held;       /* L + I, direct included */
 	uint64_t taken;      /* L + I + P + C */
 	uint64_t charged;    /* part of `taken` that counts against Q: no contexts, no modules */
-	uint64_t step;       /* R rounded up to the driver's granularity, as Q counts it */
+	uint64_t step;       /* R rounded up to GPC_DRIVER_STEP, which is what Q limits */
 	uint64_t sum;        /* D + C + P */
 	uint64_t shortage;   /* S; 0 if the room is unknown */
 	uint64_t others;     /* X */
@@ -92,7 +92,7 @@ struct gpc_verdict_view {
 	uint64_t managed;    /* M */
 	uint64_t contexts;   /* bytes of all contexts but one; 0 also if unknown */
 	bool piece_known;
-	bool limited; /* Q refuses */
+	bool limited; /* the limit Q refuses the request */
 	bool gone;    /* D + C + P < R: returning everything would not have sufficed */
 	bool scarce;  /* short of room */
 };
@@ -105,7 +105,7 @@ static inline bool gpc_is_known(uint64_t value)
 	return value != GPUCACHE_UNKNOWN;
 }
 
-/* a >= b, a < b: false if either is not known. */
+/* a >= b, and a < b; both are false if a or b is unknown. */
 static inline bool gpc_is_at_least(uint64_t a, uint64_t b)
 {
 	return gpc_is_known(a) && gpc_is_known(b) && a >= b;

@@ -39,8 +39,8 @@
 #include "gpucache_format.h"
 
 #define GPC_GROWTH_ROWS      128 /* a power of two */
-#define GPC_GROWTH_WINDOWS   8   /* considered by a verdict */
-#define GPC_GROWTH_STEADY    7   /* of them with survivors, for steady growth */
+#define GPC_GROWTH_WINDOWS   8   /* that a verdict considers */
+#define GPC_GROWTH_STEADY    7   /* a steady site has survivors of so many windows */
 #define GPC_GROWTH_MAX_SITES 32
 
 /* A site with this many blocks is in a loop: no network has as many equal layers. */
@@ -69,13 +69,13 @@ struct gpc_growth_view {
 	uint64_t end_event; /* the number of the next one */
 };
 
-/* Among the sites with survivors of most windows, the one with the most surviving bytes. */
+/* The growing site: of those with survivors of most windows, the one with the most surviving bytes. */
 struct gpc_growing {
-	uint32_t stack;        /* 0: none is steady, or too few windows */
+	uint32_t stack;        /* 0: no site grows, or there are too few windows */
 	uint32_t n_up;         /* windows with survivors; if steady, GPC_GROWTH_STEADY or more */
-	uint64_t bytes;        /* of its survivors, as requested */
-	uint64_t n_blocks;     /* its survivors */
-	uint64_t others_bytes; /* survivors of other sites that span half of the windows or more */
+	uint64_t bytes;        /* that the program requested for its survivors */
+	uint64_t n_blocks;     /* number of its survivors */
+	uint64_t others_bytes; /* of other sites with survivors of half of the windows or more */
 	bool is_renewed;       /* each block replaced a smaller one, so none is old */
 	bool is_varied;        /* the largest block is at least four times the smallest */
 };
