@@ -82,7 +82,7 @@ struct gpc_verdict_view {
 	uint64_t held;       /* L + I, direct included */
 	uint64_t taken;      /* L + I + P + C */
 	uint64_t charged;    /* part of `taken` that counts against Q: no contexts, no modules */
-	uint64_t step;       /* R rounded up to GPC_DRIVER_STEP, which is what Q limits */
+	uint64_t step;       /* what Q counts for R: device memory rounded up to GPC_DRIVER_STEP */
 	uint64_t sum;        /* D + C + P */
 	uint64_t shortage;   /* S; 0 if the room is unknown */
 	uint64_t others;     /* X */
