@@ -244,7 +244,6 @@ static void complain_none(const struct gpc_report *report)
 enum gpc_exit gpc_cmd_oom(struct gpc_report *report)
 {
 	struct gpucache_device device = { .ordinal = -1 };
-	struct gpc_torch torch;
 	struct gpc_answer answer;
 	struct gpucache_oom oom;
 
@@ -270,9 +269,7 @@ enum gpc_exit gpc_cmd_oom(struct gpc_report *report)
 	gpc_advice_print(&answer, true);
 	print_request(report, &oom);
 	gpc_paper_section(&report->paper, "BALANCE", "GPU %d at that moment", oom.device);
-	torch = gpc_torch_at(report, &oom);
-	gpc_sheet_print(report, &oom.balance, oom.kind_bytes, &torch, oom.requested);
-	gpc_torch_print_used(report, &torch, &oom.balance, oom.kind_bytes);
+	gpc_sheet_print(report, oom.device, &oom.balance, oom.kind_bytes, &oom);
 	print_holders(report, &oom);
 	gpc_tag_rows_print(report, oom.device, &oom, "at that moment");
 	print_neighbours(report, &oom);

@@ -187,15 +187,14 @@ static void print_balance(struct gpc_report *report, const struct gpucache_devic
 	const struct gpucache_counters *sum)
 {
 	const struct gpucache_oom *oom = gpc_moment_oom(moment);
-	bool is_known = oom != NULL;
 	struct gpucache_balance balance;
-	struct gpc_torch torch;
+	bool is_known = oom || (moment->at == GPC_AT_END &&
+				       gpc_recording_balance(report->recording, device, &balance));
 
-	if (oom)
-		balance = oom->balance;
-	else if (moment->at == GPC_AT_END)
-		is_known = gpc_recording_balance(report->recording, device, &balance);
-	if (!is_known) {
+	if (is_known)
+		gpc_paper_section(&report->paper, "BALANCE", "GPU %d, %s, %s", device->ordinal,
+			device->name, gpc_moment_words(moment, report));
+	else
 		gpc_paper_section(&report->paper, "BALANCE",
 			moment->at == GPC_AT_END
 				? "GPU %d: the library never asked the driver how full it is"
@@ -203,16 +202,10 @@ static void print_balance(struct gpc_report *report, const struct gpucache_devic
 				? "GPU %d: memory did not run out on it"
 				: "GPU %d: only the holders of its peak are recorded",
 			device->ordinal);
-		print_names(report, device, oom, fatal);
-		return;
-	}
-	gpc_paper_section(&report->paper, "BALANCE", "GPU %d, %s, %s", device->ordinal,
-		device->name, gpc_moment_words(moment, report));
 	print_names(report, device, oom, fatal);
-	torch = oom ? gpc_torch_at(report, oom) : gpc_torch_now(report, device->ordinal);
-	gpc_sheet_print(report, &balance, oom ? oom->kind_bytes : sum->kind_bytes, &torch,
-		oom ? oom->requested : 0);
-	gpc_torch_print_used(report, &torch, &balance, oom ? oom->kind_bytes : sum->kind_bytes);
+	if (is_known)
+		gpc_sheet_print(report, device->ordinal, oom ? &oom->balance : &balance,
+			oom ? oom->kind_bytes : sum->kind_bytes, oom);
 }
 
 static void print_device(struct gpc_report *report, const struct gpucache_device *device,

@@ -119,11 +119,13 @@ static void print_lines(const struct gpc_paper *paper, const struct gpucache_bal
 	}
 }
 
-void gpc_sheet_print(const struct gpc_report *report, const struct gpucache_balance *balance,
-	const uint64_t kind_bytes[GPUCACHE_MAX_KINDS], const struct gpc_torch *torch,
-	uint64_t wanted)
+void gpc_sheet_print(const struct gpc_report *report, int32_t ordinal,
+	const struct gpucache_balance *balance, const uint64_t kind_bytes[GPUCACHE_MAX_KINDS],
+	const struct gpucache_oom *oom)
 {
-	const struct sheet_details details = { kind_bytes, torch, wanted };
+	const struct gpc_torch torch =
+		oom ? gpc_torch_at(report, oom) : gpc_torch_now(report, ordinal);
+	const struct sheet_details details = { kind_bytes, &torch, oom ? oom->requested : 0 };
 	const struct gpc_paper *paper = &report->paper;
 	int64_t difference = gpc_balance_difference(balance);
 	struct gpc_balance_print print;
@@ -138,6 +140,7 @@ void gpc_sheet_print(const struct gpc_report *report, const struct gpucache_bala
 		difference ? gpc_show_rounded(print.difference) : "0");
 	print_line(paper, '=', "all of the GPU", gpc_show_rounded(print.total),
 		gpc_show_tenths(1000), remark);
+	gpc_torch_print_used(report, &torch, balance, kind_bytes);
 }
 
 /* Prints a frame on one line, or if it is too long, its function and its place on two. */

@@ -21,12 +21,12 @@
 #include "tools/gpumem-report/torch.h"
 
 /*
- * Prints the balance sheet.  kind_bytes has the parts of the line `direct`, `torch` those of the first line.  `wanted`:
- * the bytes of the failed request; 0: none failed.
+ * Prints the balance sheet of device `ordinal`, and the section USED if PyTorch has memory there.  `kind_bytes`: the
+ * parts of the line `direct`.  `oom`: the sheet is of this failure; NULL: it is of now, or of the end.
  */
-void gpc_sheet_print(const struct gpc_report *report, const struct gpucache_balance *balance,
-	const uint64_t kind_bytes[GPUCACHE_MAX_KINDS], const struct gpc_torch *torch,
-	uint64_t wanted);
+void gpc_sheet_print(const struct gpc_report *report, int32_t ordinal,
+	const struct gpucache_balance *balance, const uint64_t kind_bytes[GPUCACHE_MAX_KINDS],
+	const struct gpucache_oom *oom);
 
 /*
  * Prints the frames of a stack, innermost first.  With a limit other than 0, long runs of native library frames share a
