@@ -40,8 +40,8 @@ enum gpc_exit fit_program_run(struct fit_program *program, const struct gpc_opti
 	const char *variable, const char *value);
 
 /*
- * Opens the recording of the process with the highest peak as report->recording.  A temporary folder is removed first,
- * so that the tool leaves nothing behind if a signal ends it while it prints.
+ * Opens the recording of the process with the highest peak as report->recording, then removes a temporary folder.  If a
+ * signal ends the tool while it prints the answer, no folder is left behind.
  */
 enum gpc_exit fit_program_open(struct fit_program *program, struct gpc_report *report);
 

@@ -162,13 +162,14 @@ static struct gpc_frame frame_of(const struct gpc_symbol *symbol)
 		.module = symbol->module,
 		.offset = symbol->offset,
 		.text = symbol->text,
-		.place = (uintptr_t)symbol, /* less than the place of any Python frame */
+		.place = (uintptr_t)
+			symbol, /* without bit 63, which the place of a Python frame has */
 		.is_library = symbol->class != CLASS_PROGRAM,
 		.is_plumbing = symbol->class == CLASS_PLUMBING,
 	};
 }
 
-/* Sets text and class of the symbols of one return address, once: many stacks share the address. */
+/* Sets text and class of an address's symbols, unless an earlier stack with the same address did so. */
 static void judge(struct gpc_symbol_list *list)
 {
 	for (size_t i = 0; i < list->n && !list->is_judged; i++) {

@@ -82,7 +82,7 @@ void gpc_frame_describe_site(const struct gpc_frame *frame, struct gpc_text *ret
 /* Appends the name of the function `via`: "Linear.forward", "gelu"; nothing if via is -1. */
 void gpc_frames_via(const struct gpc_stack_frames *stack, struct gpc_text *ret_text);
 
-/* Continues a hash with a frame; frames that print the same hash the same. */
+/* Returns the hash of what gave `hash`, and of `frame` after it.  Frames that print the same hash the same. */
 uint64_t gpc_frame_hash(const struct gpc_frame *frame, uint64_t hash);
 
 /* Appends the call site of stack `id`, or why there is none: "(no stack was taken)". */

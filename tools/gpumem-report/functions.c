@@ -15,7 +15,7 @@ struct gpc_function {
 	uint64_t end;
 	uint64_t farthest; /* the highest `end` of this row and all rows before it */
 	const char *name;
-	unsigned rank; /* wins among rows with the same start if highest: global, no underscore */
+	unsigned rank; /* of rows with the same start, the highest wins: rank_of() */
 };
 
 static unsigned rank_of(const GElf_Sym *symbol, const char *name)

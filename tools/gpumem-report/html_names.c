@@ -32,7 +32,7 @@ struct gpc_html_names {
 	struct list frames;
 	struct list stacks;
 	struct list tags;
-	/* Caches: number + 1, 0: not requested yet. */
+	/* Caches of numbers: 1 + the number; 0: not in the cache yet. */
 	unsigned *tag_numbers;   /* parallel to recording->tags */
 	unsigned *stack_numbers; /* parallel to recording->stacks, of samples without `what` */
 	struct gpc_export_numbers frame_numbers;
@@ -185,7 +185,7 @@ unsigned gpc_html_names_stack(struct gpc_html_names *names, const struct gpc_exp
 	bool is_known = !sample->what && row < rec->n_stacks;
 	unsigned number;
 
-	/* The caller asks for each block. */
+	/* This is called for each block, so the number is cached. */
 	if (is_known && names->stack_numbers[row])
 		return names->stack_numbers[row] - 1;
 	number = find_stack(names, sample);
@@ -202,7 +202,7 @@ unsigned gpc_html_names_tag(struct gpc_html_names *names, uint32_t tag)
 	unsigned number;
 	bool is_new;
 
-	/* The caller asks for each block, and the text of a range may be long. */
+	/* This is called for each block, too, and the text of a range may be long. */
 	if (row < rec->n_tags && names->tag_numbers[row])
 		return names->tag_numbers[row] - 1;
 	gpc_recording_add_tag(rec, tag, &text);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counts the live tensors of each call path into the model.  A pass adds at least one tensor to each path, so there
- * were at most as many passes as the path with fewest tensors has.  A site that freed most of its tensors belongs to
- * the running pass, and is ignored.  The allocations of inputs and gradients bound the number of passes from above,
- * too.  Quadratic in the holders of one failure, of which there are at most GPUCACHE_MAX_OOM_HOLDERS.
+ * Counts the live tensors of each call path into the model.  A pass adds at least one tensor to each path, so the path
+ * with fewest tensors bounds the number of passes.  A site that freed most of its tensors belongs to the running pass,
+ * and is ignored.  The allocations of inputs and gradients are a second bound of the number of passes.  Quadratic in
+ * the holders of one failure, of which there are at most GPUCACHE_MAX_OOM_HOLDERS.
  */
 #include "tools/gpumem-report/kept.h"
 

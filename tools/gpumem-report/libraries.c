@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Walks each stack outwards: the first frame whose module is not the driver, the runtime or ours has the library. */
+/* The library of a stack is the module of its innermost frame outside the driver, the runtime and our own library. */
 #include "tools/gpumem-report/libraries.h"
 
 #include <string.h>

@@ -13,7 +13,7 @@
 #include "format/memory.h"
 #include "tools/gpumem-report/target.h"
 
-/* Growth is measured over this many points of the history: some seconds of a short run, a tenth of a long one. */
+/* Growth is measured over this many points, the last of the history: some seconds of a short run, a tenth of a long. */
 #define GROWTH_POINTS 96
 
 void live_init(struct live *live, const struct gpc_report *report)

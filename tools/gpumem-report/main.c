@@ -225,7 +225,7 @@ int main(int argc, char **argv)
 	 * reused memory would have to be cleared.
 	 */
 	mallopt(M_MMAP_THRESHOLD, 1 << 20);
-	/* `| head` ends us without a message, even if our parent ignores SIGPIPE, as Python does. */
+	/* `| head` shall end us without a message, even if our parent ignores SIGPIPE, as Python does. */
 	signal(SIGPIPE, SIG_DFL);
 	gpc_clean_standard();
 	switch (gpc_arguments_read(argc, argv, &options, &command)) {

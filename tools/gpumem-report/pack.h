@@ -22,7 +22,7 @@
 /* Returns the file's object "addresses"; json_object_put() it. */
 struct json_object *gpc_pack_open(const struct gpc_recording *recording);
 
-/* The call that returns to `address`, as from gpc_symbols_find; empty if it is not packed, or if `pack` is NULL. */
+/* Returns the symbols of the call that returns to `address`; none if the address is not packed, or `pack` is NULL. */
 struct gpc_symbol_list gpc_pack_find(const struct json_object *pack, uint64_t address);
 
 /* Makes the object that identifies the recording in the file, as its member "recording"; the caller owns it. */

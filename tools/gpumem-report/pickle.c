@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes opcodes as they come.  `memo` is pickle's own: objects get numbers, by which later opcodes refer to them.
- * `words` finds the number of a word by its text.  A trace repeats the same ten keys a million times, so `constants`
- * finds theirs by the address of the literal.
+ * Writes opcodes as they come.  In pickle's own memo, an object gets a number by which later opcodes refer to it.
+ * `words` finds the number of a word by its text.  A trace repeats the same ten keys a million times: `constants` finds
+ * the numbers of keys by the address of the literal.
  */
 #include "tools/gpumem-report/pickle.h"
 

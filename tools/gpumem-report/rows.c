@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows are sorted by the key for merging, so rows to merge are adjacent. */
+/* After sorting, rows that are to be merged are neighbours. */
 #include "tools/gpumem-report/rows.h"
 
 #include <stdlib.h>

@@ -153,8 +153,8 @@ static void add_rows_by_via(struct gpc_groups *sites, const struct entries *entr
 }
 
 /*
- * Adds entries[first .. end), which are sorted and have the same labels before `level`, as rows by labels[level].  A
- * site that holds more than half of everything for several callers is a wrapper: its callers become the rows.
+ * Adds a row for each labels[level] of entries[first .. end), which are sorted, and whose labels before `level` are the
+ * same.  A site that holds more than half of everything for several callers is a wrapper: its callers become the rows.
  */
 static void add_rows(struct gpc_groups *sites, const struct entries *entries, size_t first,
 	size_t end, unsigned level)

@@ -16,8 +16,8 @@ struct gpc_group {
 	char *name;
 	uint64_t bytes;
 	uint64_t n_blocks;    /* 0: unknown */
-	uint32_t stack;       /* the one that was added with most bytes */
-	uint64_t stack_bytes; /* these bytes */
+	uint32_t stack;       /* of the stacks that were added, the one with most bytes */
+	uint64_t stack_bytes; /* of that stack */
 };
 
 struct gpc_groups {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sums that PyTorch reported, in the region TORCH and in the record of a failure; of an old failure, its list. */
+/* PyTorch reports its sums to the library, which stores them in the region TORCH and in the record of each failure. */
 #include "tools/gpumem-report/torch.h"
 
 #include "model/torch.h"

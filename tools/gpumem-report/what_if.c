@@ -137,7 +137,7 @@ static bool is_served_with_less(const struct gpc_what_if *what_if, uint64_t byte
 	return play(&more, more.policy, &more.settings).outcome == SERVED;
 }
 
-/* True if no allocator can serve the request: with it, more bytes are live than the device has. */
+/* True if no allocator can serve the request: live bytes, the request and what others use exceed the device. */
 static bool is_hopeless(const struct gpc_what_if *what_if)
 {
 	return gpc_bytes_add(what_if->live_bytes, what_if->fixed_bytes) > what_if->device_bytes;
