@@ -30,7 +30,7 @@ static struct {
 	pid_t pid; /* 0: it has ended */
 } left;
 
-/* Counts to 1 for the first SIGINT, which the terminal also sends to the program; above 1, watch() ends the program. */
+/* Above 1, watch() ends the program.  The terminal sends SIGINT to the program, too: the first one counts only as 1. */
 static void on_signal(int signal)
 {
 	n_interrupts += signal == SIGINT ? 1 : 2;

@@ -377,9 +377,9 @@ const struct gpc_stack_frames *gpc_frames_find(struct gpc_frames *frames, uint32
 	size_t number = gpc_record_number(rec->stacks, rec->n_stacks, id);
 	struct gpc_stack_view view;
 
-	if (number == rec->n_stacks || !gpc_recording_find_stack(rec, id, &view))
+	if (number == rec->n_stacks)
 		return NULL;
-	if (!frames->stacks[number])
+	if (!frames->stacks[number] && gpc_recording_find_stack(rec, id, &view))
 		frames->stacks[number] = resolve(frames, &view);
 	return frames->stacks[number];
 }

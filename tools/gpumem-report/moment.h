@@ -25,7 +25,7 @@ struct gpc_moment {
 
 void gpc_moment_find(struct gpc_moment *moment, const struct gpc_report *report, int32_t ordinal);
 
-/* Returns the failure if the moment is one that the recording has, else NULL. */
+/* Returns &moment->oom if the moment is a failure, and the recording has one; else NULL. */
 const struct gpucache_oom *gpc_moment_oom(const struct gpc_moment *moment);
 
 /* The moment in a sentence: "when it ended", "now", "when memory ran out", "at its peak". */

@@ -83,8 +83,8 @@ struct gpc_report {
 	struct gpc_paper paper;
 	struct gpc_recording *recording; /* NULL for `list`, `symbols`, `options` */
 	struct gpc_frames *frames;
-	struct gpc_memo *
-		taken_stacks; /* answers of the filters, by stack id + 1 (filter.c); NULL: not cached */
+	struct gpc_memo
+		*taken_stacks; /* of filter.c: what is known of stack id - 1; NULL: no cache */
 	struct gpc_directory directory; /* for `list` only */
 	bool is_newest_by_default; /* no recording was named: a command that we suggest need not name it either */
 };
