@@ -83,8 +83,8 @@ struct gpc_report {
 	struct gpc_paper paper;
 	struct gpc_recording *recording; /* NULL for `list`, `symbols`, `options` */
 	struct gpc_frames *frames;
-	struct gpc_memo
-		*taken_stacks; /* of filter.c: what is known of stack id - 1; NULL: no cache */
+	/* What filter.c knows of each stack, by 1 + its id; NULL: it caches nothing. */
+	struct gpc_memo *taken_stacks;
 	struct gpc_directory directory; /* for `list` only */
 	bool is_newest_by_default; /* no recording was named: a command that we suggest need not name it either */
 };
