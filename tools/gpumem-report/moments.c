@@ -50,8 +50,7 @@ static int64_t smaller(int64_t a, int64_t b)
 struct walk {
 	const struct gpc_report *report;
 	struct gpc_moments *moments;
-	struct gpucache_event
-		*events; /* of this device, without those that leave all bytes as they are */
+	struct gpucache_event *events; /* of this device, if they change the bytes held */
 	size_t n_events;
 	struct step *steps;
 	struct gpc_memo numbers; /* 1 + the index of each holder, by key_of */
@@ -63,9 +62,8 @@ struct walk {
 	uint32_t *next_link;
 	/* The link to the first of each list: 1 + the holder; 0: there is none. */
 	uint32_t first_link[GPUCACHE_MAX_CONTEXTS];
-	uint32_t unsampled; /* the holder without a stack; n_holders: there is none */
-	struct level
-		surplus; /* the sum of step.surplus over the blocks that are live at the present step */
+	uint32_t unsampled;         /* the holder without a stack; n_holders: there is none */
+	struct level surplus;       /* the sum of step.surplus over the blocks live at present */
 	struct level start_surplus; /* the same at the start of the ring */
 	int64_t live_bytes;
 	int64_t start_bytes;
