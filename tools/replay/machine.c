@@ -2,12 +2,15 @@
 /* Wraps the simulated or the real struct gpc_driver, and counts each call by kind. */
 #include "tools/replay/machine.h"
 
+#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/bytes.h"
+#include "driver/driver_cuda.h"
 #include "driver/driver_pages.h"
 #include "format/memory.h"
+
+#define DRIVER_LIBRARY "libcuda.so.1"
 
 /* ---- the counting driver ---- */
 
@@ -73,6 +76,73 @@ static const struct gpc_page_ops counting_page_ops = {
 	.reserve = reserve, .release = release, .map = map, .open = open, .unmap = unmap
 };
 
+/* ---- a real GPU, by the driver of this machine ---- */
+
+struct gpc_gpu {
+	struct gpc_cuda_fns fns;
+	struct gpc_cuda_driver driver;
+	CUdevice device;
+	CUcontext context; /* the primary one */
+	/* The functions that gpucache never calls, so that `fns` lacks them. */
+	CUresult (*cuInit)(unsigned int flags);
+	CUresult (*cuDeviceGet)(CUdevice *device, int ordinal);
+	CUresult (*cuDevicePrimaryCtxRetain)(CUcontext *context, CUdevice device);
+	CUresult (*cuDevicePrimaryCtxRelease_v2)(CUdevice device);
+	CUresult (*cuCtxSetCurrent)(CUcontext context);
+	CUresult (*cuStreamCreate)(CUstream *stream, unsigned int flags);
+	CUresult (*cuStreamDestroy_v2)(CUstream stream);
+};
+
+static void *lookup(void *library, const char *name)
+{
+	return dlsym(library, name);
+}
+
+static bool find_functions(struct gpc_gpu *gpu, void *library)
+{
+	*(void **)&gpu->cuInit = dlsym(library, "cuInit");
+	*(void **)&gpu->cuDeviceGet = dlsym(library, "cuDeviceGet");
+	*(void **)&gpu->cuDevicePrimaryCtxRetain = dlsym(library, "cuDevicePrimaryCtxRetain");
+	*(void **)&gpu->cuDevicePrimaryCtxRelease_v2 =
+		dlsym(library, "cuDevicePrimaryCtxRelease_v2");
+	*(void **)&gpu->cuCtxSetCurrent = dlsym(library, "cuCtxSetCurrent");
+	*(void **)&gpu->cuStreamCreate = dlsym(library, "cuStreamCreate");
+	*(void **)&gpu->cuStreamDestroy_v2 = dlsym(library, "cuStreamDestroy_v2");
+	return gpu->cuInit && gpu->cuDeviceGet && gpu->cuDevicePrimaryCtxRetain &&
+	       gpu->cuDevicePrimaryCtxRelease_v2 && gpu->cuCtxSetCurrent && gpu->cuStreamCreate &&
+	       gpu->cuStreamDestroy_v2 && !gpc_cuda_fns_fill(&gpu->fns, lookup, library);
+}
+
+static enum gpc_status open_gpu(struct gpc_machine *machine, int ordinal)
+{
+	struct gpc_gpu *gpu = machine->gpu = gpc_new(1, sizeof *gpu);
+	void *library = dlopen(DRIVER_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+	CUresult result;
+
+	if (!library)
+		return GPC_NOT_FOUND;
+	if (!find_functions(gpu, library))
+		return GPC_UNSUPPORTED;
+	result = gpu->cuInit(0);
+	if (result == CUDA_SUCCESS)
+		result = gpu->cuDeviceGet(&gpu->device, ordinal);
+	if (result == CUDA_SUCCESS)
+		result = gpu->cuDevicePrimaryCtxRetain(&gpu->context, gpu->device);
+	if (result == CUDA_SUCCESS)
+		result = gpu->cuCtxSetCurrent(gpu->context);
+	gpc_cuda_driver_init(&gpu->driver, &gpu->fns, gpu->context);
+	machine->counting.inner = &gpu->driver.base;
+	return gpc_status_from_device((int)result);
+}
+
+/* Leaves the driver's library loaded, because it does not support unloading. */
+static void close_gpu(struct gpc_gpu *gpu)
+{
+	if (gpu->context)
+		(void)gpu->cuDevicePrimaryCtxRelease_v2(gpu->device);
+	free(gpu);
+}
+
 /* ---- opening and closing ---- */
 
 static enum gpc_status open_sim(struct gpc_machine *machine, const struct gpc_machine_config *asked)
@@ -99,15 +169,19 @@ static enum gpc_status open_sim(struct gpc_machine *machine, const struct gpc_ma
 
 static enum gpc_status create_stream(struct gpc_machine *machine, gpc_stream *ret_stream)
 {
-	struct gpc_sim_stream *stream = NULL;
+	struct gpc_sim_stream *simulated = NULL;
+	CUstream real = NULL;
+	CUresult result;
 
-	if (machine->gpu)
-		return gpc_gpu_stream_create(machine->gpu, ret_stream);
-	if (gpc_sim_stream_create(machine->sim_driver.context, CU_STREAM_NON_BLOCKING, 0,
-		    &stream) != CUDA_SUCCESS)
-		return GPC_NO_METADATA;
-	*ret_stream = (uintptr_t)stream;
-	return GPC_OK;
+	if (machine->gpu) {
+		result = machine->gpu->cuStreamCreate(&real, CU_STREAM_NON_BLOCKING);
+		*ret_stream = (uintptr_t)real;
+		return gpc_status_from_device((int)result);
+	}
+	result = gpc_sim_stream_create(
+		machine->sim_driver.context, CU_STREAM_NON_BLOCKING, 0, &simulated);
+	*ret_stream = (uintptr_t)simulated;
+	return result == CUDA_SUCCESS ? GPC_OK : GPC_NO_METADATA;
 }
 
 static enum gpc_status create_streams(struct gpc_machine *machine, uint32_t n)
@@ -131,7 +205,7 @@ enum gpc_status gpc_machine_open(
 	*machine = (struct gpc_machine){ .counting.base.ops = &counting_ops };
 	machine->driver = &machine->counting.base;
 	if (config->is_real)
-		st = gpc_gpu_open(config->gpu, &machine->gpu, &machine->counting.inner);
+		st = open_gpu(machine, config->gpu);
 	else
 		st = open_sim(machine, config);
 	inner = machine->counting.inner;
@@ -158,9 +232,9 @@ void gpc_machine_close(struct gpc_machine *machine)
 	if (machine->ballast)
 		(void)!inner->ops->mem_free(inner, machine->ballast);
 	for (uint32_t i = 1; machine->gpu && i < machine->n_streams; i++)
-		gpc_gpu_stream_destroy(machine->gpu, machine->streams[i]);
+		(void)machine->gpu->cuStreamDestroy_v2((CUstream)(uintptr_t)machine->streams[i]);
 	if (machine->gpu)
-		gpc_gpu_close(machine->gpu);
+		close_gpu(machine->gpu);
 	/* The simulated streams end with their context. */
 	if (machine->sim_driver.context)
 		gpc_sim_driver_fini(&machine->sim_driver);
@@ -202,9 +276,11 @@ enum gpc_status gpc_machine_record(struct gpc_machine *machine, uint32_t i, gpc_
 
 	machine->counting.n_calls[GPC_SIM_COST_RECORD]++;
 	if (machine->gpu)
-		return gpc_gpu_record(machine->gpu, machine->streams[i], event);
-	result = gpc_sim_stream_record(
-		sim_stream(machine, i), (struct gpc_sim_event *)(uintptr_t)event);
+		result = machine->gpu->fns.cuEventRecord(
+			(CUevent)(uintptr_t)event, (CUstream)(uintptr_t)machine->streams[i]);
+	else
+		result = gpc_sim_stream_record(
+			sim_stream(machine, i), (struct gpc_sim_event *)(uintptr_t)event);
 	return gpc_status_from_device((int)result);
 }
 

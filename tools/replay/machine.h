@@ -98,14 +98,4 @@ void gpc_machine_disown(struct gpc_machine *machine, gpc_devptr address);
 bool gpc_machine_find_race(struct gpc_machine *machine, uint64_t *ret_n, uint64_t *ret_old_owner,
 	uint64_t *ret_new_owner);
 
-/* ---- machine_gpu.c ---- */
-
-GPC_MUST_CHECK enum gpc_status gpc_gpu_open(
-	int ordinal, struct gpc_gpu **ret_gpu, struct gpc_driver **ret_driver);
-void gpc_gpu_close(struct gpc_gpu *gpu);
-GPC_MUST_CHECK enum gpc_status gpc_gpu_stream_create(struct gpc_gpu *gpu, gpc_stream *ret_stream);
-void gpc_gpu_stream_destroy(struct gpc_gpu *gpu, gpc_stream stream);
-GPC_MUST_CHECK enum gpc_status gpc_gpu_record(
-	struct gpc_gpu *gpu, gpc_stream stream, gpc_event event);
-
 #endif
