@@ -27,17 +27,18 @@ static cublasStatus_t create(void **ret, size_t size)
 	return *ret ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_ALLOC_FAILED;
 }
 
-static cublasStatus_t destroy(void *made)
-{
-	free(made);
-	return CUBLAS_STATUS_SUCCESS;
-}
-
-/* Accepts and ignores a shape: nothing is computed. */
-static cublasStatus_t accept(const void *descriptor, const void *value)
-{
-	return descriptor && value ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
-}
+/* Defines the functions of a descriptor but its creation.  Attributes are ignored: nothing is computed. */
+#define DESCRIPTOR(kind, attributes)                                                        \
+	cublasStatus_t kind##Destroy(kind##_t made)                                         \
+	{                                                                                   \
+		free(made);                                                                 \
+		return CUBLAS_STATUS_SUCCESS;                                               \
+	}                                                                                   \
+	cublasStatus_t kind##SetAttribute(                                                  \
+		kind##_t made, attributes attribute, const void *value, size_t size)        \
+	{                                                                                   \
+		return made && value ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE; \
+	}
 
 #pragma GCC visibility push(default)
 
@@ -95,32 +96,10 @@ cublasStatus_t cublasLtMatmulDescCreate(
 	return create((void **)desc, sizeof **desc);
 }
 
-cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t desc)
-{
-	return destroy(desc);
-}
-
-cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc,
-	cublasLtMatmulDescAttributes_t attribute, const void *value, size_t size)
-{
-	return accept(desc, value);
-}
-
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *layout, cudaDataType type,
 	uint64_t rows, uint64_t columns, int64_t ld)
 {
 	return create((void **)layout, sizeof **layout);
-}
-
-cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout)
-{
-	return destroy(layout);
-}
-
-cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout,
-	cublasLtMatrixLayoutAttribute_t attribute, const void *value, size_t size)
-{
-	return accept(layout, value);
 }
 
 cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *preference)
@@ -128,15 +107,8 @@ cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *prefer
 	return create((void **)preference, sizeof **preference);
 }
 
-cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference)
-{
-	return destroy(preference);
-}
-
-cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
-	cublasLtMatmulPreferenceAttributes_t attribute, const void *value, size_t size)
-{
-	return accept(preference, value);
-}
+DESCRIPTOR(cublasLtMatmulDesc, cublasLtMatmulDescAttributes_t)
+DESCRIPTOR(cublasLtMatrixLayout, cublasLtMatrixLayoutAttribute_t)
+DESCRIPTOR(cublasLtMatmulPreference, cublasLtMatmulPreferenceAttributes_t)
 
 #pragma GCC visibility pop

@@ -14,28 +14,6 @@ const struct standin_library standin_library = {
 
 #pragma GCC visibility push(default)
 
-int cusolverDnCreate(struct standin_handle **handle);
-int cusolverDnDestroy(struct standin_handle *handle);
-int cusolverDnSetStream(struct standin_handle *handle, struct CUstream_st *stream);
-
-int cusolverDnCreate(struct standin_handle **handle)
-{
-	*handle = standin_create(sizeof **handle);
-	standin_load_code(standin_library.name);
-	return *handle ? 0 : 2;
-}
-
-int cusolverDnDestroy(struct standin_handle *handle)
-{
-	return standin_destroy(handle) ? 0 : standin_library.not_initialized;
-}
-
-int cusolverDnSetStream(struct standin_handle *handle, struct CUstream_st *stream)
-{
-	if (!handle)
-		return standin_library.not_initialized;
-	handle->stream = stream;
-	return 0;
-}
+STANDIN_PLAIN_HANDLE(cusolverDn, 2 /* CUSOLVER_STATUS_ALLOC_FAILED */)
 
 #pragma GCC visibility pop

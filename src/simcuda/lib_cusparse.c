@@ -14,28 +14,7 @@ const struct standin_library standin_library = {
 
 #pragma GCC visibility push(default)
 
-int cusparseCreate(struct standin_handle **handle);
-int cusparseDestroy(struct standin_handle *handle);
-int cusparseSetStream(struct standin_handle *handle, struct CUstream_st *stream);
-
-int cusparseCreate(struct standin_handle **handle)
-{
-	*handle = standin_create(sizeof **handle);
-	return *handle ? 0 : 2;
-}
-
-int cusparseDestroy(struct standin_handle *handle)
-{
-	return standin_destroy(handle) ? 0 : standin_library.not_initialized;
-}
-
-int cusparseSetStream(struct standin_handle *handle, struct CUstream_st *stream)
-{
-	if (!handle)
-		return standin_library.not_initialized;
-	handle->stream = stream;
-	return 0;
-}
+STANDIN_PLAIN_HANDLE(cusparse, 2 /* CUSPARSE_STATUS_ALLOC_FAILED */)
 
 const char *cusparseGetErrorString(int status);
 const char *cusparseGetErrorName(int status);

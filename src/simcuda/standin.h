@@ -68,6 +68,29 @@ void standin_load_code(const char *library);
 /* True if the simulated GPU charges for code. */
 bool standin_has_code(void);
 
+/* Defines the functions of a handle that has only a stream; `no_memory` is the library's code for that. */
+#define STANDIN_PLAIN_HANDLE(library, no_memory)                                           \
+	int library##Create(struct standin_handle **handle);                               \
+	int library##Destroy(struct standin_handle *handle);                               \
+	int library##SetStream(struct standin_handle *handle, struct CUstream_st *stream); \
+	int library##Create(struct standin_handle **handle)                                \
+	{                                                                                  \
+		*handle = standin_create(sizeof **handle);                                 \
+		standin_load_code(standin_library.name);                                   \
+		return *handle ? 0 : (no_memory);                                          \
+	}                                                                                  \
+	int library##Destroy(struct standin_handle *handle)                                \
+	{                                                                                  \
+		return standin_destroy(handle) ? 0 : standin_library.not_initialized;      \
+	}                                                                                  \
+	int library##SetStream(struct standin_handle *handle, struct CUstream_st *stream)  \
+	{                                                                                  \
+		if (!handle)                                                               \
+			return standin_library.not_initialized;                            \
+		handle->stream = stream;                                                   \
+		return 0;                                                                  \
+	}
+
 /* Submits a copy between device addresses, which moves the bytes. */
 int standin_copy(struct CUstream_st *stream, void *dst, const void *src, size_t size);
 
