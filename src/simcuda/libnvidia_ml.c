@@ -21,8 +21,6 @@
 
 #include "simcuda/standin.h"
 
-#define EXPORT __attribute__((visibility("default")))
-
 enum nvml_return {
 	NVML_SUCCESS = 0,
 	NVML_ERROR_UNINITIALIZED = 1,
@@ -67,47 +65,12 @@ struct nvml_pci {
 /* The caller sets struct nvml_memory_v2.version to the struct's size and, in the top byte, its version. */
 #define MEMORY_V2_VERSION ((unsigned int)(sizeof(struct nvml_memory_v2) | (2U << 24)))
 
-enum nvml_return nvmlInit_v2(void);
-enum nvml_return nvmlInit(void);
-enum nvml_return nvmlInitWithFlags(unsigned int flags);
-enum nvml_return nvmlShutdown(void);
-enum nvml_return nvmlDeviceGetCount_v2(unsigned int *n);
-enum nvml_return nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlDevice_t *device);
-enum nvml_return nvmlDeviceGetHandleByPciBusId_v2(const char *text, nvmlDevice_t *device);
-enum nvml_return nvmlDeviceGetHandleByUUID(const char *text, nvmlDevice_t *device);
-enum nvml_return nvmlDeviceGetName(nvmlDevice_t device, char *text, unsigned int len);
-enum nvml_return nvmlDeviceGetUUID(nvmlDevice_t device, char *text, unsigned int len);
-enum nvml_return nvmlDeviceGetIndex(nvmlDevice_t device, unsigned int *index);
-enum nvml_return nvmlDeviceGetMemoryInfo(nvmlDevice_t device, struct nvml_memory *memory);
-enum nvml_return nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, struct nvml_memory_v2 *memory);
-enum nvml_return nvmlDeviceGetCount(unsigned int *n);
-enum nvml_return nvmlDeviceGetHandleByIndex(unsigned int index, nvmlDevice_t *device);
-enum nvml_return nvmlDeviceGetPciInfo(nvmlDevice_t device, void *pci);
-enum nvml_return nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, struct nvml_pci *pci);
-enum nvml_return nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int *major, int *minor);
-enum nvml_return nvmlDeviceGetComputeRunningProcesses(
-	nvmlDevice_t device, unsigned int *n, struct nvml_process_v1 *list);
-enum nvml_return nvmlDeviceGetGraphicsRunningProcesses(
-	nvmlDevice_t device, unsigned int *n, void *list);
-enum nvml_return nvmlDeviceGetGraphicsRunningProcesses_v2(
-	nvmlDevice_t device, unsigned int *n, void *list);
-enum nvml_return nvmlDeviceGetGraphicsRunningProcesses_v3(
-	nvmlDevice_t device, unsigned int *n, void *list);
-enum nvml_return nvmlSystemGetCudaDriverVersion(int *version);
-enum nvml_return nvmlSystemGetCudaDriverVersion_v2(int *version);
-enum nvml_return nvmlDeviceGetComputeRunningProcesses_v2(
-	nvmlDevice_t device, unsigned int *n, struct nvml_process *list);
-enum nvml_return nvmlDeviceGetComputeRunningProcesses_v3(
-	nvmlDevice_t device, unsigned int *n, struct nvml_process *list);
-enum nvml_return nvmlSystemGetProcessName(unsigned int pid, char *text, unsigned int len);
-enum nvml_return nvmlSystemGetDriverVersion(char *text, unsigned int len);
-const char *nvmlErrorString(enum nvml_return code);
+/* The functions below have no header here: programs bring NVML's own, or look the functions up. */
+#pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
 /*
  * The body of queries for sensors, which the simulated GPU lacks.  Prints nothing, as NVML on a real GPU without them.
  */
-int nvml_not_supported(const char *name);
-
 int nvml_not_supported(const char *name)
 {
 	return NVML_ERROR_NOT_SUPPORTED;
@@ -123,7 +86,9 @@ const struct standin_library standin_library = {
 static int (*device_count)(void);
 static int (*device_info)(int device, struct gpusim_device *ret_info);
 
-EXPORT enum nvml_return nvmlInit_v2(void)
+#pragma GCC visibility push(default)
+
+enum nvml_return nvmlInit_v2(void)
 {
 	void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
 	void *count;
@@ -142,17 +107,17 @@ EXPORT enum nvml_return nvmlInit_v2(void)
 	return NVML_SUCCESS;
 }
 
-EXPORT enum nvml_return nvmlInit(void)
+enum nvml_return nvmlInit(void)
 {
 	return nvmlInit_v2();
 }
 
-EXPORT enum nvml_return nvmlInitWithFlags(unsigned int flags)
+enum nvml_return nvmlInitWithFlags(unsigned int flags)
 {
 	return nvmlInit_v2();
 }
 
-EXPORT enum nvml_return nvmlShutdown(void)
+enum nvml_return nvmlShutdown(void)
 {
 	return device_count ? NVML_SUCCESS : NVML_ERROR_UNINITIALIZED;
 }
@@ -168,7 +133,7 @@ static enum nvml_return info_of(
 	return NVML_SUCCESS;
 }
 
-EXPORT enum nvml_return nvmlDeviceGetCount_v2(unsigned int *n)
+enum nvml_return nvmlDeviceGetCount_v2(unsigned int *n)
 {
 	if (!device_count)
 		return NVML_ERROR_UNINITIALIZED;
@@ -178,7 +143,7 @@ EXPORT enum nvml_return nvmlDeviceGetCount_v2(unsigned int *n)
 	return NVML_SUCCESS;
 }
 
-EXPORT enum nvml_return nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlDevice_t *device)
+enum nvml_return nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlDevice_t *device)
 {
 	if (!device_count)
 		return NVML_ERROR_UNINITIALIZED;
@@ -188,12 +153,12 @@ EXPORT enum nvml_return nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlDe
 	return NVML_SUCCESS;
 }
 
-EXPORT enum nvml_return nvmlDeviceGetCount(unsigned int *n)
+enum nvml_return nvmlDeviceGetCount(unsigned int *n)
 {
 	return nvmlDeviceGetCount_v2(n);
 }
 
-EXPORT enum nvml_return nvmlDeviceGetHandleByIndex(unsigned int index, nvmlDevice_t *device)
+enum nvml_return nvmlDeviceGetHandleByIndex(unsigned int index, nvmlDevice_t *device)
 {
 	return nvmlDeviceGetHandleByIndex_v2(index, device);
 }
@@ -227,12 +192,12 @@ static enum nvml_return find(const char *text, bool is_uuid, nvmlDevice_t *ret_d
 	return NVML_ERROR_NOT_FOUND;
 }
 
-EXPORT enum nvml_return nvmlDeviceGetHandleByPciBusId_v2(const char *text, nvmlDevice_t *device)
+enum nvml_return nvmlDeviceGetHandleByPciBusId_v2(const char *text, nvmlDevice_t *device)
 {
 	return find(text, false, device);
 }
 
-EXPORT enum nvml_return nvmlDeviceGetHandleByUUID(const char *text, nvmlDevice_t *device)
+enum nvml_return nvmlDeviceGetHandleByUUID(const char *text, nvmlDevice_t *device)
 {
 	return find(text, true, device);
 }
@@ -248,21 +213,21 @@ static enum nvml_return give_text(
 	return NVML_SUCCESS;
 }
 
-EXPORT enum nvml_return nvmlDeviceGetName(nvmlDevice_t device, char *text, unsigned int len)
+enum nvml_return nvmlDeviceGetName(nvmlDevice_t device, char *text, unsigned int len)
 {
 	struct gpusim_device info;
 
 	return give_text(info_of(device, text, &info), text, len, info.name);
 }
 
-EXPORT enum nvml_return nvmlDeviceGetUUID(nvmlDevice_t device, char *text, unsigned int len)
+enum nvml_return nvmlDeviceGetUUID(nvmlDevice_t device, char *text, unsigned int len)
 {
 	struct gpusim_device info;
 
 	return give_text(info_of(device, text, &info), text, len, info.uuid);
 }
 
-EXPORT enum nvml_return nvmlDeviceGetIndex(nvmlDevice_t device, unsigned int *index)
+enum nvml_return nvmlDeviceGetIndex(nvmlDevice_t device, unsigned int *index)
 {
 	struct gpusim_device info;
 	enum nvml_return res = info_of(device, index, &info);
@@ -272,7 +237,7 @@ EXPORT enum nvml_return nvmlDeviceGetIndex(nvmlDevice_t device, unsigned int *in
 	return res;
 }
 
-EXPORT enum nvml_return nvmlDeviceGetMemoryInfo(nvmlDevice_t device, struct nvml_memory *memory)
+enum nvml_return nvmlDeviceGetMemoryInfo(nvmlDevice_t device, struct nvml_memory *memory)
 {
 	struct gpusim_device info;
 	enum nvml_return res = info_of(device, memory, &info);
@@ -285,8 +250,7 @@ EXPORT enum nvml_return nvmlDeviceGetMemoryInfo(nvmlDevice_t device, struct nvml
 	return NVML_SUCCESS;
 }
 
-EXPORT enum nvml_return nvmlDeviceGetMemoryInfo_v2(
-	nvmlDevice_t device, struct nvml_memory_v2 *memory)
+enum nvml_return nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, struct nvml_memory_v2 *memory)
 {
 	struct gpusim_device info;
 	enum nvml_return res = info_of(device, memory, &info);
@@ -302,7 +266,7 @@ EXPORT enum nvml_return nvmlDeviceGetMemoryInfo_v2(
 	return NVML_SUCCESS;
 }
 
-EXPORT enum nvml_return nvmlDeviceGetComputeRunningProcesses_v3(
+enum nvml_return nvmlDeviceGetComputeRunningProcesses_v3(
 	nvmlDevice_t device, unsigned int *n, struct nvml_process *list)
 {
 	struct gpusim_device info;
@@ -330,13 +294,13 @@ EXPORT enum nvml_return nvmlDeviceGetComputeRunningProcesses_v3(
 	return NVML_SUCCESS;
 }
 
-EXPORT enum nvml_return nvmlDeviceGetComputeRunningProcesses_v2(
+enum nvml_return nvmlDeviceGetComputeRunningProcesses_v2(
 	nvmlDevice_t device, unsigned int *n, struct nvml_process *list)
 {
 	return nvmlDeviceGetComputeRunningProcesses_v3(device, n, list);
 }
 
-EXPORT enum nvml_return nvmlDeviceGetComputeRunningProcesses(
+enum nvml_return nvmlDeviceGetComputeRunningProcesses(
 	nvmlDevice_t device, unsigned int *n, struct nvml_process_v1 *list)
 {
 	struct nvml_process all[1 + 8];
@@ -354,7 +318,7 @@ EXPORT enum nvml_return nvmlDeviceGetComputeRunningProcesses(
 }
 
 /* No process uses graphics. */
-EXPORT enum nvml_return nvmlDeviceGetGraphicsRunningProcesses_v3(
+enum nvml_return nvmlDeviceGetGraphicsRunningProcesses_v3(
 	nvmlDevice_t device, unsigned int *n, void *list)
 {
 	struct gpusim_device info;
@@ -365,19 +329,19 @@ EXPORT enum nvml_return nvmlDeviceGetGraphicsRunningProcesses_v3(
 	return res;
 }
 
-EXPORT enum nvml_return nvmlDeviceGetGraphicsRunningProcesses_v2(
+enum nvml_return nvmlDeviceGetGraphicsRunningProcesses_v2(
 	nvmlDevice_t device, unsigned int *n, void *list)
 {
 	return nvmlDeviceGetGraphicsRunningProcesses_v3(device, n, list);
 }
 
-EXPORT enum nvml_return nvmlDeviceGetGraphicsRunningProcesses(
+enum nvml_return nvmlDeviceGetGraphicsRunningProcesses(
 	nvmlDevice_t device, unsigned int *n, void *list)
 {
 	return nvmlDeviceGetGraphicsRunningProcesses_v3(device, n, list);
 }
 
-EXPORT enum nvml_return nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, struct nvml_pci *pci)
+enum nvml_return nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, struct nvml_pci *pci)
 {
 	struct gpusim_device info;
 	enum nvml_return res = info_of(device, pci, &info);
@@ -393,7 +357,7 @@ EXPORT enum nvml_return nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, struct nvml
 	return NVML_SUCCESS;
 }
 
-EXPORT enum nvml_return nvmlDeviceGetPciInfo(nvmlDevice_t device, void *pci)
+enum nvml_return nvmlDeviceGetPciInfo(nvmlDevice_t device, void *pci)
 {
 	struct nvml_pci whole;
 	enum nvml_return res = nvmlDeviceGetPciInfo_v3(device, pci ? &whole : NULL);
@@ -403,8 +367,7 @@ EXPORT enum nvml_return nvmlDeviceGetPciInfo(nvmlDevice_t device, void *pci)
 	return res;
 }
 
-EXPORT enum nvml_return nvmlDeviceGetCudaComputeCapability(
-	nvmlDevice_t device, int *major, int *minor)
+enum nvml_return nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int *major, int *minor)
 {
 	struct gpusim_device info;
 	enum nvml_return res = info_of(device, major, &info);
@@ -416,7 +379,7 @@ EXPORT enum nvml_return nvmlDeviceGetCudaComputeCapability(
 	return res;
 }
 
-EXPORT enum nvml_return nvmlSystemGetCudaDriverVersion(int *version)
+enum nvml_return nvmlSystemGetCudaDriverVersion(int *version)
 {
 	struct gpusim_device info;
 
@@ -430,12 +393,12 @@ EXPORT enum nvml_return nvmlSystemGetCudaDriverVersion(int *version)
 	return NVML_SUCCESS;
 }
 
-EXPORT enum nvml_return nvmlSystemGetCudaDriverVersion_v2(int *version)
+enum nvml_return nvmlSystemGetCudaDriverVersion_v2(int *version)
 {
 	return nvmlSystemGetCudaDriverVersion(version);
 }
 
-EXPORT enum nvml_return nvmlSystemGetProcessName(unsigned int pid, char *text, unsigned int len)
+enum nvml_return nvmlSystemGetProcessName(unsigned int pid, char *text, unsigned int len)
 {
 	struct gpusim_device info;
 
@@ -453,12 +416,12 @@ EXPORT enum nvml_return nvmlSystemGetProcessName(unsigned int pid, char *text, u
 	return got > 0 ? give_text(NVML_SUCCESS, text, len, self) : NVML_ERROR_UNKNOWN;
 }
 
-EXPORT enum nvml_return nvmlSystemGetDriverVersion(char *text, unsigned int len)
+enum nvml_return nvmlSystemGetDriverVersion(char *text, unsigned int len)
 {
 	return give_text(text ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT, text, len, "580.00.00");
 }
 
-EXPORT const char *nvmlErrorString(enum nvml_return code)
+const char *nvmlErrorString(enum nvml_return code)
 {
 	switch (code) {
 	case NVML_SUCCESS:
@@ -480,3 +443,5 @@ EXPORT const char *nvmlErrorString(enum nvml_return code)
 	}
 	return "Unknown Error";
 }
+
+#pragma GCC visibility pop
