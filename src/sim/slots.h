@@ -23,7 +23,7 @@
 #define GPC_SIM_SLOTS (GPC_SIM_CHUNK / GPC_SIM_SLOT)
 #define GPC_SIM_WORDS (GPC_SIM_SLOTS / 64)
 
-/* Lengths of runs of free slots in a range: of that at its low end, that at its high end, and the longest. */
+/* In a range of slots: the lengths of the free run at its low end, of that at its high end, and of the longest one. */
 struct gpc_sim_run {
 	uint16_t head, tail, longest;
 };

@@ -297,7 +297,7 @@ CUresult gpc_sim_stream_submit(struct gpc_sim_stream *stream, struct gpc_sim_eff
 	if (atomic_load(&stream->capture))
 		return gpc_sim_capture_add(stream, effect);
 	gpc_sim_queue_await(stream);
-	/* In one critical section, so that two threads queue their effects in the order of their ends. */
+	/* One lock around both: two threads could otherwise queue effects of equal ends in the wrong order. */
 	pthread_mutex_lock(&context->lock);
 	effect->end_ns = advance_locked(stream, effect);
 	gpc_sim_race_submit(stream, effect);

@@ -71,7 +71,7 @@ struct gpc_sim_event {
 struct gpc_sim_context {
 	struct gpc_sim *sim;
 	struct gpc_sim_device *device;
-	struct gpc_sim_context *primary; /* a green context's primary one; else NULL */
+	struct gpc_sim_context *primary; /* the primary context of a green one; else NULL */
 	uint32_t number;                 /* the owner of its memory; never 0 */
 	unsigned flags;
 	_Atomic int broken;     /* the sticky CUresult of every call; 0: none */
@@ -113,7 +113,7 @@ void gpc_sim_context_init(
 CUresult gpc_sim_context_create_green(
 	struct gpc_sim_context *primary, struct gpc_sim_context **ret_context);
 
-/* Waits for the context's work, then frees its memory, its streams and itself. */
+/* Waits for the context's work, then frees its memory, its streams and the context. */
 void gpc_sim_context_destroy(struct gpc_sim_context *context);
 
 /* Ends the context's work, and frees its memory and streams, but not the context; clears its error. */

@@ -134,7 +134,7 @@ void face_log_call(const char *entry);
 /* Counts a copy to the host for the line that face_close() prints, if the copy is small and a kernel was launched. */
 void face_note_read(uint64_t bytes);
 
-/* At the program's end: prints the launches, and the small copies that may have steered the program. */
+/* At the program's end: prints how many kernels were launched, and by what calls their results may have been read. */
 void face_close(const struct gpc_sim *sim);
 
 /* Prints once that the private tables of cuGetExportTable are not supported. */

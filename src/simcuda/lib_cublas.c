@@ -2,9 +2,9 @@
 /*
  * A stand-in for libcublas: handles and their modes; names_cublas.def lists what computes.
  *
- * A handle takes its default workspace when it is created: 32 MiB from compute capability 9.0 on, 4 MiB before, says
- * the reference of cublasSetWorkspace.  NVIDIA does not document when the real library takes it, so on a real GPU a
- * program that sets its own workspace may hold up to that much less per handle.
+ * A handle takes its default workspace when it is created: 32 MiB from compute capability 9.0 on, 4 MiB before
+ * (reference of cublasSetWorkspace).  NVIDIA does not document when the real library takes the workspace.  So a
+ * program that sets a workspace of its own may hold up to that much less per handle on a real GPU.
  */
 #include <cublas_v2.h>
 

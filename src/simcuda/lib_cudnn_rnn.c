@@ -37,7 +37,7 @@ static size_t columns_of(const struct rnn *rnn, size_t layer, size_t product)
 	return layer < rnn->n_directions ? rnn->input : rnn->projected * rnn->n_directions;
 }
 
-/* The number of elements in all matrices before this one; with the number of layers as `layer`, in all matrices. */
+/* The number of elements in all matrices before this one.  If `layer` is the number of layers: in all matrices. */
 static size_t elements_before(const struct rnn *rnn, size_t layer, size_t product)
 {
 	size_t n = 0;

@@ -9,8 +9,9 @@
  * of every chunk, and all meet again.
  *
  * Threads     nccl_exchange: one at a time per communicator.  nccl_leave: only while no nccl_exchange runs.
- * Failure     If a rank leaves or dies, the exchanges of all others fail; nccl_abort fails those of its own rank.
- * Limits      One rank per process: the simulated GPU runs one host function at a time, and ranks wait in theirs.
+ * Failure     If a rank leaves or dies, the exchanges of all others fail; nccl_abort makes those of its own rank fail.
+ * Limits      One rank per process: a rank waits for the others in a host function, and the simulated GPU of a process
+ *             runs one host function at a time.
  */
 #ifndef SIMCUDA_LIB_NCCL_H
 #define SIMCUDA_LIB_NCCL_H

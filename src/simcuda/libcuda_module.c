@@ -19,7 +19,7 @@
 #define HEAP_DEFAULT  (8 * GPC_MIB)
 #define LIMIT_DEFAULT 1024
 
-/* The rows of code.def; the address of a row is the image to load. */
+/* The rows of code.def.  gpusim_code() returns the address of a row as the image to load. */
 static const struct code {
 	const char *library;
 	uint64_t bytes;
@@ -71,7 +71,7 @@ static void load_destroy_locked(struct load *load)
 	free(load);
 }
 
-/* Finds a load by address, kind and context; of these, NULL or 0 matches any. */
+/* Finds a load by address, kind and context; NULL, 0 and NULL match any. */
 static struct load *find_locked(
 	const void *address, uint32_t magic, const struct gpc_sim_context *context)
 {
