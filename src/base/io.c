@@ -43,25 +43,35 @@ void gpc_io_close(int fd, const struct gpc_io_file *file)
 		close(fd);
 }
 
+ssize_t gpc_io_read_at(int fd, void *buf, size_t size, uint64_t offset)
+{
+	size_t done = 0;
+
+	while (done < size) {
+		ssize_t n = pread(fd, (char *)buf + done, size - done, (off_t)(offset + done));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -1;
+		if (n == 0)
+			break;
+		done += (size_t)n;
+	}
+	return (ssize_t)done;
+}
+
 ssize_t gpc_io_read_file(const char *path, char *buf, size_t size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	size_t len = 0;
-	ssize_t n;
+	ssize_t len;
 
 	if (fd < 0)
 		return -1;
-	while (len + 1 < size) {
-		n = read(fd, buf + len, size - 1 - len);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			break;
-		len += (size_t)n;
-	}
-	buf[len] = '\0';
-	close(fd);
-	return (ssize_t)len;
+	len = gpc_io_read_at(fd, buf, size - 1, 0);
+	buf[len > 0 ? len : 0] = '\0';
+	gpc_io_drop(fd);
+	return len;
 }
 
 /* The start is field 22.  The name, field 2, may contain any character, so fields are counted from the last ')'. */
@@ -81,24 +91,6 @@ bool gpc_io_read_start(const char *path, uint64_t *ret_ticks)
 	for (at++; *at >= '0' && *at <= '9'; at++)
 		*ret_ticks = *ret_ticks * 10 + (uint64_t)(*at - '0');
 	return true;
-}
-
-ssize_t gpc_io_read_at(int fd, void *buf, size_t size, uint64_t offset)
-{
-	size_t done = 0;
-
-	while (done < size) {
-		ssize_t n = pread(fd, (char *)buf + done, size - done, (off_t)(offset + done));
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -1;
-		if (n == 0)
-			break;
-		done += (size_t)n;
-	}
-	return (ssize_t)done;
 }
 
 /* A directory entry as getdents64 writes it. */
