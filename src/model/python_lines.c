@@ -71,17 +71,6 @@ static int64_t read_signed(const uint8_t *table, size_t size, size_t at)
 	return value & 1 ? -(int64_t)(value >> 1) : (int64_t)(value >> 1);
 }
 
-static int64_t line_change_311(const uint8_t *table, size_t size, size_t at)
-{
-	unsigned form = (table[at] >> 3) & 15;
-
-	if (form == FORM_NO_COLUMN || form == FORM_LONG)
-		return read_signed(table, size, at + 1);
-	if (form >= FORM_SAME_LINE && form <= FORM_TWO_LINES)
-		return form - FORM_SAME_LINE;
-	return 0;
-}
-
 static bool next_311(struct gpc_python_lines *lines, struct gpc_python_piece *ret_piece)
 {
 	unsigned form;
@@ -91,7 +80,10 @@ static bool next_311(struct gpc_python_lines *lines, struct gpc_python_piece *re
 	form = (lines->table[lines->at] >> 3) & 15;
 	/* A code unit is two bytes. */
 	lines->end += 2 * (uint64_t)((lines->table[lines->at] & 7) + 1);
-	lines->line += line_change_311(lines->table, lines->size, lines->at);
+	if (form == FORM_NO_COLUMN || form == FORM_LONG)
+		lines->line += read_signed(lines->table, lines->size, lines->at + 1);
+	else if (form >= FORM_SAME_LINE && form <= FORM_TWO_LINES)
+		lines->line += form - FORM_SAME_LINE;
 	/* No source has such a line, and further changes could overflow. */
 	if (lines->line > INT32_MAX || lines->line < INT32_MIN)
 		return false;
