@@ -49,7 +49,7 @@ bool gpc_pool_holds_too_much(const struct gpc_pool *pool, uint64_t rounded)
 		gpc_counter_get(&counters->reserved_bytes) + gpc_pool_segment_size(pool, rounded);
 
 	return gpc_counter_get(&counters->pending_bytes) > limit ||
-	       gpc_bytes_less(then, most > held ? most : held) > limit;
+	       gpc_bytes_less(then, gpc_larger(most, held)) > limit;
 }
 
 /* The event, in the pool's context, of the oldest fence that has one; closes the open fence if none has.  0: none. */
