@@ -190,7 +190,6 @@ static void put_kinds(struct page *page, const struct gpucache_oom *oom, struct 
 	uint64_t bytes[GPUCACHE_MAX_KINDS];
 	unsigned int kinds[GPUCACHE_MAX_KINDS];
 	size_t n = 0;
-	char what[64];
 
 	while ((kind = gpc_balance_next_kind(oom->kind_bytes, kind)) != GPUCACHE_KIND_NONE) {
 		kinds[n] = kind;
@@ -199,12 +198,12 @@ static void put_kinds(struct page *page, const struct gpucache_oom *oom, struct 
 	gpc_rounded_parts(of_all, bytes, n, amounts);
 	gpc_rounded_shares(oom->balance.device_total, bytes, n, shares);
 	for (size_t i = 0; i < n; i++) {
-		struct gpc_text text = gpc_text_init(what, sizeof what);
+		GPC_TEXT(what, 64);
 
 		if (bytes[i] < oom->balance.device_total / 100)
 			continue;
-		gpc_text_add(&text, "  %s", gpc_kind_words(kinds[i]));
-		put_balance_line(page, "", " ", amounts[i], shares[i], what);
+		gpc_text_add(&what, "  %s", gpc_kind_words(kinds[i]));
+		put_balance_line(page, "", " ", amounts[i], shares[i], what.buf);
 	}
 }
 
