@@ -72,9 +72,8 @@
 
 /* Two counts over the pools of a heap; hooks read them before each submission and each query. */
 struct gpc_duties {
-	_Atomic uint32_t n_due; /* pools whose next submission raises a barrier */
-	_Atomic uint32_t
-		n_unsettled; /* pools with work before their last free that may still run */
+	_Atomic uint32_t n_due; /* pools in whose context the next submission raises a barrier */
+	_Atomic uint32_t n_unsettled; /* pools whose work before the last free may still run */
 };
 
 struct gpc_barrier {

@@ -113,7 +113,7 @@ static inline bool gpc_pool_should_cut(
 	       gpc_size_should_split((enum gpc_pool_kind)block->segment->kind, block->size, rounded,
 		       pool->params.max_split_size) &&
 	       (!gpc_pool_is_whole(block) || gpc_pool_may_cut(pool, block->size) ||
-		       block->segment->range); /* a piece pins only its own pages */
+		       block->segment->range); /* of pages: a piece pins no others */
 }
 
 /* True if the segment is one FREE block. */
@@ -231,7 +231,7 @@ void gpc_pool_return_exported(struct gpc_pool *pool);
 /* As gpc_pool_return_exported, and returns segments idle for longer than decay_ns. */
 void gpc_pool_return_due(struct gpc_pool *pool, uint64_t now_ns);
 
-/* Trims idle segments until no more than gc_threshold_ppm is reserved. */
+/* Returns idle segments until at most gc_threshold_ppm of the limit, or else of the device, is reserved. */
 void gpc_pool_collect_garbage(struct gpc_pool *pool);
 
 /* Forgets all segments of a dead context, without driver calls; moves those of pages to *ret_paged. */

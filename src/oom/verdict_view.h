@@ -22,7 +22,7 @@
 #define GPC_WASTED_PART 8u
 
 /* Keys of GPUCACHE_CONF that the user has set. */
-#define GPC_SET_FRACTION 0x1u /* per_process_memory_fraction made the limit */
+#define GPC_SET_FRACTION 0x1u /* per_process_memory_fraction has set the limit */
 #define GPC_SET_ROUNDUP  0x2u /* roundup_power2_divisions */
 #define GPC_SET_OOM_WAIT 0x4u /* oom_wait_ms */
 
@@ -71,7 +71,7 @@ uint64_t gpc_plain_bytes(uint64_t size);
 uint64_t gpc_plain_live(const struct gpucache_block *blocks, uint32_t n_blocks, uint32_t device,
 	uint64_t requested);
 
-/* The quantities of verdict.h, most of them with their letters there, computed once. */
+/* The quantities of verdict.h, computed once; the letters are those of verdict.h. */
 struct gpc_verdict_view {
 	const struct gpucache_oom *oom;
 	const struct gpc_verdict_facts *facts;

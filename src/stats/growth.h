@@ -39,7 +39,7 @@
 #include "gpucache_format.h"
 
 #define GPC_GROWTH_ROWS      128 /* a power of two */
-#define GPC_GROWTH_WINDOWS   8   /* that a verdict considers */
+#define GPC_GROWTH_WINDOWS   8   /* the last windows, which a verdict considers */
 #define GPC_GROWTH_STEADY    7   /* a steady site has survivors of so many windows */
 #define GPC_GROWTH_MAX_SITES 32
 
@@ -102,7 +102,7 @@ static inline void gpc_growth_note(
 struct gpc_growing gpc_growth_find(
 	const struct gpc_growth *growth, const struct gpc_growth_view *view);
 
-/* The bytes of one stack on the device that survive from the last windows: the second half of the run, or more. */
+/* The live bytes of one stack that were allocated in the last windows: the second half of the run, or more. */
 uint64_t gpc_growth_of(const struct gpc_growth *growth, uint32_t device, uint32_t stack,
 	const struct gpucache_block *blocks, uint32_t n_blocks);
 
