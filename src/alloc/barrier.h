@@ -27,16 +27,16 @@
  *                  cuda.h says "all work of the context"; tests/gpu/order.c verifies each.
  *   green contexts The primary context's event captures their work, and they wait for it (cuda.h, 12.5).
  *   captures       To record or wait for an event of the whole context invalidates the captures open in it.
- *                  So every due barrier is raised before a capture begins; while one is open no block is FREE at
- *                  once, and a barrier stays due.
+ *                  So every due barrier is raised before a capture begins; while a capture is open, no block is
+ *                  FREE at once, and a barrier stays due.
  *   peers          A barrier does not order the work of another context.  If the pool's fences cover other
- *                  contexts (members, fence.h), a block waits for its fence, and the barrier is raised as
- *                  well, for the order that programs rely on.
+ *                  contexts (members, fence.h), a block waits for its fence, and the barrier is raised, too,
+ *                  for the order that programs rely on.
  *   others         Another process, a network card or the host waits for no event.  So the host waits
  *                  (gpc_pool_settle) before they get memory, and exported blocks wait for fences.
  *   the driver     No documentation promises that cuMemFree waits, so memory is returned to the driver only
  *                  after the barrier that covers its last free has passed.
- *   old drivers    Those before CUDA 12.5 have no cuCtxRecordEvent and cuCtxWaitEvent, so the host waits in
+ *   old drivers    Drivers before CUDA 12.5 have no cuCtxRecordEvent and cuCtxWaitEvent, so the host waits in
  *                  cudaFree.
  *
  * After plain cudaFree, calls that only observe (a query, a wait for a stream or an event) or free host

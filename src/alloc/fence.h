@@ -15,17 +15,17 @@
  *
  * An event covers all that earlier ones do, so fences pass in order and only the oldest event is
  * queried.  If no event can be recorded (a capture is open, the driver is older than 12.5, the record
- * failed), the open fence stays open.  gpc_fences_begin_sync closes it without an event; it then passes with
- * that synchronization or with a later fence.  Its event must not be queried, because the driver reports
+ * failed), the open fence stays open.  gpc_fences_begin_sync closes it without an event; that fence then passes with
+ * the synchronization or with a later fence.  Its event must not be queried, because the driver reports
  * an event that was never recorded as complete.
  *
  * When the program itself synchronizes the context, every fence filled before that passes, at no cost.
  *
  * One stream.  While a context uses only the legacy default stream, all work is ordered, and a freed
  * block is FREE at once.  When a second stream appears, the legacy stream may still run work of both
- * owners of a reused block.  So an event is recorded there, and every new stream waits for it, on the
- * device, before the program gets its handle.  A per-thread default stream waits for the legacy
- * stream by definition.
+ * owners of a reused block.  So an event is recorded on the legacy stream, and every new stream waits for the
+ * event, on the device, before the program gets the handle of the stream.  A per-thread default stream waits for
+ * the legacy stream by definition.
  *
  * Peers.  Another context whose work may touch this memory, through peer access or a copy by unified
  * addressing, is a member: it records an event of its own, and a fence passes when the events of all
