@@ -137,7 +137,7 @@ struct gpucache_header {
 	uint64_t dropped_segments;
 	uint64_t dropped_tags; /* ranges that got the tag of the enclosing range; since 1.1 */
 	uint64_t
-		sample_bytes; /* only some of the smaller requests have stacks; 0: all have; since 1.1 */
+		sample_bytes; /* of requests below this size only a sample has stacks; 0: all have; since 1.1 */
 	uint64_t dropped_sites; /* pairs of stack and device without a record in SITES; since 1.3 */
 	uint64_t reserved[5];
 	char boot_id[40];
@@ -188,7 +188,7 @@ struct gpucache_counters {
 	/* recorded device memory that is not in the cache: pitched, managed, ... */
 	uint64_t direct_bytes;
 	uint64_t host_bytes; /* pinned host memory */
-	/* Peaks of the same. */
+	/* The peaks of the bytes above. */
 	uint64_t peak_requested_bytes;
 	uint64_t peak_live_bytes;
 	uint64_t peak_pending_bytes;
@@ -360,7 +360,7 @@ struct gpucache_stream {
 struct gpucache_segment {
 	uint32_t seq;
 	uint8_t state; /* 0 unused, or returned to the driver; 1 in use */
-	uint8_t pool;  /* 0 small, 1 large */
+	uint8_t pool;  /* of small blocks: 0, of large ones: 1 */
 	uint16_t device;
 	uint64_t address;
 	uint64_t size;
@@ -449,8 +449,8 @@ struct gpucache_history_head {
 struct gpucache_point {
 	uint64_t time_ns;
 	uint64_t requested_bytes;
-	uint64_t live_bytes;     /* in the cache, and direct_bytes */
-	uint64_t reserved_bytes; /* segments, and direct_bytes */
+	uint64_t live_bytes;     /* live in cached segments, plus direct_bytes */
+	uint64_t reserved_bytes; /* segments, plus direct_bytes */
 };
 
 struct gpucache_holder {
@@ -470,9 +470,10 @@ struct gpucache_peak {
 	uint64_t requested_bytes;
 	uint64_t live_bytes;
 	uint64_t reserved_bytes;
-	uint32_t n_holders;  /* biggest first */
-	uint32_t n_sites;    /* stacks with live blocks */
-	uint64_t rest_bytes; /* of sites beyond n_holders, and of allocations without a stack */
+	uint32_t n_holders; /* in holders[], biggest first */
+	uint32_t n_sites;   /* stacks with live blocks */
+	uint64_t
+		rest_bytes; /* of stacks that are not in holders[], and of allocations without a stack */
 	struct gpucache_holder holders[GPUCACHE_MAX_HOLDERS];
 };
 
@@ -487,9 +488,10 @@ struct gpucache_balance {
 	uint64_t rounding;  /* live bytes beyond what was requested */
 	uint64_t pending;
 	uint64_t cached;
-	uint64_t cached_largest;  /* the largest free block, whose bytes are in `cached`, too */
-	uint64_t direct;          /* recorded, but not in the cache */
-	uint64_t process_outside; /* not recorded, of this process: context, modules, libraries */
+	uint64_t cached_largest; /* the largest free block, whose bytes are in `cached`, too */
+	uint64_t direct;         /* recorded, but not in the cache */
+	uint64_t
+		process_outside; /* memory of this process that is not recorded: context, modules, libraries */
 	uint64_t other_processes;
 	uint64_t driver_reserve;
 	uint64_t unattributed; /* in use, by an unknown owner */
@@ -546,7 +548,7 @@ struct gpucache_tag_holder {
 
 /* The numbers in PyTorch's report of its own failure; if `requested` is 0, those at its last tensor. */
 struct gpucache_oom_torch {
-	uint64_t requested; /* for the tensor, rounded by PyTorch */
+	uint64_t requested; /* for the tensor, as PyTorch rounded it */
 	uint64_t allocated;
 	uint64_t reserved;
 };
@@ -587,7 +589,7 @@ struct gpucache_oom {
 	/* Since 1.1.  Holders by tag, biggest first; none if the program named no ranges. */
 	uint32_t n_tags;
 	uint32_t is_renewed; /* 1: the growing site replaces its blocks by larger ones; since 0.3 */
-	uint64_t tag_rest_bytes; /* held in the tags beyond n_tags */
+	uint64_t tag_rest_bytes; /* live bytes of tags that are not in tags[] */
 	struct gpucache_tag_holder tags[GPUCACHE_MAX_OOM_TAGS];
 	/* Since 1.1.  counters.kind_bytes, summed over all contexts of the device. */
 	uint64_t kind_bytes[GPUCACHE_MAX_KINDS];
