@@ -69,12 +69,11 @@
 #define GPUCACHE_MAX_REGIONS 24u
 
 /* Bits of header.state. */
-#define GPUCACHE_STATE_OPENED     0x1u /* header and region table are complete */
-#define GPUCACHE_STATE_CLEAN_EXIT 0x2u /* the process ended by returning or exit() */
-#define GPUCACHE_STATE_OOM_SEEN   0x4u /* at least one record in OOMS */
-#define GPUCACHE_STATE_PASS \
-	0x8u /* the library handed all calls to the driver, and recorded no more */
-#define GPUCACHE_STATE_EXITED 0x10u /* the process ended by _exit or quick_exit */
+#define GPUCACHE_STATE_OPENED     0x1u  /* header and region table are complete */
+#define GPUCACHE_STATE_CLEAN_EXIT 0x2u  /* the process ended by returning or exit() */
+#define GPUCACHE_STATE_OOM_SEEN   0x4u  /* at least one record in OOMS */
+#define GPUCACHE_STATE_PASS       0x8u  /* the library passes all calls on, and records no more */
+#define GPUCACHE_STATE_EXITED     0x10u /* the process ended by _exit or quick_exit */
 
 enum gpucache_region_kind {
 	GPUCACHE_REGION_NONE,
@@ -103,8 +102,8 @@ struct gpucache_region {
 	uint32_t record_size; /* stride of fixed records; 1 in append-only regions */
 	uint64_t offset;      /* from the start of the file, a multiple of GPUCACHE_PAGE */
 	uint64_t size;
-	uint64_t
-		count; /* of fixed records; in append-only regions, of bytes behind the append head */
+	/* of fixed records; in append-only regions, of bytes behind the append head */
+	uint64_t count;
 };
 
 struct gpucache_header {
@@ -136,8 +135,8 @@ struct gpucache_header {
 	uint64_t dropped_python; /* stacks whose Python frames could not be read safely */
 	uint64_t dropped_segments;
 	uint64_t dropped_tags; /* ranges that got the tag of the enclosing range; since 1.1 */
-	uint64_t
-		sample_bytes; /* of requests below this size only a sample has stacks; 0: all have; since 1.1 */
+	/* of requests below this size only a sample has stacks; 0: all have; since 1.1 */
+	uint64_t sample_bytes;
 	uint64_t dropped_sites; /* pairs of stack and device without a record in SITES; since 1.3 */
 	uint64_t reserved[5];
 	char boot_id[40];
@@ -246,8 +245,8 @@ struct gpucache_site {
 	uint64_t peak_bytes;
 	uint64_t first_ns; /* of the first allocation by this stack */
 	uint64_t last_ns;
-	uint32_t
-		stack; /* 0: unused record.  `stack` and `device`, since 1.3, are stored before the totals */
+	/* 0: unused record.  `stack` and `device`, since 1.3, are stored before the totals */
+	uint32_t stack;
 	uint16_t device;
 	uint16_t reserved;
 };
@@ -351,10 +350,9 @@ struct gpucache_stream {
 	uint64_t reserved;
 };
 
-#define GPUCACHE_STREAM_LEGACY 1u /* a handle: CU_STREAM_LEGACY, or the default stream NULL */
-#define GPUCACHE_STREAM_PER_THREAD \
-	2u /* a handle: the per-thread default stream of the calling thread */
-#define GPUCACHE_STREAM_OTHER 255u /* a number */
+#define GPUCACHE_STREAM_LEGACY     1u   /* a handle: CU_STREAM_LEGACY, or the default stream NULL */
+#define GPUCACHE_STREAM_PER_THREAD 2u   /* a handle: the default stream of the calling thread */
+#define GPUCACHE_STREAM_OTHER      255u /* a number */
 
 /* SEGMENTS.  One allocation of the driver, which the library cuts into blocks. */
 struct gpucache_segment {
@@ -472,8 +470,8 @@ struct gpucache_peak {
 	uint64_t reserved_bytes;
 	uint32_t n_holders; /* in holders[], biggest first */
 	uint32_t n_sites;   /* stacks with live blocks */
-	uint64_t
-		rest_bytes; /* of stacks that are not in holders[], and of allocations without a stack */
+	/* of stacks that are not in holders[], and of allocations without a stack */
+	uint64_t rest_bytes;
 	struct gpucache_holder holders[GPUCACHE_MAX_HOLDERS];
 };
 
@@ -490,8 +488,8 @@ struct gpucache_balance {
 	uint64_t cached;
 	uint64_t cached_largest; /* the largest free block, whose bytes are in `cached`, too */
 	uint64_t direct;         /* recorded, but not in the cache */
-	uint64_t
-		process_outside; /* memory of this process that is not recorded: context, modules, libraries */
+	/* memory of this process that is not recorded: context, modules, libraries */
+	uint64_t process_outside;
 	uint64_t other_processes;
 	uint64_t driver_reserve;
 	uint64_t unattributed; /* in use, by an unknown owner */
@@ -530,8 +528,8 @@ enum gpucache_strength {
 
 struct gpucache_neighbour {
 	uint32_t pid;
-	uint32_t
-		own_age_s; /* a process of this user: its run time, at least 1; others: 0.  Since 1.4 */
+	/* a process of this user: its run time, at least 1; others: 0.  Since 1.4 */
+	uint32_t own_age_s;
 	uint64_t bytes; /* GPUCACHE_UNKNOWN if NVML does not report it */
 	char name[32];  /* of the process, if this user may see it */
 };
@@ -574,8 +572,8 @@ struct gpucache_oom {
 	uint32_t also;      /* bit v: verdict v applies in addition */
 	struct gpucache_balance balance;
 	uint64_t peak_requested; /* of the run so far */
-	uint64_t
-		growth_bytes; /* by which the fastest-growing holder grew in the later part of the run */
+	/* by which the fastest-growing holder grew in the later part of the run */
+	uint64_t growth_bytes;
 	uint32_t growth_stack;
 	uint32_t n_rungs;
 	uint64_t rung_freed[GPUCACHE_MAX_RUNGS]; /* bytes that each rung made available */

@@ -26,8 +26,8 @@
 
 struct gpc_directory_entry {
 	char *path;
-	enum gpc_status
-		status; /* of gpc_recording_peek; `header` and `state` are valid only for GPC_OK */
+	/* of gpc_recording_peek; `header` and `state` are valid only for GPC_OK */
+	enum gpc_status status;
 	struct gpucache_header header;
 	enum gpc_run_state state;
 	uint64_t size;
