@@ -43,7 +43,7 @@ struct gpc_answer {
 	/* With this many fewer bytes in use the request would be served; 0: unknown, or not part of the advice. */
 	uint64_t enough_bytes;
 	bool may_be_one_pass; /* the growth that the library saw may be activations of one pass (kept.h) */
-	/* What is kept too long.  Unless its stack is 0, its stack and bytes replace those of the growth in `oom`. */
+	/* Results kept too long.  Unless its stack is 0, its stack and bytes replace those of the growth in `oom`. */
 	struct gpc_kept kept;
 	/* The framework that took at least half of the device at once; NULL: none. */
 	const struct gpc_framework_row *framework;

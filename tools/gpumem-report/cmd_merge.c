@@ -21,13 +21,12 @@
 #define N_CALLERS 3
 
 struct merge {
-	const struct gpc_job_row *first; /* the first row that failed; NULL: none */
-	const struct gpc_job_row *odd;   /* the odd one out; NULL: none */
-	struct gpc_job_site odd_site;    /* differs most; `bytes`: by how much; key 0: none */
-	const struct gpc_job_row
-		*odd_site_of;  /* the row whose recording has the stack of odd_site */
-	bool is_odd_more;      /* odd is above the median */
-	uint64_t median_bytes; /* of the peaks of live bytes */
+	const struct gpc_job_row *first;       /* the first row that failed; NULL: none */
+	const struct gpc_job_row *odd;         /* the odd one out; NULL: none */
+	struct gpc_job_site odd_site;          /* differs most; `bytes`: by how much; key 0: none */
+	const struct gpc_job_row *odd_site_of; /* whose recording has the stack of odd_site */
+	bool is_odd_more;                      /* odd is above the median */
+	uint64_t median_bytes;                 /* of the peaks of live bytes */
 };
 
 static struct gpc_job job;
