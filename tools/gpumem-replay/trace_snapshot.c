@@ -83,11 +83,9 @@ static void hold(struct snapshot *snapshot, uint64_t address, uint64_t size, uin
 		return;
 	gpc_array_grow(
 		&snapshot->held, sizeof *snapshot->held, snapshot->n_held, &snapshot->n_room);
-	if (gpc_address_map_reserve(&snapshot->map, 1))
-		gpc_no_memory();
 	snapshot->held[snapshot->n_held++] =
 		(struct held){ .address = address, .size = size, .stream = stream };
-	gpc_address_map_insert(&snapshot->map, address, (void *)(uintptr_t)snapshot->n_held);
+	gpc_trace_map_insert(&snapshot->map, address, (void *)(uintptr_t)snapshot->n_held);
 }
 
 /* Old snapshots give no addresses of blocks, which lie end to end in their segment. */

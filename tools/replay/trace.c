@@ -53,12 +53,7 @@ static uint32_t number_stream(struct gpc_trace_builder *builder, uint64_t stream
 	return builder->trace.n_streams++;
 }
 
-static void *identity_value(uint64_t op_number)
-{
-	return (void *)(uintptr_t)(op_number + 1);
-}
-
-/* The operation that allocated a live identity, or NULL. */
+/* The operation that a value of the map `live` stands for; NULL if the value is NULL. */
 static const struct gpc_trace_op *op_of(const struct gpc_trace_builder *builder, const void *value)
 {
 	return value ? &builder->trace.ops[(uintptr_t)value - 1] : NULL;
@@ -77,49 +72,48 @@ static struct gpc_trace_op op_of_row(
 		.time_ns = row->time_ns > last_ns ? row->time_ns : last_ns,
 		.duration_ns = row->duration_ns,
 		.line = row->line,
+		.context = row->context,
 		.way = row->way };
 }
 
-/* Counts an allocation in; note_less() counts it out. */
-static void note_more(struct gpc_trace_builder *builder, const struct gpc_trace_op *op)
+static uint64_t *sum_of(struct gpc_trace_builder *builder, const struct gpc_trace_op *op)
 {
-	const bool is_beside = op->way == GPC_TRACE_BESIDE;
-	uint64_t *bytes = is_beside ? &builder->beside_bytes : &builder->live_bytes;
-	uint64_t *peak =
-		is_beside ? &builder->trace.peak_beside_bytes : &builder->trace.peak_live_bytes;
-	uint64_t all;
-
-	*bytes = gpc_bytes_add(*bytes, op->size);
-	if (*bytes > *peak)
-		*peak = *bytes;
-	all = gpc_bytes_add(builder->live_bytes, builder->beside_bytes);
-	if (all > builder->trace.peak_all_bytes)
-		builder->trace.peak_all_bytes = all;
+	return op->way == GPC_TRACE_BESIDE ? &builder->beside_bytes : &builder->live_bytes;
 }
 
-static void note_less(struct gpc_trace_builder *builder, const struct gpc_trace_op *op)
+static void raise_to(uint64_t *peak, uint64_t bytes)
 {
-	uint64_t *bytes =
-		op->way == GPC_TRACE_BESIDE ? &builder->beside_bytes : &builder->live_bytes;
-
-	*bytes = gpc_bytes_less(*bytes, op->size);
+	if (bytes > *peak)
+		*peak = bytes;
 }
 
-static void add_free(
-	struct gpc_trace_builder *builder, const struct gpc_trace_row *row, uint64_t *count_unknown)
+static void note_alloc(struct gpc_trace_builder *builder, const struct gpc_trace_op *op)
+{
+	struct gpc_trace *trace = &builder->trace;
+	uint64_t *sum = sum_of(builder, op);
+
+	*sum = gpc_bytes_add(*sum, op->size);
+	raise_to(&trace->peak_live_bytes, builder->live_bytes);
+	raise_to(&trace->peak_beside_bytes, builder->beside_bytes);
+	raise_to(&trace->peak_all_bytes, gpc_bytes_add(builder->live_bytes, builder->beside_bytes));
+}
+
+static void add_free(struct gpc_trace_builder *builder, const struct gpc_trace_row *row)
 {
 	const struct gpc_trace_op *allocation =
 		op_of(builder, gpc_address_map_take(&builder->live, row->identity + 1));
 	struct gpc_trace_op op;
+	uint64_t *sum;
 
 	if (!allocation) {
-		(*count_unknown)++;
+		builder->trace.n_unknown_frees++;
 		return;
 	}
 	op = op_of_row(builder, row);
 	op.kind = GPC_TRACE_FREE;
 	op.slot = allocation->slot;
-	note_less(builder, allocation);
+	sum = sum_of(builder, allocation);
+	*sum = gpc_bytes_less(*sum, allocation->size);
 	add_op(builder, op);
 }
 
@@ -127,11 +121,10 @@ static void add_alloc(struct gpc_trace_builder *builder, const struct gpc_trace_
 {
 	struct gpc_trace *trace = &builder->trace;
 	struct gpc_trace_op op;
-	uint64_t ignored = 0;
 
 	if (row->kind == GPC_TRACE_ALLOC &&
 		gpc_address_map_find(&builder->live, row->identity + 1)) {
-		add_free(builder, row, &ignored);
+		add_free(builder, row);
 		trace->n_implied_frees++;
 	}
 	op = op_of_row(builder, row);
@@ -143,10 +136,8 @@ static void add_alloc(struct gpc_trace_builder *builder, const struct gpc_trace_
 	}
 	op.slot = trace->n_slots++;
 	add_op(builder, op);
-	if (gpc_address_map_reserve(&builder->live, 1))
-		gpc_no_memory();
-	gpc_address_map_insert(&builder->live, row->identity + 1, identity_value(trace->n_ops - 1));
-	note_more(builder, &op);
+	gpc_trace_map_insert(&builder->live, row->identity + 1, (void *)(uintptr_t)trace->n_ops);
+	note_alloc(builder, &op);
 }
 
 /* Adds an operation that neither allocates nor frees.  Drops work on memory that is not live. */
@@ -168,21 +159,12 @@ static void add_other(struct gpc_trace_builder *builder, const struct gpc_trace_
 
 void gpc_trace_add(struct gpc_trace_builder *builder, const struct gpc_trace_row *row)
 {
-	switch (row->kind) {
-	case GPC_TRACE_FREE:
-		add_free(builder, row, &builder->trace.n_unknown_frees);
-		break;
-	case GPC_TRACE_ALLOC:
-	case GPC_TRACE_FAILURE:
+	if (row->kind == GPC_TRACE_FREE)
+		add_free(builder, row);
+	else if (row->kind == GPC_TRACE_ALLOC || row->kind == GPC_TRACE_FAILURE)
 		add_alloc(builder, row);
-		break;
-	case GPC_TRACE_WORK:
-	case GPC_TRACE_ORDER:
-	case GPC_TRACE_SYNC:
-	case GPC_TRACE_EMPTY_CACHE:
+	else
 		add_other(builder, row);
-		break;
-	}
 }
 
 void gpc_trace_fini(struct gpc_trace *trace)

@@ -50,8 +50,9 @@ struct gpc_trace_op {
 	uint64_t duration_ns; /* WORK */
 	uint32_t slot;        /* ALLOC, FREE and WORK */
 	uint32_t stream;
-	uint32_t other; /* ORDER */
-	uint64_t line;  /* in the file, or the number of the recording's event; 0: none */
+	uint32_t other;   /* ORDER */
+	uint32_t context; /* of the recording */
+	uint64_t line;    /* in the file, or the number of the recording's event; 0: none */
 	enum gpc_trace_op_kind kind;
 	enum gpc_trace_way way; /* of ALLOC */
 };

@@ -13,6 +13,7 @@
 #define GPC_REPLAY_TRACE_BUILD_H
 
 #include "alloc/address_map.h"
+#include "format/memory.h"
 #include "tools/replay/trace.h"
 
 #define GPC_TRACE_MAX_STREAMS 4096
@@ -35,8 +36,17 @@ struct gpc_trace_row {
 	uint64_t time_ns;
 	uint64_t duration_ns;
 	uint64_t line;
+	uint32_t context;
 	enum gpc_trace_way way;
 };
+
+/* Inserts address > 0, which must not be in the map. */
+static inline void gpc_trace_map_insert(struct gpc_address_map *map, uint64_t address, void *value)
+{
+	if (gpc_address_map_reserve(map, 1))
+		gpc_no_memory();
+	gpc_address_map_insert(map, address, value);
+}
 
 struct gpc_trace_builder *gpc_trace_begin(const char *path, bool is_recording);
 void gpc_trace_add(struct gpc_trace_builder *builder, const struct gpc_trace_row *row);

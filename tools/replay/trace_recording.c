@@ -13,15 +13,6 @@
 #include "tools/replay/tensors.h"
 #include "tools/replay/trace_build.h"
 
-/* A block that was live before the first event, as far as the walk knows. */
-struct seed {
-	uint64_t address;
-	uint64_t size;
-	uint32_t context;
-	uint8_t kind;
-	bool is_born_later; /* the walk found its allocation: no seed */
-};
-
 struct source {
 	const struct gpc_recording *recording;
 	struct gpc_trace_builder *builder;
@@ -31,10 +22,10 @@ struct source {
 	bool has_refused;           /* the driver refused a request */
 	struct gpucache_event *events;
 	uint64_t n_events;
-	struct seed *seeds;
+	/* The blocks that were live before the first event, as far as the walk knows; size 0: found to be younger. */
+	struct gpc_trace_row *seeds;
 	uint64_t n_seeds;
-	struct gpc_address_map held; /* address -> its seed, during the walk */
-	uint32_t *contexts;          /* by slot */
+	struct gpc_address_map held; /* identity -> its seed, during the walk */
 };
 
 /* True for device memory that no allocator serves.  Not for managed memory, which may be on the host. */
@@ -94,11 +85,6 @@ static bool can_be(uint64_t address, uint64_t size)
 	return address != 0 && address != UINT64_MAX && size <= GPC_SIZE_MAX;
 }
 
-static uint64_t asked_for(uint64_t requested, uint64_t size)
-{
-	return requested ? requested : size;
-}
-
 static void read_events(struct source *source)
 {
 	const struct gpc_recording *recording = source->recording;
@@ -156,23 +142,43 @@ static void keep_device(struct source *source)
 	source->n_events = n;
 }
 
-static void hold(
-	struct source *source, uint8_t kind, uint64_t address, uint64_t size, uint32_t context)
+static struct gpc_trace_row alloc_row(const struct source *source, unsigned kind, uint64_t address,
+	uint64_t requested, uint64_t size, uint32_t context)
 {
-	struct seed *seed = gpc_address_map_find(&source->held, address);
+	return (struct gpc_trace_row){
+		.kind = GPC_TRACE_ALLOC,
+		.identity = identity_of(kind, address),
+		.size = requested ? requested : size,
+		.stream = kind == GPUCACHE_KIND_TENSOR
+				  ? gpc_tensors_stream(&source->tensors, address)
+				  : 0,
+		.context = context,
+		.way = way_of(source, kind),
+	};
+}
+
+/* The allocation of the memory that the event names. */
+static struct gpc_trace_row alloc_row_of(
+	const struct source *source, const struct gpucache_event *event)
+{
+	return alloc_row(source, event->alloc_kind, event->address, event->requested, event->size,
+		event->context);
+}
+
+static void hold(struct source *source, struct gpc_trace_row row)
+{
+	struct gpc_trace_row *seed = gpc_address_map_find(&source->held, row.identity);
 
 	/* An older block at the same address: its free was found, the younger one's malloc was not. */
 	if (!seed) {
-		if (gpc_address_map_reserve(&source->held, 1))
-			gpc_no_memory();
 		seed = &source->seeds[source->n_seeds++];
-		gpc_address_map_insert(&source->held, address, seed);
+		gpc_trace_map_insert(&source->held, row.identity, seed);
 	}
-	*seed = (struct seed){ .address = address, .size = size, .context = context, .kind = kind };
+	*seed = row;
 }
 
-/* Starts the walk with the blocks live at the end; *ret_others gets the bytes of other kinds. */
-static void hold_live(struct source *source, uint64_t *ret_others)
+/* Holds the blocks that are live at the end.  Returns the bytes of memory that is_other(). */
+static uint64_t hold_live(struct source *source)
 {
 	const struct gpc_recording *recording = source->recording;
 	const struct gpc_region *region = &recording->regions[GPUCACHE_REGION_BLOCKS];
@@ -187,22 +193,21 @@ static void hold_live(struct source *source, uint64_t *ret_others)
 			!can_be(block.address, block.requested))
 			continue;
 		if (is_request(source, block.kind, block.flags & GPUCACHE_BLOCK_ARENA))
-			hold(source, block.kind, identity_of(block.kind, block.address),
-				asked_for(block.requested, block.size), block.context);
+			hold(source, alloc_row(source, block.kind, block.address, block.requested,
+					     block.size, block.context));
 		else if (is_other(source, block.kind))
 			others = gpc_bytes_add(others, block.size);
 	}
 	source->builder->trace.recorded.n_torn = region->n_torn;
-	*ret_others = others;
+	return others;
 }
 
 /* Walks from the end of the ring to its beginning. */
 static void find_seeds(struct source *source)
 {
-	uint64_t others = 0;
+	uint64_t others = hold_live(source);
 	uint64_t most = 0;
 
-	hold_live(source, &others);
 	for (uint64_t i = source->n_events; i-- > 0;) {
 		const struct gpucache_event *event = &source->events[i];
 		bool is_malloc = event->kind == GPUCACHE_EVENT_MALLOC;
@@ -211,64 +216,27 @@ static void find_seeds(struct source *source)
 		if (!is_memory(event))
 			continue;
 		if (is_request_event(source, i) && is_malloc) {
-			struct seed *seed = gpc_address_map_take(
+			struct gpc_trace_row *seed = gpc_address_map_take(
 				&source->held, identity_of(event->alloc_kind, event->address));
 
 			if (seed)
-				seed->is_born_later = true;
+				seed->size = 0;
 		} else if (is_request_event(source, i)) {
-			hold(source, event->alloc_kind,
-				identity_of(event->alloc_kind, event->address),
-				asked_for(event->requested, event->size), event->context);
+			hold(source, alloc_row_of(source, event));
 		} else if (is_other(source, event->alloc_kind)) {
-			/* Saturate: events lost in a hole must not turn the sum negative. */
-			if (!is_malloc)
-				others = gpc_bytes_add(others, event->size);
-			else
-				others = gpc_bytes_less(others, event->size);
+			/* Both saturate: if a hole hid a free, the sum would become negative. */
+			others = (is_malloc ? gpc_bytes_less : gpc_bytes_add)(others, event->size);
 		}
 	}
 	source->builder->trace.fixed_bytes = others > most ? others : most;
 }
 
-static void add(struct source *source, enum gpc_trace_op_kind kind, uint64_t address, uint64_t size,
-	uint64_t time_ns, uint64_t line)
-{
-	const struct gpc_trace_row row = {
-		.kind = kind, .identity = address, .size = size, .time_ns = time_ns, .line = line
-	};
-
-	if (kind == GPC_TRACE_FREE || size)
-		gpc_trace_add(source->builder, &row);
-}
-
-static void add_alloc(struct source *source, uint8_t kind, uint64_t address, uint64_t size,
-	uint64_t time_ns, uint32_t context, uint64_t line)
-{
-	const struct gpc_trace_row row = {
-		.kind = GPC_TRACE_ALLOC,
-		.identity = address,
-		.size = size,
-		.stream = kind == GPUCACHE_KIND_TENSOR
-				  ? gpc_tensors_stream(&source->tensors, address)
-				  : 0,
-		.time_ns = time_ns,
-		.line = line,
-		.way = way_of(source, kind),
-	};
-
-	if (!size)
-		return;
-	gpc_trace_add(source->builder, &row);
-	source->contexts[source->builder->trace.n_slots - 1] = context;
-}
-
 static int by_address(const void *a, const void *b)
 {
-	const struct seed *left = a;
-	const struct seed *right = b;
+	const struct gpc_trace_row *left = a;
+	const struct gpc_trace_row *right = b;
 
-	return GPC_ORDER(left->address, right->address);
+	return GPC_ORDER(left->identity, right->identity);
 }
 
 static void add_seeds(struct source *source)
@@ -279,15 +247,31 @@ static void add_seeds(struct source *source)
 	/* The order of their allocations is unknown: use the addresses'. */
 	qsort(source->seeds, source->n_seeds, sizeof *source->seeds, by_address);
 	for (uint64_t i = 0; i < source->n_seeds; i++) {
-		const struct seed *seed = &source->seeds[i];
+		struct gpc_trace_row *seed = &source->seeds[i];
 
-		if (seed->is_born_later)
+		if (!seed->size)
 			continue;
-		add_alloc(source, seed->kind, seed->address, seed->size, time_ns, seed->context, 0);
+		seed->time_ns = time_ns;
+		gpc_trace_add(source->builder, seed);
 		recorded->n_held_before++;
 		recorded->held_before_bytes =
 			gpc_bytes_add(recorded->held_before_bytes, seed->size);
 	}
+}
+
+/* Adds an operation that allocates nothing. */
+static void add(struct source *source, const struct gpucache_event *event,
+	enum gpc_trace_op_kind kind, uint64_t identity, uint64_t size)
+{
+	const struct gpc_trace_row row = {
+		.kind = kind,
+		.identity = identity,
+		.size = size,
+		.time_ns = event->time_ns,
+		.line = event->seq,
+	};
+
+	gpc_trace_add(source->builder, &row);
 }
 
 /* A context was reset or destroyed: its memory is gone without any free. */
@@ -295,7 +279,7 @@ static void add_reset(struct source *source, const struct gpucache_event *event)
 {
 	const struct gpc_trace *trace = &source->builder->trace;
 	const struct gpc_address_map *live = &source->builder->live;
-	uint64_t *addresses = gpc_new(live->n_entries, sizeof *addresses);
+	uint64_t *identities = gpc_new(live->n_entries, sizeof *identities);
 	uint64_t n = 0;
 
 	/* Collect first: frees change the map. */
@@ -303,13 +287,12 @@ static void add_reset(struct source *source, const struct gpucache_event *event)
 		const struct gpc_address_slot *slot = &live->slots[i];
 
 		if (slot->address &&
-			source->contexts[trace->ops[(uintptr_t)slot->value - 1].slot] ==
-				event->context)
-			addresses[n++] = slot->address - 1;
+			trace->ops[(uintptr_t)slot->value - 1].context == event->context)
+			identities[n++] = slot->address - 1;
 	}
 	for (uint64_t i = 0; i < n; i++)
-		add(source, GPC_TRACE_FREE, addresses[i], 0, event->time_ns, event->seq);
-	free(addresses);
+		add(source, event, GPC_TRACE_FREE, identities[i], 0);
+	free(identities);
 }
 
 /*
@@ -321,7 +304,7 @@ static void add_empty_cache(struct source *source, const struct gpucache_event *
 	const struct gpc_trace *trace = &source->builder->trace;
 
 	if (!trace->n_ops || trace->ops[trace->n_ops - 1].kind != GPC_TRACE_EMPTY_CACHE)
-		add(source, GPC_TRACE_EMPTY_CACHE, 0, 1, event->time_ns, event->seq);
+		add(source, event, GPC_TRACE_EMPTY_CACHE, 0, 0);
 }
 
 static bool is_cache_emptied(const struct source *source, uint64_t i)
@@ -334,10 +317,19 @@ static bool is_cache_emptied(const struct source *source, uint64_t i)
 						       source->tensors.has_physical));
 }
 
+static void add_alloc(struct source *source, const struct gpucache_event *event)
+{
+	struct gpc_trace_row row = alloc_row_of(source, event);
+
+	row.time_ns = event->time_ns;
+	row.line = event->seq;
+	if (row.size)
+		gpc_trace_add(source->builder, &row);
+}
+
 static void add_event(struct source *source, uint64_t i)
 {
 	const struct gpucache_event *event = &source->events[i];
-	const uint64_t identity = identity_of(event->alloc_kind, event->address);
 
 	if (event->kind == GPUCACHE_EVENT_CONTEXT && event->detail == 2)
 		add_reset(source, event);
@@ -346,14 +338,13 @@ static void add_event(struct source *source, uint64_t i)
 	else if (!is_request_event(source, i))
 		return;
 	else if (event->kind == GPUCACHE_EVENT_FREE)
-		add(source, GPC_TRACE_FREE, identity, 0, event->time_ns, event->seq);
+		add(source, event, GPC_TRACE_FREE, identity_of(event->alloc_kind, event->address),
+			0);
 	/* A refused request of PyTorch's cache is not a refused tensor. */
-	else if (event->kind == GPUCACHE_EVENT_OOM && !source->tensors.has_torch)
-		add(source, GPC_TRACE_FAILURE, 0, event->size, event->time_ns, event->seq);
+	else if (event->kind == GPUCACHE_EVENT_OOM && !source->tensors.has_torch && event->size)
+		add(source, event, GPC_TRACE_FAILURE, 0, event->size);
 	else if (event->kind == GPUCACHE_EVENT_MALLOC)
-		add_alloc(source, event->alloc_kind, identity,
-			asked_for(event->requested, event->size), event->time_ns, event->context,
-			event->seq);
+		add_alloc(source, event);
 }
 
 static bool has_refused(const struct source *source)
@@ -381,7 +372,6 @@ static void build(struct source *source)
 			source->events, source->n_events);
 	}
 	find_seeds(source);
-	source->contexts = gpc_new(source->n_seeds + source->n_events, sizeof *source->contexts);
 	add_seeds(source);
 	for (uint64_t i = 0; i < source->n_events; i++)
 		add_event(source, i);
@@ -399,7 +389,6 @@ void gpc_trace_from_recording(const struct gpc_recording *recording, int device,
 	source.builder->trace.is_damaged = recording->n_problems > 0;
 	gpc_tensors_fini(&source.tensors);
 	gpc_address_map_fini(&source.held);
-	free(source.contexts);
 	free(source.seeds);
 	free(source.events);
 	(void)gpc_trace_end(source.builder, GPC_OK, ret_trace);
