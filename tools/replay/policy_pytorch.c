@@ -35,7 +35,7 @@ static uint64_t round_to_division(uint64_t size, uint64_t divisions)
 
 static uint64_t round_size(const struct pytorch *self, uint64_t size)
 {
-	uint64_t divisions = self->settings.roundup_divisions;
+	uint64_t divisions = self->roundup_divisions;
 
 	if (size < MIN_BLOCK)
 		return MIN_BLOCK;
@@ -56,22 +56,19 @@ static enum gpc_pool_kind kind_of(uint64_t size)
 	return size <= SMALL_SIZE ? GPC_POOL_SMALL : GPC_POOL_LARGE;
 }
 
-static uint64_t max_split_size(const struct pytorch *self)
-{
-	return self->settings.max_split_size ? self->settings.max_split_size : UINT64_MAX;
-}
-
 static bool should_split(const struct pytorch *self, const struct gpc_block *block, uint64_t size)
 {
 	uint64_t rest = block->size - size;
 
 	if (block->number == GPC_POOL_SMALL || self->is_expandable)
 		return rest >= MIN_BLOCK;
-	return size < max_split_size(self) && rest > SMALL_SIZE;
+	return size < self->max_split_size && rest > SMALL_SIZE;
 }
 
-void gpc_pytorch_absorb(struct gpc_block *left, struct gpc_block *right)
+void gpc_pytorch_absorb_next(struct gpc_block *left)
 {
+	struct gpc_block *right = left->next;
+
 	left->size += right->size;
 	left->next = right->next;
 	if (left->next)
@@ -86,11 +83,11 @@ struct gpc_block *gpc_pytorch_make_free(struct pytorch *self, struct gpc_block *
 	if (block->prev && block->prev->state == GPC_BLOCK_FREE) {
 		block = block->prev;
 		gpc_bins_remove(pool_of(self, block), block);
-		gpc_pytorch_absorb(block, block->next);
+		gpc_pytorch_absorb_next(block);
 	}
 	if (block->next && block->next->state == GPC_BLOCK_FREE) {
 		gpc_bins_remove(pool_of(self, block->next), block->next);
-		gpc_pytorch_absorb(block, block->next);
+		gpc_pytorch_absorb_next(block);
 	}
 	gpc_bins_insert(pool_of(self, block), block);
 	return block;
@@ -104,7 +101,8 @@ static enum gpc_status create(const struct gpc_policy_ops *policy, struct gpc_ma
 
 	self->machine = machine;
 	self->driver = machine->driver;
-	self->settings = *settings;
+	self->max_split_size = settings->max_split_size ? settings->max_split_size : UINT64_MAX;
+	self->roundup_divisions = settings->roundup_divisions;
 	self->n_streams = n_streams;
 	self->is_expandable = policy->variant == GPC_POLICY_PAGES;
 	for (uint32_t i = 0; i < n_streams; i++)
@@ -126,19 +124,15 @@ static void release(struct pytorch *self, struct gpc_block *block)
 	free(block);
 }
 
-/* Whole free segments, collected first because a release changes the set that is walked. */
-struct collected {
-	struct gpc_block *first;
-};
-
+/* Prepends a whole segment to a list, linked by `next`, which whole segments do not use. */
 static void collect(struct gpc_block *block, void *arg)
 {
-	struct collected *collected = arg;
+	struct gpc_block **list = arg;
 
 	if (!is_whole_segment(block))
 		return;
-	block->segment = (struct gpc_segment *)(void *)collected->first;
-	collected->first = block;
+	block->next = *list;
+	*list = block;
 }
 
 static void release_cached_blocks(struct pytorch *self)
@@ -149,52 +143,54 @@ static void release_cached_blocks(struct pytorch *self)
 	}
 	for (uint32_t s = 0; s < self->n_streams; s++) {
 		for (int kind = 0; kind < GPC_N_POOL_KINDS; kind++) {
-			struct collected collected = { NULL };
+			struct gpc_block *list = NULL;
 			struct gpc_block *next;
 
-			gpc_bins_each(&self->streams[s].pools[kind], collect, &collected);
-			for (struct gpc_block *at = collected.first; at; at = next) {
-				next = (struct gpc_block *)(void *)at->segment;
+			/* Collect first: a release changes the set that gpc_bins_each() walks. */
+			gpc_bins_each(&self->streams[s].pools[kind], collect, &list);
+			for (struct gpc_block *at = list; at; at = next) {
+				next = at->next;
 				release(self, at);
 			}
 		}
 	}
 }
 
-/* The largest whole segment of the pool that is at least max_split_size. */
+/* Visits in ascending order, so the last whole segment that it stores is the largest. */
 static void find_largest(struct gpc_block *block, void *arg)
 {
-	struct collected *collected = arg;
+	struct gpc_block **largest = arg;
 
 	if (is_whole_segment(block))
-		collected->first = block;
+		*largest = block;
 }
 
 /*
- * With max_split_size: releases one oversize segment that is large enough, else the largest ones until their sum is.
+ * With max_split_size: releases one oversize segment that is large enough.  If there is none, releases the largest
+ * segments until their sum is large enough; false if it never is.
  */
 static bool release_available_cached_blocks(struct pytorch *self, uint64_t size, uint32_t stream)
 {
 	struct gpc_bins *pool = &self->streams[stream].pools[GPC_POOL_LARGE];
-	uint64_t max = max_split_size(self);
+	uint64_t max = self->max_split_size;
 	uint64_t wanted = size < max ? max : size;
-	struct gpc_block *fits = max == UINT64_MAX ? NULL : gpc_bins_find(pool, wanted);
 	uint64_t released = 0;
+	struct gpc_block *block;
 
 	if (max == UINT64_MAX || self->is_expandable)
 		return false;
-	if (fits && is_whole_segment(fits)) {
-		release(self, fits);
+	block = gpc_bins_find(pool, wanted);
+	if (block && is_whole_segment(block)) {
+		release(self, block);
 		return true;
 	}
 	while (released < wanted) {
-		struct collected largest = { NULL };
-
-		gpc_bins_each(pool, find_largest, &largest);
-		if (!largest.first || largest.first->size < max)
+		block = NULL;
+		gpc_bins_each(pool, find_largest, &block);
+		if (!block || block->size < max)
 			return false;
-		released += largest.first->size;
-		release(self, largest.first);
+		released += block->size;
+		release(self, block);
 	}
 	return true;
 }
@@ -203,7 +199,7 @@ static void empty_cache(void *arg)
 {
 	struct pytorch *self = arg;
 
-	gpc_pytorch_wait_for_events(self);
+	gpc_pytorch_process_events(self, true);
 	release_cached_blocks(self);
 }
 
@@ -213,7 +209,7 @@ static struct gpc_block *find_free(struct pytorch *self, uint64_t size, uint32_t
 	struct gpc_block *block = self->is_expandable
 					  ? gpc_pytorch_find_in_range(self, size, stream, kind)
 					  : gpc_bins_find(&self->streams[stream].pools[kind], size);
-	uint64_t max = max_split_size(self);
+	uint64_t max = self->max_split_size;
 
 	if (!block || (size < max && block->size >= max) ||
 		(size >= max && block->size >= size + LARGE_BUFFER))
@@ -252,7 +248,7 @@ static enum gpc_status grow(
 	if (st == GPC_DEVICE_NO_MEMORY && release_available_cached_blocks(self, size, stream))
 		st = new_segment(self, size, stream, ret_block);
 	if (st == GPC_DEVICE_NO_MEMORY) {
-		gpc_pytorch_wait_for_events(self);
+		gpc_pytorch_process_events(self, true);
 		release_cached_blocks(self);
 		st = new_segment(self, size, stream, ret_block);
 	}
@@ -287,18 +283,17 @@ static enum gpc_status alloc(
 	void *arg, uint64_t size, uint32_t stream, uint64_t now_ns, uint64_t *ret_address)
 {
 	struct pytorch *self = arg;
-	struct gpc_block *block = NULL;
 	enum gpc_status st = gpc_address_map_reserve(&self->blocks, 1);
+	struct gpc_block *block;
 	uint64_t rounded;
 
 	(void)now_ns;
-	if (size > GPC_SIZE_MAX)
-		return GPC_DEVICE_NO_MEMORY;
+	if (st || size > GPC_SIZE_MAX)
+		return st ? st : GPC_DEVICE_NO_MEMORY;
 	rounded = round_size(self, size);
-	gpc_pytorch_process_events(self);
-	if (!st)
-		block = find_free(self, rounded, stream);
-	if (!st && !block)
+	gpc_pytorch_process_events(self, false);
+	block = find_free(self, rounded, stream);
+	if (!block)
 		st = grow(self, rounded, stream, &block);
 	if (st)
 		return st;
@@ -350,7 +345,7 @@ static void destroy(void *arg)
 {
 	struct pytorch *self = arg;
 
-	gpc_pytorch_wait_for_events(self);
+	gpc_pytorch_process_events(self, true);
 	for (uint64_t i = 0; i < self->blocks.n_slots; i++) {
 		uint64_t address = self->blocks.slots[i].address;
 

@@ -40,7 +40,8 @@ struct stream_pools {
 struct pytorch {
 	struct gpc_machine *machine;
 	struct gpc_driver *driver;
-	struct gpc_policy_settings settings;
+	uint64_t max_split_size; /* UINT64_MAX: none */
+	uint32_t roundup_divisions;
 	bool is_expandable;
 	struct gpc_address_map blocks; /* live, by address */
 	struct awaited *spare;
@@ -62,8 +63,8 @@ static inline struct gpc_bins *pool_of(struct pytorch *self, const struct gpc_bl
 /* Coalesces the block and puts the result into its pool.  Returns the result. */
 struct gpc_block *gpc_pytorch_make_free(struct pytorch *self, struct gpc_block *block);
 
-/* Extends `left` by its right neighbour; both are in no pool. */
-void gpc_pytorch_absorb(struct gpc_block *left, struct gpc_block *right);
+/* Extends `left` by its right neighbour, and frees that struct; both are in no pool. */
+void gpc_pytorch_absorb_next(struct gpc_block *left);
 
 /* Cuts a block in no pool to `size`.  Returns the remainder, in the same state and no pool. */
 struct gpc_block *gpc_pytorch_cut(struct gpc_block *block, uint64_t size);
@@ -74,9 +75,11 @@ struct gpc_block *gpc_pytorch_cut(struct gpc_block *block, uint64_t size);
 GPC_MUST_CHECK enum gpc_status gpc_pytorch_await_users(
 	struct pytorch *self, struct gpc_block *block);
 
-/* PyTorch's process_events: empties each queue up to the first event that has not passed. */
-void gpc_pytorch_process_events(struct pytorch *self);
-void gpc_pytorch_wait_for_events(struct pytorch *self);
+/*
+ * PyTorch's process_events: empties each queue up to the first event that has not passed.  With `waits`, waits for each
+ * event, and so empties all queues.
+ */
+void gpc_pytorch_process_events(struct pytorch *self, bool waits);
 void gpc_pytorch_end_streams(struct pytorch *self);
 
 /* ---- pytorch_ranges.c ---- */

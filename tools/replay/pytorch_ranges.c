@@ -131,7 +131,7 @@ static enum gpc_status map(
 	for (; mapped; mapped -= handle)
 		gpc_machine_release_handle(self->machine, handle);
 	if (block->next && block->next->state == GPC_BLOCK_UNUSED)
-		gpc_pytorch_absorb(block, block->next);
+		gpc_pytorch_absorb_next(block);
 	return st;
 }
 
@@ -180,10 +180,10 @@ static struct gpc_block *unmap(struct pytorch *self, struct gpc_block *block)
 		gpc_machine_release_handle(self->machine, handle);
 	middle->state = GPC_BLOCK_UNUSED;
 	if (middle->next && middle->next->state == GPC_BLOCK_UNUSED)
-		gpc_pytorch_absorb(middle, middle->next);
+		gpc_pytorch_absorb_next(middle);
 	if (middle->prev && middle->prev->state == GPC_BLOCK_UNUSED) {
 		middle = middle->prev;
-		gpc_pytorch_absorb(middle, middle->next);
+		gpc_pytorch_absorb_next(middle);
 	}
 	return middle->next;
 }

@@ -68,23 +68,18 @@ static void take_first(struct pytorch *self, struct stream_pools *pools)
 	(void)gpc_pytorch_make_free(self, block);
 }
 
-void gpc_pytorch_process_events(struct pytorch *self)
+void gpc_pytorch_process_events(struct pytorch *self, bool waits)
 {
-	struct gpc_driver *driver = self->driver;
-
-	for (uint32_t i = 0; i < self->n_streams && self->pending_bytes; i++)
-		while (self->streams[i].first &&
-			!driver->ops->event_query(driver, self->streams[i].first->event))
-			take_first(self, &self->streams[i]);
-}
-
-void gpc_pytorch_wait_for_events(struct pytorch *self)
-{
-	struct gpc_driver *driver = self->driver;
+	const struct gpc_driver_ops *ops = self->driver->ops;
 
 	for (uint32_t i = 0; i < self->n_streams && self->pending_bytes; i++) {
 		while (self->streams[i].first) {
-			(void)!driver->ops->event_wait(driver, self->streams[i].first->event);
+			gpc_event event = self->streams[i].first->event;
+
+			if (waits)
+				(void)!ops->event_wait(self->driver, event);
+			else if (ops->event_query(self->driver, event))
+				break;
 			take_first(self, &self->streams[i]);
 		}
 	}
