@@ -24,13 +24,6 @@ enum exit_code {
 	EXIT_IO = 5,
 };
 
-static enum exit_code exit_of(enum gpc_status st)
-{
-	if (st == GPC_IO && errno == ENOENT)
-		return EXIT_NOT_FOUND;
-	return st == GPC_IO || st == GPC_NO_METADATA ? EXIT_IO : EXIT_DAMAGED;
-}
-
 static enum exit_code read_trace(
 	const char *path, struct gpc_which which, struct gpc_trace *ret_trace)
 {
@@ -42,7 +35,9 @@ static enum exit_code read_trace(
 	if (!st)
 		return EXIT_DONE;
 	gpc_complain("%s: %s", path, text.buf);
-	return exit_of(st);
+	if (st == GPC_IO && errno == ENOENT)
+		return EXIT_NOT_FOUND;
+	return st == GPC_IO || st == GPC_NO_METADATA ? EXIT_IO : EXIT_DAMAGED;
 }
 
 /* "event 12 (line 13)": the event, and its position in the source. */
@@ -83,18 +78,16 @@ static void explain_failure(const struct gpc_trace *trace, const struct gpc_run 
 
 static void explain_races(const struct gpc_trace *trace, const struct gpc_run *run)
 {
-	char old_event[80];
-	char new_event[80];
-	struct gpc_text text = gpc_text_init(old_event, sizeof old_event);
+	GPC_TEXT(old_event, 80);
+	GPC_TEXT(new_event, 80);
 
 	if (run->n_races == 0 || run->has_failed || run->broken)
 		return;
-	add_event(&text, trace, run->race_old_event);
-	text = gpc_text_init(new_event, sizeof new_event);
-	add_event(&text, trace, run->failed_event);
+	add_event(&old_event, trace, run->race_old_event);
+	add_event(&new_event, trace, run->failed_event);
 	gpc_complain("%s: policy %s reused memory too early, %" PRIu64
 		     " times; first, that of %s went to %s while work could still use it",
-		trace->path, run->policy->name, run->n_races, old_event, new_event);
+		trace->path, run->policy->name, run->n_races, old_event.buf, new_event.buf);
 }
 
 static void explain_gpu(int gpu, enum gpc_status st)
@@ -104,6 +97,14 @@ static void explain_gpu(int gpu, enum gpc_status st)
 	else
 		gpc_complain("GPU %d cannot be used: %s (%d)", gpu, gpc_status_text(st),
 			gpc_status_to_device(st));
+}
+
+static enum exit_code explain_policy(
+	const struct gpc_trace *trace, const struct gpc_policy_ops *policy, enum gpc_status st)
+{
+	gpc_complain("%s: policy %s could not be run: %s", trace->path, policy->name,
+		gpc_status_text(st));
+	return EXIT_IO;
 }
 
 static enum exit_code run_policies(const struct gpc_trace *trace,
@@ -123,11 +124,8 @@ static enum exit_code run_policies(const struct gpc_trace *trace,
 			explain_gpu(arguments->settings.gpu, st);
 			return EXIT_NOT_FOUND;
 		}
-		if (st) {
-			gpc_complain("%s: policy %s could not be run: %s", trace->path,
-				policy->name, gpc_status_text(st));
-			return EXIT_IO;
-		}
+		if (st)
+			return explain_policy(trace, policy, st);
 		explain_failure(trace, &ret_runs[i]);
 		explain_races(trace, &ret_runs[i]);
 		if (!gpc_run_is_good(&ret_runs[i]))
@@ -139,22 +137,19 @@ static enum exit_code run_policies(const struct gpc_trace *trace,
 static enum exit_code run_sizes(const struct gpc_trace *trace,
 	const struct gpc_arguments *arguments, struct json_object *root)
 {
-	struct gpc_sizes sizes[GPC_MAX_POLICIES];
+	struct gpc_run runs[GPC_N_SIZES][GPC_MAX_POLICIES];
 
 	for (unsigned i = 0; i < arguments->n_policies; i++) {
-		enum gpc_status st = gpc_sizes_run(
-			trace, arguments->policies[i], &arguments->settings, &sizes[i]);
+		const struct gpc_policy_ops *policy = arguments->policies[i];
+		enum gpc_status st = gpc_sizes_run(trace, policy, &arguments->settings, runs, i);
 
-		if (st) {
-			gpc_complain("%s: policy %s could not be run: %s", trace->path,
-				arguments->policies[i]->name, gpc_status_text(st));
-			return EXIT_IO;
-		}
+		if (st)
+			return explain_policy(trace, policy, st);
 	}
 	if (root)
-		gpc_print_json_add_sizes(root, trace, sizes, arguments->n_policies);
+		gpc_print_json_add_sizes(root, trace, runs, arguments->n_policies);
 	else
-		gpc_print_sizes(trace, sizes, arguments->n_policies);
+		gpc_print_sizes(trace, runs, arguments->n_policies);
 	return EXIT_DONE;
 }
 
@@ -214,19 +209,15 @@ int main(int argc, char **argv)
 {
 	struct json_object *root = NULL;
 	enum exit_code worst = EXIT_DONE;
+	enum gpc_arguments_answer answer;
 	struct gpc_arguments arguments;
 
 	/* Let `| head` end us quietly, even if our parent ignores the signal, as Python does. */
 	signal(SIGPIPE, SIG_DFL);
 	gpc_clean_standard();
-	switch (gpc_arguments_read(argc, argv, &arguments)) {
-	case GPC_ARGUMENTS_DONE:
-		return EXIT_DONE;
-	case GPC_ARGUMENTS_BAD:
-		return EXIT_USAGE;
-	case GPC_ARGUMENTS_RUN:
-		break;
-	}
+	answer = gpc_arguments_read(argc, argv, &arguments);
+	if (answer != GPC_ARGUMENTS_RUN)
+		return answer == GPC_ARGUMENTS_DONE ? EXIT_DONE : EXIT_USAGE;
 	if (arguments.json)
 		root = gpc_print_json_begin();
 	if (arguments.n_paths == 0)

@@ -56,14 +56,6 @@ static void cell_time(const struct gpc_run *run, struct gpc_text *text)
 		gpc_text_add(text, "%u ns", (unsigned)(ns_per_operation(run) + 0.5));
 }
 
-static void cell_smallest(const struct gpc_run *run, struct gpc_text *text)
-{
-	if (run->smallest_device_bytes)
-		gpc_text_add_bytes(text, run->smallest_device_bytes);
-	else
-		gpc_text_add(text, "-");
-}
-
 static void add_count(struct gpc_text *text, uint64_t n)
 {
 	gpc_text_add(text, "%" PRIu64, n);
@@ -109,7 +101,7 @@ static const struct row {
 	{ "peak live", NULL, NUMBER(gpc_text_add_bytes, peak_live_bytes) },
 	{ "peak reserved", NULL, NUMBER(gpc_text_add_bytes, peak_reserved_bytes) },
 	{ "fragmentation", NULL, cell_fragmentation, NULL, 0 },
-	{ "smallest device", has_smallest, cell_smallest, NULL, 0 },
+	{ "smallest device", has_smallest, NUMBER(gpc_text_add_bytes, smallest_device_bytes) },
 	{ "driver calls", NULL, NUMBER(add_count, n_driver_calls) },
 #define CALLS(kind) NUMBER(add_count, n_calls[GPC_SIM_COST_##kind])
 	{ "  memory taken", NULL, CALLS(MALLOC) },
@@ -349,7 +341,7 @@ static struct json_object *json_of_recorded(const struct gpc_trace *trace)
 	return object;
 }
 
-void gpc_print_json_add(struct json_object *root, const struct gpc_trace *trace,
+struct json_object *gpc_print_json_add(struct json_object *root, const struct gpc_trace *trace,
 	const struct gpc_run *runs, unsigned n_runs)
 {
 	struct json_object *object = json_object_new_object();
@@ -371,6 +363,7 @@ void gpc_print_json_add(struct json_object *root, const struct gpc_trace *trace,
 	json_object_object_add(object, "runs", list);
 	(void)json_object_object_get_ex(root, "traces", &traces);
 	json_object_array_add(traces, object);
+	return list;
 }
 
 void gpc_print_json_end(struct json_object *root)

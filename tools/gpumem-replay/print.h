@@ -22,7 +22,8 @@ void gpc_print_table(const struct gpc_trace *trace, const struct gpc_run *runs, 
 
 /* Begins the JSON, adds one trace, and prints it on standard output. */
 struct json_object *gpc_print_json_begin(void);
-void gpc_print_json_add(struct json_object *root, const struct gpc_trace *trace,
+/* Returns the JSON array of the runs; `root` owns the array. */
+struct json_object *gpc_print_json_add(struct json_object *root, const struct gpc_trace *trace,
 	const struct gpc_run *runs, unsigned n_runs);
 struct json_object *gpc_print_json_run(const struct gpc_run *run);
 void gpc_print_json_end(struct json_object *root);
@@ -31,18 +32,17 @@ void gpc_print_json_end(struct json_object *root);
 
 #define GPC_N_SIZES 6
 
-struct gpc_sizes {
-	struct gpc_run runs[GPC_N_SIZES];
-	uint64_t smallest_device_bytes;
-};
-
-/* Fails as gpc_run; a size on which a request fails is a result. */
+/*
+ * Runs the policy on each device, into column i of the table.  The last device has more than enough memory; its run
+ * also gets smallest_device_bytes.  Fails as gpc_run does; a failed request is a result.
+ */
 GPC_MUST_CHECK enum gpc_status gpc_sizes_run(const struct gpc_trace *trace,
 	const struct gpc_policy_ops *policy, const struct gpc_run_settings *settings,
-	struct gpc_sizes *ret_sizes);
+	struct gpc_run table[GPC_N_SIZES][GPC_MAX_POLICIES], unsigned i);
 
-void gpc_print_sizes(const struct gpc_trace *trace, const struct gpc_sizes *sizes, unsigned n);
+void gpc_print_sizes(const struct gpc_trace *trace,
+	struct gpc_run table[GPC_N_SIZES][GPC_MAX_POLICIES], unsigned n);
 void gpc_print_json_add_sizes(struct json_object *root, const struct gpc_trace *trace,
-	const struct gpc_sizes *sizes, unsigned n);
+	struct gpc_run table[GPC_N_SIZES][GPC_MAX_POLICIES], unsigned n);
 
 #endif

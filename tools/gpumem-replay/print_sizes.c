@@ -17,20 +17,23 @@
 static const uint64_t permille[GPC_N_SIZES] = { 1010, 1020, 1050, 1100, 1500, 0 };
 
 enum gpc_status gpc_sizes_run(const struct gpc_trace *trace, const struct gpc_policy_ops *policy,
-	const struct gpc_run_settings *settings, struct gpc_sizes *ret_sizes)
+	const struct gpc_run_settings *settings,
+	struct gpc_run table[GPC_N_SIZES][GPC_MAX_POLICIES], unsigned i)
 {
 	struct gpc_run_settings at = *settings;
-	enum gpc_status st =
-		gpc_run_smallest(trace, policy, settings, &ret_sizes->smallest_device_bytes, NULL);
+	uint64_t smallest = 0;
+	enum gpc_status st = gpc_run_smallest(trace, policy, settings, &smallest, NULL);
 
-	for (int i = 0; i < GPC_N_SIZES && !st; i++) {
+	for (int size = 0; size < GPC_N_SIZES && !st; size++) {
 		at.device_bytes = 0;
-		if (permille[i])
+		if (permille[size])
 			at.device_bytes = gpc_round_up(
-				trace->fixed_bytes + trace->peak_live_bytes / 1000 * permille[i],
+				trace->fixed_bytes + trace->peak_live_bytes / 1000 * permille[size],
 				GPC_RUN_DEVICE_STEP);
-		st = gpc_run(trace, policy, &at, &ret_sizes->runs[i]);
+		st = gpc_run(trace, policy, &at, &table[size][i]);
 	}
+	if (!st)
+		table[GPC_N_SIZES - 1][i].smallest_device_bytes = smallest;
 	return st;
 }
 
@@ -55,9 +58,9 @@ static void print_cell(const struct gpc_run *run)
 	printf("%*s", COLUMN_WIDTH, text.buf);
 }
 
-static void print_smallest(const struct gpc_trace *trace, const struct gpc_sizes *sizes)
+static void print_smallest(const struct gpc_trace *trace, const struct gpc_run *run)
 {
-	uint64_t bytes = sizes->smallest_device_bytes;
+	uint64_t bytes = run->smallest_device_bytes;
 	uint64_t live = trace->peak_live_bytes + trace->fixed_bytes;
 	GPC_TEXT(text, 64);
 
@@ -68,15 +71,16 @@ static void print_smallest(const struct gpc_trace *trace, const struct gpc_sizes
 	printf("%*s", COLUMN_WIDTH, text.buf);
 }
 
-void gpc_print_sizes(const struct gpc_trace *trace, const struct gpc_sizes *sizes, unsigned n)
+void gpc_print_sizes(const struct gpc_trace *trace,
+	struct gpc_run table[GPC_N_SIZES][GPC_MAX_POLICIES], unsigned n)
 {
 	gpc_print_notes(trace);
 	printf("%-*s", LABEL_WIDTH, "");
 	for (unsigned i = 0; i < n; i++)
-		printf("%*s", COLUMN_WIDTH, sizes[i].runs[0].policy->name);
+		printf("%*s", COLUMN_WIDTH, table[0][i].policy->name);
 	printf("\n%-*s", LABEL_WIDTH, "smallest (of live)");
 	for (unsigned i = 0; i < n; i++)
-		print_smallest(trace, &sizes[i]);
+		print_smallest(trace, &table[GPC_N_SIZES - 1][i]);
 	for (int size = 0; size < GPC_N_SIZES; size++) {
 		if (permille[size])
 			printf("\n%" PRIu64 ".%02" PRIu64 " of live        ", permille[size] / 1000,
@@ -84,32 +88,21 @@ void gpc_print_sizes(const struct gpc_trace *trace, const struct gpc_sizes *size
 		else
 			printf("\n%-*s", LABEL_WIDTH, "without limit");
 		for (unsigned i = 0; i < n; i++)
-			print_cell(&sizes[i].runs[size]);
+			print_cell(&table[size][i]);
 	}
 	putchar('\n');
 }
 
 void gpc_print_json_add_sizes(struct json_object *root, const struct gpc_trace *trace,
-	const struct gpc_sizes *sizes, unsigned n)
+	struct gpc_run table[GPC_N_SIZES][GPC_MAX_POLICIES], unsigned n)
 {
-	struct gpc_run plenty[GPC_MAX_POLICIES] = { { .policy = NULL } };
-	struct json_object *traces = NULL;
-	struct json_object *runs = NULL;
-	struct json_object *object;
+	struct json_object *runs = gpc_print_json_add(root, trace, table[GPC_N_SIZES - 1], n);
 
-	for (unsigned i = 0; i < n; i++) {
-		plenty[i] = sizes[i].runs[GPC_N_SIZES - 1];
-		plenty[i].smallest_device_bytes = sizes[i].smallest_device_bytes;
-	}
-	gpc_print_json_add(root, trace, plenty, n);
-	(void)json_object_object_get_ex(root, "traces", &traces);
-	object = json_object_array_get_idx(traces, json_object_array_length(traces) - 1);
-	(void)json_object_object_get_ex(object, "runs", &runs);
 	for (unsigned i = 0; i < n; i++) {
 		struct json_object *list = json_object_new_array();
 
 		for (int size = 0; size < GPC_N_SIZES - 1; size++)
-			json_object_array_add(list, gpc_print_json_run(&sizes[i].runs[size]));
+			json_object_array_add(list, gpc_print_json_run(&table[size][i]));
 		json_object_object_add(json_object_array_get_idx(runs, i), "sizes", list);
 	}
 }

@@ -113,18 +113,16 @@ static bool parse_rmm_row(char **fields, unsigned n_fields, struct gpc_trace_row
 	return true;
 }
 
+/* Cuts the line at its commas.  Returns the number of fields, which may exceed MAX_FIELDS. */
 static unsigned split_fields(char *line, char **ret_fields)
 {
 	unsigned n = 0;
 
-	for (char *at = line; at; n++) {
-		char *comma = strchr(at, ',');
+	for (; line; n++) {
+		char *field = strsep(&line, ",");
 
-		if (comma)
-			*comma++ = '\0';
 		if (n < MAX_FIELDS)
-			ret_fields[n] = at;
-		at = comma;
+			ret_fields[n] = field;
 	}
 	return n;
 }
@@ -147,20 +145,12 @@ static bool is_valid(const struct gpc_trace_row *row)
 	/* 2^64 - 1 cannot be a key in the map of live identities. */
 	if (row->identity == UINT64_MAX)
 		return false;
-	switch (row->kind) {
-	case GPC_TRACE_ALLOC:
+	if (row->kind == GPC_TRACE_ALLOC)
 		return row->size > 0 && row->size <= GPC_SIZE_MAX;
-	case GPC_TRACE_FAILURE: /* may be of any size: it may have failed for that */
+	/* A failed request may have failed because of its size, so any size is valid. */
+	if (row->kind == GPC_TRACE_FAILURE)
 		return row->size > 0;
-	case GPC_TRACE_WORK:
-		return row->duration_ns <= MAX_DURATION_NS;
-	case GPC_TRACE_FREE:
-	case GPC_TRACE_ORDER:
-	case GPC_TRACE_SYNC:
-	case GPC_TRACE_EMPTY_CACHE:
-		break;
-	}
-	return true;
+	return row->kind != GPC_TRACE_WORK || row->duration_ns <= MAX_DURATION_NS;
 }
 
 static enum gpc_status read_line(struct reader *reader, char *line, struct gpc_text *why)
@@ -195,8 +185,7 @@ static enum gpc_status read_lines(struct reader *reader, gzFile file, struct gpc
 				   (!gzdirect(file) && gztell(file) > MAX_UNPACKED))) {
 			gpc_text_add(why,
 				"after line %u: a trace has at most %u rows, and %llu MiB when it "
-				"is "
-				"unpacked",
+				"is unpacked",
 				reader->line, MAX_ROWS, (unsigned long long)MAX_UNPACKED >> 20);
 			st = GPC_LIMIT;
 		}
