@@ -22,7 +22,7 @@
 
 /*
  * Prints the balance sheet of device `ordinal`, and the section USED if PyTorch has memory there.  `kind_bytes`: the
- * parts of the line `direct`.  `oom`: the sheet is of this failure; NULL: it is of now, or of the end.
+ * parts of the line `direct`.  `oom`: the failure at which the sheet was taken; NULL: now, or at the end.
  */
 void gpc_sheet_print(const struct gpc_report *report, int32_t ordinal,
 	const struct gpucache_balance *balance, const uint64_t kind_bytes[GPUCACHE_MAX_KINDS],
