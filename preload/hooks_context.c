@@ -110,22 +110,10 @@ NOTED(cuCtxAttach, gpc_runtime_context_attached(),
 	(CUcontext *context, unsigned int flags), (context, flags))
 /* clang-format on */
 
-#define SYNCHRONIZED(name, ctx, params, args)       \
-	CUresult name params                        \
-	{                                           \
-		struct gpc_sync sync;               \
-		CUresult result;                    \
-                                                    \
-		if (!enter())                       \
-			return real_##name args;    \
-		sync = gpc_runtime_begin_sync(ctx); \
-		result = real_##name args;          \
-		gpc_runtime_end_sync(sync, result); \
-		return left(result);                \
-	}
-
-SYNCHRONIZED(cuCtxSynchronize, NULL, (void), ())
-SYNCHRONIZED(cuCtxSynchronize_v2, ctx, (CUcontext ctx), (ctx))
+ENCLOSED(cuCtxSynchronize, (void)0, struct gpc_sync, gpc_runtime_begin_sync(NULL),
+	gpc_runtime_end_sync, (void), ())
+ENCLOSED(cuCtxSynchronize_v2, (void)0, struct gpc_sync, gpc_runtime_begin_sync(ctx),
+	gpc_runtime_end_sync, (CUcontext ctx), (ctx))
 
 NOTED(cuCtxEnablePeerAccess, gpc_runtime_peer_enabled(peer), (CUcontext peer, unsigned int flags),
 	(peer, flags))

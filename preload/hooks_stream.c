@@ -84,21 +84,12 @@ static void overlaps(const CUlaunchConfig *config)
 	DEFINE(name, gets, params, args, stream, false, (void)0, is_unsettled, looks)
 #include "preload/symbols.def"
 
-#define CREATED(name, params, args)                                  \
-	CUresult name params                                         \
-	{                                                            \
-		CUresult result = real_##name args;                  \
-                                                                     \
-		if (result == CUDA_SUCCESS && stream)                \
-			INSIDE(gpc_runtime_stream_created(*stream)); \
-		return result;                                       \
-	}
-
 /* clang-format off */
-CREATED(cuStreamCreate, (CUstream *stream, unsigned int flags), (stream, flags))
-CREATED(cuStreamCreateWithPriority,
+NOTED(cuStreamCreate, gpc_runtime_stream_created(*stream),
+	(CUstream *stream, unsigned int flags), (stream, flags))
+NOTED(cuStreamCreateWithPriority, gpc_runtime_stream_created(*stream),
 	(CUstream *stream, unsigned int flags, int priority), (stream, flags, priority))
-CREATED(cuGreenCtxStreamCreate,
+NOTED(cuGreenCtxStreamCreate, gpc_runtime_stream_created(*stream),
 	(CUstream *stream, CUgreenCtx context, unsigned int flags, int priority),
 	(stream, context, flags, priority))
 /* clang-format on */

@@ -56,45 +56,19 @@ CUresult cuMulticastCreate(
 	return create(&a.call, mcHandle, -1, false);
 }
 
-/* Adds a holder to the handle that the driver returned. */
-static CUresult held(CUresult result, const CUmemGenericAllocationHandle *handle)
-{
-	if (result == CUDA_SUCCESS && handle)
-		INSIDE(gpc_runtime_handle_held(*handle));
-	return result;
-}
+ENCLOSED(cuMemRelease, looks(NULL), struct gpc_parting, gpc_runtime_begin_release(handle),
+	gpc_runtime_end_parting, (CUmemGenericAllocationHandle handle), (handle))
+ENCLOSED(cuMemUnmap, looks(NULL), struct gpc_parting, gpc_runtime_begin_unmap(ptr, size),
+	gpc_runtime_end_parting, (CUdeviceptr ptr, size_t size), (ptr, size))
 
-CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr)
-{
-	return held(real_cuMemRetainAllocationHandle(handle, addr), handle);
-}
-
-CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *osHandle,
-	CUmemAllocationHandleType shHandleType)
-{
-	return held(real_cuMemImportFromShareableHandle(handle, osHandle, shHandleType), handle);
-}
-
-/* Defines a hook that removes a holder or mappings: `begin` runs before the driver's call. */
-#define PARTED(name, begin, params, args)                 \
-	CUresult name params                              \
-	{                                                 \
-		struct gpc_parting parting;               \
-		CUresult result;                          \
-                                                          \
-		looks(NULL);                              \
-		if (!enter())                             \
-			return real_##name args;          \
-		parting = begin args;                     \
-		result = real_##name args;                \
-		gpc_runtime_end_parting(parting, result); \
-		return left(result);                      \
-	}
-
-PARTED(cuMemRelease, gpc_runtime_begin_release, (CUmemGenericAllocationHandle handle), (handle))
-PARTED(cuMemUnmap, gpc_runtime_begin_unmap, (CUdeviceptr ptr, size_t size), (ptr, size))
-
+/* After these two calls the handle has one more holder. */
 /* clang-format off */
+NOTED(cuMemRetainAllocationHandle, gpc_runtime_handle_held(*handle),
+	(CUmemGenericAllocationHandle *handle, void *addr), (handle, addr))
+NOTED(cuMemImportFromShareableHandle, gpc_runtime_handle_held(*handle),
+	(CUmemGenericAllocationHandle *handle, void *osHandle, CUmemAllocationHandleType type),
+	(handle, osHandle, type))
+
 NOTED(cuMemMap, gpc_runtime_handle_mapped(handle, ptr, size),
 	(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
 		unsigned long long flags),

@@ -107,6 +107,22 @@ static inline CUresult left(CUresult result)
 		return result;                      \
 	}
 
+/* Defines a hook that calls `begin` before the driver, and passes what `begin` returns, and the result, to `end` after. */
+#define ENCLOSED(name, first, type, begin, end, params, args) \
+	CUresult name params                                  \
+	{                                                     \
+		CUresult result;                              \
+		type begun;                                   \
+                                                              \
+		first;                                        \
+		if (!enter())                                 \
+			return real_##name args;              \
+		begun = begin;                                \
+		result = real_##name args;                    \
+		end(begun, result);                           \
+		return left(result);                          \
+	}
+
 /* True if work submitted before some free may still run. */
 static inline bool is_unsettled(void)
 {
