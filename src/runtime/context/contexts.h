@@ -18,8 +18,8 @@ struct gpc_device;
 struct gpc_pool;
 
 /*
- * Call around a call of the program that waits for all work of a context (NULL: the current one): after success, blocks
- * freed before gpc_runtime_begin_sync may be reused.
+ * gpc_runtime_begin_sync and _end_sync enclose a call by which the program waits for all work of a context (NULL: the
+ * current one).  If the call succeeds, blocks freed before the begin may be reused.
  */
 struct gpc_sync {
 	void *context;

@@ -3,8 +3,8 @@
  * Ends of contexts: forgets what the driver destroys with a context, once the driver has answered.
  *
  * Threads   Any; no lock is held over the driver's call that destroys a context, which waits for the context's kernels.
- * Failure   None.  A context that the driver refuses to end is as before, except that from then on its fences cover the
- *           work of all contexts, and the fences of those its work.
+ * Failure   None.  A context that the driver refuses to end lives on.  From then on its fences cover work of all
+ *           contexts, and the fences of all contexts cover its work.
  */
 #ifndef GPC_RUNTIME_CONTEXT_ENDINGS_H
 #define GPC_RUNTIME_CONTEXT_ENDINGS_H

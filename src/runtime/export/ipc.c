@@ -3,10 +3,10 @@
  * IPC: memory exported to other processes by handle, and memory imported from them.
  *
  *      cuIpcGetMemHandle(ptr)      starts its segment        the driver's handle
- *                                  inside                    a tag (ipc_registry.h), the same again
- *                                                            until the block is freed
- *      cuIpcOpenMemHandle(tag)     its entry exists          the driver's handle opened, + offset
- *                                  it does not               an error and a line
+ *                                  inside its segment        a tag (ipc_registry.h); until the block is freed,
+ *                                                            later calls return the same tag
+ *      cuIpcOpenMemHandle(tag)     the tag's entry exists    opens the driver's handle, and adds the offset
+ *                                  the entry is gone         an error, and a line on stderr
  *
  * As with the driver, any address inside a block exports the block.  A program may have queried the base of the block's
  * segment before (cuMemGetAddressRange, as UCX does).  Its importer then adds the block's offset itself, so such a

@@ -193,7 +193,7 @@ static enum gpc_status open_file(struct gpc_ipc_registry *registry)
 	/* A write beyond the limit would raise SIGXFSZ. */
 	if (getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur < sizeof(struct content))
 		return GPC_IO;
-	/* If others took the names in both places, use a random one. */
+	/* If other users took the names in both places, use a random name. */
 	for (uint32_t i = 0; st && i < 2 * GPC_IPC_N_PLACES; i++)
 		st = open_in_place(registry, i % GPC_IPC_N_PLACES, i >= GPC_IPC_N_PLACES);
 	return st;

@@ -34,7 +34,7 @@ void gpc_runtime_pool_made_current(CUdevice device, CUmemoryPool pool);
 /* Call after the program trimmed the pools or graphs of the current device, or a graph may have reserved memory. */
 void gpc_runtime_pools_changed(void);
 
-/* Call after a graph was instantiated.  gpc_runtime_graph_is_new then tells the hook of the launch to look again. */
+/* Call after a graph was instantiated.  Its launch may reserve memory, so the hook then calls _pools_changed. */
 void gpc_runtime_graph_made(void);
 extern bool gpc_runtime_graph_is_new;
 

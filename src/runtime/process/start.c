@@ -209,8 +209,8 @@ static void start_device(struct gpc_device *device, uint32_t ordinal)
 
 /*
  * Runs in a forked child.  The child shares the recording's descriptor, and with it the file lock by which readers see
- * that the recording process lives: both are released.  CUDA does not survive a fork, so the child passes every call to
- * the driver.
+ * that the recording process lives.  gpc_record_detach releases both.  CUDA does not survive a fork, so the child
+ * passes every call to the driver.
  */
 static void detach_child(void)
 {
