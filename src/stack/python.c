@@ -432,29 +432,22 @@ uint32_t gpc_python_capture(
 	uint32_t state = atomic_load_explicit(&python->state, memory_order_acquire);
 	uintptr_t thread;
 	bool is_ours;
-	uint32_t n;
+	uint32_t n = 0;
 
 	if (state == GPC_PYTHON_OFF)
 		return 0;
 	if (state == GPC_PYTHON_LOOK || state == GPC_PYTHON_TRIAL)
 		state = prepare(python, state);
-	if (state == GPC_PYTHON_UNUSABLE)
+	if (state == GPC_PYTHON_UNUSABLE || (state == GPC_PYTHON_READY && !may_read(python))) {
 		note_unreadable(python, flags);
+		return 0;
+	}
 	if (state != GPC_PYTHON_READY)
 		return 0;
-	if (!may_read(python)) {
-		note_unreadable(python, flags);
-		return 0;
-	}
 	thread = own_thread(&walker, &is_ours);
-	if (!thread)
-		return 0;
-	if (!is_ours) {
-		*flags |= GPUCACHE_STACK_NO_PYTHON;
-		return 0;
-	}
-	n = walk(&walker, false, thread, frames, max, flags);
-	if (walker.failed)
+	if (is_ours)
+		n = walk(&walker, false, thread, frames, max, flags);
+	if (thread && (!is_ours || walker.failed))
 		*flags |= GPUCACHE_STACK_NO_PYTHON;
 	return n;
 }
