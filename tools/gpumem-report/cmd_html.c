@@ -244,9 +244,9 @@ static void put_segment(
 
 static void put_heap(const struct run *run, int32_t ordinal)
 {
-	struct gpc_heap heap;
+	struct gpc_heap_view heap;
 
-	gpc_heap_create(&heap, run->report, ordinal);
+	gpc_heap_view_create(&heap, run->report, ordinal);
 	fprintf(run->out, ",\"heap\":{\"merged\":%s,\"words\":[",
 		heap.is_merged ? "true" : "false");
 	for (unsigned i = 0; i < GPC_CELL_STATE_COUNT; i++) {

@@ -24,7 +24,7 @@
 
 static volatile sig_atomic_t n_interrupts;
 
-/* The program to end and the folder to remove if this tool runs out of memory. */
+/* What clean_up_at_exit() ends and removes if this tool runs out of memory. */
 static struct {
 	const struct fit_program *program;
 	pid_t pid; /* 0: it has ended */

@@ -310,7 +310,7 @@ static bool is_operator(const struct gpc_frame *frame)
 	return !frame->is_python && frame->function && gpc_name_operator(frame->function, &text);
 }
 
-/* True for __torch_function__, which PyTorch puts between any two functions: it does not tell what was called. */
+/* True for __torch_function__, which PyTorch calls before many of its functions: its name does not tell which. */
 static bool is_detour(const struct gpc_frame *frame)
 {
 	return frame->function && strstr(frame->function, "__torch_function__");

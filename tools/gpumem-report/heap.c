@@ -12,7 +12,7 @@
 #include "tools/gpumem-report/rows.h"
 
 struct maker {
-	struct gpc_heap *heap;
+	struct gpc_heap_view *heap;
 	struct gpucache_block *blocks; /* by address, an arena before its tensors */
 	size_t n_blocks;
 	struct gpc_row *rows; /* scratch: the live blocks of one segment, by stack */
@@ -55,7 +55,7 @@ static void read_blocks(struct maker *maker, const struct gpc_recording *rec, in
 	uint64_t n_segments = rec->regions[GPUCACHE_REGION_SEGMENTS].count;
 	struct gpucache_segment segment;
 	struct gpucache_block block;
-	struct gpc_heap *heap = maker->heap;
+	struct gpc_heap_view *heap = maker->heap;
 
 	maker->blocks = gpc_new(count, sizeof *maker->blocks);
 	maker->rows = gpc_new(count, sizeof *maker->rows);
@@ -178,7 +178,7 @@ static void find_pins(struct maker *maker, struct gpc_heap_segment *segment, siz
 }
 
 /* Merges adjacent cells if each is smaller than 1/parts of the segment. */
-static void merge(struct gpc_heap *heap, uint64_t parts)
+static void merge(struct gpc_heap_view *heap, uint64_t parts)
 {
 	size_t from = 0;
 	size_t to = 0;
@@ -208,12 +208,13 @@ static void merge(struct gpc_heap *heap, uint64_t parts)
 	heap->is_merged = true;
 }
 
-void gpc_heap_create(struct gpc_heap *heap, const struct gpc_report *report, int32_t ordinal)
+void gpc_heap_view_create(
+	struct gpc_heap_view *heap, const struct gpc_report *report, int32_t ordinal)
 {
 	struct maker maker = { .heap = heap };
 	size_t at = 0;
 
-	*heap = (struct gpc_heap){ 0 };
+	*heap = (struct gpc_heap_view){ 0 };
 	read_blocks(&maker, report->recording, ordinal);
 	for (size_t i = 0; i < heap->n_segments; i++) {
 		size_t first = heap->n_cells;
@@ -227,11 +228,11 @@ void gpc_heap_create(struct gpc_heap *heap, const struct gpc_report *report, int
 	free(maker.rows);
 }
 
-void gpc_heap_view_fini(struct gpc_heap *heap)
+void gpc_heap_view_fini(struct gpc_heap_view *heap)
 {
 	free(heap->segments);
 	free(heap->cells);
-	*heap = (struct gpc_heap){ 0 };
+	*heap = (struct gpc_heap_view){ 0 };
 }
 
 const char *gpc_cell_word(unsigned state)

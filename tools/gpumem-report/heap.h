@@ -63,7 +63,7 @@ struct gpc_heap_segment {
 	size_t end_cell; /* one past its last cell */
 };
 
-struct gpc_heap {
+struct gpc_heap_view {
 	struct gpc_heap_segment *segments; /* by address */
 	size_t n_segments;
 	struct gpc_cell *cells;
@@ -72,8 +72,9 @@ struct gpc_heap {
 };
 
 /* Reads the heap of one device. */
-void gpc_heap_create(struct gpc_heap *heap, const struct gpc_report *report, int32_t ordinal);
-void gpc_heap_view_fini(struct gpc_heap *heap);
+void gpc_heap_view_create(
+	struct gpc_heap_view *heap, const struct gpc_report *report, int32_t ordinal);
+void gpc_heap_view_fini(struct gpc_heap_view *heap);
 
 /* The word for an enum gpc_cell_state: "live", "cached", ...; any number is valid. */
 const char *gpc_cell_word(unsigned state);

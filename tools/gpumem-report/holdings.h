@@ -32,21 +32,21 @@ struct gpc_holdings {
 const struct gpucache_holder *gpc_holdings_of_stack(const struct gpucache_oom *oom, uint32_t stack);
 
 /*
- * From the list in the record of a failure.  The list has stacks without kinds: a stack is that of a context or module
- * if BLOCKS has a block of that kind with this stack.
+ * Makes the holdings from the list in the record of a failure.  The list has stacks without kinds: a stack is that of a
+ * context or module if BLOCKS has a block of that kind with this stack.
  */
 void gpc_holdings_from_oom(struct gpc_holdings *holdings, const struct gpc_report *report,
 	const struct gpucache_oom *oom);
 
-/* From the blocks that are live now, or at the end: on one device, or with ordinal -1 on all. */
+/* Makes the holdings from the blocks that are live now, or at the end: on one device, or with ordinal -1 on all. */
 void gpc_holdings_from_live(
 	struct gpc_holdings *holdings, const struct gpc_report *report, int32_t ordinal);
 
-/* From the list of a peak. */
+/* Makes the holdings from the list of a peak. */
 void gpc_holdings_from_peak(struct gpc_holdings *holdings, const struct gpc_report *report,
 	const struct gpucache_peak *peak);
 
-/* From any moment; empty if the recording does not have it. */
+/* Makes the holdings of the moment; none if the recording does not have it. */
 void gpc_holdings_at(struct gpc_holdings *holdings, const struct gpc_report *report,
 	const struct gpc_moment *moment);
 

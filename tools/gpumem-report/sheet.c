@@ -80,7 +80,7 @@ static void print_kinds(const struct gpc_paper *paper, struct gpc_rounded of_lin
 	print_parts(paper, of_line, labels, parts, n);
 }
 
-/* Prints nothing if PyTorch has more than was requested: expandable segments are physical memory, in another line. */
+/* Prints nothing if PyTorch has more than was requested: its expandable segments are in the line of physical memory. */
 static void print_torch(const struct gpc_paper *paper, struct gpc_rounded of_line,
 	const struct gpc_torch *torch, uint64_t requested)
 {
