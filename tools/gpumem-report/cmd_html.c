@@ -237,7 +237,7 @@ static void put_segment(
 	fprintf(run->out, "],\"n_pins\":%llu,\"pins\":[", (ull)segment->n_pins);
 	for (unsigned i = 0; i < GPC_HEAP_MAX_PINS && segment->pins[i].n_blocks; i++)
 		fprintf(run->out, "%s%u,%llu,%llu", i ? "," : "",
-			stack_number(run, segment->pins[i].stack, 0), (ull)segment->pins[i].bytes,
+			stack_number(run, segment->pins[i].id, 0), (ull)segment->pins[i].bytes,
 			(ull)segment->pins[i].n_blocks);
 	fprintf(run->out, "],\"end\":%zu}", segment->end_cell);
 }

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "format/array.h"
-#include "tools/gpumem-report/rows.h"
 
 struct maker {
 	struct gpc_heap_view *heap;
@@ -173,8 +172,7 @@ static void find_pins(struct maker *maker, struct gpc_heap_segment *segment, siz
 	n = gpc_rows_unite(maker->rows, n);
 	gpc_rows_by_bytes(maker->rows, n);
 	for (size_t i = 0; i < n && i < GPC_HEAP_MAX_PINS; i++)
-		segment->pins[i] = (struct gpc_pin){ maker->rows[i].id, maker->rows[i].bytes,
-			maker->rows[i].n_blocks };
+		segment->pins[i] = maker->rows[i];
 }
 
 /* Merges adjacent cells if each is smaller than 1/parts of the segment. */

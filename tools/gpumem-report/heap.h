@@ -17,7 +17,7 @@
 #ifndef GPC_REPORT_HEAP_H
 #define GPC_REPORT_HEAP_H
 
-#include "tools/gpumem-report/report.h"
+#include "tools/gpumem-report/rows.h"
 
 #define GPC_HEAP_MAX_CELLS 40000
 #define GPC_HEAP_MAX_PINS  5
@@ -43,12 +43,6 @@ struct gpc_cell {
 	uint8_t kind;  /* enum gpucache_kind */
 };
 
-struct gpc_pin {
-	uint32_t stack;
-	uint64_t bytes;
-	uint64_t n_blocks;
-};
-
 struct gpc_heap_segment {
 	uint64_t address;
 	uint64_t size;
@@ -58,8 +52,8 @@ struct gpc_heap_segment {
 	bool is_ours;                         /* a segment of a pool */
 	uint64_t bytes[GPC_CELL_STATE_COUNT]; /* by state, without MIXED */
 	uint64_t n_pins; /* live blocks and tensors, which keep the segment from being given back */
-	/* The stacks that hold most of these bytes; after the last, n_blocks is 0. */
-	struct gpc_pin pins[GPC_HEAP_MAX_PINS];
+	/* The stacks that hold most of these bytes, by id; after the last, n_blocks is 0. */
+	struct gpc_row pins[GPC_HEAP_MAX_PINS];
 	size_t end_cell; /* one past its last cell */
 };
 
