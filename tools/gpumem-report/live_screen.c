@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "format/array.h"
 #include "tools/gpumem-report/live.h"
 
 /* Warns if the GPU will be full within this time. */
@@ -219,12 +220,9 @@ static int compare_lines(const struct line *a, const struct line *b, enum live_o
 		x = a->gpu->growth_a_s;
 		y = b->gpu->growth_a_s;
 	}
-	if (order == LIVE_BY_PID || x == y) {
-		if (a->process->header.pid != b->process->header.pid)
-			return a->process->header.pid < b->process->header.pid ? -1 : 1;
-		return a->gpu && b->gpu ? a->gpu->ordinal - b->gpu->ordinal : 0;
-	}
-	return x > y ? -1 : 1;
+	return (order == LIVE_BY_PID ? 0 : GPC_ORDER(y, x))
+		       ?: GPC_ORDER(a->process->header.pid, b->process->header.pid)
+		       ?: (a->gpu && b->gpu ? a->gpu->ordinal - b->gpu->ordinal : 0);
 }
 
 static bool is_wanted(const struct line *line, const char *filter)
@@ -276,12 +274,9 @@ static const char *word_of(const struct live_process *process)
 	return process->is_seen ? gpc_state_word(process->state) : "gone";
 }
 
-static void put_rate(struct live_grid *grid, int row, int column, enum live_ink ink, double a_s)
+static const char *rate(double a_s)
 {
-	if (a_s >= 0)
-		put(grid, row, column, ink, "%6s", brief(a_s));
-	else
-		put(grid, row, column, ink, "%6s", "-");
+	return a_s >= 0 ? brief(a_s) : "-";
 }
 
 /* Draws the columns from left to right; a narrow grid omits some of them. */
@@ -305,14 +300,11 @@ static void draw_line(struct live_grid *grid, int row, const struct line *line, 
 		at = put(grid, row, at, ink, "%6s ", brief((double)gpu->sum.cached_bytes));
 		if (grid->columns >= 72)
 			at = put(grid, row, at, ink, "%6s ", brief((double)gpu->sum.pending_bytes));
-		if (grid->columns >= 76) {
-			put_rate(grid, row, at, ink, gpu->calls_a_s);
-			at += 7;
-		}
+		if (grid->columns >= 76)
+			at = put(grid, row, at, ink, "%6s ", rate(gpu->calls_a_s));
 		if (is_wide) {
-			put_rate(grid, row, at, ink, gpu->waits_a_s);
-			at = put(grid, row, at + 7, ink, "%4llu ",
-				(unsigned long long)gpu->sum.n_oom);
+			at = put(grid, row, at, ink, "%6s ", rate(gpu->waits_a_s));
+			at = put(grid, row, at, ink, "%4llu ", (unsigned long long)gpu->sum.n_oom);
 			at = put(grid, row, at, ink, "%6s ",
 				brief((double)gpu->sum.peak_live_bytes));
 		}
