@@ -176,21 +176,20 @@ static void watch(struct fit_program *program, const struct gpc_options *options
 		uint64_t now_ns = gpc_clock_monotonic_ns();
 
 		(void)nanosleep(&tick, NULL);
-		if (kill_ns && now_ns > kill_ns)
-			(void)kill(pid, SIGKILL);
-		if (!kill_ns && n_interrupts > 1) {
-			(void)kill(pid, SIGTERM);
-			kill_ns = now_ns + PATIENCE_NS;
-		}
-		if (kill_ns || now_ns < next_ns)
+		if (kill_ns) {
+			if (now_ns > kill_ns)
+				(void)kill(pid, SIGKILL);
 			continue;
-		if (look(program, options)) {
-			program->is_stopped = true;
+		}
+		if (n_interrupts <= 1 && now_ns >= next_ns) {
+			program->is_stopped = look(program, options);
+			next_ns = gpc_clock_monotonic_ns();
+			next_ns += gpc_larger(LOOK_NS, 10 * (next_ns - now_ns));
+		}
+		if (n_interrupts > 1 || program->is_stopped) {
 			(void)kill(pid, SIGTERM);
 			kill_ns = now_ns + PATIENCE_NS;
 		}
-		next_ns = gpc_clock_monotonic_ns();
-		next_ns += gpc_larger(LOOK_NS, 10 * (next_ns - now_ns));
 	}
 	if (isatty(STDERR_FILENO))
 		fputs("\r\033[K", stderr);
