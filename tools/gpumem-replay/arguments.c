@@ -232,8 +232,7 @@ static bool read_settings(char *text, struct gpc_policy_settings *settings)
 			continue;
 		return gpc_refuse(
 			"--set knows max_split_size_mb (20 ..), roundup_power2_divisions (1 .. 64, "
-			"a power "
-			"of two) and garbage_collection_threshold (0 .. 1), not `%s%s%s`",
+			"a power of two) and garbage_collection_threshold (0 .. 1), not `%s%s%s`",
 			part, colon ? ":" : "", colon ? colon + 1 : "");
 	}
 	return true;
@@ -294,17 +293,15 @@ static bool read_option(int letter, struct gpc_arguments *arguments)
 
 static bool do_fit_together(const struct gpc_arguments *arguments)
 {
-	const char *wrong = NULL;
+	const struct gpc_run_settings *settings = &arguments->settings;
 
-	if (arguments->settings.is_real &&
-		(arguments->settings.device_bytes || arguments->with_smallest ||
-			arguments->with_sizes))
-		wrong = "--gpu has the memory it has: no --memory, no --smallest, no --sizes";
-	else if (arguments->with_sizes && arguments->settings.device_bytes)
-		wrong = "--sizes chooses the memory itself: no --memory";
-	if (wrong)
-		gpc_complain("%s", wrong);
-	return !wrong;
+	if (settings->is_real &&
+		(settings->device_bytes || arguments->with_smallest || arguments->with_sizes))
+		return gpc_refuse(
+			"--gpu has the memory it has: no --memory, no --smallest, no --sizes");
+	if (arguments->with_sizes && settings->device_bytes)
+		return gpc_refuse("--sizes chooses the memory itself: no --memory");
+	return true;
 }
 
 enum gpc_arguments_answer gpc_arguments_read(

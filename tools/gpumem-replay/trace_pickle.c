@@ -163,12 +163,11 @@ static bool close_mark(struct machine *machine, struct json_object *target, size
 	return is_good;
 }
 
-/* APPENDS, SETITEMS: the target lies below the mark. */
+/* APPENDS, SETITEMS: moves the values above the last mark into the container below the mark. */
 static bool extend(struct machine *machine, size_t step)
 {
 	size_t height = height_of_mark(machine);
-	struct json_object *target =
-		machine->n_marks && height ? machine->stack.items[height - 1] : NULL;
+	struct json_object *target = height ? machine->stack.items[height - 1] : NULL;
 
 	return target ? close_mark(machine, target, step) : fail(machine, "a mark is missing");
 }
@@ -182,22 +181,22 @@ static bool collect(struct machine *machine, struct json_object *target, size_t 
 	return false;
 }
 
-static bool mark(struct machine *machine)
+/* Sets a mark below the top `n` values; at least `n_more` values must lie between it and the last mark. */
+static bool mark(struct machine *machine, size_t n, size_t n_more)
 {
+	if (machine->stack.n < height_of_mark(machine) + n + n_more)
+		return fail(machine, "the stack is empty");
 	gpc_array_grow(
 		&machine->marks, sizeof *machine->marks, machine->n_marks, &machine->n_marks_room);
-	machine->marks[machine->n_marks++] = machine->stack.n;
+	machine->marks[machine->n_marks++] = machine->stack.n - n;
 	return true;
 }
 
-static bool short_tuple(struct machine *machine, size_t n)
+/* APPEND, SETITEM: moves the top `step` values into the container below them. */
+static bool add_top(struct machine *machine, size_t step)
 {
-	if (machine->stack.n < height_of_mark(machine) + n)
-		return fail(machine, "the stack is empty");
-	if (!mark(machine))
-		return false;
-	machine->marks[machine->n_marks - 1] -= n;
-	return collect(machine, json_object_new_array(), 1);
+	return mark(machine, step, 1) &&
+	       close_mark(machine, machine->stack.items[machine->stack.n - step - 1], step);
 }
 
 /* A little-endian number of `n` <= 8 bytes. */
@@ -214,37 +213,39 @@ static bool read_number(struct machine *machine, size_t n, uint64_t *ret_number)
 	return true;
 }
 
-static bool push_whole(struct machine *machine, size_t n_bytes, bool is_signed)
+static bool skip(struct machine *machine, size_t n)
+{
+	uint64_t ignored;
+
+	return read_number(machine, n, &ignored);
+}
+
+/* A number of `n` <= 8 bytes, in two's complement if it is signed. */
+static bool push_whole(struct machine *machine, size_t n, bool is_signed)
 {
 	uint64_t number = 0;
 
-	if (!read_number(machine, n_bytes, &number))
+	if (!read_number(machine, n, &number))
 		return false;
-	if (is_signed && n_bytes == 4)
-		return push_new(machine, json_object_new_int64((int32_t)number));
-	return push_new(machine, json_object_new_uint64(number));
+	if (!is_signed || n == 0 || !(number >> (8 * n - 1) & 1))
+		return push_new(machine, json_object_new_uint64(number));
+	if (n < 8)
+		number |= ~UINT64_C(0) << (8 * n);
+	return push_new(machine, json_object_new_int64((int64_t)number));
 }
 
-/* LONG1: two's complement of arbitrary length. */
+/* LONG1: a signed number of any length.  An unsigned number of 64 bits has a ninth byte, which is 0. */
 static bool push_long(struct machine *machine)
 {
 	uint64_t n = 0;
-	uint64_t number = 0;
-	bool is_negative;
 
 	if (!read_number(machine, 1, &n))
 		return false;
 	if (n > 9 || (size_t)(machine->end - machine->at) < n || (n == 9 && machine->at[8] != 0))
 		return fail(machine, "a number of more than 64 bits");
-	is_negative = n && n < 9 && machine->at[n - 1] & 0x80;
-	if (!read_number(machine, n < 8 ? n : 8, &number))
-		return false;
-	machine->at += n == 9;
-	if (!is_negative)
-		return push_new(machine, json_object_new_uint64(number));
-	if (n < 8)
-		number |= ~UINT64_C(0) << (8 * n);
-	return push_new(machine, json_object_new_int64((int64_t)number));
+	if (n == 9)
+		return push_whole(machine, 8, false) && skip(machine, 1);
+	return push_whole(machine, n, true);
 }
 
 static bool push_float(struct machine *machine)
@@ -308,39 +309,6 @@ static bool get_memo(struct machine *machine, size_t n_bytes)
 	return push(machine, json_object_get(machine->memo.items[number]));
 }
 
-static bool append_one(struct machine *machine)
-{
-	struct json_object *value = NULL;
-
-	if (!pop(machine, &value))
-		return false;
-	if (machine->stack.n > height_of_mark(machine))
-		return add_to_list(machine, machine->stack.items[machine->stack.n - 1], value);
-	json_object_put(value);
-	return fail(machine, "the stack is empty");
-}
-
-static bool set_one(struct machine *machine)
-{
-	struct json_object *value = NULL;
-	struct json_object *key = NULL;
-
-	if (!pop(machine, &value))
-		return false;
-	if (pop(machine, &key) && machine->stack.n > height_of_mark(machine))
-		return add_to_dict(machine, machine->stack.items[machine->stack.n - 1], key, value);
-	json_object_put(key);
-	json_object_put(value);
-	return fail(machine, "the stack is empty");
-}
-
-static bool skip(struct machine *machine, size_t n)
-{
-	uint64_t ignored;
-
-	return read_number(machine, n, &ignored);
-}
-
 /* The opcodes of plain data, with their names in Python's pickletools. */
 static bool step(struct machine *machine, uint8_t opcode)
 {
@@ -350,7 +318,7 @@ static bool step(struct machine *machine, uint8_t opcode)
 	case 0x95: /* FRAME */
 		return skip(machine, 8);
 	case '(':
-		return mark(machine);
+		return mark(machine, 0, 0);
 	case '}': /* EMPTY_DICT */
 		return push_new(machine, json_object_new_object());
 	case ']': /* EMPTY_LIST */
@@ -364,13 +332,14 @@ static bool step(struct machine *machine, uint8_t opcode)
 	case 0x85: /* TUPLE1, 2, 3 */
 	case 0x86:
 	case 0x87:
-		return short_tuple(machine, opcode - 0x84u);
+		return mark(machine, opcode - 0x84u, 0) &&
+		       collect(machine, json_object_new_array(), 1);
 	case 'a': /* APPEND */
-		return append_one(machine);
+		return add_top(machine, 1);
 	case 'e': /* APPENDS */
 		return extend(machine, 1);
 	case 's': /* SETITEM */
-		return set_one(machine);
+		return add_top(machine, 2);
 	case 'u': /* SETITEMS */
 		return extend(machine, 2);
 	case 'K': /* BININT1, 2 */
