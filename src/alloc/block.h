@@ -84,7 +84,7 @@ struct gpc_segment {
 	uint64_t size;
 	struct gpc_pool *pool;
 	struct gpc_block *first;
-	struct gpc_grain_map *grains; /* in segments of small blocks, else NULL */
+	struct gpc_grain_map *grains; /* of a segment of small blocks; else NULL */
 	struct gpc_list link;         /* in the pool's list of segments, oldest first */
 	struct gpc_list idle;         /* in the pool's list of idle segments, idle longest first */
 	uint64_t idle_since_ns;

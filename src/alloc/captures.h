@@ -84,7 +84,7 @@ static inline void gpc_captures_release(struct gpc_captures *captures)
 	gpc_lock_note_released(GPC_RANK_CAPTURE);
 }
 
-/* Returns true if no capture is open; then none begins until gpc_captures_release. */
+/* Returns true if no capture is open; then no capture begins until gpc_captures_release. */
 static inline bool gpc_captures_try_hold(struct gpc_captures *captures)
 {
 	if (gpc_captures_is_any_open(captures) || pthread_rwlock_tryrdlock(&captures->lock) != 0)

@@ -201,7 +201,7 @@ uint64_t gpc_fences_begin_sync(struct gpc_fences *fences)
 	return fences->open - 1;
 }
 
-/* Returns `number` and the event of that fence; 0 and no event if it is the open one, or if there are peers. */
+/* Returns `number` and the event of that fence; 0 and no event for the open fence, or if there are peers. */
 static uint64_t with_event(const struct gpc_fences *fences, uint64_t number, gpc_event *ret_event)
 {
 	if (number == fences->open || fences->n_members > 1)

@@ -95,7 +95,7 @@ struct gpc_pool {
 	atomic_bool is_pressed;           /* memory was refused, so vmm:auto uses pages */
 	atomic_bool has_no_pages;         /* mapping pages failed, and is not tried again */
 	_Atomic uint64_t page_devices;    /* bit i: device i uses memory of this pool, too */
-	/* gpc_pool_cut has served a request since a segment last came or went. */
+	/* True after gpc_pool_cut has served a request, until a segment is allocated or returned. */
 	atomic_bool is_short;
 	uint64_t cut_bytes;             /* size of cut segments of large blocks, without pages */
 	uint64_t unheld_bytes;          /* size of the segments without a LIVE block */

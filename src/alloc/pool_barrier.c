@@ -141,7 +141,7 @@ static void end_raising_locked(
 
 	if (pool->is_forgotten)
 		return;
-	/* GPC_UNSUPPORTED is not noted: the next barrier would be a mark, which orders nothing but ends the duty. */
+	/* is_unsupported must not be set: the next barrier would be a mark, which ends the duty but orders nothing. */
 	if (raising->is_lost)
 		return;
 	if (raising->st == GPC_UNSUPPORTED)
@@ -158,7 +158,7 @@ static void end_raising_locked(
 		end_due_locked(pool);
 	if (barrier->passed == barrier->n_frees)
 		end_unsettled_locked(pool);
-	/* The barrier orders the work on all blocks of the fences that it covers: these become FREE, and loose. */
+	/* The barrier orders the work on all blocks of the fences that it covers: these blocks become FREE, and loose. */
 	gpc_list_init(&passed);
 	if (raising->fence && pool->fences.n_members == 1 && (!raising->st || has_waited))
 		gpc_fences_pass(&pool->fences, raising->fence, &passed);

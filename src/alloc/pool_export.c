@@ -75,7 +75,7 @@ enum gpc_status gpc_pool_decide_view(struct gpc_pool *pool, gpc_devptr address,
 		block = find_around(segment, address);
 		st = block ? GPC_OK : GPC_INVALID;
 		if (block && segment->range)
-			view = GPC_VIEW_OWN; /* a segment of pages may split */
+			view = GPC_VIEW_OWN; /* a segment of pages may split there */
 		else if (block && block == segment->first)
 			view = GPC_VIEW_SEGMENT;
 		if (block && block->view == GPC_VIEW_OPEN)

@@ -207,7 +207,7 @@ static bool cut_out_locked(
 	behind = unlink_pages_locked(pool, block, memory, hole.rest);
 	if (hole.right)
 		fill_right(hole.right, segment, behind);
-	/* hole.right must be complete: from here on, threads without the lock find the pool of the blocks behind in it. */
+	/* hole.right must be complete: threads without the lock find in it the pool of the blocks behind the hole. */
 	gpc_segment_map_cut(
 		&pool->heap->segment_map, segment, memory->address, memory->size, hole.right);
 	if (memory->address > segment->address) {

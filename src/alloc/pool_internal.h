@@ -143,7 +143,7 @@ bool gpc_pool_owe_barrier_locked(struct gpc_pool *pool, struct gpc_block *block)
  */
 bool gpc_pool_order_pending(struct gpc_pool *pool);
 
-/* Queries, without waiting, whether the work before the last free has completed. */
+/* Queries, without waiting, whether the work before the last free has completed; if so, raises barrier.passed. */
 void gpc_pool_learn(struct gpc_pool *pool);
 
 /* True if all work submitted before the frees in this segment has completed: its idle memory may be returned. */
@@ -166,8 +166,8 @@ struct gpc_memory {
 };
 
 /*
- * Call around every move of memory between us and the driver (budget.h): begin before the memory leaves a pool's
- * counter or is charged; end after it is in a counter or no longer charged.
+ * Call around every move of memory between a pool and the driver (budget.h): begin before the memory leaves a counter
+ * or is charged; end after it is in a counter or not charged any more.
  */
 static inline void gpc_pool_begin_move(struct gpc_pool *pool, uint64_t bytes)
 {
@@ -228,7 +228,7 @@ bool gpc_pool_book_refused(struct gpc_pool *pool, uint64_t size);
 /* Returns idle exported segments to the driver, unless a capture forbids it. */
 void gpc_pool_return_exported(struct gpc_pool *pool);
 
-/* As gpc_pool_return_exported, and returns segments idle for longer than decay_ns. */
+/* Calls gpc_pool_return_exported, and returns segments that were idle for longer than decay_ns. */
 void gpc_pool_return_due(struct gpc_pool *pool, uint64_t now_ns);
 
 /* Returns idle segments until at most gc_threshold_ppm of the limit, or else of the device, is reserved. */

@@ -42,8 +42,9 @@
 struct gpc_stream_order {
 	/* of each slot; the first one is the legacy stream; 0: the slot is free */
 	gpc_stream streams[GPC_MAX_ORDERED_STREAMS];
-	uint32_t n_slots;      /* slots that were ever used */
-	struct gpc_bins *bins; /* of each slot; mapped at the first free that names a stream */
+	uint32_t n_slots; /* slots that were ever used */
+	/* the bins of each slot; mapped at the first free that names a stream */
+	struct gpc_bins *bins;
 };
 
 /* Makes an order that knows only the legacy stream.  It holds no memory until the first add. */

@@ -28,10 +28,10 @@ void gpc_metamem_unmap(void *ptr, size_t size); /* NULL: no-op */
 /* The bytes that gpc_metamem_map has mapped and that are not unmapped yet. */
 size_t gpc_metamem_total(void);
 
-/* For tests: fails the n-th gpc_metamem_map from now, and all after it, until called with 0. */
+/* For tests: the n-th gpc_metamem_map from now and all after it fail, until this function is called with 0. */
 void gpc_metamem_fail_at(unsigned n);
 
-/* For tests: fails the n-th gpc_metamem_map from now, once, for each bit n - 1 of the mask. */
+/* For tests: if bit n - 1 of the mask is set, the n-th gpc_metamem_map from now fails. */
 void gpc_metamem_fail_each(uint64_t mask);
 
 #define GPC_SLAB_MAX_CHUNKS 32 /* enough for 2^31 items */

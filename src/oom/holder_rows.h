@@ -25,7 +25,7 @@ struct gpc_holder_row {
 };
 
 /*
- * Fills rows[0 .. GPUCACHE_MAX_OOM_HOLDERS) from holders[0 .. n), with sites of at most site_size bytes.
+ * Fills rows[0 .. GPUCACHE_MAX_OOM_HOLDERS) from holders[0 .. n); the text of a site has at most site_size bytes.
  * Returns the number of rows.
  */
 uint32_t gpc_holder_rows_fill(struct gpc_holder_row *rows, const struct gpucache_holder *holders,

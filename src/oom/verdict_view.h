@@ -30,7 +30,7 @@
 struct gpc_verdict_facts {
 	uint64_t free_before; /* the driver's free bytes before its last refusal, and after it */
 	uint64_t free_after;
-	uint64_t largest_usable; /* free piece for this request; unknown: cached_largest counts */
+	uint64_t largest_usable; /* free piece for this request; unknown: cached_largest */
 	uint64_t largest_other_pool; /* largest free piece in pools it may not use */
 	uint64_t largest_pending;
 	uint64_t usual_request; /* median of this run's requests */
@@ -57,8 +57,8 @@ struct gpc_verdict_facts {
 struct gpc_verdict_facts gpc_verdict_facts_unknown(void);
 
 /*
- * The bytes of the device that the plain driver uses, on average, for a block of this size: a multiple of
- * GPC_DRIVER_STEP, or, for a smaller block, its part of a step that it shares with blocks of its size.
+ * The bytes of the device that the plain driver uses for a block of this size.  From GPC_DRIVER_STEP on a block uses
+ * whole steps; blocks of a smaller size share a step, and each uses its part of that step.
  */
 uint64_t gpc_plain_bytes(uint64_t size);
 

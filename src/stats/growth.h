@@ -69,7 +69,7 @@ struct gpc_growth_view {
 	uint64_t end_event; /* the number of the next one */
 };
 
-/* The growing site: of those with survivors of most windows, the one with the most surviving bytes. */
+/* The growing site: of the sites with survivors of most windows, that with the most surviving bytes. */
 struct gpc_growing {
 	uint32_t stack;        /* 0: no site grows, or there are too few windows */
 	uint32_t n_up;         /* windows with survivors; if steady, GPC_GROWTH_STEADY or more */
