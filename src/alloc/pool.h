@@ -205,7 +205,7 @@ void gpc_pool_wait_for_moves(struct gpc_pool *pool, uint64_t *left_ms);
 
 /*
  * Returns idle memory to the driver until at least `wanted` bytes are returned: a single segment if one is
- * large enough, else those idle longest first, and then idle pages.  Skips memory that work may still use.
+ * large enough, else the segments that are idle longest, and then idle pages.  Skips memory that work may still use.
  * Returns the bytes returned.
  */
 uint64_t gpc_pool_trim(struct gpc_pool *pool, uint64_t wanted);

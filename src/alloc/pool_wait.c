@@ -192,7 +192,7 @@ uint64_t gpc_pool_wait(struct gpc_pool *pool, uint64_t size)
 	(void)!gpc_pool_settle(pool);
 	bytes = wait_once(pool, size, &has_rest);
 
-	/* The first wait emptied the ring, so a second one covers the rest. */
+	/* The first wait emptied the ring, so a second wait covers the frees that the first did not. */
 	if (has_rest && bytes > 0)
 		bytes += wait_once(pool, size, &has_rest);
 	gpc_pool_return_exported(pool);

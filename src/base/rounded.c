@@ -87,7 +87,7 @@ static uint64_t find_threshold(
 	return low;
 }
 
-/* Picks the parts to round up: those above the threshold, and the first n_at of those at it. */
+/* Picks the parts to round up: all above the threshold, and the first n_at of those that equal it. */
 struct chooser {
 	uint64_t threshold;
 	size_t n_at; /* parts at the threshold that are still to be picked */

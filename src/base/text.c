@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A printf for the conversions that the library uses, into the caller's buffer: no heap, no locale, O(length).  Text
- * from files and programs goes through a UTF-8 decoder that replaces control characters and those that change the
- * writing direction.
+ * from files and programs goes through a UTF-8 decoder that replaces control characters and characters that change
+ * the direction of writing.
  */
 #include "base/text.h"
 

@@ -18,7 +18,7 @@
 /* The driver allocates in steps of 2 MiB, so free memory of less than a step serves no request. */
 #define GPC_DRIVER_STEP (2 * GPC_MIB)
 
-/* If the plain driver would have been short as well, a cache below this part of the device is not the reason. */
+/* If the plain driver would have been short, too, a cache below this part of the device is not the reason. */
 #define GPC_WASTED_PART 8u
 
 /* Keys of GPUCACHE_CONF that the user has set. */
@@ -30,7 +30,7 @@
 struct gpc_verdict_facts {
 	uint64_t free_before; /* the driver's free bytes before its last refusal, and after it */
 	uint64_t free_after;
-	uint64_t largest_usable; /* free piece for this request; unknown: cached_largest */
+	uint64_t largest_usable;     /* free piece for this request; unknown: cached_largest */
 	uint64_t largest_other_pool; /* largest free piece in pools it may not use */
 	uint64_t largest_pending;
 	uint64_t usual_request; /* median of this run's requests */
