@@ -228,11 +228,11 @@ bool gpc_recording_read_segment(
 bool gpc_recording_read_oom(
 	const struct gpc_recording *recording, uint64_t i, struct gpucache_oom *ret_oom);
 
-/* The newest peak of device `ordinal`; false: none. */
+/* Reads the newest peak of device `ordinal`; false: none. */
 bool gpc_recording_find_peak(
 	const struct gpc_recording *recording, int32_t ordinal, struct gpucache_peak *ret_peak);
 
-/* The OOM of that number, or the newest if number is 0. */
+/* Reads failed request `number` of OOMS, or the newest one if number is 0. */
 bool gpc_recording_find_oom(
 	const struct gpc_recording *recording, uint64_t number, struct gpucache_oom *ret_oom);
 

@@ -213,7 +213,10 @@ static bool find_node(struct native_name *name)
 	return true;
 }
 
-/* Finds the innermost frame of the program, else a backward node, else the innermost frame; n_native if none. */
+/*
+ * Finds the innermost frame of the program.  If there is none, finds a backward node; if there is none, the innermost
+ * frame.  Returns n_native if no frame can be named.
+ */
 static uint32_t find_native(const struct gpc_stack_frames *stack, struct native_name *ret_name)
 {
 	struct native_name name;

@@ -4,8 +4,8 @@
  * (walk.h), and learns rules for unknown addresses from libunwind.  If the rules cannot finish a walk, unw_backtrace
  * makes it.  Without libunwind, glibc's backtrace makes all walks.
  *
- * libunwind checks whether memory is readable before it reads the memory.  Our check is process_vm_readv, cached for
- * the four stack pages that a thread walks most.
+ * Before libunwind reads memory, it checks whether the memory is readable.  We replace the check: process_vm_readv
+ * tries to read a word, and each thread remembers four pages for which that succeeded.
  */
 #include "stack/unwind.h"
 
