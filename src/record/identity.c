@@ -37,7 +37,7 @@ static const char *const job_variables[] = { "TORCHELASTIC_RUN_ID", "SLURM_JOB_I
 static const char *const restart_variables[] = { "TORCHELASTIC_RESTART_COUNT",
 	"SLURM_RESTART_COUNT" };
 
-/* Only recorded: how the run was started, and which devices it may see. */
+/* These are only recorded: they say how the run was started, and which devices it may see. */
 static const char *const other_variables[] = { "LOCAL_WORLD_SIZE", "GROUP_RANK", "ROLE_RANK",
 	"SLURM_STEP_ID", "SLURM_NODEID", "SLURM_ARRAY_TASK_ID", "CUDA_VISIBLE_DEVICES",
 	"CUDA_DEVICE_ORDER", "CUDA_MODULE_LOADING", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF",

@@ -22,7 +22,7 @@ struct gpc_layout {
 	uint64_t file_size;  /* the end of the last region, at most `size` */
 };
 
-/* `size` is at least GPC_RECORD_MIN_SIZE, n_devices at most GPUCACHE_MAX_DEVICES. */
+/* Computes the layout for a file of size >= GPC_RECORD_MIN_SIZE bytes and n_devices <= GPUCACHE_MAX_DEVICES. */
 void gpc_layout_make(struct gpc_layout *layout, size_t size, uint32_t n_devices);
 
 #endif

@@ -157,7 +157,7 @@ static enum gpc_status open_file(struct opening *opening, size_t size)
 	enum gpc_status st;
 
 	st = gpc_place_open(&place, opening->params->pattern, &opening->identity, &wish);
-	/* fill() may have set pointers into a file that could not be named, and was unmapped. */
+	/* write_start may have set pointers into a file that was unmapped because it could not be named. */
 	if (st)
 		forget(rec);
 	rec->pattern_errno = place.pattern_errno;

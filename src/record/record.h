@@ -226,7 +226,7 @@ uint32_t gpc_record_top_tags(const struct gpc_record *rec, uint32_t device, uint
 struct gpucache_oom *gpc_record_oom_begin(struct gpc_record *rec);
 void gpc_record_oom_commit(struct gpc_record *rec, struct gpucache_oom *oom);
 
-/* Sets `recovered` and `reported` of OOM `number` if the argument is true and the OOM is still in the ring. */
+/* Sets `recovered` of OOM `number` if is_recovered, and `reported` if is_reported, while the OOM is in the ring. */
 void gpc_record_oom_mark(
 	struct gpc_record *rec, uint64_t number, bool is_recovered, bool is_reported);
 

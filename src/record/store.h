@@ -109,8 +109,8 @@ static inline void gpc_record_event(struct gpc_record *rec, const struct gpucach
 }
 
 /*
- * The expect functions prefetch the cache lines that the next stores need.  A program that computes between two
- * allocations evicts them, and the next locked instruction waits until all earlier stores are done.
+ * The gpc_record_expect functions prefetch the cache lines that the next stores need.  A program that computes between
+ * two allocations evicts them, and the next locked instruction waits until all earlier stores are done.
  */
 static inline void gpc_record_expect_event(const struct gpc_record *rec)
 {

@@ -44,7 +44,7 @@ __attribute__((noinline)) uint32_t gpc_stack_capture(struct gpc_stacks *stacks, 
 			&stacks->python, frames + stack.n_native, GPC_STACKS_DEPTH, &stack.flags);
 		is_any = stack.n_native || stack.n_python;
 		id = is_any ? gpc_depot_known(&stacks->depot, &stack) : 0;
-		/* Stale rules of unloaded code may have led this walk astray: forget them, and walk again. */
+		/* Rules of unloaded code may have misled this walk: forget them, and walk again. */
 	} while (is_any && !id && !gpc_intern_is_closed(&stacks->depot.intern) &&
 		 gpc_walk_forget_unloaded(&stacks->unwind.walk));
 	if (stack.flags & GPUCACHE_STACK_NO_PYTHON)

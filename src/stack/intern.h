@@ -43,7 +43,7 @@ struct gpc_intern {
 	struct gpc_stack_sink sink;
 	enum gpucache_region_kind region;
 	_Atomic uint64_t *slots;
-	uint32_t *record_at; /* index into arena of id i */
+	uint32_t *record_at; /* [id]: the word of arena where the record begins */
 	uint64_t *arena;
 	uint32_t slot_mask;
 	uint32_t max;
