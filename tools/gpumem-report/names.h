@@ -7,7 +7,7 @@
  *
  * Threads     One.
  * Failure     None.
- * Limits      Knows only the text of the demangled name.
+ * Limits      Goes by the text of the name, which must be demangled.
  */
 #ifndef GPC_REPORT_NAMES_H
 #define GPC_REPORT_NAMES_H

@@ -9,7 +9,7 @@
  *               GPC_EXIT_DAMAGED.
  * Threads     One.
  * Failure     Commands return an exit code.
- * Limits      Several recordings are shown one after the other, as text only.
+ * Limits      Of several recordings, JSON can show only one; as text they are shown one after the other.
  */
 #ifndef GPC_REPORT_REPORT_H
 #define GPC_REPORT_REPORT_H
