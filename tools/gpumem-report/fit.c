@@ -36,16 +36,6 @@ bool gpc_fit_read_target(const char *text, struct gpc_fit_target *ret_target)
 	return ret_target->bytes > 0;
 }
 
-static const struct gpc_sim_model *find_model(const char *name)
-{
-	const struct gpc_sim_model *model;
-
-	for (size_t i = 1; (model = gpc_sim_model_at(i)); i++)
-		if (strcmp(model->name, name) == 0)
-			return model;
-	return NULL;
-}
-
 static void find_beside(
 	const struct gpc_report *report, const struct gpc_trace *trace, struct gpc_fit *fit)
 {
@@ -121,7 +111,6 @@ static enum gpc_status find(
 	if (trace->n_ops == 0 ||
 		!gpc_recording_find_device(report->recording, trace->recorded.device, &fit->device))
 		return GPC_NOT_FOUND;
-	fit->model = find_model(fit->device.name);
 	fit->steps = gpc_steps_count(trace);
 	fit->is_whole = gpc_trace_is_whole(trace);
 	fit->asked_bytes = trace->peak_live_bytes;

@@ -40,7 +40,6 @@ struct gpc_fit_target {
 
 struct gpc_fit {
 	struct gpucache_device device;
-	const struct gpc_sim_model *model; /* of the run; NULL: not in the table */
 	struct gpc_steps steps;
 	bool has_torch;
 	bool is_whole;           /* the recording has every event since the start */
