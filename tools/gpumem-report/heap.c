@@ -90,8 +90,6 @@ static void read_blocks(struct maker *maker, const struct gpc_recording *rec, in
 static void add_cell(
 	struct maker *maker, struct gpc_heap_segment *segment, const struct gpc_cell *cell)
 {
-	if (cell->size == 0)
-		return;
 	segment->bytes[cell->state] = gpc_bytes_add(segment->bytes[cell->state], cell->size);
 	maker->heap->cells[maker->heap->n_cells++] = *cell;
 }
@@ -101,8 +99,7 @@ static void add_gap(struct maker *maker, struct gpc_heap_segment *segment, uint6
 {
 	if (from < to)
 		add_cell(maker, segment,
-			&(struct gpc_cell){
-				.offset = from, .size = to - from, .state = (uint8_t)state });
+			&(struct gpc_cell){ .size = to - from, .state = (uint8_t)state });
 }
 
 static uint8_t state_of(const struct gpucache_block *block)
@@ -144,8 +141,8 @@ static void cut(struct maker *maker, struct gpc_heap_segment *segment, size_t *a
 			continue;
 		}
 		add_cell(maker, segment,
-			&(struct gpc_cell){ offset, block->size, block->requested, block->stack,
-				block->tag, block->time_ns, state_of(block), block->kind });
+			&(struct gpc_cell){ block->size, block->requested, block->stack, block->tag,
+				state_of(block) });
 		filled = offset + block->size;
 	}
 	if (filled < arena_end) {

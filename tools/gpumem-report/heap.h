@@ -33,14 +33,11 @@ enum gpc_cell_state {
 };
 
 struct gpc_cell {
-	uint64_t offset; /* in the segment */
 	uint64_t size;
 	uint64_t requested;
 	uint32_t stack;
 	uint32_t tag;
-	uint64_t time_ns;
 	uint8_t state; /* enum gpc_cell_state */
-	uint8_t kind;  /* enum gpucache_kind */
 };
 
 struct gpc_heap_segment {
