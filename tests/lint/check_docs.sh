@@ -7,7 +7,9 @@
 #   2 each command of a code block, in lines that start with "$ ", exists: a target of the Makefile, a tool of this
 #     repository, or a program that every system has.  tests/docs/run.py runs them
 #   3 each file that a link names is there
-#   4 the README has at most 200 lines, and its times ("1.03 times") are those of docs/PERFORMANCE.md
+#   4 docs/ARCHITECTURE.md: each path in backquotes exists, there or below src/; its table of waits has each file and
+#     function of src/alloc and src/runtime that calls event_wait or context_sync
+#   5 the README has at most 200 lines, and its times ("1.03 times") are those of docs/PERFORMANCE.md
 set -eu
 here=$(dirname "$(readlink -f "$0")")
 table=''
@@ -94,6 +96,26 @@ for file in README.md docs/*.md examples/*.md; do
 		}
 	done <"$dir/links"
 done
+
+page=docs/ARCHITECTURE.md
+# shellcheck disable=SC2016 # backquotes of Markdown
+grep -oE '`[a-z_./]+/[a-z_]+\.(c|h|def|py|sh)`' $page | tr -d '`' | sort -u >"$dir/paths" || true
+while read -r path; do
+	[ -e "$path" ] || [ -e "src/$path" ] || {
+		echo "$page: names $path, which is not there"
+		status=1
+	}
+done <"$dir/paths"
+# FILE FUNCTION of each wait: the last line at the margin before the call that names a function.
+find src/alloc src/runtime -name '*.c' -exec awk '
+	/^[a-z].*[(]/ { match($0, /[a-z_]+[(]/); name = substr($0, RSTART, RLENGTH - 1) }
+	/->(event_wait|context_sync)[(]/ { print FILENAME, name }' {} + | sort -u >"$dir/waits"
+while read -r file function; do
+	grep -F "| \`${file#src/}\` |" $page | grep -qF "\`$function\`" || {
+		echo "$page: \"Where the host waits\" lacks $function of $file"
+		status=1
+	}
+done <"$dir/waits"
 
 if [ "$(wc -l <README.md)" -gt 200 ]; then
 	echo "README.md: has more than 200 lines; the rest goes to docs/"
