@@ -212,6 +212,34 @@ static void an_invalid_character_becomes_a_question_mark_per_byte(void **state)
 	}
 }
 
+static void a_character_is_encoded_in_as_few_bytes_as_it_needs(void **state)
+{
+	static const struct {
+		uint32_t letter;
+		const char *expected;
+	} cases[] = {
+		{ 'a', "a" },
+		{ 0x7f, "\x7f" },
+		{ 0x80, "\xc2\x80" },
+		{ 0x7ff, "\xdf\xbf" },
+		{ 0x800, "\xe0\xa0\x80" },
+		{ 0xffff, "\xef\xbf\xbf" },
+		{ 0x10000, "\xf0\x90\x80\x80" },
+		{ 0x10ffff, "\xf4\x8f\xbf\xbf" },
+		{ 0xd800, "\xef\xbf\xbd" },
+		{ 0x110000, "\xef\xbf\xbd" },
+		{ UINT32_MAX, "\xef\xbf\xbd" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		char out[4];
+
+		assert_int_equal(gpc_text_encode(cases[i].letter, out), strlen(cases[i].expected));
+		assert_memory_equal(out, cases[i].expected, strlen(cases[i].expected));
+	}
+}
+
 static void a_character_that_is_cut_becomes_question_marks(void **state)
 {
 	char buf[4];
@@ -237,6 +265,7 @@ int main(void)
 		cmocka_unit_test(an_unknown_conversion_is_shown),
 		cmocka_unit_test(a_control_character_becomes_a_question_mark),
 		cmocka_unit_test(an_invalid_character_becomes_a_question_mark_per_byte),
+		cmocka_unit_test(a_character_is_encoded_in_as_few_bytes_as_it_needs),
 		cmocka_unit_test(a_character_that_is_cut_becomes_question_marks),
 		cmocka_unit_test(what_a_shell_would_change_is_not_plain),
 		cmocka_unit_test(the_distance_of_words_counts_letters_without_regard_to_case),
