@@ -193,7 +193,7 @@ GPC_MUST_CHECK enum gpc_status gpc_pool_map_pages(
 /* Gives all devices in page_devices access to every page of this pool. */
 void gpc_pool_open_missing(struct gpc_pool *pool);
 
-/* Returns pages to the driver; the pool has forgotten them already. */
+/* Returns pages to the driver.  The caller has already detached them from the pool. */
 GPC_MUST_CHECK enum gpc_status gpc_pool_unmap_pages(
 	struct gpc_pool *pool, const struct gpc_memory *memory);
 

@@ -47,7 +47,7 @@ void gpc_pool_look_for_room(struct gpc_pool *pool, uint64_t refused)
 	atomic_store(&budget->looked_at_bytes, used);
 }
 
-/* What this pool could have if the other pools keep their memory, within the limit; UINT64_MAX: unknown. */
+/* The bytes that this pool could have, within the limit, if the other pools keep theirs; UINT64_MAX: unknown. */
 static uint64_t room_of(const struct gpc_pool *pool)
 {
 	uint64_t limit = atomic_load_explicit(&pool->budget->limit_bytes, memory_order_relaxed);

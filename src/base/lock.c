@@ -32,7 +32,7 @@ static void relax(void)
 #endif
 }
 
-/* Sleeps: waits for a futex that no thread wakes until the timeout. */
+/* Sleeps for `ns` nanoseconds: waits for a futex that no thread wakes. */
 static void step_back(long ns)
 {
 	static uint32_t nobody;

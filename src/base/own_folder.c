@@ -81,7 +81,7 @@ static uint32_t suffix_of(const char *entry, const char *name)
 	return suffix;
 }
 
-/* Opens the folder with a suffix that this user created earlier; -1 if there is none. */
+/* Opens the folder path-SUFFIX that a process of this user has created; -1 if there is none. */
 static int find_random(const char *path, int parent, uint32_t *ret_suffix)
 {
 	struct gpc_io_listing listing = { .fd = parent, .n_left = FOLDER_MAX_SEEN };

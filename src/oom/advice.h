@@ -2,9 +2,8 @@
 /*
  * Advice: what would have helped.
  *
- * Each verdict has its advice.  A setting is advised only if the numbers do not show that this request would
- * have failed in spite of it, and if it is not set already.  If GPUCACHE_CONF is set, the line to paste keeps
- * its options.
+ * Each verdict has its advice.  A setting is not advised if it is set already, or if the numbers show that this
+ * request would have failed in spite of it.  If GPUCACHE_CONF is set, the line to paste keeps its options.
  *
  * Invariants
  *   1 At most GPC_MAX_ADVICE lines; every line ends with a newline.

@@ -109,7 +109,7 @@ uint64_t gpc_plain_live(
 		seen = gpc_bytes_add(seen, block.requested);
 		plain = gpc_bytes_add(plain, gpc_plain_bytes(block.requested));
 	}
-	/* Between the readings of the counters and of the slots, other threads may have allocated 1/64 more. */
+	/* Other threads allocate between the readings of the counters and of the slots, so 1/64 may be missing. */
 	return seen < requested - requested / 64 ? GPUCACHE_UNKNOWN : plain;
 }
 
