@@ -159,7 +159,7 @@ static enum gpc_status open_file(const char *path, struct gpucache_header *ret_h
 	uint64_t *ret_size, uint32_t *ret_owner, enum gpc_run_state *ret_state, int *ret_fd,
 	struct gpc_text *why)
 {
-	enum gpc_status status = GPC_IO;
+	enum gpc_status status;
 	struct stat st;
 	ssize_t n;
 	int fd;
@@ -194,6 +194,7 @@ static enum gpc_status open_file(const char *path, struct gpucache_header *ret_h
 
 fail_errno:
 	gpc_text_add(why, "%s", strerror(errno));
+	status = GPC_IO;
 undo_open:
 	gpc_io_drop(fd);
 	memset(ret_header, 0, sizeof *ret_header);
