@@ -362,18 +362,17 @@ static void draw_past(struct live_grid *grid, int row, int column, int width,
 	}
 }
 
-static int draw_holders(
+static void draw_holders(
 	struct live_grid *grid, int row, const struct line *line, const struct live_screen *screen)
 {
 	const struct live_gpu *gpu = line->gpu;
 	int at;
 
-	at = put(grid, row, 0, LIVE_BOLD, "%u, GPU %d: ", line->process->header.pid,
-		gpu ? gpu->ordinal : -1);
 	if (!gpu) {
 		put(grid, row, 0, LIVE_BOLD, "%u uses no GPU yet", line->process->header.pid);
-		return row + 1;
+		return;
 	}
+	at = put(grid, row, 0, LIVE_BOLD, "%u, GPU %d: ", line->process->header.pid, gpu->ordinal);
 	draw_past(grid, row, at, grid->columns - at - 22, gpu, screen->is_unicode);
 	put(grid, row, grid->columns - 20, LIVE_DIM, "%20s", gpc_show_bytes(live_in_use(gpu)));
 	row++;
@@ -382,8 +381,7 @@ static int draw_holders(
 			brief((double)gpu->holders[i].n_blocks),
 			gpu->holders[i].where ? gpu->holders[i].where : "?");
 	if (gpu->n_holders == 0)
-		put(grid, row++, 2, LIVE_DIM, "nothing is held");
-	return row;
+		put(grid, row, 2, LIVE_DIM, "nothing is held");
 }
 
 static void draw_title(
