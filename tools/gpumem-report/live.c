@@ -35,58 +35,49 @@ void live_fini(struct live *live)
 
 /* The least bytes at any time from `from_ns` to `to_ns`; the bytes of a point hold until the next point. */
 static uint64_t floor_of(
-	const uint64_t *times_ns, const uint64_t *bytes, size_t n, uint64_t from_ns, uint64_t to_ns)
+	const struct gpucache_point *points, size_t n, uint64_t from_ns, uint64_t to_ns)
 {
 	uint64_t found = UINT64_MAX;
 
 	for (size_t i = 0; i < n; i++) {
-		if (times_ns[i] <= from_ns)
-			found = bytes[i];
-		else if (times_ns[i] < to_ns)
-			found = bytes[i] < found ? bytes[i] : found;
+		if (points[i].time_ns <= from_ns)
+			found = points[i].live_bytes;
+		else if (points[i].time_ns < to_ns)
+			found = gpc_smaller(found, points[i].live_bytes);
 	}
 	return found;
 }
 
-double live_growth(const uint64_t *times_ns, const uint64_t *bytes, size_t n, uint64_t now_ns)
+/* The growth at `now_ns`, in bytes a second, from points in the order of time; 0 for fewer than four points. */
+static double growth_of(const struct gpucache_point *points, size_t n, uint64_t now_ns)
 {
-	uint64_t quarter_ns = n ? gpc_bytes_less(now_ns, times_ns[0]) / 4 : 0;
+	uint64_t quarter_ns = n ? gpc_bytes_less(now_ns, points[0].time_ns) / 4 : 0;
 	uint64_t floors[3];
-	uint64_t grown;
 
 	if (n < 4 || quarter_ns == 0)
 		return 0;
 	for (unsigned i = 0; i < 3; i++)
-		floors[i] = floor_of(times_ns, bytes, n, times_ns[0] + (i + 1) * quarter_ns,
-			times_ns[0] + (i + 2) * quarter_ns);
-	grown = gpc_bytes_less(floors[2], floors[1]);
-	if (gpc_bytes_less(floors[1], floors[0]) < grown)
-		grown = gpc_bytes_less(floors[1], floors[0]);
-	return (double)grown * 1e9 / (double)quarter_ns;
+		floors[i] = floor_of(points, n, points[0].time_ns + (i + 1) * quarter_ns,
+			points[0].time_ns + (i + 2) * quarter_ns);
+	return (double)gpc_smaller(
+		       gpc_bytes_less(floors[2], floors[1]), gpc_bytes_less(floors[1], floors[0])) *
+	       1e9 / (double)quarter_ns;
 }
 
 static void read_history(
 	struct live_gpu *gpu, const struct gpc_recording *recording, uint64_t now_ns)
 {
 	struct gpc_history_view history;
-	uint64_t times[LIVE_MAX_POINTS];
-	unsigned first;
+	size_t n;
 
 	gpu->growth_a_s = 0;
 	if (!gpc_recording_find_history(recording, gpu->ordinal, &history))
 		return;
-	gpu->n_points =
-		history.n_points < LIVE_MAX_POINTS ? (unsigned)history.n_points : LIVE_MAX_POINTS;
-	for (unsigned i = 0; i < gpu->n_points; i++) {
-		const struct gpucache_point *point =
-			&history.points[history.n_points - gpu->n_points + i];
-
-		times[i] = point->time_ns;
-		gpu->points[i] = point->live_bytes;
-	}
-	first = gpu->n_points > GROWTH_POINTS ? gpu->n_points - GROWTH_POINTS : 0;
-	gpu->growth_a_s =
-		live_growth(times + first, gpu->points + first, gpu->n_points - first, now_ns);
+	gpu->n_points = (unsigned)gpc_smaller(history.n_points, LIVE_MAX_POINTS);
+	for (unsigned i = 0; i < gpu->n_points; i++)
+		gpu->points[i] = history.points[history.n_points - gpu->n_points + i].live_bytes;
+	n = gpc_smaller(history.n_points, GROWTH_POINTS);
+	gpu->growth_a_s = growth_of(&history.points[history.n_points - n], n, now_ns);
 }
 
 static void read_holders(struct live_gpu *gpu, const struct gpc_recording *recording)

@@ -107,9 +107,6 @@ static inline uint64_t live_in_use(const struct live_gpu *gpu)
 void live_look_at_others(struct live *live);
 const struct live_others *live_find_others(const struct live *live, const struct live_gpu *gpu);
 
-/* The growth at `now_ns`, in bytes a second, from points in the order of time; 0 for fewer than four points. */
-double live_growth(const uint64_t *times_ns, const uint64_t *bytes, size_t n, uint64_t now_ns);
-
 /* What a cell means; cmd_live.c gives each meaning a colour. */
 enum live_ink {
 	LIVE_PLAIN,
