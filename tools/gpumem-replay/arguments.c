@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parses with getopt_long; the remaining words are traces. */
+/* getopt_long() finds the options; the words that it leaves are traces. */
 #include "tools/gpumem-replay/arguments.h"
 
 #include <getopt.h>
@@ -184,6 +184,7 @@ static bool read_memory(const char *text, uint64_t *ret_bytes)
 	return true;
 }
 
+/* Reads a decimal number from `least` to `most`, or 0. */
 static bool read_whole(const char *text, uint64_t least, uint64_t most, uint64_t *ret_value)
 {
 	char *end;
@@ -218,7 +219,7 @@ static bool read_setting(char *key, char *value, struct gpc_policy_settings *set
 	return true;
 }
 
-/* Splits `text`, a word of argv, in place. */
+/* Reads KEY:VALUE pairs, and cuts `text`, a word of argv, between them. */
 static bool read_settings(char *text, struct gpc_policy_settings *settings)
 {
 	char *rest = NULL;

@@ -29,15 +29,15 @@ struct gpc_arguments {
 
 enum gpc_arguments_answer {
 	GPC_ARGUMENTS_RUN,
-	GPC_ARGUMENTS_DONE, /* -h, -V: printed */
+	GPC_ARGUMENTS_DONE, /* -h or -V: the answer is printed */
 	GPC_ARGUMENTS_BAD,
 };
 
-/* Parses argv, and may reorder it. */
+/* Parses argv; may reorder it, and cuts values of --set in place. */
 enum gpc_arguments_answer gpc_arguments_read(
 	int argc, char **argv, struct gpc_arguments *ret_arguments);
 
-/* Both print "gpumem-replay: " and the text on standard error; gpc_refuse also returns false. */
+/* Print "gpumem-replay: ", the text and a newline on standard error; gpc_refuse also returns false. */
 void gpc_complain(const char *format, ...) __attribute__((format(__printf__, 1, 2)));
 #define gpc_refuse(...) (gpc_complain(__VA_ARGS__), false)
 

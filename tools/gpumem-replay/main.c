@@ -14,7 +14,7 @@
 #include "tools/gpumem-replay/trace_file.h"
 #include "tools/replay/clean_stream.h"
 
-/* The codes of gpumem-report, which also has 1: "the condition is true". */
+/* The same codes as of gpumem-report, except for 1, which there means that a condition is true. */
 enum exit_code {
 	EXIT_DONE = 0,
 	EXIT_FAILED = 1,
@@ -40,7 +40,7 @@ static enum exit_code read_trace(
 	return st == GPC_IO || st == GPC_NO_METADATA ? EXIT_IO : EXIT_DAMAGED;
 }
 
-/* "event 12 (line 13)": the event, and its position in the source. */
+/* Adds "event 12 (line 13)": the number of the operation in the trace, and its line in the file. */
 static void add_event(struct gpc_text *text, const struct gpc_trace *trace, uint64_t event)
 {
 	uint64_t line = trace->ops[event - 1].line;
@@ -169,7 +169,7 @@ static enum exit_code run_and_print(const struct gpc_trace *trace,
 	return code;
 }
 
-/* `root` is the root of the JSON; NULL: print a table. */
+/* Replays one trace.  `root` is the root of the JSON; NULL: print a table. */
 static enum exit_code replay(
 	const char *path, const struct gpc_arguments *arguments, struct json_object *root)
 {
@@ -212,7 +212,7 @@ int main(int argc, char **argv)
 	enum gpc_arguments_answer answer;
 	struct gpc_arguments arguments;
 
-	/* Let `| head` end us quietly, even if our parent ignores the signal, as Python does. */
+	/* `gpumem-replay | head` shall end quietly, by SIGPIPE, which children of Python inherit as ignored. */
 	signal(SIGPIPE, SIG_DFL);
 	gpc_clean_standard();
 	answer = gpc_arguments_read(argc, argv, &arguments);

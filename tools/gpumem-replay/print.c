@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table is driven by rows, each a label and a function that writes a cell; JSON has its own keys and order. */
+/* A row of the table is a label and a function that writes a cell.  JSON has keys and an order of its own. */
 #include "tools/gpumem-replay/print.h"
 
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 #define LABEL_WIDTH  20
 #define COLUMN_WIDTH 14
 
-/* The part of the peak reserved that was never live at once. */
+/* The part of the peak of reserved bytes that exceeds the peak of live bytes. */
 static double fragmentation(const struct gpc_run *run)
 {
 	return run->peak_reserved_bytes
@@ -29,7 +29,7 @@ static double ns_per_operation(const struct gpc_run *run)
 	return run->n_operations ? (double)run->elapsed_ns / (double)run->n_operations : 0;
 }
 
-/* base/text.h has no fractions; the tools may use libc. */
+/* gpc_text_add() formats no fractions, so snprintf() does; stdio is allowed in tools. */
 static void add_percent(struct gpc_text *text, double part)
 {
 	char buf[32];
@@ -61,7 +61,6 @@ static void add_count(struct gpc_text *text, uint64_t n)
 	gpc_text_add(text, "%" PRIu64, n);
 }
 
-/* In milliseconds: workloads take some seconds. */
 static void add_ms(struct gpc_text *text, uint64_t ns)
 {
 	gpc_text_add(text, "%" PRIu64 " ms", (ns + 500000) / 1000000);
@@ -89,10 +88,11 @@ static bool has_work(const struct gpc_run *run)
 	return run->has_work;
 }
 
-/* A row is a number of the run, or the output of `cell`. */
+/* A cell is the output of `cell`; if that is NULL, the number at offset `at` of the run, as `add` writes it. */
 static const struct row {
 	const char *label;
-	bool (*is_known)(const struct gpc_run *run); /* NULL: always */
+	bool (*is_known)(
+		const struct gpc_run *run); /* false: the row is left out; NULL: always true */
 	void (*cell)(const struct gpc_run *run, struct gpc_text *text);
 	void (*add)(struct gpc_text *text, uint64_t number);
 	size_t at;
@@ -141,7 +141,7 @@ static void print_bytes(uint64_t bytes, const char *rest)
 	printf("%s%s", text.buf, rest);
 }
 
-/* Prints "N WHAT", or nothing if n is 0. */
+/* Prints the line "N WHAT"; nothing if `n` is 0. */
 static void note(uint64_t n, const char *what)
 {
 	if (n)

@@ -15,26 +15,28 @@
 
 struct json_object;
 
-/* The lines above a table: what the trace is, and what it leaves out. */
+/* Prints the lines above a table: what the trace is, and what it leaves out. */
 void gpc_print_notes(const struct gpc_trace *trace);
 
 void gpc_print_table(const struct gpc_trace *trace, const struct gpc_run *runs, unsigned n_runs);
 
-/* Begins the JSON, adds one trace, and prints it on standard output. */
+/*
+ * The JSON: begin makes the root, add appends a trace to it, end prints the root on standard output and frees it.  add
+ * returns the array of the runs, which the root owns.
+ */
 struct json_object *gpc_print_json_begin(void);
-/* Returns the JSON array of the runs; `root` owns the array. */
 struct json_object *gpc_print_json_add(struct json_object *root, const struct gpc_trace *trace,
 	const struct gpc_run *runs, unsigned n_runs);
 struct json_object *gpc_print_json_run(const struct gpc_run *run);
 void gpc_print_json_end(struct json_object *root);
 
-/* ---- print_sizes.c: the same for --sizes, with `n` policies ---- */
+/* ---- print_sizes.c: --sizes, a table with a row per device and a column for each of `n` policies ---- */
 
 #define GPC_N_SIZES 6
 
 /*
- * Runs the policy on each device, into column i of the table.  The last device has more than enough memory; its run
- * also gets smallest_device_bytes.  Fails as gpc_run does; a failed request is a result.
+ * Runs the policy on each device, into column i of the table.  The last device has plenty of memory; its run also gets
+ * smallest_device_bytes.  Fails as gpc_run and gpc_run_smallest do.
  */
 GPC_MUST_CHECK enum gpc_status gpc_sizes_run(const struct gpc_trace *trace,
 	const struct gpc_policy_ops *policy, const struct gpc_run_settings *settings,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * --sizes: each policy on devices from barely large enough to more than enough, as a table and as JSON.  A policy
- * trades driver calls for room, so neither figure means much without the other.
+ * --sizes: each policy on devices from barely large enough to plenty, as a table and as JSON.  On a smaller device a
+ * policy makes more driver calls, so a number of calls means little without the size of the device.
  */
 #include <inttypes.h>
 #include <json-c/json.h>
@@ -13,7 +13,7 @@
 #define LABEL_WIDTH  20
 #define COLUMN_WIDTH 30
 
-/* Of the peak live bytes, on top of the memory held all the time; 0: more than enough. */
+/* The devices: fixed_bytes of the trace, and this many thousandths of its peak of live bytes; 0: plenty of memory. */
 static const uint64_t permille[GPC_N_SIZES] = { 1010, 1020, 1050, 1100, 1500, 0 };
 
 enum gpc_status gpc_sizes_run(const struct gpc_trace *trace, const struct gpc_policy_ops *policy,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Traces in CSV: the header line distinguishes our format from RMM's; rows are parsed in place.  A malformed row ends
- * the trace with its line number.
+ * Traces in CSV.  The first line of the file tells our format from RMM's.  A malformed row makes the whole trace fail,
+ * with the number of its line.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -17,15 +17,15 @@
 #define MAX_LINE   512
 #define MAX_FIELDS 6
 
-/* Bounds the memory: a row takes about a hundred bytes of it, and gzip may compress a row to a tenth of a byte. */
+/* Bound the memory: a row takes about a hundred bytes, and a gzipped file may hold ten rows in a byte. */
 #define MAX_ROWS     (UINT32_C(1) << 24)
 #define MAX_UNPACKED ((z_off_t)64 << 20)
 
-/* Keeps sums within 64 bits: times up to 2^62 ns, and MAX_ROWS kernels of up to nine minutes. */
+/* Keep sums within 64 bits: times are at most 2^62 ns, and MAX_ROWS kernels take at most nine minutes each. */
 #define MAX_TIME_US     ((UINT64_C(1) << 62) / 1000)
 #define MAX_DURATION_NS (UINT64_C(1) << 39)
 
-/* The simulated GPU checks the order of at most 128 streams, its own included. */
+/* The race detector watches at most 128 streams, including those that the simulated GPU has itself. */
 #define MAX_WORK_STREAMS 100
 
 static const char our_header[] = "op,id,size,stream,time_us";
@@ -79,7 +79,7 @@ static bool parse_our_row(char **fields, unsigned n_fields, struct gpc_trace_row
 	return true;
 }
 
-/* "15:47:02.841961": the log has no dates. */
+/* Reads "15:47:02.841961", the time since midnight: RMM's log has no dates. */
 static bool parse_time_of_day(const char *text, uint64_t *ret_ns)
 {
 	unsigned hours, minutes, seconds, us;
@@ -142,7 +142,7 @@ static enum gpc_status read_header(struct reader *reader, const char *line, stru
 
 static bool is_valid(const struct gpc_trace_row *row)
 {
-	/* 2^64 - 1 cannot be a key in the map of live identities. */
+	/* The map of live identities has keys of identity + 1, and 0 is no key. */
 	if (row->identity == UINT64_MAX)
 		return false;
 	if (row->kind == GPC_TRACE_ALLOC)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The first bytes select the reader: a recording's magic, the start of a pickle or of JSON, else CSV; zlib inflates
- * transparently.
+ * The first bytes of the file select the reader: those of a recording, of a pickle or of JSON.  Everything else is read
+ * as CSV, which zlib inflates if it is gzipped.
  */
 #include "tools/gpumem-replay/trace_file.h"
 

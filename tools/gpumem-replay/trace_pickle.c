@@ -2,9 +2,9 @@
 /*
  * The stack machine.  Its values are json-c objects; None is NULL.
  *
- * json-c frees recursively, so depth is bounded here: a container carries its depth, and is closed once it is inside
- * another.  A pickler fills each container before adding it to the next, so plain data never adds to a closed one, and
- * a hostile pickle cannot deepen one later.
+ * json-c frees objects recursively, so a hostile pickle could overflow the stack of the process by its depth.  Each
+ * container therefore carries its depth, and is closed when it is put into another: nothing can be added to it later,
+ * which would change the depth of the outer one.  Python's pickler never does that with plain data.
  */
 #include "tools/gpumem-replay/trace_pickle.h"
 
@@ -29,7 +29,7 @@ struct machine {
 	const uint8_t *end;
 	struct values stack;
 	struct values memo;
-	size_t *marks; /* heights of the stack at each MARK */
+	size_t *marks; /* the height of the stack at each MARK */
 	size_t n_marks;
 	size_t n_marks_room;
 	const char *wrong;
@@ -41,7 +41,7 @@ static bool fail(struct machine *machine, const char *wrong)
 	return false;
 }
 
-/* Takes the reference. */
+/* Takes over the caller's reference, as push() and push_new() do. */
 static void append(struct values *values, struct json_object *value)
 {
 	gpc_array_grow(&values->items, sizeof *values->items, values->n, &values->n_room);
@@ -79,7 +79,7 @@ static bool is_container(const struct json_object *value)
 	       json_object_is_type(value, json_type_object);
 }
 
-/* The container's depth << 1 | whether it is closed. */
+/* The container's user data: its depth << 1, and in bit 0 whether the container is closed. */
 static uintptr_t note_of(struct json_object *container)
 {
 	return (uintptr_t)json_object_get_userdata(container);
@@ -107,7 +107,7 @@ static bool may_put(struct machine *machine, struct json_object *into, struct js
 	return true;
 }
 
-/* This and the next function take the reference of `value`. */
+/* This function and add_to_dict() take over the references of `value` and `key`, even on failure. */
 static bool add_to_list(
 	struct machine *machine, struct json_object *list, struct json_object *value)
 {
@@ -138,7 +138,7 @@ static bool add_to_dict(struct machine *machine, struct json_object *dict, struc
 	return is_good;
 }
 
-/* Moves the values above the last mark into `target`, a new container or the one below the mark, `step` at a time. */
+/* Removes the last mark, and moves the values above it into `target`: a list (step 1) or a dict (step 2). */
 static bool close_mark(struct machine *machine, struct json_object *target, size_t step)
 {
 	size_t first = height_of_mark(machine);
@@ -172,7 +172,7 @@ static bool extend(struct machine *machine, size_t step)
 	return target ? close_mark(machine, target, step) : fail(machine, "a mark is missing");
 }
 
-/* TUPLE, LIST, DICT: everything above the mark. */
+/* TUPLE, LIST, DICT: makes the values above the last mark a new container. */
 static bool collect(struct machine *machine, struct json_object *target, size_t step)
 {
 	if (close_mark(machine, gpc_checked(target), step))
@@ -281,7 +281,7 @@ static bool remember(struct machine *machine, uint64_t number)
 	if (machine->stack.n <= height_of_mark(machine))
 		return fail(machine, "the stack is empty");
 	top = machine->stack.items[machine->stack.n - 1];
-	/* Picklers number entries in sequence, or overwrite one. */
+	/* Python's pickler numbers the entries in sequence, or overwrites an old one. */
 	if (number > machine->memo.n)
 		return fail(machine, "the memo has a gap");
 	if (number == machine->memo.n)

@@ -2,13 +2,13 @@
 /*
  * Reads pickles of plain data, such as PyTorch's snapshots: dicts, lists, tuples, text, numbers.
  *
- * A pickle is a program for a stack machine, and Python's runs any function that it names.  This one has no opcode that
- * names, calls or builds anything: a pickle with such an opcode is refused, not skipped.
+ * A pickle is a program for a stack machine, and Python's machine calls any function that the pickle names.  This
+ * machine has no opcode that names, calls or builds an object.  It refuses a pickle with such an opcode as a whole.
  *
  * Invariants  1 No code of the pickle runs.  2 The result has no cycles, and is at most GPC_UNPICKLE_DEPTH deep.
  * Threads     One.
  * Failure     Returns NULL; `why` has the message, with the offset.
- * Limits      Protocols 2 to 5.  Refuses numbers longer than 64 bits.  Bytes become text.
+ * Limits      Protocols 2 to 5.  Refuses numbers of more than 64 bits.  Returns bytes as text, and tuples as lists.
  */
 #ifndef GPC_REPLAY_TRACE_PICKLE_H
 #define GPC_REPLAY_TRACE_PICKLE_H

@@ -5,8 +5,8 @@
  *   device_traces[N]   the history of GPU N: alloc, free_requested, oom and others, oldest first
  *   segments           the state at the end
  *
- * The history is a ring, so blocks may have been live before it: a walk back from its end finds them, as in a
- * recording.
+ * PyTorch keeps only the last entries of the history, so blocks may have been live before its first one.  A walk back
+ * from the segments finds these blocks: a free adds a block, an allocation removes it.
  */
 #include <errno.h>
 #include <json-c/json.h>
@@ -21,22 +21,23 @@
 #include "tools/gpumem-replay/trace_pickle.h"
 #include "tools/replay/trace_build.h"
 
+/* A block that may have been live before the history. */
 struct held {
 	uint64_t address;
 	uint64_t size;
 	uint64_t stream;
-	bool is_born_later; /* the walk found its allocation */
+	bool is_born_later; /* the walk found the block's allocation in the history */
 };
 
 struct snapshot {
 	struct gpc_trace_builder *builder;
 	struct json_object *root;
-	struct json_object *entries; /* of the device */
+	struct json_object *entries; /* the history of the device */
 	struct gpc_address_map map;  /* address -> index into held, + 1 */
 	struct held *held;
 	size_t n_held;
 	size_t n_room;
-	const char *free_action;
+	const char *free_action; /* the action of an entry that is the program's free */
 	int device;
 };
 
@@ -71,7 +72,7 @@ static size_t length(const struct json_object *list)
 	return json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
 }
 
-/* True if walk and trace can handle the block: a snapshot may contain anything. */
+/* A snapshot may contain any numbers; true for those that the maps of the walk and of the trace can hold. */
 static bool is_block(uint64_t address, uint64_t size)
 {
 	return address > 0 && address < UINT64_MAX && size > 0 && size <= GPC_SIZE_MAX;
@@ -88,7 +89,7 @@ static void hold(struct snapshot *snapshot, uint64_t address, uint64_t size, uin
 	gpc_trace_map_insert(&snapshot->map, address, (void *)(uintptr_t)snapshot->n_held);
 }
 
-/* Old snapshots give no addresses of blocks, which lie end to end in their segment. */
+/* Old snapshots lack the addresses of blocks.  Each block begins where the one before it in the segment ends. */
 static void hold_segment(struct snapshot *snapshot, struct json_object *segment)
 {
 	struct json_object *blocks = list_of(segment, "blocks");
@@ -205,7 +206,7 @@ static bool choose_device(struct snapshot *snapshot, int device, struct gpc_text
 	return true;
 }
 
-/* "free_requested" is the program's free; old snapshots only have the later "free_completed". */
+/* "free_requested" is the program's free.  Old snapshots lack it, and have only the later "free_completed". */
 static const char *free_action(const struct snapshot *snapshot)
 {
 	for (size_t i = 0; i < length(snapshot->entries); i++)
@@ -222,7 +223,7 @@ static enum gpc_status build(struct snapshot *snapshot, int device, struct gpc_t
 	if (!choose_device(snapshot, device, why))
 		return GPC_DAMAGED;
 	snapshot->free_action = free_action(snapshot);
-	/* json-c aborts if an empty or missing list is asked for a member. */
+	/* json_object_array_get_idx() aborts if `entries` is no list. */
 	first_us = length(snapshot->entries)
 			   ? number_of(json_object_array_get_idx(snapshot->entries, 0), "time_us")
 			   : 0;
@@ -281,7 +282,7 @@ enum gpc_status gpc_trace_read_snapshot(
 	if (!data) {
 		gpc_text_add(why, "%s", strerror(errno));
 	} else {
-		/* Of a pipe, the look at its head took everything. */
+		/* If `path` is a pipe, gpc_trace_read() has taken its first bytes, perhaps all of them. */
 		if (!size)
 			gpc_text_add(why, "the file is empty");
 		snapshot.root = size ? parse(data, size, why) : NULL;

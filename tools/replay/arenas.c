@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Walks backwards from the blocks live at the end: a free adds a block, its malloc removes it.  Live blocks are kept in
- * address order, to find the block that contains a tensor.
+ * Walks the events from the last one to the first.  Backwards, a free adds a live block, and an allocation removes it.
+ * The live blocks are sorted by address, so a binary search finds the block that contains a tensor.
  */
 #include "tools/replay/arenas.h"
 
@@ -12,13 +12,13 @@
 
 #define NO_EVENT SIZE_MAX
 
-/* PyTorch requests at least 2 MiB. */
+/* The walk ignores smaller blocks.  No arena is smaller, because PyTorch requests at least 2 MiB. */
 #define LEAST_BYTES (UINT64_C(1) << 20)
 
 struct area {
 	uint64_t address;
 	uint64_t size;
-	size_t freed_at; /* the event, or NO_EVENT */
+	size_t freed_at; /* the index of the event that frees it, or NO_EVENT */
 	bool is_arena;
 };
 
@@ -28,7 +28,6 @@ struct areas {
 	size_t room;
 };
 
-/* The number of areas that begin at or before the address. */
 static size_t count_up_to(const struct areas *areas, uint64_t address)
 {
 	return GPC_ARRAY_COUNT(areas->n, i, areas->rows[i].address <= address);
@@ -53,12 +52,14 @@ static void add(struct areas *areas, struct area area)
 	areas->n++;
 }
 
-static void settle(const struct area *area, bool *is_arena)
+/* Marks the event that freed the area. */
+static void mark_free(const struct area *area, bool *is_arena)
 {
 	if (area->is_arena && area->freed_at != NO_EVENT)
 		is_arena[area->freed_at] = true;
 }
 
+/* The walk has reached the allocation of the area at `address`, if it knows that area. */
 static void end_area(struct areas *areas, uint64_t address, size_t event, bool *is_arena)
 {
 	struct area *area = area_around(areas, address);
@@ -67,13 +68,14 @@ static void end_area(struct areas *areas, uint64_t address, size_t event, bool *
 	if (!area || area->address != address)
 		return;
 	is_arena[event] = area->is_arena;
-	settle(area, is_arena);
+	mark_free(area, is_arena);
 	at = (size_t)(area - areas->rows);
 	areas->n--;
 	memmove(area, area + 1, (areas->n - at) * sizeof *area);
 }
 
-static void add_last(struct areas *areas, const struct gpc_recording *recording, int32_t ordinal)
+static void add_live_arenas(
+	struct areas *areas, const struct gpc_recording *recording, int32_t ordinal)
 {
 	struct gpucache_block block;
 
@@ -103,7 +105,7 @@ static void walk(
 		}
 	}
 	for (size_t i = 0; i < areas->n; i++)
-		settle(&areas->rows[i], is_arena);
+		mark_free(&areas->rows[i], is_arena);
 }
 
 void gpc_arenas_mark(const struct gpc_recording *recording, int32_t ordinal,
@@ -113,7 +115,7 @@ void gpc_arenas_mark(const struct gpc_recording *recording, int32_t ordinal,
 	struct gpucache_torch torch;
 
 	if (gpc_recording_find_torch(recording, ordinal, &torch)) {
-		add_last(&areas, recording, ordinal);
+		add_live_arenas(&areas, recording, ordinal);
 		walk(&areas, events, n_events, is_arena);
 	}
 	free(areas.rows);

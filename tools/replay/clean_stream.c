@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stdout and stderr become cookie streams: each write cleans whole characters and colour sequences, and keeps a partial
- * one for the next.
+ * A clean stream is a stream of fopencookie().  A write may end in the middle of a character or of a colour sequence:
+ * the stream keeps that unit, and the next write completes it.
  */
 #include "tools/replay/clean_stream.h"
 
@@ -13,13 +13,13 @@
 
 #include "base/text.h"
 
-/* The longest unit that is kept for the next write: a colour sequence. */
+/* Bytes of the longest unit that a stream keeps for the next write: a colour sequence. */
 #define MAX_UNIT 16
 
 struct clean_stream {
 	int fd;
-	size_t n_kept; /* of a partial character or colour, completed by the next write */
-	char kept[MAX_UNIT];
+	size_t n_kept;
+	char kept[MAX_UNIT]; /* the begin of a unit that the next write completes */
 };
 
 static bool lets_colours;
@@ -36,7 +36,7 @@ static size_t colour_length(const char *at, size_t size)
 	return n < size && at[n] == 'm' ? n + 1 : 0;
 }
 
-/* True if the rest of the text may be the beginning of a character or a colour sequence. */
+/* True if the rest of the text may be an incomplete character or colour sequence. */
 static bool is_begun(const char *at, size_t size)
 {
 	size_t n = 1;
@@ -53,7 +53,7 @@ static bool is_begun(const char *at, size_t size)
 	return n == size;
 }
 
-/* Cleans text[0 .. size) in place.  Returns how much of it is done: everything if nothing follows. */
+/* Cleans text[0 .. size) in place.  Returns the size without an incomplete unit at the end; with `is_end`, `size`. */
 static size_t clean(char *text, size_t size, bool is_end)
 {
 	size_t at = 0;
@@ -62,7 +62,6 @@ static size_t clean(char *text, size_t size, bool is_end)
 		bool is_harmless = true;
 		size_t n;
 
-		/* The common case. */
 		while (at < size && text[at] >= ' ' && text[at] < 0x7f)
 			at++;
 		if (at == size)
@@ -94,7 +93,7 @@ bool gpc_write_all(int fd, const char *text, size_t size)
 	return true;
 }
 
-/* Allocates nothing, so that a message about missing memory still gets out. */
+/* Allocates nothing, so that the tool can still print that it has no memory. */
 static ssize_t write_clean(void *cookie, const char *from, size_t size)
 {
 	struct clean_stream *stream = cookie;
@@ -156,11 +155,12 @@ FILE *gpc_clean_stream(int fd)
 
 void gpc_clean_standard(void)
 {
-	static struct clean_stream *kept[2]; /* until the process ends */
+	static struct clean_stream
+		*kept[2]; /* so that LeakSanitizer finds a pointer: nobody closes the two */
 	FILE **standard[] = { &stdout, &stderr };
 
 	for (unsigned i = 0; i < 2; i++) {
-		int fd = fileno(*standard[i]); /* -1: it is one of ours */
+		int fd = fileno(*standard[i]); /* -1: the stream is clean already, or closed */
 		FILE *clean = fd >= 0 ? open_stream(fd, &kept[i]) : NULL;
 
 		if (clean)

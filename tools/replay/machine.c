@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Wraps the simulated or the real struct gpc_driver, and counts each call by kind. */
+/*
+ * A counting driver stands in front of the simulated or the real struct gpc_driver, and counts each call by kind.  The
+ * real driver is loaded at run time, so gpumem-replay also runs on machines without a GPU.
+ */
 #include "tools/replay/machine.h"
 
 #include <dlfcn.h>
@@ -34,7 +37,7 @@ static struct gpc_driver *count(struct gpc_driver *drv, enum gpc_sim_cost kind)
 		return inner->table->name args;          \
 	}
 
-/* Likewise; the call counts as `cost`. */
+/* Defines such a function, which also counts the call as one of kind `cost`. */
 #define COUNTED(table, name, cost, params, args) \
 	FORWARD(enum gpc_status, table, name, count(drv, GPC_SIM_COST_##cost), params, args)
 
@@ -249,7 +252,7 @@ uint64_t gpc_machine_reserved_bytes(struct gpc_machine *machine)
 	uint64_t free_bytes = 0;
 	uint64_t total = 0;
 
-	/* On a real GPU other processes may have freed memory since the start. */
+	/* Another process may have freed memory of a real GPU since the start. */
 	if (inner->ops->mem_info(inner, &free_bytes, &total) ||
 		free_bytes > machine->free_at_start_bytes)
 		return 0;
@@ -270,11 +273,10 @@ static struct gpc_sim_stream *sim_stream(struct gpc_machine *machine, uint32_t i
 	return (struct gpc_sim_stream *)(uintptr_t)machine->streams[i];
 }
 
-enum gpc_status gpc_machine_record(struct gpc_machine *machine, uint32_t i, gpc_event event)
+static enum gpc_status record(struct gpc_machine *machine, uint32_t i, gpc_event event)
 {
 	CUresult result;
 
-	machine->counting.n_calls[GPC_SIM_COST_RECORD]++;
 	if (machine->gpu)
 		result = machine->gpu->fns.cuEventRecord(
 			(CUevent)(uintptr_t)event, (CUstream)(uintptr_t)machine->streams[i]);
@@ -282,6 +284,12 @@ enum gpc_status gpc_machine_record(struct gpc_machine *machine, uint32_t i, gpc_
 		result = gpc_sim_stream_record(
 			sim_stream(machine, i), (struct gpc_sim_event *)(uintptr_t)event);
 	return gpc_status_from_device((int)result);
+}
+
+enum gpc_status gpc_machine_record(struct gpc_machine *machine, uint32_t i, gpc_event event)
+{
+	machine->counting.n_calls[GPC_SIM_COST_RECORD]++;
+	return record(machine, i, event);
 }
 
 enum gpc_status gpc_machine_create_handle(struct gpc_machine *machine, uint64_t size)
@@ -299,7 +307,7 @@ void gpc_machine_release_handle(struct gpc_machine *machine, uint64_t size)
 	gpc_sim_device_uncharge(machine->sim_driver.context->device, size);
 }
 
-/* ---- actions of the program ---- */
+/* ---- actions of the program, which are not counted ---- */
 
 void gpc_machine_pass_time(struct gpc_machine *machine, uint64_t duration_ns)
 {
@@ -323,9 +331,7 @@ enum gpc_status gpc_machine_order(struct gpc_machine *machine, uint32_t stream, 
 
 	if (!machine->sim)
 		return GPC_OK;
-	st = gpc_machine_record(machine, other, machine->event);
-	machine->counting
-		.n_calls[GPC_SIM_COST_RECORD]--; /* the program's record, not the policy's */
+	st = record(machine, other, machine->event);
 	return st ? st : inner->ops->stream_wait(inner, machine->streams[stream], machine->event);
 }
 

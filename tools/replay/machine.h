@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Machines: the device of one run, with its streams and its work, and a driver that counts calls.
+ * Machines: the device of one run with its streams, and a driver that counts calls.
  *
- *      policy --> machine.driver (counts) --+--> driver_sim    a simulated GPU of any size, a virtual clock
+ *      policy --> machine.driver (counts) --+--> driver_sim    a simulated GPU of any size, with a virtual clock
  *                                           '--> driver_cuda   the real driver, with --gpu
  *
- * Invariants  1 Reserved bytes are what the device has lost since the policy began, not what the
- *               policy reports.
+ * Invariants  1 Reserved bytes are measured: the free bytes of the device at the start, less those now.  A policy's own
+ *               count may be wrong.
  *             2 Stream 0 is the legacy default stream, all others are non-blocking.
- *             3 Calls cost no time on the simulated GPU: its clock moves only when the trace passes
- *               time or the host waits for the device.
+ *             3 On the simulated GPU calls cost no time.  Its clock moves only when the trace passes time or the host
+ *               waits for the device.
  * Threads     One.
- * Failure     open: the driver's, GPC_NO_METADATA; GPC_NOT_FOUND: no libcuda, or no such GPU.
- * Limits      A real GPU gets no work.
+ * Failure     gpc_machine_open: GPC_NOT_FOUND (no libcuda.so.1), GPC_UNSUPPORTED (libcuda lacks a function),
+ *             GPC_NO_METADATA, or the driver's code, e.g. for an ordinal without a GPU.
+ * Limits      On a real GPU the program's kernels, and its orders between streams, are left out.
  */
 #ifndef GPC_REPLAY_MACHINE_H
 #define GPC_REPLAY_MACHINE_H
@@ -26,9 +27,9 @@ struct gpc_gpu;
 
 struct gpc_machine_config {
 	uint64_t device_bytes; /* of the simulated GPU */
-	uint64_t fixed_bytes;  /* of those, held from the start */
+	uint64_t fixed_bytes;  /* held by others from the start until the end */
 	uint32_t n_streams;
-	bool has_work; /* the race detector watches */
+	bool has_work; /* attaches the race detector; simulated GPU only */
 	bool is_late;  /* for the race detector: is_late of the policy (policy.h) */
 	bool is_real;
 	int gpu; /* the ordinal, if is_real */
@@ -38,7 +39,7 @@ struct gpc_machine_config {
 struct gpc_counting_driver {
 	struct gpc_driver base;
 	struct gpc_driver *inner;
-	/* By kind; destroying an event counts as creating one, and now_ns is not counted. */
+	/* By kind.  Destroying an event counts as creating one; now_ns and reserving addresses are not counted. */
 	uint64_t n_calls[GPC_SIM_COST_COUNT];
 };
 
@@ -50,10 +51,10 @@ struct gpc_machine {
 	gpc_stream *streams;
 	uint32_t n_streams;
 	gpc_event event;     /* for gpc_machine_order */
-	gpc_devptr ballast;  /* of a real GPU: an allocation of fixed_bytes */
+	gpc_devptr ballast;  /* on a real GPU: an allocation of fixed_bytes */
 	struct gpc_sim *sim; /* NULL: a real GPU */
 	struct gpc_sim_driver sim_driver;
-	struct gpc_gpu *gpu; /* NULL: a simulated one */
+	struct gpc_gpu *gpu; /* NULL: a simulated GPU */
 };
 
 GPC_MUST_CHECK enum gpc_status gpc_machine_open(
@@ -61,9 +62,12 @@ GPC_MUST_CHECK enum gpc_status gpc_machine_open(
 void gpc_machine_close(struct gpc_machine *machine);
 
 /*
- * Maps one handle (cuMemCreate, cuMemMap, cuMemSetAccess); unmaps it (cuMemUnmap, cuMemRelease).  Counted as one
- * allocation and one free: on an H100 the three take 43 to 86 us and the two 33 to 332 us (2 to 512 MiB), cuMemAlloc 64
- * to 90 us and cuMemFree 51 to 317 us (tests/gpu/results).  Simulated GPU only.
+ * Charges the device for one physical memory handle of `size` bytes, and takes the charge back.  Simulated GPU only;
+ * on a real one GPC_UNSUPPORTED.  Creating a handle counts as one allocation and releasing it as one free, because the
+ * costs are alike.  On an H100, for 2 to 512 MiB (tests/gpu/results):
+ *
+ *      cuMemCreate, cuMemMap, cuMemSetAccess    43 to 86 us      cuMemAlloc    64 to 90 us
+ *      cuMemUnmap, cuMemRelease                 33 to 332 us     cuMemFree     51 to 317 us
  */
 GPC_MUST_CHECK enum gpc_status gpc_machine_create_handle(
 	struct gpc_machine *machine, uint64_t size);
@@ -71,30 +75,40 @@ void gpc_machine_release_handle(struct gpc_machine *machine, uint64_t size);
 
 uint64_t gpc_machine_reserved_bytes(struct gpc_machine *machine);
 
-/* The smallest device that would have refused nothing so far; of a real GPU its memory. */
+/* Bytes of the smallest device that would have refused no call so far.  On a real GPU: all its memory. */
 uint64_t gpc_machine_peak_bytes(struct gpc_machine *machine);
 
-/* Records the event on stream number i. */
+/* Records the event on stream number i, and counts the call. */
 GPC_MUST_CHECK enum gpc_status gpc_machine_record(
 	struct gpc_machine *machine, uint32_t i, gpc_event event);
 
-/* ---- what the program does; no effect on a real GPU ---- */
+/* ---- actions of the program: not counted, and without effect on a real GPU ---- */
 
-/* Keeps the host busy for `duration_ns`. */
+/* Advances the virtual clock, as if the host computed for `duration_ns`. */
 void gpc_machine_pass_time(struct gpc_machine *machine, uint64_t duration_ns);
+
+/* Submits a kernel of `duration_ns` that uses the bytes at `address`. */
 GPC_MUST_CHECK enum gpc_status gpc_machine_work(struct gpc_machine *machine, uint32_t stream,
 	uint64_t duration_ns, gpc_devptr address, uint64_t size);
+
+/* Orders later work of `stream` after the work submitted so far to stream `other`. */
 GPC_MUST_CHECK enum gpc_status gpc_machine_order(
 	struct gpc_machine *machine, uint32_t stream, uint32_t other);
 
-/* Tells the race detector that operation `number` got the memory. */
+/*
+ * Tells the race detector that operation `number` of the trace got the memory.  With `is_of_stream` the new owner uses
+ * the memory first on `stream`; otherwise on any stream.
+ */
 void gpc_machine_own(struct gpc_machine *machine, gpc_devptr address, uint64_t size,
 	uint64_t number, bool is_of_stream, uint32_t stream);
 
 /* Tells the race detector that the program is about to free the memory. */
 void gpc_machine_disown(struct gpc_machine *machine, gpc_devptr address);
 
-/* Returns false if there was no race; else the number of races, and the two owners in the first one. */
+/*
+ * Returns false if there was no race.  On true, *ret_n is the number of races, and the other two are the numbers that
+ * gpc_machine_own() got for the owners in the first race.
+ */
 bool gpc_machine_find_race(struct gpc_machine *machine, uint64_t *ret_n, uint64_t *ret_old_owner,
 	uint64_t *ret_new_owner);
 

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Policies: the allocators that a trace is replayed against, all on the same kind of machine.
+ * Policies: the allocators that serve a trace's requests in a replay, one machine each.
  *
- *      run.c ----> struct gpc_policy_ops ----+---- gpucache        this library's allocator, with its ladder
- *                                            +---- fence           the same with free_order:fence
- *                                            +---- host            the same with free_order:host
+ *      run.c ----> struct gpc_policy_ops ----+---- gpucache        this library's allocator, with ladder and barriers
+ *                                            +---- fence           gpucache with free_order:fence
+ *                                            +---- host            gpucache with free_order:host
  *                                            +---- gpucache-on     gpucache, told the stream of each call
- *                                            +---- pytorch         a model of PyTorch; expandable: with that setting
+ *                                            +---- pytorch         a model of PyTorch; expandable: with that option
  *                                            +---- vmm             gpucache with vmm:on; vmm-auto: with vmm:auto
  *                                            +---- none            every request goes to the driver
  *                                            '---- unsafe          gpucache without fences
  *
  * Invariants  1 A policy takes device memory only through machine->driver, so the device knows what
- *               it reserves.
+ *               the policy reserves.
  * Threads     One.
- * Failure     alloc: GPC_DEVICE_NO_MEMORY if no room can be made; any other status is a defect and
- *             ends the run.
- * Limits      Only workloads (workload.h) submit work; in other traces every fence passes at once.
+ * Failure     alloc: GPC_DEVICE_NO_MEMORY if no room can be made.  Any other status is a defect.  The run ends with the
+ *             first operation that fails, whatever the status.
+ * Limits      A trace without work (trace.h) never keeps the device busy, so every fence passes at once.
  */
 #ifndef GPC_REPLAY_POLICY_H
 #define GPC_REPLAY_POLICY_H
@@ -32,7 +32,7 @@ struct gpc_policy_settings {
 	uint64_t max_split_size;    /* bytes; 0: none */
 	uint32_t roundup_divisions; /* 0: none */
 	uint32_t gc_threshold_ppm;  /* millionths; 0: off */
-	uint64_t limit_bytes;       /* of the sum of the policy's segments; 0: none */
+	uint64_t limit_bytes;       /* the most bytes of all segments; gpucache only; 0: none */
 };
 
 enum gpc_policy_variant {
@@ -46,14 +46,15 @@ enum gpc_policy_variant {
 struct gpc_policy_ops {
 	const char *name;
 	const char *help;
-	bool is_model; /* models another allocator's decisions: its run time means nothing */
-	/* Memory allocated on a stream is first used on that stream, or ordered behind it. */
+	/* Models the decisions of another allocator.  The model's run time says nothing about that allocator's. */
+	bool is_model;
+	/* alloc() returns memory that `stream` may use at once; other streams must first be ordered after `stream`. */
 	bool is_stream_ordered;
-	/* Orders a block's new uses behind its old ones only at the next submission of work. */
+	/* Orders new work after the old users of a reused block only when the program next submits work (submits). */
 	bool is_late;
-	/* Its decisions depend on the size of the device, even if it never asks the driver for free memory. */
+	/* Decides by the size of the device, although it never asks the driver for free memory. */
 	bool is_of_size;
-	/* The difference between policies that share their functions. */
+	/* Distinguishes policies that share their functions. */
 	enum gpc_policy_variant variant;
 
 	/* NULL: nothing to do. */
@@ -64,18 +65,18 @@ struct gpc_policy_ops {
 	enum gpc_status (*alloc)(
 		void *self, uint64_t size, uint32_t stream, uint64_t now_ns, uint64_t *ret_address);
 	enum gpc_status (*free)(void *self, uint64_t address, uint32_t stream, uint64_t now_ns);
-	/* A second stream uses the memory; `free` will not name it.  NULL: ignored. */
+	/* `stream`, which is not the stream of the allocation, is about to use the memory.  NULL: ignored. */
 	enum gpc_status (*use)(void *self, uint64_t address, uint32_t stream);
 	/* Returns all cached memory to the driver.  NULL: nothing is cached. */
 	void (*empty_cache)(void *self);
-	/* Work is about to be submitted.  NULL: ignored. */
+	/* The program is about to submit work.  NULL: ignored. */
 	void (*submits)(void *self);
 	/* The program waits for the whole device, by context_sync of `driver`.  NULL: only the driver is called. */
 	enum gpc_status (*sync)(void *self, struct gpc_driver *driver, uint64_t now_ns);
-	/* The most bytes pending at a time.  NULL: never any. */
+	/* The most bytes that were pending at a time.  NULL: 0. */
 	uint64_t (*peak_pending)(void *self);
 
-	/* Returns the name of the first broken invariant, or NULL.  NULL: checks nothing. */
+	/* Returns the name of the first broken invariant, NULL if none is.  No function: there is nothing to check. */
 	const char *(*check)(void *self);
 };
 

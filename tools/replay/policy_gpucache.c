@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* This library's allocator, with the ladder of the preloaded library. */
+/*
+ * The policies that run this library's allocator: a pool (alloc/pool.h), with the ladder of the preloaded library for
+ * requests that fail.
+ */
 #include <stdlib.h>
 
 #include "alloc/pool.h"
@@ -7,7 +10,7 @@
 #include "oom/ladder.h"
 #include "tools/replay/policy.h"
 
-/* As in the runtime: see the option pending_limit. */
+/* The default of the option pending_limit: a part of the device, but no less than PENDING_MIN. */
 #define PENDING_MIN  (64 * GPC_MIB)
 #define PENDING_PART 16
 
@@ -19,7 +22,7 @@ struct gpucache {
 	struct gpc_pool pool;
 };
 
-/* The stream to pass to the pool; 0: none, as with cudaMalloc. */
+/* The stream that the request tells the pool.  0: none, as cudaMalloc tells none. */
 static gpc_stream name_of(const struct gpucache *self, uint32_t stream)
 {
 	if (!self->policy->is_stream_ordered)
@@ -27,7 +30,7 @@ static gpc_stream name_of(const struct gpucache *self, uint32_t stream)
 	return stream ? self->machine->streams[stream] : GPC_ORDERED_LEGACY;
 }
 
-/* Tells the pool of the streams, as the preloaded library does when they are created. */
+/* Registers all streams with the pool, as the preloaded library does when the program creates them. */
 static void tell_streams(struct gpucache *self)
 {
 	gpc_lock_take(&self->pool.lock);
@@ -156,7 +159,7 @@ static enum gpc_status use(void *arg, uint64_t address, uint32_t stream)
 	return gpc_pool_record_use(&self->pool, address);
 }
 
-/* Like gpucache_trim. */
+/* As gpucache_trim does. */
 static void empty_cache(void *arg)
 {
 	struct gpucache *self = arg;
@@ -187,13 +190,12 @@ static const char *check(void *arg)
 	return gpc_pool_check(&self->pool);
 }
 
-/* Common to all variants. */
 #define COMMON                                                                         \
 	.create = create, .destroy = destroy, .alloc = alloc, .free = free_address,    \
 	.empty_cache = empty_cache, .sync = sync_device, .peak_pending = peak_pending, \
 	.check = check
 
-/* Common to the variants with barriers. */
+/* A policy with barriers. */
 #define LATE .is_late = true, .submits = submits
 
 const struct gpc_policy_ops gpc_policy_gpucache = {

@@ -6,17 +6,17 @@
  *   size         512 B steps, or roundup_power2_divisions
  *   pools        up to 1 MiB: small; above: large; each per stream
  *   segments     small 2 MiB; large 20 MiB below 10 MiB, else the size rounded up to 2 MiB
- *   search       the smallest free block that fits, the lowest address among equals; no other is tried
- *   split        small: if 512 B remain; large: if more than 1 MiB remains, and below max_split_size
- *   free         at once, coalesced within the segment; if other streams used the block
- *                (record_stream), once an event on each has passed, queried at each request
+ *   search       the smallest free block that fits, the lowest address among equals, and no other one
+ *   split        small: if 512 B remain; large: if more than 1 MiB remains, and the size is below max_split_size
+ *   free         the block is free at once and coalesces within its segment; but if other streams used the block
+ *                (record_stream), it is free when an event on each of them has passed, queried at each request
  *   no room      with max_split_size, returns an oversize cached segment that is large enough; then waits
  *                for all events, and returns all cached segments
  *   expandable   one address range per pool instead of segments (pytorch_ranges.c)
  *
- * The constants duplicate some of src/alloc on purpose: those may change, these must not.  struct gpc_bins serves as
- * an ordered set of the free blocks.  garbage_collection_threshold has no effect, as in PyTorch without a memory
- * fraction.
+ * Some constants repeat those of src/alloc, because this library may change its own while PyTorch's stay.  struct
+ * gpc_bins serves as an ordered set of the free blocks.  garbage_collection_threshold has no effect, because PyTorch
+ * ignores it unless the program sets a memory fraction.
  */
 #include <stdlib.h>
 
@@ -270,7 +270,7 @@ struct gpc_block *gpc_pytorch_cut(struct gpc_block *block, uint64_t size)
 	return rest;
 }
 
-/* The front is handed out, the remainder goes back to the pool. */
+/* Cuts the block to `size`, and puts the remainder into the pool. */
 static void split(struct pytorch *self, struct gpc_block *block, uint64_t size)
 {
 	struct gpc_block *rest = gpc_pytorch_cut(block, size);
@@ -340,7 +340,7 @@ static uint64_t peak_pending(void *arg)
 	return self->peak_pending_bytes;
 }
 
-/* Live blocks that the trace never freed go with the simulated device; their records go here. */
+/* Frees the structs of blocks that the trace never freed, too; their memory ends with the simulated device. */
 static void destroy(void *arg)
 {
 	struct pytorch *self = arg;
@@ -376,6 +376,6 @@ const struct gpc_policy_ops gpc_policy_pytorch_expandable = {
 	.help = "the same with expandable_segments",
 	.variant = GPC_POLICY_PAGES,
 	.is_of_size =
-		true, /* a range is 9/8 of the device, and expandable_size() counts its unmapped end */
+		true, /* a range is 9/8 of the device, and the search compares unmapped parts of it */
 	COMMON,
 };

@@ -19,10 +19,10 @@
 #define MIN_LARGE    (10 * GPC_MIB) /* kMinLargeAlloc */
 #define ROUND_LARGE  (2 * GPC_MIB)  /* kRoundLarge */
 
-/* Streams that a block records as its users, one bit each.  Workloads have fewer. */
+/* A block records its users as bits, so streams from this number on are not recorded. */
 #define MAX_USERS 64
 
-/* A freed block that waits for an event.  Once the event has passed, the struct is kept with it for reuse. */
+/* A freed block that waits for an event.  After the event has passed, `spare` keeps the struct and its event. */
 struct awaited {
 	struct awaited *next;
 	struct gpc_block *block;
@@ -31,9 +31,9 @@ struct awaited {
 
 struct stream_pools {
 	struct gpc_bins pools[GPC_N_POOL_KINDS];
-	struct awaited *first; /* oldest */
-	struct awaited **end;
-	/* Expandable segments: the first block of each range; NULL: not reserved. */
+	struct awaited *first; /* the queue, oldest first */
+	struct awaited **end;  /* where the next element is linked */
+	/* With expandable segments: the first block of each address range; NULL: not reserved yet. */
 	struct gpc_block *ranges[GPC_N_POOL_KINDS];
 };
 
@@ -52,47 +52,51 @@ struct pytorch {
 };
 
 /*
- * A block's `mark` is its stream and its `number` its pool, so segments need no objects.  UNUSED is an unmapped part of
- * an expandable segment.  `requested` holds the bits of the block's users, `fence` the number of its pending events.
+ * The model uses some members of struct gpc_block for values of its own:
+ *
+ *      mark         the stream           requested    the streams that use the block, one bit each
+ *      number       the kind of pool     fence        the number of events that the block waits for
+ *
+ * A block in state GPC_BLOCK_UNUSED is an unmapped part of an address range.  There are no segment objects.
  */
 static inline struct gpc_bins *pool_of(struct pytorch *self, const struct gpc_block *block)
 {
 	return &self->streams[block->mark].pools[block->number];
 }
 
-/* Coalesces the block and puts the result into its pool.  Returns the result. */
+/* Makes the block free, coalesces it, and puts the result into its pool.  Returns the result. */
 struct gpc_block *gpc_pytorch_make_free(struct pytorch *self, struct gpc_block *block);
 
 /* Extends `left` by its right neighbour, and frees that struct; both are in no pool. */
 void gpc_pytorch_absorb_next(struct gpc_block *left);
 
-/* Cuts a block in no pool to `size`.  Returns the remainder, in the same state and no pool. */
+/* Cuts a block that is in no pool to `size`.  Returns the remainder, in the same state and in no pool. */
 struct gpc_block *gpc_pytorch_cut(struct gpc_block *block, uint64_t size);
 
 /* ---- pytorch_streams.c ---- */
 
-/* Records an event on each stream, other than its own, that used the block. */
+/* Records an event on each stream that used the block besides its own, and queues the block for these events. */
 GPC_MUST_CHECK enum gpc_status gpc_pytorch_await_users(
 	struct pytorch *self, struct gpc_block *block);
 
 /*
- * PyTorch's process_events: empties each queue up to the first event that has not passed.  With `waits`, waits for each
- * event, and so empties all queues.
+ * As PyTorch's process_events, empties each queue up to the first event that has not passed.  With `waits`, the host
+ * waits for each event, so all queues become empty.
  */
 void gpc_pytorch_process_events(struct pytorch *self, bool waits);
 void gpc_pytorch_end_streams(struct pytorch *self);
 
 /* ---- pytorch_ranges.c ---- */
 
-/* Returns the best fit among the free blocks, still in its pool; NULL: none fits. */
+/* Returns the free block that PyTorch would choose, which stays in its pool; NULL: none fits. */
 struct gpc_block *gpc_pytorch_find_in_range(
 	struct pytorch *self, uint64_t size, uint32_t stream, enum gpc_pool_kind kind);
 
-/* Maps memory for a free block of at least `size` bytes, in no pool. */
+/* Maps memory until there is a free block of at least `size` bytes, and takes the block out of its pool. */
 GPC_MUST_CHECK enum gpc_status gpc_pytorch_expand(struct pytorch *self, uint64_t size,
 	uint32_t stream, enum gpc_pool_kind kind, struct gpc_block **ret_block);
 
-/* Unmaps the handles that lie wholly inside free blocks. */
+/* Unmaps and releases all handles that lie wholly inside free blocks. */
 void gpc_pytorch_shrink(struct pytorch *self);
 
 /* All blocks must be free. */

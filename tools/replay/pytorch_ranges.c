@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Expandable segments: each pool of a stream has one address range, and memory is mapped into it on demand, in handles
- * of 2 MiB (small) or 20 MiB (large).
+ * Expandable segments: each pool of a stream has one address range.  On demand, memory is mapped into the range in
+ * handles of 2 MiB (small pool) or 20 MiB (large pool).
  *
  *      range    | block | block | free | .... not mapped .... | free | block | ............. |
  *      handles  |   h   |   h   |  h   |                      |      h       |
  *
- * A miss takes the lowest unmapped gap that fits, with the free block before it, and maps what is missing.  Handles
- * wholly inside free blocks go back, but only when there is no room.
+ * If no free block fits, the request takes the lowest unmapped gap that is large enough together with its free
+ * neighbours, and maps what is missing.  Handles wholly inside free blocks go back to the driver when the device is
+ * full, or when the program empties the cache.
  */
 #include <stdlib.h>
 
@@ -22,13 +23,13 @@ static uint64_t handle_size(const struct gpc_block *block)
 	return block->number == GPC_POOL_SMALL ? SMALL_BUFFER : LARGE_BUFFER;
 }
 
-/* Like gpc_round_up(), but the size of a handle need not be a power of two. */
+/* Unlike gpc_round_up(), takes any size of handle: 20 MiB is no power of two. */
 static uint64_t round_up(uint64_t size, uint64_t handle)
 {
 	return (size + handle - 1) / handle * handle;
 }
 
-/* The size including the unmapped part after the block. */
+/* The size of the block and of the unmapped part after it. */
 static uint64_t expandable_size(const struct gpc_block *block)
 {
 	const struct gpc_block *next = block->next;
@@ -43,8 +44,8 @@ struct walk {
 };
 
 /*
- * Starts at the smallest block that fits, and continues while the next has a smaller expandable_size(), as PyTorch
- * does.
+ * Visits blocks in ascending size.  As PyTorch does, takes the smallest block that fits, and then goes on to the next
+ * block as long as its expandable_size() is smaller.
  */
 static void walk_on(struct gpc_block *block, void *arg)
 {
@@ -111,7 +112,10 @@ static struct gpc_block *find_expandable(struct gpc_block *first, uint64_t size)
 	return NULL;
 }
 
-/* Maps at least `size` bytes at the start of the unmapped block, and merges the new blocks. */
+/*
+ * Maps at least `size` bytes, or the whole unmapped block if it is smaller, from its start.  *ret_block is the mapped
+ * block, coalesced with its free neighbours.
+ */
 static enum gpc_status map(
 	struct pytorch *self, struct gpc_block *block, uint64_t size, struct gpc_block **ret_block)
 {
@@ -155,7 +159,7 @@ enum gpc_status gpc_pytorch_expand(struct pytorch *self, uint64_t size, uint32_t
 	return GPC_OK;
 }
 
-/* Unmaps the handles wholly inside this free block.  Returns the block after its pieces. */
+/* Unmaps the handles wholly inside the free block.  Returns the next block that may be free. */
 static struct gpc_block *unmap(struct pytorch *self, struct gpc_block *block)
 {
 	uint64_t handle = handle_size(block);

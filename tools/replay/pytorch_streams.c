@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Blocks used by streams other than their own (record_stream): each such stream has a queue of events, and a block
- * becomes free when the last of its events has passed.
+ * Blocks that streams besides their own use (record_stream).  When such a block is freed, an event is recorded on each
+ * of these streams and appended to the stream's queue.  The block becomes free when all its events have passed.
  */
 #include <stdlib.h>
 
 #include "format/memory.h"
 #include "tools/replay/pytorch_model.h"
 
-/* A queue element with an event; NULL if there is none. */
+/* Returns a queue element with an event; NULL if the driver creates no event. */
 static struct awaited *new_awaited(struct pytorch *self)
 {
 	struct awaited *awaited = self->spare;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Replays the trace once for the result; a short trace is replayed again, and the fastest replay gives the time.  Finds
- * the smallest device by bisection.
+ * The player walks through the operations of the trace and calls the policy or the machine.  The smallest device is
+ * found by bisection over its size.
  */
 #include "tools/replay/run.h"
 
@@ -12,14 +12,14 @@
 #include "base/clock.h"
 #include "format/memory.h"
 
-/* A device that no policy can fill: several times the peak of live bytes, and room for a few segments. */
+/* More memory than any policy needs: several times the peak of live bytes, and room for a few segments. */
 #define PLENTY_FACTOR 4
 #define PLENTY_MORE   GPC_GIB
 #define PLENTY_MOST   (UINT64_MAX / 2)
 
 /*
- * Replays differ only in time.  A replay of milliseconds is repeated and the fastest counts, because another process
- * may have held the processor for longer than that.
+ * gpc_run() replays a trace of at most FEW_OPERATIONS N_TIMES and reports the shortest time.  Such a replay takes
+ * milliseconds, and another process may hold the processor for as long.
  */
 #define FEW_OPERATIONS 100000
 #define N_TIMES        5
@@ -42,7 +42,7 @@ struct player {
 	struct gpc_run *run;
 	uint64_t live_bytes;
 	uint64_t beside_bytes;
-	uint64_t not_ours_ns; /* spent outside the policy's calls */
+	uint64_t not_ours_ns; /* time that play() spent outside the policy */
 	bool is_timed;
 };
 
@@ -82,7 +82,7 @@ static void close_player(struct player *player)
 	free(player->lives);
 }
 
-/* The simulated clock; 0 if the trace has no work. */
+/* Nanoseconds on the simulated clock; always 0 if the trace has no work. */
 static uint64_t simulated_now(struct player *player)
 {
 	if (!player->run->has_work)
@@ -205,15 +205,15 @@ static enum gpc_status do_work(struct player *player, const struct gpc_trace_op 
 
 static enum gpc_status do_sync(struct player *player, const struct gpc_trace_op *op)
 {
-	struct gpc_driver *driver =
-		player->machine.counting.inner; /* the program's call: not counted */
+	/* Bypasses the counting driver, because the program makes this call. */
+	struct gpc_driver *driver = player->machine.counting.inner;
 
 	if (player->policy->sync)
 		return player->policy->sync(player->self, driver, op->time_ns);
 	return driver->ops->context_sync(driver);
 }
 
-/* Operations that only a trace with work has: time in between, owners, the work itself. */
+/* What only a trace with work needs: the time between operations, the race detector, and the work itself. */
 static enum gpc_status do_around(struct player *player, const struct gpc_trace_op *op)
 {
 	uint64_t number = (uint64_t)(op - player->trace->ops);
@@ -268,7 +268,7 @@ static enum gpc_status do_op(struct player *player, const struct gpc_trace_op *o
 			own(player, op);
 		return st;
 	case GPC_TRACE_FAILURE:
-		/* A request that failed in the trace may fail again. */
+		/* The request failed when the trace was taken, so a second failure does not end the run. */
 		st = do_alloc(player, op);
 		return st == GPC_DEVICE_NO_MEMORY ? GPC_OK : st;
 	case GPC_TRACE_EMPTY_CACHE:
@@ -389,13 +389,13 @@ struct search {
 	const struct gpc_trace *trace;
 	const struct gpc_policy_ops *policy;
 	struct gpc_run_settings settings;
-	uint64_t enough; /* in steps of GPC_RUN_DEVICE_STEP: passes, as does anything larger */
+	uint64_t enough; /* the trace passes on every device of this many steps or more */
 };
 
-/* The smallest device, in steps, that the run on plenty of memory proves to be enough. */
+/* The fewest steps of which the run with plenty of memory proves that they are enough. */
 static uint64_t find_enough(const struct gpc_run *plenty)
 {
-	/* A policy that learns neither size nor free memory behaves alike on every device that refuses nothing. */
+	/* A policy that knows neither the size nor the free memory acts alike on all devices that refuse no call. */
 	bool knows = plenty->policy->is_of_size || plenty->n_calls[GPC_SIM_COST_INFO] > 0;
 	uint64_t bytes = knows ? plenty->device_bytes : plenty->peak_device_bytes;
 
@@ -417,8 +417,8 @@ static enum gpc_status try_device(struct search *search, uint64_t steps, bool *r
 }
 
 /*
- * Gallops up from `fails`, then bisects: the answer is usually close to the live peak, below which no policy fits.  A
- * replay of a million operations takes a tenth of a second, less if it fails.
+ * Finds the fewest steps on which the trace passes, above `fails` and up to `passes`.  First tries `fails` + 1, + 2,
+ * + 4 and so on, because the answer is usually just above the peak of live bytes, where the search begins.
  */
 static enum gpc_status bisect(
 	struct search *search, uint64_t fails, uint64_t passes, uint64_t *ret_steps)
@@ -459,7 +459,7 @@ enum gpc_status gpc_run_smallest(const struct gpc_trace *trace, const struct gpc
 	if (st || plenty.has_failed)
 		return st ? st : plenty.failure;
 	search.enough = find_enough(&plenty);
-	/* A policy without a cache has nothing to return to make room. */
+	/* Without a cache there is nothing to return, so the peak of the run with plenty of memory is the answer. */
 	if (!policy->empty_cache && plenty.n_failures_served == 0)
 		steps = search.enough > fails ? search.enough : fails + 1;
 	else

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Walks the live bytes twice: once for the floor between the first and the last rise, then to count steps. */
+/* Walks through the operations twice: first to find the floor between the rises, then to count the rises. */
 #include "tools/replay/steps.h"
 
 #include <stdlib.h>
 
 #include "format/memory.h"
 
+/* Live bytes that vary by less than 1/16 of the peak are one step. */
 #define LEAST_PART 16
 
 struct walk {
 	const struct gpc_trace *trace;
 	uint64_t *sizes; /* of each slot */
 	uint64_t live;
-	uint64_t op;
+	uint64_t op; /* the index of the next operation */
 };
 
+/* Applies one operation; false at the end. */
 static bool next(struct walk *walk)
 {
 	const struct gpc_trace_op *op;
@@ -32,8 +34,8 @@ static bool next(struct walk *walk)
 }
 
 /*
- * The minimum between the first and the last moment above 3/4 of the peak, which excludes the start and the end of the
- * run.
+ * Returns the least live bytes between the first and the last moment at 3/4 of the peak or above.  The low bytes before
+ * the first step and after the last one do not count.
  */
 static uint64_t find_floor(struct walk walk, uint64_t peak)
 {

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counts the steps of a program by its live bytes: each step allocates memory for its work and frees it.
+ * Counts the steps of a program, such as a training, by its live bytes.  A step allocates memory for its work and frees
+ * it, so the live bytes rise and fall once.
  *
  *      live |      /\    /\    /\        high: 3/4 of the way from the floor to the peak
  *           |     /  \  /  \  /  \       low:  1/4 of it
- *           |____/    \/    \/    \__    a step is a rise from below low to above high
+ *           |____/    \/    \/    \__    a rise from below low to above high begins a step
  *
  * Threads     One.
  * Failure     None.
- * Limits      Each micro-batch of an accumulated step counts as a step.  If steps hold less than 1/16 of the peak above
- *             the floor, the count is 1.
+ * Limits      If a step accumulates gradients over micro-batches, each of those counts as a step.  If the floor is
+ *             above 15/16 of the peak, the count is 1.
  */
 #ifndef GPC_REPLAY_STEPS_H
 #define GPC_REPLAY_STEPS_H
@@ -17,9 +18,9 @@
 #include "tools/replay/trace.h"
 
 struct gpc_steps {
-	uint64_t n;       /* begun; 0: nothing was ever live */
-	uint64_t n_peak;  /* the step with the peak */
-	uint64_t peak_op; /* the operation that reached it */
+	uint64_t n;       /* steps that began; 0: nothing was ever live */
+	uint64_t n_peak;  /* the number of the step with the peak of live bytes; the first is 1 */
+	uint64_t peak_op; /* the index of the operation that reached the peak */
 };
 
 struct gpc_steps gpc_steps_count(const struct gpc_trace *trace);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sorts the addresses of all tensors: a gap larger than half of the device separates two ranges. */
+/* Sorts the addresses of all tensors.  A gap of more than half of the device's memory begins the next range. */
 #include "tools/replay/tensors.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "format/memory.h"
 #include "tools/replay/arenas.h"
 
-/* Collects the addresses of all tensors, unsorted, and notes whether any of PyTorch's memory is physical. */
+/* Collects the addresses of all tensors in `ranges`, unsorted, and sets has_physical.  Returns their number. */
 static size_t collect(struct gpc_tensors *tensors, const struct gpc_recording *recording,
 	int32_t ordinal, const struct gpucache_event *events, size_t n_events)
 {
@@ -35,6 +35,7 @@ static size_t collect(struct gpc_tensors *tensors, const struct gpc_recording *r
 	return n;
 }
 
+/* Reduces the `n` addresses to the first one of each range. */
 static void keep_first_of_each(struct gpc_tensors *tensors, size_t n, uint64_t gap)
 {
 	uint64_t last = 0;

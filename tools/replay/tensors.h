@@ -2,19 +2,19 @@
 /*
  * The requests of a PyTorch program to its allocator, from a recording of libgpucache.so.
  *
- *      cudaMalloc of an arena        PyTorch's own: its tensors are counted instead
- *      cuMemCreate                   the same, with expandable_segments
+ *      cudaMalloc of an arena        no request: PyTorch cuts the arena into tensors
+ *      cuMemCreate                   no request either, with expandable_segments
  *      a tensor                      one request, on the stream of its address range
- *      any other cudaMalloc          one request, past PyTorch's cache
+ *      any other cudaMalloc          one request, which PyTorch's cache does not see
  *
- * PyTorch does not report the stream of a tensor.  With expandable_segments each stream has two address ranges, for
- * small and for large blocks, each longer than the device's memory: gaps between addresses separate the ranges, and a
- * range stands for a stream.
+ * PyTorch does not report the stream of a tensor.  With expandable_segments each stream has two address ranges, one for
+ * small and one for large blocks.  A range is longer than the device's memory, so large gaps between the tensors'
+ * addresses separate the ranges.  Each range counts as a stream.
  *
  * Threads     One.
  * Failure     None.
- * Limits      Without expandable_segments all tensors are on one stream, and a tensor includes the remainder that
- *             PyTorch did not split off: up to 1 MiB.
+ * Limits      Without expandable_segments all tensors count as one stream's.  A tensor's size includes the remainder
+ *             that PyTorch did not split off, up to 1 MiB.
  */
 #ifndef GPC_REPLAY_TENSORS_H
 #define GPC_REPLAY_TENSORS_H
@@ -23,18 +23,18 @@
 
 struct gpc_tensors {
 	bool has_torch;    /* PyTorch allocated on the device */
-	bool has_physical; /* its cache is physical memory, in ranges of its own */
-	bool *is_arena;    /* of the events */
-	uint64_t *ranges;  /* start addresses, ascending */
+	bool has_physical; /* PyTorch's cache is memory of cuMemCreate: with expandable_segments */
+	bool *is_arena;    /* event i allocates or frees an arena */
+	uint64_t *ranges;  /* the lowest tensor of each address range, ascending */
 	size_t n_ranges;
 };
 
-/* `events`: of device `ordinal` only, in order. */
+/* The events are all of device `ordinal`, oldest first. */
 void gpc_tensors_find(struct gpc_tensors *tensors, const struct gpc_recording *recording,
 	int32_t ordinal, const struct gpucache_event *events, size_t n_events);
 void gpc_tensors_fini(struct gpc_tensors *tensors);
 
-/* The stream of a tensor at this address: 1 or more. */
+/* Returns the stream of a tensor at this address, 1 or more. */
 uint64_t gpc_tensors_stream(const struct gpc_tensors *tensors, uint64_t address);
 
 #endif

@@ -39,7 +39,7 @@ static void add_op(struct gpc_trace_builder *builder, struct gpc_trace_op op)
 	trace->ops[trace->n_ops++] = op;
 }
 
-/* The number of a stream, which RMM's log gives as a handle; streams beyond the table share the last number. */
+/* Returns the number of a stream.  All streams that the table has no room for share the last number. */
 static uint32_t number_stream(struct gpc_trace_builder *builder, uint64_t stream)
 {
 	uint32_t i;
@@ -59,14 +59,14 @@ static const struct gpc_trace_op *op_of(const struct gpc_trace_builder *builder,
 	return value ? &builder->trace.ops[(uintptr_t)value - 1] : NULL;
 }
 
-/* The part common to all kinds of operation. */
+/* Sets the members that all kinds of operation have. */
 static struct gpc_trace_op op_of_row(
 	struct gpc_trace_builder *builder, const struct gpc_trace_row *row)
 {
 	const struct gpc_trace *trace = &builder->trace;
 	uint64_t last_ns = trace->n_ops ? trace->ops[trace->n_ops - 1].time_ns : 0;
 
-	/* Times may step back, at midnight or between threads; only the order of rows counts. */
+	/* A time may be earlier than that of the row before: after midnight, or from another thread. */
 	return (struct gpc_trace_op){ .kind = row->kind,
 		.stream = number_stream(builder, row->stream),
 		.time_ns = row->time_ns > last_ns ? row->time_ns : last_ns,
@@ -140,7 +140,7 @@ static void add_alloc(struct gpc_trace_builder *builder, const struct gpc_trace_
 	note_alloc(builder, &op);
 }
 
-/* Adds an operation that neither allocates nor frees.  Drops work on memory that is not live. */
+/* Adds an operation that neither allocates nor frees.  Leaves out work on memory that is not live. */
 static void add_other(struct gpc_trace_builder *builder, const struct gpc_trace_row *row)
 {
 	const struct gpc_trace_op *allocation =

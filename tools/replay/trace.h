@@ -2,20 +2,23 @@
 /*
  * Traces: the requests of a program to its allocator, in order.
  *
- * From recordings of libgpucache.so here; from logs and snapshots in gpumem-replay (trace_file.h).
- * Identities (ids, pointers) may be reused; each lifetime becomes one slot, numbered from 0, so a
- * replay needs an array and no lookup.
+ * This header makes traces of recordings of libgpucache.so; gpumem-replay also makes them of logs and snapshots
+ * (trace_file.h).  A program may reuse an identity (id, pointer).  Each lifetime gets a slot of its own, numbered from
+ * 0, so that a replay keeps its memory in an array.
  *
- *   recording    | held before: seeds | events of the ring, oldest to newest | blocks live at the end
- *                         ^------ walked backwards: a malloc removes a block, a free adds it -----'
+ * A recording lists the last events and the blocks live at the end.  A walk back from there finds the blocks that were
+ * live before the first event, the seeds, which the trace allocates first:
+ *
+ *   recording    | seeds | events of the ring, oldest to newest | blocks live at the end
+ *                    ^------ backwards, a malloc removes a block, a free adds it -----'
  *
  * Invariants  1 A slot is allocated once, then freed at most once; work uses live slots only.
  *             2 Streams are numbered from 0.
  *             3 Times never decrease.
  * Threads     One.
  * Failure     None.
- * Limits      The threads of RMM's log are dropped: the replay follows the order of the file.  A replay of a recording
- *             covers one device, on one stream (but see tensors.h).
+ * Limits      Drops the threads of RMM's log: a replay follows the order of the file.  A trace of a recording covers
+ *             one device, on one stream (except for tensors: tensors.h).
  */
 #ifndef GPC_REPLAY_TRACE_H
 #define GPC_REPLAY_TRACE_H
@@ -26,22 +29,22 @@
 #include "base/status.h"
 #include "format/recording.h"
 
-/* Operations on memory, then the other uses of the device. */
+/* The operations on memory come first (run.c). */
 enum gpc_trace_op_kind {
 	GPC_TRACE_ALLOC,
 	GPC_TRACE_FREE,
 	GPC_TRACE_FAILURE, /* an allocation that failed when the trace was taken */
-	GPC_TRACE_WORK,    /* a kernel on `stream` uses `slot` for duration_ns; the host goes on */
-	GPC_TRACE_ORDER,   /* orders later work of `stream` behind earlier work of `other` */
-	GPC_TRACE_SYNC,    /* the host waits for the whole device */
-	GPC_TRACE_EMPTY_CACHE, /* cached memory goes back to the driver */
+	GPC_TRACE_WORK,    /* submits a kernel to `stream`, which uses `slot` for duration_ns */
+	GPC_TRACE_ORDER, /* orders later work of `stream` after the work submitted so far to `other` */
+	GPC_TRACE_SYNC,        /* the host waits for the whole device */
+	GPC_TRACE_EMPTY_CACHE, /* the allocator returns its cached memory to the driver */
 };
 
-/* Where the request goes. */
+/* Which allocator serves the request. */
 enum gpc_trace_way {
-	GPC_TRACE_CACHED, /* to the allocator that is replayed */
-	GPC_TRACE_DIRECT, /* to the driver, past a framework's cache, but through ours */
-	GPC_TRACE_BESIDE, /* contexts, modules and other memory: past any cache, and not in live_bytes */
+	GPC_TRACE_CACHED, /* the replayed policy */
+	GPC_TRACE_DIRECT, /* a library asked the driver: gpucache serves it, the model of PyTorch's cache does not */
+	GPC_TRACE_BESIDE, /* the driver: contexts, modules and others, which do not count as live bytes */
 };
 
 struct gpc_trace_op {
@@ -51,45 +54,46 @@ struct gpc_trace_op {
 	uint32_t slot;        /* ALLOC, FREE and WORK */
 	uint32_t stream;
 	uint32_t other;   /* ORDER */
-	uint32_t context; /* of the recording */
-	uint64_t line;    /* in the file, or the number of the recording's event; 0: none */
+	uint32_t context; /* ALLOC in a recording: the event's index into COUNTERS */
+	uint64_t line;    /* in the file, or the number of the event in the recording; 0: none */
 	enum gpc_trace_op_kind kind;
 	enum gpc_trace_way way; /* of ALLOC */
 };
 
-/* Which part of a recording the trace covers. */
+/* Which part of a recording or snapshot the trace covers. */
 struct gpc_trace_recorded {
-	uint64_t first_event; /* in the ring, counted from 1 over the whole run; 0: none */
+	uint64_t
+		first_event; /* the oldest in the ring; the first event of the run is 1; 0: the ring is empty */
 	uint64_t last_event;
-	uint64_t n_events;  /* ever */
-	uint64_t n_missing; /* holes: events lost when a writer died */
+	uint64_t n_events;  /* of the whole run */
+	uint64_t n_missing; /* events in between that are lost, because their writer died */
 	uint64_t n_other_devices;
 	uint64_t n_held_before; /* blocks that lived before the first event */
 	uint64_t held_before_bytes;
-	uint64_t n_torn; /* live blocks in torn slots */
+	uint64_t n_torn; /* blocks whose slots were torn (format/recording.h), and are left out */
 	int device;
 };
 
 struct gpc_trace {
 	const char *path;
-	bool is_recording; /* or a snapshot, which is read like one; else a log */
+	bool is_recording; /* of a recording or snapshot; false: of a log */
 	struct gpc_trace_op *ops;
 	uint64_t n_ops;
 	uint32_t n_slots;
 	uint32_t n_streams;
 	uint64_t n_failures;
 	uint64_t n_work;
-	/* Frees of memory allocated before the trace began, which are omitted. */
+	/* Frees of memory that the trace does not allocate; they are left out. */
 	uint64_t n_unknown_frees;
-	/* Identities reused without a free in between. */
+	/* Frees that the trace lacks: they were added, because their identity is allocated again. */
 	uint64_t n_implied_frees;
-	uint64_t peak_live_bytes; /* as requested, failures not counted */
-	/* The maximum of memory of other kinds, assumed to be held throughout. */
+	uint64_t peak_live_bytes; /* of the requested bytes, without failures */
+	/* The peak of memory that is no request.  A replay holds this much from the start until the end. */
 	uint64_t fixed_bytes;
-	uint64_t peak_beside_bytes;         /* of memory that is BESIDE */
+	uint64_t peak_beside_bytes;         /* of the bytes that are BESIDE */
 	uint64_t peak_all_bytes;            /* of the sum of live and BESIDE bytes */
 	struct gpc_trace_recorded recorded; /* if is_recording */
-	bool is_damaged;                    /* the recording was read only in part */
+	bool is_damaged;                    /* a part of the recording could not be read */
 };
 
 /* True if the trace has every event since the process started. */
@@ -100,8 +104,9 @@ static inline bool gpc_trace_is_whole(const struct gpc_trace *trace)
 }
 
 /*
- * `device`: -1 for the one with the most events.  is_of_tensors: the requests are PyTorch's tensors, and the requests
- * to the driver past PyTorch's cache; no difference for a program without PyTorch.
+ * `device`: -1 chooses the device with the most events.  is_of_tensors: the requests are PyTorch's tensors, and the
+ * requests to the driver that PyTorch's cache does not see.  For a program without PyTorch it makes no difference.  The
+ * caller owns the trace, whose `path` is the recording's.
  */
 void gpc_trace_from_recording(const struct gpc_recording *recording, int device, bool is_of_tensors,
 	struct gpc_trace *ret_trace);

@@ -2,8 +2,9 @@
 /*
  * Traces from recordings: the ring of events, and the blocks live before its oldest one.
  *
- * A view decides which events are requests: driver allocations, or tensors (tensors.h) and the allocations that bypass
- * PyTorch's cache.  All other memory of the device counts as held throughout, at its maximum.
+ * The caller chooses a view, which decides what counts as a request: either the allocations of the driver, or PyTorch's
+ * tensors (tensors.h) and the allocations that its cache does not see.  In the first view, all other memory of the
+ * device counts as held throughout, at its peak.
  */
 #include <stdlib.h>
 
@@ -19,16 +20,16 @@ struct source {
 	int device;
 	bool is_of_tensors;
 	struct gpc_tensors tensors; /* if the view is of tensors */
-	bool has_refused;           /* the driver refused a request */
+	bool has_refused;           /* the driver refused a request of this device */
 	struct gpucache_event *events;
 	uint64_t n_events;
-	/* The blocks that were live before the first event, as far as the walk knows; size 0: found to be younger. */
+	/* The blocks that may have been live before the first event.  Size 0: the walk found the block's allocation. */
 	struct gpc_trace_row *seeds;
 	uint64_t n_seeds;
 	struct gpc_address_map held; /* identity -> its seed, during the walk */
 };
 
-/* True for device memory that no allocator serves.  Not for managed memory, which may be on the host. */
+/* True for device memory that no allocator serves.  False for managed memory, because it may be on the host. */
 static bool is_beside(const struct source *source, unsigned kind)
 {
 	if (kind == GPUCACHE_KIND_PHYSICAL && source->is_of_tensors)
@@ -54,7 +55,7 @@ static enum gpc_trace_way way_of(const struct source *source, unsigned kind)
 	return source->tensors.has_torch ? GPC_TRACE_DIRECT : GPC_TRACE_CACHED;
 }
 
-/* Device memory is identified by its address; other memory has keys of its own. */
+/* The identity of memory of cudaMalloc is its address.  Other kinds have keys of their own, so the kind is mixed in. */
 static uint64_t identity_of(unsigned kind, uint64_t address)
 {
 	const bool is_address = kind == GPUCACHE_KIND_DEVICE || kind == GPUCACHE_KIND_TENSOR;
@@ -68,7 +69,7 @@ static bool is_request_event(const struct source *source, uint64_t i)
 		source->is_of_tensors && source->tensors.is_arena[i]);
 }
 
-/* True for memory that counts as held throughout, because the view is not of tensors. */
+/* True for memory that counts as held throughout: in the view of driver allocations, memory that is no request. */
 static bool is_other(const struct source *source, unsigned kind)
 {
 	return !source->is_of_tensors && is_beside(source, kind);
@@ -79,7 +80,7 @@ static bool is_memory(const struct gpucache_event *event)
 	return event->kind == GPUCACHE_EVENT_MALLOC || event->kind == GPUCACHE_EVENT_FREE;
 }
 
-/* False for impossible ranges, which a damaged file may contain. */
+/* False for addresses and sizes that no driver returns; a damaged file may contain any. */
 static bool can_be(uint64_t address, uint64_t size)
 {
 	return address != 0 && address != UINT64_MAX && size <= GPC_SIZE_MAX;
@@ -104,7 +105,6 @@ static void read_events(struct source *source)
 	}
 }
 
-/* The device with the most events and live blocks. */
 static int busiest_device(const struct source *source)
 {
 	const struct gpc_recording *recording = source->recording;
@@ -125,7 +125,7 @@ static int busiest_device(const struct source *source)
 	return best;
 }
 
-/* Keeps only possible events of the chosen device. */
+/* Removes the events of other devices, and those with impossible addresses or sizes. */
 static void keep_device(struct source *source)
 {
 	uint64_t n = 0;
@@ -169,7 +169,7 @@ static void hold(struct source *source, struct gpc_trace_row row)
 {
 	struct gpc_trace_row *seed = gpc_address_map_find(&source->held, row.identity);
 
-	/* An older block at the same address: its free was found, the younger one's malloc was not. */
+	/* If `seed` is a younger block at this address, the ring lost its allocation; the older block replaces it. */
 	if (!seed) {
 		seed = &source->seeds[source->n_seeds++];
 		gpc_trace_map_insert(&source->held, row.identity, seed);
@@ -177,7 +177,7 @@ static void hold(struct source *source, struct gpc_trace_row row)
 	*seed = row;
 }
 
-/* Holds the blocks that are live at the end.  Returns the bytes of memory that is_other(). */
+/* Begins the walk with the blocks live at the end.  Returns the live bytes for which is_other() is true. */
 static uint64_t hold_live(struct source *source)
 {
 	const struct gpc_recording *recording = source->recording;
@@ -202,7 +202,7 @@ static uint64_t hold_live(struct source *source)
 	return others;
 }
 
-/* Walks from the end of the ring to its beginning. */
+/* Walks from the end of the ring to its beginning, and leaves the seeds. */
 static void find_seeds(struct source *source)
 {
 	uint64_t others = hold_live(source);
@@ -244,7 +244,7 @@ static void add_seeds(struct source *source)
 	struct gpc_trace_recorded *recorded = &source->builder->trace.recorded;
 	uint64_t time_ns = source->n_events ? source->events[0].time_ns : 0;
 
-	/* The order of their allocations is unknown: use the addresses'. */
+	/* Nothing tells in which order the seeds were allocated; the order of addresses is as good as any. */
 	qsort(source->seeds, source->n_seeds, sizeof *source->seeds, by_address);
 	for (uint64_t i = 0; i < source->n_seeds; i++) {
 		struct gpc_trace_row *seed = &source->seeds[i];
@@ -274,7 +274,7 @@ static void add(struct source *source, const struct gpucache_event *event,
 	gpc_trace_add(source->builder, &row);
 }
 
-/* A context was reset or destroyed: its memory is gone without any free. */
+/* A reset or destroyed context took its memory along without any free, so frees are added. */
 static void add_reset(struct source *source, const struct gpucache_event *event)
 {
 	const struct gpc_trace *trace = &source->builder->trace;
@@ -282,7 +282,7 @@ static void add_reset(struct source *source, const struct gpucache_event *event)
 	uint64_t *identities = gpc_new(live->n_entries, sizeof *identities);
 	uint64_t n = 0;
 
-	/* Collect first: frees change the map. */
+	/* Collect the identities before adding the frees, which change the map. */
 	for (uint64_t i = 0; i < live->n_slots; i++) {
 		const struct gpc_address_slot *slot = &live->slots[i];
 
@@ -296,8 +296,8 @@ static void add_reset(struct source *source, const struct gpucache_event *event)
 }
 
 /*
- * PyTorch returned cached memory although the driver never refused a request, so the program called empty_cache().  One
- * call returns many blocks.
+ * PyTorch returned cached memory although the driver never refused a request, so the program must have called
+ * empty_cache().  One call returns many blocks, and only the first adds an operation.
  */
 static void add_empty_cache(struct source *source, const struct gpucache_event *event)
 {
@@ -340,7 +340,7 @@ static void add_event(struct source *source, uint64_t i)
 	else if (event->kind == GPUCACHE_EVENT_FREE)
 		add(source, event, GPC_TRACE_FREE, identity_of(event->alloc_kind, event->address),
 			0);
-	/* A refused request of PyTorch's cache is not a refused tensor. */
+	/* With PyTorch, OOM events are of its arenas: their sizes are not those of tensors. */
 	else if (event->kind == GPUCACHE_EVENT_OOM && !source->tensors.has_torch && event->size)
 		add(source, event, GPC_TRACE_FAILURE, 0, event->size);
 	else if (event->kind == GPUCACHE_EVENT_MALLOC)
