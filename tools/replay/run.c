@@ -163,28 +163,29 @@ static enum gpc_status call_alloc(
 	return st;
 }
 
+/* The sum that the memory of this allocation counts in. */
+static uint64_t *sum_of(struct player *player, const struct gpc_trace_op *op)
+{
+	return op->way == GPC_TRACE_BESIDE ? &player->beside_bytes : &player->live_bytes;
+}
+
 static enum gpc_status do_alloc(struct player *player, const struct gpc_trace_op *op)
 {
 	struct gpc_run *run = player->run;
 	struct life life = { .op = op };
 	enum gpc_status st = call_alloc(player, op, &life.address);
-	uint64_t live_bytes;
+	uint64_t *sum = sum_of(player, op);
+	uint64_t bytes = gpc_bytes_add(*sum, op->size);
 
 	if (st)
 		return st;
-	if (op->way == GPC_TRACE_BESIDE) {
-		player->lives[op->slot] = life;
-		player->beside_bytes += op->size;
-		return GPC_OK;
-	}
-	live_bytes = gpc_bytes_add(player->live_bytes, op->size);
-	if (live_bytes > run->peak_live_bytes)
-		run->peak_live_bytes = live_bytes;
+	if (sum == &player->live_bytes && bytes > run->peak_live_bytes)
+		run->peak_live_bytes = bytes;
 	if (op->kind == GPC_TRACE_FAILURE) {
 		run->n_failures_served++;
 		return call_free(player, &life, op->time_ns);
 	}
-	player->live_bytes = live_bytes;
+	*sum = bytes;
 	player->lives[op->slot] = life;
 	return GPC_OK;
 }
@@ -234,13 +235,6 @@ static enum gpc_status do_around(struct player *player, const struct gpc_trace_o
 	return st;
 }
 
-static void forget(struct player *player, const struct gpc_trace_op *op)
-{
-	uint64_t *bytes = op->way == GPC_TRACE_BESIDE ? &player->beside_bytes : &player->live_bytes;
-
-	*bytes = gpc_bytes_less(*bytes, op->size);
-}
-
 static void own(struct player *player, const struct gpc_trace_op *op)
 {
 	uint64_t start = host_now(player);
@@ -255,13 +249,16 @@ static enum gpc_status do_op(struct player *player, const struct gpc_trace_op *o
 {
 	bool has_work = player->trace->n_work > 0;
 	enum gpc_status st = has_work ? do_around(player, op) : GPC_OK;
+	const struct life *life = &player->lives[op->slot];
+	uint64_t *sum;
 
 	if (st)
 		return st;
 	switch (op->kind) {
 	case GPC_TRACE_FREE:
-		forget(player, player->lives[op->slot].op);
-		return call_free(player, &player->lives[op->slot], op->time_ns);
+		sum = sum_of(player, life->op);
+		*sum = gpc_bytes_less(*sum, life->op->size);
+		return call_free(player, life, op->time_ns);
 	case GPC_TRACE_ALLOC:
 		st = do_alloc(player, op);
 		if (!st && has_work)
@@ -274,10 +271,10 @@ static enum gpc_status do_op(struct player *player, const struct gpc_trace_op *o
 	case GPC_TRACE_EMPTY_CACHE:
 		if (player->policy->empty_cache)
 			player->policy->empty_cache(player->self);
-		break;
+		return GPC_OK;
 	case GPC_TRACE_WORK:
 	case GPC_TRACE_ORDER:
-	case GPC_TRACE_SYNC:
+	case GPC_TRACE_SYNC: /* done by do_around() */
 		break;
 	}
 	return GPC_OK;
