@@ -11,14 +11,14 @@
  *        +----------------------------------+ file_size
  *
  *   kind        holds                                                   how it is written
- *   DEVICES     one record per GPU: identity, last readings of the driver seq word
+ *   DEVICES     one record per GPU: identity, readings of its memory     seq word
  *   COUNTERS    one record per context: bytes and calls                  plain 8-byte stores
  *   TORCH       one record per device: totals of PyTorch's allocator     plain 8-byte stores
  *   SITES       one record per stack and device: totals                  plain 8-byte stores
  *   STACKS      variable records: return addresses, Python frames        append only
  *   CODES       variable records: Python code objects                    append only
  *   MODULES     variable records: mapped objects with build ids          append only
- *   TEXT        lines: `key value source`, `env NAME=value`, `warning: ...`  append only
+ *   TEXT        lines: `key value source`, `env A=b`, `warning: ...`     append only
  *   TAGS        variable records: the program's named ranges             append only
  *   SEGMENTS    slot i: segment i of the process                         seq word
  *   BLOCKS      slot i: block i of the process, free ones too            seq word

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The C library's allocation functions, with one check for all. */
+/* Calls the C library's allocation functions; gpc_checked ends the tool if one returns NULL. */
 #include "format/memory.h"
 
 #include <errno.h>
