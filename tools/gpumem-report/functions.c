@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "base/saturating.h"
 #include "format/array.h"
 #include "format/memory.h"
 
@@ -58,11 +59,8 @@ static void set_ends(struct gpc_functions *functions)
 			row->end = next;
 	}
 	for (size_t i = 0; i < functions->n; i++) {
-		struct gpc_function *row = &functions->rows[i];
-
-		if (row->end > farthest)
-			farthest = row->end;
-		row->farthest = farthest;
+		farthest = gpc_larger(farthest, functions->rows[i].end);
+		functions->rows[i].farthest = farthest;
 	}
 }
 

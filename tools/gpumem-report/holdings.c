@@ -95,12 +95,10 @@ void gpc_holdings_from_oom(struct gpc_holdings *holdings, const struct gpc_repor
 	const struct gpucache_oom *oom)
 {
 	(void)read_list(holdings, report->recording, oom->holders, oom->n_holders, oom->rest_bytes);
-	holdings->torch_bytes = gpc_torch_at(report, oom).unused;
+	/* The failure has PyTorch's sums as of its last tensor; PyTorch may have returned memory since then. */
+	holdings->torch_bytes = gpc_smaller(gpc_torch_at(report, oom).unused, holdings->rest_bytes);
 	holdings->has_torch =
 		oom->torch.reserved || gpc_torch_now(report, oom->device).reserved != 0;
-	/* The failure has PyTorch's sums as of its last tensor; PyTorch may have returned memory since then. */
-	if (holdings->torch_bytes > holdings->rest_bytes)
-		holdings->torch_bytes = holdings->rest_bytes;
 	holdings->rest_bytes -= holdings->torch_bytes;
 	find_kinds(holdings, report->recording, oom->device);
 	filter_list(holdings, report);

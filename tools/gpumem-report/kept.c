@@ -86,8 +86,7 @@ static void add_path(struct paths *paths, const struct path *path)
 	paths->rows[i].bytes = gpc_bytes_add(paths->rows[i].bytes, path->bytes);
 	paths->rows[i].n_blocks += path->n_blocks;
 	paths->rows[i].n_made += path->n_made;
-	if (paths->rows[i].last_ns < path->last_ns)
-		paths->rows[i].last_ns = path->last_ns;
+	paths->rows[i].last_ns = gpc_larger(paths->rows[i].last_ns, path->last_ns);
 	paths->rows[i].is_in_module |= path->is_in_module;
 	paths->bytes = gpc_bytes_add(paths->bytes, path->bytes);
 }

@@ -28,10 +28,8 @@ static void unite(struct gpc_row *into, const struct gpc_row *row)
 {
 	into->bytes = gpc_bytes_add(into->bytes, row->bytes);
 	into->n_blocks = gpc_bytes_add(into->n_blocks, row->n_blocks);
-	if (row->first_ns < into->first_ns)
-		into->first_ns = row->first_ns;
-	if (row->last_ns > into->last_ns)
-		into->last_ns = row->last_ns;
+	into->first_ns = gpc_smaller(into->first_ns, row->first_ns);
+	into->last_ns = gpc_larger(into->last_ns, row->last_ns);
 }
 
 /* Merges each run of rows with the same device, text and kind into its first row. */
