@@ -358,7 +358,6 @@ static struct gpc_stack_frames *resolve(
 		most += symbols[i]->n;
 	}
 	stack = gpc_new(1, sizeof *stack + most * sizeof stack->frames[0]);
-	stack->id = view->id;
 	stack->flags = view->flags;
 	merge(frames, stack, view, symbols, classes);
 	stack->site = site_of(stack);

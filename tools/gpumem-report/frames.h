@@ -46,7 +46,6 @@ struct gpc_frame {
 };
 
 struct gpc_stack_frames {
-	uint32_t id;
 	uint32_t flags; /* GPUCACHE_STACK_* */
 	uint64_t hash;  /* equal for stacks whose frames print the same */
 	size_t n;
