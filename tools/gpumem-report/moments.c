@@ -11,7 +11,7 @@
 
 #include "format/array.h"
 #include "tools/gpumem-report/memo.h"
-#include "tools/replay/arenas.h"
+#include "tools/replay/tensors.h"
 
 struct level {
 	int64_t bytes;

@@ -15,6 +15,7 @@
  * Failure     None.
  * Limits      Without expandable_segments all tensors count as one stream's.  A tensor's size includes the remainder
  *             that PyTorch did not split off, up to 1 MiB.
+ *             Misses a freed arena if the ring has overwritten the events of all its tensors.
  */
 #ifndef GPC_REPLAY_TENSORS_H
 #define GPC_REPLAY_TENSORS_H
@@ -29,7 +30,15 @@ struct gpc_tensors {
 	size_t n_ranges;
 };
 
-/* The events are all of device `ordinal`, oldest first. */
+/*
+ * Sets is_arena[i] if events[i] allocates or frees an arena.  A block live at the end is an arena if it has the flag
+ * GPUCACHE_BLOCK_ARENA, a block freed before if the address of a tensor's event lies inside it.  The events are all of
+ * device `ordinal`, oldest first.
+ */
+void gpc_arenas_mark(const struct gpc_recording *recording, int32_t ordinal,
+	const struct gpucache_event *events, size_t n_events, bool *is_arena);
+
+/* Finds the arenas and the address ranges.  The events are those of gpc_arenas_mark(). */
 void gpc_tensors_find(struct gpc_tensors *tensors, const struct gpc_recording *recording,
 	int32_t ordinal, const struct gpucache_event *events, size_t n_events);
 void gpc_tensors_fini(struct gpc_tensors *tensors);
