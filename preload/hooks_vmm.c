@@ -87,8 +87,9 @@ CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr dptr, size_t si
 }
 
 /*
- * Programs set SYNC_MEMOPS before they give the memory to a network card.  The driver sets the attribute for the whole
- * segment, for good.  That does no harm: copies of later blocks there are merely more synchronous.
+ * Programs set SYNC_MEMOPS on memory that they are about to give to a network card, whose accesses no stream orders.  So
+ * the one-stream rule ends here, and the host waits for earlier work.  The driver sets the attribute for the whole
+ * segment, for good.  That does no harm: the host merely waits for copies from and to later blocks of the segment.
  */
 CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr)
 {

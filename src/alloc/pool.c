@@ -16,7 +16,7 @@
  * memory.  A miss that pending memory could serve closes it earlier.
  */
 #define FENCE_MAX_BLOCKS 64
-#define FENCE_LIMIT_PART 8 /* the open fence is closed at this fraction of pending_limit */
+#define FENCE_LIMIT_PART 8 /* the open fence is also closed when it holds 1 / FENCE_LIMIT_PART of pending_limit */
 
 void gpc_pool_init(struct gpc_pool *pool, struct gpc_heap *heap, struct gpc_driver *drv,
 	struct gpc_budget *budget, const struct gpc_pool_params *params, uint32_t device,
@@ -46,7 +46,7 @@ void gpc_pool_forget(struct gpc_pool *pool)
 	gpc_list_init(&paged);
 	gpc_lock_take(&pool->lock);
 	pool->is_forgotten = true;
-	/* The handle of the dead context is not valid any more; only the work of the other members may still run. */
+	/* The dead context's handle is invalid; of the contexts that the fences cover, only the others may still have work. */
 	n_members = 0;
 	for (uint32_t i = 0; i < pool->fences.n_members; i++)
 		if (pool->fences.members[i] != pool->drv)

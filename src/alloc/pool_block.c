@@ -3,8 +3,8 @@
  * Blocks within their segments: created, coalesced, split, and handed out.
  *
  * A block that becomes FREE coalesces with its free neighbours at once and enters the bin of its size; one
- * that is allocated leaves its bin, and its remainder becomes a block of its own.  Each takes one or two
- * bin operations, independent of the number of blocks.
+ * that is allocated leaves its bin, and its remainder becomes a block of its own.  Each takes at
+ * most three bin operations, however many blocks there are.
  */
 #include "alloc/pool_internal.h"
 #include "stats/counters.h"

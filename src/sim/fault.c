@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A short list of rules, each with a counter.  Every call of an entry point walks the list, which is usually empty. */
+/*
+ * Injected faults: a short list of rules that say which call is to fail, each with a counter of the calls that matched.
+ * Every call of an entry point walks the list, which is usually empty.
+ */
 #include "sim/fault.h"
 
 #include <stdio.h>
