@@ -27,7 +27,7 @@ run() { # ARGUMENT...; sets $code to the exit status
 	code=$?
 }
 
-# Checks the exit status of a call, and that its output contains TEXT.
+# Runs the tool, and checks its exit status and that its output contains TEXT.
 answers() { # NAME CODE TEXT ARGUMENT...
 	name=$1
 	want=$2
@@ -38,7 +38,7 @@ answers() { # NAME CODE TEXT ARGUMENT...
 	result "$name" $?
 }
 
-# Prints a figure from the JSON of one policy.
+# Prints the last number with this key in the JSON of the last run.
 figure() { # KEY
 	sed -n "s/.*\"$1\": *\([0-9.]*\).*/\1/p" "$work/out" | tail -1
 }
@@ -81,11 +81,11 @@ gzip -c "$work/few.csv" >"$work/few.csv.gz"
 reserves the_model_of_pytorch_reserves_what_it_did_for_1024_training pytorch 23292 24732 medium_1024_training.csv.gz
 reserves the_model_of_pytorch_reserves_what_it_did_for_512_training pytorch 11712 12436 medium_512_training.csv.gz
 reserves the_model_of_pytorch_reserves_what_it_did_for_1024_inference pytorch 2965 3147 medium_1024_inference.csv.gz
-# gpucache reserves at most 5 % more than PyTorch.
-# An independent implementation of the same rules in Python reserves these sizes to the MiB.
+# An implementation of the same rules in Python, written independently, reserves exactly these sizes.
 reserves expandable_segments_map_what_is_needed_for_1024_training expandable 23546 23546 medium_1024_training.csv.gz
 reserves expandable_segments_map_what_is_needed_for_512_training expandable 11958 11958 medium_512_training.csv.gz
 reserves expandable_segments_map_what_is_needed_for_1024_inference expandable 2764 2764 medium_1024_inference.csv.gz
+# gpucache reserves at most 5 % more than PyTorch did.
 reserves ours_reserves_little_more_than_pytorch_for_1024_training gpucache 23086 25212 medium_1024_training.csv.gz
 reserves ours_reserves_little_more_than_pytorch_for_512_training gpucache 11851 12677 medium_512_training.csv.gz
 reserves ours_reserves_little_more_than_pytorch_for_1024_inference gpucache 2745 3208 medium_1024_inference.csv.gz
@@ -115,12 +115,12 @@ answers a_size_that_is_none_is_wrong_usage 2 '--memory needs a size' -m much "$w
 answers help_begins_with_examples 0 'Examples:' -h
 answers the_version_is_told 0 'gpumem-replay ' -V
 
-# Recordings: make_recordings.c says what is in them.
+# Recordings.  make_recordings.c describes their contents.
 "${CC:-gcc}" -std=c11 -D_GNU_SOURCE -I"$top/include" -I"$top" -o "$work/make_recordings" \
 	"$top/tests/bench/make_recordings.c" "$top/tests/unit/format/recording_builder.c" &&
 	"$work/make_recordings" "$work" || exit 2
 answers the_ring_is_replayed_after_what_was_held_before_it 0 'events 7..22 of 22 of the recording, GPU 0; 2 blocks of 18.00 MiB held before' "$work/ring.gpucache"
-# Another test may have made a newer recording meanwhile: only check that one is replayed.
+# The newest recording may be one of another test that runs at the same time, so any recording counts.
 GPUCACHE_OUTPUT="$work/%p.gpucache" "$tool" >"$work/out" 2>"$work/err"
 head -1 "$work/out" | grep -q '\.gpucache: [0-9]* operations'
 result without_a_trace_the_newest_recording_is_replayed $?
@@ -201,11 +201,11 @@ replayed=$(figure peak_live_bytes)
 grep -qF "\"requested_bytes\": $replayed," "$work/out"
 result the_peak_of_a_recorded_program_is_replayed $?
 
-# Generated traces: kernels still use memory when it is freed; only a policy that orders its reuse passes the race detector.
+# In generated traces kernels still use memory when it is freed, so a policy must order the reuse or it races.
 generate() { # SPEC FILE
 	python3 ../workload.py "$1" >"$2"
 }
-# With little memory, idle pages are unmapped and mapped where they are needed.
+# This device is too small for all pages, so the policy unmaps idle pages and maps them elsewhere.
 generate random:steps=6000 "$work/random.csv"
 answers no_page_moves_under_work 0 'races                            0' --check -m 3400MiB -p vmm "$work/random.csv"
 
@@ -221,7 +221,7 @@ for spec in training:steps=2,layers=6,bucket=4 inference:requests=6 pipeline:ite
 	result "a_seed_makes_the_same_${short}_each_time" $?
 done
 
-# Rows of work name anything: blocks that are not live, streams without work, as many streams as such a trace may have.
+# Rows of work may name blocks that are not live and streams without work.  A trace with work has at most 100 streams.
 strange() { # STREAMS
 	printf 'op,id,size,stream,time_us\nalloc,1,100,0,2\nwork,2,5,0,1\nwork,1,0,3,3\nwork,1,549755813888,3,3\n'
 	seq -f 'order,%g,0,1,4' 2 $(($1 - 1))
@@ -254,7 +254,7 @@ run --json -p fence "$work/pipeline.csv"
 [ "$(figure n_waits)" -eq 0 ] && [ "$(figure peak_pending_bytes)" -gt 0 ]
 result fences_keep_pending_what_is_in_flight $?
 
-# The smallest device passes, and one of 2 MiB less fails.
+# Checks that the trace fits on the device that --smallest finds, and fails on one with 2 MiB less.
 smallest_is_right() { # NAME ARGUMENT...
 	name=$1
 	shift
@@ -273,7 +273,7 @@ smallest_is_right the_smallest_device_of_a_recording_is_the_smallest "$work/ring
 smallest_is_right the_smallest_device_of_expandable_segments_is_the_smallest -p expandable medium_1024_inference.csv.gz
 smallest_is_right the_smallest_device_of_pytorchs_rules_is_the_smallest -p pytorch "$work/random.csv"
 
-# The code for a real GPU, run on the simulated libcuda.
+# Runs the code for a real GPU on the simulated libcuda.
 LD_LIBRARY_PATH=$build/simcuda
 GPUSIM=memory:8GiB
 export LD_LIBRARY_PATH GPUSIM

@@ -5,16 +5,17 @@
     workload.py training:steps=4,seed=7 >training.csv
     workload.py random | gpumem-replay /dev/stdin
 
-Most memory is freed while a kernel still uses it, as in real programs: the race detector catches a policy that reuses
-it at once.  Work on a block of another stream is first ordered behind that stream, so the program itself has no race.
-The same text gives the same trace on every machine.  The format is that of docs/REPLAY.md.
+Most memory is freed while a kernel still uses it, as in real programs, so the race detector catches a policy that
+reuses the memory at once.  Before a kernel uses a block of another stream, it is ordered after that stream's work, so
+the program itself has no race.  The same arguments give the same trace on every machine.  docs/REPLAY.md describes the
+format.
 """
 
 import sys
 
 KIB, MIB = 1 << 10, 1 << 20
 
-# Nanoseconds; STEP is the host's time for a call, about that of a launch through a runtime.
+# Times in nanoseconds.  STEP is the host's time for each call, about that of a kernel launch.
 US = 1000
 STEP = 5 * US
 
@@ -37,7 +38,7 @@ class Script:
     """The calls of one host thread; each prints a row, STEP after the last."""
 
     def __init__(self, seed):
-        # Scrambled, so that neighbouring seeds differ from the start; a state of 0 would stay 0.
+        # The product spreads the bits of small seeds.  The state of xorshift must not be 0, because it would stay 0.
         self.state = (seed + 1) * 0x9E3779B97F4A7C15 % 2**64 | 1
         self.time = 0
         self.n_blocks = 0
@@ -71,20 +72,20 @@ class Script:
         self.row("sync")
 
     def random(self, n):
-        """0 .. n - 1, by xorshift64*, because Python's own generator may change with its version."""
+        """Returns a number from 0 to n - 1, by xorshift64*: Python's own generator may change with its version."""
         self.state ^= self.state >> 12
         self.state ^= self.state << 25 & 2**64 - 1
         self.state ^= self.state >> 27
         return (self.state * 0x2545F4914F6CDD1D % 2**64 >> 11) % n
 
     def random_size(self, least, most):
-        """least .. most, each power of two equally likely."""
+        """Returns a size from `least` to `most`; every range between two powers of two is equally likely."""
         top = least << self.random((most // least).bit_length())
         return top + self.random(top if top < most - top else most - top + 1)
 
 
 class Layer:
-    """The weights are four activations wide; moments are the optimizer's, kept from the first step on."""
+    """Weights of four times `width` bytes.  The first step allocates the optimizer's moments, which stay."""
 
     def __init__(self, script, width):
         self.weights = script.alloc(COMPUTE, 4 * width)
@@ -124,7 +125,7 @@ def train_step(script, layers, width, bucket):
 
 
 def training(script, steps, layers, width, bucket, vary):
-    """Forward, backward in reverse, gradients reduced on a side stream by `bucket` layers, optimizer."""
+    """Each step: forward, backward, the reduction of `bucket` layers' gradients on a side stream, optimizer."""
     model = [Layer(script, width) for _ in range(layers)]
     for _ in range(steps):
         percent = 100 - script.random(vary + 1)  # a batch may be shorter
@@ -132,7 +133,7 @@ def training(script, steps, layers, width, bucket, vary):
 
 
 class Answer:
-    """A request in a batch: the tokens still to generate, those in its caches, and one cache for each layer."""
+    """A request: n_left tokens to generate, n_tokens tokens in its caches, and a key-value cache for each layer."""
 
     def __init__(self, script, layers, tokens, token):
         self.token = token
@@ -148,7 +149,7 @@ class Answer:
         script.free(prompt)
 
     def generate(self, script):
-        """Generates a token: copies each layer's cache into one with room for a token more."""
+        """Generates a token: copies the cache of each layer into a new one with room for one more token."""
         self.n_tokens += 1
         self.n_left -= 1
         for i, cache in enumerate(self.caches):
@@ -160,7 +161,7 @@ class Answer:
 
 
 def inference(script, requests, batch, layers, tokens, token):
-    """Requests of varying length, whose key-value caches grow by copying; `batch` of them at a time."""
+    """Serves requests of different lengths, `batch` at a time.  Their key-value caches grow by copying."""
     answers = [None] * batch
     while requests > 0 or any(answers):
         for i in range(batch):
@@ -175,7 +176,7 @@ def inference(script, requests, batch, layers, tokens, token):
 
 
 def pipeline(script, items, producers, consumers, depth, size):
-    """Producers and consumers on streams; a consumer's kernel is longer, and memory is freed while it runs."""
+    """Passes items from producers to consumers, on a stream each.  Memory is freed while the consumer's kernel runs."""
     for i in range(items):
         producer = i % producers
         consumer = producers + script.random(consumers)
@@ -189,7 +190,7 @@ def pipeline(script, items, producers, consumers, depth, size):
 
 
 def random(script, steps, streams, blocks, size):
-    """Anything in any order."""
+    """Allocates, frees, submits kernels, orders streams and waits, in random order."""
     live = [None] * blocks
     for _ in range(steps):
         i = script.random(blocks)

@@ -3,11 +3,12 @@
  * fuzz [-n INPUTS | -s SECONDS] [-S SEED]... [-t TARGET] CORPUS OUT   all targets, or one; OUT keeps failures
  * fuzz -t TARGET -i FILE                                              one input, with its whole report
  *
- * The inputs of a target are its corpus, then cuts of it, then mutations without end.  With -n the inputs depend only
- * on the seeds: for a gate.  With -s and no seed, the seed comes from the clock: for a search.  A child runs inputs one
- * after the other, and keeps the number of the current one in shared memory.  If it dies, that input is made again and
- * saved, and a new child continues after it.  The last line is "N passed, N failed"; a target passes if it had no
- * failure.
+ * The first inputs of a target are the files of its corpus; all further ones are mutations of these files.  With -n the
+ * inputs depend on the seeds alone, for a gate.  With -s and no -S the clock gives the seed, for a search.
+ *
+ * A child process runs one input after the other, and keeps the number of the current input in shared memory.  If the
+ * child dies, the parent makes that input again and saves it, and a new child continues with the next one.  The last
+ * line is "N passed, N failed"; a target passes if none of its inputs failed.
  */
 #include "tests/fuzz/fuzz.h"
 
@@ -37,13 +38,13 @@
 /* The limit of CPU time per input, which normally takes milliseconds. */
 #define HANG_S 2
 
-/* The limit of elapsed time per input: on a busy machine, or if the child blocks on a pipe. */
+/* The limit of elapsed time per input: a child that blocks on a pipe uses no CPU time.  Generous for busy machines. */
 #define STUCK_S 60
 
-/* With -n there is no limit of time. */
+/* The seconds with -n: in effect no limit. */
 #define ENOUGH_S 1e9
 
-/* Limits memory: the largest input has 4 MiB, and no reader should need tens of times as much. */
+/* An allocation of more than 128 MiB is a failure, because no input has more than 4 MiB. */
 FUZZ_FOR_SANITIZER const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
@@ -51,7 +52,7 @@ const char *__asan_default_options(void)
 	       "detect_stack_use_after_return=0";
 }
 
-/* Defined by a sanitizer's runtime, if there is one. */
+/* NULL in a build without sanitizers. */
 void __sanitizer_print_stack_trace(void) __attribute__((weak));
 
 static const struct fuzz_target *const targets[] = { &fuzz_recording, &fuzz_config, &fuzz_sim,
@@ -64,12 +65,12 @@ struct fuzzer {
 	struct fuzz_input corpus[MAX_CORPUS];
 	unsigned n_corpus;
 	uint64_t seed;
-	uint64_t end;              /* the most inputs; time may run out before */
+	uint64_t end;              /* inputs in all, unless the time ends earlier */
 	struct fuzz_input input;   /* the current one */
 	volatile uint64_t *number; /* of the current input; shared memory */
 };
 
-/* The folder of the files that targets read, shared by all children. */
+/* The folder of fuzz_folder(), the same for all children. */
 static char folder_path[64];
 
 static double now_s(void)
@@ -147,7 +148,7 @@ static void load(struct fuzz_input *input, const char *path, bool is_packed)
 		fclose(plain);
 }
 
-/* Loads the corpus in order of names, so that numbers of inputs are the same on every machine. */
+/* Loads the files in the order of their names, so that an input has the same number on every machine. */
 static void load_corpus(struct fuzzer *fuzzer, const char *corpus)
 {
 	struct dirent **items;
@@ -185,7 +186,7 @@ static void copy_input(struct fuzzer *fuzzer, const struct fuzz_input *from, siz
 	fuzzer->input.size = size;
 }
 
-/* Replaces the input by one of its cuts. */
+/* Truncates the input at one of the places that the target's cut() knows, drawn at random. */
 static void cut(struct fuzzer *fuzzer, struct fuzz_random *random)
 {
 	struct fuzz_input whole = fuzzer->input;
@@ -237,8 +238,8 @@ static void set_timer(int which, long seconds)
 
 static void run_one(const struct fuzzer *fuzzer)
 {
-	/* A heap block of the exact size: the sanitizer detects any read past the input. */
-	unsigned char *data = malloc(fuzzer->input.size + 1);
+	/* A heap block of exactly this size, so that the sanitizer detects any read past the input. */
+	unsigned char *data = malloc(fuzzer->input.size);
 
 	memcpy(data, fuzzer->input.data, fuzzer->input.size);
 	set_timer(ITIMER_PROF, HANG_S);
@@ -249,7 +250,7 @@ static void run_one(const struct fuzzer *fuzzer)
 	free(data);
 }
 
-/* Discards the targets' output; keeps descriptor 2 for the sanitizers. */
+/* Discards what the targets print.  Descriptor 2 stays open, because the sanitizers write to it. */
 static void hide_output(void)
 {
 	FILE *nowhere = fopen("/dev/null", "w");
@@ -296,7 +297,7 @@ static void keep_failure(struct fuzzer *fuzzer, const char *out, int status)
 		path);
 }
 
-/* True if no input failed. */
+/* Runs children until all inputs are done or the time is over.  Returns true if no input failed. */
 static bool fuzz(struct fuzzer *fuzzer, double seconds, const char *out)
 {
 	double start_s = now_s();
@@ -338,7 +339,7 @@ static const struct fuzz_target *find_target(const char *name)
 
 struct plan {
 	const struct fuzz_target *only;
-	double seconds; /* for each seed */
+	double seconds; /* of all targets, for each seed */
 	uint64_t inputs;
 	uint64_t seeds[MAX_SEEDS];
 	unsigned n_seeds;

@@ -3,13 +3,13 @@
  * A small deterministic fuzzer: an input depends only on the seed, its number and the corpus, so every failure can be
  * reproduced.
  *
- *      corpus --(seed, number)--> mutations of the target --> input --> target.run, in a child
- *                                                                          |
- *                  report by the sanitizers, a signal, 2 s of CPU time or too much memory: a failure
+ *      corpus --(seed, number)--> target.mutate --> input --> target.run, in a child process
+ *                                                                    |
+ *      a failure:  the sanitizers report an error, FUZZ_EXPECT is false, a signal, 2 s of CPU time, too much memory
  *
  * Threads     One.
  * Failure     Saves a failing input to a file, and prints the command that runs it again.
- * Limits      Not guided by coverage: the mutations know the formats instead.
+ * Limits      Coverage does not guide the mutations; they know the formats instead.
  */
 #ifndef GPC_TESTS_FUZZ_H
 #define GPC_TESTS_FUZZ_H
@@ -30,15 +30,15 @@ struct fuzz_random {
 };
 
 struct fuzz_target {
-	const char *name; /* also of its folder in the corpus */
-	unsigned share;   /* of the time, in percent */
-	bool is_packed;   /* its corpus is gzipped */
+	const char *name; /* also the name of its folder in the corpus */
+	unsigned share;   /* percent of the time or of the inputs that this target gets */
+	bool is_packed;   /* the files of its corpus are gzipped */
 	/* Runs the code under test; ends the process on a failure. */
 	void (*run)(const unsigned char *data, size_t size);
 	/* Changes `input` once; may take pieces from `other`. */
 	void (*mutate)(struct fuzz_random *random, struct fuzz_input *input,
 		const struct fuzz_input *other);
-	/* Cuts `input` at its k-th place of interest; false if there is none.  May be NULL. */
+	/* Truncates `input` at its k-th place of interest; false if it has no k-th one.  May be NULL. */
 	bool (*cut)(struct fuzz_input *input, unsigned k);
 };
 
@@ -55,27 +55,29 @@ extern const struct fuzz_target fuzz_tag;
 /* Returns a random number below n; n > 0. */
 uint64_t fuzz_draw(struct fuzz_random *random, uint64_t n);
 
-/* A number that programs stumble over: a bound, one beside it, a power of two, `old` and one. */
+/* Draws a number that often breaks programs: a bound of a type, a power of two, `old` with one bit or by 1 changed. */
 uint64_t fuzz_number(struct fuzz_random *random, uint64_t old);
 
-/* Stores a fuzz_number() of 1, 2, 4 or 8 bytes at `at`, if that is inside the input. */
+/* Replaces the number of `width` 1, 2, 4 or 8 bytes at `at` by a fuzz_number(), if it is inside the input. */
 void fuzz_poke(struct fuzz_random *random, struct fuzz_input *input, uint64_t at, unsigned width);
 
-/* Replaces `gone` bytes at `at` by `size` bytes of `data`. */
+/* Replaces `gone` bytes at `at` by `size` bytes of `data`; does nothing if they do not fit. */
 void fuzz_replace(struct fuzz_input *input, size_t at, size_t gone, const void *data, size_t size);
 
-/* Mutates a text by bits, numbers, words of a NULL-terminated list, and pieces of either input. */
+/* Changes a text once: a bit, a number, a word of the NULL-terminated list, a piece of `other`, or its length. */
 void fuzz_mutate_text(struct fuzz_random *random, struct fuzz_input *input,
 	const struct fuzz_input *other, const char *const words[]);
 
-/* The fuzzer's folder; and writes a file into it, whose path is valid until the next call. */
+/* Returns the folder for files of the targets. */
 const char *fuzz_folder(void);
+
+/* Writes a file into that folder.  Returns its path, which is valid until the next call. */
 const char *fuzz_file(const char *name, const unsigned char *data, size_t size);
 
-/* Reads the file as gpumem-replay does, which takes recordings too. */
+/* Reads the file as a trace and replays it, as gpumem-replay does with a recording or a trace. */
 void fuzz_read_trace(const char *path);
 
-/* The words of a command line, in an array of its own size, as main gets them. */
+/* The words of a command line, as main gets them.  The array has no room to spare, so the sanitizer sees overreads. */
 #define FUZZ_MAX_WORDS 64
 struct fuzz_words {
 	int argc;
@@ -85,7 +87,7 @@ struct fuzz_words {
 void fuzz_words_init(struct fuzz_words *words, const unsigned char *data, size_t size);
 void fuzz_words_fini(struct fuzz_words *words);
 
-/* For functions that the sanitizers look up by name, which must therefore not be hidden. */
+/* Marks functions that the sanitizers look up by name; hidden functions are not found. */
 #define FUZZ_FOR_SANITIZER __attribute__((visibility("default"), used))
 
 /* Ends the process if the condition is false. */

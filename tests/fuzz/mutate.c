@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* What the targets share: random numbers, changes of text and bytes, and command lines. */
 #include "tests/fuzz/fuzz.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* splitmix64. */
+/* The generator splitmix64. */
 static uint64_t next(struct fuzz_random *random)
 {
 	uint64_t x = random->state += UINT64_C(0x9e3779b97f4a7c15);
@@ -61,7 +62,7 @@ void fuzz_replace(struct fuzz_input *input, size_t at, size_t gone, const void *
 	input->size = input->size - gone + size;
 }
 
-/* A piece of at most a few lines. */
+/* Draws the place and the size of a piece of at most 60 bytes. */
 static size_t draw_piece(struct fuzz_random *random, const struct fuzz_input *from, size_t *ret_at)
 {
 	size_t size = 1 + fuzz_draw(random, 60);

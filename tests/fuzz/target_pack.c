@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files of packed symbols: whatever they contain, a lookup gives clean text or nothing. */
+/* Files of packed symbols (gpumem-report pack).  Whatever a file contains, a lookup returns clean text or nothing. */
 #include <json-c/json.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 #define SUFFIX_LENGTH (sizeof GPC_PACK_SUFFIX - 1)
 
-/* Addresses that the corpus has. */
+/* The files of the corpus have symbols for some of these addresses. */
 static const uint64_t addresses[] = { 0x401101, 0x401102, 0xffffffffffffffff, 0 };
 
 static void expect_texts(struct gpc_symbol_list *list)
@@ -19,7 +19,7 @@ static void expect_texts(struct gpc_symbol_list *list)
 	for (size_t i = 0; i < list->n; i++) {
 		const char *function = list->rows[i].function;
 
-		/* What a terminal would obey is no name. */
+		/* A name has no control characters, which a terminal would obey. */
 		for (size_t c = 0; function && function[c]; c++)
 			FUZZ_EXPECT((unsigned char)function[c] >= 0x20 && function[c] != 0x7f);
 		free(list->rows[i].function);

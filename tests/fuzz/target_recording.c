@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Recordings, read by every view of gpumem-report, whose main is called repeatedly, and by gpumem-replay.
+ * Recordings, which every view of gpumem-report and gpumem-replay read.  The target calls the main of gpumem-report.
  *
- * The mutations know the format: they change the region table, the heads of append-only regions, and used records and
- * slots, and leave alone the zeros that make up most of a recording.
+ * The mutations know the format.  They change the region table, the heads of append-only regions, and records and slots
+ * in use.  Most of a recording is zeros that nothing reads, so those stay.
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -13,14 +13,14 @@
 #include "gpucache_format.h"
 #include "tests/fuzz/fuzz.h"
 
-/* tools/gpumem-report/main.c, compiled with another name for its main. */
+/* The main of gpumem-report, renamed by rules.mk. */
 int gpc_report_main(int argc, char **argv);
 
-/* The used records are at the beginning of a region. */
+/* Mutations stay within this many bytes or records from the beginning of a region, where the used ones are. */
 #define USED_BYTES   8192
 #define MOST_RECORDS 256
 
-/* @ is the input, + a slightly different one, / the folder of both. */
+/* In a command, @ stands for the input, + for a slightly different recording, / for the folder of both. */
 static const char *const views[] = {
 	"summary --json @",
 	"summary --color=always @",
@@ -84,13 +84,13 @@ static void show(const char *view, const char *path, const char *other)
 						   : strcmp(word, "/") == 0 ? fuzz_folder()
 									    : word);
 	argv[argc] = NULL;
-	optind = 0; /* getopt begins anew */
+	optind = 0; /* makes getopt start again */
 	code = gpc_report_main(argc, argv);
-	/* Made, a condition of --fail-on, no such GPU, no such failure, damaged. */
+	/* The exit codes of gpumem-report, without 5: an error of input or output. */
 	FUZZ_EXPECT(code >= 0 && code <= 4);
 }
 
-/* Of the same run: most of what it holds is the same. */
+/* Writes a second recording, the input with few changes, as if it were of the same run.  Returns its path. */
 static const char *write_other(const unsigned char *data, size_t size, uint64_t seed)
 {
 	static unsigned char room[FUZZ_MAX_INPUT];
@@ -106,7 +106,7 @@ static const char *write_other(const unsigned char *data, size_t size, uint64_t 
 	return path;
 }
 
-/* Runs two views, chosen by the input itself, so that it can be reproduced. */
+/* Runs two views.  The bytes of the input choose them, so that a failing input fails again. */
 static void run_recording(const unsigned char *data, size_t size)
 {
 	char path[128];
@@ -152,7 +152,7 @@ static struct gpucache_region read_entry(const struct fuzz_input *input, unsigne
 	return region;
 }
 
-/* The offset of a record of an append-only region, found by following the sizes of earlier records. */
+/* Draws one of the first records of an append-only region, by following their sizes.  Returns its offset. */
 static uint64_t draw_record(struct fuzz_random *random, const struct fuzz_input *input,
 	const struct gpucache_region *region)
 {
@@ -188,7 +188,7 @@ static void poke_region(
 	fuzz_poke(random, input, at / width * width, width);
 }
 
-/* The number of records in use, as far as the mutations reach. */
+/* The number of whole records of the region inside the file, at most MOST_RECORDS. */
 static uint64_t count_records(const struct fuzz_input *input, const struct gpucache_region *region)
 {
 	uint64_t room = region->offset < input->size ? input->size - region->offset : 0;
@@ -198,7 +198,7 @@ static uint64_t count_records(const struct fuzz_input *input, const struct gpuca
 	return n < MOST_RECORDS ? n : MOST_RECORDS;
 }
 
-/* Sets one field of all records, to one number or to several: the only way to overflow sums. */
+/* Sets one field of all records, to the same number or to different ones: changes of one record overflow no sum. */
 static void sweep_field(
 	struct fuzz_random *random, struct fuzz_input *input, const struct gpucache_region *region)
 {
@@ -230,7 +230,7 @@ static void copy_record(
 			region->record_size);
 }
 
-/* Appends some records of an append-only region again, and counts them in its head. */
+/* Copies the last records of an append-only region behind its end, and counts the copies in its head. */
 static void repeat_records(
 	struct fuzz_random *random, struct fuzz_input *input, const struct gpucache_region *region)
 {
@@ -265,13 +265,13 @@ static void mutate_region(
 	uint64_t from = fuzz_draw(random, other->size);
 
 	switch (fuzz_draw(random, 12)) {
-	case 0: /* its entry in the table: 0 .. 7 are kind and record_size, in halves */
+	case 0: /* in the region table: kind or record_size, 4 bytes each */
 		fuzz_poke(random, input, place_of_entry(i) + 4 * fuzz_draw(random, 2), 4);
 		break;
 	case 1:
 		fuzz_poke(random, input, place_of_entry(i) + 8 + 8 * fuzz_draw(random, 3), 8);
 		break;
-	case 2: /* bytes of somewhere else */
+	case 2: /* the region begins with bytes of another recording */
 		if (region.offset < input->size && size < input->size - region.offset &&
 			size < other->size - from)
 			memcpy(input->data + region.offset, other->data + from, size);
@@ -309,7 +309,7 @@ static void mutate_recording(
 		mutate_region(random, input, other);
 }
 
-/* Cuts at each region's beginning and end, and one byte before and after. */
+/* Truncates at the beginning and at the end of each region, and one byte before and after both. */
 static bool cut_recording(struct fuzz_input *input, unsigned k)
 {
 	unsigned n = count_regions(input);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Command lines of gpumem-replay.  Its functions are renamed: rules.mk. */
+/* Command lines of gpumem-replay.  rules.mk renames its functions, because gpumem-report has some of the same name. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tags of CUDA IPC, which are bytes from another process, and the file that a tag leads to. */
+/* Handles of CUDA IPC, which another process may fill with any bytes, and the registry's file that a handle names. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -30,7 +30,10 @@ static void close_registry(void)
 		rmdir(places[i]);
 }
 
-/* The first 64 bytes change a true tag, the rest the file that it leads into: a byte, its place in two bytes. */
+/*
+ * The first 64 bytes of the input are combined with a valid tag by exclusive or.  Then each three bytes change the file
+ * that the tag names: the new byte, and its offset in two bytes.
+ */
 static void run_tag(const unsigned char *data, size_t size)
 {
 	struct gpc_ipc_target found = { 0 };

@@ -12,7 +12,7 @@
 #include "tools/replay/policy.h"
 #include "tools/replay/run.h"
 
-/* The input as a string in a heap block of the exact size: the sanitizer detects any read past it. */
+/* Copies the input as a string into a heap block of exactly its size, so that the sanitizer detects any overread. */
 static char *copy_text(const unsigned char *data, size_t size)
 {
 	char *text = malloc(size + 1);
@@ -29,7 +29,7 @@ static void ignore_line(void *arg, const char *line)
 	*(size_t *)arg += strlen(line);
 }
 
-/* Checks that every field has a valid value: written as text, it is accepted again. */
+/* Checks that the value of every option is valid: the option reads the text that it writes. */
 static void expect_valid(struct gpc_config *config)
 {
 	char value[2 * GPC_CONFIG_MAX_STRING];
@@ -140,8 +140,8 @@ static void expect_trace(const struct gpc_trace *trace)
 }
 
 /*
- * Replays a short trace; a request may fail, the heap may not break.  The simulated GPU has no blocks above 512 GiB that
- * kernels use.
+ * Replays a short trace.  A request may fail, but the heap stays whole.  Larger traces are left out, because kernels of
+ * the simulated GPU use no block of more than 512 GiB.
  */
 static void replay(const struct gpc_trace *trace)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Other inputs of gpumem-report: programs and debug files, command lines. */
+/* Two inputs of gpumem-report: programs and debug files, and command lines. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,14 +15,14 @@
 #define MODULE_AT   UINT64_C(0x400000)
 #define MODULE_SIZE UINT64_C(0x10000)
 
-/* libdw leaks memory on a damaged line table; harmless in a tool that soon exits. */
+/* libdw leaks memory on a damaged line table, which is harmless in a tool that soon exits. */
 FUZZ_FOR_SANITIZER const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
 {
 	return "leak:libdw.so\n";
 }
 
-/* Writes a recording that names the fuzzed file as a module, at its link addresses. */
+/* Writes a recording in which the fuzzed file is a module, loaded at the addresses that it was linked for. */
 static const char *write_recording(const char *module)
 {
 	static char path[128];
@@ -45,7 +45,7 @@ static void run_object(const unsigned char *data, size_t size)
 	struct gpc_recording *recording;
 	struct gpc_symbols *symbols;
 
-	/* The target of its own debug link: itself. */
+	/* The debug link of the programs in the corpus names this file, so the same bytes are their debug file. */
 	fuzz_file("object.debug", data, size);
 	snprintf(module, sizeof module, "%s", fuzz_file("object", data, size));
 	FUZZ_EXPECT(gpc_recording_open(write_recording(module), &recording, &text) == GPC_OK);
@@ -63,7 +63,7 @@ static void run_object(const unsigned char *data, size_t size)
 	gpc_recording_close(recording);
 }
 
-/* Mutates headers and notes at the front, the section table at the end, and the DWARF between. */
+/* Changes the ELF header, the program headers behind it, the section table at the end, or any other place. */
 static void mutate_object(
 	struct fuzz_random *random, struct fuzz_input *input, const struct fuzz_input *other)
 {

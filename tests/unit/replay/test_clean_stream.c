@@ -7,7 +7,7 @@
 #include "tools/replay/clean_stream.h"
 #include "unit.h"
 
-/* What comes out of the pieces, each written and flushed for itself. */
+/* Writes and flushes each piece, and checks what the stream has written in the end. */
 static void assert_written(const char *const pieces[], const char *expected)
 {
 	char buf[256] = "";
@@ -57,7 +57,7 @@ static void colours_pass_where_they_are_wanted(void **state)
 	assert_written((const char *const[]){ "\033[1mx", NULL }, "?[1mx");
 }
 
-/* "out of memory" is said through it, too. */
+/* The message "out of memory" also passes through a clean stream. */
 static void what_is_written_needs_no_memory(void **state)
 {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

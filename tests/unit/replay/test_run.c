@@ -137,7 +137,7 @@ static void failures_of_the_trace_that_would_be_served_are_counted(void **state)
 	play(&gpc_policy_none, A_GPU);
 	assert_true(gpc_run_is_good(&run));
 	assert_int_equal(run.n_failures_served, 1);
-	/* What was tried stays nobody's. */
+	/* The request that succeeded was freed at once. */
 	assert_int_equal(run.reserved_at_end_bytes, 32 * MIB);
 }
 
@@ -184,8 +184,9 @@ static void the_smallest_device_is_enough_and_a_step_less_is_not(void **state)
 }
 
 /*
- * With plenty of memory, the 4 MiB go into the freed 200, for the free 10 can grow further; what follows fits into both.
- * On a small device they go into the 10, and the last request needs another handle of 20 MiB.
+ * PyTorch prefers the block with less memory after it, unmapped memory included.  On a large device, the free 10 MiB at
+ * the end of the range are followed by more than 200 MiB, so the request of 4 MiB goes into the freed 200.  On a small
+ * device it goes into the 10, and the last request needs another handle of 20 MiB.
  */
 static void a_choice_that_depends_on_the_devices_size_is_made_on_the_smallest(void **state)
 {

@@ -43,7 +43,7 @@ static int begin(void **state)
 	return builder ? 0 : -1;
 }
 
-/* Weights stay; from the second step on the optimizer's state does, too. */
+/* The weights are allocated once, the optimizer's state at the end of the first step; both stay. */
 static void each_rise_is_a_step_and_the_peak_is_in_the_second(void **state)
 {
 	struct gpc_steps steps;
@@ -90,7 +90,7 @@ static void what_hardly_moves_is_one_step_and_nothing_is_none(void **state)
 	gpc_trace_fini(&trace);
 }
 
-/* A model of PyTorch's cache takes segments; cuBLAS asks the driver; a context is nobody's. */
+/* Identity 1 is a context, 2 a workspace that cuBLAS takes from the driver, 3 a tensor in a segment of PyTorch. */
 static void what_goes_past_a_cache_is_taken_off_the_device_and_off_no_sum_but_its_own(void **state)
 {
 	const struct gpc_run_settings settings = { .is_unwatched = true };
@@ -111,7 +111,7 @@ static void what_goes_past_a_cache_is_taken_off_the_device_and_off_no_sum_but_it
 	assert_int_equal(
 		gpc_run_smallest(&trace, &gpc_policy_pytorch, &settings, &smallest, NULL), GPC_OK);
 	assert_int_equal(smallest, 106 * GPC_MIB);
-	/* Ours sees what cuBLAS asks for, as well. */
+	/* gpucache serves both the tensor and the request of cuBLAS. */
 	assert_int_equal(gpc_run_once(&trace, &gpc_policy_gpucache, &settings, &run), GPC_OK);
 	assert_int_equal(run.n_allocs, 2);
 	gpc_trace_fini(&trace);

@@ -102,7 +102,7 @@ static void an_address_that_comes_again_is_another_slot(void **state)
 static void what_lived_before_the_first_event_comes_first(void **state)
 {
 	(void)state;
-	/* One lives to the end; the other is only known by its free. */
+	/* Block 1 lives until the end; of block 2 only the free is known. */
 	add(GPUCACHE_EVENT_MALLOC, 3, 2);
 	add(GPUCACHE_EVENT_FREE, 2, 8);
 	holds(1, 4);
@@ -131,7 +131,7 @@ static void only_one_device_is_replayed(void **state)
 	assert_int_equal(trace.n_ops, 1);
 	assert_int_equal(trace.recorded.n_other_devices, 2);
 	gpc_trace_fini(&trace);
-	/* Where none is named: the one that has most. */
+	/* -1 chooses the device with the most events and blocks. */
 	open_trace(-1);
 	assert_int_equal(trace.recorded.device, 1);
 	assert_int_equal(trace.n_ops, 2);
@@ -156,7 +156,7 @@ static void what_the_ring_forgot_is_counted(void **state)
 	(void)state;
 	for (unsigned i = 0; i < BUILDER_EVENTS + 4; i++)
 		add(i % 2 ? GPUCACHE_EVENT_FREE : GPUCACHE_EVENT_MALLOC, i / 2, 2);
-	/* A writer that died half way. */
+	/* The event of a writer that died in the middle of it. */
 	builder.events[6].seq = 0;
 	open_trace(0);
 	assert_int_equal(trace.recorded.first_event, 5);
