@@ -6,7 +6,8 @@
  *   size         512 B steps, or roundup_power2_divisions
  *   pools        up to 1 MiB: small; above: large; each per stream
  *   segments     small 2 MiB; large 20 MiB below 10 MiB, else the size rounded up to 2 MiB
- *   search       the smallest free block that fits, the lowest address among equals, and no other one
+ *   search       the smallest free block that fits, the lowest address among equals; if a rule of max_split_size
+ *                forbids that block, no other one is tried
  *   split        small: if 512 B remain; large: if more than 1 MiB remains, and the size is below max_split_size
  *   free         the block is free at once and coalesces within its segment; but if other streams used the block
  *                (record_stream), it is free when an event on each of them has passed, queried at each request
@@ -340,7 +341,7 @@ static uint64_t peak_pending(void *arg)
 	return self->peak_pending_bytes;
 }
 
-/* Frees the structs of blocks that the trace never freed, too; their memory ends with the simulated device. */
+/* Also frees the blocks that the trace never freed, so that release_cached_blocks() finds whole segments. */
 static void destroy(void *arg)
 {
 	struct pytorch *self = arg;

@@ -115,8 +115,8 @@ static void note_reserved(struct player *player)
 }
 
 /*
- * True if the request goes to the driver instead of the policy.  PyTorch's cache never sees requests that a library
- * sends to the driver; gpucache intercepts them.
+ * True if the request goes to the driver instead of the policy.  A library's own request to the driver (DIRECT) never
+ * reaches PyTorch's cache, but gpucache intercepts it.
  */
 static bool is_past(const struct player *player, const struct gpc_trace_op *op)
 {
