@@ -198,9 +198,10 @@ void gpc_rounded_split(uint32_t tenths, const uint64_t parts[], size_t n, uint32
 			down += rounded_down(&scale, parts[i]);
 	chooser = choose(&scale, parts, n, sum ? (size_t)(tenths - down) : 0);
 	for (size_t i = 0; i < n; i++)
-		if (is_counted(&scale, parts[i]))
-			ret_tenths[i] = (uint32_t)(rounded_down(&scale, parts[i]) +
-						   is_rounded_up(&chooser, &scale, parts[i]));
+		ret_tenths[i] = is_counted(&scale, parts[i])
+					? (uint32_t)(rounded_down(&scale, parts[i]) +
+						     is_rounded_up(&chooser, &scale, parts[i]))
+					: 0;
 }
 
 void gpc_rounded_shares(uint64_t whole, const uint64_t parts[], size_t n, uint32_t ret_tenths[])

@@ -36,7 +36,10 @@ struct gpc_rounded gpc_rounded_of(uint64_t bytes);
 void gpc_rounded_parts(
 	struct gpc_rounded sum, const uint64_t parts[], size_t n, struct gpc_rounded ret_parts[]);
 
-/* The shares of parts[0 .. n) in `whole`, in tenths of a percent.  `whole` may exceed the sum of the parts. */
+/*
+ * The shares of parts[0 .. n) in `whole`, in tenths of a percent.  `whole` may exceed the sum of the parts.  UINT64_MAX
+ * yields 0 and is left out.
+ */
 void gpc_rounded_shares(uint64_t whole, const uint64_t parts[], size_t n, uint32_t ret_tenths[]);
 
 /* As gpc_rounded_shares, but the shares add up to `tenths`, which the caller prints as the share of the sum. */
