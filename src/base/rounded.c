@@ -16,7 +16,7 @@ __extension__ typedef __int128 signed_wide;
 /* How parts become numbers: each is `scale * part / whole`, rounded down or up. */
 struct scale {
 	uint64_t scale;
-	uint64_t whole;
+	wide whole;    /* the parts of a damaged recording may add up to more than 64 bits */
 	bool has_unit; /* parts in other units than `unit` are left out */
 	unsigned unit;
 };
@@ -54,13 +54,13 @@ static uint64_t rounded_down(const struct scale *scale, uint64_t part)
 	return (uint64_t)((wide)part * scale->scale / scale->whole);
 }
 
-static uint64_t remainder_of(const struct scale *scale, uint64_t part)
+static wide remainder_of(const struct scale *scale, uint64_t part)
 {
-	return (uint64_t)((wide)part * scale->scale % scale->whole);
+	return (wide)part * scale->scale % scale->whole;
 }
 
 static size_t count_above(
-	const struct scale *scale, const uint64_t parts[], size_t n, uint64_t remainder)
+	const struct scale *scale, const uint64_t parts[], size_t n, wide remainder)
 {
 	size_t count = 0;
 
@@ -70,14 +70,13 @@ static size_t count_above(
 }
 
 /* The least remainder that at most n_up parts exceed. */
-static uint64_t find_threshold(
-	const struct scale *scale, const uint64_t parts[], size_t n, size_t n_up)
+static wide find_threshold(const struct scale *scale, const uint64_t parts[], size_t n, size_t n_up)
 {
-	uint64_t low = 0;
-	uint64_t high = scale->whole;
+	wide low = 0;
+	wide high = scale->whole;
 
 	while (low < high) {
-		uint64_t middle = low + (high - low) / 2;
+		wide middle = low + (high - low) / 2;
 
 		if (count_above(scale, parts, n, middle) <= n_up)
 			high = middle;
@@ -89,7 +88,7 @@ static uint64_t find_threshold(
 
 /* Picks the parts to round up: all above the threshold, and the first n_at of those that equal it. */
 struct chooser {
-	uint64_t threshold;
+	wide threshold;
 	size_t n_at; /* parts at the threshold that are still to be picked */
 };
 
@@ -104,7 +103,7 @@ static struct chooser choose(
 
 static bool is_rounded_up(struct chooser *chooser, const struct scale *scale, uint64_t part)
 {
-	uint64_t remainder = remainder_of(scale, part);
+	wide remainder = remainder_of(scale, part);
 
 	if (remainder != chooser->threshold || remainder == 0 || chooser->n_at == 0)
 		return remainder > chooser->threshold;
@@ -189,7 +188,7 @@ static wide sum_of(const uint64_t parts[], size_t n)
 void gpc_rounded_split(uint32_t tenths, const uint64_t parts[], size_t n, uint32_t ret_tenths[])
 {
 	wide sum = sum_of(parts, n);
-	const struct scale scale = { .scale = tenths, .whole = sum ? (uint64_t)sum : 1 };
+	const struct scale scale = { .scale = tenths, .whole = sum ? sum : 1 };
 	struct chooser chooser;
 	uint64_t down = 0;
 

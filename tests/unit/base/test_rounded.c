@@ -110,6 +110,21 @@ static void an_unknown_part_gets_no_share(void **state)
 	gpc_rounded_shares(0, parts, 0, tenths);
 }
 
+static void parts_beyond_64_bits_together_get_their_shares(void **state)
+{
+	const uint64_t parts[] = { UINT64_C(1) << 63, UINT64_C(1) << 63, UINT64_C(1) << 62 };
+	uint32_t tenths[3];
+
+	(void)state;
+	gpc_rounded_shares(UINT64_C(1) << 63, parts, 2, tenths);
+	assert_int_equal(tenths[0], 1000);
+	assert_int_equal(tenths[1], 1000);
+	gpc_rounded_split(1000, parts, 3, tenths);
+	assert_int_equal(tenths[0], 400);
+	assert_int_equal(tenths[1], 400);
+	assert_int_equal(tenths[2], 200);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -117,6 +132,7 @@ int main(void)
 		cmocka_unit_test(parts_of_the_same_size_add_up),
 		cmocka_unit_test(the_largest_remainder_is_rounded_up),
 		cmocka_unit_test(an_unknown_part_gets_no_share),
+		cmocka_unit_test(parts_beyond_64_bits_together_get_their_shares),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
