@@ -8,9 +8,11 @@
  *
  * Invariants  1 The moment with the most live bytes is one of the rows.  2 The last row is the end.
  *             3 There are at most GPC_MOMENTS_MAX_DELTAS deltas: with more, the slices are made longer.
- * Threads    One. Failure    None. Limits    If a context was reset, its memory that is older than the ring is
- * missing.  A block that PyTorch allocated
- *             for its cache, and freed, counts as live bytes of the program unless the ring has a tensor in it.
+ * Threads     One.
+ * Failure     None.
+ * Limits      If a context was reset, its memory that is older than the ring is missing.  A block that PyTorch
+ *             allocated for its cache, and freed, counts as live bytes of the program unless the ring has a
+ *             tensor in it.
  */
 #ifndef GPC_REPORT_MOMENTS_H
 #define GPC_REPORT_MOMENTS_H
