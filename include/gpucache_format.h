@@ -586,7 +586,7 @@ struct gpucache_oom {
 	struct gpucache_neighbour neighbours[GPUCACHE_MAX_NEIGHBOURS];
 	/* Since 1.1.  Holders by tag, biggest first; none if the program named no ranges. */
 	uint32_t n_tags;
-	uint32_t is_renewed; /* 1: the growing site replaces its blocks by larger ones; since 0.3 */
+	uint32_t is_renewed; /* 1: the growing site replaces its blocks by larger ones */
 	uint64_t tag_rest_bytes; /* live bytes of tags that are not in tags[] */
 	struct gpucache_tag_holder tags[GPUCACHE_MAX_OOM_TAGS];
 	/* Since 1.1.  counters.kind_bytes, summed over all contexts of the device. */

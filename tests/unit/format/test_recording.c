@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "format/recording.h"
@@ -404,115 +403,6 @@ static void an_odd_slot_of_a_dead_process_is_torn_and_never_given(void **state)
 	gpc_recording_close(rec);
 }
 
-/*
- * Replaces the C library's.  Between the reader's read of the header and its lock, the writer ends in order, or the
- * file becomes one that cannot be read.
- */
-static const char *ends_now;
-static bool becomes_unreadable_now;
-
-int flock(int fd, int operation)
-{
-	if (ends_now && operation == (LOCK_SH | LOCK_NB)) {
-		const uint32_t state = GPUCACHE_STATE_OPENED | GPUCACHE_STATE_CLEAN_EXIT;
-		int writer = open(ends_now, O_WRONLY);
-
-		assert_int_equal(pwrite(writer, &state, sizeof state,
-					 offsetof(struct gpucache_header, state)),
-			sizeof state);
-		close(writer);
-	}
-	if (becomes_unreadable_now && operation == (LOCK_SH | LOCK_NB)) {
-		int folder = open("/tmp", O_RDONLY | O_DIRECTORY);
-
-		assert_int_equal(dup2(folder, fd), fd);
-		close(folder);
-		return 0;
-	}
-	return (int)syscall(SYS_flock, fd, operation);
-}
-
-static void a_writer_that_ends_during_the_look_was_not_killed(void **state)
-{
-	struct world *world = *state;
-	struct gpucache_header header;
-	enum gpc_run_state run = GPC_RUN_ALIVE;
-	uint64_t size = 0;
-	uint32_t owner = 0;
-	char why[100];
-	struct gpc_text text = gpc_text_init(why, sizeof why);
-
-	world->b.header->state = GPUCACHE_STATE_OPENED;
-	builder_write(&world->b, world->path);
-	ends_now = world->path;
-	assert_int_equal(
-		gpc_recording_peek(world->path, &header, &run, &size, &owner, &text), GPC_OK);
-	ends_now = NULL;
-	assert_int_equal(run, GPC_RUN_ENDED);
-	assert_true(header.state & GPUCACHE_STATE_CLEAN_EXIT);
-}
-
-static void a_state_that_cannot_be_read_again_is_an_error(void **state)
-{
-	struct world *world = *state;
-	struct gpc_recording *recording = NULL;
-	struct gpucache_header header;
-	enum gpc_run_state run;
-	uint64_t size;
-	uint32_t owner;
-	char why[100];
-	struct gpc_text text = gpc_text_init(why, sizeof why);
-
-	builder_write(&world->b, world->path);
-	becomes_unreadable_now = true;
-	assert_int_equal(
-		gpc_recording_peek(world->path, &header, &run, &size, &owner, &text), GPC_IO);
-	assert_string_equal(why, "Is a directory");
-	assert_int_equal(gpc_recording_open(world->path, &recording, &text), GPC_IO);
-	becomes_unreadable_now = false;
-	assert_null(recording);
-	assert_int_equal(header.state, 0);
-}
-
-/* Locks are of the open file: another descriptor of this process stands for the writer. */
-static void the_lock_tells_alive_from_ended_exited_and_killed(void **state)
-{
-	struct world *world = *state;
-	struct gpucache_header header;
-	enum gpc_run_state run = GPC_RUN_KILLED;
-	uint64_t size = 0;
-	uint32_t owner = 0;
-	char why[100];
-	struct gpc_text text = gpc_text_init(why, sizeof why);
-	int fd;
-
-	builder_write(&world->b, world->path);
-	fd = open(world->path, O_RDWR);
-	assert_int_equal(flock(fd, LOCK_EX), 0);
-	assert_int_equal(
-		gpc_recording_peek(world->path, &header, &run, &size, &owner, &text), GPC_OK);
-	assert_int_equal(run, GPC_RUN_ALIVE);
-	assert_int_equal(size, world->b.size);
-	close(fd);
-	assert_int_equal(
-		gpc_recording_peek(world->path, &header, &run, &size, &owner, &text), GPC_OK);
-	assert_int_equal(run, GPC_RUN_ENDED);
-	world->b.header->state = GPUCACHE_STATE_OPENED;
-	builder_write(&world->b, world->path);
-	assert_int_equal(
-		gpc_recording_peek(world->path, &header, &run, &size, &owner, &text), GPC_OK);
-	assert_int_equal(run, GPC_RUN_KILLED);
-	world->b.header->state = GPUCACHE_STATE_OPENED | GPUCACHE_STATE_EXITED;
-	builder_write(&world->b, world->path);
-	assert_int_equal(
-		gpc_recording_peek(world->path, &header, &run, &size, &owner, &text), GPC_OK);
-	assert_int_equal(run, GPC_RUN_EXITED);
-	/* Our own look must not keep a writer out. */
-	fd = open(world->path, O_RDWR);
-	assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
-	close(fd);
-}
-
 static void a_slot_that_never_holds_still_in_a_live_file_is_torn(void **state)
 {
 	struct world *world = *state;
@@ -609,9 +499,6 @@ int main(void)
 		TEST(a_hostile_region_is_named_and_the_others_are_read),
 		TEST(a_region_named_twice_counts_once),
 		TEST(an_odd_slot_of_a_dead_process_is_torn_and_never_given),
-		TEST(the_lock_tells_alive_from_ended_exited_and_killed),
-		TEST(a_writer_that_ends_during_the_look_was_not_killed),
-		TEST(a_state_that_cannot_be_read_again_is_an_error),
 		TEST(a_slot_that_never_holds_still_in_a_live_file_is_torn),
 		TEST(anything_but_a_regular_file_is_refused),
 		TEST(a_file_beyond_the_bound_is_refused_without_reading_it),
