@@ -404,10 +404,13 @@ static bool return_one(struct gpc_pool *pool, uint64_t before_ns)
 	gpc_list_each (link, &pool->idle) {
 		struct gpc_segment *segment = gpc_list_entry(link, struct gpc_segment, idle);
 
-		if (before_ns ? segment->idle_since_ns < before_ns : segment->is_exported) {
+		bool is_due = before_ns ? segment->idle_since_ns < before_ns : segment->is_exported;
+
+		if (is_due)
 			is_parting = begin_parting_locked(pool, segment, &parting);
+		/* The first one is idle longest: if it is not due by age, no other is. */
+		if (is_due || before_ns)
 			break;
-		}
 	}
 	gpc_lock_release(&pool->lock);
 	if (is_parting)
