@@ -7,7 +7,8 @@
  *
  * Threads   Any.
  * Failure   CUresult: the driver's own, or CUDA_ERROR_NOT_SUPPORTED if no tag can be made, CUDA_ERROR_INVALID_VALUE for
- *           a tag whose block is gone, and CUDA_ERROR_OUT_OF_MEMORY without metadata.
+ *           an address inside a segment without a live block there and for a tag whose block is gone, and
+ *           CUDA_ERROR_OUT_OF_MEMORY without metadata.
  */
 #ifndef GPC_RUNTIME_EXPORT_IPC_H
 #define GPC_RUNTIME_EXPORT_IPC_H

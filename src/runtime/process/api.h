@@ -4,7 +4,8 @@
  *
  * Threads   Any.
  * Failure   The driver's codes: CUDA_ERROR_INVALID_DEVICE for a device that does not exist, _INVALID_CONTEXT for device
- *           -1 without a current context, _NOT_FOUND for an address outside the segments, _INVALID_VALUE otherwise.
+ *           -1 without a current context, _NOT_SUPPORTED for tags without a recording, _NOT_FOUND for an address outside
+ *           the segments, _INVALID_VALUE otherwise.
  */
 #ifndef GPC_RUNTIME_PROCESS_API_H
 #define GPC_RUNTIME_PROCESS_API_H

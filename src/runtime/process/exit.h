@@ -2,7 +2,7 @@
 /*
  * The end of the process, which closes the recording.
  *
- * Threads   Any; whichever function comes first does the work, once.
+ * Threads   Any.  gpc_runtime_at_exit runs once; after it, the other function changes nothing.
  * Failure   None.  The recording of a process that calls neither function reads as that of a killed process.
  */
 #ifndef GPC_RUNTIME_PROCESS_EXIT_H
