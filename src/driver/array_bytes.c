@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each mip level has width x height x depth texels.  A row of texels is padded to 64 bytes, and the number of rows to a
- * multiple of 8.  The bytes of all levels are added up.  No product overflows, because sides above 2^19 are refused.
+ * Each mip level has width x height x depth texels.  A row of texels is padded to 64 bytes, and the number of rows, if
+ * above 1, to a multiple of 8.  The bytes of all levels are added up.  No sum overflows, because sides above 2^19 and
+ * texels above 16 bytes are refused.
  */
 #include "driver/array_bytes.h"
 
@@ -9,7 +10,7 @@
 
 #include "base/bytes.h"
 
-/* The largest side of any device is 2^17.  Three sides of 2^19 times 16 bytes per texel still fit into 64 bits. */
+/* No device supports a side above 2^17.  Three sides of 2^19, times 16 bytes per texel, are 2^61 bytes. */
 #define MAX_SIDE ((size_t)1 << 19)
 
 #define ROW_BYTES 64

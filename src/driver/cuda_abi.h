@@ -22,7 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Addresses, devices, small numbers. */
+/* Addresses, devices, and the integers and handles that cuda.h defines as numbers. */
 typedef unsigned long long CUdeviceptr;
 typedef unsigned int CUdeviceptr_v1;
 typedef int CUdevice;
@@ -31,7 +31,7 @@ typedef uint64_t cuuint64_t;
 typedef cuuint64_t CUgraphConditionalHandle;
 typedef unsigned long long CUmemGenericAllocationHandle;
 
-/* Handles. */
+/* Handles that are pointers. */
 typedef struct CUctx_st *CUcontext;
 typedef struct CUmod_st *CUmodule;
 typedef struct CUfunc_st *CUfunction;
@@ -52,7 +52,7 @@ typedef struct CUgreenCtx_st *CUgreenCtx;
 typedef struct CUlinkState_st *CUlinkState;
 typedef struct CUdevResourceDesc_st *CUdevResourceDesc;
 
-/* The two default streams.  NULL means the per-thread one in a function whose name ends in _ptds or _ptsz. */
+/* The two default streams.  NULL means PER_THREAD in a function whose name ends in _ptds or _ptsz, else LEGACY. */
 #define CU_STREAM_LEGACY     ((CUstream)0x1)
 #define CU_STREAM_PER_THREAD ((CUstream)0x2)
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fills the table by name through the caller's lookup; a missing function is an error unless it is OPTIONAL. */
+/* One row of cuda_fns.def is one lookup by name. */
 #include "driver/cuda_fns.h"
 
 enum gpc_status gpc_cuda_fns_fill(

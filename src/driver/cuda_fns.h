@@ -2,8 +2,8 @@
 /*
  * The functions of libcuda that we call, as a table of typed pointers.
  *
- * We do not link libcuda: preload/real.c finds it and fills the table.  The pointers are libcuda's own functions, so no
- * call through the table enters one of our hooks.
+ * We do not link libcuda: preload/real.c finds it and fills the table.  The pointers are libcuda's own functions, so a
+ * call through the table does not call one of our hooks.
  */
 #ifndef GPC_DRIVER_CUDA_FNS_H
 #define GPC_DRIVER_CUDA_FNS_H

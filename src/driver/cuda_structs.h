@@ -169,7 +169,7 @@ typedef struct CUDA_MEMCPY3D_st {
 	size_t Depth;
 } CUDA_MEMCPY3D;
 
-/* We read only the first word of a value. */
+/* The real union has a member for each kind of attribute.  We read only its first word. */
 typedef struct CUlaunchAttribute_st {
 	CUlaunchAttributeID id;
 	char pad[4];
@@ -192,7 +192,10 @@ typedef struct CUlaunchConfig_st {
 	unsigned int numAttrs;
 } CUlaunchConfig;
 
-/* cuda.h declares these two only if __CUDA_API_VERSION_INTERNAL is defined, so check_symbols.c compares their sizes. */
+/*
+ * cuda.h declares these two only if __CUDA_API_VERSION_INTERNAL is defined.  tests/conformance/check_symbols.c defines
+ * it and compares their sizes, so they have no rows in cuda_layouts.def.
+ */
 _Static_assert(sizeof(CUDA_ARRAY_DESCRIPTOR_v1) == 16, "as in cuda.h");
 _Static_assert(sizeof(CUDA_ARRAY3D_DESCRIPTOR_v1) == 24, "as in cuda.h");
 

@@ -12,7 +12,8 @@
  * event has *passed* once that work has completed.  The driver also reports an event as passed that was never recorded,
  * so the caller queries no event whose last record failed.
  *
- * Invariants  1 The caller of an op holds no lock of ours, unless the op is marked [quick].
+ * Invariants  1 The caller of an op that is not marked [quick] holds no lock of ours except the capture lock and a
+ *               device's primary-context lock (docs/ARCHITECTURE.md, "Global invariants").
  *             2 An op marked [breaks captures] may invalidate a stream capture of the program, so its caller keeps it
  *               apart from captures (alloc/captures.h).  No other op invalidates one.
  *             3 No op changes the current context that the program sees.
@@ -37,7 +38,7 @@ typedef uint64_t gpc_event;
 struct gpc_driver;
 
 struct gpc_driver_ops {
-	/* The clock of decay and waits, in nanoseconds.                                [quick] */
+	/* The time in nanoseconds, by which decay and waits are measured.              [quick] */
 	uint64_t (*now_ns)(struct gpc_driver *drv);
 
 	/*
@@ -69,7 +70,10 @@ struct gpc_driver_ops {
 	 */
 	enum gpc_status (*fence_wait)(struct gpc_driver *drv, gpc_event event);
 
-	/* GPC_OK: passed.  GPC_DEVICE_NOT_READY: not yet.  Other: the context is broken. [quick] */
+	/*
+	 * GPC_OK: passed.  GPC_DEVICE_NOT_READY: not yet.  Other: the context is broken, or a capture of mode GLOBAL
+	 * forbids the query.                                            [quick] [breaks captures]
+	 */
 	enum gpc_status (*event_query)(struct gpc_driver *drv, gpc_event event);
 
 	/* Waits on the host until the event has passed.                           [may block] */
@@ -78,8 +82,13 @@ struct gpc_driver_ops {
 	/* Waits on the host for all work of the context.     [may block] [breaks captures] */
 	enum gpc_status (*context_sync)(struct gpc_driver *drv);
 
-	/* Records in `event` all work submitted so far to the legacy default stream.   [quick] */
+	/*
+	 * Records in `event` all work submitted so far to the legacy default stream.  Breaks only captures of streams
+	 * that synchronize with the legacy stream; while the one-stream rule holds, there are none.
+	 *                                                               [quick] [breaks captures]
+	 */
 	enum gpc_status (*legacy_record)(struct gpc_driver *drv, gpc_event event);
+
 	/* Makes all later work of `stream` wait for `event`, on the device.   [quick] */
 	enum gpc_status (*stream_wait)(struct gpc_driver *drv, gpc_stream stream, gpc_event event);
 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each call makes the context current if it is not, relaxes the thread's capture mode, and restores both.  One
- * cuCtxRecordEvent records a fence over all streams of the context; drivers before 12.5 lack that function.
+ * IN_CONTEXT makes the context current if it is not, relaxes the thread's capture mode, makes the call, and restores
+ * both.  One cuCtxRecordEvent records a fence over all streams of the context; drivers before 12.5 lack that function.
+ * To query or destroy an event needs no current context, and a caller of event_query keeps it apart from captures.
  */
 #include "driver/driver_cuda.h"
 
@@ -104,7 +105,7 @@ static enum gpc_status mem_info(struct gpc_driver *drv, uint64_t *ret_free, uint
 static enum gpc_status event_create(struct gpc_driver *drv, gpc_event *ret_event)
 {
 	CUevent event = NULL;
-	/* To record an event without timing costs a tenth of a timed record. */
+	/* Recording an event without timing costs a tenth of recording one with it. */
 	enum gpc_status st = IN_CONTEXT(drv, cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
 
 	if (!st)
@@ -117,7 +118,7 @@ static void event_destroy(struct gpc_driver *drv, gpc_event event)
 	(void)of(drv)->fns->cuEventDestroy_v2((CUevent)(uintptr_t)event);
 }
 
-/* A driver may export cuCtxRecordEvent and refuse every call: that counts as a driver without the function. */
+/* A driver that exports cuCtxRecordEvent or cuCtxWaitEvent but refuses every call counts as one without it. */
 static enum gpc_status fence_record(struct gpc_driver *drv, gpc_event event)
 {
 	enum gpc_status st;

@@ -3,8 +3,8 @@
  * The real driver: struct gpc_driver over the entry points of libcuda, for one context.
  *
  * The program must not notice our own calls.  So each call that needs the current context, or a relaxed capture mode of
- * the thread, sets both and restores both.  CUDA's last error is kept by the runtime library (libcudart), which our
- * calls bypass.
+ * the thread, sets both and restores both.  Our calls cannot change CUDA's last error (cudaGetLastError), because the
+ * runtime library libcudart keeps it, and our calls bypass that library.
  *
  * After a sticky error every later call of the context returns that error (sticky.h).  The first sticky error is kept,
  * because the pool answers requests without the driver and must return the same error.
@@ -33,7 +33,7 @@ struct gpc_cuda_driver {
 void gpc_cuda_driver_init(
 	struct gpc_cuda_driver *drv, const struct gpc_cuda_fns *fns, CUcontext context);
 
-/* Keeps `result`, the driver's answer to a call about this context, if it is sticky, and returns it as a status. */
+/* Returns `result`, the driver's answer to a call about this context, as a status.  Keeps the first sticky one. */
 enum gpc_status gpc_cuda_driver_heard(struct gpc_cuda_driver *drv, CUresult result);
 
 /* Enables pages (driver_pages.h) on `device`, that of the context.  False: the device does not support them. */

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Pages of the real driver.  Unlike those of driver_cuda.c, these calls need neither a current context nor a relaxed
- * capture mode: the driver ignores the current context, and the pool calls them only while no capture can begin.
+ * capture mode: the driver ignores the current context, and the pool reserves, maps and unmaps only while no capture
+ * can begin.  The pool may call open_pages at any time.
  */
 #include "driver/driver_cuda.h"
 #include "driver/driver_pages.h"
 
-#define MAX_DEVICES 64 /* bits of the mask of open_pages */
+#define MAX_DEVICES 64 /* one bit each in the mask `devices` of open_pages */
 
 static struct gpc_cuda_driver *of(struct gpc_driver *drv)
 {

@@ -26,13 +26,13 @@
 #define GPC_PAGE_ALIGN UINT64_C(0x200000)
 
 struct gpc_page_ops {
-	/* Reserves addresses; `size` is a multiple of GPC_PAGE_ALIGN.  GPC_UNSUPPORTED: no virtual memory API. */
+	/* Reserves addresses; `size` is a multiple of GPC_PAGE_ALIGN. */
 	enum gpc_status (*reserve)(struct gpc_driver *drv, uint64_t size, gpc_devptr *ret_ptr);
 	/* Releases one whole reservation. */
 	void (*release)(struct gpc_driver *drv, gpc_devptr ptr, uint64_t size);
 	/* Maps one page of this size.  GPC_DEVICE_NO_MEMORY: no room now. */
 	enum gpc_status (*map)(struct gpc_driver *drv, gpc_devptr ptr, uint64_t size);
-	/* Gives access to the driver's own device, and to device i if bit i of `devices` is set. */
+	/* Gives the device of `drv` access to mapped pages, and device i if bit i of `devices` is set. */
 	enum gpc_status (*open)(
 		struct gpc_driver *drv, gpc_devptr ptr, uint64_t size, uint64_t devices);
 	/* Unmaps one or more adjacent whole pages. */

@@ -3,8 +3,8 @@
  * Sticky errors: after one, every call of the context returns the same error.
  *
  * Source   cuda.h says of most of them that "the process must be terminated and relaunched", and of ASSERT that the
- *          context must be destroyed; tests/lint/check_abi.sh compares the rows with cuda.h.  After an uncorrectable
- *          ECC or NVLINK error the memory may have wrong contents.
+ *          context must be destroyed; tests/lint/check_abi.sh finds these sentences in cuda.h and compares.  It says
+ *          neither of the uncorrectable ECC and NVLINK errors, after which the memory may have wrong contents.
  */
 #ifndef GPC_DRIVER_STICKY_H
 #define GPC_DRIVER_STICKY_H
