@@ -16,7 +16,7 @@
  *
  * Sizes     Bytes, everywhere.  Memory is aligned to 512 bytes.
  * Errors    Every function that returns int returns 0 or a CUresult of the driver; gpucache_error_text names it.
- *           Outputs are written only on success.  All functions except the tag functions return
+ *           Outputs are written only on success.  All of these except the tag functions return
  *           GPUCACHE_ERROR_NOT_INITIALIZED before the program has initialized CUDA, and GPUCACHE_ERROR_INVALID_CONTEXT
  *           if they need a current context and there is none.  Like any CUDA call, each may return an error of
  *           earlier asynchronous work.
@@ -189,7 +189,7 @@ struct gpucache_part_stats {
 /*
  * Counts the live memory that gpucache_malloc_on, or gpucache_torch_malloc, allocated for this stream.  The result is 0
  * for a stream for which gpucache_free_on acts as gpucache_free.  Walks every block under the pool's lock, which takes
- * too long for every training step.
+ * too long to be called in every training step.
  *
  * GPUCACHE_ERROR_INVALID_VALUE: stats->size is below that of the first version.
  *
@@ -219,9 +219,10 @@ GPUCACHE_API int gpucache_tag_stats(
 	int device, const char *name, struct gpucache_part_stats *stats);
 
 /*
- * Updates the recording: queries the free memory of each device, and adds a point to the history.  Writes the path of
- * the recording, which may be copied or given to gpumem-report, or "" if there is no recording.  ret_path may be NULL.
- * GPUCACHE_ERROR_INVALID_VALUE: the path and its NUL do not fit into `size` bytes (4096 suffice).
+ * Updates the recording: queries the free memory of each device with a context, and adds a point to its history.
+ * Writes the path of the recording, which may be copied or given to gpumem-report, or "" if there is no recording.
+ * ret_path may be NULL.  GPUCACHE_ERROR_INVALID_VALUE: the path and its NUL do not fit into `size` bytes (4096
+ * suffice).
  *
  * Example
  *     char path[4096];
@@ -301,7 +302,7 @@ GPUCACHE_API void gpucache_torch_record_stream(void *ptr, struct CUstream_st *st
 /* For set_reset_fn: as gpucache_trim(SIZE_MAX) on every device. */
 GPUCACHE_API void gpucache_torch_reset(void);
 
-/* For set_memory_fraction_fn: as gpucache_set_limit, with a fraction of the device's memory, 0 to 1. */
+/* For set_memory_fraction_fn: as gpucache_set_limit, with a fraction of the device's memory, 0 to 1; 1: no limit. */
 GPUCACHE_API void gpucache_torch_memory_fraction(double fraction, int device);
 
 /*

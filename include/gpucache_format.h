@@ -36,7 +36,7 @@
  * What a reader may rely on, at any moment and after a crash:
  *   1 Header and region table are complete once `state` is not 0.
  *   2 seq word: odd while the slot is being written.  If the process runs, a reader copies the slot, and accepts the
- *     copy if seq was the same even number before and after; if not, it tries again, some hundred times.  If the
+ *     copy if seq was the same even number before and after; if not, it tries again, a few hundred times.  If the
  *     process is dead and seq is odd, the slot is torn: the process died while it wrote the slot.
  *   3 Append only: `used`, the first 8 bytes of the region, is stored after the record that it covers.
  *   4 Ring: event n lies in slot n mod count.  It is complete if and only if its seq is n + 1.  Readers skip other
@@ -44,11 +44,12 @@
  *   5 Peaks: of a device's two slots, the complete one with the higher `number` is current.
  *   6 Counters: each is stored atomically.  An operation in progress may have updated only some of them.
  *   7 Pages (since 1.3): if byte i is 1 and page i has only zeros, the page was lost, as in a crash of the machine.
- *     Page 0 is the header.  PAGES lies before the pages that it describes.
+ *     Page 0 is the header.  PAGES lies before all other regions.
  *
  * Versions.  A reader refuses another `major`.  `minor` grows when fields or regions are added at the end.  So a reader
  * finds records by record_size from the region table, never by sizeof, and takes the fields that a shorter record lacks
- * as zeros.  Only 1.2 had lanes behind its counters, and reserved event numbers (src/format/format_1_2.h).
+ * as zeros.  Only 1.2 had lanes, further counters behind those of a context, and event numbers that were never used
+ * (src/format/format_1_2.h).
  *
  * Liveness.  The writer holds flock(LOCK_EX) on the file until it ends; unlike a pid, a lock works across namespaces.
  * If the file is not locked, and neither CLEAN_EXIT nor EXITED is set, the process was killed or called exec.
@@ -156,7 +157,7 @@ struct gpucache_device {
 	char name[64];
 	char uuid[48]; /* "GPU-..." or empty */
 	uint64_t total_bytes;
-	/* The last reading of the whole device.  ours_bytes is what the counters had at that time. */
+	/* The last reading of the whole device.  ours_bytes: reserved_bytes + direct_bytes of COUNTERS then. */
 	uint64_t look_ns;
 	uint64_t free_bytes;
 	uint64_t ours_bytes;
@@ -179,7 +180,7 @@ struct gpucache_counters {
 	uint32_t generation; /* grows when the context is reset, which frees all its memory */
 	int32_t device;
 	/* Bytes now.  requested <= live; live + pending + cached = reserved. */
-	uint64_t requested_bytes; /* live in cached segments, as requested */
+	uint64_t requested_bytes; /* live in segments of the cache, as requested */
 	uint64_t live_bytes;      /* the same, rounded */
 	uint64_t pending_bytes;   /* freed by the program, but device work may still use it */
 	uint64_t cached_bytes;    /* free in our segments */
@@ -194,7 +195,7 @@ struct gpucache_counters {
 	uint64_t peak_reserved_bytes;
 	uint64_t peak_direct_bytes;
 	uint64_t peak_host_bytes;
-	/* Calls since the start.  */
+	/* Calls since the start. */
 	uint64_t n_malloc; /* successful allocations of the program, all kinds on the device */
 	uint64_t n_free;   /* successful frees of the program, all kinds on the device */
 	uint64_t n_hit;    /* allocations served from the cache */
@@ -218,8 +219,8 @@ struct gpucache_counters {
 
 /*
  * TORCH.  One record per device: the statistics of PyTorch's own allocator, which reports them at each call.  It cuts
- * blocks marked GPUCACHE_BLOCK_ARENA into tensors, which are blocks of kind TENSOR.  Of these only the tensors count
- * for a site.
+ * blocks marked GPUCACHE_BLOCK_ARENA into tensors, which are blocks of kind TENSOR.  Only the tensors count for a
+ * site, so that no byte counts twice.
  */
 struct gpucache_torch {
 	uint64_t n_malloc; /* 0: slot unused */
@@ -235,7 +236,7 @@ struct gpucache_torch {
 
 /*
  * SITES.  The bytes that one stack holds, and has ever requested, on one device.  Records begin at 1.  Before 1.3
- * record i had the sums of stack i over all devices, and so had the holders in PEAKS and OOMS.
+ * record i had the sums of stack i over all devices, and the holders in PEAKS and OOMS were such sums, too.
  */
 struct gpucache_site {
 	uint64_t live_bytes; /* as requested */
@@ -447,7 +448,7 @@ struct gpucache_history_head {
 struct gpucache_point {
 	uint64_t time_ns;
 	uint64_t requested_bytes;
-	uint64_t live_bytes;     /* live in cached segments, plus direct_bytes */
+	uint64_t live_bytes;     /* live in segments of the cache, plus direct_bytes */
 	uint64_t reserved_bytes; /* segments, plus direct_bytes */
 };
 
@@ -482,7 +483,7 @@ struct gpucache_peak {
 #define GPUCACHE_UNKNOWN UINT64_MAX
 
 struct gpucache_balance {
-	uint64_t requested; /* live in cached segments, as requested */
+	uint64_t requested; /* live in segments of the cache, as requested */
 	uint64_t rounding;  /* live bytes beyond what was requested */
 	uint64_t pending;
 	uint64_t cached;
@@ -586,7 +587,7 @@ struct gpucache_oom {
 	struct gpucache_neighbour neighbours[GPUCACHE_MAX_NEIGHBOURS];
 	/* Since 1.1.  Holders by tag, biggest first; none if the program named no ranges. */
 	uint32_t n_tags;
-	uint32_t is_renewed; /* 1: the growing site replaces its blocks by larger ones */
+	uint32_t is_renewed;     /* 1: the growing site replaces its blocks by larger ones */
 	uint64_t tag_rest_bytes; /* live bytes of tags that are not in tags[] */
 	struct gpucache_tag_holder tags[GPUCACHE_MAX_OOM_TAGS];
 	/* Since 1.1.  counters.kind_bytes, summed over all contexts of the device. */

@@ -19,12 +19,12 @@
  * Why that is safe, case by case:
  *
  *   threads        A submission that may use the block happens after the malloc, which happens after the
- *                  free, which made the barrier due under the pool's lock: the submitter sees that.  If two
- *                  threads see it, each raises a barrier, and submits only behind its own barrier or a complete
- *                  one.  Frees are numbered, and a barrier covers those numbered before it began.
+ *                  free, which made the barrier due under the pool's lock: so the submitter sees that a barrier is
+ *                  due.  Of two submitters that see it, each raises a barrier of its own, unless the other's is
+ *                  already complete.  Frees are numbered, and a barrier covers those numbered before it began.
  *   legacy stream  Used alone, it orders all work (fence.h, "One stream"), and no barrier is due.
- *   other streams  Per-thread, non-blocking and later-created streams, and synchronous copies: covered, since
- *                  cuda.h says "all work of the context"; tests/gpu/order.c verifies each.
+ *   other streams  Per-thread, non-blocking and later-created streams, and synchronous copies: covered, since the
+ *                  event captures "all the activities of the context" (cuda.h); tests/gpu/order.c verifies each.
  *   green contexts The primary context's event captures their work, and they wait for it (cuda.h, 12.5).
  *   captures       To record or wait for an event of the whole context invalidates the captures open in it.
  *                  So every due barrier is raised before a capture begins; while a capture is open, no block is
@@ -53,7 +53,8 @@
  * Progress    A record may block if a stream's queue is full, so the pool's lock is not held over the driver
  *             calls; only the hold on captures is.
  * Failure     If the event cannot be recorded, or the device cannot be made to wait for it, the host waits for
- *             the context at once; if that fails, too, the barrier stays due.
+ *             the context at once.  If that fails, too, the barrier stays due, unless the error is sticky: in a
+ *             broken context no work runs any more.
  * Limits      As with the plain driver, streams do not overlap around a free.  With the plain driver only the
  *             freeing thread waits; here the next work of every thread of the context does.  So a kernel that
  *             spins until another thread submits work to the same context, while a third one frees, never
@@ -80,12 +81,12 @@ struct gpc_barrier {
 	/* Lock: the pool's. */
 	uint64_t n_frees;  /* frees whose order must be kept; the first one has number 1 */
 	uint64_t raised;   /* frees up to this one are behind a barrier */
-	uint64_t recorded; /* frees up to this one are covered by the event, or the mark */
+	uint64_t recorded; /* frees up to this one are covered by the last event recorded */
 	uint64_t passed;   /* all work before frees up to this one is known to be complete */
 	gpc_event event;   /* of the last barrier; 0: none yet */
-	/* on the legacy stream, behind the work of all blocks that the one-stream rule left loose */
-	gpc_event mark;
-	bool is_marked;             /* `recorded` refers to the mark, not to the event */
+	/* recorded on the legacy stream, behind the work of all blocks that the one-stream rule left loose; 0: none */
+	gpc_event legacy_event;
+	bool is_on_legacy;          /* that event is legacy_event */
 	bool is_due;                /* counted in n_due */
 	bool is_unsettled;          /* counted in n_unsettled */
 	atomic_bool is_unsupported; /* the driver refused a barrier once, and is not asked again */

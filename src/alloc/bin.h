@@ -8,8 +8,8 @@
  *
  * A search is best fit, lowest address first, so that high addresses drain and their segments become
  * idle.  The best fit is in the request's own bin, or is the first block of the next nonempty bin,
- * which the bitmap names.  Programs use few sizes, so the trees are shallow.  Of the small blocks of one
- * size, only the lowest of each segment is in the tree (grain_map.h).
+ * which the bitmap names.  The trees are shallow: a bin spans at most 12.5 % of sizes, and of the small blocks
+ * of one size only the lowest of each segment is in the tree (grain_map.h).
  *
  * The trees are treaps with a hash of the address as priority, so nothing is stored for balance.
  *

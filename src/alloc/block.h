@@ -25,14 +25,14 @@
  *   I1  The first block starts where its segment does, each next one where the previous ends, and
  *       the last one ends where the segment does.
  *   I2  Two neighbours are never both FREE: they coalesce.
- *   I3  A block is in the bin of its size if and only if it is FREE and its segment is not exported; an
- *       idle segment of large blocks is in `wholes`.  Exception: of the small blocks of one size in one
- *       segment, which the grain map lists, only the lowest is in the bin.
+ *   I3  A block is in the bin of its size if and only if it is FREE and its segment is not exported.  The bin
+ *       is one of pool->wholes if the block is an idle segment of large blocks, else one of pool->pieces.
+ *       Exception: of the blocks of one size that the grain map of a segment lists, only the lowest is in the bin.
  *   I4  A block is on the list of a fence if and only if it is PENDING.
  *   I5  Sizes are positive multiples of GPC_GRAIN, and requested <= size.
  *   I6  live + pending + cached bytes of a pool are the sum of its segments.
- *   I7  A block is entered by its address in the grain map of its segment if that is small, else in the
- *       pool's address map.  Neither has any other entry.
+ *   I7  A block is entered by its address in the grain map of its segment, if it has one (segments of small
+ *       blocks), else in the pool's address map.  Neither map has any other entry.
  *   I8  A segment is on the idle list if and only if it is one FREE block.
  *   I9  Only a PENDING block is in the order of a stream (stream_order.h).
  *
@@ -67,7 +67,7 @@ enum gpc_block_state {
  */
 enum gpc_block_view {
 	GPC_VIEW_OPEN,    /* undecided */
-	GPC_VIEW_SEGMENT, /* a part of an allocation that starts before it */
+	GPC_VIEW_SEGMENT, /* a part of the allocation that is its segment */
 	GPC_VIEW_OWN,     /* an allocation of its own, and exported as such */
 };
 
@@ -88,14 +88,15 @@ struct gpc_segment {
 	struct gpc_list link;         /* in the pool's list of segments, oldest first */
 	struct gpc_list idle;         /* in the pool's list of idle segments, idle longest first */
 	uint64_t idle_since_ns;
-	uint64_t last_loose;     /* number of the last free that left a block loose (barrier.h) */
-	uint32_t number;         /* in the slab, and in the recording */
-	uint32_t grains_number;  /* in the slab */
-	uint32_t mark;           /* stack of the request that grew the pool */
-	uint32_t n_live;         /* LIVE blocks */
-	uint8_t kind;            /* enum gpc_pool_kind */
-	bool is_exported;        /* other processes may hold it: serves no more requests */
-	struct gpc_range *range; /* that its pages lie in; NULL: it is one driver allocation */
+	uint64_t last_loose;    /* number of the last free that left a block loose (barrier.h) */
+	uint32_t number;        /* in the slab, and in the recording */
+	uint32_t grains_number; /* in the slab */
+	uint32_t mark;          /* id of the stack of the request that grew the pool */
+	uint32_t n_live;        /* LIVE blocks */
+	uint8_t kind;           /* enum gpc_pool_kind */
+	/* it serves no more requests: other processes may hold it, or its pages are withdrawn */
+	bool is_exported;
+	struct gpc_range *range; /* contains its pages; NULL: one driver allocation */
 	uint64_t page_bytes;     /* size of each page; the last one may be smaller */
 	uint64_t devices;        /* bit i: device i may access its pages, too */
 };
@@ -108,22 +109,22 @@ struct gpc_block {
 	struct gpc_block *prev; /* in address order, within the segment */
 	struct gpc_block *next;
 	uint32_t number; /* in the slab, and in the recording */
-	uint32_t mark;   /* stack of the request */
+	uint32_t mark;   /* id of the stack of the request */
 	uint8_t state;   /* enum gpc_block_state */
 	uint8_t fence;   /* PENDING: ring index of its fence */
 	uint8_t order;   /* PENDING: 1 + the slot of the stream whose order it is in; 0: none */
 	bool is_arena;   /* LIVE: the program suballocates from it */
-	bool is_shared;  /* LIVE: used by streams besides the one that its free names */
+	bool is_shared;  /* LIVE: used by streams besides the one that its free will name */
 	uint8_t view;    /* LIVE: enum gpc_block_view */
-	bool is_told;    /* LIVE: the request named `stream` */
+	bool is_told;    /* LIVE: the request named a stream, `stream` */
 	union {
 		struct {
 			struct gpc_block *left;
 			struct gpc_block *right;
-		} tree; /* FREE: within its bin; PENDING: within the order of a stream */
-		gpc_stream stream;
+		} tree;            /* FREE: within its bin; PENDING: within the order of a stream */
+		gpc_stream stream; /* LIVE: that the request named */
 	};
-	/* PENDING: in the list of its fence.  It stands last, because a hit that names no stream never touches it. */
+	/* PENDING: in the list of its fence.  Last, so that the members that a hit without a stream uses are close. */
 	struct gpc_list link;
 };
 

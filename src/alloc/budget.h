@@ -6,12 +6,14 @@
  *      free at the driver  <-uncharge- moving <-detach---  cached
  *
  * Invariant   At every moment each byte of a segment is in a pool's counters, or moving, or free at the driver.
- * Ordering    A move begins before the pool's lock is released, and ends after the driver has the memory and it is no
- *             longer charged, or after it is in a pool.  So a thread that reads the pools under their locks, then
- *             moving_bytes, then the driver, misses no byte, but may count one twice that is on its way back.  If it
- *             reads moving_bytes as 0, every earlier move has arrived, and its memory can be requested.
- * Progress    No move waits for another, and no pool's lock is held over its driver call.  But the driver may block
- *             that call for as long as kernels run, so waits for moves are bounded.
+ * Ordering    Bytes count as moving before they leave a pool's counters, or are charged, until the driver has them and
+ *             they are no longer charged, or until they are in a pool's counters.  So a thread that reads the pools
+ *             under their locks, then moving_bytes, then the driver's free memory misses no byte on its way to the
+ *             driver, but may count such a byte twice.  It may miss a byte on its way to a pool; moved_bytes, read
+ *             before and after, shows that.  If it reads moving_bytes as 0, every earlier move has ended, and memory
+ *             that such a move returned can be requested.
+ * Progress    No move waits for another, and no pool's lock is held during the driver call of a move.  But the driver
+ *             may block that call for as long as kernels run, so waits for moves are bounded.
  */
 #ifndef GPC_ALLOC_BUDGET_H
 #define GPC_ALLOC_BUDGET_H
@@ -21,7 +23,8 @@
 
 struct gpc_budget {
 	_Atomic uint64_t limit_bytes; /* 0: none */
-	_Atomic uint64_t used_bytes;  /* by segments, also moving ones, and by direct memory */
+	/* charged: segments, from before the driver's call, and the program's device memory that no pool serves */
+	_Atomic uint64_t used_bytes;
 	_Atomic uint64_t moving_bytes;
 	_Atomic uint64_t moved_bytes; /* sum of all moves that have ended */
 	uint64_t device_bytes;        /* total of the device; 0: unknown */

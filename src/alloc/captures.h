@@ -3,10 +3,10 @@
  * Captures: how many stream captures are open in the process.
  *
  * Recording an event over a context, synchronizing a context, and freeing driver memory invalidate
- * every capture that is open in it; querying an event does so under a capture of mode GLOBAL.  So we
- * do these only between gpc_captures_try_hold and gpc_captures_release, which keep another thread
- * from beginning a capture.  Three waits cannot be put off, and need no hold: gpc_pool_wait_for_one_stream,
- * the wait at the end of a context, and the wait of cudaFree with free_order:host.
+ * every capture that is open in that context; querying an event does so under a capture of mode GLOBAL.
+ * So we do these only between gpc_captures_try_hold and gpc_captures_release, which keep another thread
+ * from beginning a capture.  Three waits cannot be put off, and are made even without a hold:
+ * gpc_pool_wait_for_one_stream, the wait at the end of a context, and that of cudaFree with free_order:host.
  *
  * Threads   Any.  A hold is a shared lock (rank CAPTURE), which an allocation only tries: any number
  *           of threads may record and wait concurrently.  Beginning a capture takes the lock exclusively, and so
@@ -34,7 +34,10 @@ static inline void gpc_captures_init(struct gpc_captures *captures)
 	atomic_init(&captures->n_near, 0);
 }
 
-/* Announces a capture, which gpc_captures_begin_announced then begins. */
+/*
+ * Announces a capture, which gpc_captures_begin_announced then begins.  From now on no barrier makes a block FREE at
+ * once, because none can be raised during the capture.
+ */
 static inline void gpc_captures_announce(struct gpc_captures *captures)
 {
 	atomic_fetch_add(&captures->n_near, 1);
@@ -71,6 +74,7 @@ static inline bool gpc_captures_is_any_open(const struct gpc_captures *captures)
 	return atomic_load_explicit(&captures->n_open, memory_order_acquire) > 0;
 }
 
+/* True if a capture is open or announced. */
 static inline bool gpc_captures_is_near(const struct gpc_captures *captures)
 {
 	return gpc_captures_is_any_open(captures) ||

@@ -248,7 +248,10 @@ uint64_t gpc_fences_largest(const struct gpc_fences *fences)
 	return largest;
 }
 
-/* Ends the one-stream rule: from now on freed blocks are pending, and new streams wait for one_stream_end. */
+/*
+ * Ends the one-stream rule: from now on a freed block needs a barrier or a fence, and new streams wait for
+ * one_stream_end.
+ */
 static enum gpc_status end_one_stream(struct gpc_fences *fences)
 {
 	struct gpc_driver *drv = fences->members[0];
@@ -285,8 +288,8 @@ bool gpc_fences_peer_comes(struct gpc_fences *fences)
 {
 	gpc_fences_per_thread_stream_used(fences);
 	/*
-	 * The peer's streams wait for no event of ours, so the host must wait, however long ago the rule ended: work of
-	 * that time may still be running.
+	 * The peer's streams wait for no event of ours, so the host must wait, however long ago the rule ended: work
+	 * from before its end may still be running.
 	 */
 	return fences->one_stream_end || fences->is_end_due;
 }

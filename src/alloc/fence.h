@@ -5,7 +5,7 @@
  * A plain cudaFree names no stream.  Work submitted before it, on any stream of the context, may still
  * touch the block, and the next owner may use any other stream at once.  The real cudaFree waits for
  * the device.  Barriers make the device keep that order (barrier.h); fences serve the remaining cases:
- * free_order:fence, peers, open captures, and frees that name a stream.
+ * free_order:fence, peers, exported blocks, open captures, and frees that name a stream.
  *
  *                    oldest                                  newest
  *      frees:   [ a b c ] passed? | [ d e ] closed, event | [ f g h ] open
@@ -19,7 +19,7 @@
  * the synchronization or with a later fence.  Its event must not be queried, because the driver reports
  * an event that was never recorded as complete.
  *
- * When the program itself synchronizes the context, every fence filled before that passes, at no cost.
+ * When the program itself synchronizes a context without peers, all blocks freed before leave their fences, at no cost.
  *
  * One stream.  While a context uses only the legacy default stream, all work is ordered, and a freed
  * block is FREE at once.  When a second stream appears, the legacy stream may still run work of both
@@ -28,8 +28,8 @@
  * the legacy stream by definition.
  *
  * Peers.  Another context whose work may touch this memory, through peer access or a copy by unified
- * addressing, is a member: it records an event of its own, and a fence passes when the events of all
- * members have.
+ * addressing, is a member: closing a fence records one event in each member, and the fence passes when all
+ * of them have passed.
  *
  * Invariants
  *   F1  A block leaves a fence only when all work submitted to every member before its free has
@@ -45,8 +45,8 @@
  *             made later under the same lock; the driver captures what was submitted before the
  *             record.
  * Progress    Nothing here blocks.  An endless kernel keeps its fence from passing; later frees stay
- *             pending, and the pool grows instead.  Above pending_limit a free waits, but only for work
- *             submitted before older frees, and never for a peer.
+ *             pending, and the pool grows instead.  Above pending_limit cudaFree waits (pool_wait.c), but never
+ *             for a peer.
  * Failure     A driver error of a query is returned: the context is broken.
  * Limits      Not covered: work submitted by another process over IPC, and copies between contexts in
  *             a graph built node by node, which name no stream.
@@ -58,7 +58,7 @@
 #include "alloc/captures.h"
 
 #define GPC_MAX_FENCES  64 /* in the ring; if it is full, the open fence grows instead of closing */
-#define GPC_MAX_MEMBERS 16 /* contexts that a fence covers: the largest machines have 16 GPUs */
+#define GPC_MAX_MEMBERS 16 /* contexts that a fence can cover: the largest machines have 16 GPUs */
 
 struct gpc_fence {
 	struct gpc_list blocks;
@@ -155,7 +155,7 @@ uint64_t gpc_fences_largest(const struct gpc_fences *fences);
 
 /*
  * Call for a new stream before the program gets its handle: makes the stream wait for the work of the
- * legacy stream on blocks that were reused without a fence.
+ * legacy stream on blocks that were reused without a fence.  If it fails, the caller must make the host wait.
  */
 GPC_MUST_CHECK enum gpc_status gpc_fences_stream_created(
 	struct gpc_fences *fences, gpc_stream stream);
@@ -172,7 +172,7 @@ void gpc_fences_per_thread_stream_used(struct gpc_fences *fences);
  */
 bool gpc_fences_peer_comes(struct gpc_fences *fences);
 
-/* Call before a member is added: from here on a barrier no longer makes blocks FREE at once. */
+/* Call before a member is added: from now on no barrier makes a block FREE at once. */
 void gpc_fences_expect_peer(struct gpc_fences *fences);
 
 /* True for the context of the memory and for every added member. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The grain map of a segment of small blocks, which is divided into 4,096 grains of 512 B: which block starts at each
- * grain.
+ * The grain map of a segment of small blocks: which block starts at each of the 4,096 grains of 512 B that the segment
+ * consists of.
  *
  *      grain       0   1   2   3   4   5   6 ...
  *      numbers    17   .   .  23   9   .  31        1 + the number of the block that starts here
@@ -9,8 +9,8 @@
  *      vacant[1]   0   0   0   0   1   0   0        ... of two grains
  *      vacant[2]   1   0   0   0   0   0   0
  *
- * A program may hold millions of small blocks.  If they are freed in random order, a tree of all their descriptors costs
- * a cache miss on each of its 25 levels, and a hash table of their addresses one more.  So the FREE blocks of each
+ * A program may hold millions of small blocks.  If they are freed in random order, a tree of all their descriptors
+ * costs a cache miss on each of its 25 levels, and a hash table of their addresses one more.  So the FREE blocks of each
  * size, up to GPC_GRAIN_SIZES grains, are bits, few enough to stay in the processor's cache even for a million blocks
  * of 512 B.  Of the blocks of one size in one segment, only the lowest is also in the tree of its bin.
  *

@@ -33,7 +33,7 @@ static void ignore_lent(const struct gpc_block *block)
 	(void)block;
 }
 
-static const struct gpc_observer nobody = {
+static const struct gpc_observer no_observer = {
 	.block_changed = ignore_changed,
 	.taken = ignore_block,
 	.freed = ignore_block,
@@ -49,7 +49,7 @@ enum gpc_status gpc_heap_init(struct gpc_heap *heap, const struct gpc_observer *
 		.grain_maps = GPC_SLAB_INIT(struct gpc_grain_map, 16, GPC_MAX_SEGMENTS),
 		.segments = GPC_SLAB_INIT(struct gpc_segment, 256, GPC_MAX_SEGMENTS),
 		.ranges = GPC_SLAB_INIT(struct gpc_range, 64, GPC_MAX_SEGMENTS),
-		.observer = observer ? *observer : nobody,
+		.observer = observer ? *observer : no_observer,
 		.duties = &heap->own_duties,
 		.whole_from = UINT64_MAX,
 	};

@@ -50,8 +50,9 @@ GPC_MUST_CHECK enum gpc_status gpc_heap_init(
 void gpc_heap_fini(struct gpc_heap *heap);
 
 /*
- * Gives blocks of at least this size segments of their own from now on: GPC_WHOLE_EXPORTED once the program exports
- * memory, GPC_WHOLE_ASKED once it queries the base address or the id of an allocation.
+ * From now on gives blocks of at least `from` bytes segments of their own; the smallest `from` so far counts.  It is
+ * GPC_WHOLE_EXPORTED once the program exports memory, GPC_WHOLE_ASKED once it queries the base address or the id of an
+ * allocation.
  */
 #define GPC_WHOLE_EXPORTED GPC_SMALL_MAX
 #define GPC_WHOLE_ASKED    (64 * GPC_KIB)

@@ -15,10 +15,10 @@
 struct gpc_request {
 	uint64_t size; /* bytes requested */
 	uint64_t now_ns;
-	uint32_t mark; /* stack id */
+	uint32_t mark; /* id of its stack */
 	uint32_t thread;
 	gpc_stream stream; /* that the program named (stream_order.h); 0: none */
-	bool is_async;     /* a free that in the plain driver, too, waits for one stream only */
+	bool is_async; /* a free in stream order (cudaFreeAsync), for which the plain driver does not wait either */
 };
 
 struct gpc_observer {
@@ -31,7 +31,7 @@ struct gpc_observer {
 	void (*taken)(const struct gpc_block *block, const struct gpc_request *request);
 	/* The program freed this block; block_changed follows. */
 	void (*freed)(const struct gpc_block *block, const struct gpc_request *request);
-	/* The program suballocates from this block, which stops counting for block->mark; the mark is cleared next. */
+	/* The program suballocates from this block: it stops counting for the stack block->mark, cleared next. */
 	void (*lent)(const struct gpc_block *block);
 	/* A segment was allocated, or is about to be returned to the driver. */
 	void (*segment_added)(const struct gpc_segment *segment, const struct gpc_request *request);

@@ -117,7 +117,10 @@ static struct gpc_block *find_whole(struct gpc_pool *pool, uint64_t rounded)
 	return best;
 }
 
-/* True if this idle segment may serve the request: uncut, or cut if policy allows the remainder to be pinned. */
+/*
+ * True if this idle segment may serve the request: it has no remainder that could be cut off, policy (pool_room.c)
+ * allows cutting it or handing it out uncut, or it consists of pages, of which a piece pins no others.
+ */
 static bool may_use_whole(
 	const struct gpc_pool *pool, const struct gpc_block *whole, uint64_t rounded)
 {

@@ -45,8 +45,8 @@ struct gpc_pool_params {
 	uint64_t max_split_size;    /* bytes; 0: none */
 	uint32_t roundup_divisions; /* 0: none */
 	uint32_t gc_threshold_ppm;  /* millionths of the limit, or of the device; 0: off */
-	uint64_t pending_limit;     /* bytes that may be pending before a free waits */
-	uint64_t decay_ns;          /* segments idle for longer are returned; 0: never */
+	uint64_t pending_limit; /* bytes that may be pending before a free waits; 0: none waits */
+	uint64_t decay_ns;      /* segments idle for longer are returned; 0: never */
 	enum gpc_vmm vmm;
 	bool is_one_stream; /* see gpc_fences_init */
 	bool has_barriers;  /* enforce the order of cudaFree on the device (barrier.h) */
@@ -76,7 +76,7 @@ struct gpc_pool {
 	struct gpc_list segments; /* oldest first */
 	struct gpc_list idle;     /* idle longest first */
 	struct gpc_address_map blocks;
-	/* The last retired block, kept for the next split: a malloc that splits often follows a free that coalesces. */
+	/* A retired block, kept for the next split: a malloc that splits often follows a free that coalesces. */
 	struct gpc_block *spare;
 	struct gpc_fences fences;
 	struct gpc_barrier barrier;
@@ -91,16 +91,16 @@ struct gpc_pool {
 	/* Memory that could not become a segment and waits for an open capture to end; 0: none. */
 	_Atomic gpc_devptr unplaced;
 	uint64_t unplaced_size;
-	struct gpc_range *unplaced_range; /* NULL: it is not of pages */
+	struct gpc_range *unplaced_range; /* of its pages; NULL: it is one driver allocation */
 	atomic_bool is_pressed;           /* memory was refused, so vmm:auto uses pages */
 	atomic_bool has_no_pages;         /* mapping pages failed, and is not tried again */
-	_Atomic uint64_t page_devices;    /* bit i: device i uses memory of this pool, too */
+	_Atomic uint64_t page_devices;    /* bit i: device i may access the pool's pages, too */
 	/* True after gpc_pool_cut has served a request, until a segment is allocated or returned. */
 	atomic_bool is_short;
-	uint64_t cut_bytes;             /* size of cut segments of large blocks, without pages */
-	uint64_t unheld_bytes;          /* size of the segments without a LIVE block */
-	_Atomic uint64_t next_decay_ns; /* when to look for old idle segments again */
-	/* Number of idle exported segments, which the next call returns; read without the lock. */
+	uint64_t cut_bytes;    /* size of the cut segments of large blocks, except those of pages */
+	uint64_t unheld_bytes; /* size of the segments without a LIVE block */
+	_Atomic uint64_t next_decay_ns; /* from when on decay looks for old idle segments again */
+	/* Number of idle exported segments, which the next free, reap or wait returns; read without the lock. */
 	_Atomic uint32_t n_leaving;
 
 	struct gpc_lock lock;
@@ -119,7 +119,7 @@ void gpc_pool_fini(struct gpc_pool *pool);
 
 /*
  * Call after the context died with all its memory, or when its work is over and it is about to die: forgets everything.
- * The only driver calls return pages, which do not die with a context.
+ * Pages do not die with a context: waits for the peers that may access them, and returns the pages to the driver.
  */
 void gpc_pool_forget(struct gpc_pool *pool);
 
@@ -157,7 +157,7 @@ GPC_MUST_CHECK enum gpc_status gpc_pool_retry(
 	struct gpc_pool *pool, const struct gpc_request *request, gpc_devptr *ret_address);
 
 /*
- * Frees memory of this pool; `request` has the time and thread (its size is not used).
+ * Frees memory of this pool; `request` has the time, the thread and the stream (its size is not used).
  * GPC_NOT_FOUND: the address is not, or no longer, in this pool.  GPC_INVALID: it is, but no live block
  * starts there: an interior pointer or a double free.
  */
@@ -165,14 +165,14 @@ GPC_MUST_CHECK enum gpc_status gpc_pool_free(
 	struct gpc_pool *pool, gpc_devptr address, const struct gpc_request *request);
 
 /*
- * Marks a live block as used by streams that its free will not name: once freed, the block waits for its
- * fence.  Fails as gpc_pool_free.
+ * Marks a live block as used by streams that its free will not name: no request of the stream that it names gets
+ * the block before its fence has passed.  Fails as gpc_pool_free.
  */
 GPC_MUST_CHECK enum gpc_status gpc_pool_record_use(struct gpc_pool *pool, gpc_devptr address);
 
 /*
- * The program suballocates from this live block, and the pieces are accounted to their own stacks: clears the
- * block's mark.  Fails as gpc_pool_free.
+ * The program suballocates from this live block, and the pieces are accounted to their own stacks: clears
+ * block->mark.  Fails as gpc_pool_free.
  */
 GPC_MUST_CHECK enum gpc_status gpc_pool_lend(struct gpc_pool *pool, gpc_devptr address);
 
@@ -182,9 +182,9 @@ GPC_MUST_CHECK enum gpc_status gpc_pool_lend(struct gpc_pool *pool, gpc_devptr a
 uint64_t gpc_pool_reap(struct gpc_pool *pool);
 
 /*
- * Waits on the host for pending memory: for the oldest fence that frees a block of `size` bytes, or, if
- * there is none or size is 0, for all fences.  Returns the bytes freed; 0 if nothing was pending or a
- * capture forbids the wait.
+ * Calls gpc_pool_settle, then waits on the host for pending memory: for the oldest fence that frees a block of
+ * `size` bytes, or, if there is none or size is 0, for all fences.  Returns the bytes that became FREE; 0 if
+ * nothing was pending or a capture forbids the wait.
  */
 uint64_t gpc_pool_wait(struct gpc_pool *pool, uint64_t size);
 
@@ -231,10 +231,16 @@ GPC_MUST_CHECK enum gpc_status gpc_pool_settle(struct gpc_pool *pool);
  */
 void gpc_pool_wait_for_one_stream(struct gpc_pool *pool);
 
-/* Call before a capture begins: if that wait is due, waits now, because a wait during the capture invalidates it. */
+/*
+ * Call before a capture begins: if gpc_pool_wait_for_one_stream is due, calls it now, because during the capture it
+ * would invalidate the capture.
+ */
 void gpc_pool_settle_one_stream(struct gpc_pool *pool);
 
-/* Call before the program's own synchronization of the context, and, with the number returned, after it succeeded. */
+/*
+ * Call gpc_pool_begin_sync before the program's own synchronization of the context, and gpc_pool_end_sync, with the
+ * number returned, after it succeeded: the blocks freed before it become FREE.
+ */
 uint64_t gpc_pool_begin_sync(struct gpc_pool *pool);
 void gpc_pool_end_sync(struct gpc_pool *pool, uint64_t number, uint64_t now_ns);
 

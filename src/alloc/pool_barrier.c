@@ -75,19 +75,19 @@ struct raising {
 	uint64_t number; /* of the last free that the barrier covers */
 	uint64_t fence;  /* of the last fence that the barrier covers; 0: none */
 	gpc_event event;
-	bool is_mark; /* an event on the legacy stream that orders nothing: only its completion is of interest */
+	bool is_on_legacy; /* an event on the legacy stream, which orders nothing: only its completion is of interest */
 	bool is_lost; /* neither the device nor the host keeps the order: the barrier stays due */
 	enum gpc_status st;
 };
 
-static gpc_event *event_of(struct gpc_barrier *barrier, bool is_mark)
+static gpc_event *event_of(struct gpc_barrier *barrier, bool is_on_legacy)
 {
-	return is_mark ? &barrier->mark : &barrier->event;
+	return is_on_legacy ? &barrier->legacy_event : &barrier->event;
 }
 
 /*
- * Returns false if no barrier is due or a capture forbids one.  A mark has an event of its own: a slow thread may
- * record the mark after another thread has raised a barrier that covers more.
+ * Returns false if the last barrier covers all frees, or if a capture forbids one.  The legacy stream has an event of
+ * its own: a slow thread may record it after another thread has raised a barrier that covers more.
  */
 static bool begin_raising_locked(struct gpc_pool *pool, struct raising *raising)
 {
@@ -99,12 +99,12 @@ static bool begin_raising_locked(struct gpc_pool *pool, struct raising *raising)
 		return false;
 	*raising = (struct raising){
 		.number = barrier->n_frees,
-		.is_mark = pool->fences.is_one_stream || !has_barriers(pool),
+		.is_on_legacy = pool->fences.is_one_stream || !has_barriers(pool),
 	};
-	event = event_of(barrier, raising->is_mark);
+	event = event_of(barrier, raising->is_on_legacy);
 	if (!*event)
 		raising->st = pool->drv->ops->event_create(pool->drv, event);
-	if (!raising->is_mark && pool->fences.n_members == 1 && !pool->fences.has_strangers)
+	if (!raising->is_on_legacy && pool->fences.n_members == 1 && !pool->fences.has_strangers)
 		raising->fence = gpc_fences_begin_sync(&pool->fences);
 	raising->event = *event;
 	return true;
@@ -118,9 +118,9 @@ static bool tell_driver(struct gpc_pool *pool, struct raising *raising)
 	bool has_waited = false;
 
 	if (!st)
-		st = raising->is_mark ? ops->legacy_record(pool->drv, raising->event)
-				      : ops->fence_record(pool->drv, raising->event);
-	if (!st && !raising->is_mark)
+		st = raising->is_on_legacy ? ops->legacy_record(pool->drv, raising->event)
+					   : ops->fence_record(pool->drv, raising->event);
+	if (!st && !raising->is_on_legacy)
 		st = ops->fence_wait(pool->drv, raising->event);
 	raising->st = st;
 	if (st) {
@@ -141,7 +141,10 @@ static void end_raising_locked(
 
 	if (pool->is_forgotten)
 		return;
-	/* is_unsupported must not be set: the next barrier would be a mark, which ends the duty but orders nothing. */
+	/*
+	 * is_unsupported must not be set: the next event would be recorded on the legacy stream, which ends the duty
+	 * but orders nothing.
+	 */
 	if (raising->is_lost)
 		return;
 	if (raising->st == GPC_UNSUPPORTED)
@@ -149,7 +152,7 @@ static void end_raising_locked(
 	barrier->raised = gpc_larger(barrier->raised, raising->number);
 	if (!raising->st && barrier->recorded < raising->number) {
 		barrier->recorded = raising->number;
-		barrier->is_marked = raising->is_mark;
+		barrier->is_on_legacy = raising->is_on_legacy;
 	}
 	if (has_waited)
 		barrier->passed = gpc_larger(barrier->passed, raising->number);
@@ -215,7 +218,8 @@ void gpc_pool_learn(struct gpc_pool *pool)
 	raise_barrier(pool, true);
 	gpc_lock_take(&pool->lock);
 	if (barrier->passed < barrier->recorded && gpc_captures_try_hold(&pool->heap->captures)) {
-		if (!pool->drv->ops->event_query(pool->drv, *event_of(barrier, barrier->is_marked)))
+		if (!pool->drv->ops->event_query(
+			    pool->drv, *event_of(barrier, barrier->is_on_legacy)))
 			barrier->passed = barrier->recorded;
 		gpc_captures_release(&pool->heap->captures);
 	}
@@ -233,7 +237,7 @@ enum gpc_status gpc_pool_settle(struct gpc_pool *pool)
 	raise_barrier(pool, true);
 	gpc_lock_take(&pool->lock);
 	number = barrier->recorded;
-	event = *event_of(barrier, barrier->is_marked);
+	event = *event_of(barrier, barrier->is_on_legacy);
 	must_wait = barrier->passed < number;
 	gpc_lock_release(&pool->lock);
 	if (must_wait)
@@ -254,13 +258,13 @@ void gpc_pool_end_barrier_locked(struct gpc_pool *pool, bool context_lives)
 
 	if (context_lives && pool->barrier.event)
 		ops->event_destroy(pool->drv, pool->barrier.event);
-	if (context_lives && pool->barrier.mark)
-		ops->event_destroy(pool->drv, pool->barrier.mark);
+	if (context_lives && pool->barrier.legacy_event)
+		ops->event_destroy(pool->drv, pool->barrier.legacy_event);
 	end_due_locked(pool);
 	end_unsettled_locked(pool);
 	pool->barrier.n_frees = 0;
 	pool->barrier.raised = 0;
 	pool->barrier.recorded = 0;
 	pool->barrier.passed = 0;
-	pool->barrier.event = pool->barrier.mark = 0;
+	pool->barrier.event = pool->barrier.legacy_event = 0;
 }

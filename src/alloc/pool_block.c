@@ -3,8 +3,8 @@
  * Blocks within their segments: created, coalesced, split, and handed out.
  *
  * A block that becomes FREE coalesces with its free neighbours at once and enters the bin of its size; one
- * that is allocated leaves its bin, and its remainder becomes a block of its own.  Each takes at
- * most three bin operations, however many blocks there are.
+ * that is allocated leaves its bin, and its remainder becomes a block of its own.  So at most three blocks
+ * enter or leave a bin, however many blocks there are.
  */
 #include "alloc/pool_internal.h"
 #include "stats/counters.h"
@@ -118,7 +118,7 @@ void gpc_pool_retire_block_locked(struct gpc_pool *pool, struct gpc_block *block
 		gpc_slab_give_back(&pool->heap->blocks, block->number);
 }
 
-/* Counts in cut_bytes a segment that is about to be cut, or that is whole again. */
+/* Adds to cut_bytes a segment that is about to be cut; subtracts one that is whole again. */
 static void count_cut(struct gpc_pool *pool, const struct gpc_block *block, bool is_cut)
 {
 	if (!gpc_pool_is_whole(block) || block->segment->range)
@@ -185,7 +185,7 @@ uint64_t gpc_pool_free_passed_locked(
 	return bytes;
 }
 
-/* Cuts `block`, which is FREE and in no bin, to `size`.  If there is no metadata for the remainder, it stays whole. */
+/* Cuts `block`, which is FREE and in no bin, to `size`.  Without metadata for the remainder, the block stays whole. */
 static void split(struct gpc_pool *pool, struct gpc_block *block, uint64_t size, uint64_t now_ns)
 {
 	struct gpc_block *rest = gpc_pool_new_block_locked(

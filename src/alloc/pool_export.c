@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Segments exported to other processes, and where a block lies within them. */
+/*
+ * Withdraws segments, which then serve no more requests: other processes may hold them, or pages are no longer used.
+ * Also decides how a block within a segment appears to the program (block.h, enum gpc_block_view).
+ */
 #include "alloc/pool.h"
 
 #include "alloc/pool_internal.h"

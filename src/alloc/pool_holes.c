@@ -9,10 +9,10 @@
  *      pages    |    .    |    .    |    .    |    .     |
  *      after    | live | f|                   |f  | live |        two segments, two pages with the driver
  *
- * No block moves: the driver can give the memory to the next segment.
+ * No block moves, and the driver can give the memory to the next segment.
  *
- * Work and captures hold pages back as they do whole segments (gpc_pool_is_settled): the driver's documentation does
- * not promise that unmapping waits.
+ * As a whole segment, pages go back only after the work on them has completed (gpc_pool_is_settled), and while no
+ * capture is open: the driver's documentation does not promise that unmapping waits.
  */
 #include "alloc/pool_internal.h"
 #include "stats/counters.h"
@@ -64,7 +64,7 @@ static void consider(struct gpc_block *block, void *arg)
 	choice->memory = memory;
 }
 
-/* Reduces `memory` to the pages for `wanted` bytes, at that end of the block where fewer pieces remain. */
+/* Reduces `memory` to the pages for `wanted` bytes, at that end of the block where the cut leaves fewer segments. */
 static void take_less(const struct gpc_block *block, uint64_t wanted, struct gpc_memory *memory)
 {
 	uint64_t page = memory->page_bytes;
@@ -114,7 +114,7 @@ static void end_change_locked(struct gpc_pool *pool, struct gpc_segment *segment
 	}
 }
 
-/* Makes the blocks behind the pages, from `first` on, a segment of their own. */
+/* Fills in the segment `right`, which gets the blocks of `left` from `first` on: those behind the pages. */
 static void fill_right(
 	struct gpc_segment *right, const struct gpc_segment *left, struct gpc_block *first)
 {

@@ -7,7 +7,8 @@
 
 /*
  * Each file calls only those before it: pool_room.c, pool_block.c, pool_barrier.c, pool_pages.c, pool_holes.c,
- * pool_segment.c, pool_wait.c, pool_short.c, pool.c; except that pool_pages.c calls gpc_pool_book_refused.
+ * pool_segment.c, pool_wait.c, pool_short.c, pool_export.c, pool_check.c, pool.c; except that pool_pages.c calls
+ * gpc_pool_book_refused, and pool_holes.c calls gpc_pool_new_segment, both of pool_segment.c.
  * _locked: the caller holds the pool's lock; the others are called without it.
  */
 
@@ -38,8 +39,8 @@ struct gpc_block *gpc_pool_new_block_locked(
 	struct gpc_pool *pool, struct gpc_segment *segment, gpc_devptr address, uint64_t size);
 
 /*
- * Retires a block, which must be in no bin and no fence: removes it from the address map, tells the observer, and
- * recycles its metadata.
+ * Retires a block, which must be in no bin and no fence: removes it from the address map or grain map, tells the
+ * observer, and recycles its metadata.
  */
 void gpc_pool_retire_block_locked(struct gpc_pool *pool, struct gpc_block *block);
 
@@ -49,7 +50,7 @@ static inline uint32_t gpc_pool_grain_of(const struct gpc_segment *segment, gpc_
 	return (uint32_t)((address - segment->address) / GPC_GRAIN);
 }
 
-/* The grain set of FREE blocks of this size in the segment; NULL: they are all in the bin. */
+/* The grain set of the FREE blocks of this block's size in its segment; NULL: they are all in the bin. */
 static inline struct gpc_grain_set *gpc_pool_set_of(const struct gpc_block *block)
 {
 	struct gpc_grain_map *grains = block->segment->grains;
@@ -113,7 +114,7 @@ static inline bool gpc_pool_should_cut(
 	       gpc_size_should_split((enum gpc_pool_kind)block->segment->kind, block->size, rounded,
 		       pool->params.max_split_size) &&
 	       (!gpc_pool_is_whole(block) || gpc_pool_may_cut(pool, block->size) ||
-		       block->segment->range); /* of pages: a piece pins no others */
+		       block->segment->range); /* of pages: a piece pins only its own */
 }
 
 /* True if the segment is one FREE block. */
@@ -139,7 +140,8 @@ bool gpc_pool_owe_barrier_locked(struct gpc_pool *pool, struct gpc_block *block)
 
 /*
  * If blocks are pending, raises a barrier, due or not, so that the device orders all later work behind theirs.  Returns
- * true if these blocks may be reused now; false if none was pending, or if no barrier can order them in this context.
+ * true if the blocks may now be FREE: search again (a capture may have kept them pending); false if none was pending,
+ * or if no barrier can order them in this context.
  */
 bool gpc_pool_order_pending(struct gpc_pool *pool);
 
@@ -152,6 +154,7 @@ static inline bool gpc_pool_is_settled(const struct gpc_segment *segment)
 	return segment->last_loose <= segment->pool->barrier.passed;
 }
 
+/* Ends the pool's duties and forgets its frees; destroys the events if the context still lives. */
 void gpc_pool_end_barrier_locked(struct gpc_pool *pool, bool context_lives);
 
 /* --- pool_pages.c ----------------------------------------------------------------------------- */
@@ -160,7 +163,7 @@ void gpc_pool_end_barrier_locked(struct gpc_pool *pool, bool context_lives);
 struct gpc_memory {
 	gpc_devptr address;
 	uint64_t size;
-	struct gpc_range *range; /* pages; NULL: one allocation */
+	struct gpc_range *range; /* of its pages; NULL: it is one allocation */
 	uint64_t page_bytes;
 	uint64_t devices; /* as in struct gpc_segment */
 };
@@ -184,8 +187,8 @@ static inline void gpc_pool_end_move(struct gpc_pool *pool, uint64_t bytes)
 bool gpc_pool_wants_pages(const struct gpc_pool *pool, uint64_t rounded);
 
 /*
- * Maps pages for `size` bytes, all or none.  GPC_DEVICE_NO_MEMORY: the device has less free.  GPC_UNSUPPORTED: no
- * page can be mapped, but cuMemAlloc may still succeed.
+ * Maps pages for `size` bytes, all or none.  GPC_DEVICE_NO_MEMORY: the device has less free.  GPC_UNSUPPORTED: they
+ * cannot be mapped, but cuMemAlloc may still succeed.
  */
 GPC_MUST_CHECK enum gpc_status gpc_pool_map_pages(
 	struct gpc_pool *pool, uint64_t size, struct gpc_memory *ret_memory);
@@ -200,10 +203,10 @@ GPC_MUST_CHECK enum gpc_status gpc_pool_unmap_pages(
 /* --- pool_holes.c ----------------------------------------------------------------------------- */
 
 /*
- * Detaches pages for `wanted` bytes, or fewer, from a segment that keeps the rest: from `idle`, the only block of a
- * settled segment of more than `wanted` bytes, or, if NULL, from the best FREE block of a segment in use.  On true they
- * count as moving and captures are held: the caller returns them to the driver and releases the hold.  False: there are
- * none, work may still use them, a capture forbids it, or there is no metadata.
+ * Detaches pages for `wanted` bytes, or fewer, from a segment that keeps its other pages: from `idle`, the only block
+ * of a settled segment of more than `wanted` bytes, or, if NULL, from the best FREE block of a segment in use.  On true
+ * the pages count as moving and captures are held: the caller returns the pages to the driver and releases the hold.
+ * False: there are no such pages, work may still use them, a capture forbids it, or there is no metadata.
  */
 bool gpc_pool_take_pages_locked(struct gpc_pool *pool, struct gpc_block *idle, uint64_t wanted,
 	struct gpc_memory *ret_memory);
@@ -220,8 +223,8 @@ struct gpc_segment *gpc_pool_new_segment(struct gpc_heap *heap, enum gpc_pool_ki
 uint64_t gpc_pool_segment_size(const struct gpc_pool *pool, uint64_t rounded);
 
 /*
- * Accounts for memory that the driver refused to take back, and so keeps until the context ends.  False: the context
- * has ended.
+ * Accounts for memory that the driver refused to take back, and that stays allocated until the context ends.  False:
+ * the context has ended.
  */
 bool gpc_pool_book_refused(struct gpc_pool *pool, uint64_t size);
 
@@ -254,8 +257,8 @@ GPC_MUST_CHECK enum gpc_status gpc_pool_reap_locked(
 	struct gpc_pool *pool, bool must_close, uint64_t now_ns, uint64_t *ret_bytes);
 
 /*
- * True if the pool withholds more than pending_limit from the program: pending bytes, or, if it grew for a miss of
- * `rounded` bytes (0: no miss), reserved bytes above the live peak.
+ * True if the pool withholds more than pending_limit from the program: pending bytes, or, after growing for a miss of
+ * `rounded` bytes (0, as in cudaFree, counts as a small one), reserved bytes above the live peak.
  */
 bool gpc_pool_holds_too_much(const struct gpc_pool *pool, uint64_t rounded);
 

@@ -3,15 +3,15 @@
  * Pages: when a new segment is made of pages, how they are mapped, and which devices may access them.  Idle pages of
  * such a segment go back to the driver one at a time (pool_holes.c), so a live block pins only the pages it lies on.
  *
- * A page costs driver calls, so vmm:auto uses none until the driver has refused a request.  If any of these calls
- * fails, memory comes from cuMemAlloc.
+ * A page costs driver calls, so vmm:auto uses none until the driver, or the limit, has refused a request.  If any of
+ * the calls for pages fails, memory comes from cuMemAlloc.
  */
 #include "alloc/pool_internal.h"
 #include "driver/driver_pages.h"
 
 /*
- * A page is at least this fraction of its segment.  Larger pages take fewer calls, but a small block pins more of the
- * segment: docs/memory-policy.md has the costs.
+ * A page is at least 1 / AUTO_PART of its segment (vmm:on: 1 / ON_PART).  Larger pages take fewer calls, but a small
+ * block pins more of the segment: docs/memory-policy.md has the costs.
  */
 #define AUTO_PART 64
 #define ON_PART   256
@@ -121,7 +121,7 @@ enum gpc_status gpc_pool_map_pages(
 	gpc_captures_release(&pool->heap->captures);
 	if (kept && gpc_pool_book_refused(pool, kept))
 		atomic_fetch_add(&pool->budget->used_bytes, kept);
-	/* After any other failure, such as no room for mappings, use cuMemAlloc, which may still succeed. */
+	/* After any other failure, such as no room for mappings, only use cuMemAlloc, which may still succeed. */
 	if (st && st != GPC_DEVICE_NO_MEMORY)
 		atomic_store_explicit(&pool->has_no_pages, true, memory_order_relaxed);
 	return st ? GPC_UNSUPPORTED : GPC_OK;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bounds what fragmentation may cost of the device's room.
+ * Bounds how much of the device's memory fragmentation may cost.
  *
  * A piece cut from an idle segment pins the remainder: until the piece is freed, the remainder can neither serve a
  * larger request nor go back to the driver.  While memory is plentiful that does not matter, and cutting saves a driver
- * call.  A program that needs the whole device would run out of memory although it fits without us.  What it will need
- * is unknown, but it has already needed
+ * call.  But a program that needs the whole device would run out of memory although it fits without us.  How much the
+ * program will need is unknown.  Known are
  *
  *      most    the most that was live at a time
  *      room    what this pool could have: its segments, and what the device had free when last asked
@@ -13,11 +13,12 @@
  *      0            most                                       room
  *      |-------------|--------------- slack ---------------------|
  *
- * and what is at risk, all segments that are cut, stays below 2/5 of the slack.  Instead, a whole segment that is
- * somewhat too large may be handed out uncut: that pins nothing, and the total waste stays below 1/50 of the room.
- * docs/memory-policy.md has the costs and savings, and the alternatives that were tried.
+ * So a segment is cut only while all cut segments together, whose remainders may be pinned, take at most 2/5 of the
+ * slack.  Otherwise a whole segment that is somewhat too large may be handed out uncut: that pins no remainder, and all
+ * such waste together takes at most 1/50 of the room.  docs/memory-policy.md has the costs and savings, and the
+ * alternatives that were tried.
  *
- * The driver is asked for its free memory after segments of 1/8 of the room have come or gone, and after it refused a
+ * The driver is asked for its free memory after 1/8 of the room has been taken or returned, and after it refused a
  * request for which there should have been room.
  */
 #include "alloc/pool_internal.h"
@@ -25,8 +26,8 @@
 
 #define CUT_NUMERATOR   2
 #define CUT_DENOMINATOR 5
-#define WASTE_PART      50 /* all blocks together waste at most this part of the room */
-#define LOOK_PART       8  /* the driver is asked again after segments of this part of the room */
+#define WASTE_PART      50 /* all blocks together waste at most 1 / WASTE_PART of the room */
+#define LOOK_PART       8  /* the driver is asked again after 1 / LOOK_PART of the room has moved */
 
 void gpc_pool_look_for_room(struct gpc_pool *pool, uint64_t refused)
 {

@@ -54,7 +54,7 @@ static enum gpc_status ask_driver(
 }
 
 /*
- * If more than this fraction of all segments is cached, new segments are sized to leave no remainder.  1/16 and 1/64
+ * If more than 1 / IDLE_PART of all segments is cached, new segments are sized to leave no remainder.  1/16 and 1/64
  * replay the traces alike; with 1/64 a device holds 0.4 % fewer blocks of 6 MiB than on the plain driver.
  */
 #define IDLE_PART 64
@@ -119,7 +119,10 @@ static enum gpc_status give_back(struct gpc_pool *pool, const struct gpc_memory 
 			     : pool->drv->ops->mem_free(pool->drv, memory->address);
 }
 
-/* Accounts for what give_back() did.  Captures must be released before: the rank of the pool's lock is lower. */
+/*
+ * Accounts for what give_back() did.  May take the pool's lock, so the caller must not hold captures: their lock has a
+ * higher rank.
+ */
 static void book_given_back(struct gpc_pool *pool, uint64_t size, enum gpc_status st)
 {
 	if (!st || !gpc_pool_book_refused(pool, size))
@@ -216,7 +219,7 @@ static void count_new_segment(struct gpc_pool *pool, uint64_t size, uint64_t now
 	atomic_store_explicit(&pool->is_short, false, memory_order_relaxed);
 }
 
-/* Returns memory that could not become a segment, unless a capture forbids it.  True if none is left. */
+/* Returns the memory that could not become a segment, unless a capture forbids it.  True if none is left. */
 static bool return_unplaced(struct gpc_pool *pool)
 {
 	struct gpc_memory memory = { 0 };

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Waits: pending blocks become FREE once the device is done with them.  Reaping queries events and returns at once;
- * waiting blocks the caller, without the lock, until an event or all work of a context completes.  Of the program's
- * calls only a free waits, as plain cudaFree does, and only while more than pending_limit is pending.  A malloc waits
- * only on the ladder.
+ * waiting blocks the caller, without the lock, until an event or all work of a context completes.  A free waits only
+ * while more than pending_limit is pending; plain cudaFree always waits.  A malloc waits only on the ladder.
  */
 #include <string.h>
 
@@ -33,7 +32,7 @@ uint64_t gpc_pool_reap(struct gpc_pool *pool)
 
 	gpc_lock_take(&pool->lock);
 	if (gpc_pool_reap_locked(pool, true, pool->drv->ops->now_ns(pool->drv), &bytes))
-		bytes = 0; /* a broken context: the next real call reports it */
+		bytes = 0; /* a broken context: the program's next call reports it */
 	gpc_lock_release(&pool->lock);
 	gpc_pool_return_exported(pool);
 	return bytes;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Insertion first creates every leaf and checks that all pages are empty, and only then stores: if it fails, no page
- * has changed.  A lookup is two dependent loads.
+ * Insertion first creates the missing leaves and checks that all pages are empty, and only then stores: if it fails,
+ * no page has changed.  A lookup is two dependent loads.
  */
 #include "alloc/segment_map.h"
 

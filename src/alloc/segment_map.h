@@ -2,7 +2,7 @@
 /*
  * The segment map: from any device address to the segment that contains it, over all pools.
  *
- * cudaFree names only an address.  Segments are aligned to 2 MiB and multiples of 2 MiB long, so a
+ * cudaFree names only an address.  Addresses and sizes of segments are multiples of 2 MiB, so a
  * two-level table of 2 MiB pages finds the segment with two loads and no lock:
  *
  *      bit 47        34            21             0
@@ -11,8 +11,8 @@
  *            v            v
  *        root[16384] -> leaf[8192] -> segment         one leaf covers 16 GiB and costs 64 KiB
  *
- * Invariants  1 A page has a segment if and only if it lies within it.  2 Leaves are never freed before
- *             fini.
+ * Invariants  1 The slot of a page has a segment if and only if the page lies within that segment.  2 Leaves are
+ *             never freed before fini.
  * Threads     find: any, without a lock.  insert, remove and cut: a lock inside (rank SEGMENT_MAP).
  * Ordering    insert stores with release what find loads with acquire: a found segment is complete.
  *             It may be removed at any moment: take its pool's lock and find it again before use.
@@ -48,9 +48,9 @@ GPC_MUST_CHECK enum gpc_status gpc_segment_map_insert(
 void gpc_segment_map_remove(struct gpc_segment_map *map, const struct gpc_segment *segment);
 
 /*
- * Cuts the pages of [from, from + size) out of `segment`: empties them, and gives the pages behind to `right`
- * unless it is NULL.  Call when `right` is complete, and before the segment's address and size change.  The
- * remaining pages have a segment at every moment.
+ * Cuts the pages of [from, from + size) out of `segment`: empties their slots, and gives the pages behind them to
+ * `right` unless it is NULL.  Call when `right` is complete, and before the segment's address and size change.  The
+ * slots of the remaining pages have a segment at every moment.
  */
 void gpc_segment_map_cut(struct gpc_segment_map *map, const struct gpc_segment *segment,
 	gpc_devptr from, uint64_t size, struct gpc_segment *right);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A request is rounded up to 512 B, or to 1/divisions of the power of two below it if that is more; `divisions` itself
- * is rounded down to a power of two, because a step must be one.  The table in size_class.h has the sizes of segments.
+ * A request is rounded up to a multiple of 512 B, or of 1/divisions of the power of two below it if that is more;
+ * `divisions` itself is rounded down to a power of two, because a step must be one.  The table in size_class.h has the
+ * sizes of segments.
  */
 #include "alloc/size_class.h"
 

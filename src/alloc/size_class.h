@@ -33,7 +33,7 @@
 #define GPC_MEDIUM_SEGMENT (20 * GPC_MIB) /* kLargeBuffer */
 #define GPC_SEGMENT_ALIGN  (2 * GPC_MIB)  /* kRoundLarge */
 
-/* No device has more: 1 EiB, PyTorch's limit. */
+/* 1 EiB, PyTorch's limit: no device has more. */
 #define GPC_SIZE_MAX (UINT64_C(1) << 60)
 
 #define GPC_N_BINS 448
@@ -59,7 +59,7 @@ static inline enum gpc_pool_kind gpc_size_pool(uint64_t rounded)
 
 /*
  * The size of a new segment for a block of this rounded size.  `has_idle_rests`: the program leaves
- * remainders of such segments unused.
+ * remainders of earlier segments unused.
  */
 uint64_t gpc_size_segment(uint64_t rounded, bool has_idle_rests);
 

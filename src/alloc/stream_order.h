@@ -9,7 +9,7 @@
  *
  *      stream s   ...work on p | free_on(p, s) | malloc_on(s) -> p | new work on p ...
  *                                    |                  ^
- *      the fences                    '-- PENDING -------'   taken out of its fence
+ *      p in a fence                  '-- PENDING -------'   taken out of its fence
  *                                           |
  *                                           '--> its fence passes: FREE, for any request
  *

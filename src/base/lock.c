@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The slow path of the lock.  A waiting thread tries ten times, which takes about as long as one critical section; then
+ * The slow path of the lock.  A waiting thread tries ten times, which takes longer than one critical section; then
  * it sleeps, at first for 25 us, later for up to 200 us.  The lock is deliberately unfair: under contention one thread
  * keeps the cache lines while the others sleep.  A bit mask per thread has the ranks that the thread holds, so checking
  * the lock order is one test per lock.

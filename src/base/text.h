@@ -12,8 +12,8 @@
  *
  * Threads   An object belongs to one thread.
  * Failure   None; see `cut`.
- * Limits    Conversions: %s %.*s %c %d %i %u %x %p %%, with l, ll, z, a width (also *) and a leading 0
- *           or '-'.
+ * Limits    Conversions: %s %c %d %i %u %x %p %%, with l, ll, z, a width (also *), a leading 0 or '-', and for %s a
+ *           precision (also *).
  */
 #ifndef GPC_BASE_TEXT_H
 #define GPC_BASE_TEXT_H
@@ -51,9 +51,9 @@ void gpc_text_vadd(struct gpc_text *text, const char *format, va_list args)
 	__attribute__((format(__printf__, 2, 0)));
 
 /*
- * Replaces by a question mark each byte that is not valid UTF-8, controls a terminal (C0, DEL, C1) or changes
- * the direction of writing.  All foreign text must pass through this, or gpc_text_add_clean, before it is
- * printed.
+ * Replaces by question marks each byte that is not valid UTF-8, and each character that controls a terminal (C0, DEL,
+ * C1), changes the direction of writing or separates lines (U+2028, U+2029).  All foreign text must pass through this,
+ * or gpc_text_add_clean, before it is printed.
  */
 void gpc_text_clean(char *text);
 
@@ -91,7 +91,7 @@ size_t gpc_text_distance(const char *name, const char *word, size_t len);
 /* Returns true if the text needs no quoting in a shell. */
 bool gpc_text_is_plain(const char *text);
 
-/* The last component of a path. */
+/* The last component of a path; the whole path if it has no slash, or ends in one. */
 const char *gpc_base_name(const char *path);
 
 /* Formats into buf as gpc_text_add does, truncating what does not fit.  Returns the length of the result. */

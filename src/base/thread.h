@@ -74,7 +74,10 @@ static inline void gpc_thread_leave(void)
 	gpc_thread.stream = 0;
 }
 
-/* Marks this process as the one that loaded the library.  Returns false if the kernel has no page for the mark. */
+/*
+ * Marks this process as the one that loaded the library.  Returns false if the kernel has no page for the mark, or
+ * cannot wipe it in children.
+ */
 bool gpc_process_adopt(void);
 
 /* Points at the pid, in a page that the kernel wipes in children: 0 in a child.  NULL before gpc_process_adopt. */

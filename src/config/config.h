@@ -125,7 +125,7 @@ uint64_t gpc_amount_of(const struct gpc_amount *amount, uint64_t device_bytes);
 /* `bytes` times `ppm` millionths, without overflow. */
 uint64_t gpc_fraction_of(uint32_t ppm, uint64_t bytes);
 
-/* Appends the table of all options: about GPC_CONFIG_HELP_SIZE bytes. */
+/* Appends the table of all options, for which GPC_CONFIG_HELP_SIZE bytes suffice. */
 void gpc_config_help(struct gpc_text *text);
 #define GPC_CONFIG_HELP_SIZE 4096
 

@@ -8,7 +8,7 @@
  *      free now     = free at the reading + ours at the reading - ours now          ours = reserved + direct
  *      process now  = process at the reading - ours at the reading + ours now       with NVML only
  *
- * model/balance.h computes the lines of the sheet from these, as for the short form.
+ * model/balance.h computes the lines of the sheet from these numbers, as it does for the short form.
  *
  * Invariants  1 No line is adjusted to make the sum right: gpc_balance_difference() returns the difference.
  *             2 An unknown line is GPUCACHE_UNKNOWN, never 0.

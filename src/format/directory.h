@@ -4,6 +4,7 @@
  *
  *      1 the directory of $GPUCACHE_OUTPUT, up to its first component with a %      of any owner
  *      2 /dev/shm/gpucache-UID     3 $XDG_RUNTIME_DIR/gpucache     4 ${TMPDIR:-/tmp}/gpucache-UID
+ *      2 and 4 also with a random suffix, gpucache-UID-SUFFIX (base/own_folder.h)
  *
  * Invariants  1 Only files whose names end in ".gpucache" are opened.
  *             2 Directories 2 to 4 are read only if they belong to this user: any user may create a directory of that
@@ -69,8 +70,8 @@ struct gpc_directory_choice {
 
 /*
  * Chooses one recording: that of the first failure, because later failures may be its consequences; if none failed, the
- * newest that used a GPU; if none did, the newest.  The usual directories hold runs of several days.  Of these
- * (is_usual), only failures of the newest failed run's job count, or, without a job, failures after that run started.
+ * newest that used a GPU; if none did, the newest.  The usual directories hold runs of several days.  So in these
+ * (is_usual) only failures of the newest failed run's job count, or, without a job, failures after that run started.
  */
 struct gpc_directory_choice gpc_directory_choose(
 	const struct gpc_directory *directory, bool is_usual);

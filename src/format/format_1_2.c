@@ -38,7 +38,7 @@ void gpc_format_1_2_add_lanes(
 		counters->n_malloc = gpc_bytes_add(counters->n_malloc, lane->n_malloc);
 		counters->n_hit = gpc_bytes_add(counters->n_hit, lane->n_malloc);
 		counters->n_free = gpc_bytes_add(counters->n_free, lane->n_free);
-		/* Lane and counters of a running process are read one after the other: a difference may be negative. */
+		/* A running process may change the lane after its counters were read: a difference could be negative. */
 		counters->n_blocks = gpc_bytes_less(counters->n_blocks, lane->free_bytes > 0);
 		counters->live_bytes = gpc_bytes_less(counters->live_bytes, lane->free_bytes);
 		counters->cached_bytes = gpc_bytes_add(counters->cached_bytes, lane->free_bytes);

@@ -18,7 +18,7 @@
 void gpc_format_1_2_add_lanes(
 	const struct gpc_recording *recording, uint64_t i, struct gpucache_counters *counters);
 
-/* True if `seq`, from the slot of event `number`, marks that event, or an earlier one of the slot, as set aside. */
+/* True if `seq`, from the slot of event `number`, marks that event, or a later one of the slot, as set aside. */
 bool gpc_format_1_2_is_set_aside(uint64_t seq, uint64_t number, uint64_t n_slots);
 
 #endif

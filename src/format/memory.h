@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory of the tools, never NULL.  If there is none, the tool prints a line to standard error and exits with
- * GPC_EXIT_NO_MEMORY: a reader would take half a report for a whole one.
+ * Allocation for the tools, which never returns NULL.  If there is no memory, the tool prints a line to standard error
+ * and exits with GPC_EXIT_NO_MEMORY: a reader would take half a report for a whole one.
  *
  * Threads     As malloc's.
  * Failure     Does not return.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Our own accounting is fact; NVML's numbers only divide the remainder.  Each claim is cut out of the remainder in a
- * fixed order, so no line is negative and the lines never exceed the device.  Lines are rounded for print by largest
- * remainder (base/rounded.h).
+ * fixed order, so no line is negative, and NVML's lines never make the sum exceed the device.  Lines are rounded for
+ * print by largest remainder (base/rounded.h).
  */
 #include "model/balance.h"
 #include "base/bytes.h"

@@ -101,7 +101,7 @@ static inline uint64_t gpc_balance_charged(
 uint64_t gpc_balance_sum(const struct gpucache_balance *balance);
 
 /*
- * device_total minus the sum of all known lines; 0 if the total is unknown.  Reports always print it.
+ * device_total minus the sum of all known lines; 0 if the total is unknown.
  */
 int64_t gpc_balance_difference(const struct gpucache_balance *balance);
 

@@ -26,7 +26,7 @@
  *	NEIGHBOUR    short of room, and D + C + P + X >= R
  *	MANAGED      short of room, and D + M >= R
  *	UNTRACKED    short of room, and U > 15 % of T or U >= S
- *	SPIKE        short of room, and this step needs more than twice the usual
+ *	SPIKE        short of room, or refused by Q, and this step needs more than twice the usual
  *	EXHAUSTED    short of room, and X is small or would not suffice either; never certain if GROWTH
  *	             applies
  *	DRIVER       D >= R + 2 MiB, before and after the failed call

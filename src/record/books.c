@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Slots of COUNTERS, DEVICES and SEGMENTS. */
+/* Writes the records of COUNTERS, DEVICES and SEGMENTS. */
 #include <string.h>
 
 #include "model/counters.h"

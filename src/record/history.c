@@ -10,7 +10,7 @@
 
 #include "record/record.h"
 
-/* A buffer of 1,024 points is full after a second.  In a run of a day the interval doubles 17 times. */
+/* A buffer of 1,024 points is full after a second at the earliest.  In a run of a day the interval doubles 17 times. */
 #define FIRST_INTERVAL_NS UINT64_C(1000000)
 
 /* Tools that remove old files go by mtime, which on tmpfs no store to a mapping updates. */

@@ -3,8 +3,8 @@
  * SITES: one record per pair of stack and device that ever held memory, in order of appearance, so that a scan reads
  * only records in use.  A private table [device][stack] maps pairs to records; only its touched pages take memory.
  *
- * The largest holders: by stack from a scan of SITES, for each new peak in PEAKS and at a failure; by tag from a scan
- * of BLOCKS, at a failure only.
+ * A scan of SITES finds the stacks that hold most, for each new peak and at a failure.  A scan of BLOCKS finds the tags
+ * that hold most, at a failure only.
  */
 #include "base/metamem.h"
 #include "model/held.h"
@@ -42,7 +42,7 @@ struct ranking {
 	struct gpucache_holder *holders;
 	uint32_t max;
 	uint32_t n;
-	uint32_t n_ranked; /* those that found no place in holders[] included */
+	uint32_t n_ranked; /* all holders, also those without a place in holders[] */
 	uint64_t bytes;    /* of holders[] */
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The lists of environment variables, in order of precedence.  Slurm's rank comes last: if Slurm starts torchrun, its
- * rank is that of the node.  Job and restart count come from the first variable that is set.
+ * The lists of environment variables, in order of precedence.  Slurm's come last: if Slurm starts one torchrun per
+ * node, SLURM_PROCID is the number of the node.  Job and restart count come from the first variable that is set.
  */
 #include "record/identity.h"
 

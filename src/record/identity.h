@@ -3,7 +3,7 @@
  * The identity of this process: pid, names, and its rank under a launcher.
  *
  * The rank comes from the option `rank`.  Without the option, it comes from the first launcher in the list of
- * identity.c whose environment variables are complete.
+ * identity.c whose variable of the rank is set; of torchrun, all three variables must be.
  *
  * Failure   Unknown fields are 0, -1 (ranks) or empty.
  * Limits    Only the environment variables listed in identity.c are read and recorded.

@@ -5,7 +5,7 @@
  * The small regions come first: PAGES, DEVICES, COUNTERS, TORCH, STREAMS, TEXT, HISTORY, PEAKS, OOMS.  The space left
  * is divided into 28 parts: STACKS get 6, CODES 2, MODULES 1, TAGS 1/2, SITES 2, SEGMENTS 1, and EVENTS the largest
  * power of two that is at most 8 parts.  BLOCKS get all that remains, about 8 parts.  A file of 8 MiB for one device
- * has 38,000 blocks, 32,768 events and 1.6 MiB of stacks.
+ * has 38,336 blocks, 32,768 events and 1.6 MiB of stacks.
  */
 #ifndef GPC_RECORD_LAYOUT_H
 #define GPC_RECORD_LAYOUT_H

@@ -93,7 +93,7 @@ static bool add_letter(struct gpc_text *text, char letter, const struct gpucache
 	}
 }
 
-/* Makes the name unique: inserts our pid, and after the first attempt also its number, before GPC_NAME_SUFFIX. */
+/* Makes the name unique: inserts our pid and, from attempt 2 on, the number of the attempt, before GPC_NAME_SUFFIX. */
 static void add_attempt(struct gpc_text *text, uint32_t pid, unsigned attempt)
 {
 	const size_t suffix_len = strlen(GPC_NAME_SUFFIX);

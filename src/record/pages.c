@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * PAGES marks the pages of the file that hold data.  After a crash of the machine a reader finds a marked page of
- * zeros, and knows that its data were lost.  A mark is set after the data are stored.  If the process is killed in
- * between, the page is unmarked, and readers do not check it.
+ * PAGES marks the pages of the file that hold data.  A reader that finds zeros in a marked page, as after a crash of
+ * the machine, knows that the data of the page were lost.  A mark is set after the data are stored.  If the process is
+ * killed in between, the page is unmarked, and readers do not check it.
  */
 #include "record/store.h"
 

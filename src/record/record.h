@@ -176,8 +176,8 @@ void gpc_record_segment(
 	struct gpc_record *rec, uint32_t number, const struct gpucache_segment *segment);
 
 /*
- * Gives a context a record of COUNTERS, and returns its index in *ret_index.  The record is zeroed.  If all records
- * have been used, the context gets that of an ended context, of the same device if there is one.  Such a record keeps
+ * Gives a context a record of COUNTERS, and returns its index in *ret_index.  A record never used is zeroed.  If
+ * there is none, the context gets that of an ended context, of the same device if there is one.  Such a record keeps
  * its calls and peaks, so that totals stay right.  NULL, and GPC_RECORD_NO_COUNTERS, if GPUCACHE_MAX_CONTEXTS are in
  * use.
  */

@@ -150,7 +150,7 @@ static inline void gpc_record_expect_site(
 		__builtin_prefetch(&rec->sites[number], 1);
 }
 
-/* The record of a pair; NULL if SITES is full, and for stack 0, which only COUNTERS include. */
+/* The record of a pair; NULL if SITES is full, and for stack 0 (none), whose bytes only COUNTERS include. */
 static inline struct gpucache_site *gpc_record_find_site(
 	struct gpc_record *rec, uint32_t device, uint32_t stack)
 {

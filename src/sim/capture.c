@@ -2,7 +2,7 @@
 /*
  * A capture has a list of its streams and the graph that it builds; an event stores the number of the capture in which
  * it was recorded.  A forbidden call sets `is_invalid`, after which every call on the capture fails until EndCapture.
- * Each function of the interface is one rule of cuda.h.
+ * Each gpc_sim_capture_check_* and gpc_sim_capture_refuse* function applies one rule of cuda.h.
  */
 #include "sim/capture.h"
 

@@ -6,7 +6,7 @@
  * the capture by waiting for an event that was recorded in it.  A forbidden call invalidates the capture; its streams
  * remain in it until EndCapture, which reports the error.  The numbers are CUresult codes:
  *
- *      BeginCapture --> ACTIVE --------(a forbidden call: 900, 905, 906)----> INVALIDATED
+ *      BeginCapture --> ACTIVE -----(a forbidden call: 900, 902, 905, 906)-----> INVALIDATED
  *                          '------ EndCapture: a graph -----. .---- EndCapture: 901, no graph ---'
  *                                                            v
  *                                                          (none)
@@ -31,8 +31,8 @@ struct gpc_sim_capture {
 	struct gpc_list members; /* the captured streams, of any context; `origin` is one of them */
 	struct gpc_sim_stream *origin;
 	CUstreamCaptureMode mode;
-	uint32_t thread;
-	uint64_t number;
+	uint32_t thread; /* that began the capture */
+	uint64_t number; /* never reused; starts at 1 */
 	bool is_invalid;
 	struct gpc_sim_graph *graph;
 };
@@ -40,8 +40,8 @@ struct gpc_sim_capture {
 CUresult gpc_sim_capture_begin(struct gpc_sim_stream *stream, CUstreamCaptureMode mode);
 
 /*
- * Ends the capture that began in this stream.  INVALIDATED: the capture ends without a graph.  WRONG_THREAD, or
- * UNMATCHED (the capture began in another stream): the capture continues.
+ * Ends the capture that began in this stream.  INVALIDATED: the capture has ended, but without a graph.  WRONG_THREAD,
+ * or UNMATCHED (the capture began in another stream): the capture continues.
  */
 CUresult gpc_sim_capture_end(struct gpc_sim_stream *stream, struct gpc_sim_graph **ret_graph);
 
@@ -63,7 +63,10 @@ void gpc_sim_capture_drop(struct gpc_sim_stream *stream);
 /* Call before a potentially unsafe CUDA call.  UNSUPPORTED if a capture forbids the call; invalidates such captures. */
 CUresult gpc_sim_capture_check_unsafe(struct gpc_sim *sim);
 
-/* Call before a CUDA call on all streams of a context.  UNSUPPORTED if one is captured; invalidates its capture. */
+/*
+ * Call before a CUDA call that concerns all streams of a context, and of its green contexts.  UNSUPPORTED if one is
+ * captured; invalidates its capture.
+ */
 CUresult gpc_sim_capture_check_context(struct gpc_sim_context *context);
 
 /*
@@ -86,7 +89,14 @@ CUresult gpc_sim_capture_refuse_event(struct gpc_sim *sim, struct gpc_sim_event 
 
 /* Appends work submitted to a captured stream to the capture's graph.  Takes ownership of `effect`, even on failure. */
 CUresult gpc_sim_capture_add(struct gpc_sim_stream *stream, struct gpc_sim_effect *effect);
+
+/* Records the event in the capture of the stream. */
 CUresult gpc_sim_capture_record(struct gpc_sim_stream *stream, struct gpc_sim_event *event);
+
+/*
+ * Waits for a captured event: a stream that is not captured joins the event's capture.  ISOLATION: the stream is
+ * captured and the event is not.  MERGE: they are in two captures, and both become invalid.
+ */
 CUresult gpc_sim_capture_wait(struct gpc_sim_stream *stream, struct gpc_sim_event *event);
 
 #endif

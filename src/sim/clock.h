@@ -24,7 +24,7 @@ struct gpc_sim_clock {
 /* The first time of a virtual clock, in nanoseconds.  It is not 0, so that 0 can mean "long ago". */
 #define GPC_SIM_CLOCK_START UINT64_C(1000000)
 
-/* Waits shorter than this spin, because a sleep ends late by about this much. */
+/* Shorter waits spin.  Longer ones sleep until half of this is left, because Linux ends a sleep some 50 us late. */
 #define GPC_SIM_CLOCK_SPIN_NS UINT64_C(80000)
 
 static inline void gpc_sim_clock_init(struct gpc_sim_clock *clock, bool is_virtual)

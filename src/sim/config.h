@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the simulated machine is like: devices, memory, costs, faults.
+ * The configuration of the simulated machine: devices, memory, costs, faults.
  *
  * A configuration is a struct, or a text `key:value,key:value`, which the stand-in libcuda takes
  * from the environment variable GPUSIM.  A table in config.c has every key with its meaning; the text `help:true`
  * prints that table.
  *
- * Invariants  1 gpc_sim_config_default gives a machine whose calls cost nothing and never fail.
+ * Invariants  1 gpc_sim_config_default gives a machine whose calls cost nothing and have no injected faults.
  * Threads     A configuration belongs to one thread until a machine is made from it.
  * Failure     A key or value that is not understood is reported in one line on standard error, and
  *             ignored.
@@ -73,12 +73,12 @@ struct gpc_sim_config {
 	uint64_t context_cost; /* device memory that a context takes */
 	uint64_t module_cost;  /* device memory that a module takes */
 	bool has_code;         /* libraries take device memory for code (simcuda/code.def) */
-	uint64_t oom_after;    /* refuse memory after this many bytes in all; 0: never */
-	uint64_t free_waits;   /* a cuMemFree of at least this many bytes waits for work */
+	uint64_t oom_after;  /* bytes that a device allocates in all, even if freed; 0: no limit */
+	uint64_t free_waits; /* a cuMemFree of at least this many bytes waits for work */
 	bool free_waits_alone; /* a free waits only for work of the memory's context */
 	uint64_t queue;        /* entries in a stream's queue; 0: unbounded */
 	bool is_host_near; /* reports that the host accesses device memory directly, as on Grace */
-	bool is_event_queued; /* a context's event takes an entry in the queue of each stream */
+	bool is_event_queued; /* cuCtxRecordEvent, cuCtxWaitEvent take an entry in each stream's queue */
 	char launches[GPC_SIM_FILE_BYTES]; /* a file to list launches and copies; empty: none */
 	char calls[GPC_SIM_FILE_BYTES];    /* a file to list called entries; empty: none */
 	uint64_t cost_ns[GPC_SIM_COST_COUNT];
@@ -92,12 +92,12 @@ struct gpc_sim_config {
 	struct gpc_sim_fault_rule faults[GPC_SIM_MAX_FAULTS];
 };
 
-/* Returns one device of 8 GiB with driver 13.0 and the real clock, on which no call fails or has a cost. */
+/* Returns one device of 8 GiB with driver 13.0 and the real clock, without costs and injected faults. */
 struct gpc_sim_config gpc_sim_config_default(void);
 
 /*
  * Hides devices as CUDA_VISIBLE_DEVICES does, whose value is `list`: the listed devices remain, in the list's order, up
- * to the first invalid number.  If `list` is NULL or has UUIDs, all devices remain.
+ * to the first invalid number.  If `list` is NULL or begins with a UUID, all devices remain.
  */
 void gpc_sim_config_set_visible(struct gpc_sim_config *config, const char *list);
 

@@ -39,7 +39,7 @@ void gpc_sim_data_fini(struct gpc_sim *sim)
 	gpc_sim_unmap(sim->data.chunks, n_chunks(sim));
 }
 
-/* The state of the chunk that contains `bytes`, and their offset in the chunk; NULL for memory of the host. */
+/* The state of the chunk that contains the address `bytes`; *ret_at is the offset in the chunk.  NULL: host memory. */
 static unsigned char *locate(struct gpc_sim *sim, const char *bytes, uint64_t *ret_at)
 {
 	unsigned char *first = sim->data.chunks;
@@ -120,10 +120,10 @@ static void free_read_pages(struct gpc_sim *sim, const char *src, uint64_t size)
 }
 
 /*
- * How many bytes from `bytes` on are in a hole of the file of mapped memory, so were never written; 0 for other
- * memory.  A copy does not read holes, because that would allocate pages.
+ * How many bytes from `bytes` on are in a hole of the file of mapped memory, so are 0; none for other memory.  A copy
+ * does not read holes, because that would allocate pages.
  */
-static uint64_t unwritten_at(struct gpc_sim *sim, const char *bytes)
+static uint64_t hole_at(struct gpc_sim *sim, const char *bytes)
 {
 	uint64_t offset = (uintptr_t)bytes - (uintptr_t)sim->vmm.shadow;
 	struct gpc_sim_physical piece;
@@ -145,11 +145,11 @@ static uint64_t unwritten_at(struct gpc_sim *sim, const char *bytes)
 	return (end < size ? end : size) - offset;
 }
 
-/* True if the piece at bytes[at] was never written.  *end is the end of the last hole found, as an index of `bytes`. */
-static bool is_unwritten(struct gpc_sim *sim, const char *bytes, uint64_t at, uint64_t *end)
+/* True if the piece at bytes[at] is in a hole.  *end is the end of the last hole found, as an index of `bytes`. */
+static bool is_hole(struct gpc_sim *sim, const char *bytes, uint64_t at, uint64_t *end)
 {
 	if (*end < at + PIECE)
-		*end = at + unwritten_at(sim, bytes + at);
+		*end = at + hole_at(sim, bytes + at);
 	return *end >= at + PIECE;
 }
 
@@ -185,7 +185,7 @@ static void note_read(struct gpc_sim *sim, const char *src, uint64_t size)
 /* Sets the piece at dst[at] to 0 by returning its pages, if it has any. */
 static void copy_zeros(struct gpc_sim *sim, char *dst, uint64_t at, uint64_t *dst_end)
 {
-	if (!is_unwritten(sim, dst, at, dst_end))
+	if (!is_hole(sim, dst, at, dst_end))
 		give_back(dst + at, PIECE);
 }
 
@@ -204,7 +204,7 @@ void gpc_sim_data_copy(struct gpc_sim *sim, char *dst, const char *src, uint64_t
 	}
 	memcpy(dst, src, before);
 	for (; before + PIECE <= size; before += PIECE) {
-		if (is_unwritten(sim, src, before, &src_end)) {
+		if (is_hole(sim, src, before, &src_end)) {
 			copy_zeros(sim, dst, before, &dst_end);
 		} else if (is_zero(src + before, PIECE)) {
 			copy_zeros(sim, dst, before, &dst_end);

@@ -5,17 +5,22 @@
  * Device memory that was never written takes no host memory and reads as zeros.  A program's kernels have no effect
  * here, so only its memsets and copies fill host memory:
  *
- *      memset to 0, 64 KiB and more    returns the pages to the kernel
- *      copy, 64 KiB and more           in pieces of 64 KiB: the pages of a piece of zeros go back to the kernel; other
- *                                      data is stored up to `keep` bytes in all, then dropped: reads return stale bytes
- *      smaller ones, other memsets     are stored and not counted
+ *      memset to 0     returns the pages to the kernel
+ *      copy            the pages of zeros go back to the kernel; other data is stored up to `keep` bytes in all, then
+ *                      dropped: reads return stale bytes
+ *      other memsets   are stored and not counted
+ *
+ * The first two work in pieces of 64 KiB, aligned at the destination.  What they write before the first and after the
+ * last whole piece is stored and not counted.
  *
  * Invariants  1 Until data is dropped, a program reads the same bytes as with `is_full`, which stores everything.
- *             2 `dropped` counts dropped bytes; `dropped_was_read` is set when a copy to the host reads such bytes.
+ *             2 `dropped` counts dropped bytes; `dropped_was_read` is set when a copy to the host reads from a chunk
+ *               that has such bytes.
  * Threads     gpc_sim_data_zero and gpc_sim_data_copy: with the lock of effect.h held.
  * Failure     A page that the kernel does not take back is filled with zeros instead.
- * Limits      `kept` counts chunks of 2 MiB: one stored piece counts as a whole chunk.  The chunk counts until it is
- *             set to 0, even if its memory is freed.
+ * Limits      `kept` counts chunks of 2 MiB: one stored piece counts as a whole chunk.  The chunk counts until one
+ *             memset sets all of it to 0, even if its memory is freed.  `dropped_was_read` looks at one address in each
+ *             2 MiB of a copy, so it may miss the copy's last chunk.
  */
 #ifndef GPC_SIM_DATA_H
 #define GPC_SIM_DATA_H

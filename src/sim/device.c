@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Extents of 2 MiB chunks in segregated lists by size class, coalesced when freed; smaller requests share chunks
- * (slots.h, smalls.h).  Placement is first fit: the real driver's is not documented.
+ * (slots.h, smalls.h).  A request takes the extent freed last of those that fit, from the smallest class that has one.
+ * Where the real driver would place it is not documented.
  */
 #include "sim/device.h"
 
@@ -127,7 +128,7 @@ static void charge_locked(struct gpc_sim_device *device, uint64_t bytes)
 		device->peak_used = device->used;
 }
 
-/* Takes n chunks for `owner` and counts them as used; GPC_SIM_NO_CHUNK without that much free memory. */
+/* Takes n chunks for `owner` and counts them as used; GPC_SIM_NO_CHUNK if memory or addresses are lacking. */
 static uint32_t chunks_take_locked(
 	struct gpc_sim_device *device, uint32_t owner, uint32_t n, enum gpc_sim_chunk_state state)
 {
@@ -274,6 +275,7 @@ static CUresult free_locked(struct gpc_sim_device *device, uint64_t ptr)
 		return free_small_locked(device, chunk->small, offset % GPC_SIM_CHUNK);
 	if (chunk->state != GPC_SIM_CHUNK_LARGE || offset % GPC_SIM_CHUNK)
 		return CUDA_ERROR_INVALID_VALUE;
+	/* Balances extent_give_back_locked(), which subtracts what a bare extent never added. */
 	if (chunk->is_bare)
 		device->used += chunk->n * GPC_SIM_CHUNK;
 	else
@@ -425,7 +427,7 @@ bool gpc_sim_device_find(struct gpc_sim_device *device, uint64_t ptr, uint64_t *
 
 /* ---- memory that other processes map ---- */
 
-/* Does not write zeros, so that they stay holes of the file. */
+/* Does not write blocks of zeros, so that they stay holes of the file. */
 static bool copy_bytes(const char *bytes, uint64_t size, int file)
 {
 	static const char zeros[1 << 16];

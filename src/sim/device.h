@@ -8,18 +8,20 @@
  *
  *   va      | 2 MiB chunk | chunk | ...                        no access
  *   shadow  | bytes       | bytes | ...                        accessed by gpc_sim_device_bytes
- *   chunks  | FREE n ... FREE_END | LARGE n ... | SMALL |      a record per chunk; only the ends of an extent are set
+ *   chunks  | FREE n ... FREE_END | LARGE n ... | SMALL |      a record per chunk; only the first of an extent is set,
+ *                                                 |            and the last of a free one
  *                                                 '--> 4096 slots of 512 bytes for requests below 2 MiB
  *
  * The range is GPC_SIM_VA_FACTOR times the device's memory, so that a request fails for lack of memory and not for
  * lack of consecutive addresses, as with the real driver.  A freed address is reused soon, so that a test can see
  * early reuse.
  *
- * Invariants  1 free = memory - foreign - charges - 2 MiB * (chunks neither free nor bare).  2 Two free extents are
- *             never adjacent.  3 Memory belongs to an owner (a context), whose end frees it.
- * Threads     Any; one lock, held during no call of another part of the model.
- * Failure     The driver's codes: OUT_OF_MEMORY, INVALID_VALUE for anything that is not the start
- *             of an allocation.
+ * Invariants  1 free = memory - foreign - charges - 2 MiB * (chunks neither free nor bare; bare chunks are addresses
+ *             without memory).  2 Two free extents are never adjacent.  3 Memory belongs to an owner (a context), whose
+ *             end frees it.
+ * Threads     Any; one lock, held during no call of a part of the simulator that has a lock of its own.
+ * Failure     The driver's codes: OUT_OF_MEMORY; INVALID_VALUE for a size of 0, or to free what is not the start of an
+ *             allocation.
  * Limits      An allocation is not cleared: it holds the bytes that its last owner left there.
  */
 #ifndef GPC_SIM_DEVICE_H
@@ -50,17 +52,17 @@ struct gpc_sim_chunk {
 	enum gpc_sim_chunk_state state;
 	uint32_t n; /* length of the extent in chunks, also at a FREE_END */
 	uint32_t owner;
-	uint32_t prev, next;         /* FREE: in the list of its class */
-	uint64_t size;               /* LARGE: bytes, as requested */
-	uint64_t number;             /* LARGE: the allocation's number */
-	bool is_bare;                /* LARGE: addresses without memory */
-	int shared;                  /* 1 + the file that holds the extent's bytes; 0: none */
+	uint32_t prev, next; /* FREE: in the list of its class */
+	uint64_t size;       /* LARGE: bytes, as requested */
+	uint64_t number;     /* LARGE: the allocation's number */
+	bool is_bare;        /* LARGE: addresses without memory */
+	int shared; /* 1 + the descriptor of the file that holds the extent's bytes; 0: none */
 	struct gpc_sim_small *small; /* SMALL: its slots */
 };
 
 /*
- * Where device addresses start if none is mapped (is_numbers_only).  Those of vmm.h start at half of this number, those
- * of tools/replay at twice.
+ * The first device address if no addresses are mapped (is_numbers_only).  The addresses of vmm.h then start at half of
+ * this number, those that tools/replay itself gives out at twice this number.
  */
 #define GPC_SIM_NUMBERS (UINT64_C(1) << 45)
 
@@ -76,7 +78,7 @@ struct gpc_sim_device {
 	char *shadow;
 	void *va; /* the reserved range, which starts up to 2 MiB before `base` */
 
-	_Atomic uint64_t tail_ns; /* when all work of the device ends */
+	_Atomic uint64_t tail_ns; /* when the last of the submitted work ends */
 	_Atomic int fault;        /* the CUresult of every call on its contexts; 0: none */
 
 	/* Lock: lock. */
@@ -101,19 +103,20 @@ CUresult gpc_sim_device_alloc(
 	struct gpc_sim_device *device, uint32_t owner, uint64_t size, uint64_t *ret_ptr);
 CUresult gpc_sim_device_free(struct gpc_sim_device *device, uint64_t ptr);
 
-/* Allocates addresses without memory.  A caller that adds memory calls gpc_sim_device_charge. */
+/* Allocates addresses without memory.  A caller that puts memory there counts it by gpc_sim_device_charge. */
 CUresult gpc_sim_device_reserve(struct gpc_sim_device *device, uint64_t size, uint64_t *ret_ptr);
 void gpc_sim_device_free_owner(struct gpc_sim_device *device, uint32_t owner);
 
 /*
- * Moves the bytes of the extent that contains `ptr` into a file.  Another process can map the file, and keeps the bytes
- * when the memory is freed.  Nothing may write to the memory during the call.  *ret_base and *ret_size are the
- * extent's.  INVALID_VALUE if there is no allocation, OUT_OF_MEMORY if the kernel provides no file.
+ * Moves the bytes of the extent that contains `ptr` into a file, which the device owns.  Another process can map the
+ * file, and its mapping keeps the bytes after this process frees the memory.  Nothing may write to the memory during
+ * the call.  *ret_base and *ret_size are the extent's.  INVALID_VALUE if there is no allocation with memory,
+ * OUT_OF_MEMORY if the kernel provides no file.
  */
 CUresult gpc_sim_device_share(struct gpc_sim_device *device, uint64_t ptr, int *ret_file,
 	uint64_t *ret_base, uint64_t *ret_size);
 
-/* Maps a file from gpc_sim_device_share in another process at reserved addresses; the caller closes `file`. */
+/* Maps a file that gpc_sim_device_share made in another process at reserved addresses; the caller closes `file`. */
 bool gpc_sim_device_attach(struct gpc_sim_device *device, uint64_t base, uint64_t size, int file);
 
 /* Counts memory without an address, such as a context's own, as used.  OUT_OF_MEMORY if that much is not free. */

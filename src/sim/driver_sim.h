@@ -12,8 +12,9 @@
  * A gpc_stream is the address of a struct gpc_sim_stream; 0 and 1 are the legacy default stream, 2 is the calling
  * thread's.  A gpc_event is the address of a struct gpc_sim_event.
  *
- * Invariants  1 If calls have no configured cost, an event takes tens of nanoseconds and no lock, an allocation one
- *               short lock.
+ * Invariants  1 fence_record and fence_wait take tens of nanoseconds and no lock, mem_alloc takes one short lock.  That
+ *               holds while there are no costs, faults, captures, queued context events, race detector, or effects
+ *               that wait for their end.
  * Threads     Any, as driver.h demands.
  * Failure     As driver.h.  gpc_sim_fault_add(&sim->faults, "cuMemAlloc_v2", 1, 1, 2) makes the next allocation fail
  *             with CUresult 2.  Faults have the names of the entry points that driver_cuda.c would call.
@@ -24,7 +25,7 @@
 #include "driver/driver.h"
 #include "sim/stream.h"
 
-/* Numbers of calls made through a driver, including failed ones.  While calls are made, the numbers are approximate. */
+/* Numbers of calls made through a driver, including failed ones.  Other threads may see a number late. */
 struct gpc_sim_counters {
 	_Atomic uint64_t n_mem_alloc;
 	_Atomic uint64_t n_mem_free;

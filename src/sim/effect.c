@@ -318,7 +318,7 @@ static void settle_locked(struct gpc_sim *sim)
 		apply(sim, effect);
 		gpc_sim_effect_destroy(effect);
 	}
-	/* Published last: a thread that reads "empty" takes all effects as applied. */
+	/* Stored last: a thread that reads UINT64_MAX ("empty") concludes that all effects are applied. */
 	note_next_locked(effects);
 }
 
@@ -341,7 +341,7 @@ static void *run_host_functions(void *arg)
 		gpc_sim_effect_destroy(effect);
 		effects->running = NULL;
 		settle_locked(sim);
-		/* Published last, for gpc_sim_await; settle_locked() may have started another function. */
+		/* Stored last, because gpc_sim_await() then returns.  settle_locked() may have started another function. */
 		if (!effects->running)
 			atomic_store(&effects->held_ns, UINT64_MAX);
 		pthread_cond_broadcast(&effects->changed);

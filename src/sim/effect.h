@@ -17,7 +17,7 @@
  * Failure     A kernel that touches unallocated memory breaks all contexts of its device with a sticky 700
  *             (CUDA_ERROR_ILLEGAL_ADDRESS).
  * Limits      A host function begins only when a thread makes a call that applies effects.  One host function runs at a
- *             time; until it returns, no work that ends later is over, on any stream.
+ *             time; until it returns, no work that ends at the same time or later is over, on any stream.
  */
 #ifndef GPC_SIM_EFFECT_H
 #define GPC_SIM_EFFECT_H
@@ -56,7 +56,7 @@ struct gpc_sim_effect {
 	enum gpc_sim_effect_kind kind;
 	uint64_t duration_ns;
 	uint64_t end_ns;
-	uint64_t number; /* submissions up to this one */
+	uint64_t number; /* its place in the order of submission */
 	struct gpc_sim_context *context;
 	struct gpc_sim_effect *next; /* the next node of its graph */
 
@@ -67,12 +67,13 @@ struct gpc_sim_effect {
 	uint32_t value_size;
 	void (*host)(void *arg);
 	void *arg;
-	bool is_early; /* a kernel that may begin when the kernel before it in the stream begins */
+	bool is_early; /* a kernel that may begin before the kernel ahead of it ends (stream.h) */
 	unsigned n_ranges;
 	struct gpc_sim_range *ranges;      /* owned */
 	char *staged;                      /* owned: the bytes of `src`, copied at submission */
 	struct gpc_sim_graph_block *block; /* a memory node's block, which counts this reference */
-	struct gpc_sim_race_clock *known;  /* owned: for gpc_sim_race_learn at the end, or NULL */
+	struct gpc_sim_race_clock
+		*known; /* owned: POOL_FREE: for gpc_sim_race_learn at the end, or NULL */
 };
 
 struct gpc_sim_effects {
@@ -122,7 +123,7 @@ bool gpc_sim_is_over(struct gpc_sim *sim, uint64_t end_ns);
 /* Copies at once, outside all streams.  For a host function that does the work of a kernel. */
 void gpc_sim_effect_copy_now(struct gpc_sim *sim, uint64_t dst, uint64_t src, uint64_t size);
 
-/* True if the calling thread is in a host function, where CUDA forbids its own calls. */
+/* True if the calling thread is in a host function, which must not call CUDA. */
 bool gpc_sim_in_host_function(void);
 
 #endif

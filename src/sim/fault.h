@@ -2,8 +2,8 @@
 /*
  * Faults on demand: the n-th call of a named entry point fails with a code of the driver.
  *
- * Entries have the names that libcuda exports ("cuMemAlloc_v2").  A rule without the version suffix matches every
- * version, "*" matches every entry.  Each rule counts the calls that it matches.
+ * Entries have the names that libcuda exports ("cuMemAlloc_v2").  A rule without a suffix matches every version, and
+ * the variants for per-thread streams; "*" matches every entry.  Each rule counts the calls that it matches.
  *
  * Threads   Any.
  * Failure   gpc_sim_fault_add: false if there are GPC_SIM_MAX_FAULTS rules already.

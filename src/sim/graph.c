@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A graph is a list of effects; a launch submits a clone of each effect, one after another. */
+/* A graph is a list of effects; a launch submits clones of them, one after another, except those of memory nodes. */
 #include "sim/graph.h"
 
 #include <stdlib.h>

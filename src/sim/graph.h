@@ -4,11 +4,13 @@
  *
  *      first --> [ fill ] --> [ kernel ] --> [ copy ] <-- last          launch submits a clone of each to a stream
  *
+ * Nodes that allocate or free memory are not submitted: see graph_memory.h.
+ *
  * Invariants  1 A graph owns its nodes.  A launch submits clones, so the graph may be destroyed while they are in
  *             flight.
  * Threads     One at a time for each graph; several may launch a graph that no longer changes.
  * Failure     NULL or OUT_OF_MEMORY without memory.  A launch also fails with the error of a submission; the nodes
- *             before that one are then submitted.
+ *             before the failed one remain submitted.
  * Limits      A graph runs its nodes one after another, in the order of capture.
  */
 #ifndef GPC_SIM_GRAPH_H

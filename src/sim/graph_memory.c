@@ -97,7 +97,7 @@ void gpc_sim_graph_block_retain(struct gpc_sim_graph_block *block)
 	pthread_mutex_unlock(&block->sim->graph_memory.lock);
 }
 
-/* Destroys the block unless a node refers to it or it is live.  The program may free a live block after its graphs. */
+/* Destroys the block unless a node refers to it or it is live: the program may destroy the graphs and free it later. */
 static void destroy_if_unused_locked(struct gpc_sim_graph_block *block)
 {
 	if (block->n_nodes || block->is_live)

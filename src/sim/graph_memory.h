@@ -5,7 +5,7 @@
  * An allocation node gets an address when it is created, but uses memory only from a launch until the free.  The
  * high-water mark of all graphs of a device stays reserved for them until a trim:
  *
- *      create node   an address; `used` and `reserved` stay
+ *      create node   the block gets an address; `used` and `reserved` stay as they are
  *      launch        the blocks count as used; reserved = max(reserved, used)
  *      free          by a node or cuMemFreeAsync: the block counts as used until the stream's earlier work ends;
  *                    by cuMemFree: the block is unused at once
@@ -14,7 +14,8 @@
  * Invariants  1 reserved >= used whenever the program reads them.
  * Threads     Any; one lock for all graphs of the machine, taken before the device's.
  * Failure     The driver's codes.
- * Limits      A graph with allocation nodes may be instantiated more than once; the driver refuses that.
+ * Limits      A graph with allocation nodes may be instantiated more than once; the real driver refuses that.  All
+ *             allocation nodes of a graph must be on one device.
  */
 #ifndef GPC_SIM_GRAPH_MEMORY_H
 #define GPC_SIM_GRAPH_MEMORY_H
@@ -41,7 +42,7 @@ struct gpc_sim_graph_block {
 	uint64_t ptr;
 	uint64_t size;
 	unsigned n_nodes; /* references: nodes that allocate or free the block, and their clones */
-	bool is_live;     /* launched and not freed */
+	bool is_live;     /* allocated by a launch and not freed */
 	uint64_t end_ns;  /* a freed block counts as used until this time */
 };
 
@@ -72,9 +73,9 @@ void gpc_sim_graph_block_retain(struct gpc_sim_graph_block *block);
 void gpc_sim_graph_block_release(struct gpc_sim_graph_block *block);
 
 /*
- * Begins a launch: reserves memory for the graph's allocation nodes.  INVALID_VALUE: a block is still live from an
- * earlier launch, and the graph does not free on launch.  NOT_SUPPORTED: the stream is captured, but a graph with
- * memory nodes cannot become part of another graph.
+ * Begins a launch: reserves memory for the graph's allocation nodes.  OUT_OF_MEMORY: the device has too little.
+ * INVALID_VALUE: a block is still live from an earlier launch, and the graph does not free on launch.  NOT_SUPPORTED:
+ * the stream is captured, but a graph with memory nodes cannot become part of another graph.
  */
 CUresult gpc_sim_graph_memory_begin(
 	struct gpc_sim_stream *stream, const struct gpc_sim_graph *graph);
@@ -89,7 +90,7 @@ bool gpc_sim_graph_memory_free(
 
 void gpc_sim_graph_memory_trim(struct gpc_sim *sim, unsigned device);
 
-/* All four attributes have 64 bits.  Only the two high-water marks can be set, and only to 0. */
+/* All four attributes have 64 bits.  Only the high-water marks can be set, and only to 0: they restart from now. */
 CUresult gpc_sim_graph_memory_get(
 	struct gpc_sim *sim, unsigned device, CUgraphMem_attribute attribute, uint64_t *ret_value);
 CUresult gpc_sim_graph_memory_set(

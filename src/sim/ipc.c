@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What the bytes of a handle mean. */
+/* The content of a handle. */
 struct content {
 	uint64_t magic;
 	uint64_t inode; /* the inode of `file` when it was exported */

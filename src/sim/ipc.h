@@ -7,15 +7,15 @@
  *                         in a file
  *
  * The first export of an allocation moves the bytes of its chunks into a memfd; the handle names the process and the
- * descriptor.  The importer maps the file at addresses of its own.  As with the real driver, a pointer into an
- * allocation gives the allocation's handle.  To open a handle again returns the same pointer, which must then be
+ * descriptor.  The importer maps the file at addresses of its own.  As with the real driver, any address in an
+ * allocation exports the allocation.  To open a handle again returns the same pointer, which must then be
  * closed once more.  Only the exporter's device counts the memory as used.  The bytes live until exporter and importer
  * have both released them: the importer keeps them if the exporter frees the memory or dies.
  *
  * Invariants  1 A handle opens at the start of an allocation, or not at all.
  * Threads     Any; one lock, taken before the device's.
- * Failure     INVALID_VALUE: no allocation at that address, or no handle.  INVALID_CONTEXT: a handle of this process.
- *             MAP_FAILED: the exporter or its file is gone.
+ * Failure     INVALID_VALUE: no allocation at that address, or not a handle.  INVALID_CONTEXT: a handle of this
+ *             process, or one that another context has open.  MAP_FAILED: the exporter or its file is gone.
  * Limits      An importer sees the exporter's writes when they are done on the exporter's clock.
  *             Both processes run as one user and see each other in /proc.
  */

@@ -12,7 +12,8 @@
 #include "sim/stream.h"
 
 /*
- * Unique among the streams of the machine: all legacy streams have the number 0, but each context has its own number.
+ * Identifies a stream: legacy streams, which all have the number 0, are told apart by their contexts.  Only the legacy
+ * streams of a context and of its green contexts have the same key, because these have the context's number.
  */
 static uint64_t stream_key(const struct gpc_sim_stream *stream)
 {
@@ -135,7 +136,7 @@ struct gpc_sim_mempool *gpc_sim_mempool_of(struct gpc_sim *sim, CUmemoryPool han
 	return found;
 }
 
-/* Finds the device that the properties name, NULL for the host; false if they name neither. */
+/* Finds the device that the properties name, NULL for the host; false if the properties are invalid. */
 static bool place_of(
 	struct gpc_sim *sim, const CUmemPoolProps *props, struct gpc_sim_device **ret_device)
 {

@@ -5,8 +5,8 @@
  * A pool reserves slabs (slab.h) of the device's memory and cuts them into pieces.  A free is queued in its stream:
  * until the stream reaches the free, only allocations on the same stream may reuse the piece; afterwards all may.
  *
- * A synchronisation or a trim returns wholly free slabs to the device.  A synchronisation leaves the release threshold
- * (0 unless set) reserved, a trim the bytes that its caller names.
+ * A synchronisation or a trim returns wholly free slabs to the device.  At least so many bytes stay reserved: after a
+ * synchronisation the release threshold (0 unless set), after a trim the number that its caller gives.
  *
  * Invariants  1 reserved >= used.  2 A pool's memory belongs to no context: no context's end frees it.
  * Threads     Any; one lock for all pools, taken after that of the effects and before the device's.
@@ -60,7 +60,7 @@ struct gpc_sim_mempools {
 	struct gpc_sim_mempool *defaults[GPC_SIM_MAX_DEVICES];
 	struct gpc_sim_mempool *currents[GPC_SIM_MAX_DEVICES];
 	struct gpc_sim_mempool *host; /* the default pool of host memory */
-	uint64_t n_frees;             /* so far; the number of the last one */
+	uint64_t n_frees;             /* frees in stream order so far; the number of the last one */
 
 	pthread_mutex_t lock;
 };
@@ -95,7 +95,7 @@ CUresult gpc_sim_mempool_free_async(struct gpc_sim_stream *stream, uint64_t ptr)
 /* Frees at once, without waiting for work.  INVALID_VALUE unless a piece in use starts at `ptr`. */
 CUresult gpc_sim_mempool_free(struct gpc_sim *sim, uint64_t ptr);
 
-/* Called by the effect of the free with this number: its stream has passed the free. */
+/* Called when the stream of the free with this number has passed it: all streams may now reuse the piece. */
 void gpc_sim_mempool_finish(struct gpc_sim *sim, uint64_t number);
 
 /* Finds the piece in use that contains `ptr`; false if there is none.  Any output may be NULL. */
@@ -105,11 +105,11 @@ bool gpc_sim_mempool_find(struct gpc_sim *sim, uint64_t ptr, uint64_t *ret_base,
 /* True for an address in a pool, in use or not. */
 bool gpc_sim_mempool_has(struct gpc_sim *sim, uint64_t ptr);
 
-/* Creates the pool that a process would get which imports `pool`; allocations from it fail. */
+/* Creates a pool as another process gets it when it imports `pool`; allocations from the new pool fail. */
 CUresult gpc_sim_mempool_import(
 	struct gpc_sim *sim, struct gpc_sim_mempool *pool, struct gpc_sim_mempool **ret_pool);
 
-/* Imports the piece of a shared pool that starts at `ptr`, as another process would, at addresses of its own. */
+/* Imports the piece of a shared pool that starts at `ptr`, as another process would; *ret_ptr is a new address. */
 CUresult gpc_sim_mempool_import_pointer(struct gpc_sim *sim, uint64_t ptr, uint64_t *ret_ptr);
 
 /* Ends the import at the address `ptr`; false: nothing was imported there. */

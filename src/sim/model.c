@@ -54,8 +54,8 @@ const struct gpc_sim_model *gpc_sim_model_find(const char *key)
 }
 
 /*
- * 2 KiB per resident thread, of which 1 KiB is the default stack.  The result agrees with measurements: a 4060 Ti with
- * 34 multiprocessors takes 107 MiB, an RTX PRO 6000 with 188 takes 555 MiB (both ggml-org/llama.cpp#23604); an A100
+ * 2 KiB per resident thread, of which 1 KiB is the default stack.  The result is within 5 % of measurements: a 4060 Ti
+ * with 34 multiprocessors takes 107 MiB, an RTX PRO 6000 with 188 takes 555 MiB (ggml-org/llama.cpp#23604); an A100
  * with 108 takes 216 MiB for stacks alone (arcs-skku/EMDC_llvm#13).
  */
 uint64_t gpc_sim_model_context_bytes(const struct gpc_sim_model *model)

@@ -71,7 +71,7 @@ void gpc_sim_queue_add_locked(struct gpc_sim_stream *stream, uint64_t end_ns)
 		queue->ends[queue->n++ % queue->room] = end_ns;
 }
 
-/* Adds an entry for an event, which ends no earlier than the work before it in the stream. */
+/* Adds an entry for a context's event; the entry ends no earlier than the work before it in the stream. */
 static void add_marker_locked(struct gpc_sim_stream *stream, uint64_t end_ns)
 {
 	gpc_sim_queue_add_locked(stream, gpc_sim_later(end_ns, atomic_load(&stream->tail_ns)));

@@ -162,7 +162,7 @@ static void check_owner_locked(struct gpc_sim_race *race, struct gpc_sim_race_ow
 	}
 }
 
-/* Reports touches of these bytes by other owners that are not ordered before `clock`, that of new work of `owner`. */
+/* Reports touches of these bytes by other owners which `clock`, that of new work of `owner`, does not follow. */
 static void check_work_locked(struct gpc_sim_race *race, enum gpc_sim_race_kind kind,
 	struct gpc_sim_race_owner *owner, const struct gpc_sim_race_clock *clock, uint64_t ptr,
 	uint64_t size)
@@ -473,7 +473,7 @@ void gpc_sim_race_submit(struct gpc_sim_stream *stream, const struct gpc_sim_eff
 
 /* ---- events ---- */
 
-/* Sets the event's clock.  Without memory for a clock the event orders nothing, so a wait for it may look like a race. */
+/* Sets the event's clock.  Without memory for a clock the event orders nothing, so a wait for it may seem a race. */
 static void set_event(struct gpc_sim_race *race, struct gpc_sim_event *event,
 	const struct gpc_sim_race_clock *clock)
 {

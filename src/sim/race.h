@@ -12,7 +12,7 @@
  *      tail_ns of a context            `all` of the context
  *      blocking_ns, barrier_ns         `blocking` and `barrier` of the context
  *      done_ns of an event             the event's clock, copied when the event is recorded
- *      early_ns of a stream            `early`: its track's clock before that kernel
+ *      early_ns of a stream            `early`: the track's clock before the kernel that begins then
  *      (waits of the host)             `host`: the work that the host knows to have ended
  *      (a cudaFree)                    `freed` of the context: the work submitted before the free
  *
@@ -32,7 +32,7 @@
  * Invariants  1 No number in a clock decreases.
  *             2 A track gets a new stream only when the host knows that all work of the track has ended; the new
  *               stream's work continues the track's numbers.
- * Threads     Any; one lock, the innermost of the model.  The caller registers an owner after it got memory, and
+ * Threads     Any; one lock, the innermost of the simulator.  The caller registers an owner after it got memory, and
  *             removes the owner before the memory is freed.  If one thread waits for an event while another records it
  *             again, the wait is for the earlier record.
  * Failure     Without memory or a free track no stream or context is created.  A touch that cannot be stored is counted
@@ -127,7 +127,7 @@ struct gpc_sim_race_track {
 	uint32_t n;                          /* pieces of work so far */
 	bool is_early; /* the last work is an early kernel, ordered after `early` only */
 	struct gpc_sim_race_clock clock;
-	struct gpc_sim_race_clock early; /* before the kernel that following early ones overlap */
+	struct gpc_sim_race_clock early; /* `clock` before the last kernel that is not early */
 };
 
 struct gpc_sim_race {
@@ -182,7 +182,7 @@ void gpc_sim_race_disown(struct gpc_sim *sim, uint64_t ptr);
 
 uint64_t gpc_sim_race_n_violations(struct gpc_sim *sim);
 
-/* ---- for the model; all of these do nothing without a detector ---- */
+/* ---- for the other parts of the simulator; without a detector all of these do nothing ---- */
 
 void gpc_sim_race_destroy(struct gpc_sim *sim);
 
@@ -200,8 +200,8 @@ void gpc_sim_race_close_stream(struct gpc_sim_stream *stream);
 void gpc_sim_race_disown_all(struct gpc_sim_context *context);
 
 /*
- * Call when the timeline appends `work` to the stream; NULL: an event, which has no duration.  Counts one more piece of
- * work on the stream's track.
+ * Call when the timeline appends `work` to the stream; NULL: the record of an event, or a wait, which have no duration.
+ * Counts one more piece of work on the stream's track.
  */
 void gpc_sim_race_advance(
 	struct gpc_sim_stream *stream, const struct gpc_sim_effect *work, bool is_early);
@@ -219,7 +219,7 @@ void gpc_sim_race_close_event(struct gpc_sim_event *event);
 
 /*
  * Call before the host waits for the event, stream, context or device, or queries it.  Returns a copy of its clock, to
- * be passed to gpc_sim_race_learn; NULL without memory.
+ * be passed to gpc_sim_race_learn; NULL without memory, or for an event that was never recorded.
  */
 struct gpc_sim_race_clock *gpc_sim_race_of_event(const struct gpc_sim_event *event);
 struct gpc_sim_race_clock *gpc_sim_race_of_stream(const struct gpc_sim_stream *stream);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The host in the race detector: the work it knows to have ended, and its reads after a free that promised to wait. */
+/*
+ * The host in the race detector: the work that it knows to have ended, and its reads after a free that promised that
+ * work has ended.
+ */
 #include <stdlib.h>
 
 #include "sim/race.h"
@@ -30,7 +33,7 @@ struct gpc_sim_race_clock *gpc_sim_race_of_event(const struct gpc_sim_event *eve
 
 	if (!race)
 		return NULL;
-	/* Another thread may just set race_clock, by the first record of the event. */
+	/* Another thread may be recording the event for the first time, which sets race_clock. */
 	pthread_mutex_lock(&race->lock);
 	clock = event->race_clock;
 	pthread_mutex_unlock(&race->lock);

@@ -13,14 +13,15 @@
  *                                    +-- race.h           memory reused too early; only if attached
  *                                    '-- stream.h, capture.h, graph.h    contexts, streams, events, graphs
  *
- *      two faces:  driver_sim.h (struct gpc_driver)      src/simcuda (libcuda.so.1 and its neighbours)
+ *      two interfaces:  driver_sim.h (struct gpc_driver)      src/simcuda (libcuda.so.1 and the libraries over it)
  *
  * Invariants  1 A machine belongs to one process; machines of several processes share memory through ipc.h only.
  * Threads     Any.  Lock order: capture, contexts, context, ipc or effects, vmm, pools and graphs, device,
  *             race.
  * Failure     gpc_sim_create: NULL if the kernel has no room for the addresses, or a count exceeds config.h's limit.
- * Limits      No peer mappings.  A process does not see what other processes use of a device.  Work runs at full speed,
- *             whatever runs on other streams.
+ * Limits      Peer access is not checked: a kernel may touch the allocations of every device, except memory of vmm.h.
+ *             A process does not see what other processes use of a device.  Work runs at full speed, whatever runs on
+ *             other streams.
  */
 #ifndef GPC_SIM_SIM_H
 #define GPC_SIM_SIM_H
@@ -73,10 +74,10 @@ struct gpc_sim {
 struct gpc_sim *gpc_sim_create(const struct gpc_sim_config *config);
 void gpc_sim_destroy(struct gpc_sim *sim);
 
-/* The device of the address `ptr`, or NULL: a host address. */
+/* The device of the address `ptr`; NULL for a host address, and for an address of vmm.h. */
 struct gpc_sim_device *gpc_sim_device_of(struct gpc_sim *sim, uint64_t ptr);
 
-/* The unique number of the allocation that contains `ptr`; 0 if there is none. */
+/* The number of the allocation that contains `ptr`, never reused on this device; 0 if there is none. */
 uint64_t gpc_sim_number_of(struct gpc_sim_device *device, uint64_t ptr);
 
 /* The host's address of the bytes at a device or host address. */

@@ -38,7 +38,8 @@ struct gpc_sim_piece {
 	uint64_t ptr;
 	uint64_t size;
 	uint64_t free_number; /* FREED: the number of the free */
-	uint64_t free_stream; /* FREED: the stream of the free */
+	uint64_t
+		free_stream; /* FREED: the stream of the free, as the `stream` of gpc_sim_slabs_take */
 };
 
 struct gpc_sim_slabs {
@@ -55,7 +56,7 @@ void gpc_sim_slabs_init(struct gpc_sim_slabs *slabs, struct gpc_sim_device *devi
  */
 CUresult gpc_sim_slabs_grow(struct gpc_sim_slabs *slabs, uint64_t size);
 
-/* Takes a piece of exactly this size; NULL if no slab has room that `stream` may use. */
+/* Takes a piece of exactly this size; NULL if no slab has room that `stream`, a number of the caller's, may use. */
 struct gpc_sim_piece *gpc_sim_slabs_take(
 	struct gpc_sim_slabs *slabs, uint64_t size, uint64_t stream);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A chunk of 2 MiB cut into slots of 512 bytes, which small allocations share.  A bit map says which slots are taken, a
- * tree where free ones are adjacent:
+ * A chunk of 2 MiB cut into slots of 512 bytes, which small allocations share.  A bit map says which slots are taken.
+ * A tree over its words finds runs of adjacent free slots:
  *
  *      runs[1]             head, tail, longest of all 4096 slots
  *      runs[2] runs[3]     of each half

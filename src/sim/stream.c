@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A stream is one number, the end of its last work.  A submission computes the start and end of its work at once, from
- * the ends of the work that must come first.  So the device needs no threads, and a submission takes O(1).
+ * the ends of the work that must come first.  So the timeline needs no threads, and to compute an end takes O(1).
  */
 #include "sim/stream.h"
 
@@ -259,7 +259,7 @@ static uint64_t start_of(const struct gpc_sim_stream *stream, uint64_t own_ns)
 	return start;
 }
 
-/* Appends work to the stream, or something without duration (NULL).  Returns the time when it ends. */
+/* Appends work to the stream; NULL: the record of an event, or a wait, which have no duration.  Returns the end. */
 static uint64_t advance_locked(struct gpc_sim_stream *stream, const struct gpc_sim_effect *work)
 {
 	struct gpc_sim_context *context = stream->context;
@@ -269,7 +269,7 @@ static uint64_t advance_locked(struct gpc_sim_stream *stream, const struct gpc_s
 	uint64_t done = start + (work ? work->duration_ns : 0);
 	uint64_t end = gpc_sim_later(done, tail);
 
-	/* Early kernels leave early_ns: all that follow one ordinary kernel may begin with it. */
+	/* An early kernel does not change early_ns: all that follow one ordinary kernel may begin with that one. */
 	if (!is_early)
 		stream->early_ns = work && work->kind == GPC_SIM_EFFECT_KERNEL ? start : 0;
 	atomic_store(&stream->tail_ns, end);
@@ -476,7 +476,7 @@ CUresult gpc_sim_mem_alloc(struct gpc_sim_context *context, uint64_t size, uint6
 	return gpc_sim_device_alloc(context->device, context->number, size, ret_ptr);
 }
 
-/* The end of the work that a free of this owner's memory waits for; *ret_known is the race detector's clock of it. */
+/* The end of the work that a free of this owner's memory waits for; *ret_known: its clock in race.h, or NULL. */
 static uint64_t end_before_free(struct gpc_sim *sim, const struct gpc_sim_device *device,
 	uint32_t owner, struct gpc_sim_race_clock **ret_known)
 {

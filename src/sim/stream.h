@@ -11,8 +11,8 @@
  *      legacy stream        own tail, the tails of all blocking streams     (in `blocking_ns`)
  *      non-blocking stream  own tail
  *      every stream         also `barrier_ns`, which cuCtxWaitEvent sets
- *      early kernel         instead of its own tail, the start of the kernel ahead of it (`early_ns`): the two
- *                           overlap, as programmatic dependent launch allows
+ *      early kernel         instead of its own tail, the start of the last kernel in the stream that is not early
+ *                           (`early_ns`): the two overlap, as programmatic dependent launch allows
  *
  * If the queues of streams are bounded (queue.h), the host waits when it submits to a full one.
  *
@@ -116,13 +116,19 @@ CUresult gpc_sim_context_create_green(
 /* Waits for the context's work, then frees its memory, its streams and the context. */
 void gpc_sim_context_destroy(struct gpc_sim_context *context);
 
-/* Ends the context's work, and frees its memory and streams, but not the context; clears its error. */
+/*
+ * Waits for the context's work, then frees its memory and streams, but not the context.  Clears its error, and that of
+ * its device.
+ */
 void gpc_sim_context_reset(struct gpc_sim_context *context);
 
-/* Makes every later call on the context fail with `code`. */
+/* Makes every later call on the context fail with `code`, unless the context is broken already. */
 void gpc_sim_context_break(struct gpc_sim_context *context, CUresult code);
 
-/* After a kernel touched unallocated memory: breaks all contexts of the device, until one of them is reset. */
+/*
+ * After a kernel touched unallocated memory: breaks this context until it is reset, and the others of its device until
+ * any of them all is reset.
+ */
 void gpc_sim_context_fault(struct gpc_sim_context *context, CUresult code);
 
 /* The error that broke the context, or CUDA_SUCCESS. */

@@ -164,7 +164,7 @@ static struct gpc_sim_device *device_of(struct gpc_sim *sim, const struct gpc_si
 	return &sim->devices[piece->prop.location.id];
 }
 
-/* NULL: not a handle, or one without holders. */
+/* The piece of a handle; NULL if that is not a handle, or has no holders. */
 static struct gpc_sim_physical *find_locked(struct gpc_sim_vmm *vmm, uint64_t handle)
 {
 	struct gpc_sim_physical *piece =

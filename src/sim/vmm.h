@@ -89,12 +89,13 @@ CUresult gpc_sim_vmm_retain(struct gpc_sim_vmm *vmm, uint64_t ptr, uint64_t *ret
 CUresult gpc_sim_vmm_map(struct gpc_sim *sim, uint64_t ptr, uint64_t size, uint64_t handle);
 
 /*
- * Unmaps the mappings in ptr[0 .. size), skipping holes.  INVALID_VALUE: there is none, or only a part of one.  Does
- * not wait for work, like an H100: a kernel in flight that touches an unmapped address fails with a sticky 700.
+ * Unmaps the mappings in ptr[0 .. size), skipping holes.  INVALID_VALUE: the range has no mapping, or only a part of
+ * one.  As on an H100, does not wait for work: a kernel in flight that touches an unmapped address fails with a sticky
+ * 700.
  */
 CUresult gpc_sim_vmm_unmap(struct gpc_sim *sim, uint64_t ptr, uint64_t size);
 
-/* Sets the access to the mappings in ptr[0 .. size), skipping holes.  INVALID_VALUE: there is no mapping. */
+/* Sets the access to the mappings in ptr[0 .. size), skipping holes.  INVALID_VALUE: the range has no mapping. */
 CUresult gpc_sim_vmm_set_access(
 	struct gpc_sim *sim, uint64_t ptr, uint64_t size, const CUmemAccessDesc *desc);
 CUresult gpc_sim_vmm_get_access(

@@ -2,9 +2,9 @@
 /*
  * Shared by the files of the stand-in libcuda.so.1: the machine, the calling thread's context, the entry of every call.
  *
- * Every entry point starts with face_enter, which spends the call's cost, injects the faults that GPUSIM requests, and
+ * Most entry points start with face_enter, which spends the call's cost, injects the faults that GPUSIM requests, and
  * returns the real driver's error if the process has not called cuInit (3) or is ending (4), if the thread is in a host
- * function (800), or if its current context is missing (201) or broken.
+ * function (800), or if the call needs a current context and that is missing (201) or broken.
  *
  *      cuMemAlloc_v2 --> face_enter(cost, "cuMemAlloc_v2", &context) --> src/sim
  *

@@ -158,7 +158,7 @@ static ncclResult_t meet(struct nccl_ranks *ranks)
 		if (atomic_load(&ranks->is_aborted))
 			return ncclRemoteError;
 		for (int i = 0; is_time && i < ranks->n; i++)
-			/* If the rank arrived before it ended, a new round has begun: no failure. */
+			/* A rank may leave once all have arrived, which ends the round: no failure. */
 			if (is_gone(ranks, i) && atomic_load(&shared->round) == round)
 				return ncclRemoteError;
 	}

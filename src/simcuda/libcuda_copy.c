@@ -3,8 +3,8 @@
  * The stand-in driver: copies, fills, kernels.
  *
  * As in the real driver, an asynchronous copy from pageable host memory has read its source when it returns, and a copy
- * into pageable memory is complete when it returns.  Only a copy between pinned and device memory reads and writes
- * later.
+ * into pageable memory is complete when it returns.  Other asynchronous copies read and write when the stream reaches
+ * their end.
  */
 #include <dlfcn.h>
 #include <stdlib.h>

@@ -90,7 +90,7 @@ void __cudaRegisterFatBinaryEnd(void **handle)
 {
 }
 
-/* Frees the handle only: the program is ending, so the registrations may stay. */
+/* Frees the handle only.  The registrations stay, also after a dlclose(). */
 void __cudaUnregisterFatBinary(void **handle)
 {
 	free(handle);
@@ -163,7 +163,7 @@ static void load_code(struct symbol *symbol)
 		standin_load_code(symbol->code);
 }
 
-/* `kernel` may be any address, because the simulated driver runs no code.  If `symbol` is NULL, finds it by `kernel`. */
+/* `kernel` may be any address: the simulated driver runs no code.  If `symbol` is NULL, finds it by `kernel`. */
 static cudaError_t launch(const void *kernel, struct symbol *symbol, dim3 grid, dim3 block,
 	size_t shared, cudaStream_t stream, int per_thread)
 {

@@ -11,7 +11,7 @@
  *
  * stubs.c, compiled once per library, defines the functions of all rows but OWN.
  *
- * Invariants  1 A function that returns success has had its effect on memory and streams.
+ * Invariants  1 A function that returns success has taken its device memory and submitted its work.
  *             2 A handle begins with struct standin_handle.
  * Threads     Any; a handle is used by one thread at a time, as with the real libraries.
  * Failure     The library's own codes, from its struct standin_library.
@@ -68,7 +68,7 @@ void standin_load_code(const char *library);
 /* True if the simulated GPU charges for code. */
 bool standin_has_code(void);
 
-/* Defines the functions of a handle that has only a stream; `no_memory` is the library's code for that. */
+/* Defines the functions of a handle that has only a stream; `no_memory` is its code for "out of memory". */
 #define STANDIN_PLAIN_HANDLE(library, no_memory)                                           \
 	int library##Create(struct standin_handle **handle);                               \
 	int library##Destroy(struct standin_handle *handle);                               \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The native and the Python walk fill one array on the caller's stack, which the depot interns.  Only a new stack
- * costs a scan for new modules.  A line for messages is made from the same tables; dladdr and the symbol tables of
- * files (symtab.h) name the native frames.
+ * A capture lets the native walk and the Python walk fill one local array of frames, and has the depot intern the
+ * array.  Only a stack that is new to the depot costs a scan for new modules.  A description for a message is made from
+ * the stored frames and code objects; dladdr and the symbol tables of files (symtab.h) name the native frames.
  */
 #include "stack/capture.h"
 
@@ -37,7 +37,7 @@ __attribute__((noinline)) uint32_t gpc_stack_capture(struct gpc_stacks *stacks, 
 
 	do {
 		stack = (struct gpc_stack_frames){ .frames = frames };
-		/* A frame beyond the limit shows that the stack is truncated.  skip + 1 omits this function. */
+		/* One frame more than is stored, to know whether the stack is deeper.  skip + 1 omits this function. */
 		n = gpc_unwind_capture(&stacks->unwind, frames, GPC_STACKS_DEPTH + 1, skip + 1);
 		stack.n_native = (uint16_t)cut(n, GPC_STACKS_DEPTH, &stack.flags);
 		stack.n_python = (uint16_t)gpc_python_capture(
@@ -67,7 +67,10 @@ struct python_frames {
 	uint32_t n;
 };
 
-/* The first frame from i on whose code object was recorded; with of_program, that is also no library's.  n: none. */
+/*
+ * The index of the first frame from i on whose code object was recorded and, with of_program, is not a library's;
+ * python->n: none.
+ */
 static uint32_t find_frame(
 	const struct python_frames *python, uint32_t i, bool of_program, struct gpc_code *ret_code)
 {
@@ -80,7 +83,7 @@ static uint32_t find_frame(
 	return i;
 }
 
-/* is_whole: adds the qualified name without "<locals>."; if not, only its last component. */
+/* Adds the qualified name of a function without "<locals>.", or, unless is_whole, only its last component. */
 static void add_name(struct gpc_text *text, const struct gpc_code *code, bool is_whole)
 {
 	static const char locals[] = "<locals>.";
@@ -214,8 +217,9 @@ static bool find_node(struct native_name *name)
 }
 
 /*
- * Finds the innermost frame of the program.  If there is none, finds a backward node; if there is none, the innermost
- * frame.  Returns n_native if no frame can be named.
+ * Finds the innermost frame of the program.  If there is none, finds the first node of PyTorch's backward pass
+ * (find_node) further out than the innermost named frame; if there is none, that frame.  Returns n_native if no frame
+ * can be named.
  */
 static uint32_t find_native(const struct gpc_stack_frames *stack, struct native_name *ret_name)
 {
@@ -252,7 +256,7 @@ static bool describe_native(
 	while (n_callers > 0 && ++at < stack->n_native) {
 		if (!name_frame(stack->frames[at], &name))
 			continue;
-		/* Behind main there is only libc.  If the site is a library's, no frame is the program's. */
+		/* libc is as a rule the caller of main.  If the site is a library's, no frame is the program's. */
 		if (name.kind == GPC_LIBRARY_SYSTEM || site.kind != GPC_LIBRARY_PROGRAM)
 			break;
 		if (name.kind != GPC_LIBRARY_PROGRAM)

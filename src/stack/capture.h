@@ -14,7 +14,7 @@
  *             (unwind.h, modules.h).
  * Failure     Id 0: the tables are full, or neither walk found a frame.  Without libunwind, glibc unwinds; without
  *             any unwinder, stacks have Python frames only.
- * Limits      Each of max_stacks stacks reserves about 370 bytes of address space, and codes.h 4.5 MiB.  Only pages
+ * Limits      Each of max_stacks stacks reserves about 370 bytes of address space, and codes.h 4.3 MiB.  Only pages
  *             in use take memory.  A fork child makes a new struct gpc_stacks, because a thread that does not exist in
  *             the child may hold a lock of the old one.  fini takes no lock, so the child may call it.
  */
@@ -57,14 +57,14 @@ GPC_MUST_CHECK enum gpc_status gpc_stacks_init(
 	struct gpc_stacks *stacks, const struct gpc_stacks_params *params);
 void gpc_stacks_fini(struct gpc_stacks *stacks);
 
-/* Returns the id of the calling thread's stack, or 0.  The stack begins in the caller, `skip` frames further out. */
+/* Returns the id of the calling thread's stack, or 0.  The stack begins in the caller, or `skip` frames further out. */
 uint32_t gpc_stack_capture(struct gpc_stacks *stacks, uint32_t skip);
 
 /*
  * Writes a stack as one line of a message, truncated to `size` bytes.
  *
  *   grow train.py:41, via empty < step:60 < fit     the innermost Python frame of the program (model/libraries.h),
- *                                                   the library function it called, and the program's callers
+ *                                                   the innermost library frame, and the program's callers
  *   function < caller (module)                      the same of a stack without Python frames
  *   AddmmBackward0 (backward pass)                  a backward pass of PyTorch, where no frame is the program's
  *

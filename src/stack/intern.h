@@ -15,13 +15,13 @@
  *      arena   [ record ][ record ] ...          as in the recording, byte for byte
  *
  * Invariants  1 A slot changes once, from 0 to its final value.  The record of a published id never changes.
- *             2 Ids are 1, 2, 3 ... without gaps.  Id i is in the recording if and only if i <= n_ids.
+ *             2 Ids are 1, 2, 3 ... without gaps, up to n_ids.  A record is in the sink before its id is published.
  *             3 At most half of the slots are used, so every probe ends at an empty slot.
- * Threads     find and add: any.  init and fini: one.
- * Ordering    add fills arena and record_at, then stores n_ids and the slot, both with release.  find loads the slot
- *             (or n_ids) with acquire before it reads the record.  If find misses a record that another thread is
- *             adding, add finds it by a second probe under the lock.
- * Progress    find: wait-free, one bounded probe.  add: waits for the lock, which is held for one write and one append.
+ * Threads     probe, add, has and record: any.  init and fini: one.
+ * Ordering    add fills arena and record_at, then stores n_ids and the slot, both with release.  probe loads the
+ *             slot, and has loads n_ids, with acquire before the record is read.  If probe misses a record that
+ *             another thread is adding, add finds it by a second probe under the lock.
+ * Progress    probe: wait-free and bounded.  add: waits for the lock, which is held for one write and one append.
  * Failure     Id 0: no room in slots, arena or sink.  The table is then closed: it finds its records, accepts no new
  *             ones, and takes no lock.
  * Limits      Records are never removed.
@@ -70,7 +70,7 @@ GPC_MUST_CHECK enum gpc_status gpc_intern_init(struct gpc_intern *intern, uint32
 	uint32_t arena_words, enum gpucache_region_kind region, const struct gpc_stack_sink *sink);
 void gpc_intern_fini(struct gpc_intern *intern);
 
-/* Finds the id of a record, or 0 and the empty slot that ended the probe.  Inlined, so that `is` is inlined, too. */
+/* Returns the id of a record, or 0 with the empty slot that ended the probe.  Inlined, so that `is` is, too. */
 static inline __attribute__((always_inline)) uint32_t gpc_intern_probe(
 	const struct gpc_intern *intern, uint64_t hash, gpc_intern_is *is, const void *key,
 	uint32_t *ret_slot)
@@ -93,7 +93,7 @@ static inline __attribute__((always_inline)) uint32_t gpc_intern_probe(
 uint32_t gpc_intern_add(struct gpc_intern *intern, uint64_t hash, gpc_intern_is *is,
 	gpc_intern_write *write, const void *key, bool *ret_is_new);
 
-/* True once a record found no room: add then only finds. */
+/* True once a record found no room: add then adds nothing, and only finds known records. */
 static inline bool gpc_intern_is_closed(const struct gpc_intern *intern)
 {
 	return atomic_load_explicit(&intern->is_closed, memory_order_relaxed);

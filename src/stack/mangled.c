@@ -36,7 +36,7 @@ static const char *skip_number(const char *at)
 	return *at == '_' ? at + 1 : at;
 }
 
-/* Skips the template arguments that begin at the 'I' under `at`; NULL if they do not end. */
+/* Skips the template arguments that begin at the 'I' at `at`; NULL if they do not end. */
 static const char *skip_arguments(const char *at)
 {
 	int depth = 0;

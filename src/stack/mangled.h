@@ -7,7 +7,8 @@
  *
  * Threads   Any: pure functions.
  * Failure   The name ends before the first part of the symbol that cannot be parsed.
- * Limits    An operator or lambda gets the name of the enclosing function or class.
+ * Limits    An operator gets the name of its class or namespace.  A symbol local to a function, such as a lambda's
+ *           (_ZZ), a special symbol (_ZTV), and an operator outside any scope have no short name.
  */
 #ifndef GPC_STACK_MANGLED_H
 #define GPC_STACK_MANGLED_H
@@ -16,7 +17,7 @@
 
 #include "base/text.h"
 
-/* Appends the short name.  Returns false, with nothing appended, if the symbol is not mangled. */
+/* Appends the short name.  Returns false, with nothing appended, if the symbol has none. */
 bool gpc_mangled_read(const char *symbol, struct gpc_text *text);
 
 #endif

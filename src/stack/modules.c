@@ -16,7 +16,7 @@
 #include "base/lock.h"
 #include "base/metamem.h"
 
-/* A pass writes the 1,000 to 2,000 records that fit into its buffer.  A scan makes at most MAX_LOOKS passes. */
+/* A pass writes at most the 1,000 to 2,000 records that fit into its buffer.  A scan makes at most MAX_LOOKS passes. */
 #define BATCH_BYTES (256u << 10)
 #define MAX_LOOKS   8
 

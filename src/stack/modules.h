@@ -34,7 +34,7 @@ struct gpc_module;
 
 struct gpc_modules {
 	struct gpc_stack_sink sink;
-	_Atomic uint64_t n_adds; /* objects opened by the loader until the last scan; 0: none yet */
+	_Atomic uint64_t n_adds; /* objects opened by the loader until the last scan; 0: no scan */
 	_Atomic bool is_looking; /* a thread scans, and owns the members below */
 	struct gpc_module *known;
 	uint32_t n_known;

@@ -147,7 +147,7 @@ static ALWAYS_INLINE bool is_incomplete(struct walker *walker, const struct fram
 	       frame->code + layout->code_bytes + 2 * n_units;
 }
 
-/* True if `code` is a code object whose members have the expected types. */
+/* True if the members of the code object `code` have the expected types, and possible sizes. */
 static bool verify_code(struct walker *walker, uintptr_t code)
 {
 	const struct gpc_python *python = walker->python;
@@ -263,14 +263,14 @@ static bool has_subinterpreters(const struct gpc_python *python)
 	return python->get_first_interpreter() != python->get_main_interpreter();
 }
 
-/* Finds this thread's state; 0: none.  *ret_is_ours: the state is the running one, and carries this thread's id. */
+/* Finds this thread's state; 0: none.  *ret_is_ours: it has this thread's id, and no other state can run here. */
 static ALWAYS_INLINE uintptr_t own_thread(struct walker *walker, bool *ret_is_ours)
 {
 	const struct gpc_python *python = walker->python;
 	uintptr_t thread = (uintptr_t)python->get_thread_state();
 	uintptr_t running = python->get_running_state ? (uintptr_t)python->get_running_state() : 0;
 
-	/* In a subinterpreter the running state is not that first one.  Without the GIL there is no running state. */
+	/* In a subinterpreter the running state is not PyGILState's.  A thread without the GIL has no running state. */
 	if (running)
 		thread = running;
 	*ret_is_ours = thread && (running || !has_subinterpreters(python)) &&

@@ -3,12 +3,14 @@
  * Python frames of the calling thread, read without the GIL, and without a call that allocates, locks or waits.
  *
  *   LOOK --> TRIAL --> READY            LOOK finds CPython's symbols and the layout of its version.
- *    ^  \       \                       TRIAL walks this thread's frames with reads that cannot fault, and
- *    +--/        +--> UNUSABLE          checks every type pointer.  In READY, frames are read directly.
+ *     \        \                        TRIAL walks this thread's frames with reads that cannot fault, and
+ *      +--------+---> UNUSABLE          checks every type pointer.  In READY, frames are read directly.
  *
- * Why this is safe.  We call only functions of Python that read thread-local data and flags.  Only the thread itself
- * pushes and pops its frames, and the thread is in our C code now.  A frame keeps its code object alive, and a code
- * object keeps its names and tables alive, which never change.
+ * LOOK is repeated until Python is loaded and initialized, TRIAL until a thread with Python frames captures.
+ *
+ * Why this is safe.  A capture in READY calls only functions of Python that read thread-local or global variables.
+ * Only the thread itself pushes and pops its frames, and the thread is in our C code now.  A frame keeps its code
+ * object alive, and a code object keeps its names and tables alive, which never change.
  *
  * Invariants  1 Python's memory is read only between Py_IsInitialized and finalization, and only through a thread
  *               state that carries this thread's id.
@@ -20,10 +22,11 @@
  * Locks       Call capture with no lock of ours held: in LOOK it resolves symbols, and so takes the loader's lock.
  * Ordering    The thread that sets `state` to BUSY owns the members below `state`, and stores the next state with
  *             release.  Other threads load `state` with acquire, and read those members only in TRIAL or READY.
- * Progress    READY: bounded by `max`; known code objects are found without a lock (codes.h).
+ * Progress    READY: bounded by MAX_LINKS of python.c; known code objects are found without a lock (codes.h).
  * Limits      CPython 3.9 to 3.14, not PyPy.  Its symbols must be global: a Python opened with RTLD_LOCAL is not seen.
  *             A Python loaded later is found after at most GPC_PYTHON_MAX_WAIT captures.  With subinterpreters, a
- *             thread has frames only from 3.12 on, and while it holds the GIL: only then its running state is known.
+ *             stack has Python frames only from 3.12 on, and while its thread holds the GIL: only then Python tells
+ *             which thread state runs on the thread.
  *             If a daemon thread captures while the interpreter ends, it may read frames that are being freed, for some
  *             100 ns after the check of finalization.
  */
@@ -65,8 +68,8 @@ struct gpc_python {
 	/* Written by the thread that set BUSY, read in TRIAL and READY. */
 	struct gpc_python_layout layout;
 	void *(*get_thread_state)(void);
-	void *(*get_running_state)(
-		void); /* of this thread; NULL up to 3.11, which has no such function */
+	/* The state that runs on this thread.  NULL up to 3.11, which tells only the state that holds the GIL. */
+	void *(*get_running_state)(void);
 	int (*is_initialized)(void);
 	int (*is_finalizing)(void);
 	void *(*get_first_interpreter)(void);

@@ -55,8 +55,8 @@ static const uint64_t factors[N_WORDS] = {
 };
 
 /*
- * The last 8 of the `size` bytes that end at `end`, or all if there are fewer.  The load reads 8 bytes in any case: the
- * object's head lies before its data.  Bytes of the head, which may change, are shifted out.
+ * The last 8 of the `size` bytes that end at `end`, or all if there are fewer.  The load may read 8 bytes in any case,
+ * because the object's head lies before its data.  Bytes of the head, which may change, are shifted out.
  */
 static inline uint64_t last_word(uintptr_t end, uint64_t size)
 {
@@ -68,7 +68,7 @@ static inline uint64_t last_word(uintptr_t end, uint64_t size)
 	return size >= sizeof(word) ? word : word >> (8 * (sizeof(word) - size));
 }
 
-/* The part of a string in the sum: address, size and last 16 bytes, times factors[at .. at + 2]. */
+/* What a string adds to the sum: its address, size and last 16 bytes, times factors[at .. at + 2]. */
 static inline uint64_t sum_text(const struct gpc_python_layout *layout,
 	const struct gpc_python_types *types, uintptr_t object, unsigned at)
 {

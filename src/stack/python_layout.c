@@ -13,7 +13,7 @@
 /* All structures that we read are smaller, so a greater number is no offset. */
 #define MAX_OFFSET 4096u
 
-/* Strings: the characters of ASCII strings begin right behind a shorter head than those of others. */
+/* The characters of a string begin right behind its head, which is shorter for ASCII strings. */
 #define TEXT_BEFORE_312                                                              \
 	.kind_shift = 2, .text_length = 16, .text_state = 32, .text_ascii_data = 48, \
 	.text_wide_data = 72
@@ -36,7 +36,7 @@
 	.frame_is_entry = 68, .code_file = 112, .code_name = 128, .code_first_line = 72,          \
 	.code_line_table = 136, .code_bytes = 184
 
-/* Interpreter frames of 3.12, behind a cframe.  A shim lies below those entered from C. */
+/* Interpreter frames of 3.12, behind a cframe.  A shim is the caller of those entered from C. */
 #define FRAMES_312                                                                          \
 	.chain = GPC_PYTHON_SHIMS, .thread_id = 136, .thread_frame = 56, .cframe_frame = 0, \
 	.frame_previous = 8, .frame_code = 0, .frame_instruction = 56, .frame_owner = 70,   \

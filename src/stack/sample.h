@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * With the option stacks:sampled, only some small requests get a stack: each byte has the same probability.
+ * With the option stacks:sampled, only some small requests get a stack, chosen so that each requested byte has
+ * the same probability to be in a sampled request.
  *
  * A request of n < GPC_SAMPLE_BYTES bytes is sampled with probability n / GPC_SAMPLE_BYTES, independently of others.  A
  * sampled request counts as GPC_SAMPLE_BYTES bytes (gpc_share_of), so the sum of each call site is unbiased.  After N

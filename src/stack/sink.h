@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Takes the records of stacks, code objects, modules and tags: in the product the recording, in tests an array.
+ * A sink takes the records of stacks, code objects, modules and tags: in the product the recording, in tests an array.
  *
  * Threads   Any thread calls append, with at most a lock of rank DEPOT held.  append may take locks of higher rank.  It
  *           must not capture a stack, nor call the dynamic loader.

@@ -32,7 +32,7 @@
 enum stage {
 	STAGE_NEW,
 	STAGE_COMPLETE,
-	STAGE_TOLD, /* written to the sink */
+	STAGE_TOLD, /* a thread writes it to the sink, or has; domains and strings need not be written */
 };
 
 struct tag {

@@ -16,7 +16,7 @@
  *
  * Invariants
  *   1 A tag never changes after its id was returned.  Its parent has a lower id.
- *   2 If a sink is attached, a tag is in the sink before its id is returned.
+ *   2 Once gpc_tags_attach has returned, a range is in the sink before its id is returned.
  * Threads     Any, at any time, also before the library runs and in a child of fork.
  * Ordering    An adder fills a tag, then publishes it in a slot of the hash table with release; readers acquire the
  *             slot.  While a sink is being attached, each tag still reaches the sink exactly once: the adder stores

@@ -40,7 +40,7 @@
 /* No kernel has smaller pages, so if one word is readable, the whole page of 4096 bytes is. */
 #define PAGE 4096u
 
-/* The most frames, ours and a sanitizer's, inside the caller's frame.  They are skipped. */
+/* An unwinder reports at most this many frames, ours and a sanitizer's, before the caller's.  find_start skips them. */
 #define OWN_FRAMES 6u
 #define MAX_SKIP   32u
 
@@ -54,9 +54,9 @@ struct accessors {
 #define UNREADABLE (-8) /* -UNW_EINVAL */
 
 /*
- * Pages known to be readable: a direct-mapped cache by page number, where 0 is an empty entry.  The pages belong to
- * this thread's stack, which stays mapped while the thread runs.  Page 0 is never cached: libunwind tries to read it if
- * code without tables keeps a small number in rbp.
+ * Pages known to be readable: a direct-mapped cache by page number, where 0 is an empty entry.  Most of them belong to
+ * this thread's stack, which stays mapped while the thread runs, the others to code that the stack returns to.  Page 0
+ * is never cached: libunwind tries to read it if code without tables keeps a small number in rbp.
  */
 #define KNOWN_PAGES 4u
 static _Thread_local uintptr_t known_pages[KNOWN_PAGES] __attribute__((tls_model("initial-exec")));
@@ -136,8 +136,8 @@ static void init_walk(
 }
 
 /*
- * True if a walk finds frames.  Both unwinders initialize themselves in their first walk.  glibc's then opens a
- * library.  A later walk might wait for this with a thread that holds the loader's lock and waits for a lock of ours.
+ * True if a walk finds frames.  Both unwinders initialize themselves in their first walk, for which glibc's opens a
+ * library.  Both walk here once, so that no walk of the program's threads has to.
  */
 static bool try_walk(struct gpc_unwind *unwind)
 {
@@ -241,8 +241,8 @@ static __attribute__((unused)) bool is_as_unwinder_says(const struct gpc_unwind 
 }
 
 /*
- * Returns n if glibc's unwinder finds the same frames.  If not, refutes the rule that led to the first frame that
- * differs, and returns 0.
+ * Returns n if glibc's unwinder finds no frame that differs.  If it does, refutes the rule that led to the first frame
+ * that differs, and returns 0.
  */
 static __attribute__((noinline)) uint32_t compare_learned(struct gpc_unwind *unwind,
 	const void *caller, const uint64_t *frames, uint32_t n, uint32_t max, uint32_t skip)

@@ -4,7 +4,7 @@
  *
  * On x86-64, cached rules (walk.h) make the walk, which were learned from libunwind.  On other processors, and for
  * frames without a rule, libunwind makes it (26 frames: 0.2 us once its cache knows the code).  Without libunwind,
- * glibc's backtrace does (some 3 us).
+ * glibc's backtrace makes it (some 3 us).
  *
  * libunwind is opened with RTLD_LOCAL, and never linked: its shared object exports _Unwind_* and backtrace, so a
  * preloaded library that links it would replace the exception unwinder of the whole process.

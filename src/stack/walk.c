@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rules lie in the order in which they were learned, so the rules of one stack lie side by side.  Each rule keeps the
- * number of the rule that followed it last, which is mostly the next one again; if it is not, a hash table finds the
+ * number of the rule that followed it last, and that guess is mostly right; if it is not, a hash table finds the
  * rule of the address.  The branch predictor expects a right guess, so the processor reads frames ahead.
  *
  * A rule is derived from the registers before and after a step of libunwind.  If a frame ends 16 bytes above its frame

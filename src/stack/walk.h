@@ -78,7 +78,7 @@ struct gpc_walk_start {
 	uintptr_t bp;
 };
 
-/* Without any of the steps there is no table.  readable(address) is true if the page of that address can be read. */
+/* If a step is NULL, there is no table.  readable(address) is true if the page of that address can be read. */
 void gpc_walk_init(struct gpc_walk *walk, const struct gpc_walk_steps *steps,
 	bool (*readable)(uintptr_t address));
 void gpc_walk_fini(struct gpc_walk *walk);

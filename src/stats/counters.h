@@ -3,7 +3,7 @@
  * Arithmetic on the fields of struct gpucache_counters: one writer at a time, which holds the pool's lock,
  * and readers in other threads and processes at any time.
  *
- * An addition is a relaxed load and store: a plain `add` instruction.
+ * An addition is a relaxed load and a relaxed store, without a locked instruction.
  *
  * Threads   The caller serializes writers of one record; readers need nothing.
  * Limits    Readers may see an operation half done, never a torn number.

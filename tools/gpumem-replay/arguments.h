@@ -2,7 +2,7 @@
 /*
  * The command line.
  *
- *      gpumem-replay [OPTIONS] TRACE...        options and traces in any order
+ *      gpumem-replay [OPTIONS] [TRACE]...      options and traces in any order
  *
  * Threads     One.
  * Failure     A message on standard error, and GPC_ARGUMENTS_BAD.

@@ -11,7 +11,7 @@
  *
  *   alloc, free, empty_cache                         id: any number
  *   work      a kernel on `stream` uses block id     size: its ns; 0: the last kernel of the stream uses the block, too
- *   order     orders later work of `stream`          id: the stream after whose work so far
+ *   order     orders later work of `stream`          id: the other stream, whose work so far comes first
  *   sync      the host waits for the device
  *
  * Threads     One.

@@ -49,8 +49,8 @@ static void try_settings(const struct gpc_answer *answer, struct gpc_text *text)
 }
 
 /*
- * For a request that PyTorch's own limit refused: appends the smallest fraction of the GPU that would have been enough,
- * in steps of 0.0001.
+ * For a request that PyTorch's own limit refused: appends the smallest limit that would have been enough, a fraction of
+ * the GPU rounded up to 0.0001.
  */
 static void try_torch_limit(const struct gpucache_oom *oom, struct gpc_text *text)
 {
@@ -69,7 +69,7 @@ static void try_torch_limit(const struct gpucache_oom *oom, struct gpc_text *tex
 		gpc_text_add(text, "hold less: see HOLDERS; the GPU has no more to give.");
 }
 
-/* The largest size of each thread, and the sum of these sizes. */
+/* The largest size of each thread, rounded up to GPC_RUN_DEVICE_STEP, and the sum of these sizes. */
 struct largest {
 	struct gpc_memo by_thread;
 	uint64_t sum;
@@ -88,8 +88,8 @@ static void add_size(struct largest *largest, uint32_t thread, uint64_t size)
 }
 
 /*
- * The sum, over all other threads, of the largest request that the limit refused: a limit with room for one of these
- * requests would still refuse the others.
+ * The sum of each other thread's largest request that the limit refused: a limit with room for one of these requests
+ * would still refuse the others.
  */
 static uint64_t refused_to_others(const struct gpc_report *report, const struct gpucache_oom *oom)
 {
@@ -139,7 +139,7 @@ static void try_limit(const struct gpc_answer *answer, struct gpc_text *text)
 	uint64_t own = answer->enough_bytes ? answer->enough_bytes : oom->short_by;
 	uint64_t more = gpc_bytes_add(
 		gpc_bytes_add(own, refused_to_others(report, oom)), passing_of_others(report, oom));
-	/* The driver hands out whole steps: a limit between two steps would refuse the request. */
+	/* The driver hands out multiples of GPC_RUN_DEVICE_STEP: a limit between two would refuse the request. */
 	uint64_t needed =
 		gpc_round_up(gpc_bytes_add(oom->limit, more), GPC_RUN_DEVICE_STEP) / GPC_MIB;
 	char value[64];
@@ -276,8 +276,8 @@ static void add_short(
 }
 
 /*
- * Advises PyTorch's expandable segments from a recording older than format 1.4.  Such a recording has the bytes of
- * PyTorch's cache in no tensor, but not the sizes of the holes.
+ * Advises PyTorch's expandable segments from a recording older than format 1.4.  Such a recording tells how many bytes
+ * of PyTorch's cache are in no tensor, but not the sizes of the holes.
  */
 static void try_torch(
 	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *text)

@@ -5,8 +5,9 @@
  * The words of a verdict come from model/verdict.def, as in the message that the library prints itself.  The numbers
  * come from the record of the failure.
  *
- * Invariants  1 Advice names no option that this run had set already.  2 Advice names an option only if a replay of
- *               this recording with that option served the request (answer.h).
+ * Invariants  1 Advice never repeats a setting of this run: it names another value, or advises to drop the setting.
+ *             2 Against fragmentation and rounding, an option of gpucache is named only if a replay of this recording
+ *               with that option served the request (answer.h).  `limit` and `oom_wait_ms` are named without a replay.
  * Threads     One.
  * Failure     Text that does not fit into its buffer is truncated.
  */

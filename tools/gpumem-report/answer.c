@@ -13,7 +13,7 @@
 #include "tools/gpumem-report/libraries.h"
 #include "tools/gpumem-report/what_if.h"
 
-/* As in oom/verdict.c: waste below 1/WASTED_PART of the device is little, a request below 1/SMALL_PART is small. */
+/* Waste below 1/WASTED_PART of the device is little, a request below 1/SMALL_PART of it is small. */
 #define WASTED_PART 8
 #define SMALL_PART  16
 
@@ -115,7 +115,10 @@ static enum gpucache_strength judge_exhausted(const struct gpc_answer *answer)
 		return strength;
 	if ((answer->is_served_plain || answer->n_remedies) && !is_at_brim(answer))
 		return GPUCACHE_STRENGTH_NONE;
-	/* The library blamed the cache, but neither the plain driver nor any setting served the request. */
+	/*
+	 * The library blamed the cache, or nothing.  But the request fails without the cache, too, or the device is so
+	 * full that the next request would (is_at_brim()).
+	 */
 	if (answer->oom.verdict == GPUCACHE_VERDICT_FRAGMENTED ||
 		answer->oom.verdict == GPUCACHE_VERDICT_NONE ||
 		answer->oom.verdict == GPUCACHE_VERDICT_ROUNDING)
@@ -133,7 +136,7 @@ static enum gpucache_strength judge_preallocated(const struct gpc_answer *answer
 	return GPUCACHE_STRENGTH_LIKELY;
 }
 
-/* In the order of precedence of oom/verdict.c.  If `judge` is NULL, the library's judgement stands. */
+/* In order of precedence, not quite that of oom/verdict.c.  If `judge` is NULL, the library's judgement stands. */
 static const struct {
 	enum gpucache_verdict verdict;
 	enum gpucache_strength (*judge)(const struct gpc_answer *answer);

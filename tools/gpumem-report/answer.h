@@ -5,16 +5,16 @@
  *      events before the request --> the allocator as it was set     the control: must fail at the request, too
  *                                '-> the driver without a cache      served: the pieces of our cache are the cause
  *                                '-> with one more setting           served: the setting is advised
- *                                '-> less of the device taken        served: what took it is the cause
+ *                                '-> more of the device free         served: so many bytes were missing
  *
- * The library judges by the numbers of one moment, and calls nothing certain that a replay could refute.  The verdict
- * of this file may refine the verdict that the library printed, but never contradicts a certain one.
+ * The library judges by the numbers of one moment.  The verdict of this file may differ from the one that the library
+ * printed, because the library has neither a replay nor the names of frames (kept.h, frameworks.h).
  *
  * Invariants  1 Fragmentation and rounding are certain only if the control failed, the recording has every
  *               event since the start, and the replay without the cause served the request.
  *             2 A remedy is a setting with which a replay served this request.
  * Threads     One.
- * Failure     None: without a replay the library's verdict stands, and fragmentation and rounding are at most likely.
+ * Failure     None: without a replay, fragmentation and rounding are at most likely.
  * Limits      The replay's GPU hands out memory in steps of 2 MiB, as current drivers do.  Only requests for device
  *             memory are replayed.  Work on the GPU is not recorded, so in a replay it completes at once.
  */

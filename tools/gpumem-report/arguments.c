@@ -74,7 +74,7 @@ static const struct option long_options[] = {
 
 /*
  * Returns the name nearest to the word by edit distance, from `n` rows of `size` bytes that each begin with a name.
- * NULL if the nearest differs in half of its letters: that is no typo.
+ * NULL if that takes more than 3 edits, or for a short word more than half as many as it has letters: that is no typo.
  */
 static const char *find_nearest(const char *word, const void *rows, size_t n, size_t size)
 {
@@ -201,7 +201,7 @@ static bool read_interval(const char *text, uint64_t *ret_ns)
 	return gpc_refuse("--watch needs a time from 100ms to a day, such as 15s, not `%s`", text);
 }
 
-/* Handles an option whose value must be parsed; false if the value is wrong. */
+/* Handles an option below OPTION_TEXTS; false if its value is wrong. */
 static bool read_special(int letter, struct gpc_options *options)
 {
 	static const char *const colours[] = { "auto", "always", "never" };

@@ -5,8 +5,9 @@
  *      gpumem-report [COMMAND] [OPTIONS] [FILE|DIR|PID]...        options and words in any order
  *
  * Threads     One.
- * Failure     A message on standard error with the nearest valid word, and GPC_ARGUMENTS_BAD.
- * Limits      Several recordings only for views of one recording, as text.
+ * Failure     A message on standard error, which suggests a valid word if one is near, and GPC_ARGUMENTS_BAD.
+ * Limits      `html` and `merge` take any number of recordings, `diff` two, a view of one recording several if its
+ *             output is text.
  */
 #ifndef GPC_REPORT_ARGUMENTS_H
 #define GPC_REPORT_ARGUMENTS_H

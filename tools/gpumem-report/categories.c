@@ -79,7 +79,7 @@ static bool is_called(const struct gpc_stack_frames *stack, const char *start)
 	return false;
 }
 
-/* Appends the operator that the program called, or the outermost operator of a stack without program. */
+/* Appends the operator that the program called, or the outermost operator if no frame is the program's. */
 static void add_operator(const struct gpc_stack_frames *stack, struct gpc_text *ret_text)
 {
 	for (int i = stack->site; i-- > 0;)
@@ -90,7 +90,7 @@ static void add_operator(const struct gpc_stack_frames *stack, struct gpc_text *
 
 /*
  * The category of memory for an operator that the program calls directly.  Copies to the GPU and factory functions make
- * inputs; all other operators compute.
+ * inputs.  Any other operator makes activations if autograd records it, else other memory.
  */
 static enum gpc_category category_of_operator(const struct gpc_stack_frames *stack)
 {

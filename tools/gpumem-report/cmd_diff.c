@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `diff A B`: functions that hold more or less in B than in A: two runs, or two moments of --at.
+ * `diff A B`: functions that hold more or less in B than in A, two recordings, at the same moment (--at).
  *
  *      change        before         after   function
  *      +200.00 MiB   100.00 MiB     300.00 MiB   step  train.py < main, via Linear.forward
@@ -33,7 +33,7 @@ struct changes {
 	struct change *rows;
 	size_t n;
 	size_t room;
-	struct gpc_memo numbers; /* of rows */
+	struct gpc_memo numbers; /* the index of a row, by name */
 	uint64_t totals[2];
 };
 
@@ -118,7 +118,7 @@ static const char *show_change(const struct gpc_rounded rounded[2], char *buf, s
 	double change = after > before ? after - before : before - after;
 	struct gpc_rounded shown = gpc_rounded_of((uint64_t)(change / 100));
 
-	/* If all have one unit, a reader can subtract the printed digits: shows exactly their difference. */
+	/* If all three have one unit, a reader can subtract the printed digits, so the change is their difference. */
 	if (rounded[0].unit == rounded[1].unit && shown.unit == rounded[0].unit)
 		shown.hundredths = rounded[0].hundredths > rounded[1].hundredths
 					   ? rounded[0].hundredths - rounded[1].hundredths

@@ -4,8 +4,8 @@
  * program, which this command runs.  With --sweep, the command finds the largest value of a variable that fits.
  *
  * A sweep runs the program once per value.  It halves the value until the program fits, then bisects between the
- * largest value that fits and the smallest that does not, until they are 1/16 apart.  Without --on there is nothing to
- * fit: it doubles the value up to the range's end, and prints the bytes of each.
+ * largest value that fits and the smallest that does not, until they differ by at most 1/16.  Without --on there is no
+ * GPU to fit on: the sweep doubles the value up to the range's end, and prints the bytes of each.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -196,7 +196,7 @@ static void double_up(struct sweep *sweep)
 		(void)try_value(sweep, value);
 }
 
-/* The largest value that fits; 0 if none does. */
+/* Halves, then bisects.  Returns the largest value tried that fits; 0 if none does. */
 static uint64_t halve(struct sweep *sweep)
 {
 	uint64_t good = sweep->to;

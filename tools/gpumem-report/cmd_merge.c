@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `merge`: compares the ranks of a job on one screen: which rank failed first, which is the odd one out, and which call
- * site makes it odd.  A table follows, with the rows farthest from the median first.  `ranks` prints the plain table.
+ * site makes it odd.  A table follows: the rows that failed, then the others, farthest from the median first.  `ranks`
+ * prints the plain table.
  *
- * The odd one out is the row whose peak is farthest from the median, by more than a twentieth of it and 32 MiB; the
- * reason is the call site whose bytes are farthest from that site's own median.  O(sites * rows log rows).
+ * The odd one out is the row whose peak is farthest from the median, by more than 32 MiB and more than a twentieth of
+ * the median; the reason is the call site whose bytes are farthest from that site's own median.  Sorts the rows once
+ * per site of one row, at most GPC_JOB_SITES times.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -21,9 +23,9 @@
 #define N_CALLERS 3
 
 struct merge {
-	const struct gpc_job_row *first;       /* the first row that failed; NULL: none */
-	const struct gpc_job_row *odd;         /* the odd one out; NULL: none */
-	struct gpc_job_site odd_site;          /* differs most; `bytes`: by how much; key 0: none */
+	const struct gpc_job_row *first; /* the first row that failed; NULL: none */
+	const struct gpc_job_row *odd;   /* the odd one out; NULL: none */
+	struct gpc_job_site odd_site;    /* `bytes`: its distance from its median; key 0: none */
 	const struct gpc_job_row *odd_site_of; /* whose recording has the stack of odd_site */
 	bool is_odd_more;                      /* odd is above the median */
 	uint64_t median_bytes;                 /* of the peaks of live bytes */
@@ -45,7 +47,7 @@ static uint64_t bytes_at(const struct gpc_job_row *row, uint64_t key)
 	return 0;
 }
 
-/* The median of the rows' bytes at that site; key 0: of their peaks. */
+/* The median of the rows' bytes at site `key`, or with key 0 of their peaks.  `numbers`: room for job.n numbers. */
 static uint64_t median_at(uint64_t key, uint64_t *numbers)
 {
 	for (size_t i = 0; i < job.n; i++)
@@ -233,7 +235,7 @@ static int by_distance(const void *left, const void *right)
 		       ?: GPC_ORDER(a, b);
 }
 
-/* The last column gets the remaining width, unless that is too little to tell hosts apart. */
+/* The width of the last column, the hosts: what remains, or 0 if that is too little to tell hosts apart. */
 static int host_width(const struct gpc_paper *paper)
 {
 	return paper->width < 72 ? 0 : paper->width - 56;

@@ -6,8 +6,8 @@
  *         0  gpu01     0   1.20 GiB    1.00 GiB   ended
  *         1  gpu01     1   3.90 GiB    3.90 GiB   killed  growth (likely)
  *
- * One row per GPU that a process used, in order of rank; `merge` compares them.  Peaks are of reserved bytes, with
- * those straight from the driver.
+ * One row per GPU that a process used, in order of rank; `merge` compares them.  A peak is the sum of two: that of the
+ * reserved bytes, and that of the bytes straight from the driver.
  */
 #include <stdlib.h>
 #include <string.h>

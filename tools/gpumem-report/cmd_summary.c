@@ -14,7 +14,7 @@
 #include "tools/gpumem-report/sheet.h"
 #include "tools/gpumem-report/tag_rows.h"
 
-/* So few rows of the table of holders that one GPU fits on a screen. */
+/* Rows of the table of holders: few, so that one GPU fits on a screen. */
 #define DEFAULT_HOLDERS 5
 
 /* The duration of the run, as far as known. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `top`: functions of the program by the bytes of their own requests, and with those of their callees; and
+ * `top`: the program's functions with the bytes of their own requests, and of these together with their callees'; then
  * the same bytes by thread and by stream.
  *
  *      own            with calls    blocks   function
@@ -34,7 +34,7 @@ struct functions {
 	const struct gpc_paths *paths;
 	struct function *rows;
 	size_t n;
-	struct gpc_memo numbers; /* of rows, + 1, by name */
+	struct gpc_memo numbers; /* the index of a row, + 1, by the hash of its name */
 };
 
 static int compare_names(const struct function *a, const struct function *b)

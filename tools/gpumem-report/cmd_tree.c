@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `tree`: the call tree of the memory held; a node has the bytes of all below it.
+ * `tree`: the call tree of the memory held; the bytes of a node include those of all nodes below it.
  *
  *         bytes   share    blocks  callers first
  *      1.20 GiB 100.0 %       310  main  train.py:90
@@ -23,8 +23,8 @@
 #define LEAST            200
 
 /*
- * Bounds the JSON, in which a deep node takes thousands of bytes.  Beyond this many nodes `children` is null, and the
- * device's "cut" gives number and bytes of the nodes without children.
+ * Bounds the JSON, in which a deep node takes thousands of bytes.  After this many nodes, `children` of a node that has
+ * any is null, and the device's "cut" gives the number and the bytes of such nodes.
  */
 #define MOST_NODES 16384
 
@@ -179,7 +179,7 @@ static void print_below(
 struct json_tree {
 	const struct gpc_path *rows;
 	size_t room;     /* nodes that may still be written */
-	struct node cut; /* the sum of the nodes written without children; `end` counts them */
+	struct node cut; /* the sum of the nodes whose children were left out; `end` counts them */
 };
 
 /* Returns the children of `parent`: all of them, or NULL if there is no room. */

@@ -162,7 +162,7 @@ static enum gpc_exit find_one(struct gpc_options *options, char **ret_path)
 	return GPC_EXIT_MADE;
 }
 
-/* A handler of atexit(): without memory the tool ends by exit() in the middle of a write. */
+/* Runs at exit, also if the tool runs out of memory in the middle of a write. */
 static void remove_left(void)
 {
 	if (left.beside)

@@ -31,7 +31,7 @@ void gpc_report_codes_destroy(struct gpc_report_codes *codes);
 /* Returns the code object `id`, or NULL if it was not recorded. */
 const struct gpc_code *gpc_report_codes_find(struct gpc_report_codes *codes, uint32_t id);
 
-/* Returns the line of the instruction at byte `offset`, or the first line. */
+/* Returns the line of the instruction at byte `offset`, or the code's first line if the table has none. */
 uint32_t gpc_code_line(const struct gpc_code *code, uint32_t offset);
 
 #endif

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The samples behind every format of `export`: the holders of one moment, as paths from the root.
+ * The samples behind the formats of `export` that list holders: the holders of one moment, as paths from the root.
  *
  *      holdings of each GPU --> samples --> GPU 0 ; main train.c:9 ; load vec.h:40     5,242,880 bytes
  *                                           GPU 0 ; main train.c:9 ; contexts        401,604,608 bytes
  *
- * Invariants  1 The samples of a device add up to its holdings.  2 A path has at least two names: the
- *               GPU and the holder.  3 A format writes the whole file, or prints a message.
+ * Invariants  1 The samples of a device add up to its holdings, less what PyTorch caches outside tensors.
+ *             2 A path has at least two names: the GPU and the holder.
+ *             3 A format writes the whole file, or prints a message.
  * Threads     One.
  * Failure     A format returns an exit code.
  * Limits      A peak and a failed request list only their biggest stacks; the rest is one sample.
@@ -23,7 +24,7 @@
 struct gpc_export_sample {
 	int32_t device;
 	uint32_t stack;
-	/* A name for memory that the program did not request: contexts, modules, unlisted holders; else NULL. */
+	/* A name for memory of contexts and modules, which the program did not request; else NULL. */
 	const char *what;
 	bool is_rest; /* the sum of unlisted holders, which has no stack */
 	uint64_t bytes;

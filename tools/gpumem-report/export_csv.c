@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A line per GPU, like nvidia-smi's `--query=pid,gpu,live --format=csv,noheader,nounits`.  Unlike nvidia-smi's, our
- * sizes are in bytes, so they add up.
+ * A line per GPU in the layout of nvidia-smi: `--query=pid,gpu,live --format=csv,noheader,nounits`.  Sizes are in
+ * bytes, not in MiB as there, so they add up.
  */
 #include <stdlib.h>
 #include <string.h>

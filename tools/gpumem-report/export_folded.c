@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* Prints a name without separators. */
+/* Prints a name with a comma for each semicolon, which separates names. */
 static void print_name(FILE *out, char *name)
 {
 	for (char *at = name; (at = strchr(at, ';'));)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The data of all other formats in one JSON document: holders with their whole stacks, and the history. */
+/* One JSON document: the holders of each GPU with their whole stacks, and its history. */
 #include "tools/gpumem-report/export.h"
 #include "tools/gpumem-report/json.h"
 

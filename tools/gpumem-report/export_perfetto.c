@@ -23,7 +23,7 @@ struct slice {
 struct trace {
 	const struct gpc_report *report;
 	bool has_event;
-	struct slice *slices; /* one per thread */
+	struct slice *slices; /* the current one of each thread */
 	size_t n_slices;
 };
 
@@ -68,7 +68,7 @@ static void print_process(struct trace *trace)
 	end_event(trace, event);
 }
 
-/* Free bytes at a point of the history: those of the last reading, corrected by our own memory (format/balance.h). */
+/* The device's free bytes at a point: free and ours of the last reading, less ours at the point (format/balance.h). */
 static uint64_t free_at(const struct gpucache_device *device, const struct gpucache_point *point)
 {
 	return gpc_bytes_less(

@@ -33,7 +33,7 @@ struct snapshot {
 	struct gpucache_block *blocks; /* by device and address; tensors last */
 	size_t n_blocks;
 	size_t n_others;              /* how many of them are no tensors */
-	bool *is_shown;               /* by tensor: it was found within an arena */
+	bool *is_shown;               /* by index into `blocks`: the tensor lies within an arena */
 	struct gpucache_block *cells; /* of the segment being written */
 	size_t n_cells;
 	struct segment *segments; /* as written; sorted by write_traces() */
@@ -106,7 +106,7 @@ static void write_frames(struct snapshot *snapshot, uint32_t stack_id)
 	const struct gpc_stack_frames *stack;
 	struct gpc_pickle *pickle = &snapshot->pickle;
 
-	/* List n_stacks is the empty one, of blocks whose stack was not recorded. */
+	/* Blocks whose stack was not recorded share list number n_stacks, which is empty. */
 	gpc_pickle_constant(pickle, "frames");
 	if (!gpc_pickle_begin_numbered_list(pickle, number))
 		return;

@@ -39,7 +39,10 @@ struct gpc_machine_config {
 struct gpc_counting_driver {
 	struct gpc_driver base;
 	struct gpc_driver *inner;
-	/* By kind.  Destroying an event counts as creating one; now_ns and reserving addresses are not counted. */
+	/*
+	 * By kind.  Destroying an event counts as creating one.  Not counted: now_ns, and the page functions reserve,
+	 * open and release.
+	 */
 	uint64_t n_calls[GPC_SIM_COST_COUNT];
 };
 

@@ -27,7 +27,7 @@
 #include "base/status.h"
 #include "tools/replay/machine.h"
 
-/* Allocator parameters, from --set. */
+/* Parameters of the allocator.  --set of gpumem-replay sets all but limit_bytes. */
 struct gpc_policy_settings {
 	uint64_t max_split_size;    /* bytes; 0: none */
 	uint32_t roundup_divisions; /* 0: none */

@@ -10,7 +10,7 @@
 #include "oom/ladder.h"
 #include "tools/replay/policy.h"
 
-/* The default of the option pending_limit: a part of the device, but no less than PENDING_MIN. */
+/* The default of the option pending_limit: 1/PENDING_PART of the device, but no less than PENDING_MIN. */
 #define PENDING_MIN  (64 * GPC_MIB)
 #define PENDING_PART 16
 
@@ -22,7 +22,7 @@ struct gpucache {
 	struct gpc_pool pool;
 };
 
-/* The stream that the request tells the pool.  0: none, as cudaMalloc tells none. */
+/* The stream that a request names to the pool; 0: none, as for cudaMalloc. */
 static gpc_stream name_of(const struct gpucache *self, uint32_t stream)
 {
 	if (!self->policy->is_stream_ordered)

@@ -67,7 +67,7 @@ static inline struct gpc_bins *pool_of(struct pytorch *self, const struct gpc_bl
 /* Makes the block free, coalesces it, and puts the result into its pool.  Returns the result. */
 struct gpc_block *gpc_pytorch_make_free(struct pytorch *self, struct gpc_block *block);
 
-/* Extends `left` by its right neighbour, and frees that struct; both are in no pool. */
+/* Extends `left` by its right neighbour, and frees the neighbour's struct; both are in no pool. */
 void gpc_pytorch_absorb_next(struct gpc_block *left);
 
 /* Cuts a block that is in no pool to `size`.  Returns the remainder, in the same state and in no pool. */

@@ -389,7 +389,7 @@ struct search {
 	uint64_t enough; /* the trace passes on every device of this many steps or more */
 };
 
-/* The fewest steps of which the run with plenty of memory proves that they are enough. */
+/* A number of steps that is enough, as the run with plenty of memory proves. */
 static uint64_t find_enough(const struct gpc_run *plenty)
 {
 	/* A policy that knows neither the size nor the free memory acts alike on all devices that refuse no call. */

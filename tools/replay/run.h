@@ -10,8 +10,8 @@
  * Threads     One.
  * Failure     GPC_OK means that the trace was replayed, even if a request failed (has_failed) or memory was reused too
  *             early (n_races).  After any other status *ret_run is undefined.
- * Limits      gpc_run_smallest assumes that a trace that fits on a device fits on every larger one.  This is true but
- *             for a few steps near the smallest device.
+ * Limits      gpc_run_smallest assumes that a trace that fits on a device fits on every larger one.  This is true,
+ *             except for a few steps near the smallest device.
  */
 #ifndef GPC_REPLAY_RUN_H
 #define GPC_REPLAY_RUN_H
@@ -51,9 +51,9 @@ struct gpc_run {
 	uint64_t elapsed_ns;            /* time in the policy; gpc_run: the least of several runs */
 	uint64_t smallest_device_bytes; /* 0: not searched */
 
-	/* The next members are 0 unless the trace has work and the GPU is simulated. */
+	/* The next members but peak_pending_bytes are 0 unless the trace has work and the GPU is simulated. */
 	bool has_work;
-	uint64_t peak_pending_bytes; /* freed, but not reusable yet; also on a real GPU */
+	uint64_t peak_pending_bytes; /* freed, but not reusable yet; set in every run */
 	uint64_t n_waits;    /* allocations and frees in which the host waited for the device */
 	uint64_t waited_ns;  /* on the simulated clock */
 	uint64_t program_ns; /* from the first to the last operation, on the simulated clock */

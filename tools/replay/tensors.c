@@ -55,7 +55,7 @@ static void add(struct areas *areas, struct area area)
 	areas->n++;
 }
 
-/* Marks the event that freed the area. */
+/* Marks the event that freed the area, if the area is an arena. */
 static void mark_free(const struct area *area, bool *is_arena)
 {
 	if (area->is_arena && area->freed_at != NO_EVENT)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A hash of live identities maps them to slots; live bytes and the peak are counted as operations are added.
+ * A hash table maps each live identity to its allocation, which has the slot.  Live bytes and the peak are counted as
+ * operations are added.
  */
 #include "tools/replay/trace.h"
 

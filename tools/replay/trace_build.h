@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Builds a trace of rows.  A row names memory by an identity, the id or address in the file; an operation of the trace
- * names it by a slot.
+ * Builds a trace from rows.  A row names memory by an identity, the id or address in the file; an operation of the
+ * trace names it by a slot.
  *
  *      trace_csv.c ------.                      (gpumem-replay)
  *      trace_snapshot.c -+--> gpc_trace_add --> gpc_trace_end --> struct gpc_trace

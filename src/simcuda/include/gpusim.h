@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Extensions of the simulated GPU, for tests that need work of a known duration.
+ * Extensions of the simulated GPU: work of a known duration, for tests, and what the other simulated libraries need.
  *
  * The simulated libcuda.so.1 exports these functions.  Programs look them up with dlsym(RTLD_DEFAULT, ...), so that
  * they also run on a real driver, which lacks them.
@@ -34,13 +34,14 @@ int gpusim_launch_early(struct CUstream_st *stream, uint64_t duration_ns, unsign
  */
 int gpusim_copy(uint64_t dst, uint64_t src, size_t size);
 
-/* The state of a device, from which the stand-in libnvidia-ml.so.1 takes its figures. */
+/* A simulated other process. */
 struct gpusim_process {
 	unsigned pid;
 	uint64_t used;
 	char name[64];
 };
 
+/* The state of a device, from which the stand-in libnvidia-ml.so.1 takes its figures. */
 struct gpusim_device {
 	char name[64];
 	char uuid[48];        /* "GPU-xxxxxxxx-..." */
