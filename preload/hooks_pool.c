@@ -15,7 +15,7 @@ static CUstream per_thread(CUstream stream)
 
 /* ---- allocations ---- */
 
-/* `on`: the stream, with NULL replaced by its meaning. */
+/* `on`: the stream; for a _ptsz variant, with NULL replaced by the thread's own stream. */
 #define ORDERED(name, is_fine, from, on, params, args)                                       \
 	CALL(name, gpc_passed_call, GIVEN(*a->dptr, a->size), params, args)                  \
 	CUresult name params                                                                 \

@@ -7,7 +7,10 @@
 #include "runtime/ledger/physical.h"
 #include "runtime/ledger/track.h"
 
-/* Makes the call and tracks what it creates, with one holder.  Needs no current context; device -1: on no device. */
+/*
+ * Makes the call and tracks what it creates, with one holder.  Needs no current context.  Device -1: it counts for that
+ * of the current context, or for the first.
+ */
 static CUresult create(struct gpc_passed_call *call, const CUmemGenericAllocationHandle *handle,
 	int device, bool is_arena)
 {

@@ -245,7 +245,7 @@ static CUresult judge_caller(const struct gpc_context *owner)
 	return (CUresult)atomic_load_explicit(&context->drv.sticky, memory_order_relaxed);
 }
 
-/* False: cudaFree returns at once, because the device keeps the order (alloc/barrier.h), or no order is configured. */
+/* False: cudaFree returns at once, because the device keeps the order (alloc/barrier.h), or free_order is `fence`. */
 static bool must_wait(struct gpc_pool *pool)
 {
 	if (gpc_runtime.config.free_order == GPC_FREE_ORDER_DEVICE)

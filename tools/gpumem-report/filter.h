@@ -34,7 +34,7 @@ bool gpc_filter_is_of_blocks(const struct gpc_options *options);
 /* Appends the filters that are set, as ", where=loader.py, thread=4711". */
 void gpc_filter_describe(const struct gpc_options *options, struct gpc_text *ret_text);
 
-/* True if the stack, or the block with its stack, matches every filter that is set.  Uses report->frames. */
+/* True if the stack matches every filter of stacks that is set, or the block every filter.  Uses report->frames. */
 bool gpc_filter_takes_stack(const struct gpc_report *report, uint32_t stack);
 bool gpc_filter_takes_block(const struct gpc_report *report, const struct gpucache_block *block);
 

@@ -3,7 +3,7 @@
  * Which GPU a recorded run needs, from a replay of its requests.
  *
  *      recording --> tensors, and requests that bypass PyTorch's cache --> replayed by each allocator of caches.def
- *                '-> contexts, modules and other memory              --> taken off the GPU before
+ *                '-> contexts, modules and other memory              --> replayed as requests to the driver
  *
  * A search over the GPU's size finds the smallest one that serves all requests.  It is exact to 2 MiB, in steps of
  * which the driver allocates, if the program makes the same requests there.  A context takes 2 KiB per thread that the
@@ -51,7 +51,7 @@ struct gpc_fit {
 	unsigned n_caches;
 	struct gpc_fit_cache caches[GPC_FIT_MAX_CACHES]; /* the program's own first */
 	struct gpc_fit_target target;
-	/* The largest max_split_size with which PyTorch's cache fits on the target; 0: none does, or none is needed. */
+	/* The largest of 512, 256, ... 32 MiB as max_split_size with which PyTorch's cache fits on the target; 0: none. */
 	uint64_t max_split_mib;
 };
 
@@ -59,8 +59,8 @@ struct gpc_fit {
 bool gpc_fit_read_target(const char *text, struct gpc_fit_target *ret_target);
 
 /*
- * Computes the fit of one GPU of the recording: that of -d, else the one with most requests.  *ret_fit points into
- * `report`, and must not outlive it.
+ * Computes the fit of one GPU of the recording: that of -d, else the one with most events.  Also fails as
+ * gpc_run_smallest() does.
  */
 GPC_MUST_CHECK enum gpc_status gpc_fit_find(
 	const struct gpc_report *report, struct gpc_fit *ret_fit);

@@ -5,7 +5,7 @@
  *      FIT      the requested bytes; the bytes of contexts, library code and others
  *      NEEDS    the smallest GPU for each allocator: in MiB, and from the table
  *      ON       the given GPU: the bytes left or missing
- *      TRY      if bytes are missing: settings with which it fits, each checked by a replay or by its bytes
+ *      TRY      if bytes are missing: settings with which it fits, by a replay or by their bytes; or a smaller batch
  *      ...      the holders of the peak: sections of the other views
  */
 #include <inttypes.h>

@@ -30,7 +30,7 @@ static struct {
 	pid_t pid; /* 0: it has ended */
 } left;
 
-/* Above 1, watch() ends the program.  The terminal sends SIGINT to the program, too: the first one counts only as 1. */
+/* watch() ends the program once n_interrupts exceeds 1: the terminal sends the first SIGINT to the program, too. */
 static void on_signal(int signal)
 {
 	n_interrupts += signal == SIGINT ? 1 : 2;

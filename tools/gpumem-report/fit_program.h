@@ -23,7 +23,7 @@
 
 struct fit_program {
 	char folder[300];  /* where it records */
-	bool is_temporary; /* chosen by us: removed with the program */
+	bool is_temporary; /* chosen by the tool, and removed once the recording is open */
 	DIR *contents;     /* of a temporary folder; else NULL */
 	uint64_t start_ns; /* real time; earlier recordings in the folder are ignored */
 	int status;        /* as from waitpid; 0 if is_stopped */

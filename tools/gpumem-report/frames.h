@@ -18,7 +18,7 @@
  *   - with Python frames, the one that called the innermost package;
  *   - without them, a node of the backward pass, else the innermost library that is not plumbing.
  *
- * Invariants  1 Every Python frame of the stack appears once, in order.  2 Frames of an
+ * Invariants  1 Every Python frame of the stack appears once, in order.  2 Frames of CPython's
  *               interpreter never appear.  3 `site` is a frame of the list, or -1 in an empty one.
  *             4 An inlined call is a frame of its own, before the one it was inlined into.
  * Threads     One.
@@ -71,7 +71,8 @@ const struct gpc_stack_frames *gpc_frames_find(struct gpc_frames *frames, uint32
 
 /*
  * Appends "function  file:line" or "module+0x12ab".  whole_path: the file or module with its path, and the function
- * with its parameters; else the base name and the short name (names.h).
+ * with its parameters; else the base name and the short name (names.h).  A function without a file is followed by the
+ * base name of its module.
  */
 void gpc_frame_describe(const struct gpc_frame *frame, bool whole_path, struct gpc_text *ret_text);
 
@@ -81,7 +82,7 @@ void gpc_frame_describe_site(const struct gpc_frame *frame, struct gpc_text *ret
 /* Appends the name of the function `via`: "Linear.forward", "gelu"; nothing if via is -1. */
 void gpc_frames_via(const struct gpc_stack_frames *stack, struct gpc_text *ret_text);
 
-/* Returns the hash of what gave `hash`, and of `frame` after it.  Frames that print the same hash the same. */
+/* Continues `hash`, that of the frames before, with `frame`.  Frames that print the same have the same hash. */
 uint64_t gpc_frame_hash(const struct gpc_frame *frame, uint64_t hash);
 
 /* Appends the call site of stack `id`, or why there is none: "(no stack was taken)". */

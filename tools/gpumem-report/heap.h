@@ -5,14 +5,14 @@
  *      segment   [ block | arena of PyTorch: tensor, gap, tensor | block ]
  *      cells     [ live  | live  torch  live                     | free  ]
  *
- * Memory that is not cached appears as a segment of one block, and so does a block whose segment was not recorded.
+ * Memory that no pool serves appears as a segment of one block, and so does a block whose segment was not recorded.
  *
  * Invariants  1 The cells of a segment are contiguous and fill it.  2 Merging cells leaves the sums of a segment as
  *               they were.
  * Threads     One.
  * Failure     None.
- * Limits      With more than GPC_HEAP_MAX_CELLS blocks, small neighbours of a segment share one cell of
- *             state GPC_CELL_MIXED.
+ * Limits      With more than GPC_HEAP_MAX_CELLS cells, small neighbours of a segment share one, of state
+ *             GPC_CELL_MIXED if their states differ.
  */
 #ifndef GPC_REPORT_HEAP_H
 #define GPC_REPORT_HEAP_H
@@ -49,7 +49,7 @@ struct gpc_heap_segment {
 	bool is_ours;                         /* a segment of a pool */
 	uint64_t bytes[GPC_CELL_STATE_COUNT]; /* by state, without MIXED */
 	uint64_t n_pins; /* live blocks and tensors, which keep the segment from being given back */
-	/* The stacks that hold most of these bytes, by id; after the last, n_blocks is 0. */
+	/* The stacks that hold most of these bytes, by id; rows that are not used have n_blocks 0. */
 	struct gpc_row pins[GPC_HEAP_MAX_PINS];
 	size_t end_cell; /* one past its last cell */
 };

@@ -134,8 +134,8 @@ void gpc_holdings_at(struct gpc_holdings *holdings, const struct gpc_report *rep
 }
 
 /*
- * With sampled stacks, a block with a stack also counts for some blocks without one.  Subtracts what it counts for them
- * from the row without a stack, which has these blocks itself.
+ * With sampled stacks, the row of a stack includes an estimate for blocks without a stack.  The row without a stack has
+ * these blocks, too: subtracts the estimate there.
  */
 static void take_surplus(struct gpc_holdings *holdings, const struct gpc_share *surplus)
 {

@@ -19,7 +19,7 @@
 #include "tools/gpumem-report/rows.h"
 
 struct gpc_holdings {
-	struct gpc_row *rows; /* ordered by GPU, stack and kind */
+	struct gpc_row *rows; /* one per GPU, stack and kind */
 	size_t n;
 	uint64_t total_bytes;
 	uint64_t rest_bytes;  /* of stacks that are not listed */

@@ -36,8 +36,9 @@ struct gpc_job_row {
 	uint64_t start_realtime_ns;
 	enum gpc_run_state state;
 	struct gpucache_device device;
-	uint64_t live_bytes; /* with memory that is not cached */
-	uint64_t peak_bytes; /* of reserved memory, with memory that is not cached */
+	uint64_t live_bytes; /* with memory that no pool serves */
+	uint64_t
+		peak_bytes; /* at most: the peak of reserved memory plus that of memory that no pool serves */
 	uint64_t peak_live_bytes;
 	struct gpc_job_site sites[GPC_JOB_SITES]; /* at the peak of live bytes, biggest first */
 	unsigned n_sites;
@@ -64,7 +65,7 @@ struct gpc_job {
 /* Adds the rows of report->recording. */
 void gpc_job_add(struct gpc_job *job, const struct gpc_report *report);
 
-/* Sorts by job, rank, start, pid and GPU. */
+/* Sorts by job, rank, start, pid, path and GPU. */
 void gpc_job_sort(struct gpc_job *job);
 void gpc_job_fini(struct gpc_job *job);
 

@@ -39,7 +39,7 @@ struct paths {
 	struct path rows[GPUCACHE_MAX_OOM_HOLDERS];
 	size_t n;
 	uint64_t bytes; /* the sum over rows */
-	/* Of the sites in a model that freed most of their tensors, the busiest: its tensors, the time of its first. */
+	/* Of the sites in a model that freed most of their tensors, the one with most: their number, the time of the first. */
 	uint64_t n_passed;
 	uint64_t passed_first_ns;
 };

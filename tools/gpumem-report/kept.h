@@ -11,8 +11,9 @@
  *                leads through a model of the program.  Such tensors count as kept if nearly all of one site are live,
  *                and the model ran as often
  *      one pass  A loop over layers in a list, or over the words of a text, also makes many tensors, but within one
- *                pass.  Every pass has new inputs or gradients: with fewer than eight since the first live tensor was
- *                made, nothing counts as kept, and growth that the library found becomes less certain
+ *                pass.  Every pass has new inputs or gradients: with fewer than eight since the first allocation
+ *                of the site with most activations, nothing counts as kept, and growth that the library found becomes
+ *                less certain
  *
  * Threads     One.
  * Failure     None: finds nothing.

@@ -13,7 +13,7 @@
 #include "format/memory.h"
 #include "tools/gpumem-report/target.h"
 
-/* Growth is measured over this many points, the last of the history: some seconds of a short run, a tenth of a long. */
+/* Growth is measured over the last points of the history: of a full one, which has 512 to 1,024, at most a fifth. */
 #define GROWTH_POINTS 96
 
 void live_init(struct live *live, const struct gpc_report *report)

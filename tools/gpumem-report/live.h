@@ -94,7 +94,7 @@ void live_fini(struct live *live);
 /* Reads what options->target names; processes that ended stay in the list.  GPC_EXIT_NOT_FOUND: no such file or pid. */
 enum gpc_exit live_look(struct live *live);
 
-/* The bytes that the program holds: blocks, as rounded to size classes, and memory that is not cached. */
+/* The bytes that the program holds: blocks, as rounded to size classes, and memory that no pool serves. */
 static inline uint64_t live_in_use(const struct live_gpu *gpu)
 {
 	return gpc_bytes_add(gpu->sum.live_bytes, gpu->sum.direct_bytes);

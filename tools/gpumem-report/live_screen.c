@@ -241,7 +241,7 @@ static bool is_wanted(const struct line *line, const char *filter)
 	return false;
 }
 
-/* Inserts a line in the order of the screen, if the filter takes it.  Insertion sort: processes are nearly in order. */
+/* Inserts a line in the order of the screen, if the filter takes it.  An insertion sort. */
 static void add_line(struct line *lines, int *n, struct line line, const struct live_screen *screen)
 {
 	int at = *n;
@@ -335,7 +335,7 @@ static void draw_head(struct live_grid *grid, int row)
 		put(grid, row, at, LIVE_HEAD, " ");
 }
 
-/* Draws the history of live bytes: a character per interval of time, for the maximum in it. */
+/* Draws the history of live bytes: each character stands for as many of its points, and shows their maximum. */
 static void draw_past(struct live_grid *grid, int row, int column, int width,
 	const struct live_gpu *gpu, bool is_unicode)
 {

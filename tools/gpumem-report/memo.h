@@ -25,7 +25,7 @@ struct gpc_memo {
 
 void gpc_memo_fini(struct gpc_memo *memo);
 
-/* Returns where the number of `key`, which is not 0, is stored: 0 for a new key.  Valid until the next call. */
+/* Returns where the number of `key`, which must not be 0, is stored: 0 for a new key.  Valid until the next call. */
 uint64_t *gpc_memo_at(struct gpc_memo *memo, uint64_t key);
 
 /* The same with a hash of the text as key.  Two texts of the same hash would be one. */

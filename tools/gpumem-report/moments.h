@@ -10,7 +10,8 @@
  *             3 There are at most GPC_MOMENTS_MAX_DELTAS deltas: with more, the slices are made longer.
  * Threads     One.
  * Failure     None.
- * Limits      If a context was reset, its memory that is older than the ring is missing.  A block that PyTorch
+ * Limits      No rows, if the events of a single slice need more deltas than that.
+ *             If a context was reset, its memory that is older than the ring is missing.  A block that PyTorch
  *             allocated for its cache, and freed, counts as live bytes of the program unless the ring has a
  *             tensor in it.
  */

@@ -25,7 +25,7 @@ bool gpc_name_node(const char *function, struct gpc_text *ret_text);
 /* If the function is PyTorch's entry point of an operator, appends the operator, as "gelu".  Else returns false. */
 bool gpc_name_operator(const char *function, struct gpc_text *ret_text);
 
-/* Returns the FNV-1a hash of what gave `hash`, and of data[0 .. size) after it.  GPC_HASH_START is that of nothing. */
+/* Continues the FNV-1a hash `hash` with data[0 .. size).  A hash begins with GPC_HASH_START. */
 #define GPC_HASH_START UINT64_C(0xcbf29ce484222325)
 uint64_t gpc_hash_bytes(uint64_t hash, const void *data, size_t size);
 

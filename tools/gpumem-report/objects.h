@@ -37,7 +37,7 @@ struct gpc_places {
 struct gpc_object_file {
 	char path[1024];
 	int fd;       /* open for reading, the caller's; -1: none */
-	bool differs; /* fd is -1, but there is a file of another build */
+	bool differs; /* a file of another build was found; matters only if fd is -1 */
 };
 
 /* Finds the module's file, or without it, its debug file. */

@@ -78,7 +78,7 @@ const char *gpc_show_duration(uint64_t ns);
 const char *gpc_show_time(uint64_t realtime_ns);
 /* "2026-08-09T14:03:22Z" */
 const char *gpc_show_rfc3339(uint64_t realtime_ns);
-/* "12.3 %", or "" if whole is 0 */
+/* "12.3 %"; "" if whole is 0 or part unknown */
 const char *gpc_show_share(uint64_t part, uint64_t whole);
 /* "12.3 %", from tenths of a percent */
 const char *gpc_show_tenths(uint32_t tenths);

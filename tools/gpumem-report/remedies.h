@@ -41,11 +41,11 @@ void gpc_remedies_held(
 /* Appends the call site of the stack for a sentence: "Block.forward batch.py:16". */
 void gpc_remedies_add_site(const struct gpc_report *report, uint32_t stack, struct gpc_text *text);
 
-/* Appends the advice to bound what the growing site makes; it replaces its blocks by larger ones. */
+/* Appends the advice to bound what the growing site makes, which replaces its blocks by larger ones. */
 void gpc_remedies_add_bound(
 	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *text);
 
-/* Appends the first advice of the table that applies; false if none does. */
+/* Appends the first advice that applies, in the order of the rules in remedies.c; false if none does. */
 bool gpc_remedies_try(
 	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *ret_text);
 

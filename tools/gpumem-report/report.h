@@ -67,8 +67,9 @@ struct gpc_options {
 	bool is_bottom_up; /* of `tree` */
 	bool once;         /* of `live`: one look, without a screen */
 	uint64_t watch_ns; /* interval of --watch; 0: not given */
-	const char *on;    /* of `fit`: a GPU of the table, or a size; NULL: not given */
-	uint64_t steps;    /* of `fit`: ends the program after so many; 0: not given */
+	const char *on;    /* of `fit`: a key of sim/model.h, or a size; NULL: not given */
+	uint64_t
+		steps; /* of `fit`: the number of steps after which it ends the program; 0: not given */
 	const char *sweep; /* of `fit`: VARIABLE=FROM..TO; NULL: one run */
 	char **program;    /* of `fit`: the arguments after --; NULL: none */
 	enum gpc_colour_mode colour;
@@ -81,11 +82,13 @@ struct gpc_options {
 struct gpc_report {
 	const struct gpc_options *options;
 	struct gpc_paper paper;
-	struct gpc_recording *recording; /* NULL for `list`, `symbols`, `options` */
+	struct gpc_recording *
+		recording; /* NULL if the command needs none, and in the last call of GPC_NEEDS_RECORDINGS */
 	struct gpc_frames *frames;
-	/* What filter.c knows of each stack, by 1 + its id; NULL: it caches nothing. */
+	/* Whether the filters take each stack, by 1 + its id, as filter.c stores it; NULL: it is not cached. */
 	struct gpc_memo *taken_stacks;
-	struct gpc_directory directory; /* for `list` only */
+	/* for `list` and `ranks`; else the folder from which `recording` was chosen */
+	struct gpc_directory directory;
 	bool is_newest_by_default; /* no recording was named: a command that we suggest need not name it either */
 };
 

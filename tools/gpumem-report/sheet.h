@@ -29,8 +29,9 @@ void gpc_sheet_print(const struct gpc_report *report, int32_t ordinal,
 	const struct gpucache_oom *oom);
 
 /*
- * Prints the frames of a stack, innermost first.  With a limit other than 0, long runs of native library frames share a
- * line, and after `limit` lines only Python frames are printed.
+ * Prints the frames of a stack, innermost first.  With a limit other than 0, of a long run of native library frames
+ * only the first is printed, and a line for the others; after `limit` lines, native frames outside such runs are left
+ * out.
  */
 void gpc_stack_print(const struct gpc_report *report, uint32_t id, unsigned limit);
 

@@ -13,7 +13,7 @@
 #include "tools/gpumem-report/json.h"
 #include "tools/gpumem-report/libraries.h"
 
-/* The most bytes of a label; print_where() cuts it to the line anyway. */
+/* The most bytes of a label: longer ones are cut. */
 #define MAX_WHERE 400
 
 /* One stack with the labels of its call site and callers. */

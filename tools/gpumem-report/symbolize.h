@@ -25,8 +25,8 @@ struct gpc_symbol {
 	char *file;         /* of the source; NULL: unknown */
 	uint32_t line;      /* 0: unknown */
 	const char *module; /* path; NULL: in no module that was recorded */
-	uint64_t offset;    /* in the module's file; without a module, the address */
-	uint64_t text;      /* set by frames.c, as `class` */
+	uint64_t offset;    /* the address less the module's bias; without a module, the address */
+	uint64_t text;      /* a hash of what the frame prints; set by frames.c, like `class` */
 	unsigned class;
 };
 

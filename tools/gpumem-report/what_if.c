@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Cuts the trace after the failed request, and replays it with one change at a time.  If a replay fails at an earlier
- * request, it says nothing about this one; if it serves this one or fails at it, it does.
+ * Cuts the trace after the failed request, and replays it with one change at a time.  A replay that fails
+ * at an earlier request says nothing about this one.
  */
 #include "tools/gpumem-report/what_if.h"
 
@@ -69,7 +69,7 @@ static bool cut_at_request(struct gpc_trace *trace, const struct gpucache_oom *o
 			continue;
 		op->kind = GPC_TRACE_ALLOC;
 		trace->n_ops = i + 1;
-		trace->n_slots++; /* an array of slots has room for one more, even in an empty trace */
+		trace->n_slots++; /* replays size their arrays by n_slots */
 		op->slot = trace->n_slots - 1;
 		return true;
 	}

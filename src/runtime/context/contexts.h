@@ -2,7 +2,7 @@
 /*
  * Contexts: creates the pool of each, and finds it.  endings.h ends them.
  *
- * Threads   Any.  A lookup by handle takes no lock.
+ * Threads   Any.  A lookup by handle takes no lock until the process has green contexts.
  * Failure   NULL: the driver does not know the context, or there are too many; the call then goes to the driver.
  */
 #ifndef GPC_RUNTIME_CONTEXT_CONTEXTS_H
@@ -57,14 +57,15 @@ struct gpc_context *gpc_context_current(void);
 
 /*
  * The pseudo-context of a device.  It accounts for memory that belongs to the device but to no context, and outlives
- * all contexts.  It has counters, but no segments and no driver.  NULL: no metadata, or too many contexts.
+ * all contexts.  It has counters, but no segments, and a driver without a context.  NULL: no metadata, or too many
+ * contexts.
  */
 struct gpc_context *gpc_context_owner(struct gpc_device *device);
 
 /* A context of this device for queries: the current one, or else any live one; NULL: there is none. */
 struct gpc_context *gpc_context_on(struct gpc_device *device);
 
-/* Writes the pools of the device's live contexts to pools[GPC_MAX_CONTEXTS]; returns their number. */
+/* Writes the pools of the device's contexts that are not ending to pools[GPC_MAX_CONTEXTS]; returns their number. */
 uint32_t gpc_device_pools(const struct gpc_device *device, struct gpc_pool **pools);
 
 /* Returns the pools of all live contexts one by one, then NULL.  A walk begins zeroed. */

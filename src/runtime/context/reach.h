@@ -36,7 +36,7 @@ void gpc_runtime_reached(CUstream stream, CUdeviceptr dst, CUdeviceptr src);
 /*
  * Call before another process or a network card gets access to this memory.  No stream orders their accesses, so no
  * work of an earlier owner of the block may still run.  Ends the one-stream rule (alloc/fence.h) of the memory's
- * context, and waits on the host for work on blocks that were reused under that rule.
+ * context, waits on the host for work on blocks that were reused under that rule, and ends the use of pages.
  */
 void gpc_runtime_leaves_order(CUdeviceptr ptr);
 

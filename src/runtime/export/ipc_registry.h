@@ -5,7 +5,7 @@
  * A handle of the driver stands for a whole allocation, so all blocks of a segment would have the same handle of 64
  * bytes.  A block inside a segment gets a handle of ours instead, a tag:
  *
- *      tag      magic  place  slot  nonce  entry  serial        64 bytes, the rest zero
+ *      tag      magic  place  slot  nonce  serial  entry  suffix     64 bytes, the rest zero
  *                        |      |     |      |
  *      /dev/shm/gpucache-UID/ipc-SLOT --> [ nonce | entry 0 | entry 1 | ... ]
  *                                                      '--> the driver's handle, offset, size

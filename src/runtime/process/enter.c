@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The entry of every hook.  While the library runs, an entry costs one atomic load of the state.  The first entry
- * starts the library.  Calls of other threads during the start pass to the driver: if such a thread waited here while
+ * The entry of every hook.  While the library runs, an entry costs a few loads: the state, the page that tells a child
+ * after fork, whether the library is broken, and whether the thread is inside it already.  The first entry starts the
+ * library.  Calls of other threads during the start pass to the driver: if such a thread waited here while
  * it holds the loader's lock, the start, which needs that lock, would never end.
  */
 #include "runtime/process/enter.h"

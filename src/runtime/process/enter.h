@@ -2,8 +2,9 @@
 /*
  * Entry to and exit from the library, around every hooked call.
  *
- *      ARMED --first CUDA call--> RUNNING --broken, switched off--> PASS
- *                                    '--fork--> the child passes every call to the driver
+ *      ARMED --first CUDA call--> STARTING ----> RUNNING       the library handles calls, unless it is broken,
+ *                                    |                          or in a child after fork
+ *                                    '--off, no GPU--> PASS    every call goes to the driver
  *
  * Threads   Any.  Not reentrant by design: calls that the driver makes while we are inside go to the driver.
  * Failure   false: the call goes straight to the driver.

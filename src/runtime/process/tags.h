@@ -22,7 +22,7 @@ bool gpc_runtime_wants_tags(void); /* false: the library is switched off */
 /* Call once the recording is open: writes the ranges pushed so far into it. */
 void gpc_runtime_tags_start(void);
 
-/* 1 + the highest tag: the size of a table of tags. */
+/* 1 + the highest tag, the size of a table of tags; 0: there are none. */
 uint32_t gpc_runtime_tags_end(void);
 
 /* True if the range of `tag`, or one that encloses it, has this name. */

@@ -3,7 +3,7 @@
  * The holders of a device's memory, as the process itself finds them in its recording.
  *
  * Threads   Any; reads the recording's tables without a lock.
- * Failure   A record that is being written is left out.
+ * Failure   A record that is being written may count or not.
  */
 #ifndef GPC_RUNTIME_RESCUE_HOLDERS_H
 #define GPC_RUNTIME_RESCUE_HOLDERS_H
