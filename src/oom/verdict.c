@@ -12,7 +12,7 @@
 #include "model/torch.h"
 #include "stats/growth.h"
 
-/* Other processes below this part of the device are too small to be the cause. */
+/* Other processes that hold less than 1 / SMALL_PART of the device are too small to be the cause. */
 #define SMALL_PART 20u
 
 /* A site with fewer blocks may be in a loop over the layers of a model: several sites keep one block of each layer. */

@@ -88,7 +88,7 @@ void gpc_sim_smalls_remove(struct gpc_sim_smalls *smalls, const struct gpc_sim_s
 	set_longest(smalls, small->place, 0);
 }
 
-/* The last row before `end` with a run that long; NO_PLACE if there is none. */
+/* The last row before `end` with a run of at least n free slots; NO_PLACE if there is none. */
 static uint32_t last_before(const struct gpc_sim_smalls *smalls, uint32_t end, uint32_t n)
 {
 	uint32_t k = smalls->n_leaves + end;

@@ -250,7 +250,7 @@ CUresult gpc_sim_vmm_multicast(struct gpc_sim *sim, uint64_t size, uint64_t *ret
 	return piece_create(sim, &object, ret_handle);
 }
 
-/* Frees a piece that nothing holds any more. */
+/* Frees the piece if nothing holds or maps it any more. */
 static void drop_if_last_locked(struct gpc_sim *sim, struct gpc_sim_physical *piece)
 {
 	struct gpc_sim_device *device = device_of(sim, piece);

@@ -25,10 +25,7 @@ static uint32_t load_half(uintptr_t object, uint16_t offset)
 	return value;
 }
 
-/*
- * One odd constant per word of the hash: digits of square roots.  The products do not depend on each other, so the
- * processor overlaps them.
- */
+/* The words of a code object that are hashed. */
 enum {
 	FIRST,
 	NAME,
@@ -42,6 +39,10 @@ enum {
 	N_WORDS
 };
 
+/*
+ * An odd constant for each word: digits of square roots.  The hash is the sum of the words' products with their
+ * constants.  No product needs another one, so the processor overlaps them.
+ */
 static const uint64_t factors[N_WORDS] = {
 	UINT64_C(0x6a09e667f3bcc909),
 	UINT64_C(0xbb67ae8584caa73b),

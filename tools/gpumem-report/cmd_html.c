@@ -272,7 +272,7 @@ static void put_device(const struct run *run, const struct gpucache_device *devi
 {
 	fprintf(run->out, "%s{\"ordinal\":%d", is_first ? "" : ",\n", device->ordinal);
 	put_field(run, "total", device->total_bytes);
-	/* The bytes that the last reading found in use, without ours.  The page adds our bytes at each moment. */
+	/* The bytes in use at the last reading, without this process's.  The page's script adds those of each moment. */
 	put_field(run, "outside",
 		device->look_ns ? gpc_bytes_less(device->total_bytes,
 					  gpc_bytes_add(device->free_bytes, device->ours_bytes))

@@ -47,7 +47,8 @@ struct gpc_fit {
 	uint64_t peak_ns;        /* since the start */
 	uint64_t contexts_bytes; /* as in the run */
 	uint64_t modules_bytes;
-	uint64_t others_bytes; /* memory that is neither requested nor of contexts or modules */
+	uint64_t
+		others_bytes; /* memory of kinds that the cache never serves, but contexts and modules */
 	unsigned n_caches;
 	struct gpc_fit_cache caches[GPC_FIT_MAX_CACHES]; /* the program's own first */
 	struct gpc_fit_target target;

@@ -24,7 +24,7 @@
 enum frame_class {
 	CLASS_PROGRAM,
 	CLASS_LIBRARY,
-	CLASS_PLUMBING,    /* between the program and the driver */
+	CLASS_PLUMBING,    /* only passes requests on: CUDA's runtime, libc, libstdc++ */
 	CLASS_HIDDEN,      /* our own library and its unwinder: never shown */
 	CLASS_INTERPRETER, /* CPython, and its calls into C */
 	CLASS_EVAL,        /* CPython's evaluation loop, which runs Python frames */

@@ -172,7 +172,7 @@ static bool is_waiting_for(const struct failure *failure, uint64_t requested)
 static bool is_printed_now(struct gpc_device *device, const struct gpucache_oom *oom)
 {
 	uint32_t d = device->ordinal;
-	/* With PyTorch a repetition is not final: PyTorch returns its own cache, and then requests the same again. */
+	/* PyTorch repeats each failed request after it has returned its own cache, so there one repetition proves nothing. */
 	bool is_repeated = (is_waiting_for(&failures.last[d], oom->requested) ||
 				   is_waiting_for(&failures.other[d], oom->requested)) &&
 			   gpc_counter_get(&gpc_tensors_sums(device)->n_malloc) == 0;
