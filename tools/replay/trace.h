@@ -43,7 +43,8 @@ enum gpc_trace_op_kind {
 /* Which allocator serves the request. */
 enum gpc_trace_way {
 	GPC_TRACE_CACHED, /* the replayed policy */
-	GPC_TRACE_DIRECT, /* to the driver, past PyTorch's cache: gpucache serves such requests, a model of that cache does not */
+	/* the driver, past PyTorch's cache: gpucache serves such requests, a model of that cache does not */
+	GPC_TRACE_DIRECT,
 	GPC_TRACE_BESIDE, /* the driver: contexts, modules and others, which do not count as live bytes */
 };
 
