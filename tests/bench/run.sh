@@ -24,11 +24,6 @@ for bench in "$build"/tests/bench/bench_*; do
 done
 awk -F, -v rows=tests/bench/rows.txt -f tests/bench/table.awk "$csv" || status=1
 echo
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-for workload in training inference random pipeline; do
-	python3 tests/bench/workload.py $workload >"$work/$workload.csv"
-done
-"$build/gpumem-replay" --sizes -p gpucache -p pytorch -p none tests/bench/traces/*.csv.gz "$work"/*.csv ||
+"$build/gpumem-replay" --sizes -p gpucache -p pytorch -p none tests/bench/traces/*.csv.gz -g training -g inference -g random -g pipeline ||
 	status=1
 exit $status

@@ -96,6 +96,7 @@ answers a_packed_trace_reads_as_a_plain_one 0 '4 operations on 2 streams' "$work
 answers a_log_of_rmm_is_read_with_its_failures 0 '1 requests had failed when the trace was taken' "$work/rmm.csv"
 answers a_free_of_the_unknown_is_left_out_and_said 0 '1 frees of what the trace does not allocate' "$work/rmm.csv"
 answers a_request_that_does_not_fit_is_named_with_its_event_and_line 1 'event 2 (line 3), a request of 2.86 MiB' -m 6MiB "$work/few.csv"
+answers two_traces_make_two_tables 0 'rmm.csv' "$work/few.csv" "$work/rmm.csv"
 answers parameters_change_what_is_reserved 0 'peak reserved' -s max_split_size_mb:200,roundup_power2_divisions:4 medium_1024_training.csv.gz
 answers a_row_that_is_none_is_damage_with_its_line 4 'line 2' "$work/bad.csv"
 answers a_request_of_no_bytes_is_damage 4 'line 2' "$work/zero.csv"
@@ -201,56 +202,43 @@ replayed=$(figure peak_live_bytes)
 grep -qF "\"requested_bytes\": $replayed," "$work/out"
 result the_peak_of_a_recorded_program_is_replayed $?
 
-# In generated traces kernels still use memory when it is freed, so a policy must order the reuse or it races.
-generate() { # SPEC FILE
-	python3 ../workload.py "$1" >"$2"
-}
-# This device is too small for all pages, so the policy unmaps idle pages and maps them elsewhere.
-generate random:steps=6000 "$work/random.csv"
-answers no_page_moves_under_work 0 'races                            0' --check -m 3400MiB -p vmm "$work/random.csv"
+# With little memory, idle pages are unmapped and mapped where they are needed.
+answers no_page_moves_under_work 0 'races                            0' --check -m 3400MiB -p vmm -g random:steps=6000
 
+# Workloads: kernels still use memory when it is freed; only a policy that orders its reuse passes the race detector.
 for spec in training:steps=2,layers=6,bucket=4 inference:requests=6 pipeline:items=300 random:steps=2000; do
 	short=${spec%%:*}
-	generate "$spec" "$work/$short.csv"
 	answers "no_policy_races_in_$short" 0 'races                            0             0             0             0             0             0             0             0' \
-		--check -p gpucache -p fence -p host -p gpucache-on -p pytorch -p expandable -p vmm -p vmm-auto -p none "$work/$short.csv"
-	answers "without_fences_there_are_races_in_$short" 1 'reused memory too early' -p unsafe "$work/$short.csv"
-	generate "$spec" "$work/again.csv"
-	cmp "$work/$short.csv" "$work/again.csv" >"$work/err" && generate "$spec,seed=2" "$work/again.csv" &&
+		--check -p gpucache -p fence -p host -p gpucache-on -p pytorch -p expandable -p vmm -p vmm-auto -p none -g "$spec"
+	answers "without_fences_there_are_races_in_$short" 1 'reused memory too early' -p unsafe -g "$spec"
+	run -g "$spec" --save "$work/$short.csv"
+	run -g "$spec" --save "$work/again.csv"
+	cmp "$work/$short.csv" "$work/again.csv" >"$work/err" && run -g "$spec,seed=2" --save "$work/again.csv" &&
 		! cmp -s "$work/$short.csv" "$work/again.csv"
 	result "a_seed_makes_the_same_${short}_each_time" $?
+	run --json -g "$spec"
+	made=$(figure n_streams),$(figure peak_live_bytes)
+	run --json "$work/$short.csv"
+	[ "$made" = "$(figure n_streams),$(figure peak_live_bytes)" ]
+	result "a_saved_${short}_keeps_streams_and_sizes" $?
 done
+run -g random --save "$work/random.csv.gz"
+answers a_workload_can_be_saved_packed 0 'on 4 streams' "$work/random.csv.gz"
+answers a_recording_can_be_saved 0 'peak live' --save "$work/ring.csv" "$work/ring.gpucache"
+answers what_was_saved_of_a_recording_has_its_failure 0 '1 requests had failed' "$work/ring.csv"
+answers a_place_that_cannot_be_written_is_said 5 'cannot be written: No such file' -g random:steps=10 --save "$work/none/x.csv"
+answers a_full_disk_is_said 5 'cannot be written: No space left' -g random:steps=9000 --save /dev/full
 
-# Rows of work may name blocks that are not live and streams without work.  A trace with work has at most 100 streams.
-strange() { # STREAMS
-	printf 'op,id,size,stream,time_us\nalloc,1,100,0,2\nwork,2,5,0,1\nwork,1,0,3,3\nwork,1,549755813888,3,3\n'
-	seq -f 'order,%g,0,1,4' 2 $(($1 - 1))
-	printf 'sync,0,0,0,4611686018427387\nfree,1,0,0,6\nwork,1,9,0,9\n'
-}
-strange 100 >"$work/strange.csv"
-answers work_of_any_block_and_stream_is_replayed 0 '2 of them are work of the device' --check -p gpucache -p fence -p pytorch -p none "$work/strange.csv"
-strange 101 >"$work/strange.csv"
-answers work_on_too_many_streams_is_refused 4 'a trace with work has at most 100 streams' "$work/strange.csv"
-wrong_row() { # NAME ROW
-	printf 'op,id,size,stream,time_us\nalloc,1,100,7,2\n%s\n' "$2" >"$work/wrong.csv"
-	answers "$1" 4 'line 3: not a row' "$work/wrong.csv"
-}
-wrong_row a_kernel_of_ten_minutes_is_no_row work,1,600000000000,0,3
-wrong_row a_time_beyond_a_century_is_no_row sync,0,0,0,4611686018427388
-wrong_row an_unknown_operation_is_no_row wait,0,0,0,3
-
-generate pipeline:items=100 "$work/pipeline.csv"
-run --json -p unsafe "$work/pipeline.csv"
+run --json -p unsafe -g pipeline:items=100
 [ "$code" -eq 1 ] && [ "$(figure n_races)" -gt 0 ] && [ "$(figure event)" -gt 0 ] && grep -q 'reused while work' "$work/out"
 result a_race_is_a_failure_with_its_event $?
-run --json -p none "$work/pipeline.csv"
+run --json -p none -g pipeline:items=100
 [ "$(figure n_waits)" -eq 100 ] && [ "$(figure waited_ns)" -gt 0 ]
 result the_plain_driver_waits_for_the_device_in_each_free_of_work_in_flight $?
-generate pipeline:items=64 "$work/pipeline.csv"
-run --json -p gpucache "$work/pipeline.csv"
+run --json -p gpucache -g pipeline:items=64
 [ "$(figure n_waits)" -eq 0 ] && [ "$(figure peak_pending_bytes)" -eq 0 ]
 result ours_waits_for_nothing_and_holds_nothing_back $?
-run --json -p fence "$work/pipeline.csv"
+run --json -p fence -g pipeline:items=64
 [ "$(figure n_waits)" -eq 0 ] && [ "$(figure peak_pending_bytes)" -gt 0 ]
 result fences_keep_pending_what_is_in_flight $?
 
@@ -267,22 +255,26 @@ smallest_is_right() { # NAME ARGUMENT...
 	result "$name" $?
 }
 smallest_is_right the_smallest_device_is_the_smallest medium_1024_inference.csv.gz
-generate training:steps=2,layers=6 "$work/training.csv"
-smallest_is_right the_smallest_device_of_a_workload_is_the_smallest "$work/training.csv"
+smallest_is_right the_smallest_device_of_a_workload_is_the_smallest -g training:steps=2,layers=6
 smallest_is_right the_smallest_device_of_a_recording_is_the_smallest "$work/ring.gpucache"
 smallest_is_right the_smallest_device_of_expandable_segments_is_the_smallest -p expandable medium_1024_inference.csv.gz
-smallest_is_right the_smallest_device_of_pytorchs_rules_is_the_smallest -p pytorch "$work/random.csv"
+smallest_is_right the_smallest_device_of_pytorchs_rules_is_the_smallest -p pytorch -g random:steps=3000
 
 # Runs the code for a real GPU on the simulated libcuda.
 LD_LIBRARY_PATH=$build/simcuda
 GPUSIM=memory:8GiB
 export LD_LIBRARY_PATH GPUSIM
-answers a_gpu_of_this_machine_is_used 0 'on GPU 0 of this machine' --gpu -p gpucache -p gpucache-on -p pytorch -p none "$work/training.csv" "$work/ring.gpucache"
+answers a_gpu_of_this_machine_is_used 0 'on GPU 0 of this machine' --gpu -p gpucache -p gpucache-on -p pytorch -p none -g training "$work/ring.gpucache"
 answers handles_are_mapped_on_a_simulated_gpu_only 1 "the driver does not offer this" --gpu -p expandable "$work/few.csv"
 answers a_gpu_that_is_too_small_fails_with_the_event 1 'event ' --gpu -p none medium_1024_training.csv.gz
 answers a_gpu_that_is_not_there_is_said 3 'GPU 9 cannot be used' --gpu=9 "$work/few.csv"
 unset LD_LIBRARY_PATH GPUSIM
 
+answers an_unknown_workload_is_wrong_usage 2 'there are training, inference, pipeline, random' -g sleeping
+answers an_unknown_key_is_wrong_usage 2 'is no key=value of workload random' -g random:stepps=4
+answers a_key_without_a_value_is_wrong_usage 2 'is no key=value' -g random:steps
+answers a_value_out_of_range_is_wrong_usage 2 'is no key=value' -g random:streams=33
+answers two_traces_cannot_be_saved_into_one 2 'one trace' -g random -g training --save "$work/x.csv"
 answers a_gpu_has_the_memory_it_has 2 'no --memory' --gpu -m 1GiB "$work/few.csv"
 # shellcheck disable=SC2046 # many words are meant
 answers more_traces_than_there_is_room_for_are_wrong_usage 2 'at most 64 traces' $(yes x | head -65)
@@ -291,7 +283,7 @@ answers a_device_that_is_no_number_is_wrong_usage 2 '--device needs' --device fi
 # Every key of the JSON is in the help.
 run -h
 cp "$work/out" "$work/help"
-run --json -m 4MiB "$work/ring.gpucache" "$work/pipeline.csv"
+run --json -m 4MiB "$work/ring.gpucache" -g random:steps=50
 missing=$(
 	for key in $(grep -o '"[a-z_]*":' "$work/out" | tr -d '":' | sort -u); do
 		grep -qw "$key" "$work/help" || echo "$key"

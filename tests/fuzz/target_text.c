@@ -182,10 +182,9 @@ static void mutate_trace(
 {
 	static const char *const words[] = { "alloc,", "free,", "allocate", "allocate failure", ",",
 		"\n", "op,id,size,stream,time_us\n", "Thread,Time,Action,Pointer,Size,Stream\n",
-		"alloc,7,512,1,9\n", "free,7,512,1,9\n", "work,7,512,1,9\n", "work,7,0,1,9\n",
-		"order,2,0,1,9\n", "sync,0,0,0,9\n", "1,12:00:00.000001,allocate,0x7f00,256,0x2\n",
-		"0x", "-", "12:00:00.1", "\r", "00000000000", "18446744073709551615",
-		"18446744073709551614", NULL };
+		"alloc,7,512,1,9\n", "free,7,512,1,9\n",
+		"1,12:00:00.000001,allocate,0x7f00,256,0x2\n", "0x", "-", "12:00:00.1", "\r",
+		"00000000000", "18446744073709551615", "18446744073709551614", NULL };
 
 	fuzz_mutate_text(random, input, other, words);
 }

@@ -33,7 +33,6 @@ MOST_CPU_S = 2  # of an idle machine; where two threads share a core it is twice
 BUILD = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else "build"
 REPORT = os.path.join(BUILD, "gpumem-report")
 REPLAY = os.path.join(BUILD, "gpumem-replay")
-TRACES = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "bench", "traces")
 RUN = os.path.join(BUILD, "gpucache-run")
 TRAIN = os.path.join(BUILD, "programs", "train")
 
@@ -428,8 +427,7 @@ def little_address_space():
         with open(trace, "w", encoding="utf-8") as file:
             file.write("op,id,size,stream,time_us\nalloc,1,1000,1,1\nfree,1,1000,1,2\n")
         for command in (f"{REPORT} summary {path}", f"{REPORT} html {path}", f"{REPORT} export --format=speedscope {path}",
-                        f"{REPLAY} -p gpucache -p pytorch -p vmm -p none {trace}",
-                        f"{REPLAY} --smallest {TRACES}/medium_1024_inference.csv.gz"):
+                        f"{REPLAY} -p gpucache -p pytorch -p vmm -p none {trace}", f"{REPLAY} --smallest -g training"):
             ended = run("sh", "-c", f"ulimit -v 1048576; exec {command}")
             expect(ended.code == 0 and not ended.err, command, ended.code, ended.err)
 

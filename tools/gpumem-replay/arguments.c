@@ -10,6 +10,7 @@
 
 #include "base/bytes.h"
 #include "gpucache_version.h"
+#include "tools/gpumem-replay/workload.h"
 #include "tools/replay/policy.h"
 
 static const struct gpc_policy_ops *const all_policies[] = {
@@ -34,6 +35,7 @@ enum long_option {
 	OPTION_SIZES,
 	OPTION_CHECK,
 	OPTION_JSON,
+	OPTION_SAVE,
 	OPTION_DEVICE,
 	OPTION_TENSORS,
 	OPTION_GPU,
@@ -43,6 +45,8 @@ static const struct option long_options[] = {
 	{ "policy", required_argument, NULL, 'p' },
 	{ "memory", required_argument, NULL, 'm' },
 	{ "set", required_argument, NULL, 's' },
+	{ "generate", required_argument, NULL, 'g' },
+	{ "save", required_argument, NULL, OPTION_SAVE },
 	{ "device", required_argument, NULL, OPTION_DEVICE },
 	{ "tensors", no_argument, NULL, OPTION_TENSORS },
 	{ "gpu", optional_argument, NULL, OPTION_GPU },
@@ -80,7 +84,10 @@ static void print_examples(void)
 	     "  gpumem-replay --smallest train.csv.gz         the smallest GPU that it fits on\n"
 	     "  gpumem-replay -s max_split_size_mb:200 run.csv    with another parameter\n"
 	     "  gpumem-replay /dev/shm/gpucache-1000/gpucache-train-2810.gpucache\n"
-	     "                                                what a program of yours did");
+	     "                                                what a program of yours did\n"
+	     "  gpumem-replay -g training:layers=48 -p gpucache -p none\n"
+	     "                                                synthetic, with streams and kernels\n"
+	     "  gpumem-replay -g random:seed=7 --save random.csv.gz");
 }
 
 static void print_options(void)
@@ -91,7 +98,10 @@ static void print_options(void)
 	for (size_t i = 0; i < N_POLICIES; i++)
 		printf("                         %-11s %s\n", all_policies[i]->name,
 			all_policies[i]->help);
-	puts("  -m, --memory SIZE    of the device, such as 24GiB; default: more than enough\n"
+	puts("  -g, --generate NAME[:KEY=VALUE[,KEY=VALUE...]]\n"
+	     "                       a workload, see below, in place of a trace\n"
+	     "      --save FILE      write the trace as an RMM log: FILE.csv or FILE.csv.gz\n"
+	     "  -m, --memory SIZE    of the device, such as 24GiB; default: more than enough\n"
 	     "  -s, --set KEY:VALUE[,KEY:VALUE...]\n"
 	     "                         max_split_size_mb, roundup_power2_divisions,\n"
 	     "                         garbage_collection_threshold (as in PyTorch)\n"
@@ -103,7 +113,7 @@ static void print_options(void)
 	     "busiest\n"
 	     "      --tensors        of a recording: requests to PyTorch, not those to the driver\n"
 	     "      --gpu[=N]        on GPU N of this machine instead of a simulated one,\n"
-	     "                       without the kernels of the trace\n"
+	     "                       without the kernels of a workload\n"
 	     "      --check          verify the whole heap after every operation: slow\n"
 	     "      --json           for programs\n"
 	     "  -h, --help           this text                -V, --version\n"
@@ -119,21 +129,19 @@ static void print_formats(void)
 	     "A trace is a recording of libgpucache.so, whose last events are replayed after the\n"
 	     "blocks that were held before them (without any, your newest recording); or a CSV\n"
 	     "file, gzip or plain, whose first line is one of\n"
-	     "  op,id,size,stream,time_us                 op is alloc, free, empty_cache, or work\n"
-	     "                                            of the device, see below\n"
+	     "  op,id,size,stream,time_us                 op is alloc, free or empty_cache\n"
 	     "  Thread,Time,Action,Pointer,Size,Stream    the log of RMM\n"
 	     "or a memory snapshot of PyTorch (torch.cuda.memory._dump_snapshot), pickle or JSON;\n"
 	     "nothing in a pickle is run\n"
 	     "\n"
-	     "Rows for work of the device, which runs on the simulated clock:\n"
-	     "  work,ID,NS,STREAM,US       a kernel of NS nanoseconds uses ID; 0: so does the last "
-	     "one\n"
-	     "  order,OTHER,0,STREAM,US    STREAM continues after the work so far of stream OTHER\n"
-	     "  sync,0,0,0,US              the host waits for the device\n"
-	     "The table then has more rows: the peak of pending bytes; how often and how long the\n"
-	     "allocator made the host wait for the device; the time that the program took; and\n"
-	     "races, memory that got a new owner while work of the old one could still run, which\n"
-	     "must be 0.");
+	     "Workloads, with their keys and defaults:");
+	gpc_workload_print_help();
+	puts("\n"
+	     "The kernels of a workload run on the simulated clock, and use most freed memory for\n"
+	     "a while longer.  So its table has more rows: the peak of pending bytes; how often\n"
+	     "and how long the allocator made the host wait for the device; the time that the\n"
+	     "program took; and races, memory that got a new owner while work of the old one\n"
+	     "could still run, which must be 0.");
 	puts("\n"
 	     "JSON: {schema, tool_version, traces: [{path, n_operations, n_streams, n_failures,\n"
 	     "n_unknown_frees, n_implied_frees, n_work, fixed_bytes, peak_live_bytes,\n"
@@ -239,11 +247,12 @@ static bool read_settings(char *text, struct gpc_policy_settings *settings)
 	return true;
 }
 
-static bool add_trace(const char *path, struct gpc_arguments *arguments)
+static bool add_source(const char *text, bool is_workload, struct gpc_arguments *arguments)
 {
-	if (arguments->n_paths == GPC_MAX_TRACES)
-		return gpc_refuse("at most %d traces at a time", GPC_MAX_TRACES);
-	arguments->paths[arguments->n_paths++] = path;
+	if (arguments->n_sources == GPC_MAX_SOURCES)
+		return gpc_refuse("at most %d traces at a time", GPC_MAX_SOURCES);
+	arguments->sources[arguments->n_sources++] =
+		(struct gpc_source){ .text = text, .is_workload = is_workload };
 	return true;
 }
 
@@ -267,6 +276,11 @@ static bool read_option(int letter, struct gpc_arguments *arguments)
 		return read_memory(optarg, &arguments->settings.device_bytes);
 	case 's':
 		return read_settings(optarg, &arguments->settings.policy);
+	case 'g':
+		return add_source(optarg, true, arguments);
+	case OPTION_SAVE:
+		arguments->save = optarg;
+		return true;
 	case OPTION_DEVICE:
 		return read_ordinal("--device", optarg, &arguments->which.device);
 	case OPTION_TENSORS:
@@ -296,6 +310,8 @@ static bool do_fit_together(const struct gpc_arguments *arguments)
 {
 	const struct gpc_run_settings *settings = &arguments->settings;
 
+	if (arguments->save && arguments->n_sources > 1)
+		return gpc_refuse("--save takes one trace");
 	if (settings->is_real &&
 		(settings->device_bytes || arguments->with_smallest || arguments->with_sizes))
 		return gpc_refuse(
@@ -312,7 +328,7 @@ enum gpc_arguments_answer gpc_arguments_read(
 	int letter;
 
 	opterr = 0;
-	while ((letter = getopt_long(argc, argv, ":p:m:s:hV", long_options, NULL)) != -1) {
+	while ((letter = getopt_long(argc, argv, ":p:m:s:g:hV", long_options, NULL)) != -1) {
 		switch (letter) {
 		case 'h':
 			print_examples();
@@ -334,7 +350,7 @@ enum gpc_arguments_answer gpc_arguments_read(
 		}
 	}
 	for (; optind < argc; optind++)
-		if (!add_trace(argv[optind], &arguments))
+		if (!add_source(argv[optind], false, &arguments))
 			return GPC_ARGUMENTS_BAD;
 	if (!do_fit_together(&arguments))
 		return GPC_ARGUMENTS_BAD;

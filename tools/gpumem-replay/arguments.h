@@ -2,7 +2,7 @@
 /*
  * The command line.
  *
- *      gpumem-replay [OPTIONS] [TRACE]...      options and traces in any order
+ *      gpumem-replay [OPTIONS] [TRACE]...      options, traces and workloads in any order
  *
  * Threads     One.
  * Failure     A message on standard error, and GPC_ARGUMENTS_BAD.
@@ -13,14 +13,21 @@
 #include "tools/gpumem-replay/trace_file.h"
 #include "tools/replay/run.h"
 
-#define GPC_MAX_TRACES 64
+#define GPC_MAX_SOURCES 64
+
+/* Where a trace comes from: a file, or a workload to generate. */
+struct gpc_source {
+	const char *text; /* into argv */
+	bool is_workload;
+};
 
 struct gpc_arguments {
-	const char *paths[GPC_MAX_TRACES]; /* into argv */
-	unsigned n_paths;
+	struct gpc_source sources[GPC_MAX_SOURCES];
+	unsigned n_sources;
 	const struct gpc_policy_ops *policies[GPC_MAX_POLICIES];
 	unsigned n_policies;
 	struct gpc_run_settings settings;
+	const char *save; /* NULL: do not save */
 	struct gpc_which which;
 	bool with_smallest;
 	bool with_sizes;

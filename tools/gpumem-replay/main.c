@@ -12,6 +12,7 @@
 #include "tools/gpumem-replay/arguments.h"
 #include "tools/gpumem-replay/print.h"
 #include "tools/gpumem-replay/trace_file.h"
+#include "tools/gpumem-replay/workload.h"
 #include "tools/replay/clean_stream.h"
 
 /* The same codes as of gpumem-report, except for 1, which there means that a condition is true. */
@@ -25,16 +26,21 @@ enum exit_code {
 };
 
 static enum exit_code read_trace(
-	const char *path, struct gpc_which which, struct gpc_trace *ret_trace)
+	const struct gpc_source *source, struct gpc_which which, struct gpc_trace *ret_trace)
 {
 	GPC_TEXT(text, 200);
 	enum gpc_status st;
 
 	errno = 0;
-	st = gpc_trace_read(path, which, &text, ret_trace);
+	if (source->is_workload)
+		st = gpc_workload_make(source->text, &text, ret_trace);
+	else
+		st = gpc_trace_read(source->text, which, &text, ret_trace);
 	if (!st)
 		return EXIT_DONE;
-	gpc_complain("%s: %s", path, text.buf);
+	gpc_complain("%s: %s", source->text, text.buf);
+	if (source->is_workload && st == GPC_INVALID)
+		return EXIT_USAGE;
 	if (st == GPC_IO && errno == ENOENT)
 		return EXIT_NOT_FOUND;
 	return st == GPC_IO || st == GPC_NO_METADATA ? EXIT_IO : EXIT_DAMAGED;
@@ -134,6 +140,14 @@ static enum exit_code run_policies(const struct gpc_trace *trace,
 	return code;
 }
 
+static enum exit_code save(const struct gpc_trace *trace, const char *path)
+{
+	if (gpc_trace_save(trace, path))
+		return EXIT_DONE;
+	gpc_complain("%s: cannot be written: %s", path, strerror(errno));
+	return EXIT_IO;
+}
+
 static enum exit_code run_sizes(const struct gpc_trace *trace,
 	const struct gpc_arguments *arguments, struct json_object *root)
 {
@@ -170,15 +184,18 @@ static enum exit_code run_and_print(const struct gpc_trace *trace,
 }
 
 /* Replays one trace.  `root` is the root of the JSON; NULL: print a table. */
-static enum exit_code replay(
-	const char *path, const struct gpc_arguments *arguments, struct json_object *root)
+static enum exit_code replay(const struct gpc_source *source, const struct gpc_arguments *arguments,
+	struct json_object *root)
 {
 	struct gpc_trace trace;
-	enum exit_code code = read_trace(path, arguments->which, &trace);
+	enum exit_code code = read_trace(source, arguments->which, &trace);
 
 	if (code)
 		return code;
-	code = run_and_print(&trace, arguments, root);
+	if (arguments->save)
+		code = save(&trace, arguments->save);
+	if (!code)
+		code = run_and_print(&trace, arguments, root);
 	if (trace.is_damaged) {
 		gpc_complain("%s is damaged; what could be read was replayed", trace.path);
 		code = code > EXIT_DAMAGED ? code : EXIT_DAMAGED;
@@ -197,7 +214,7 @@ static enum exit_code replay_newest(const struct gpc_arguments *arguments, struc
 	gpc_directory_open(&directory, NULL);
 	entry = gpc_directory_find(&directory, 0);
 	if (entry)
-		code = replay(entry->path, arguments, root);
+		code = replay(&(const struct gpc_source){ .text = entry->path }, arguments, root);
 	else
 		gpc_complain(
 			"no trace named, and no recording found; `gpumem-replay -h` shows how");
@@ -220,14 +237,14 @@ int main(int argc, char **argv)
 		return answer == GPC_ARGUMENTS_DONE ? EXIT_DONE : EXIT_USAGE;
 	if (arguments.json)
 		root = gpc_print_json_begin();
-	if (arguments.n_paths == 0)
+	if (arguments.n_sources == 0)
 		worst = replay_newest(&arguments, root);
-	for (unsigned i = 0; i < arguments.n_paths; i++) {
+	for (unsigned i = 0; i < arguments.n_sources; i++) {
 		enum exit_code code;
 
 		if (i > 0 && !root)
 			putchar('\n');
-		code = replay(arguments.paths[i], &arguments, root);
+		code = replay(&arguments.sources[i], &arguments, root);
 		if (code > worst)
 			worst = code;
 	}

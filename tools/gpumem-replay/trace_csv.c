@@ -21,13 +21,6 @@
 #define MAX_ROWS     (UINT32_C(1) << 24)
 #define MAX_UNPACKED ((z_off_t)64 << 20)
 
-/* Keep sums within 64 bits: times are at most 2^62 ns, and MAX_ROWS kernels take at most nine minutes each. */
-#define MAX_TIME_US     ((UINT64_C(1) << 62) / 1000)
-#define MAX_DURATION_NS (UINT64_C(1) << 39)
-
-/* The race detector watches at most 128 streams, including those that the simulated GPU has itself. */
-#define MAX_WORK_STREAMS 100
-
 static const char our_header[] = "op,id,size,stream,time_us";
 static const char rmm_header[] = "Thread,Time,Action,Pointer,Size,Stream";
 
@@ -46,35 +39,24 @@ static bool parse_number(const char *text, int base, uint64_t *ret_number)
 	return end != text && *end == '\0' && *text != '-' && errno == 0;
 }
 
-static const char *const our_ops[] = {
-	[GPC_TRACE_ALLOC] = "alloc",
-	[GPC_TRACE_FREE] = "free",
-	[GPC_TRACE_WORK] = "work",
-	[GPC_TRACE_ORDER] = "order",
-	[GPC_TRACE_SYNC] = "sync",
-	[GPC_TRACE_EMPTY_CACHE] = "empty_cache",
-};
-
-#define N_OUR_OPS ((int)(sizeof our_ops / sizeof our_ops[0]))
-
 static bool parse_our_row(char **fields, unsigned n_fields, struct gpc_trace_row *ret_row)
 {
 	struct gpc_trace_row row = { .kind = GPC_TRACE_ALLOC };
-	int op = 0;
 
 	if (n_fields != 5)
 		return false;
-	while (op < N_OUR_OPS && (!our_ops[op] || strcmp(our_ops[op], fields[0]) != 0))
-		op++;
-	if (op == N_OUR_OPS || !parse_number(fields[1], 10, &row.identity) ||
+	if (strcmp(fields[0], "free") == 0)
+		row.kind = GPC_TRACE_FREE;
+	else if (strcmp(fields[0], "empty_cache") == 0)
+		row.kind = GPC_TRACE_EMPTY_CACHE;
+	else if (strcmp(fields[0], "alloc") != 0)
+		return false;
+	if (!parse_number(fields[1], 10, &row.identity) ||
 		!parse_number(fields[2], 10, &row.size) ||
 		!parse_number(fields[3], 0, &row.stream) ||
-		!parse_number(fields[4], 10, &row.time_ns) || row.time_ns > MAX_TIME_US)
+		!parse_number(fields[4], 10, &row.time_ns))
 		return false;
-	row.kind = (enum gpc_trace_op_kind)op;
-	row.time_ns *= 1000;
-	row.other = row.identity;
-	row.duration_ns = row.size;
+	row.time_ns = gpc_bytes_times(row.time_ns, 1000);
 	*ret_row = row;
 	return true;
 }
@@ -140,17 +122,12 @@ static enum gpc_status read_header(struct reader *reader, const char *line, stru
 	return GPC_DAMAGED;
 }
 
-static bool is_valid(const struct gpc_trace_row *row)
+/* A failed request may have any size. */
+static bool is_size(const struct gpc_trace_row *row)
 {
-	/* The map of live identities has keys of identity + 1, and 0 is no key. */
-	if (row->identity == UINT64_MAX)
-		return false;
-	if (row->kind == GPC_TRACE_ALLOC)
-		return row->size > 0 && row->size <= GPC_SIZE_MAX;
-	/* A failed request may have failed because of its size, so any size is valid. */
-	if (row->kind == GPC_TRACE_FAILURE)
-		return row->size > 0;
-	return row->kind != GPC_TRACE_WORK || row->duration_ns <= MAX_DURATION_NS;
+	return row->kind == GPC_TRACE_FREE || row->kind == GPC_TRACE_EMPTY_CACHE ||
+	       (row->size > 0 && row->size <= GPC_SIZE_MAX) ||
+	       (row->kind == GPC_TRACE_FAILURE && row->size > 0);
 }
 
 static enum gpc_status read_line(struct reader *reader, char *line, struct gpc_text *why)
@@ -164,7 +141,9 @@ static enum gpc_status read_line(struct reader *reader, char *line, struct gpc_t
 		return read_header(reader, line, why);
 	if (!*line)
 		return GPC_OK;
-	if (!reader->parse(fields, split_fields(line, fields), &row) || !is_valid(&row)) {
+	/* 2^64 - 1 cannot be a key in the map of live identities. */
+	if (!reader->parse(fields, split_fields(line, fields), &row) ||
+		row.identity == UINT64_MAX || !is_size(&row)) {
 		gpc_text_add(why, "line %u: not a row of this kind of trace", reader->line);
 		return GPC_DAMAGED;
 	}
@@ -199,10 +178,6 @@ static enum gpc_status read_lines(struct reader *reader, gzFile file, struct gpc
 	if (!reader->parse) {
 		gpc_text_add(why, "the file is empty");
 		return GPC_DAMAGED;
-	}
-	if (reader->builder->trace.n_work && reader->builder->trace.n_streams > MAX_WORK_STREAMS) {
-		gpc_text_add(why, "a trace with work has at most %d streams", MAX_WORK_STREAMS);
-		return GPC_LIMIT;
 	}
 	return GPC_OK;
 }

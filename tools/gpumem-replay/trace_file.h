@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads traces from files.
+ * Reads traces from files, and saves them.
  *
- *   op,id,size,stream,time_us                        our own CSV
+ *   op,id,size,stream,time_us                        our own CSV: op is alloc, free or empty_cache, id any number
  *   Thread,Time,Action,Pointer,Size,Stream           RMM's log: allocate, allocate failure, free
  *   a snapshot of PyTorch, pickle or JSON            its device_traces and segments
  *   a recording of libgpucache.so                    its ring of events and its blocks
  *
- * The first bytes of a file decide the format.  CSV may be gzipped.  In our own CSV, op is one of
- *
- *   alloc, free, empty_cache                         id: any number
- *   work      a kernel on `stream` uses block id     size: its ns; 0: the last kernel of the stream uses the block, too
- *   order     orders later work of `stream`          id: the other stream, whose work so far comes first
- *   sync      the host waits for the device
+ * The first bytes of a file decide the format.  CSV may be gzipped.
  *
  * Threads     One.
  * Failure     GPC_IO with errno, GPC_DAMAGED, GPC_LIMIT, or a code of format/recording.h; `why` gets the message.
@@ -37,5 +32,11 @@ GPC_MUST_CHECK enum gpc_status gpc_trace_read_csv(
 
 GPC_MUST_CHECK enum gpc_status gpc_trace_read_snapshot(
 	const char *path, int device, struct gpc_text *why, struct gpc_trace *ret_trace);
+
+/*
+ * Writes allocations and frees as a log of RMM, gzipped if `path` ends in .gz.  Returns false with
+ * errno on failure.
+ */
+bool gpc_trace_save(const struct gpc_trace *trace, const char *path);
 
 #endif

@@ -99,7 +99,7 @@ section_name == "usage" && /^ +[^ ]/ {
 	is_paragraph = 0
 	next
 }
-!is_paragraph && section_name !~ /^(examples|afterwards)/ && /^ +[^ ]+( [^ ]+)*  +[^ ]/ && !(tag_column && /^            /) {
+!is_paragraph && section_name !~ /^(examples|afterwards|workloads)/ && /^ +[^ ]+( [^ ]+)*  +[^ ]/ && !(tag_column && /^            /) {
 	text = $0
 	sub(/^ +/, "", text)
 	match(text, /  +/)

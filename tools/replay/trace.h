@@ -2,8 +2,8 @@
 /*
  * Traces: the requests of a program to its allocator, in order.
  *
- * This header makes traces of recordings of libgpucache.so; gpumem-replay also makes them of logs and snapshots
- * (trace_file.h).  A program may reuse an identity (id, pointer).  Each lifetime gets a slot of its own, numbered from
+ * This header makes traces of recordings of libgpucache.so; gpumem-replay also makes them of logs, snapshots
+ * (trace_file.h) and workloads (workload.h).  A program may reuse an identity (id, pointer).  Each lifetime gets a slot of its own, numbered from
  * 0, so that a replay keeps its memory in an array.
  *
  * A recording lists the last events and the blocks live at the end.  A walk back from there finds the blocks that were
@@ -77,7 +77,7 @@ struct gpc_trace_recorded {
 
 struct gpc_trace {
 	const char *path;
-	bool is_recording; /* of a recording or snapshot; false: of a log */
+	bool is_recording; /* of a recording or snapshot; false: of a log or workload */
 	struct gpc_trace_op *ops;
 	uint64_t n_ops;
 	uint32_t n_slots;

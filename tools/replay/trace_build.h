@@ -4,7 +4,8 @@
  * trace names it by a slot.
  *
  *      trace_csv.c ------.                      (gpumem-replay)
- *      trace_snapshot.c -+--> gpc_trace_add --> gpc_trace_end --> struct gpc_trace
+ *      trace_snapshot.c -+                      (gpumem-replay)
+ *      workload.c -------+--> gpc_trace_add --> gpc_trace_end --> struct gpc_trace
  *      trace_recording.c '
  *
  * Threads     One.
