@@ -16,8 +16,8 @@
  * memory.  A miss that pending memory could serve closes it earlier.
  */
 #define FENCE_MAX_BLOCKS 64
-#define FENCE_LIMIT_PART \
-	8 /* the open fence is also closed when it holds 1 / FENCE_LIMIT_PART of pending_limit */
+/* The open fence is also closed when it holds 1 / FENCE_LIMIT_PART of pending_limit. */
+#define FENCE_LIMIT_PART 8
 
 void gpc_pool_init(struct gpc_pool *pool, struct gpc_heap *heap, struct gpc_driver *drv,
 	struct gpc_budget *budget, const struct gpc_pool_params *params, uint32_t device,

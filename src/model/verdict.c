@@ -6,12 +6,13 @@
 
 #include "gpucache_format.h"
 
-#define VERDICT(name, word, meaning) +1
-static_assert(0
+enum {
+#define VERDICT(name, word, meaning) ROW_##name,
 #include "model/verdict.def"
-		      == GPUCACHE_VERDICT_COUNT,
-	"each verdict has a row in verdict.def");
 #undef VERDICT
+	N_ROWS
+};
+static_assert(N_ROWS == (int)GPUCACHE_VERDICT_COUNT, "each verdict has a row in verdict.def");
 
 static const struct {
 	const char *word;

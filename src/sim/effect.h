@@ -72,8 +72,7 @@ struct gpc_sim_effect {
 	struct gpc_sim_range *ranges;      /* owned */
 	char *staged;                      /* owned: the bytes of `src`, copied at submission */
 	struct gpc_sim_graph_block *block; /* a memory node's block, which counts this reference */
-	struct gpc_sim_race_clock
-		*known; /* owned: POOL_FREE: for gpc_sim_race_learn at the end, or NULL */
+	struct gpc_sim_race_clock *known;  /* owned: POOL_FREE: for gpc_sim_race_learn, or NULL */
 };
 
 struct gpc_sim_effects {

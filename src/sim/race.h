@@ -139,8 +139,7 @@ struct gpc_sim_race {
 	size_t n_owners, room_owners;
 	uint64_t n_owners_ever;
 	bool is_late; /* do not check "handed out"; fixed before the first owner */
-	struct gpc_sim_race_touch
-		*touches; /* by work that may still run, as far as the host knows */
+	struct gpc_sim_race_touch *touches; /* by work that the host does not know to be done */
 	size_t n_touches, room_touches;
 	uint64_t n_lost;               /* touches not stored for lack of memory */
 	_Atomic uint64_t n_violations; /* read without the lock */

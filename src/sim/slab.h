@@ -38,8 +38,7 @@ struct gpc_sim_piece {
 	uint64_t ptr;
 	uint64_t size;
 	uint64_t free_number; /* FREED: the number of the free */
-	uint64_t
-		free_stream; /* FREED: the stream of the free, as the `stream` of gpc_sim_slabs_take */
+	uint64_t free_stream; /* FREED: its stream, as the `stream` of gpc_sim_slabs_take */
 };
 
 struct gpc_sim_slabs {

@@ -91,8 +91,8 @@ static bool has_work(const struct gpc_run *run)
 /* A cell is the output of `cell`; if that is NULL, the number at offset `at` of the run, as `add` writes it. */
 static const struct row {
 	const char *label;
-	bool (*is_known)(
-		const struct gpc_run *run); /* false: the row is left out; NULL: always true */
+	/* False: the row is left out.  NULL: always true. */
+	bool (*is_known)(const struct gpc_run *run);
 	void (*cell)(const struct gpc_run *run, struct gpc_text *text);
 	void (*add)(struct gpc_text *text, uint64_t number);
 	size_t at;

@@ -3,7 +3,8 @@
 #include "tools/gpumem-report/json.h"
 
 /* Counts the records or slots of a region, and for EVENTS also the unreadable events. */
-static uint64_t count_records(const struct gpc_recording *rec, unsigned kind, uint64_t *ret_n_holes)
+static uint64_t count_records(
+	const struct gpc_recording *rec, enum gpucache_region_kind kind, uint64_t *ret_n_holes)
 {
 	struct gpc_event_cursor cursor = { 0 };
 	struct gpucache_event event;
@@ -31,9 +32,21 @@ static uint64_t count_records(const struct gpc_recording *rec, unsigned kind, ui
 		return n;
 	case GPUCACHE_REGION_PAGES:
 		return rec->regions[kind].size;
-	default:
-		return rec->regions[kind].count;
+	case GPUCACHE_REGION_NONE:
+	case GPUCACHE_REGION_DEVICES:
+	case GPUCACHE_REGION_COUNTERS:
+	case GPUCACHE_REGION_SITES:
+	case GPUCACHE_REGION_SEGMENTS:
+	case GPUCACHE_REGION_BLOCKS:
+	case GPUCACHE_REGION_HISTORY:
+	case GPUCACHE_REGION_PEAKS:
+	case GPUCACHE_REGION_OOMS:
+	case GPUCACHE_REGION_TORCH:
+	case GPUCACHE_REGION_STREAMS:
+	case GPUCACHE_REGION_COUNT:
+		break;
 	}
+	return rec->regions[kind].count;
 }
 
 static const char *word_of(const struct gpc_recording *rec, enum gpucache_region_kind kind)

@@ -47,8 +47,7 @@ struct gpc_fit {
 	uint64_t peak_ns;        /* since the start */
 	uint64_t contexts_bytes; /* as in the run */
 	uint64_t modules_bytes;
-	uint64_t
-		others_bytes; /* memory of kinds that the cache never serves, but contexts and modules */
+	uint64_t others_bytes; /* other memory of kinds that the cache never serves */
 	unsigned n_caches;
 	struct gpc_fit_cache caches[GPC_FIT_MAX_CACHES]; /* the program's own first */
 	struct gpc_fit_target target;

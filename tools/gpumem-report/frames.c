@@ -162,8 +162,8 @@ static struct gpc_frame frame_of(const struct gpc_symbol *symbol)
 		.module = symbol->module,
 		.offset = symbol->offset,
 		.text = symbol->text,
-		.place = (uintptr_t)
-			symbol, /* without bit 63, which the place of a Python frame has */
+		/* Without bit 63, which the place of a Python frame has. */
+		.place = (uintptr_t)symbol,
 		.is_library = symbol->class != CLASS_PROGRAM,
 		.is_plumbing = symbol->class == CLASS_PLUMBING,
 	};

@@ -15,8 +15,8 @@
 enum {
 	FLAG_PYTHON = 1,
 	FLAG_LIBRARY = 2,
-	FLAG_WHAT =
-		4, /* not a frame, but the name of what holds the memory: a context, a module, ... */
+	/* No frame, but the name of what holds the memory: a context, a module, ... */
+	FLAG_WHAT = 4,
 };
 
 /* The names of one kind, with their numbers, and the text that lists their elements. */

@@ -37,8 +37,8 @@ struct gpc_job_row {
 	enum gpc_run_state state;
 	struct gpucache_device device;
 	uint64_t live_bytes; /* with memory that no pool serves */
-	uint64_t
-		peak_bytes; /* at most: the peak of reserved memory plus that of memory that no pool serves */
+	/* An upper bound: the peak of reserved memory plus the peak of memory that no pool serves. */
+	uint64_t peak_bytes;
 	uint64_t peak_live_bytes;
 	struct gpc_job_site sites[GPC_JOB_SITES]; /* at the peak of live bytes, biggest first */
 	unsigned n_sites;

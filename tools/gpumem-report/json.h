@@ -27,8 +27,8 @@ struct json_object *gpc_json_row(struct json_object *array);
 void gpc_json_end(const struct gpc_report *report, struct json_object *root);
 
 void gpc_json_text(struct json_object *object, const char *key, const char *text);
-void gpc_json_bytes(
-	struct json_object *object, const char *key, uint64_t bytes); /* unknown: null */
+/* Unknown: null. */
+void gpc_json_bytes(struct json_object *object, const char *key, uint64_t bytes);
 void gpc_json_bool(struct json_object *object, const char *key, bool value);
 void gpc_json_time(struct json_object *object, const char *key, const struct gpc_report *report,
 	uint64_t monotonic_ns);

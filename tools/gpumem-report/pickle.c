@@ -24,14 +24,14 @@ static void put_little(struct gpc_pickle *pickle, uint64_t value, unsigned n)
 
 void gpc_pickle_begin(struct gpc_pickle *pickle, FILE *out)
 {
-	*pickle = (struct gpc_pickle){ .out = out };
+	*pickle = (struct gpc_pickle){ .out = out, .words = json_object_new_object() };
 	fputs("\x80\x02", out);
 }
 
 void gpc_pickle_end(struct gpc_pickle *pickle)
 {
 	put_byte(pickle, '.');
-	gpc_memo_fini(&pickle->words);
+	json_object_put(pickle->words);
 	gpc_memo_fini(&pickle->lists);
 }
 
@@ -105,18 +105,21 @@ void gpc_pickle_end_list(struct gpc_pickle *pickle)
 /* Writes a word, or refers to it if it was written before.  Returns its number. */
 static uint32_t put_word(struct gpc_pickle *pickle, const char *text)
 {
-	uint64_t *known = gpc_memo_of(&pickle->words, text);
+	struct json_object *known;
 	size_t len = strlen(text);
+	uint32_t number;
 
-	if (*known) {
-		get(pickle, (uint32_t)*known - 1);
-	} else {
-		put_byte(pickle, 'X');
-		put_little(pickle, len, 4);
-		fwrite(text, 1, len, pickle->out);
-		*known = name_it(pickle) + UINT64_C(1);
+	if (json_object_object_get_ex(pickle->words, text, &known)) {
+		number = (uint32_t)json_object_get_uint64(known);
+		get(pickle, number);
+		return number;
 	}
-	return (uint32_t)*known - 1;
+	put_byte(pickle, 'X');
+	put_little(pickle, len, 4);
+	fwrite(text, 1, len, pickle->out);
+	number = name_it(pickle);
+	json_object_object_add(pickle->words, text, json_object_new_uint64(number));
+	return number;
 }
 
 void gpc_pickle_constant(struct gpc_pickle *pickle, const char *text)

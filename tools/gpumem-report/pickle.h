@@ -9,12 +9,13 @@
  * Invariants  1 A word is written once; after that, a reference to it is written.
  *             2 Constants are found by their address, so the text at that address must not change.
  * Threads     One.
- * Failure     Write errors stay in the stream.
+ * Failure     Write errors stay in the stream.  Out of memory: words are written in full.
  * Limits      Lists nest at most GPC_PICKLE_MAX_DEPTH deep.
  */
 #ifndef GPC_REPORT_PICKLE_H
 #define GPC_REPORT_PICKLE_H
 
+#include <json-c/json.h>
 #include <stdio.h>
 
 #include "tools/gpumem-report/memo.h"
@@ -24,9 +25,9 @@
 
 struct gpc_pickle {
 	FILE *out;
-	struct gpc_memo words; /* 1 + the number of each word in the pickle's memo */
-	struct gpc_memo lists; /* the same of each numbered list, by 1 + its id */
-	uint32_t n_memo;       /* numbers given so far */
+	struct json_object *words; /* the number of each word in the pickle's memo */
+	struct gpc_memo lists;     /* 1 + the number of each numbered list, by 1 + its id */
+	uint32_t n_memo;           /* numbers given so far */
 	struct {
 		const char *text;
 		uint32_t number;

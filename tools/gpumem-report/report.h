@@ -68,8 +68,7 @@ struct gpc_options {
 	bool once;         /* of `live`: one look, without a screen */
 	uint64_t watch_ns; /* interval of --watch; 0: not given */
 	const char *on;    /* of `fit`: a key of sim/model.h, or a size; NULL: not given */
-	uint64_t
-		steps; /* of `fit`: the number of steps after which it ends the program; 0: not given */
+	uint64_t steps;    /* of `fit`: after this many it ends the program; 0: not given */
 	const char *sweep; /* of `fit`: VARIABLE=FROM..TO; NULL: one run */
 	char **program;    /* of `fit`: the arguments after --; NULL: none */
 	enum gpc_colour_mode colour;
@@ -82,8 +81,8 @@ struct gpc_options {
 struct gpc_report {
 	const struct gpc_options *options;
 	struct gpc_paper paper;
-	struct gpc_recording *
-		recording; /* NULL if the command needs none, and in the last call of GPC_NEEDS_RECORDINGS */
+	/* NULL if the command needs none, and in the last call of GPC_NEEDS_RECORDINGS. */
+	struct gpc_recording *recording;
 	struct gpc_frames *frames;
 	/* Whether the filters take each stack, by 1 + its id, as filter.c stores it; NULL: it is not cached. */
 	struct gpc_memo *taken_stacks;

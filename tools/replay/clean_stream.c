@@ -155,8 +155,8 @@ FILE *gpc_clean_stream(int fd)
 
 void gpc_clean_standard(void)
 {
-	static struct clean_stream
-		*kept[2]; /* so that LeakSanitizer finds a pointer: nobody closes the two */
+	/* LeakSanitizer must find a pointer: nobody closes the two. */
+	static struct clean_stream *kept[2];
 	FILE **standard[] = { &stdout, &stderr };
 
 	for (unsigned i = 0; i < 2; i++) {

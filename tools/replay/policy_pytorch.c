@@ -376,7 +376,7 @@ const struct gpc_policy_ops gpc_policy_pytorch_expandable = {
 	.name = "expandable",
 	.help = "the same with expandable_segments",
 	.variant = GPC_POLICY_PAGES,
-	.is_of_size =
-		true, /* a range is 9/8 of the device, and the search compares unmapped parts of it */
+	/* A range is 9/8 of the device, and the search compares unmapped parts of it. */
+	.is_of_size = true,
 	COMMON,
 };

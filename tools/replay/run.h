@@ -20,8 +20,8 @@
 #include "tools/replay/trace.h"
 
 #define GPC_MAX_POLICIES 11
-#define GPC_RUN_DEVICE_STEP \
-	UINT64_C(0x200000) /* the driver allocates memory in multiples of 2 MiB */
+/* The driver allocates memory in multiples of 2 MiB. */
+#define GPC_RUN_DEVICE_STEP UINT64_C(0x200000)
 
 struct gpc_run_settings {
 	struct gpc_policy_settings policy;

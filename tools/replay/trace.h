@@ -63,8 +63,7 @@ struct gpc_trace_op {
 
 /* Which part of a recording or snapshot the trace covers. */
 struct gpc_trace_recorded {
-	uint64_t
-		first_event; /* the oldest in the ring; the first event of the run is 1; 0: the ring is empty */
+	uint64_t first_event; /* oldest in the ring, from 1 at the run's start; 0: it is empty */
 	uint64_t last_event;
 	uint64_t n_events;  /* of the whole run */
 	uint64_t n_missing; /* events in between that are lost, because their writer died */

@@ -156,8 +156,8 @@ struct measurement {
 /* Makes the call between two readings.  A repeated call has its own two, which exclude what the ladder freed. */
 static CUresult make_measured(struct measurement *m)
 {
-	struct books before =
-		read_books(m->device); /* before the first look; again after the second */
+	/* Read before the first look, and again after the second. */
+	struct books before = read_books(m->device);
 	struct look first = { .is_told = false };
 	struct look second;
 	struct books after;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct plan {
 	enum gpucache_region_kind kind;
@@ -293,4 +294,31 @@ void builder_event(struct recording_builder *builder, enum gpucache_event_kind k
 		.requested = size,
 		.kind = (uint8_t)kind,
 	};
+}
+
+int recording_file_begin(void **state)
+{
+	struct recording_file *file = calloc(1, sizeof *file);
+	int fd;
+
+	builder_init(&file->b);
+	strcpy(file->path, "/tmp/gpucache-test-XXXXXX");
+	fd = mkstemp(file->path);
+	if (fd < 0) {
+		perror(file->path);
+		abort();
+	}
+	close(fd);
+	*state = file;
+	return 0;
+}
+
+int recording_file_end(void **state)
+{
+	struct recording_file *file = *state;
+
+	unlink(file->path);
+	builder_fini(&file->b);
+	free(file);
+	return 0;
 }

@@ -79,6 +79,14 @@ struct gpucache_block *builder_live(struct recording_builder *builder, uint64_t 
 void builder_event(struct recording_builder *builder, enum gpucache_event_kind kind, uint64_t size,
 	double at_s);
 
+/* Set-up and teardown of a test: *state is an initialised builder, with an empty file to write. */
+struct recording_file {
+	struct recording_builder b;
+	char path[64];
+};
+int recording_file_begin(void **state);
+int recording_file_end(void **state);
+
 /* A moment, in seconds after the start. */
 uint64_t builder_ns(double seconds);
 

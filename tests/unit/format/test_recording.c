@@ -11,56 +11,36 @@
 
 #define MIB (UINT64_C(1) << 20)
 
-struct world {
-	struct recording_builder b;
-	char path[64];
-};
-
 static int begin(void **state)
 {
-	struct world *world = calloc(1, sizeof *world);
 	const uint64_t frames[] = { 0x1010, 0x2020 };
-	int fd;
+	struct recording_file *file;
 
-	builder_init(&world->b);
-	builder_stack(&world->b, frames, 2, NULL, 0);
-	builder_code(&world->b, "f", "f.py", 0x030b, 1, "abc", 3);
-	builder_module(&world->b, "/bin/x", 0x1000, 0x3000, 0);
-	builder_line(&world->b, "cache on default");
-	world->b.counters[0].context = 1;
-	world->b.devices[0].seq = 2;
-	world->b.devices[0].total_bytes = 16 * MIB;
-	world->b.ooms[0] = (struct gpucache_oom){ .seq = 2, .number = 1, .time_ns = builder_ns(2) };
-	builder_live(&world->b, 1000, 1024, 1, 1);
+	recording_file_begin(state);
+	file = *state;
+	builder_stack(&file->b, frames, 2, NULL, 0);
+	builder_code(&file->b, "f", "f.py", 0x030b, 1, "abc", 3);
+	builder_module(&file->b, "/bin/x", 0x1000, 0x3000, 0);
+	builder_line(&file->b, "cache on default");
+	file->b.counters[0].context = 1;
+	file->b.devices[0].seq = 2;
+	file->b.devices[0].total_bytes = 16 * MIB;
+	file->b.ooms[0] = (struct gpucache_oom){ .seq = 2, .number = 1, .time_ns = builder_ns(2) };
+	builder_live(&file->b, 1000, 1024, 1, 1);
 	for (int i = 0; i < 20; i++)
-		builder_event(&world->b, GPUCACHE_EVENT_MALLOC, 100, i);
-	strcpy(world->path, "/tmp/gpucache-test-XXXXXX");
-	fd = mkstemp(world->path);
-	assert_true(fd >= 0);
-	close(fd);
-	*state = world;
-	return 0;
-}
-
-static int end(void **state)
-{
-	struct world *world = *state;
-
-	unlink(world->path);
-	builder_fini(&world->b);
-	free(world);
+		builder_event(&file->b, GPUCACHE_EVENT_MALLOC, 100, i);
 	return 0;
 }
 
 /* Opens what the builder holds; NULL with the status where that is refused. */
-static struct gpc_recording *open_world(struct world *world, enum gpc_status *ret_status)
+static struct gpc_recording *open_file(struct recording_file *file, enum gpc_status *ret_status)
 {
 	struct gpc_recording *recording = NULL;
 	char why[200];
 	struct gpc_text text = gpc_text_init(why, sizeof why);
 
-	builder_write(&world->b, world->path);
-	*ret_status = gpc_recording_open(world->path, &recording, &text);
+	builder_write(&file->b, file->path);
+	*ret_status = gpc_recording_open(file->path, &recording, &text);
 	if (*ret_status != GPC_OK) {
 		assert_null(recording);
 		assert_true(text.len > 0);
@@ -123,7 +103,7 @@ static void walk(const struct gpc_recording *rec)
 static void a_whole_recording_opens_without_problems(void **state)
 {
 	enum gpc_status status;
-	struct gpc_recording *rec = open_world(*state, &status);
+	struct gpc_recording *rec = open_file(*state, &status);
 
 	assert_int_equal(status, GPC_OK);
 	assert_int_equal(rec->n_problems, 0);
@@ -136,18 +116,18 @@ static void a_whole_recording_opens_without_problems(void **state)
 static void a_header_cut_anywhere_is_refused_and_a_file_cut_later_is_read_as_far_as_it_goes(
 	void **state)
 {
-	struct world *world = *state;
+	struct recording_file *file = *state;
 	struct gpc_recording *rec;
 	char why[200];
 
-	builder_write(&world->b, world->path);
+	builder_write(&file->b, file->path);
 	for (off_t size = GPUCACHE_PAGE; size >= 0; size -= 64) {
 		struct gpc_text text = gpc_text_init(why, sizeof why);
 		enum gpc_status status;
 
 		rec = NULL;
-		assert_int_equal(truncate(world->path, size), 0);
-		status = gpc_recording_open(world->path, &rec, &text);
+		assert_int_equal(truncate(file->path, size), 0);
+		status = gpc_recording_open(file->path, &rec, &text);
 		if (size >= (off_t)sizeof(struct gpucache_header)) {
 			assert_int_equal(status, GPC_OK);
 			assert_true(rec->n_problems > 0);
@@ -162,16 +142,16 @@ static void a_header_cut_anywhere_is_refused_and_a_file_cut_later_is_read_as_far
 
 static void a_file_cut_between_regions_gives_the_regions_before_the_cut(void **state)
 {
-	struct world *world = *state;
-	uint64_t end = builder_entry(&world->b, GPUCACHE_REGION_BLOCKS)->offset;
+	struct recording_file *file = *state;
+	uint64_t end = builder_entry(&file->b, GPUCACHE_REGION_BLOCKS)->offset;
 	struct gpc_recording *rec = NULL;
 	char why[200];
 	struct gpc_text text = gpc_text_init(why, sizeof why);
 	struct gpucache_counters counters;
 
-	builder_write(&world->b, world->path);
-	assert_int_equal(truncate(world->path, (off_t)end + 100), 0);
-	assert_int_equal(gpc_recording_open(world->path, &rec, &text), GPC_OK);
+	builder_write(&file->b, file->path);
+	assert_int_equal(truncate(file->path, (off_t)end + 100), 0);
+	assert_int_equal(gpc_recording_open(file->path, &rec, &text), GPC_OK);
 	assert_true(gpc_recording_read_counters(rec, 0, &counters));
 	assert_int_equal(rec->n_stacks, 1);
 	assert_int_equal(rec->regions[GPUCACHE_REGION_BLOCKS].count, 1);
@@ -183,19 +163,19 @@ static void a_file_cut_between_regions_gives_the_regions_before_the_cut(void **s
 
 static void a_file_cut_at_a_region_names_what_is_lost_and_gives_the_rest(void **state)
 {
-	struct world *world = *state;
-	const struct gpucache_region *regions = world->b.header->regions;
+	struct recording_file *file = *state;
+	const struct gpucache_region *regions = file->b.header->regions;
 
-	for (uint32_t cut = 0; cut < world->b.header->n_regions; cut++) {
+	for (uint32_t cut = 0; cut < file->b.header->n_regions; cut++) {
 		struct gpc_recording *rec = NULL;
 		char why[200];
 		struct gpc_text text = gpc_text_init(why, sizeof why);
 
-		builder_write(&world->b, world->path);
-		assert_int_equal(truncate(world->path, (off_t)regions[cut].offset), 0);
-		assert_int_equal(gpc_recording_open(world->path, &rec, &text), GPC_OK);
+		builder_write(&file->b, file->path);
+		assert_int_equal(truncate(file->path, (off_t)regions[cut].offset), 0);
+		assert_int_equal(gpc_recording_open(file->path, &rec, &text), GPC_OK);
 		assert_true(gpc_recording_has_problem(rec, GPUCACHE_REGION_NONE));
-		for (uint32_t i = 0; i < world->b.header->n_regions; i++)
+		for (uint32_t i = 0; i < file->b.header->n_regions; i++)
 			assert_int_equal(gpc_recording_has_problem(
 						 rec, (enum gpucache_region_kind)regions[i].kind),
 				regions[i].offset >= regions[cut].offset);
@@ -206,7 +186,7 @@ static void a_file_cut_at_a_region_names_what_is_lost_and_gives_the_rest(void **
 
 static void every_flipped_bit_of_header_and_region_table_is_survived(void **state)
 {
-	struct world *world = *state;
+	struct recording_file *file = *state;
 	size_t n_refused = 0;
 	size_t n_noticed = 0;
 
@@ -214,17 +194,17 @@ static void every_flipped_bit_of_header_and_region_table_is_survived(void **stat
 		enum gpc_status status;
 		struct gpc_recording *rec;
 
-		world->b.data[bit / 8] ^= (unsigned char)(1u << bit % 8);
+		file->b.data[bit / 8] ^= (unsigned char)(1u << bit % 8);
 		/* What is cut to nothing and written anew goes to the disk at once; what is new does not. */
-		unlink(world->path);
-		rec = open_world(world, &status);
+		unlink(file->path);
+		rec = open_file(file, &status);
 		n_refused += rec == NULL;
 		if (rec) {
 			n_noticed += rec->n_problems > 0;
 			walk(rec);
 		}
 		gpc_recording_close(rec);
-		world->b.data[bit / 8] ^= (unsigned char)(1u << bit % 8);
+		file->b.data[bit / 8] ^= (unsigned char)(1u << bit % 8);
 	}
 	/* Magic, byte order, major and the bit `opened` cannot flip unnoticed: 128 + 32 + 16 + 1. */
 	assert_int_equal(n_refused, 177);
@@ -233,64 +213,64 @@ static void every_flipped_bit_of_header_and_region_table_is_survived(void **stat
 
 static void noise_in_every_region_is_survived(void **state)
 {
-	struct world *world = *state;
+	struct recording_file *file = *state;
 	uint32_t seed = 4711;
 
 	for (int round = 0; round < 60; round++) {
-		unsigned char *copy = malloc(world->b.size);
+		unsigned char *copy = malloc(file->b.size);
 		enum gpc_status status;
 		struct gpc_recording *rec;
 
-		memcpy(copy, world->b.data, world->b.size);
-		for (size_t i = GPUCACHE_PAGE; i < world->b.size; i++) {
+		memcpy(copy, file->b.data, file->b.size);
+		for (size_t i = GPUCACHE_PAGE; i < file->b.size; i++) {
 			seed = seed * 1664525 + 1013904223;
 			/* Some rounds replace all, others every 64th byte. */
 			if (round % 3 == 0 || (seed >> 10) % 64 == 0)
-				world->b.data[i] = (unsigned char)(seed >> 24);
+				file->b.data[i] = (unsigned char)(seed >> 24);
 		}
-		rec = open_world(world, &status);
+		rec = open_file(file, &status);
 		assert_non_null(rec);
 		walk(rec);
 		gpc_recording_close(rec);
-		memcpy(world->b.data, copy, world->b.size);
+		memcpy(file->b.data, copy, file->b.size);
 		free(copy);
 	}
 }
 
 static void a_file_of_the_other_byte_order_is_refused_by_version(void **state)
 {
-	struct world *world = *state;
+	struct recording_file *file = *state;
 	enum gpc_status status;
 
-	world->b.header->endian = __builtin_bswap32(GPUCACHE_ENDIAN);
-	assert_null(open_world(world, &status));
+	file->b.header->endian = __builtin_bswap32(GPUCACHE_ENDIAN);
+	assert_null(open_file(file, &status));
 	assert_int_equal(status, GPC_VERSION);
 }
 
 static void another_major_version_is_refused_by_version(void **state)
 {
-	struct world *world = *state;
+	struct recording_file *file = *state;
 	enum gpc_status status;
 
-	world->b.header->major = GPUCACHE_FORMAT_MAJOR + 1;
-	assert_null(open_world(world, &status));
+	file->b.header->major = GPUCACHE_FORMAT_MAJOR + 1;
+	assert_null(open_file(file, &status));
 	assert_int_equal(status, GPC_VERSION);
 }
 
 static void a_recording_that_is_only_starting_is_refused(void **state)
 {
-	struct world *world = *state;
+	struct recording_file *file = *state;
 	enum gpc_status status;
 
-	world->b.header->state = 0;
-	assert_null(open_world(world, &status));
+	file->b.header->state = 0;
+	assert_null(open_file(file, &status));
 	assert_int_equal(status, GPC_DAMAGED);
 }
 
 static void longer_records_and_unknown_regions_of_a_newer_minor_are_read(void **state)
 {
-	struct world *world = *state;
-	struct gpucache_region *region = builder_entry(&world->b, GPUCACHE_REGION_COUNTERS);
+	struct recording_file *file = *state;
+	struct gpucache_region *region = builder_entry(&file->b, GPUCACHE_REGION_COUNTERS);
 	enum {
 		LONGER = sizeof(struct gpucache_counters) + 64
 	};
@@ -299,15 +279,15 @@ static void longer_records_and_unknown_regions_of_a_newer_minor_are_read(void **
 	enum gpc_status status;
 	struct gpc_recording *rec;
 
-	world->b.header->minor = GPUCACHE_FORMAT_MINOR + 7;
+	file->b.header->minor = GPUCACHE_FORMAT_MINOR + 7;
 	region->record_size = LONGER;
 	region->count = 2;
-	second = (void *)((char *)world->b.counters + LONGER);
-	*second = world->b.counters[0];
+	second = (void *)((char *)file->b.counters + LONGER);
+	*second = file->b.counters[0];
 	second->n_malloc = 42;
 	memset(second + 1, 0xff, LONGER - sizeof *second);
-	builder_entry(&world->b, GPUCACHE_REGION_HISTORY)->kind = GPUCACHE_REGION_COUNT + 5;
-	rec = open_world(world, &status);
+	builder_entry(&file->b, GPUCACHE_REGION_HISTORY)->kind = GPUCACHE_REGION_COUNT + 5;
+	rec = open_file(file, &status);
 	assert_int_equal(status, GPC_OK);
 	assert_int_equal(rec->n_problems, 0);
 	assert_true(gpc_recording_read_counters(rec, 1, &counters));
@@ -319,16 +299,16 @@ static void longer_records_and_unknown_regions_of_a_newer_minor_are_read(void **
 
 static void fields_beyond_a_shorter_record_are_zero(void **state)
 {
-	struct world *world = *state;
-	struct gpucache_region *region = builder_entry(&world->b, GPUCACHE_REGION_COUNTERS);
+	struct recording_file *file = *state;
+	struct gpucache_region *region = builder_entry(&file->b, GPUCACHE_REGION_COUNTERS);
 	struct gpucache_counters counters;
 	enum gpc_status status;
 	struct gpc_recording *rec;
 
-	world->b.counters[0].n_segments = 5;
-	world->b.counters[0].kind_bytes[0] = 6;
+	file->b.counters[0].n_segments = 5;
+	file->b.counters[0].kind_bytes[0] = 6;
 	region->record_size = 256; /* as in 1.0 */
-	rec = open_world(world, &status);
+	rec = open_file(file, &status);
 	memset(&counters, 0xff, sizeof counters);
 	assert_true(gpc_recording_read_counters(rec, 0, &counters));
 	assert_int_equal(counters.n_segments, 5);
@@ -350,8 +330,8 @@ static void a_hostile_region_is_named_and_the_others_are_read(void **state)
 		{ .offset = 8192, .size = 4096, .record_size = UINT32_MAX - 7, .count = 1 },
 		{ .offset = 8192, .size = 4096, .record_size = 64, .count = UINT64_MAX / 32 },
 	};
-	struct world *world = *state;
-	struct gpucache_region *region = builder_entry(&world->b, GPUCACHE_REGION_BLOCKS);
+	struct recording_file *file = *state;
+	struct gpucache_region *region = builder_entry(&file->b, GPUCACHE_REGION_BLOCKS);
 
 	for (size_t i = 0; i < N_OF(hostile); i++) {
 		enum gpc_status status;
@@ -359,7 +339,7 @@ static void a_hostile_region_is_named_and_the_others_are_read(void **state)
 
 		*region = hostile[i];
 		region->kind = GPUCACHE_REGION_BLOCKS;
-		rec = open_world(world, &status);
+		rec = open_file(file, &status);
 		assert_int_equal(status, GPC_OK);
 		assert_true(rec->n_problems >= 1);
 		assert_int_equal(rec->problems[0].kind, GPUCACHE_REGION_BLOCKS);
@@ -371,12 +351,12 @@ static void a_hostile_region_is_named_and_the_others_are_read(void **state)
 
 static void a_region_named_twice_counts_once(void **state)
 {
-	struct world *world = *state;
+	struct recording_file *file = *state;
 	enum gpc_status status;
 	struct gpc_recording *rec;
 
-	builder_entry(&world->b, GPUCACHE_REGION_SITES)->kind = GPUCACHE_REGION_DEVICES;
-	rec = open_world(world, &status);
+	builder_entry(&file->b, GPUCACHE_REGION_SITES)->kind = GPUCACHE_REGION_DEVICES;
+	rec = open_file(file, &status);
 	assert_int_equal(rec->n_problems, 1);
 	assert_int_equal(rec->problems[0].kind, GPUCACHE_REGION_DEVICES);
 	assert_int_equal(
@@ -386,13 +366,13 @@ static void a_region_named_twice_counts_once(void **state)
 
 static void an_odd_slot_of_a_dead_process_is_torn_and_never_given(void **state)
 {
-	struct world *world = *state;
+	struct recording_file *file = *state;
 	struct gpucache_block block;
 	enum gpc_status status;
 	struct gpc_recording *rec;
 
-	world->b.blocks[0].seq = 3;
-	rec = open_world(world, &status);
+	file->b.blocks[0].seq = 3;
+	rec = open_file(file, &status);
 	assert_int_equal(rec->regions[GPUCACHE_REGION_BLOCKS].n_torn, 1);
 	assert_int_equal(gpc_recording_read(rec, GPUCACHE_REGION_BLOCKS, 0, &block, sizeof block),
 		GPC_SLOT_TORN);
@@ -405,16 +385,16 @@ static void an_odd_slot_of_a_dead_process_is_torn_and_never_given(void **state)
 
 static void a_slot_that_never_holds_still_in_a_live_file_is_torn(void **state)
 {
-	struct world *world = *state;
+	struct recording_file *file = *state;
 	enum gpc_status status;
 	struct gpc_recording *rec;
 	int fd;
 
-	world->b.blocks[0].seq = 5;
-	builder_write(&world->b, world->path);
-	fd = open(world->path, O_RDWR);
+	file->b.blocks[0].seq = 5;
+	builder_write(&file->b, file->path);
+	fd = open(file->path, O_RDWR);
 	assert_int_equal(flock(fd, LOCK_EX), 0);
-	rec = open_world(world, &status);
+	rec = open_file(file, &status);
 	assert_int_equal(rec->run_state, GPC_RUN_ALIVE);
 	assert_int_equal(rec->regions[GPUCACHE_REGION_BLOCKS].n_torn, 1);
 	walk(rec);
@@ -424,7 +404,7 @@ static void a_slot_that_never_holds_still_in_a_live_file_is_torn(void **state)
 
 static void anything_but_a_regular_file_is_refused(void **state)
 {
-	struct world *world = *state;
+	struct recording_file *file = *state;
 	struct gpc_recording *rec = NULL;
 	char why[200];
 	struct gpc_text text = gpc_text_init(why, sizeof why);
@@ -432,23 +412,23 @@ static void anything_but_a_regular_file_is_refused(void **state)
 	assert_int_equal(gpc_recording_open("/tmp", &rec, &text), GPC_INVALID);
 	assert_int_equal(gpc_recording_open("/dev/zero", &rec, &text), GPC_INVALID);
 	assert_int_equal(gpc_recording_open("/nowhere/at/all", &rec, &text), GPC_IO);
-	unlink(world->path);
-	assert_int_equal(mkfifo(world->path, 0600), 0);
-	assert_int_equal(gpc_recording_open(world->path, &rec, &text), GPC_INVALID);
+	unlink(file->path);
+	assert_int_equal(mkfifo(file->path, 0600), 0);
+	assert_int_equal(gpc_recording_open(file->path, &rec, &text), GPC_INVALID);
 	assert_null(rec);
 }
 
 static void a_file_beyond_the_bound_is_refused_without_reading_it(void **state)
 {
-	struct world *world = *state;
+	struct recording_file *file = *state;
 	struct gpc_recording *rec = NULL;
 	char why[200];
 	struct gpc_text text = gpc_text_init(why, sizeof why);
 
-	builder_write(&world->b, world->path);
+	builder_write(&file->b, file->path);
 	/* Sparse: it costs nothing. */
-	assert_int_equal(truncate(world->path, (off_t)GPC_RECORDING_MAX_BYTES + 1), 0);
-	assert_int_equal(gpc_recording_open(world->path, &rec, &text), GPC_LIMIT);
+	assert_int_equal(truncate(file->path, (off_t)GPC_RECORDING_MAX_BYTES + 1), 0);
+	assert_int_equal(gpc_recording_open(file->path, &rec, &text), GPC_LIMIT);
 }
 
 static void control_characters_in_names_are_made_harmless(void **state)
@@ -460,17 +440,17 @@ static void control_characters_in_names_are_made_harmless(void **state)
 		size_t size;
 	} texts[] = { { TEXT(boot_id) }, { TEXT(version) }, { TEXT(host) }, { TEXT(exe) },
 		{ TEXT(command) }, { TEXT(job) } };
-	struct world *world = *state;
+	struct recording_file *file = *state;
 	enum gpc_status status;
 	struct gpc_recording *rec;
 
 	for (size_t i = 0; i < N_OF(texts); i++) {
-		char *text = (char *)world->b.header + texts[i].offset;
+		char *text = (char *)file->b.header + texts[i].offset;
 
 		memset(text, 'x', texts[i].size);
 		text[0] = '\033';
 	}
-	rec = open_world(world, &status);
+	rec = open_file(file, &status);
 	for (size_t i = 0; i < N_OF(texts); i++) {
 		const char *text = (const char *)&rec->header + texts[i].offset;
 
@@ -480,7 +460,7 @@ static void control_characters_in_names_are_made_harmless(void **state)
 	gpc_recording_close(rec);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, recording_file_end)
 
 int main(void)
 {

@@ -10,33 +10,20 @@
 #include "format/recording.h"
 #include "tests/unit/format/recording_builder.h"
 
-struct world {
-	struct recording_builder b;
-	char path[64];
+struct look {
+	struct gpucache_header header;
+	enum gpc_run_state run;
+	uint64_t size;
+	uint32_t owner;
+	char why[100];
 };
 
-static int begin(void **state)
+static enum gpc_status look_at(const struct recording_file *file, struct look *ret_look)
 {
-	struct world *world = calloc(1, sizeof *world);
-	int fd;
+	struct gpc_text text = gpc_text_init(ret_look->why, sizeof ret_look->why);
 
-	builder_init(&world->b);
-	strcpy(world->path, "/tmp/gpucache-test-XXXXXX");
-	fd = mkstemp(world->path);
-	assert_true(fd >= 0);
-	close(fd);
-	*state = world;
-	return 0;
-}
-
-static int end(void **state)
-{
-	struct world *world = *state;
-
-	unlink(world->path);
-	builder_fini(&world->b);
-	free(world);
-	return 0;
+	return gpc_recording_peek(file->path, &ret_look->header, &ret_look->run, &ret_look->size,
+		&ret_look->owner, &text);
 }
 
 /*
@@ -69,86 +56,66 @@ int flock(int fd, int operation)
 
 static void a_writer_that_ends_during_the_look_was_not_killed(void **state)
 {
-	struct world *world = *state;
-	struct gpucache_header header;
-	enum gpc_run_state run = GPC_RUN_ALIVE;
-	uint64_t size = 0;
-	uint32_t owner = 0;
-	char why[100];
-	struct gpc_text text = gpc_text_init(why, sizeof why);
+	struct recording_file *file = *state;
+	struct look look;
 
-	world->b.header->state = GPUCACHE_STATE_OPENED;
-	builder_write(&world->b, world->path);
-	ends_now = world->path;
-	assert_int_equal(
-		gpc_recording_peek(world->path, &header, &run, &size, &owner, &text), GPC_OK);
+	file->b.header->state = GPUCACHE_STATE_OPENED;
+	builder_write(&file->b, file->path);
+	ends_now = file->path;
+	assert_int_equal(look_at(file, &look), GPC_OK);
 	ends_now = NULL;
-	assert_int_equal(run, GPC_RUN_ENDED);
-	assert_true(header.state & GPUCACHE_STATE_CLEAN_EXIT);
+	assert_int_equal(look.run, GPC_RUN_ENDED);
+	assert_true(look.header.state & GPUCACHE_STATE_CLEAN_EXIT);
 }
 
 static void a_state_that_cannot_be_read_again_is_an_error(void **state)
 {
-	struct world *world = *state;
+	struct recording_file *file = *state;
 	struct gpc_recording *recording = NULL;
-	struct gpucache_header header;
-	enum gpc_run_state run;
-	uint64_t size;
-	uint32_t owner;
-	char why[100];
-	struct gpc_text text = gpc_text_init(why, sizeof why);
+	struct look look;
+	struct gpc_text text = gpc_text_init(look.why, sizeof look.why);
 
-	builder_write(&world->b, world->path);
+	builder_write(&file->b, file->path);
 	becomes_unreadable_now = true;
-	assert_int_equal(
-		gpc_recording_peek(world->path, &header, &run, &size, &owner, &text), GPC_IO);
-	assert_string_equal(why, "Is a directory");
-	assert_int_equal(gpc_recording_open(world->path, &recording, &text), GPC_IO);
+	assert_int_equal(look_at(file, &look), GPC_IO);
+	assert_string_equal(look.why, "Is a directory");
+	assert_int_equal(gpc_recording_open(file->path, &recording, &text), GPC_IO);
 	becomes_unreadable_now = false;
 	assert_null(recording);
-	assert_int_equal(header.state, 0);
+	assert_int_equal(look.header.state, 0);
 }
 
 /* Locks are of the open file: another descriptor of this process stands for the writer. */
 static void the_lock_tells_alive_from_ended_exited_and_killed(void **state)
 {
-	struct world *world = *state;
-	struct gpucache_header header;
-	enum gpc_run_state run = GPC_RUN_KILLED;
-	uint64_t size = 0;
-	uint32_t owner = 0;
-	char why[100];
-	struct gpc_text text = gpc_text_init(why, sizeof why);
+	struct recording_file *file = *state;
+	struct look look;
 	int fd;
 
-	builder_write(&world->b, world->path);
-	fd = open(world->path, O_RDWR);
+	builder_write(&file->b, file->path);
+	fd = open(file->path, O_RDWR);
 	assert_int_equal(flock(fd, LOCK_EX), 0);
-	assert_int_equal(
-		gpc_recording_peek(world->path, &header, &run, &size, &owner, &text), GPC_OK);
-	assert_int_equal(run, GPC_RUN_ALIVE);
-	assert_int_equal(size, world->b.size);
+	assert_int_equal(look_at(file, &look), GPC_OK);
+	assert_int_equal(look.run, GPC_RUN_ALIVE);
+	assert_int_equal(look.size, file->b.size);
 	close(fd);
-	assert_int_equal(
-		gpc_recording_peek(world->path, &header, &run, &size, &owner, &text), GPC_OK);
-	assert_int_equal(run, GPC_RUN_ENDED);
-	world->b.header->state = GPUCACHE_STATE_OPENED;
-	builder_write(&world->b, world->path);
-	assert_int_equal(
-		gpc_recording_peek(world->path, &header, &run, &size, &owner, &text), GPC_OK);
-	assert_int_equal(run, GPC_RUN_KILLED);
-	world->b.header->state = GPUCACHE_STATE_OPENED | GPUCACHE_STATE_EXITED;
-	builder_write(&world->b, world->path);
-	assert_int_equal(
-		gpc_recording_peek(world->path, &header, &run, &size, &owner, &text), GPC_OK);
-	assert_int_equal(run, GPC_RUN_EXITED);
+	assert_int_equal(look_at(file, &look), GPC_OK);
+	assert_int_equal(look.run, GPC_RUN_ENDED);
+	file->b.header->state = GPUCACHE_STATE_OPENED;
+	builder_write(&file->b, file->path);
+	assert_int_equal(look_at(file, &look), GPC_OK);
+	assert_int_equal(look.run, GPC_RUN_KILLED);
+	file->b.header->state = GPUCACHE_STATE_OPENED | GPUCACHE_STATE_EXITED;
+	builder_write(&file->b, file->path);
+	assert_int_equal(look_at(file, &look), GPC_OK);
+	assert_int_equal(look.run, GPC_RUN_EXITED);
 	/* Our own look must not keep a writer out. */
-	fd = open(world->path, O_RDWR);
+	fd = open(file->path, O_RDWR);
 	assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
 	close(fd);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, recording_file_begin, recording_file_end)
 
 int main(void)
 {

@@ -49,6 +49,16 @@ static CUdeviceptr free_in_flight(CUstream stream)
 	return ptr;
 }
 
+/* Hands that block out again, while its work is in flight. */
+static CUdeviceptr reuse_in_flight(CUstream stream)
+{
+	CUdeviceptr freed = free_in_flight(stream);
+	CUdeviceptr ptr;
+
+	CHECK(!world_malloc(&ptr, 64 * MIB) && ptr == freed);
+	return ptr;
+}
+
 static void in_order(void)
 {
 	CUdeviceptr again;
@@ -134,20 +144,18 @@ static void captures_survive_and_the_order_is_kept_until_they_end(void **state)
 
 static void given_away(void)
 {
-	CUdeviceptr again;
 	CUdeviceptr ptr;
 	CUstream stream;
 
 	world_start();
 	stream = world_stream();
-	ptr = free_in_flight(stream);
-	CHECK(!world_malloc(&again, 64 * MIB) && again == ptr);
+	ptr = reuse_in_flight(stream);
 	CHECK(world_enter());
-	gpc_runtime_exported(again);
+	gpc_runtime_exported(ptr);
 	gpc_runtime_leave();
 	CHECK(!is_running(stream));
 	submit(stream, HOUR_NS);
-	CHECK(!world_free(again) && COUNTER(reserved_bytes) == 64 * MIB && is_running(stream));
+	CHECK(!world_free(ptr) && COUNTER(reserved_bytes) == 64 * MIB && is_running(stream));
 }
 
 static void who_is_behind_no_event_gets_memory_after_a_wait(void **state)
@@ -181,7 +189,6 @@ static void a_peer_waits_once_and_then_there_are_fences(void **state)
 static void green(void)
 {
 	CUgreenCtx parts;
-	CUdeviceptr again;
 	CUdeviceptr ptr;
 	CUstream stream;
 	CUstream of_green;
@@ -193,11 +200,10 @@ static void green(void)
 	CHECK(!world.cuGreenCtxCreate(&parts, (CUdevResourceDesc)&parts, 0, 1));
 	CHECK(!world.cuGreenCtxStreamCreate(&of_green, parts, CU_STREAM_NON_BLOCKING, 0));
 	stream = world_stream();
-	ptr = free_in_flight(of_green);
-	CHECK(!world_malloc(&again, 64 * MIB) && again == ptr);
+	ptr = reuse_in_flight(of_green);
 	submit(stream, 1);
 	CHECK(is_running(stream));
-	CHECK(!world_free(again));
+	CHECK(!world_free(ptr));
 	submit(of_green, 1);
 	CHECK(gpc_runtime_duties.n_due == 0);
 }
@@ -292,12 +298,8 @@ static void with_fences_streams_overlap(void **state)
 
 static void overlaps(void)
 {
-	CUdeviceptr again;
-	CUdeviceptr ptr;
-
 	world_start();
-	ptr = free_in_flight(CU_STREAM_LEGACY);
-	CHECK(!world_malloc(&again, 64 * MIB) && again == ptr);
+	(void)reuse_in_flight(CU_STREAM_LEGACY);
 	CHECK(world_enter());
 	gpc_runtime_overlap_used();
 	gpc_runtime_leave();
