@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "alloc/size_class.h"
 #include "base/bytes.h"
 #include "model/torch.h"
 
@@ -69,7 +70,7 @@ static bool advise_shape(struct advice_context *c)
 	return true;
 }
 
-/* Advises the limit that would have been enough, unless it exceeds the device. */
+/* Advises a limit that would have been enough, unless it exceeds the device. */
 static bool advise_limit(struct advice_context *c)
 {
 	const struct gpc_verdict_view *v = &c->v;
@@ -82,8 +83,10 @@ static bool advise_limit(struct advice_context *c)
 	if (!gpc_is_known(v->driver) || v->driver < v->need || !gpc_is_known(needed))
 		return false;
 	if (!is_set(c, GPC_SET_FRACTION) && !is_torch) {
+		/* A segment more: in the next run other threads may request memory earlier, or in another order. */
+		needed = gpc_bytes_add(gpc_round_up(needed, GPC_MIB), GPC_MEDIUM_SEGMENT);
 		gpc_text_add(c->text, "in GPUCACHE_CONF raise limit to limit:%lluMiB",
-			(unsigned long long)gpc_round_up(needed, GPC_MIB) / GPC_MIB);
+			(unsigned long long)needed / GPC_MIB);
 		return true;
 	}
 	if (!gpc_is_known(total) || total < 100 || needed > total)

@@ -137,8 +137,10 @@ static void try_limit(const struct gpc_answer *answer, struct gpc_text *text)
 	const struct gpc_report *report = answer->report;
 	const struct gpucache_oom *oom = &answer->oom;
 	uint64_t own = answer->enough_bytes ? answer->enough_bytes : oom->short_by;
-	uint64_t more = gpc_bytes_add(
-		gpc_bytes_add(own, refused_to_others(report, oom)), passing_of_others(report, oom));
+	uint64_t passing = passing_of_others(report, oom);
+	/* At least a segment more: in the next run other threads may request memory earlier, or in another order. */
+	uint64_t more = gpc_bytes_add(gpc_bytes_add(own, refused_to_others(report, oom)),
+		passing > GPC_MEDIUM_SEGMENT ? passing : GPC_MEDIUM_SEGMENT);
 	/* The driver hands out multiples of GPC_RUN_DEVICE_STEP: a limit between two would refuse the request. */
 	uint64_t needed =
 		gpc_round_up(gpc_bytes_add(oom->limit, more), GPC_RUN_DEVICE_STEP) / GPC_MIB;

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "tests/unit/format/recording_builder.h"
-#include "tools/gpumem-report/answer.h"
+#include "tools/gpumem-report/advice.h"
 
 #define MIB    (UINT64_C(1) << 20)
 #define DEVICE (1024 * MIB)
@@ -16,6 +16,7 @@
 
 static struct recording_builder builder;
 static struct gpc_answer answer;
+static char advice[400]; /* of a LIMIT */
 static char path[64];
 
 static int set_up(void **state)
@@ -87,12 +88,15 @@ static void ask(void)
 	struct gpc_report report = { 0 };
 	char buf[200];
 	struct gpc_text why = gpc_text_init(buf, sizeof buf);
+	struct gpc_text text = gpc_text_init(advice, sizeof advice);
 
 	snprintf(path, sizeof path, "/tmp/gpucache-test-answer-%d", (int)getpid());
 	builder_write(&builder, path);
 	assert_int_equal(gpc_recording_open(path, &report.recording, &why), GPC_OK);
 	unlink(path);
 	gpc_answer_find(&report, &builder.ooms[0], &answer);
+	if (answer.oom.verdict == GPUCACHE_VERDICT_LIMIT)
+		gpc_advice_try(&answer, &text);
 	gpc_recording_close(report.recording);
 }
 
@@ -189,20 +193,47 @@ static void exhausted_is_told_with_the_bytes_that_would_do(void **state)
 	assert_int_equal(answer.enough_bytes, 16 * MIB);
 }
 
-static void a_limit_is_told_with_the_bytes_above_it(void **state)
+/* 20 MiB are held, and the limit of 30 MiB refuses 20 more. */
+static void a_limit_refuses(void)
 {
 	struct gpucache_oom *oom;
 
-	(void)state;
 	takes(1, 20);
 	holds(1, 20);
 	oom = fails(20, 20, 0, GPUCACHE_VERDICT_LIMIT);
 	oom->limit = 30 * MIB;
 	oom->short_by = 10 * MIB;
 	ask();
+}
+
+static void a_limit_is_told_with_the_bytes_above_it(void **state)
+{
+	(void)state;
+	a_limit_refuses();
 	is_found(GPUCACHE_VERDICT_LIMIT, GPUCACHE_STRENGTH_LIKELY);
 	assert_int_equal(answer.enough_bytes, 10 * MIB);
 	assert_int_equal(answer.n_remedies, 0);
+	assert_non_null(strstr(advice, "limit:60MiB would")); /* a segment more */
+}
+
+static void passes(uint32_t thread, unsigned block, uint64_t mib)
+{
+	add(GPUCACHE_EVENT_MALLOC, block, mib)->thread = thread;
+	add(GPUCACHE_EVENT_FREE, block, mib)->thread = thread;
+}
+
+static void a_limit_has_room_for_the_largest_of_each_other_thread(void **state)
+{
+	(void)state;
+	passes(7, 2, 1);
+	a_limit_refuses();
+	assert_non_null(strstr(advice, "limit:60MiB would"));
+	builder.n_events = 0;
+	passes(7, 2, 18);
+	passes(8, 3, 4);
+	passes(8, 3, 8);
+	a_limit_refuses();
+	assert_non_null(strstr(advice, "limit:66MiB would"));
 }
 
 static void growth_comes_before_pieces_and_needs_no_replay(void **state)
@@ -253,6 +284,8 @@ int main(void)
 			exhausted_is_told_with_the_bytes_that_would_do, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			a_limit_is_told_with_the_bytes_above_it, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			a_limit_has_room_for_the_largest_of_each_other_thread, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			growth_comes_before_pieces_and_needs_no_replay, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(

@@ -148,7 +148,7 @@ static void a_limit_is_raised_to_what_would_have_been_enough(void **state)
 	(void)state;
 	assert_int_equal(advise(&s, GPUCACHE_VERDICT_LIMIT), 2);
 	assert_int_equal(
-		strncmp(advice, "in GPUCACHE_CONF raise limit to limit:90112MiB\n", 47), 0);
+		strncmp(advice, "in GPUCACHE_CONF raise limit to limit:90132MiB\n", 47), 0);
 
 	s.facts.options_set = GPC_SET_FRACTION;
 	advise(&s, GPUCACHE_VERDICT_LIMIT);
