@@ -8,7 +8,7 @@
 #include "tests/fuzz/fuzz.h"
 #include "tests/unit/format/recording_builder.h"
 #include "tools/gpumem-report/arguments.h"
-#include "tools/gpumem-report/symbolize.h"
+#include "tools/gpumem-report/symbols/symbolize.h"
 
 /* --- Programs, libraries and debug files ------------------------------------------------------- */
 

@@ -35,7 +35,6 @@ lint layers "$dir/check_layers.sh" src/LAYERS src preload tools
 lint sizes "$dir/check_sizes.sh" 600 include src preload tools tests
 lint exports "$dir/check_exports.sh" "$library" preload/symbols.def include/gpucache.h
 lint standins "$dir/check_standins.sh" "$(dirname "$library")/simcuda"
-lint mirror "$dir/check_mirror.sh"
 lint words "$dir/check_words.sh"
 lint docs "$dir/check_docs.sh"
 lint abi "$dir/check_abi.sh"

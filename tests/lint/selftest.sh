@@ -28,16 +28,14 @@ must_be_silent() { # COMMAND...
 	fi
 }
 
-mkdir -p src/base src/model src/alloc src/config preload tools/one tests/unit/base tests/unit/alloc tests/lint
+mkdir -p src/base src/model src/alloc src/config preload tools/one tests/lint
 printf 'base :\nalloc : base\nconfig : base\npreload : base\ntools/one : base\n' >LAYERS
 printf '#include "base/a.h"\n#include "gpucache_format.h"\n' >src/alloc/x.c
 printf 'int a(void);\n' >src/base/a.h
 printf '#include "b.h"\n#include "base/a.h"\n' >tools/one/main.c
-touch tests/unit/alloc/test_x.c
 must_be_silent "$here/check_layers.sh" LAYERS src preload tools
 must_be_silent "$here/check_sizes.sh" 600 src tools
 must_be_silent "$here/check_headers.sh" src/base/a.h
-must_be_silent "$here/check_mirror.sh" "$dir"
 must_be_silent "$here/check_words.sh" "$dir"
 
 printf '#include "alloc/x.h"\n' >src/base/up.c
@@ -47,7 +45,6 @@ must_find 'begins without a comment' "$here/check_heads.sh" src
 printf '/* SPDX-License-Identifier: Apache-2.0 */\n/* Text. */\n' >src/base/bare.c
 must_find 'what is the idea' "$here/check_heads.sh" src
 rm src/base/bare.c
-must_find 'has no tests/unit/base/test_up.c' "$here/check_mirror.sh" "$dir"
 printf '#include "a.h"\n' >src/base/up.c
 must_find 'write "base/a.h"' "$here/check_layers.sh" LAYERS src
 rm src/base/up.c
@@ -72,28 +69,10 @@ printf 'int b(size_t n);\n' >src/base/b.h
 must_find 'src/base/b.h: does not compile alone' "$here/check_headers.sh" src/base/b.h
 rm src/base/b.h
 
-touch tests/unit/base/test_gone.c
-must_find 'tests no file' "$here/check_mirror.sh" "$dir"
-rm tests/unit/base/test_gone.c
-
 printf '/* TO%s: later */\n' DO >src/base/word.c
 must_find 'unfinished' "$here/check_words.sh" "$dir"
 printf '/* see /ro%s/x */\n' ot >src/base/word.c
 must_find 'a path of one machine' "$here/check_words.sh" "$dir"
-printf '/* True where it is. */\n' >src/base/word.c
-must_find '<- if' "$here/check_words.sh" "$dir"
-printf '\t/* The block merges with its free neighbours. */\n' >src/base/word.c
-must_find '<- coalesces' "$here/check_words.sh" "$dir"
-printf '/* A block beside the segment. */\n' >src/base/word.c
-must_find '<- next to' "$here/check_words.sh" "$dir"
-printf '/*\n * What is freed goes back. */\n' >src/base/word.c
-must_find '<- a noun' "$here/check_words.sh" "$dir"
-printf '/* The lock goes to whoever waits. */\n' >src/base/word.c
-must_find '<- code has no persons' "$here/check_words.sh" "$dir"
-printf '/* True if freed. */ int besides; /* What it does. */\n' >src/base/word.c
-must_be_silent "$here/check_words.sh" "$dir"
-printf 'int where; /* as True whereever */\n' >src/base/word.c
-must_be_silent "$here/check_words.sh" "$dir"
 rm src/base/word.c
 
 printf 'HOOK(cuMemAlloc_v2, x)\nHOOK(cuMemFree_v2, x)\n' >symbols.def

@@ -7,9 +7,9 @@
 #include "format/memory.h"
 #include "format/streams.h"
 #include "gpucache_version.h"
-#include "tools/gpumem-report/export.h"
-#include "tools/gpumem-report/filter.h"
-#include "tools/gpumem-report/fit.h"
+#include "tools/gpumem-report/export/export.h"
+#include "tools/gpumem-report/fit/smallest_gpu.h"
+#include "tools/gpumem-report/holders/filter.h"
 #include "tools/gpumem-report/target.h"
 
 #include <getopt.h>
@@ -65,7 +65,7 @@ static const struct option long_options[] = {
 	{ "steps", required_argument, NULL, OPTION_STEPS },
 	{ "sweep", required_argument, NULL, TEXT(sweep) },
 #define FILTER(name, value, is_of, help) { #name, required_argument, NULL, TEXT(filters.name) },
-#include "tools/gpumem-report/filters.def"
+#include "tools/gpumem-report/holders/filters.def"
 #undef FILTER
 	{ "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, 'V' },

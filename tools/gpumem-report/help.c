@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The text of -h, with the tables of commands and filters. */
 #include "tools/gpumem-report/arguments.h"
-#include "tools/gpumem-report/filter.h"
+#include "tools/gpumem-report/holders/filter.h"
 
 #include <stdio.h>
 

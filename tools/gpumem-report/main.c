@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "tools/gpumem-report/arguments.h"
-#include "tools/gpumem-report/export.h"
+#include "tools/gpumem-report/export/export.h"
 #include "tools/gpumem-report/target.h"
 #include "tools/replay/clean_stream.h"
 
@@ -24,7 +24,7 @@ static enum gpc_exit open_output(const struct gpc_options *options, FILE **ret_o
 	int flags = O_WRONLY | O_CREAT | O_CLOEXEC | (options->force ? O_TRUNC : O_EXCL);
 	int fd;
 
-	/* With --watch, cmd_watch.c opens options->output itself, for each of its writes. */
+	/* With --watch, live/watch.c opens options->output itself, for each of its writes. */
 	if (!options->output || options->watch_ns) {
 		*ret_out = gpc_export_is_binary(options) ? stream_of(options, dup(STDOUT_FILENO))
 							 : stdout;

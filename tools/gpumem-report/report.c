@@ -2,7 +2,7 @@
 /* What several commands read from a recording or print of it: devices, live blocks, failures, options, notes. */
 #include "tools/gpumem-report/report.h"
 
-#include "tools/gpumem-report/filter.h"
+#include "tools/gpumem-report/holders/filter.h"
 
 #include <pwd.h>
 #include <stdarg.h>

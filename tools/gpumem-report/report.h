@@ -18,9 +18,9 @@
 
 #include "format/balance.h"
 #include "format/directory.h"
-#include "tools/gpumem-report/frames.h"
-#include "tools/gpumem-report/memo.h"
-#include "tools/gpumem-report/paper.h"
+#include "tools/gpumem-report/output/map.h"
+#include "tools/gpumem-report/output/text.h"
+#include "tools/gpumem-report/symbols/frames.h"
 
 #define GPC_REPORT_SCHEMA "gpumem.report/1"
 
@@ -35,7 +35,7 @@ enum gpc_exit {
 
 /* The moment at which to show holders. */
 enum gpc_at {
-	GPC_AT_USUAL, /* no --at: see moment.h */
+	GPC_AT_USUAL, /* no --at: see which_moment.h */
 	GPC_AT_END,   /* of a running process: now */
 	GPC_AT_PEAK,
 	GPC_AT_OOM, /* the last failed request */
@@ -44,7 +44,7 @@ enum gpc_at {
 /* The texts of the filters (filter.h); NULL: not set. */
 struct gpc_filters {
 #define FILTER(name, value, is_of, help) const char *name;
-#include "tools/gpumem-report/filters.def"
+#include "tools/gpumem-report/holders/filters.def"
 #undef FILTER
 };
 

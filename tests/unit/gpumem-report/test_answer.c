@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "tests/unit/format/recording_builder.h"
-#include "tools/gpumem-report/advice.h"
+#include "tools/gpumem-report/why/advice.h"
 
 #define MIB    (UINT64_C(1) << 20)
 #define DEVICE (1024 * MIB)

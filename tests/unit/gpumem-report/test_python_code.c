@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names of Python code must be clean here, because binary exports bypass clean_stream.h. */
+#include "tests/unit/unit.h"
+
+#include <unistd.h>
+
+#include "tests/unit/format/recording_builder.h"
+#include "tools/gpumem-report/symbols/python_code.h"
+
+static void names_have_no_control_characters(void **state)
+{
+	/* An escape; the same as one character of C1; an override of the direction; a byte that is no UTF-8. */
+	static const char function[] = "f\033[2J\xc2\x9b\xe2\x80\xae(\xe9)";
+	static const char file[] = "/tmp/\xc3\xa9ve/a\n\x07.py";
+	struct recording_builder builder;
+	struct gpc_recording *recording;
+	struct gpc_report_codes *codes;
+	const struct gpc_code *code;
+	char path[64];
+	char why[200] = "";
+	struct gpc_text text = gpc_text_init(why, sizeof why);
+	uint32_t id;
+
+	(void)state;
+	snprintf(path, sizeof path, "/tmp/gpucache-test-codes-%d", (int)getpid());
+	builder_init(&builder);
+	id = builder_code(&builder, function, file, 0, 7, "", 0);
+	builder_write(&builder, path);
+	builder_fini(&builder);
+	assert_int_equal(gpc_recording_open(path, &recording, &text), GPC_OK);
+	unlink(path);
+	codes = gpc_report_codes_create(recording);
+	assert_non_null(codes);
+	code = gpc_report_codes_find(codes, id);
+	assert_non_null(code);
+	assert_string_equal(code->function, "f?[2J??\?\?\?(?)");
+	assert_string_equal(code->file, "/tmp/\xc3\xa9ve/a??.py");
+	gpc_report_codes_destroy(codes);
+	gpc_recording_close(recording);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(names_have_no_control_characters),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Chrome's trace events, for ui.perfetto.dev and chrome://tracing: counters of each GPU over the whole
+ * run, failed requests as instants, and the program's ranges as slices of its threads.
+ *
+ * Times are microseconds of CLOCK_MONOTONIC.  A slice spans the first to the last event of a thread in
+ * one range, as far back as the ring of events goes.
+ */
+#include <stdlib.h>
+
+#include "format/memory.h"
+#include "tools/gpumem-report/export/export.h"
+#include "tools/gpumem-report/output/json.h"
+
+/* The time that a thread spends in one range (tag). */
+struct slice {
+	uint32_t thread;
+	uint32_t tag;
+	uint64_t first_ns;
+	uint64_t last_ns;
+};
+
+struct trace {
+	const struct gpc_report *report;
+	bool has_event;
+	struct slice *slices; /* the current one of each thread */
+	size_t n_slices;
+};
+
+/* Begins an event, which end_event prints. */
+static struct json_object *begin_event(
+	const struct trace *trace, const char *phase, const char *name, uint64_t time_ns)
+{
+	struct json_object *event = json_object_new_object();
+	char ts[32];
+
+	gpc_json_text(event, "ph", phase);
+	gpc_json_text(event, "name", name);
+	gpc_json_bytes(event, "pid", trace->report->recording->header.pid);
+	snprintf(ts, sizeof ts, "%llu.%03u", (unsigned long long)(time_ns / 1000),
+		(unsigned)(time_ns % 1000));
+	if (time_ns)
+		json_object_object_add(
+			event, "ts", json_object_new_double_s((double)time_ns / 1000, ts));
+	return event;
+}
+
+static void end_event(struct trace *trace, struct json_object *event)
+{
+	fprintf(trace->report->paper.out, "%s%s", trace->has_event ? ",\n" : "",
+		json_object_to_json_string_ext(event, JSON_C_TO_STRING_NOSLASHESCAPE));
+	trace->has_event = true;
+	json_object_put(event);
+}
+
+static void print_process(struct trace *trace)
+{
+	const struct gpucache_header *header = &trace->report->recording->header;
+	struct json_object *event = begin_event(trace, "M", "process_name", 0);
+	struct json_object *args = gpc_json_add(event, "args", json_object_new_object());
+	char buf[300];
+
+	if (header->rank >= 0)
+		snprintf(buf, sizeof buf, "rank %d (%s)", header->rank, gpc_base_name(header->exe));
+	else
+		snprintf(buf, sizeof buf, "%s", gpc_base_name(header->exe));
+	gpc_json_text(args, "name", buf);
+	end_event(trace, event);
+}
+
+/* The device's free bytes at a point: free and ours of the last reading, less ours at the point (format/balance.h). */
+static uint64_t free_at(const struct gpucache_device *device, const struct gpucache_point *point)
+{
+	return gpc_bytes_less(
+		gpc_bytes_add(device->free_bytes, device->ours_bytes), point->reserved_bytes);
+}
+
+static void print_counters(struct trace *trace, const struct gpucache_device *device,
+	const struct gpc_history_view *history)
+{
+	char name[32];
+
+	snprintf(name, sizeof name, "GPU %d memory", device->ordinal);
+	for (size_t i = 0; i < history->n_points; i++) {
+		const struct gpucache_point *point = &history->points[i];
+		struct json_object *event = begin_event(trace, "C", name, point->time_ns);
+		struct json_object *args = gpc_json_add(event, "args", json_object_new_object());
+
+		gpc_json_bytes(args, "live", point->live_bytes);
+		if (history->pending_bytes)
+			gpc_json_bytes(args, "pending", history->pending_bytes[i]);
+		gpc_json_bytes(args, "reserved", point->reserved_bytes);
+		if (device->look_ns)
+			gpc_json_bytes(args, "free", free_at(device, point));
+		end_event(trace, event);
+	}
+}
+
+static void print_failures(struct trace *trace)
+{
+	const struct gpc_recording *rec = trace->report->recording;
+	struct gpucache_oom oom;
+
+	for (uint64_t i = 0; i < rec->regions[GPUCACHE_REGION_OOMS].count; i++) {
+		struct json_object *event;
+		char name[96];
+
+		if (!gpc_recording_read_oom(rec, i, &oom) ||
+			!gpc_report_wants(trace->report, oom.device))
+			continue;
+		snprintf(name, sizeof name, "OOM on GPU %d: %s requested%s", oom.device,
+			gpc_show_bytes(oom.requested), oom.recovered ? ", recovered" : "");
+		event = begin_event(trace, "i", name, oom.time_ns);
+		gpc_json_text(event, "s", "p");
+		gpc_json_bytes(event, "tid", oom.thread);
+		end_event(trace, event);
+	}
+}
+
+static void end_slice(struct trace *trace, const struct slice *slice)
+{
+	GPC_TEXT(text, GPC_LABEL_SIZE);
+	struct json_object *event;
+
+	if (!slice->tag)
+		return;
+	gpc_recording_add_tag(trace->report->recording, slice->tag, &text);
+	event = begin_event(trace, "X", text.buf, slice->first_ns);
+	gpc_json_bytes(event, "tid", slice->thread);
+	json_object_object_add(event, "dur",
+		json_object_new_double((double)(slice->last_ns - slice->first_ns) / 1000));
+	end_event(trace, event);
+}
+
+static struct slice *slice_of(struct trace *trace, uint32_t thread)
+{
+	for (size_t i = 0; i < trace->n_slices; i++)
+		if (trace->slices[i].thread == thread)
+			return &trace->slices[i];
+	trace->slices = gpc_resize(trace->slices, trace->n_slices + 1, sizeof *trace->slices);
+	trace->slices[trace->n_slices] = (struct slice){ .thread = thread };
+	return &trace->slices[trace->n_slices++];
+}
+
+static void print_slices(struct trace *trace)
+{
+	struct gpc_event_cursor cursor = { 0 };
+	struct gpucache_event event;
+
+	while (gpc_recording_next_event(trace->report->recording, &cursor, &event)) {
+		struct slice *slice = slice_of(trace, event.thread);
+
+		if (slice->tag != event.tag) {
+			end_slice(trace, slice);
+			slice->tag = event.tag;
+			slice->first_ns = slice->last_ns = event.time_ns;
+		}
+		slice->last_ns = gpc_larger(slice->last_ns, event.time_ns);
+	}
+	for (size_t i = 0; i < trace->n_slices; i++)
+		end_slice(trace, &trace->slices[i]);
+}
+
+enum gpc_exit gpc_export_perfetto(struct gpc_report *report)
+{
+	struct trace trace = { .report = report };
+	struct gpucache_device device;
+	struct gpc_history_view history;
+
+	fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n", report->paper.out);
+	print_process(&trace);
+	for (uint64_t i = 0; gpc_report_next_device(report, &i, &device);)
+		if (gpc_recording_find_history(report->recording, device.ordinal, &history))
+			print_counters(&trace, &device, &history);
+	print_failures(&trace);
+	print_slices(&trace);
+	free(trace.slices);
+	fputs("\n]}\n", report->paper.out);
+	return GPC_EXIT_MADE;
+}

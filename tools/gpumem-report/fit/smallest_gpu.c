@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Replays the recorded requests with each allocator of caches.def, and computes what each needs on a target GPU. */
+#include "tools/gpumem-report/fit/smallest_gpu.h"
+
+#include <string.h>
+
+#include "format/balance.h"
+#include "tools/replay/run.h"
+
+enum whose {
+	OTHERS,
+	TORCH,
+};
+
+static const struct cache {
+	struct gpc_fit_cache row; /* without figures */
+	enum whose whose;
+	const struct gpc_policy_ops *policy;
+} caches[] = {
+#define CACHE(key, words, how, whose, policy) { { #key, words, how, 0, 0, 0 }, whose, &(policy) },
+#include "tools/gpumem-report/holders/caches.def"
+#undef CACHE
+};
+
+#define N_CACHES (sizeof caches / sizeof caches[0])
+
+bool gpc_fit_read_target(const char *text, struct gpc_fit_target *ret_target)
+{
+	const struct gpc_sim_model *model = gpc_sim_model_find(text);
+	uint64_t bytes = 0;
+
+	if (!model && !gpc_bytes_parse(text, strlen(text), &bytes))
+		return false;
+	*ret_target =
+		(struct gpc_fit_target){ .model = model, .bytes = model ? model->memory : bytes };
+	return ret_target->bytes > 0;
+}
+
+static void find_beside(
+	const struct gpc_report *report, const struct gpc_trace *trace, struct gpc_fit *fit)
+{
+	const struct gpc_device_totals totals =
+		gpc_recording_totals(report->recording, trace->recorded.device);
+	struct gpucache_torch torch;
+
+	fit->contexts_bytes = totals.sum.kind_bytes[GPUCACHE_KIND_CONTEXT];
+	fit->modules_bytes = totals.sum.kind_bytes[GPUCACHE_KIND_MODULE];
+	fit->others_bytes = gpc_bytes_less(
+		trace->peak_beside_bytes, gpc_bytes_add(fit->contexts_bytes, fit->modules_bytes));
+	fit->has_torch =
+		gpc_recording_find_torch(report->recording, trace->recorded.device, &torch);
+}
+
+static enum gpc_status replay(
+	const struct gpc_trace *trace, const struct cache *cache, struct gpc_fit *fit)
+{
+	struct gpc_fit_cache *row = &fit->caches[fit->n_caches++];
+	const struct gpc_run_settings settings = { .is_unwatched = true };
+	struct gpc_run plenty;
+	enum gpc_status st;
+
+	*row = cache->row;
+	st = gpc_run_smallest(trace, cache->policy, &settings, &row->smallest_bytes, &plenty);
+	if (!st)
+		row->reserved_bytes = plenty.peak_reserved_bytes;
+	return st;
+}
+
+/* Returns the largest max_split_size, in MiB, with which all requests succeed: a larger one slows the cache less. */
+static uint64_t find_max_split(const struct gpc_trace *trace, uint64_t device_bytes)
+{
+	for (uint64_t mib = 512; mib >= 32; mib /= 2) {
+		const struct gpc_run_settings settings = {
+			.policy.max_split_size = mib * GPC_MIB,
+			.device_bytes = device_bytes,
+			.is_unwatched = true,
+		};
+		struct gpc_run run;
+
+		if (!gpc_run_once(trace, &gpc_policy_pytorch, &settings, &run) &&
+			gpc_run_is_good(&run))
+			return mib;
+	}
+	return 0;
+}
+
+/* The size of a GPU of the run's model that leaves the program as much room as the target: contexts differ in size. */
+static uint64_t target_of_run(const struct gpc_fit *fit)
+{
+	uint64_t beside = fit->target.model && fit->contexts_bytes
+				  ? gpc_sim_model_context_bytes(fit->target.model)
+				  : fit->contexts_bytes;
+
+	return gpc_bytes_less(gpc_bytes_add(fit->target.bytes, fit->contexts_bytes), beside);
+}
+
+static void compare(const struct gpc_trace *trace, struct gpc_fit *fit)
+{
+	for (unsigned i = 0; i < fit->n_caches; i++)
+		fit->caches[i].is_on_target =
+			gpc_fit_need(fit, &fit->caches[i], fit->target.model) <= fit->target.bytes;
+	if (fit->target.bytes && fit->has_torch && !fit->caches[0].is_on_target)
+		fit->max_split_mib = find_max_split(trace, target_of_run(fit));
+}
+
+static enum gpc_status find(
+	const struct gpc_report *report, const struct gpc_trace *trace, struct gpc_fit *fit)
+{
+	enum gpc_status st = GPC_OK;
+
+	if (trace->n_ops == 0 ||
+		!gpc_recording_find_device(report->recording, trace->recorded.device, &fit->device))
+		return GPC_NOT_FOUND;
+	fit->steps = gpc_steps_count(trace);
+	fit->is_whole = gpc_trace_is_whole(trace);
+	fit->asked_bytes = trace->peak_live_bytes;
+	fit->peak_ns = gpc_bytes_less(trace->ops[fit->steps.peak_op].time_ns,
+		report->recording->header.start_monotonic_ns);
+	find_beside(report, trace, fit);
+	for (size_t i = 0; i < N_CACHES && !st; i++)
+		if ((caches[i].whose == TORCH) == fit->has_torch)
+			st = replay(trace, &caches[i], fit);
+	if (!st)
+		compare(trace, fit);
+	return st;
+}
+
+enum gpc_status gpc_fit_find(const struct gpc_report *report, struct gpc_fit *ret_fit)
+{
+	struct gpc_trace trace;
+	enum gpc_status st;
+
+	*ret_fit = (struct gpc_fit){ 0 };
+	if (report->options->on)
+		(void)gpc_fit_read_target(report->options->on, &ret_fit->target);
+	gpc_trace_from_recording(report->recording, report->options->device, true, &trace);
+	st = find(report, &trace, ret_fit);
+	gpc_trace_fini(&trace);
+	return st;
+}
+
+uint64_t gpc_fit_need(const struct gpc_fit *fit, const struct gpc_fit_cache *cache,
+	const struct gpc_sim_model *model)
+{
+	if (!model || !fit->contexts_bytes)
+		return cache->smallest_bytes;
+	return gpc_bytes_add(gpc_bytes_less(cache->smallest_bytes, fit->contexts_bytes),
+		gpc_sim_model_context_bytes(model));
+}
+
+const struct gpc_sim_model *gpc_fit_smallest_model(
+	const struct gpc_fit *fit, const struct gpc_fit_cache *cache)
+{
+	const struct gpc_sim_model *best = NULL;
+	const struct gpc_sim_model *model;
+
+	for (size_t i = 1; (model = gpc_sim_model_at(i)); i++)
+		if (gpc_fit_need(fit, cache, model) <= model->memory &&
+			(!best || model->memory < best->memory))
+			best = model;
+	return best;
+}
+
+bool gpc_fit_is_good(const struct gpc_fit *fit)
+{
+	return !fit->target.bytes || fit->caches[0].is_on_target;
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Each stack has labels: its call site, the site's caller, and so on.  Stacks are sorted by these labels; stacks with
+ * the same first label are a row.  If that row has more than half of all bytes, for several callers, the second labels
+ * make the rows, and so on up to GPC_SITES_MAX_DEPTH labels.
+ */
+#include "tools/gpumem-report/holders/call_sites.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/array.h"
+#include "tools/gpumem-report/holders/by_library.h"
+#include "tools/gpumem-report/output/json.h"
+
+/* The most bytes of a label: longer ones are cut. */
+#define MAX_WHERE 400
+
+/* One stack with the labels of its call site and callers. */
+struct entry {
+	uint32_t stack;
+	uint64_t bytes;
+	uint64_t n_blocks;
+	char *labels[GPC_SITES_MAX_DEPTH]; /* of the site, its caller, ...; then NULL */
+	char *via; /* the library's function that the site called; NULL: none */
+};
+
+struct entries {
+	struct entry *all;
+	size_t n;
+	uint64_t asked_bytes; /* the sum, without contexts and modules */
+};
+
+static void entries_fini(struct entries *entries)
+{
+	for (size_t i = 0; i < entries->n; i++) {
+		for (unsigned level = 0; level < GPC_SITES_MAX_DEPTH; level++)
+			free(entries->all[i].labels[level]);
+		free(entries->all[i].via);
+	}
+	free(entries->all);
+}
+
+/* Sets entry->labels and entry->via. */
+static void label(const struct gpc_report *report, struct entry *entry, unsigned int kind)
+{
+	const struct gpc_stack_frames *stack = gpc_frames_find(report->frames, entry->stack);
+	unsigned level = 0;
+	GPC_TEXT(text, MAX_WHERE);
+
+	/* The site did not request this memory, but made the driver take it: it gets a label of its own. */
+	if (kind)
+		gpc_text_add(&text, "%s: ", gpc_kind_words(kind));
+	if (kind || !stack || stack->site < 0) {
+		gpc_frames_site(report->frames, entry->stack, &text);
+		entry->labels[0] = gpc_copy(text.buf);
+		return;
+	}
+	gpc_frames_via(stack, &text);
+	if (text.len)
+		entry->via = gpc_copy(text.buf);
+	for (size_t i = (size_t)stack->site; i < stack->n && level < GPC_SITES_MAX_DEPTH; i++) {
+		if (level > 0 && stack->frames[i].is_library)
+			continue;
+		gpc_text_clear(&text);
+		gpc_frame_describe_site(&stack->frames[i], &text);
+		entry->labels[level++] = gpc_copy(text.buf);
+	}
+}
+
+static int compare_labels(const char *a, const char *b)
+{
+	if (!a || !b)
+		return (a != NULL) - (b != NULL);
+	return strcmp(a, b);
+}
+
+static int compare_entries(const void *left, const void *right)
+{
+	const struct entry *a = left;
+	const struct entry *b = right;
+
+	int order = 0;
+
+	for (unsigned level = 0; level < GPC_SITES_MAX_DEPTH && !order; level++)
+		order = compare_labels(a->labels[level], b->labels[level]);
+	return order ?: GPC_ORDER(a->stack, b->stack);
+}
+
+static int compare_vias(const void *left, const void *right)
+{
+	const struct entry *a = left;
+	const struct entry *b = right;
+
+	return compare_labels(a->via, b->via) ?: compare_entries(left, right);
+}
+
+/*
+ * Appends "remember  train.c:140, via device_alloc": labels[level] in full, then the functions of the labels before it,
+ * back to the call site, and with has_via the library's function.
+ */
+static void describe_row(
+	const struct entry *entry, unsigned level, bool has_via, struct gpc_text *text)
+{
+	const char *before = ", via ";
+
+	while (level > 0 && !entry->labels[level])
+		level--;
+	gpc_text_add(text, "%s", entry->labels[level]);
+	while (level-- > 0) {
+		const char *name = entry->labels[level];
+		const char *end = strstr(name, "  ");
+
+		gpc_text_add(
+			text, "%s%.*s", before, end ? (int)(end - name) : (int)strlen(name), name);
+		before = ", ";
+	}
+	if (has_via)
+		gpc_text_add(text, "%s%s", before, entry->via);
+}
+
+/* Adds entries[first .. end) as one row, named after labels[level]. */
+static void add_row(struct gpc_groups *sites, const struct entries *entries, size_t first,
+	size_t end, unsigned level)
+{
+	GPC_TEXT(text, MAX_WHERE);
+	bool has_via = entries->all[first].via != NULL;
+
+	for (size_t i = first; i < end; i++)
+		has_via &= compare_labels(entries->all[i].via, entries->all[first].via) == 0;
+	describe_row(&entries->all[first], level, has_via, &text);
+	for (size_t i = first; i < end; i++) {
+		const struct entry *entry = &entries->all[i];
+
+		gpc_groups_add(sites, text.buf, entry->bytes, entry->n_blocks, entry->stack);
+	}
+}
+
+/* Adds entries[first .. end), which have the same labels, as a row per function of a library that the site called. */
+static void add_rows_by_via(struct gpc_groups *sites, const struct entries *entries, size_t first,
+	size_t end, unsigned level)
+{
+	qsort(&entries->all[first], end - first, sizeof *entries->all, compare_vias);
+	while (first < end) {
+		size_t next = first;
+
+		while (next < end &&
+			compare_labels(entries->all[first].via, entries->all[next].via) == 0)
+			next++;
+		add_row(sites, entries, first, next, level);
+		first = next;
+	}
+}
+
+/*
+ * Adds a row for each labels[level] of entries[first .. end), which are sorted, and whose labels before `level` are the
+ * same.  A site that holds more than half of everything for several callers is a wrapper: its callers become the rows.
+ */
+static void add_rows(struct gpc_groups *sites, const struct entries *entries, size_t first,
+	size_t end, unsigned level)
+{
+	while (first < end) {
+		const struct entry *entry = &entries->all[first];
+		bool has_callers = false;
+		uint64_t bytes = 0;
+		size_t next = first;
+
+		for (; next < end; next++) {
+			const struct entry *other = &entries->all[next];
+
+			if (compare_labels(entry->labels[level], other->labels[level]) != 0)
+				break;
+			bytes = gpc_bytes_add(bytes, other->bytes);
+			for (unsigned above = level + 1; above < GPC_SITES_MAX_DEPTH; above++)
+				has_callers |= compare_labels(entry->labels[above],
+						       other->labels[above]) != 0;
+		}
+		if (bytes <= entries->asked_bytes / 2)
+			add_row(sites, entries, first, next, level);
+		else if (has_callers)
+			add_rows(sites, entries, first, next, level + 1);
+		else
+			add_rows_by_via(sites, entries, first, next, level);
+		first = next;
+	}
+}
+
+void gpc_sites_create(struct gpc_groups *sites, const struct gpc_report *report,
+	const struct gpc_holdings *holdings)
+{
+	struct entries entries = { .all = gpc_new(holdings->n, sizeof *entries.all) };
+
+	*sites = (struct gpc_groups){ .rest_bytes = holdings->rest_bytes,
+		.total_bytes = holdings->total_bytes };
+	for (; entries.n < holdings->n; entries.n++) {
+		const struct gpc_row *row = &holdings->rows[entries.n];
+		struct entry *entry = &entries.all[entries.n];
+
+		*entry = (struct entry){
+			.stack = row->id, .bytes = row->bytes, .n_blocks = row->n_blocks
+		};
+		label(report, entry, row->kind);
+		if (!row->kind)
+			entries.asked_bytes = gpc_bytes_add(entries.asked_bytes, row->bytes);
+	}
+	qsort(entries.all, entries.n, sizeof *entries.all, compare_entries);
+	add_rows(sites, &entries, 0, entries.n, 0);
+	entries_fini(&entries);
+	if (holdings->torch_bytes)
+		gpc_groups_add(sites, "PyTorch's cache, in no tensor", holdings->torch_bytes, 0, 0);
+	gpc_groups_sort(sites);
+}
+
+/* Prints a call site on the rest of the line; if it does not fit, cuts it, but puts its wrappers on the next line. */
+static void print_where(const struct gpc_report *report, const struct gpc_group *row, int used)
+{
+	const struct gpc_paper *paper = &report->paper;
+	const char *where = row->name;
+	int room = paper->width - used;
+	const char *wrappers = strstr(where, ", via ");
+	int len = (int)strlen(where);
+
+	/* Wrappers are not cut off: two rows may differ in nothing else. */
+	if (len > room && wrappers && wrappers - where <= room)
+		fprintf(paper->out, "%.*s\n%*s%.*s\n", (int)(wrappers - where), where, used + 2, "",
+			room - 2, wrappers + 2);
+	else if (len <= room)
+		fprintf(paper->out, "%s\n", where);
+	else
+		fprintf(paper->out, "%.*s..\n", room - 2, where);
+}
+
+void gpc_sites_print(
+	const struct gpc_groups *sites, const struct gpc_report *report, unsigned limit)
+{
+	gpc_groups_print(sites, report, limit, "where", print_where);
+}
+
+struct json_object *gpc_sites_json(
+	const struct gpc_groups *sites, const struct gpc_report *report, unsigned limit)
+{
+	struct json_object *array = json_object_new_array();
+	size_t shown = limit && limit < sites->n ? limit : sites->n;
+
+	for (size_t i = 0; i < shown; i++) {
+		const struct gpc_group *row = &sites->rows[i];
+		struct json_object *object = gpc_json_row(array);
+		GPC_TEXT(library, 64);
+
+		gpc_json_text(object, "where", row->name);
+		gpc_json_bytes(object, "live_bytes", row->bytes);
+		gpc_json_bytes(object, "blocks", row->n_blocks);
+		if (row->n_blocks)
+			gpc_library_name(report->recording, row->stack, &library);
+		else
+			gpc_text_add(&library, "PyTorch");
+		gpc_json_text(object, "library", library.buf);
+		json_object_object_add(object, "stack", gpc_json_stack(report, row->stack));
+	}
+	return array;
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A table says which variables shrink, enlarge or disable each framework's pool.  The pool itself is recognized among
+ * the holders of the peak: few blocks of one framework, with a large part of the GPU.
+ */
+#include "tools/gpumem-report/holders/framework_pools.h"
+
+#include <string.h>
+
+#include "tools/gpumem-report/holders/by_library.h"
+#include "tools/gpumem-report/output/json.h"
+
+/* A framework has a pool if it holds at least 1/POOL_PART of the GPU in at most POOL_BLOCKS: pools grow by doubling. */
+#define POOL_PART   4
+#define POOL_BLOCKS 32
+
+/* A framework's pool on a device, at the device's peak. */
+struct pool {
+	const struct gpc_framework_row *framework; /* NULL: there is none */
+	uint64_t bytes;
+	uint64_t n_blocks;
+};
+
+static const struct gpc_framework_row frameworks[] = {
+	{ "XLA", "XLA (JAX)", "RESOURCE_EXHAUSTED", "XLA_PYTHON_CLIENT_PREALLOCATE=false",
+		"XLA_PYTHON_CLIENT_MEM_FRACTION=.95", "XLA_PYTHON_CLIENT_ALLOCATOR=platform",
+		"XLA_PYTHON_CLIENT_ALLOCATOR=cuda_async", "arrays" },
+	{ "TensorFlow", "TensorFlow", "ResourceExhaustedError", "TF_FORCE_GPU_ALLOW_GROWTH=true",
+		"per_process_gpu_memory_fraction, or a larger memory_limit",
+		"TF_GPU_ALLOCATOR=cuda_malloc_async", "TF_GPU_ALLOCATOR=cuda_malloc_async",
+		"tensors" },
+};
+
+const struct gpc_framework_row *gpc_framework_of(const char *library)
+{
+	for (size_t i = 0; i < sizeof frameworks / sizeof frameworks[0]; i++)
+		if (strcmp(library, frameworks[i].name) == 0)
+			return &frameworks[i];
+	return NULL;
+}
+
+void gpc_framework_add_less(const struct gpc_framework_row *framework, struct gpc_text *text)
+{
+	gpc_text_add(text, "%s: it then takes what it needs. %s: a run so records each of its %s.",
+		framework->grows, framework->no_pool, framework->pieces);
+}
+
+/* True if the run had "NAME=VALUE" in its environment. */
+static bool had(const struct gpc_recording *recording, const char *setting)
+{
+	size_t wanted = strlen(setting);
+	const char *line;
+	size_t size;
+
+	for (size_t i = 0; gpc_recording_read_text(recording, i, &line, &size); i++)
+		if (size == 4 + wanted && memcmp(line, "env ", 4) == 0 &&
+			memcmp(line + 4, setting, wanted) == 0)
+			return true;
+	return false;
+}
+
+static bool has_own_pool(
+	const struct gpc_recording *recording, const struct gpc_framework_row *framework)
+{
+	return !had(recording, framework->no_pool) && !had(recording, framework->drivers_pool);
+}
+
+/* Subtracts contexts and modules: the framework's library is on their stacks, but the driver took that memory. */
+static void leave_out_contexts(
+	const struct gpc_report *report, const struct gpucache_peak *peak, struct pool *pool)
+{
+	uint64_t count = report->recording->regions[GPUCACHE_REGION_BLOCKS].count;
+	struct gpucache_block block;
+
+	for (uint64_t i = 0; i < count; i++) {
+		if (!gpc_recording_read_block(report->recording, i, &block) ||
+			!gpc_kind_is_implicit(block.kind) || block.time_ns > peak->time_ns)
+			continue;
+		for (uint32_t h = 0; h < peak->n_holders; h++)
+			if (peak->holders[h].stack == block.stack && pool->n_blocks) {
+				pool->bytes = gpc_bytes_less(pool->bytes, block.requested);
+				pool->n_blocks--;
+			}
+	}
+}
+
+static struct pool find_pool(const struct gpc_report *report, const struct gpucache_device *device)
+{
+	struct pool pool = { 0 };
+	struct gpucache_peak peak;
+
+	if (!gpc_recording_find_peak(report->recording, device->ordinal, &peak))
+		return pool;
+	for (uint32_t i = 0; i < peak.n_holders; i++) {
+		const struct gpc_framework_row *framework;
+		GPC_TEXT(library, 64);
+
+		gpc_library_name(report->recording, peak.holders[i].stack, &library);
+		framework = gpc_framework_of(library.buf);
+		if (!framework || (pool.framework && framework != pool.framework))
+			continue;
+		pool.framework = framework;
+		pool.bytes = gpc_bytes_add(pool.bytes, peak.holders[i].bytes);
+		pool.n_blocks += peak.holders[i].n_blocks;
+	}
+	if (pool.framework)
+		leave_out_contexts(report, &peak, &pool);
+	if (pool.framework &&
+		(pool.bytes < device->total_bytes / POOL_PART || pool.n_blocks > POOL_BLOCKS ||
+			!has_own_pool(report->recording, pool.framework)))
+		pool.framework = NULL;
+	return pool;
+}
+
+bool gpc_framework_add_pool(const struct gpc_report *report, const struct gpucache_device *device,
+	struct gpc_text *text)
+{
+	struct pool pool = find_pool(report, device);
+	uint64_t hundredth = device->total_bytes / 100;
+
+	if (!pool.framework)
+		return false;
+	gpc_text_add(text, "%s took %s", pool.framework->words, gpc_show_bytes(pool.bytes));
+	gpc_text_add(text,
+		", %u %% of the GPU at the peak, and hands it out itself: what of it is in use "
+		"cannot "
+		"be told from outside. Where it said %s, that pool was full, not the GPU: %s gives "
+		"it more.",
+		hundredth ? (unsigned)((pool.bytes + hundredth / 2) / hundredth) : 0,
+		pool.framework->full, pool.framework->more);
+	if (!had(report->recording, pool.framework->grows))
+		gpc_text_add(text, " %s lets it take only what it needs.", pool.framework->grows);
+	gpc_text_add(text, " With %s a run records each of its %s.", pool.framework->no_pool,
+		pool.framework->pieces);
+	return true;
+}
+
+void gpc_framework_print(const struct gpc_report *report, const struct gpucache_device *device)
+{
+	GPC_TEXT(text, 900);
+
+	if (!gpc_framework_add_pool(report, device, &text))
+		return;
+	fputc('\n', report->paper.out);
+	gpc_paper_wrap(&report->paper, "POOL", text.buf);
+}
+
+void gpc_framework_json(struct json_object *object, const struct gpc_report *report,
+	const struct gpucache_device *device)
+{
+	struct pool pool = find_pool(report, device);
+	struct json_object *row = pool.framework ? json_object_new_object() : NULL;
+
+	if (row) {
+		gpc_json_text(row, "framework", pool.framework->name);
+		gpc_json_bytes(row, "bytes", pool.bytes);
+		gpc_json_bytes(row, "blocks", pool.n_blocks);
+	}
+	json_object_object_add(object, "framework_pool", row);
+}

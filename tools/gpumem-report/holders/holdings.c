@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A row per live block, or per entry of a failure's or peak's list; rows of the same stack are merged.  O(n log n). */
+#include "tools/gpumem-report/holders/holdings.h"
+
+#include <stdlib.h>
+
+#include "format/memory.h"
+#include "tools/gpumem-report/holders/by_library.h"
+#include "tools/gpumem-report/holders/call_sites.h"
+#include "tools/gpumem-report/holders/filter.h"
+#include "tools/gpumem-report/holders/purposes.h"
+#include "tools/gpumem-report/holders/torch_pool.h"
+#include "tools/gpumem-report/output/json.h"
+
+/* Adds the rows to total_bytes, and merges rows of the same stack and kind. */
+static void unite(struct gpc_holdings *holdings)
+{
+	for (size_t i = 0; i < holdings->n; i++)
+		holdings->total_bytes =
+			gpc_bytes_add(holdings->total_bytes, holdings->rows[i].bytes);
+	holdings->n = gpc_rows_unite(holdings->rows, holdings->n);
+}
+
+static uint32_t kind_of(const struct gpucache_block *block)
+{
+	return gpc_kind_is_implicit(block->kind) ? block->kind : GPUCACHE_KIND_NONE;
+}
+
+static void find_kinds(
+	struct gpc_holdings *holdings, const struct gpc_recording *rec, int32_t ordinal)
+{
+	uint64_t count = rec->regions[GPUCACHE_REGION_BLOCKS].count;
+	struct gpucache_block block;
+
+	for (uint64_t b = 0; b < count; b++) {
+		if (!gpc_recording_read_block(rec, b, &block) || !kind_of(&block) ||
+			!gpc_recording_holds_device_memory(&block) ||
+			(!holdings->is_of_all_gpus && block.device != ordinal))
+			continue;
+		for (size_t i = 0; i < holdings->n; i++)
+			if (holdings->rows[i].id == block.stack)
+				holdings->rows[i].kind = block.kind;
+	}
+}
+
+/* Drops rows that the filters do not take.  Drops rest_bytes and torch_bytes, too: they have no stacks to test. */
+static void filter_list(struct gpc_holdings *holdings, const struct gpc_report *report)
+{
+	size_t n = 0;
+
+	if (!gpc_filter_is_set(report->options))
+		return;
+	for (size_t i = 0; i < holdings->n; i++)
+		if (gpc_filter_takes_stack(report, holdings->rows[i].id))
+			holdings->rows[n++] = holdings->rows[i];
+	holdings->n = n;
+	holdings->rest_bytes = 0;
+	holdings->torch_bytes = 0;
+	holdings->total_bytes = 0;
+}
+
+const struct gpucache_holder *gpc_holdings_of_stack(const struct gpucache_oom *oom, uint32_t stack)
+{
+	for (uint32_t i = 0; i < oom->n_holders; i++)
+		if (oom->holders[i].stack == stack)
+			return &oom->holders[i];
+	return NULL;
+}
+
+/* Makes a row of each listed holder, and returns the sum of their bytes; total_bytes does not include it yet. */
+static uint64_t read_list(struct gpc_holdings *holdings, const struct gpc_recording *recording,
+	const struct gpucache_holder *list, size_t n, uint64_t rest_bytes)
+{
+	uint64_t listed = 0;
+
+	*holdings = (struct gpc_holdings){
+		.rows = gpc_new(n, sizeof *holdings->rows),
+		.n = n,
+		.rest_bytes = rest_bytes,
+		.total_bytes = rest_bytes,
+		.is_of_all_gpus = gpc_recording_mixes_devices(recording),
+	};
+	for (size_t i = 0; i < n; i++) {
+		holdings->rows[i] = (struct gpc_row){
+			.id = list[i].stack,
+			.bytes = list[i].bytes,
+			.n_blocks = list[i].n_blocks,
+		};
+		listed = gpc_bytes_add(listed, list[i].bytes);
+	}
+	return listed;
+}
+
+void gpc_holdings_from_oom(struct gpc_holdings *holdings, const struct gpc_report *report,
+	const struct gpucache_oom *oom)
+{
+	(void)read_list(holdings, report->recording, oom->holders, oom->n_holders, oom->rest_bytes);
+	/* The failure has PyTorch's sums as of its last tensor; PyTorch may have returned memory since then. */
+	holdings->torch_bytes = gpc_smaller(gpc_torch_at(report, oom).unused, holdings->rest_bytes);
+	holdings->has_torch =
+		oom->torch.reserved || gpc_torch_now(report, oom->device).reserved != 0;
+	holdings->rest_bytes -= holdings->torch_bytes;
+	find_kinds(holdings, report->recording, oom->device);
+	filter_list(holdings, report);
+	unite(holdings);
+}
+
+void gpc_holdings_from_peak(struct gpc_holdings *holdings, const struct gpc_report *report,
+	const struct gpucache_peak *peak)
+{
+	const uint64_t listed = read_list(
+		holdings, report->recording, peak->holders, peak->n_holders, peak->rest_bytes);
+	const uint64_t most = gpc_bytes_less(peak->requested_bytes, listed);
+
+	/* The rest of a peak includes PyTorch's bytes in no tensor, which no call site requested: leaves them out. */
+	if (holdings->rest_bytes > most && gpc_torch_now(report, peak->device).reserved)
+		holdings->rest_bytes = holdings->total_bytes = most;
+	filter_list(holdings, report);
+	unite(holdings);
+}
+
+void gpc_holdings_at(struct gpc_holdings *holdings, const struct gpc_report *report,
+	const struct gpc_moment *moment)
+{
+	*holdings = (struct gpc_holdings){ 0 };
+	if (!moment->is_there)
+		return;
+	if (moment->at == GPC_AT_OOM)
+		gpc_holdings_from_oom(holdings, report, &moment->oom);
+	else if (moment->at == GPC_AT_PEAK)
+		gpc_holdings_from_peak(holdings, report, &moment->peak);
+	else
+		gpc_holdings_from_live(holdings, report, moment->device);
+}
+
+/*
+ * With sampled stacks, the row of a stack includes an estimate for blocks without a stack.  The row without a stack has
+ * these blocks, too: subtracts the estimate there.
+ */
+static void take_surplus(struct gpc_holdings *holdings, const struct gpc_share *surplus)
+{
+	struct gpc_row *without = holdings->rows;
+	uint64_t bytes;
+
+	if (!holdings->n || without->id)
+		return;
+	bytes = gpc_bytes_less(without->bytes, surplus->bytes);
+	holdings->total_bytes -= without->bytes - bytes;
+	without->bytes = bytes;
+	without->n_blocks = gpc_bytes_less(without->n_blocks, surplus->blocks);
+	if (bytes == 0)
+		*without = holdings->rows[--holdings->n];
+}
+
+void gpc_holdings_from_live(
+	struct gpc_holdings *holdings, const struct gpc_report *report, int32_t ordinal)
+{
+	uint64_t count = report->recording->regions[GPUCACHE_REGION_BLOCKS].count;
+	struct gpc_share surplus = { 0 };
+	struct gpc_share share;
+	struct gpucache_block block;
+
+	*holdings = (struct gpc_holdings){ .rows = gpc_new(count, sizeof *holdings->rows) };
+	for (uint64_t i = 0; gpc_report_next_live(report, ordinal, &i, &block);) {
+		share = gpc_recording_share(report->recording, &block, &surplus);
+		holdings->rows[holdings->n++] = (struct gpc_row){ .id = block.stack,
+			.device = block.device,
+			.kind = kind_of(&block),
+			.bytes = share.bytes,
+			.n_blocks = share.blocks,
+			.first_ns = block.time_ns,
+			.last_ns = block.time_ns };
+	}
+	if (!gpc_filter_is_set(report->options))
+		holdings->torch_bytes = gpc_torch_now(report, ordinal).unused;
+	holdings->has_torch = gpc_torch_now(report, ordinal).reserved != 0;
+	holdings->total_bytes = holdings->torch_bytes;
+	unite(holdings);
+	take_surplus(holdings, &surplus);
+}
+
+void gpc_holdings_fini(struct gpc_holdings *holdings)
+{
+	free(holdings->rows);
+	*holdings = (struct gpc_holdings){ 0 };
+}
+
+void gpc_holdings_print(
+	const struct gpc_holdings *holdings, const struct gpc_report *report, unsigned limit)
+{
+	struct gpc_groups libraries;
+	struct gpc_groups sites;
+
+	if (holdings->is_of_all_gpus)
+		gpc_paper_line(&report->paper,
+			"on all GPUs together: a recording of format %u.%u does not tell them "
+			"apart",
+			(unsigned)report->recording->header.major,
+			(unsigned)report->recording->header.minor);
+	gpc_sites_create(&sites, report, holdings);
+	gpc_sites_print(&sites, report, limit);
+	gpc_groups_fini(&sites);
+	gpc_categories_print(holdings, report);
+	gpc_libraries_create(&libraries, report, holdings);
+	gpc_libraries_print(&libraries, report, limit);
+	gpc_groups_fini(&libraries);
+}
+
+void gpc_holdings_json(const struct gpc_holdings *holdings, const struct gpc_report *report,
+	struct json_object *object)
+{
+	struct gpc_groups libraries;
+	struct gpc_groups sites;
+
+	gpc_json_bool(object, "holders_are_of_all_gpus", holdings->is_of_all_gpus);
+	gpc_sites_create(&sites, report, holdings);
+	json_object_object_add(
+		object, "holders", gpc_sites_json(&sites, report, report->options->limit));
+	gpc_groups_fini(&sites);
+	gpc_categories_json(holdings, report, object);
+	gpc_libraries_create(&libraries, report, holdings);
+	json_object_object_add(object, "libraries", gpc_groups_json(&libraries, 0, "library"));
+	gpc_groups_fini(&libraries);
+}

@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Undoes the events of the ring from the last to the first, which gives the bytes at its start.  Then repeats them in
+ * order, and keeps of each time slice the moment with the most live bytes, as deltas.  If there are too many deltas, it
+ * repeats them with slices twice as long.
+ */
+#include "tools/gpumem-report/holders/over_time.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/array.h"
+#include "tools/gpumem-report/output/map.h"
+#include "tools/replay/tensors.h"
+
+struct level {
+	int64_t bytes;
+	int64_t blocks;
+};
+
+/* An event that changed the bytes held. */
+struct step {
+	uint64_t time_ns;
+	uint32_t holder;
+	uint32_t tag;
+	struct level change;
+	int64_t size; /* of the block, as rounded to its size class */
+	/* With sampled stacks: `change` less the block's own bytes.  Blocks without a stack have these bytes, too. */
+	struct level surplus;
+	bool is_reset; /* a context lost all its memory; `holder` is the number of the context */
+};
+
+static struct level add(struct level a, struct level b)
+{
+	return (struct level){ gpc_signed_add(a.bytes, b.bytes),
+		gpc_signed_add(a.blocks, b.blocks) };
+}
+
+static struct level less(struct level a, struct level b)
+{
+	return (struct level){ gpc_signed_less(a.bytes, b.bytes),
+		gpc_signed_less(a.blocks, b.blocks) };
+}
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+struct walk {
+	const struct gpc_report *report;
+	struct gpc_moments *moments;
+	struct gpucache_event *events; /* of this device, if they change the bytes held */
+	size_t n_events;
+	struct step *steps;
+	struct gpc_memo numbers; /* 1 + the index of each holder, by key_of */
+	/* By holder: */
+	struct level *levels; /* at the present step */
+	struct level *said;   /* the sum of the deltas written so far */
+	struct level *start;  /* at the start of the ring */
+	/* A linked list of holders per context: 1 + the link to the next one; 0: the holder is in no list. */
+	uint32_t *next_link;
+	/* The link to the first of each list: 1 + the holder; 0: there is none. */
+	uint32_t first_link[GPUCACHE_MAX_CONTEXTS];
+	uint32_t unsampled;         /* the holder without a stack; n_holders: there is none */
+	struct level surplus;       /* the sum of step.surplus over the blocks live at present */
+	struct level start_surplus; /* the same at the start of the ring */
+	int64_t live_bytes;
+	int64_t start_bytes;
+	size_t n_deltas;
+};
+
+static int compare_holders(const void *left, const void *right)
+{
+	const struct gpc_moment_holder *a = left;
+	const struct gpc_moment_holder *b = right;
+
+	return GPC_ORDER(a->stack, b->stack) ?: GPC_ORDER(a->kind, b->kind)
+		       ?: GPC_ORDER(a->context, b->context);
+}
+
+static struct gpc_moment_holder holder_of(uint32_t stack, unsigned kind, uint32_t context)
+{
+	return (struct gpc_moment_holder){ stack, gpc_kind_is_implicit(kind) ? kind : 0, context };
+}
+
+/* Packs a holder into a key of 64 bits: 1, context (23 bits: they are far fewer), kind (8), stack (32). */
+static uint64_t key_of(struct gpc_moment_holder holder)
+{
+	return UINT64_C(1) << 63 | (uint64_t)holder.context << 40 |
+	       (uint64_t)(holder.kind & 0xff) << 32 | holder.stack;
+}
+
+static uint32_t find_holder(struct walk *walk, struct gpc_moment_holder holder)
+{
+	return (uint32_t)(*gpc_memo_at(&walk->numbers, key_of(holder)) - 1);
+}
+
+static void add_holder(struct walk *walk, struct gpc_moment_holder holder, size_t *room)
+{
+	struct gpc_moments *moments = walk->moments;
+	uint64_t *number = gpc_memo_at(&walk->numbers, key_of(holder));
+
+	if (*number)
+		return;
+	gpc_array_grow(&moments->holders, sizeof holder, moments->n_holders, room);
+	moments->holders[moments->n_holders++] = holder;
+	*number = moments->n_holders;
+}
+
+static bool is_wanted(const struct gpucache_event *event, int32_t ordinal)
+{
+	enum gpucache_place place = gpucache_kind_place(event->alloc_kind);
+
+	if (event->device != ordinal)
+		return false;
+	if (event->kind == GPUCACHE_EVENT_CONTEXT)
+		return event->detail == 2;
+	return (event->kind == GPUCACHE_EVENT_MALLOC || event->kind == GPUCACHE_EVENT_FREE) &&
+	       (place == GPUCACHE_ON_DEVICE || place == GPUCACHE_WITHIN);
+}
+
+static void read_events(struct walk *walk, int32_t ordinal)
+{
+	struct gpc_event_cursor cursor = { 0 };
+	struct gpucache_event event;
+	size_t room = 0;
+
+	while (gpc_recording_next_event(walk->report->recording, &cursor, &event)) {
+		if (!is_wanted(&event, ordinal))
+			continue;
+		gpc_array_grow(&walk->events, sizeof event, walk->n_events, &room);
+		walk->events[walk->n_events++] = event;
+	}
+	walk->moments->n_events = walk->n_events;
+	walk->moments->n_holes = cursor.n_holes;
+}
+
+static void find_holders(struct walk *walk, int32_t ordinal)
+{
+	struct gpc_moments *moments = walk->moments;
+	struct gpc_moment_holder *all;
+	struct gpucache_block block;
+	size_t room = 0;
+
+	for (size_t i = 0; i < walk->n_events; i++)
+		add_holder(walk,
+			holder_of(walk->events[i].stack, walk->events[i].alloc_kind,
+				walk->events[i].context),
+			&room);
+	for (uint64_t i = 0; gpc_report_next_live(walk->report, ordinal, &i, &block);)
+		add_holder(walk, holder_of(block.stack, block.kind, block.context), &room);
+	all = moments->holders;
+	if (all)
+		qsort(all, moments->n_holders, sizeof *all, compare_holders);
+	for (size_t i = 0; i < moments->n_holders; i++)
+		*gpc_memo_at(&walk->numbers, key_of(all[i])) = i + 1;
+	walk->unsampled = 0;
+	while (walk->unsampled < moments->n_holders &&
+		(all[walk->unsampled].stack || all[walk->unsampled].kind))
+		walk->unsampled++;
+	walk->levels = gpc_new(moments->n_holders + 1, sizeof *walk->levels);
+	walk->said = gpc_new(moments->n_holders + 1, sizeof *walk->said);
+	walk->start = gpc_new(moments->n_holders + 1, sizeof *walk->start);
+	walk->next_link = gpc_new(moments->n_holders + 1, sizeof *walk->next_link);
+}
+
+/* What an event's block counts for.  Only blocks of segments have sampled stacks (format/recording.h). */
+static struct gpc_share share_of(const struct walk *walk, const struct gpucache_event *event)
+{
+	uint64_t sample = event->alloc_kind == GPUCACHE_KIND_DEVICE
+				  ? walk->report->recording->header.sample_bytes
+				  : 0;
+	struct gpc_share share =
+		gpc_share_of(sample, event->stack, event->address, event->requested);
+
+	return share.blocks ? share : (struct gpc_share){ event->requested, 1 };
+}
+
+static void make_steps(struct walk *walk, int32_t ordinal)
+{
+	bool *is_arena = gpc_new(walk->n_events, sizeof *is_arena);
+
+	walk->steps = gpc_new(walk->n_events, sizeof *walk->steps);
+	gpc_arenas_mark(walk->report->recording, ordinal, walk->events, walk->n_events, is_arena);
+	for (size_t i = 0; i < walk->n_events; i++) {
+		const struct gpucache_event *event = &walk->events[i];
+		const int sign = event->kind == GPUCACHE_EVENT_MALLOC ? 1 : -1;
+		struct gpc_share share = share_of(walk, event);
+		struct step *step = &walk->steps[i];
+
+		*step = (struct step){ .time_ns = event->time_ns, .tag = event->tag };
+		step->is_reset = event->kind == GPUCACHE_EVENT_CONTEXT;
+		step->holder = step->is_reset ? event->context
+					      : find_holder(walk,
+							holder_of(event->stack, event->alloc_kind,
+								event->context));
+		if (step->is_reset || is_arena[i])
+			continue;
+		step->change.bytes = sign * gpc_signed_of(share.bytes);
+		step->change.blocks = sign * gpc_signed_of(share.blocks);
+		step->size = sign * gpc_signed_of(event->size);
+		step->surplus = less(step->change,
+			(struct level){ sign * gpc_signed_of(event->requested), sign });
+	}
+	free(is_arena);
+}
+
+/* Puts a holder whose level changes into its context's list, so that reset() need not visit all holders. */
+static void touch(struct walk *walk, uint32_t holder)
+{
+	uint32_t context = walk->moments->holders[holder].context;
+
+	if (context >= GPUCACHE_MAX_CONTEXTS || walk->next_link[holder])
+		return;
+	walk->next_link[holder] = walk->first_link[context] + 1;
+	walk->first_link[context] = holder + 1;
+}
+
+/* Sets the levels of a context's holders to 0; returns the bytes that they had. */
+static int64_t reset(struct walk *walk, uint32_t context)
+{
+	int64_t bytes = 0;
+
+	if (context >= GPUCACHE_MAX_CONTEXTS)
+		return 0;
+	for (uint32_t next = walk->first_link[context]; next;) {
+		uint32_t holder = next - 1;
+
+		next = walk->next_link[holder] - 1;
+		walk->next_link[holder] = 0;
+		bytes = gpc_signed_add(bytes, walk->levels[holder].bytes);
+		walk->levels[holder] = (struct level){ 0 };
+	}
+	walk->first_link[context] = 0;
+	return bytes;
+}
+
+static void touch_all(struct walk *walk)
+{
+	memset(walk->next_link, 0, walk->moments->n_holders * sizeof *walk->next_link);
+	memset(walk->first_link, 0, sizeof walk->first_link);
+	for (uint32_t i = 0; i < walk->moments->n_holders; i++)
+		touch(walk, i);
+}
+
+static struct level level_of(struct gpc_share share)
+{
+	return (struct level){ gpc_signed_of(share.bytes), gpc_signed_of(share.blocks) };
+}
+
+/* Sets `levels` to the bytes at the end, from the table of live blocks. */
+static void go_to_end(struct walk *walk, int32_t ordinal)
+{
+	const struct gpc_recording *rec = walk->report->recording;
+	struct gpc_share surplus = { 0 };
+	struct gpucache_block block;
+
+	for (uint64_t i = 0; gpc_report_next_live(walk->report, ordinal, &i, &block);) {
+		struct gpc_share share = gpc_recording_share(rec, &block, &surplus);
+		uint32_t holder =
+			find_holder(walk, holder_of(block.stack, block.kind, block.context));
+
+		walk->levels[holder] = add(walk->levels[holder], level_of(share));
+		walk->live_bytes = gpc_signed_add(walk->live_bytes, gpc_signed_of(block.size));
+	}
+	walk->surplus = level_of(surplus);
+}
+
+/*
+ * Undoes all steps, the last first.  The bytes that a context had before a reset are unknown: undoing an allocation
+ * from before it would give a negative level, which becomes 0.
+ */
+static void go_to_start(struct walk *walk)
+{
+	touch_all(walk);
+	for (size_t i = walk->n_events; i-- > 0;) {
+		const struct step *step = &walk->steps[i];
+		struct level *level;
+
+		if (step->is_reset) {
+			(void)reset(walk, step->holder);
+			continue;
+		}
+		touch(walk, step->holder);
+		level = &walk->levels[step->holder];
+		*level = less(*level, step->change);
+		walk->live_bytes = gpc_signed_less(walk->live_bytes, step->size);
+		walk->surplus = less(walk->surplus, step->surplus);
+		if (level->bytes < 0 || level->blocks < 0)
+			*level = (struct level){ 0 };
+	}
+	walk->start_bytes = walk->live_bytes < 0 ? 0 : walk->live_bytes;
+	walk->start_surplus = walk->surplus;
+	memcpy(walk->start, walk->levels, walk->moments->n_holders * sizeof *walk->levels);
+}
+
+static void take(struct walk *walk, size_t i)
+{
+	const struct step *step = &walk->steps[i];
+
+	if (step->is_reset) {
+		walk->live_bytes = gpc_signed_less(walk->live_bytes, reset(walk, step->holder));
+		return;
+	}
+	touch(walk, step->holder);
+	walk->levels[step->holder] = add(walk->levels[step->holder], step->change);
+	walk->surplus = add(walk->surplus, step->surplus);
+	walk->live_bytes = gpc_signed_add(walk->live_bytes, step->size);
+}
+
+/* Takes the steps from *at to the maximum of the slice that ends at `end_ns`; returns the end of the slice. */
+static size_t climb(struct walk *walk, size_t *at, uint64_t end_ns)
+{
+	int64_t live = walk->live_bytes;
+	int64_t most = INT64_MIN;
+	size_t highest = *at;
+	size_t end = *at;
+
+	for (; end < walk->n_events && (end == *at || walk->steps[end].time_ns < end_ns); end++) {
+		live = gpc_signed_add(live, walk->steps[end].size);
+		if (live > most) {
+			most = live;
+			highest = end;
+		}
+	}
+	while (*at <= highest)
+		take(walk, (*at)++);
+	return end;
+}
+
+/* Writes the change of a holder since its last delta, if there is one; false if there is no room. */
+static bool say_holder(struct walk *walk, uint32_t holder)
+{
+	struct level *said = &walk->said[holder];
+	struct level now = walk->levels[holder];
+	struct level change;
+
+	if (holder == walk->unsampled)
+		now = less(now, (struct level){ smaller(now.bytes, walk->surplus.bytes),
+					smaller(now.blocks, walk->surplus.blocks) });
+	if (now.bytes == said->bytes && now.blocks == said->blocks)
+		return true;
+	if (walk->n_deltas == GPC_MOMENTS_MAX_DELTAS)
+		return false;
+	change = less(now, *said);
+	walk->moments->deltas[walk->n_deltas++] =
+		(struct gpc_moment_delta){ holder, change.bytes, change.blocks };
+	*said = now;
+	return true;
+}
+
+/* Writes a row for the moment after step `at` - 1; `from` is the first step since the last row.  False: no room. */
+static bool say(struct walk *walk, size_t from, size_t at)
+{
+	struct gpc_moments *moments = walk->moments;
+	bool is_all = moments->n == 0;
+
+	for (size_t i = from; i < at && !is_all; i++) {
+		is_all = walk->steps[i].is_reset;
+		if (!is_all && !say_holder(walk, walk->steps[i].holder))
+			return false;
+	}
+	for (uint32_t h = 0; is_all && h < moments->n_holders; h++)
+		if (!say_holder(walk, h))
+			return false;
+	if (walk->unsampled < moments->n_holders && !say_holder(walk, walk->unsampled))
+		return false;
+	moments->rows[moments->n++] = (struct gpc_moments_row){
+		.time_ns = walk->steps[at - 1].time_ns,
+		.live_bytes = walk->live_bytes < 0 ? 0 : (uint64_t)walk->live_bytes,
+		.tag = walk->steps[at - 1].tag,
+		.end_delta = walk->n_deltas,
+	};
+	return true;
+}
+
+/* Writes the rows for this many slices; false if there is no room for the deltas. */
+static bool walk_slices(struct walk *walk, unsigned n_slices)
+{
+	uint64_t first_ns = walk->steps[0].time_ns;
+	uint64_t last_ns = walk->steps[walk->n_events - 1].time_ns;
+	uint64_t width_ns = gpc_bytes_less(last_ns, first_ns) / n_slices + 1;
+	size_t said = 0;
+	size_t at = 0;
+
+	memcpy(walk->levels, walk->start, walk->moments->n_holders * sizeof *walk->levels);
+	memset(walk->said, 0, walk->moments->n_holders * sizeof *walk->said);
+	touch_all(walk);
+	walk->live_bytes = walk->start_bytes;
+	walk->surplus = walk->start_surplus;
+	walk->n_deltas = walk->moments->n = 0;
+	for (size_t end = 0; end < walk->n_events;) {
+		uint64_t slice = gpc_bytes_less(walk->steps[end].time_ns, first_ns) / width_ns;
+
+		end = climb(
+			walk, &at, gpc_bytes_add(first_ns, gpc_bytes_times(slice + 1, width_ns)));
+		if (!say(walk, said, at))
+			return false;
+		said = at;
+		while (at < end)
+			take(walk, at++);
+	}
+	return said == walk->n_events || say(walk, said, walk->n_events);
+}
+
+static void walk_all(struct walk *walk)
+{
+	struct gpc_moments *moments = walk->moments;
+	unsigned n_slices = GPC_MOMENTS_MAX;
+
+	moments->rows = gpc_new(GPC_MOMENTS_MAX + 2, sizeof *moments->rows);
+	moments->deltas = gpc_new(GPC_MOMENTS_MAX_DELTAS, sizeof *moments->deltas);
+	while (!walk_slices(walk, n_slices)) {
+		if (n_slices == 1) {
+			moments->n = 0;
+			break;
+		}
+		n_slices /= 2;
+	}
+}
+
+void gpc_moments_create(
+	struct gpc_moments *moments, const struct gpc_report *report, int32_t ordinal)
+{
+	struct walk walk = { .report = report, .moments = moments };
+
+	*moments = (struct gpc_moments){ 0 };
+	read_events(&walk, ordinal);
+	find_holders(&walk, ordinal);
+	make_steps(&walk, ordinal);
+	go_to_end(&walk, ordinal);
+	go_to_start(&walk);
+	if (walk.n_events)
+		walk_all(&walk);
+	free(walk.events);
+	free(walk.steps);
+	free(walk.levels);
+	free(walk.said);
+	free(walk.start);
+	free(walk.next_link);
+	gpc_memo_fini(&walk.numbers);
+}
+
+void gpc_moments_fini(struct gpc_moments *moments)
+{
+	free(moments->holders);
+	free(moments->rows);
+	free(moments->deltas);
+	*moments = (struct gpc_moments){ 0 };
+}

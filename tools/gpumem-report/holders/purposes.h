@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Classifies PyTorch's memory by purpose, from the stacks of its allocations.
+ *
+ *      Adam._init_group  torch/optim/adam.py       optimizer state     the innermost frame with a rule
+ *      train_step  train.py:40                                         decides
+ *
+ * Invariants  1 The categories, unlisted holders and PyTorch's unused cache add up to the holdings'
+ *               bytes, less contexts and modules.
+ * Threads     One.
+ * Failure     None.
+ * Limits      Relies on the names of functions and files.  The batches of a loader and the program's own buffers cannot
+ *             be distinguished: both are inputs.  All results of a forward pass are activations, whether or not a
+ *             backward pass needs them.
+ */
+#ifndef GPC_REPORT_CATEGORIES_H
+#define GPC_REPORT_CATEGORIES_H
+
+#include "tools/gpumem-report/holders/holdings.h"
+
+enum gpc_category {
+	GPC_CATEGORY_WEIGHTS,
+	GPC_CATEGORY_GRADIENTS,
+	GPC_CATEGORY_OPTIMIZER,
+	GPC_CATEGORY_ACTIVATIONS,
+	GPC_CATEGORY_INPUTS,
+	GPC_CATEGORY_CACHES, /* of keys and values */
+	GPC_CATEGORY_WORKSPACES,
+	GPC_CATEGORY_OTHER,
+	GPC_CATEGORY_COUNT,
+};
+
+struct gpc_category_row {
+	enum gpc_category category;
+	uint64_t bytes;
+	uint64_t n_blocks;
+	uint32_t stack; /* the stack that holds most of the category */
+	uint64_t stack_bytes;
+};
+
+/* The category's name in the output: "weights", "optimizer state". */
+const char *gpc_category_word(enum gpc_category category);
+
+/* The category of the memory that was requested with stack `id`. */
+enum gpc_category gpc_category_of(const struct gpc_report *report, uint32_t id);
+
+/* Fills one row per category, biggest first, empty ones last.  Returns the sum of their bytes. */
+uint64_t gpc_categories_sum(const struct gpc_holdings *holdings, const struct gpc_report *report,
+	struct gpc_category_row rows[GPC_CATEGORY_COUNT]);
+
+/* Prints the section CATEGORY; prints nothing for a device without PyTorch. */
+void gpc_categories_print(const struct gpc_holdings *holdings, const struct gpc_report *report);
+
+/* Adds the array `categories`, empty without PyTorch. */
+void gpc_categories_json(const struct gpc_holdings *holdings, const struct gpc_report *report,
+	struct json_object *object);
+
+#endif

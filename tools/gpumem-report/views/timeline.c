@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `timeline`: the memory of a GPU over the run, from HISTORY, drawn in ASCII.
+ *
+ *       4.00 GiB |            .~:::::::x          # asked for    : with rounding    ~ pending    . reserved
+ *                |       .::::########::          x a request failed
+ *       2.00 GiB |  ..:::##############
+ *            0 B +------------------------
+ *                0 s                 12 min
+ *
+ * A column shows the highest values within its time, as the points of HISTORY do.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/balance.h"
+#include "model/balance.h"
+#include "tools/gpumem-report/holders/which_moment.h"
+#include "tools/gpumem-report/output/json.h"
+
+#define HEIGHT       12
+#define AXIS_WIDTH   12
+#define MOST_COLUMNS 200
+
+struct column {
+	uint64_t requested;
+	uint64_t live;
+	uint64_t pending;
+	uint64_t reserved;
+	bool has_point;
+	unsigned n_failed;
+};
+
+struct chart {
+	struct column columns[MOST_COLUMNS];
+	int n;
+	uint64_t first_ns;
+	uint64_t last_ns;
+	uint64_t most;
+};
+
+static struct column *column_at(struct chart *chart, uint64_t time_ns)
+{
+	uint64_t span = gpc_bytes_less(chart->last_ns, chart->first_ns);
+	uint64_t at = gpc_smaller(gpc_bytes_less(time_ns, chart->first_ns), span);
+
+	return &chart->columns[span ? (size_t)((double)at / (double)span * (double)(chart->n - 1) +
+					       0.5)
+				    : 0];
+}
+
+static void add_point(struct chart *chart, const struct gpc_history_view *history, size_t i)
+{
+	const struct gpucache_point *point = &history->points[i];
+	struct column *column = column_at(chart, point->time_ns);
+
+	column->requested = gpc_larger(column->requested, point->requested_bytes);
+	column->live = gpc_larger(column->live, point->live_bytes);
+	if (history->pending_bytes)
+		column->pending = gpc_larger(column->pending, history->pending_bytes[i]);
+	column->reserved = gpc_larger(column->reserved, point->reserved_bytes);
+	column->has_point = true;
+	chart->most = gpc_larger(chart->most, gpc_larger(column->reserved, column->live));
+}
+
+/* Gives a column without a point the values of the column before it. */
+static void fill_gaps(struct chart *chart)
+{
+	for (int i = 1; i < chart->n; i++) {
+		struct column *column = &chart->columns[i];
+		unsigned n_failed = column->n_failed;
+
+		if (column->has_point)
+			continue;
+		*column = column[-1];
+		column->n_failed = n_failed;
+	}
+}
+
+static void add_failures(struct chart *chart, const struct gpc_report *report, int32_t ordinal)
+{
+	const struct gpc_recording *rec = report->recording;
+	struct gpucache_oom oom;
+
+	for (uint64_t i = 0; i < rec->regions[GPUCACHE_REGION_OOMS].count; i++)
+		if (gpc_recording_read_oom(rec, i, &oom) && oom.device == ordinal)
+			column_at(chart, oom.time_ns)->n_failed++;
+}
+
+static char letter_of(const struct column *column, uint64_t level)
+{
+	if (column->requested >= level)
+		return '#';
+	if (column->live >= level)
+		return ':';
+	if (gpc_bytes_add(column->live, column->pending) >= level && column->reserved >= level)
+		return '~';
+	return column->reserved >= level ? '.' : ' ';
+}
+
+static void print_chart(const struct gpc_paper *paper, const struct chart *chart)
+{
+	for (int row = HEIGHT; row > 0; row--) {
+		uint64_t level = chart->most / HEIGHT * (uint64_t)row;
+		char line[MOST_COLUMNS + 1];
+
+		/* A character is drawn if the value reaches the middle of its row. */
+		for (int i = 0; i < chart->n; i++)
+			line[i] = row == HEIGHT && chart->columns[i].n_failed
+					  ? 'x'
+					  : letter_of(&chart->columns[i],
+						    level - chart->most / HEIGHT / 2);
+		line[chart->n] = '\0';
+		for (int end = chart->n; end > 0 && line[end - 1] == ' '; end--)
+			line[end - 1] = '\0';
+		fprintf(paper->out, "%*s |%s\n", AXIS_WIDTH,
+			row == HEIGHT       ? gpc_show_bytes(chart->most)
+			: row == HEIGHT / 2 ? gpc_show_bytes(chart->most / 2)
+					    : "",
+			line);
+	}
+	fprintf(paper->out, "%*s +", AXIS_WIDTH, "0 B");
+	for (int i = 0; i < chart->n; i++)
+		fputc('-', paper->out);
+	fputc('\n', paper->out);
+}
+
+static void print_axis(const struct gpc_report *report, const struct chart *chart)
+{
+	uint64_t start = report->recording->header.start_monotonic_ns;
+	const char *from = gpc_show_duration(gpc_bytes_less(chart->first_ns, start));
+	const char *to = gpc_show_duration(gpc_bytes_less(chart->last_ns, start));
+	unsigned n_failed = 0;
+
+	for (int i = 0; i < chart->n; i++)
+		n_failed += chart->columns[i].n_failed;
+	fprintf(report->paper.out, "%*s%s%*s\n", AXIS_WIDTH + 2, "", from,
+		chart->n - (int)strlen(from), to);
+	gpc_paper_head(&report->paper, "# asked for, : rounded, ~ pending, . reserved%s",
+		n_failed ? "; x a request failed" : "");
+}
+
+static void print_device(const struct gpc_report *report, const struct gpucache_device *device)
+{
+	struct gpc_history_view history;
+	struct chart chart = { .n = report->paper.width - AXIS_WIDTH - 2 };
+
+	if (!gpc_recording_find_history(report->recording, device->ordinal, &history) ||
+		history.n_points == 0) {
+		gpc_paper_section(&report->paper, "TIMELINE", "GPU %d: no history was recorded",
+			device->ordinal);
+		return;
+	}
+	if (chart.n > MOST_COLUMNS)
+		chart.n = MOST_COLUMNS;
+	chart.first_ns = history.points[0].time_ns;
+	chart.last_ns = gpc_larger(history.points[history.n_points - 1].time_ns,
+		gpc_recording_last_ns(report->recording));
+	for (size_t i = 0; i < history.n_points; i++)
+		add_point(&chart, &history, i);
+	add_failures(&chart, report, device->ordinal);
+	fill_gaps(&chart);
+	gpc_paper_section(&report->paper, "TIMELINE", "GPU %d, %s: at most %s reserved",
+		device->ordinal, device->name, gpc_show_bytes(chart.most));
+	print_chart(&report->paper, &chart);
+	print_axis(report, &chart);
+}
+
+static void add_history(
+	struct json_object *object, const struct gpc_report *report, int32_t ordinal)
+{
+	struct gpc_history_view history;
+	struct json_object *points;
+
+	if (gpc_recording_find_history(report->recording, ordinal, &history))
+		gpc_json_bytes(object, "interval_ns", history.interval_ns);
+	points = gpc_json_add(object, "history", json_object_new_array());
+	for (size_t i = 0; i < history.n_points; i++) {
+		struct json_object *point = gpc_json_row(points);
+
+		gpc_json_time(point, "time", report, history.points[i].time_ns);
+		gpc_json_point(point, &history, i);
+	}
+}
+
+static void show_device(struct gpc_report *report, struct json_object *object,
+	const struct gpucache_device *device, const struct gpc_moment *moment)
+{
+	(void)moment;
+	if (object)
+		add_history(object, report, device->ordinal);
+	else
+		print_device(report, device);
+}
+
+enum gpc_exit gpc_cmd_timeline(struct gpc_report *report)
+{
+	return gpc_moment_view(report, "timeline", show_device);
+}

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Cuts the trace after the failed request, and replays it with one change at a time.  A replay that fails
+ * at an earlier request says nothing about this one.
+ */
+#include "tools/gpumem-report/why/counterfactuals.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "alloc/size_class.h"
+#include "base/bytes.h"
+#include "tools/replay/run.h"
+
+enum outcome {
+	FAILED_BEFORE, /* at an earlier request, or the replay could not run */
+	FAILED,        /* at the request */
+	SERVED,
+};
+
+struct played {
+	enum outcome outcome;
+	uint64_t free_bytes; /* on the device at the end; set if SERVED */
+	uint64_t live_bytes; /* as requested, at the end of the replay */
+};
+
+static uint64_t option_number(const struct gpc_recording *recording, const char *option)
+{
+	char value[64];
+
+	return gpc_report_read_option(recording, option, value, sizeof value)
+		       ? strtoull(value, NULL, 10)
+		       : 0;
+}
+
+/* Sets settings and policy to what the run had.  Returns false if the run had no cache (cache:off). */
+static bool read_settings(const struct gpc_report *report, const struct gpucache_oom *oom,
+	struct gpc_what_if *what_if)
+{
+	const struct gpc_recording *recording = report->recording;
+	uint64_t charged_else = gpc_bytes_less(
+		oom->balance.direct, gpc_bytes_less(gpc_balance_taken(&oom->balance),
+					     gpc_balance_charged(&oom->balance, oom->kind_bytes)));
+	char value[64];
+
+	what_if->settings = (struct gpc_policy_settings){
+		.max_split_size = option_number(recording, "max_split_size_mb") * GPC_MIB,
+		.roundup_divisions = (uint32_t)option_number(recording, "roundup_power2_divisions"),
+		.limit_bytes = oom->limit ? gpc_bytes_less(oom->limit, charged_else) : 0,
+	};
+	if (gpc_report_read_option(recording, "garbage_collection_threshold", value, sizeof value))
+		what_if->settings.gc_threshold_ppm = (uint32_t)(strtod(value, NULL) * 1e6);
+	what_if->policy = &gpc_policy_gpucache;
+	if (gpc_report_read_option(recording, "vmm", value, sizeof value) &&
+		strcmp(value, "off") != 0)
+		what_if->policy = strcmp(value, "on") == 0 ? &gpc_policy_vmm : &gpc_policy_vmm_auto;
+	return !gpc_report_read_option(recording, "cache", value, sizeof value) ||
+	       strcmp(value, "off") != 0;
+}
+
+/* Cuts the trace after the failed request, and makes that an allocation.  Returns false if the trace lacks it. */
+static bool cut_at_request(struct gpc_trace *trace, const struct gpucache_oom *oom)
+{
+	for (uint64_t i = 0; i < trace->n_ops; i++) {
+		struct gpc_trace_op *op = &trace->ops[i];
+
+		if (op->kind != GPC_TRACE_FAILURE || op->size != oom->requested ||
+			op->time_ns < oom->time_ns)
+			continue;
+		op->kind = GPC_TRACE_ALLOC;
+		trace->n_ops = i + 1;
+		trace->n_slots++; /* replays size their arrays by n_slots */
+		op->slot = trace->n_slots - 1;
+		return true;
+	}
+	return false;
+}
+
+bool gpc_what_if_open(const struct gpc_report *report, const struct gpucache_oom *oom,
+	struct gpc_what_if *what_if)
+{
+	const struct gpucache_balance *b = &oom->balance;
+	uint64_t ours = gpc_bytes_add(
+		gpc_bytes_add(b->requested, b->rounding), gpc_bytes_add(b->pending, b->cached));
+
+	*what_if = (struct gpc_what_if){ .device_bytes = b->device_total };
+	if (b->device_total == GPUCACHE_UNKNOWN || b->device_free == GPUCACHE_UNKNOWN ||
+		oom->device < 0 || oom->kind != GPUCACHE_KIND_DEVICE ||
+		!read_settings(report, oom, what_if))
+		return false;
+	what_if->fixed_bytes = gpc_bytes_less(b->device_total, gpc_bytes_add(b->device_free, ours));
+	gpc_trace_from_recording(report->recording, oom->device, false, &what_if->trace);
+	if (cut_at_request(&what_if->trace, oom))
+		return true;
+	gpc_trace_fini(&what_if->trace);
+	return false;
+}
+
+void gpc_what_if_close(struct gpc_what_if *what_if)
+{
+	gpc_trace_fini(&what_if->trace);
+}
+
+static struct played play(const struct gpc_what_if *what_if, const struct gpc_policy_ops *policy,
+	const struct gpc_policy_settings *settings)
+{
+	const struct gpc_run_settings how = {
+		.policy = *settings, .device_bytes = what_if->device_bytes, .is_unwatched = true
+	};
+	struct played played = { .outcome = FAILED_BEFORE };
+	struct gpc_trace trace = what_if->trace;
+	struct gpc_run run;
+
+	trace.fixed_bytes = what_if->fixed_bytes;
+	if (gpc_run_once(&trace, policy, &how, &run) || run.broken)
+		return played;
+	played.live_bytes = run.live_at_end_bytes;
+	if (run.has_failed && run.failed_event == trace.n_ops)
+		played.outcome = FAILED;
+	if (run.has_failed)
+		return played;
+	played.outcome = SERVED;
+	played.free_bytes = gpc_bytes_less(what_if->device_bytes,
+		gpc_bytes_add(what_if->fixed_bytes, run.reserved_at_end_bytes));
+	return played;
+}
+
+/* True if the request is served with a device larger by `bytes`, or if the run had a limit, with the limit higher. */
+static bool is_served_with_less(const struct gpc_what_if *what_if, uint64_t bytes)
+{
+	struct gpc_what_if more = *what_if;
+
+	if (more.settings.limit_bytes)
+		more.settings.limit_bytes = gpc_bytes_add(more.settings.limit_bytes, bytes);
+	else
+		more.device_bytes = gpc_bytes_add(more.device_bytes, bytes);
+	return play(&more, more.policy, &more.settings).outcome == SERVED;
+}
+
+/* True if no allocator can serve the request: live bytes, the request and what others use exceed the device. */
+static bool is_hopeless(const struct gpc_what_if *what_if)
+{
+	return gpc_bytes_add(what_if->live_bytes, what_if->fixed_bytes) > what_if->device_bytes;
+}
+
+/* ---- remedies ---- */
+
+static void add_remedy(
+	struct gpc_answer *answer, const char *setting, bool is_taken_out, uint64_t free_bytes)
+{
+	struct gpc_remedy *remedy;
+
+	if (answer->n_remedies == GPC_MAX_REMEDIES)
+		return;
+	remedy = &answer->remedies[answer->n_remedies++];
+	*remedy = (struct gpc_remedy){ .is_taken_out = is_taken_out, .free_bytes = free_bytes };
+	gpc_format(remedy->setting, sizeof remedy->setting, "%s", setting);
+}
+
+/* Adds the setting if a replay with this policy and these settings serves the request; returns whether it does. */
+static bool try(const struct gpc_what_if *what_if, const struct gpc_policy_ops *policy,
+	const struct gpc_policy_settings *settings, const char *setting, bool is_taken_out,
+	struct gpc_answer *answer)
+{
+	struct played played = play(what_if, policy, settings);
+
+	if (played.outcome == SERVED)
+		add_remedy(answer, setting, is_taken_out, played.free_bytes);
+	return played.outcome == SERVED;
+}
+
+static void try_without_roundup(const struct gpc_what_if *what_if, struct gpc_answer *answer)
+{
+	struct gpc_policy_settings settings = what_if->settings;
+
+	settings.roundup_divisions = 0;
+	if (what_if->settings.roundup_divisions)
+		(void)try(what_if, what_if->policy, &settings, "roundup_power2_divisions", true,
+			answer);
+}
+
+/*
+ * Tries vmm:auto, then vmm:on.  With vmm:auto, segments have pages only from the driver's first refusal on, which may
+ * be too late.
+ */
+static void try_pages(const struct gpc_what_if *what_if, struct gpc_answer *answer)
+{
+	if (what_if->policy == &gpc_policy_gpucache &&
+		!try(what_if, &gpc_policy_vmm_auto, &what_if->settings, GPC_REMEDY_PAGES "auto",
+			false, answer))
+		(void)try(what_if, &gpc_policy_vmm, &what_if->settings, GPC_REMEDY_PAGES "on",
+			false, answer);
+}
+
+/* The size of the largest segment before the request: that of the largest block, or GPC_MEDIUM_SEGMENT. */
+static uint64_t find_largest_segment(const struct gpc_what_if *what_if)
+{
+	uint64_t largest = GPC_MEDIUM_SEGMENT;
+
+	for (uint64_t i = 0; i + 1 < what_if->trace.n_ops; i++) {
+		const struct gpc_trace_op *op = &what_if->trace.ops[i];
+		uint64_t size =
+			op->kind == GPC_TRACE_ALLOC && op->size <= GPC_SIZE_MAX
+				? gpc_size_round(op->size, what_if->settings.roundup_divisions)
+				: 0;
+
+		if (size > largest)
+			largest = gpc_round_up(size, GPC_SEGMENT_ALIGN);
+	}
+	return largest;
+}
+
+/* Tries large values first: they slow the cache least.  Values above the largest segment have no effect. */
+static void try_max_split(const struct gpc_what_if *what_if, struct gpc_answer *answer)
+{
+	struct gpc_policy_settings settings = what_if->settings;
+	uint64_t largest = find_largest_segment(what_if);
+	char setting[48];
+
+	for (uint64_t mib = 512; mib >= 32 && !what_if->settings.max_split_size; mib /= 2) {
+		settings.max_split_size = mib * GPC_MIB;
+		if (settings.max_split_size > largest)
+			continue;
+		gpc_format(
+			setting, sizeof setting, "max_split_size_mb:%llu", (unsigned long long)mib);
+		if (try(what_if, what_if->policy, &settings, setting, false, answer))
+			return;
+	}
+}
+
+void gpc_what_if_try_settings(const struct gpc_what_if *what_if, struct gpc_answer *answer)
+{
+	if (!is_hopeless(what_if)) {
+		try_without_roundup(what_if, answer);
+		try_pages(what_if, answer);
+		try_max_split(what_if, answer);
+	}
+	if (answer->is_served_plain && answer->oom.limit == 0)
+		add_remedy(answer, "cache:off", false, answer->plain_free_bytes);
+}
+
+/*
+ * Tries the bytes that were missing.  With more room, the replay may cut blocks elsewhere, and so need more: tries a
+ * segment more, and then as many bytes as the request has.
+ */
+uint64_t gpc_what_if_enough(const struct gpc_what_if *what_if, const struct gpucache_oom *oom)
+{
+	const uint64_t missing = gpc_round_up(oom->short_by, GPC_RUN_DEVICE_STEP);
+	const uint64_t tries[] = { missing, gpc_bytes_add(missing, GPC_MEDIUM_SEGMENT),
+		gpc_round_up(oom->rounded > oom->requested ? oom->rounded : oom->requested,
+			GPC_RUN_DEVICE_STEP) };
+
+	for (size_t i = 0; i < sizeof tries / sizeof tries[0]; i++)
+		if (tries[i] && is_served_with_less(what_if, tries[i]))
+			return tries[i];
+	return 0;
+}
+
+void gpc_what_if_play(struct gpc_what_if *what_if, struct gpc_answer *answer)
+{
+	const uint64_t requested = what_if->trace.ops[what_if->trace.n_ops - 1].size;
+	struct played as_it_was = play(what_if, what_if->policy, &what_if->settings);
+	struct played plain;
+
+	what_if->live_bytes = gpc_bytes_add(as_it_was.live_bytes, requested);
+	answer->is_whole = gpc_trace_is_whole(&what_if->trace);
+	answer->is_replayed = as_it_was.outcome == FAILED;
+	if (!answer->is_replayed || is_hopeless(what_if))
+		return;
+	plain = play(what_if, &gpc_policy_none, &what_if->settings);
+	answer->is_served_plain = plain.outcome == SERVED;
+	answer->plain_free_bytes = plain.free_bytes;
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Counts the live tensors of each call path into the model.  A pass adds at least one tensor to each path, so the path
+ * with fewest tensors bounds the number of passes.  A site that freed most of its tensors belongs to the running pass,
+ * and is ignored.  The allocations of inputs and gradients are a second bound of the number of passes.  Quadratic in
+ * the holders of one failure, of which there are at most GPUCACHE_MAX_OOM_HOLDERS.
+ */
+#include "tools/gpumem-report/why/kept_results.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "tools/gpumem-report/holders/purposes.h"
+#include "tools/gpumem-report/symbols/short_names.h"
+
+/* Fewer passes may all be needed by one step: the micro-batches of a pipeline, the views of one image. */
+#define MANY_PASSES 8
+
+/* A path with less than 1/NEGLIGIBLE_PART of all bytes is ignored: it may be a table that a model creates once. */
+#define NEGLIGIBLE_PART 4096
+
+/* True if `bytes` are at least half of the bytes in tensors, and at least the missing ones. */
+static bool is_reason(const struct gpucache_oom *oom, uint64_t bytes)
+{
+	return bytes >= oom->short_by && bytes >= oom->torch.allocated / 2;
+}
+
+struct path {
+	uint64_t hash;
+	uint64_t bytes;
+	uint64_t n_blocks;
+	uint64_t n_made;
+	uint64_t last_ns;
+	bool is_in_module; /* leads into a model */
+};
+
+struct paths {
+	struct path rows[GPUCACHE_MAX_OOM_HOLDERS];
+	size_t n;
+	uint64_t bytes; /* the sum over rows */
+	/* Of the sites in a model that freed most of their tensors, the one with most: their number, the time of the first. */
+	uint64_t n_passed;
+	uint64_t passed_first_ns;
+};
+
+static bool is_module_call(const struct gpc_frame *frame)
+{
+	return frame->is_library && strstr(frame->file, "/nn/modules/module.py") &&
+	       strstr(frame->function, "call_impl");
+}
+
+/*
+ * The path of a stack: the program's Python frames, hashed from the outermost to the first one that a model's call
+ * runs; without a model on the stack, all of them.
+ */
+static struct path path_of(const struct gpc_report *report, uint32_t id)
+{
+	const struct gpc_stack_frames *stack = gpc_frames_find(report->frames, id);
+	struct path path = { .hash = GPC_HASH_START };
+	bool is_told = false;
+
+	for (size_t i = stack ? stack->n : 0; i-- > 0 && !is_told;) {
+		const struct gpc_frame *frame = &stack->frames[i];
+
+		if (!frame->is_python || !frame->file || !frame->function)
+			continue;
+		if (is_module_call(frame))
+			path.is_in_module = true;
+		if (frame->is_library)
+			continue;
+		path.hash = gpc_frame_hash(frame, path.hash);
+		is_told = path.is_in_module;
+	}
+	return path;
+}
+
+static void add_path(struct paths *paths, const struct path *path)
+{
+	size_t i = 0;
+
+	while (i < paths->n && paths->rows[i].hash != path->hash)
+		i++;
+	if (i == paths->n)
+		paths->rows[paths->n++] = (struct path){ .hash = path->hash };
+	paths->rows[i].bytes = gpc_bytes_add(paths->rows[i].bytes, path->bytes);
+	paths->rows[i].n_blocks += path->n_blocks;
+	paths->rows[i].n_made += path->n_made;
+	paths->rows[i].last_ns = gpc_larger(paths->rows[i].last_ns, path->last_ns);
+	paths->rows[i].is_in_module |= path->is_in_module;
+	paths->bytes = gpc_bytes_add(paths->bytes, path->bytes);
+}
+
+/* The fewest tensors on any path into a model; 0 if all paths into models together hold less than half of the bytes. */
+static uint64_t count_passes(const struct paths *paths)
+{
+	uint64_t least = UINT64_MAX;
+	uint64_t in_modules = 0;
+
+	for (size_t i = 0; i < paths->n; i++) {
+		const struct path *path = &paths->rows[i];
+
+		if (!path->is_in_module || path->bytes < paths->bytes / NEGLIGIBLE_PART)
+			continue;
+		in_modules += path->bytes;
+		least = gpc_smaller(least, path->n_blocks);
+	}
+	return in_modules && in_modules >= paths->bytes / 2 ? least : 0;
+}
+
+/*
+ * For tensors that the program itself computes from a model's output (softmax, cat): the number of tensors on the path
+ * with more than half of the bytes.  Returns 0 unless nearly all tensors of that path are still live, and the model ran
+ * at least as often, and before the last of them was made.
+ */
+static uint64_t count_results(const struct paths *paths)
+{
+	for (size_t i = 0; i < paths->n; i++) {
+		const struct path *path = &paths->rows[i];
+
+		if (!path->is_in_module && path->bytes > paths->bytes / 2 &&
+			path->n_blocks >= path->n_made - path->n_made / 8 &&
+			path->n_blocks <= paths->n_passed && path->last_ns > paths->passed_first_ns)
+			return path->n_blocks;
+	}
+	return 0;
+}
+
+static bool find_site(const struct gpc_report *report, const struct gpucache_oom *oom,
+	uint32_t stack, struct gpucache_site *ret_site)
+{
+	const struct gpc_recording *recording = report->recording;
+
+	for (uint64_t i = 0; i < recording->regions[GPUCACHE_REGION_SITES].count; i++)
+		if (gpc_recording_read_site(recording, i, ret_site) && ret_site->stack == stack &&
+			(int32_t)ret_site->device == oom->device)
+			return true;
+	return false;
+}
+
+/*
+ * An upper bound of the passes since `since_ns`: the fewest allocations of any site that makes inputs or gradients,
+ * which every pass needs.  Sites with fewer than MANY_PASSES are ignored.  0: there is none, so what looks like passes
+ * may be a loop within one pass (layers in a list, words of a text).
+ */
+static uint64_t count_steps(
+	const struct gpc_report *report, const struct gpucache_oom *oom, uint64_t since_ns)
+{
+	const struct gpc_recording *recording = report->recording;
+	struct gpucache_site site;
+	uint64_t least = UINT64_MAX;
+
+	for (uint64_t i = 0; i < recording->regions[GPUCACHE_REGION_SITES].count; i++) {
+		enum gpc_category category;
+
+		if (!gpc_recording_read_site(recording, i, &site) || !site.stack ||
+			(int32_t)site.device != oom->device || site.last_ns <= since_ns ||
+			site.total_blocks < MANY_PASSES)
+			continue;
+		category = gpc_category_of(report, site.stack);
+		if (category == GPC_CATEGORY_GRADIENTS || category == GPC_CATEGORY_INPUTS)
+			least = gpc_smaller(least, site.total_blocks);
+	}
+	return least == UINT64_MAX ? 0 : least;
+}
+
+bool gpc_kept_most(const struct gpc_report *report, const struct gpucache_oom *oom,
+	const struct gpucache_holder *holder, uint64_t *ret_first_ns)
+{
+	struct gpucache_site site;
+
+	if (!find_site(report, oom, holder->stack, &site))
+		return false;
+	*ret_first_ns = site.first_ns;
+	return holder->bytes > site.total_bytes / 2;
+}
+
+/* Adds a holder to its path.  A site that freed most of its tensors is part of the running pass: it is no path. */
+static void add_holder(struct paths *paths, const struct gpc_report *report,
+	const struct gpucache_oom *oom, const struct gpucache_holder *holder)
+{
+	struct gpucache_site site = { .total_blocks = holder->n_blocks };
+	struct path path = path_of(report, holder->stack);
+
+	(void)find_site(report, oom, holder->stack, &site);
+	path.bytes = holder->bytes;
+	path.n_blocks = holder->n_blocks;
+	path.n_made = site.total_blocks;
+	path.last_ns = site.last_ns;
+	if (path.n_blocks > path.n_made / 2) {
+		add_path(paths, &path);
+	} else if (path.is_in_module && path.n_made > paths->n_passed) {
+		paths->n_passed = path.n_made;
+		paths->passed_first_ns = site.first_ns;
+	}
+}
+
+bool gpc_kept_may_be_one_pass(const struct gpc_report *report, const struct gpucache_oom *oom)
+{
+	const struct gpucache_holder *growing = gpc_holdings_of_stack(oom, oom->growth_stack);
+	uint64_t first_ns;
+
+	return oom->torch.requested && oom->growth_stack && growing &&
+	       gpc_category_of(report, oom->growth_stack) == GPC_CATEGORY_ACTIVATIONS &&
+	       gpc_kept_most(report, oom, growing, &first_ns) &&
+	       count_steps(report, oom, first_ns) == 0;
+}
+
+struct gpc_kept gpc_kept_find(const struct gpc_report *report, const struct gpucache_oom *oom)
+{
+	const struct gpucache_holder *biggest = NULL;
+	struct paths paths = { 0 };
+	struct gpc_kept kept = { 0 };
+	uint64_t first_ns;
+
+	if (!oom->torch.requested || !oom->torch.allocated ||
+		oom->verdict == GPUCACHE_VERDICT_GROWTH)
+		return kept;
+	for (uint32_t i = 0; i < oom->n_holders; i++) {
+		const struct gpucache_holder *holder = &oom->holders[i];
+		enum gpc_category category = gpc_category_of(report, holder->stack);
+
+		if (category != GPC_CATEGORY_ACTIVATIONS && category != GPC_CATEGORY_INPUTS)
+			continue;
+		add_holder(&paths, report, oom, holder);
+		if (category == GPC_CATEGORY_ACTIVATIONS &&
+			(!biggest || holder->bytes > biggest->bytes))
+			biggest = holder;
+	}
+	kept.n_passes = count_passes(&paths) ?: count_results(&paths);
+	if (kept.n_passes < MANY_PASSES || !biggest ||
+		!gpc_kept_most(report, oom, biggest, &first_ns))
+		return (struct gpc_kept){ 0 };
+	kept.stack = biggest->stack;
+	kept.n_passes = gpc_smaller(kept.n_passes, count_steps(report, oom, first_ns));
+	if (kept.n_passes < MANY_PASSES)
+		return (struct gpc_kept){ 0 };
+	/* The running pass needs its own tensors. */
+	kept.bytes = paths.bytes - paths.bytes / kept.n_passes;
+	return is_reason(oom, kept.bytes) ? kept : (struct gpc_kept){ 0 };
+}
