@@ -171,7 +171,7 @@ def case_without_d3(pages):
     build, parts = os.path.dirname(os.path.realpath(pages.world.build + "/gpumem-report")), os.path.join(pages.world.folder, "no-d3")
     subprocess.run(["make", "-s", "-C", TOP, "D3=", "B=" + parts, parts + "/html/embed.o"], check=True, capture_output=True,
                    env={key: value for key, value in os.environ.items() if not key.startswith("MAKE")})
-    sources = sorted(glob.glob("*.c", root_dir=os.path.join(TOP, "tools", "gpumem-report")))
+    sources = sorted(glob.glob("**/*.c", root_dir=os.path.join(TOP, "tools", "gpumem-report"), recursive=True))
     objects = [os.path.join(build, "tools", "gpumem-report", name[:-2] + ".o") for name in sources]
     program = os.path.join(parts, "gpumem-report")
     subprocess.run([os.environ.get("CC", "gcc"), "-o", program, *objects, parts + "/html/embed.o",
@@ -228,7 +228,7 @@ def browser_case_oom(pages):
     recording = pages.record("oom", pages.world.script("train.py") + ["--oom"], "memory:2GiB,context:100MiB")
     page, summary = open_page(pages, recording), pages.summary(recording)
     expect_equal("verdict", page.run("document.querySelector('[data-verdict]').dataset.verdict"), summary["verdict"]["word"])
-    advice = json.loads(pages.world.report("oom", "--json", recording).out)["verdict"]["advice"]
+    advice = json.loads(pages.world.report("oom", "--json", recording).out)["verdict"]["try"][0]["advice"]
     expect(advice in page.run("document.getElementById('verdict').textContent"), "the advice is not on the page")
     check_moment(page, summary, "failure")
     press(page, "#moments [data-kind=peak]")
