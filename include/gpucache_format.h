@@ -63,7 +63,7 @@
 
 #define GPUCACHE_FORMAT_MAGIC "GPUCACHE-RECORD" /* 15 characters and a NUL */
 #define GPUCACHE_FORMAT_MAJOR 1
-#define GPUCACHE_FORMAT_MINOR 5
+#define GPUCACHE_FORMAT_MINOR 6
 #define GPUCACHE_ENDIAN       0x01020304u
 
 #define GPUCACHE_PAGE        4096u
@@ -498,7 +498,7 @@ struct gpucache_balance {
 	uint64_t device_total;
 };
 
-/* Why a request failed: words in model/verdict.def, conditions in oom/verdict.c. */
+/* Why a request failed: words in src/why/causes.def, conditions in src/why/judge.c. */
 enum gpucache_verdict {
 	GPUCACHE_VERDICT_NONE,
 	GPUCACHE_VERDICT_IMPOSSIBLE,
@@ -544,6 +544,14 @@ struct gpucache_tag_holder {
 #define GPUCACHE_MAX_OOM_HOLDERS 32
 #define GPUCACHE_MAX_OOM_TAGS    16
 #define GPUCACHE_MAX_NEIGHBOURS  16
+
+/* Bits of oom.setup. */
+#define GPUCACHE_OOM_CACHING   0x1u  /* cache:on */
+#define GPUCACHE_OOM_CAPTURING 0x2u  /* a stream capture was open */
+#define GPUCACHE_OOM_EAGER     0x4u  /* CUDA_MODULE_LOADING=EAGER */
+#define GPUCACHE_OOM_FRACTION  0x8u  /* per_process_memory_fraction has set the limit */
+#define GPUCACHE_OOM_ROUNDUP   0x10u /* roundup_power2_divisions is set */
+#define GPUCACHE_OOM_WAIT      0x20u /* oom_wait_ms is set */
 
 /* The numbers in PyTorch's report of its own failure; if `requested` is 0, those at its last tensor. */
 struct gpucache_oom_torch {
@@ -593,6 +601,27 @@ struct gpucache_oom {
 	/* Since 1.1.  counters.kind_bytes, summed over all contexts of the device. */
 	uint64_t kind_bytes[GPUCACHE_MAX_KINDS];
 	struct gpucache_oom_torch torch; /* since 1.4 */
+	/* Since 1.6.  What the verdict was judged by, beyond the balance; GPUCACHE_UNKNOWN: not measured. */
+	uint64_t free_before; /* the driver's free bytes before its last refusal, and after it */
+	uint64_t free_after;
+	uint64_t piece;       /* the largest cached piece for this request */
+	uint64_t other_piece; /* the largest free piece in pools that it may not use */
+	uint64_t largest_pending;
+	uint64_t plain_live;    /* what the driver would take for the live blocks of our segments */
+	uint64_t page_waste;    /* free in the driver's steps of 2 MiB that small live blocks pin */
+	uint64_t page_blocks;   /* these small blocks */
+	uint64_t usual_live;    /* the most that was live in a usual step of the run */
+	uint64_t growth_others; /* by which other holders grew as steadily */
+	uint64_t growth_held;   /* what the growing holder has */
+	uint64_t growth_blocks;
+	uint64_t growth_total; /* what it asked for since the start */
+	uint64_t n_free;       /* frees on the device since the start */
+	uint64_t n_dropped;    /* stacks and sites without a record */
+	uint64_t host_bytes;   /* pinned by this process */
+	uint32_t n_contexts;   /* on the device; 0: unknown */
+	uint32_t setup;        /* GPUCACHE_OOM_* */
+	uint32_t is_varied;    /* 1: the growing site's blocks are of many sizes */
+	uint32_t reserved_32;
 };
 
 #endif

@@ -213,6 +213,21 @@ void gpc_text_add(struct gpc_text *text, const char *format, ...)
 	va_end(args);
 }
 
+void gpc_text_add_age(struct gpc_text *text, uint64_t ns)
+{
+	static const struct {
+		const char *name;
+		uint64_t ns;
+	} units[] = { { "d", UINT64_C(86400000000000) }, { "h", UINT64_C(3600000000000) },
+		{ "min", UINT64_C(60000000000) }, { "s", UINT64_C(1000000000) },
+		{ "ms", UINT64_C(1000000) } };
+	size_t i = 0;
+
+	while (i + 1 < sizeof units / sizeof units[0] && ns < units[i].ns)
+		i++;
+	gpc_text_add(text, "%llu %s", (unsigned long long)(ns / units[i].ns), units[i].name);
+}
+
 void gpc_text_add_bytes(struct gpc_text *text, uint64_t bytes)
 {
 	gpc_text_add_rounded(text, gpc_rounded_of(bytes));

@@ -72,6 +72,9 @@ uint32_t gpc_text_encode(uint32_t letter, char out[4]);
 /* Appends a byte count in binary units with two decimals: "512 B", "1.50 GiB". */
 void gpc_text_add_bytes(struct gpc_text *text, uint64_t bytes);
 
+/* Appends a time, in nanoseconds, in its largest unit: "850 ms", "12 s", "5 min", "3 h", "2 d". */
+void gpc_text_add_age(struct gpc_text *text, uint64_t ns);
+
 /* Appends a sentence: each @ in it becomes the next of these byte counts, as gpc_text_add_bytes writes it. */
 #define gpc_text_add_amounts(text, sentence, ...)                                  \
 	gpc_text_add_amounts_of(text, sentence, (const uint64_t[]){ __VA_ARGS__ }, \

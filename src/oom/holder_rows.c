@@ -10,6 +10,20 @@
 #include "base/bytes.h"
 #include "base/rounded.h"
 
+void gpc_site_describe(
+	const struct gpc_describer *describer, uint32_t stack, char *buf, size_t size)
+{
+	buf[0] = '\0';
+	if (stack != 0 && describer && describer->describe)
+		describer->describe(describer->self, stack, buf, size);
+	if (buf[0])
+		return;
+	if (stack != 0)
+		gpc_format(buf, size, "stack %u", stack);
+	else
+		gpc_format(buf, size, "no stack");
+}
+
 static void unite(struct gpc_holder_row *into, const struct gpc_holder_row *row)
 {
 	into->bytes = gpc_bytes_add(into->bytes, row->bytes);
@@ -48,7 +62,8 @@ uint32_t gpc_holder_rows_fill(struct gpc_holder_row *rows, const struct gpucache
 	if (site_size > GPC_HOLDER_SITE_SIZE)
 		site_size = GPC_HOLDER_SITE_SIZE;
 	for (uint32_t i = 0; i < n && i < GPUCACHE_MAX_OOM_HOLDERS; i++) {
-		struct gpc_holder_row row = { .bytes = holders[i].bytes,
+		struct gpc_holder_row row = { .stack = holders[i].stack,
+			.bytes = holders[i].bytes,
 			.n_blocks = holders[i].n_blocks };
 
 		gpc_site_describe(describer, holders[i].stack, row.site, site_size);
@@ -60,21 +75,6 @@ uint32_t gpc_holder_rows_fill(struct gpc_holder_row *rows, const struct gpucache
 	return n_rows;
 }
 
-void gpc_holder_add_age(struct gpc_text *text, uint64_t ns)
-{
-	static const struct {
-		const char *name;
-		uint64_t ns;
-	} units[] = { { "d", UINT64_C(86400000000000) }, { "h", UINT64_C(3600000000000) },
-		{ "min", UINT64_C(60000000000) }, { "s", UINT64_C(1000000000) },
-		{ "ms", UINT64_C(1000000) } };
-	size_t i = 0;
-
-	while (i + 1 < sizeof units / sizeof units[0] && ns < units[i].ns)
-		i++;
-	gpc_text_add(text, "%llu %s", (unsigned long long)(ns / units[i].ns), units[i].name);
-}
-
 static void add_row(struct gpc_text *text, struct gpc_rounded bytes,
 	const struct gpc_holder_row *row, uint64_t now_ns)
 {
@@ -84,7 +84,7 @@ static void add_row(struct gpc_text *text, struct gpc_rounded bytes,
 	gpc_text_add(text, "%13s %9llu", field.buf, (unsigned long long)row->n_blocks);
 	gpc_text_clear(&field);
 	if (row->oldest_ns)
-		gpc_holder_add_age(&field, gpc_bytes_less(now_ns, row->oldest_ns));
+		gpc_text_add_age(&field, gpc_bytes_less(now_ns, row->oldest_ns));
 	gpc_text_add(text, " %7s", field.buf);
 	gpc_text_clear(&field);
 	if (row->growth)

@@ -12,9 +12,37 @@
 #ifndef GPC_OOM_HOLDER_ROWS_H
 #define GPC_OOM_HOLDER_ROWS_H
 
-#include "oom/advice.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/text.h"
+#include "gpucache_format.h"
 
 #define GPC_HOLDER_SITE_SIZE 72
+
+/*
+ * Names call sites.  `describe` fills buf[0 .. size), NUL-terminated; empty: unknown.  The functions run in the failing
+ * process, so they must not call malloc or take a lock that the program may hold.
+ */
+struct gpc_describer {
+	void *self;
+	void (*describe)(void *self, uint32_t stack, char *buf, size_t size);
+	/*
+	 * The allocation time of the site's oldest block, on CLOCK_MONOTONIC, and the site's recent growth in
+	 * bytes; 0: unknown.  May be NULL.
+	 */
+	void (*history)(void *self, uint32_t stack, uint64_t *ret_oldest_ns, uint64_t *ret_growth);
+	/*
+	 * True if freeing the site's memory makes room on the device; false for implicit memory of the driver, and
+	 * for managed memory, which may be elsewhere.  NULL: always true.
+	 */
+	bool (*can_free)(void *self, uint32_t stack);
+};
+
+/* Writes the describer's text for `stack`, else "stack 17" or "no stack".  describer may be NULL. */
+void gpc_site_describe(
+	const struct gpc_describer *describer, uint32_t stack, char *buf, size_t size);
 
 struct gpc_holder_row {
 	char site[GPC_HOLDER_SITE_SIZE];
@@ -22,6 +50,7 @@ struct gpc_holder_row {
 	uint64_t n_blocks;
 	uint64_t oldest_ns; /* CLOCK_MONOTONIC; 0: unknown */
 	uint64_t growth;    /* bytes */
+	uint32_t stack;     /* of its largest holder */
 };
 
 /*
@@ -30,9 +59,6 @@ struct gpc_holder_row {
  */
 uint32_t gpc_holder_rows_fill(struct gpc_holder_row *rows, const struct gpucache_holder *holders,
 	uint32_t n, const struct gpc_describer *describer, size_t site_size);
-
-/* "850 ms", "12 s", "5 min", "3 h", "2 d" */
-void gpc_holder_add_age(struct gpc_text *text, uint64_t ns);
 
 /*
  * Appends a table of the biggest rows, at most `max`, and a row for the rest.  The printed bytes add up to

@@ -11,9 +11,6 @@
 #include "base/bytes.h"
 #include "model/balance.h"
 #include "model/torch.h"
-#include "model/verdict.h"
-#include "oom/evidence.h"
-#include "oom/holder_rows.h"
 
 #define LABEL_WIDTH 7u /* "FULL   " */
 #define MAX_HOLDERS 3u
@@ -21,7 +18,14 @@
 #define YOUNG_NS    UINT64_C(1000000000) /* lower ages are not printed: they say nothing */
 #define SENTENCE    512                  /* three lines of advice fit */
 
+/* A longer GPUCACHE_CONF is not repeated before a new setting, so that the advice stays on one line. */
+#define CONF_REPEATED 48u
+
 struct page {
+	const struct gpc_short_form *form;
+	struct gpc_facts facts;
+	struct gpc_answer answer;
+	struct gpc_site_names names;
 	struct gpc_text *out;
 	unsigned n_lines;
 	unsigned max_lines; /* one less than GPC_SHORT_LINES until FULL is next */
@@ -114,50 +118,18 @@ static void put_headline(struct page *page, const struct gpc_short_form *form)
 	put_line(page, line.buf, line.len);
 }
 
-static void put_why(struct page *page, const struct gpc_short_form *form)
+static void put_why(struct page *page)
 {
-	const struct gpucache_oom *oom = form->oom;
 	GPC_TEXT(words, SENTENCE);
 
-	gpc_text_add(&words, "%s", gpc_verdict_word(oom->verdict));
-	if (oom->verdict != GPUCACHE_VERDICT_NONE)
-		gpc_text_add(&words, " (%s)", gpc_strength_word(oom->strength));
-	gpc_text_add(&words, ": ");
-	gpc_evidence_write(oom, form->facts, &words);
+	gpc_say_why(&words, &page->facts, &page->answer, &page->names);
 	put_words(page, "WHY", words.buf, words.len);
-
 	gpc_text_clear(&words);
-	for (unsigned v = 1; v < GPUCACHE_VERDICT_COUNT; v++) {
-		if (oom->also & (1u << v))
-			gpc_text_add(&words, "%s%s", words.len ? ", " : "", gpc_verdict_word(v));
-	}
+	gpc_say_also(&words, &page->answer);
 	if (words.len > 0)
 		put_words(page, "ALSO", words.buf, words.len);
-}
-
-static void put_short(struct page *page, const struct gpc_short_form *form)
-{
-	const struct gpucache_oom_torch *torch = &form->oom->torch;
-	struct gpc_verdict_view view;
-	GPC_TEXT(words, SENTENCE);
-
-	gpc_verdict_view(form->oom, form->facts, &view);
-	if (form->oom->short_by > 0)
-		gpc_text_add_amounts(&words, "by @: ", form->oom->short_by);
-	gpc_text_add_amounts(&words, "@ asked for", form->oom->requested);
-	if (torch->requested &&
-		gpc_bytes_add(torch->requested, torch->requested / 100) < form->oom->requested)
-		gpc_text_add_amounts(&words, " by PyTorch, for a tensor of @", torch->requested);
-	/* If rounding adds less than 1 %, its result looks like the request. */
-	if (gpc_bytes_less(view.need, form->oom->requested) > view.need / 100)
-		gpc_text_add_amounts(&words, " (rounded to @)", view.need);
-	if (view.driver != GPUCACHE_UNKNOWN)
-		gpc_text_add_amounts(&words, ", @ free on the GPU", view.driver);
-	if (view.piece_known)
-		gpc_text_add_amounts(&words, ", largest cached piece @", view.piece);
-	if (torch->reserved)
-		gpc_text_add_amounts(
-			&words, ", @ of PyTorch's cache in no tensor", gpc_torch_unused(torch));
+	gpc_text_clear(&words);
+	gpc_say_short(&words, &page->facts, &page->names);
 	put_words(page, "SHORT", words.buf, words.len);
 }
 
@@ -273,7 +245,7 @@ static void add_history(struct gpc_text *line, const struct gpc_holder_row *row,
 
 	if (row->oldest_ns && age_ns >= YOUNG_NS) {
 		gpc_text_add(&words, ", oldest ");
-		gpc_holder_add_age(&words, age_ns);
+		gpc_text_add_age(&words, age_ns);
 	}
 	if (row->growth)
 		gpc_text_add_amounts(&words, ", +@", row->growth);
@@ -300,18 +272,33 @@ static void tell_history_as_told(
 		*ret_growth = form->oom->growth_bytes;
 }
 
-static void put_holders(struct page *page, const struct gpc_short_form *form)
+/* Fills rows from the holders; the largest one that the program can free is what advice is about. */
+static uint32_t fill_rows(struct page *page, struct gpc_holder_row rows[GPUCACHE_MAX_OOM_HOLDERS])
 {
+	const struct gpc_short_form *form = page->form;
+	const struct gpc_describer *describer = form->describer;
 	struct gpc_short_form told = *form;
-	const struct gpc_describer describer = {
+	const struct gpc_describer teller = {
 		.self = &told, .describe = describe_as_told, .history = tell_history_as_told
 	};
-	const struct gpucache_oom *oom = form->oom;
-	struct gpc_holder_row rows[GPUCACHE_MAX_OOM_HOLDERS];
-	const char *label = "HOLD";
 	/* The describer cuts each site to the room on the line, because it knows which part to omit. */
-	uint32_t n = gpc_holder_rows_fill(
-		rows, oom->holders, oom->n_holders, &describer, GPC_SHORT_WIDTH - HOLD_WIDTH + 1);
+	uint32_t n = gpc_holder_rows_fill(rows, form->oom->holders, form->oom->n_holders, &teller,
+		GPC_SHORT_WIDTH - HOLD_WIDTH + 1);
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (describer && describer->can_free &&
+			!describer->can_free(describer->self, rows[i].stack))
+			continue;
+		page->facts.top_site = rows[i].stack;
+		page->facts.top_held = rows[i].bytes;
+		break;
+	}
+	return n;
+}
+
+static void put_holders(struct page *page, const struct gpc_holder_row *rows, uint32_t n)
+{
+	const char *label = "HOLD";
 
 	for (uint32_t i = 0; i < n && i < MAX_HOLDERS; i++) {
 		GPC_TEXT(line, GPC_SHORT_WIDTH + 1);
@@ -320,25 +307,24 @@ static void put_holders(struct page *page, const struct gpc_short_form *form)
 		add_number(&line, gpc_rounded_of(rows[i].bytes));
 		gpc_text_add(&line, " %7llu block%s  %s", (unsigned long long)rows[i].n_blocks,
 			rows[i].n_blocks == 1 ? " " : "s", rows[i].site);
-		add_history(&line, &rows[i], oom->time_ns);
+		add_history(&line, &rows[i], page->form->oom->time_ns);
 		put_line(page, line.buf, line.len);
 		label = "";
 	}
 }
 
-static void put_advice(struct page *page, const struct gpc_short_form *form)
+static void put_advice(struct page *page)
 {
-	GPC_TEXT(lines, 3 * SENTENCE);
 	const char *label = "TRY";
-	const char *at = lines.buf;
+	const char *reach;
 
-	gpc_advice_write(form->oom, form->facts, form->describer, &lines);
-	while (*at) {
-		size_t len = strcspn(at, "\n");
+	for (unsigned i = 0; i < GPC_MAX_TRIES; i++) {
+		GPC_TEXT(words, SENTENCE);
 
-		put_words(page, label, at, len);
+		if (!gpc_say_try(&words, &page->facts, &page->answer, &page->names, i, &reach))
+			return;
+		put_words(page, label, words.buf, words.len);
 		label = "";
-		at += len + (at[len] == '\n');
 	}
 }
 
@@ -357,16 +343,47 @@ static void put_full(struct page *page, const struct gpc_short_form *form)
 	put_line(page, line.buf, line.len);
 }
 
+static void add_site(void *self, uint32_t stack, struct gpc_text *text)
+{
+	char site[GPC_HOLDER_SITE_SIZE];
+
+	gpc_site_describe(self, stack, site, sizeof site);
+	gpc_text_add(text, "%s", site);
+}
+
+void gpc_conf_prefix(const char *conf, char *buf, size_t size)
+{
+	if (!is_said(conf))
+		buf[0] = '\0';
+	else if (strlen(conf) <= CONF_REPEATED && gpc_text_is_plain(conf))
+		gpc_format(buf, size, "%s,", conf);
+	else
+		gpc_format(buf, size, "$GPUCACHE_CONF,");
+}
+
 void gpc_short_form_write(const struct gpc_short_form *form, struct gpc_text *text)
 {
-	struct page page = { .out = text, .max_lines = GPC_SHORT_LINES - 1 };
+	struct gpc_holder_row rows[GPUCACHE_MAX_OOM_HOLDERS];
+	char conf[CONF_REPEATED + 2];
+	struct page page = {
+		.form = form,
+		.facts = gpc_facts_unknown(),
+		.names = { .self = (void *)(uintptr_t)form->describer, .add = add_site },
+		.out = text,
+		.max_lines = GPC_SHORT_LINES - 1,
+	};
+	uint32_t n_rows;
 
+	gpc_facts_from_oom(&page.facts, form->oom);
+	gpc_conf_prefix(form->conf, conf, sizeof conf);
+	page.facts.conf = conf;
+	n_rows = fill_rows(&page, rows);
+	page.answer = gpc_why_then(&page.facts);
 	put_headline(&page, form);
-	put_why(&page, form);
-	put_short(&page, form);
+	put_why(&page);
 	put_balance(&page, form->oom);
-	put_holders(&page, form);
-	put_advice(&page, form);
+	put_holders(&page, rows, n_rows);
+	put_advice(&page);
 	page.max_lines = GPC_SHORT_LINES;
 	put_full(&page, form);
 }

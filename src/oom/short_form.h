@@ -28,16 +28,16 @@
 
 #include "base/text.h"
 #include "gpucache_format.h"
-#include "oom/advice.h"
-#include "oom/verdict.h"
+#include "oom/holder_rows.h"
+#include "why/why.h"
 
 #define GPC_SHORT_LINES 25u
 #define GPC_SHORT_WIDTH 100u
 #define GPC_SHORT_SIZE  (GPC_SHORT_LINES * (GPC_SHORT_WIDTH + 1) + 1)
 
 struct gpc_short_form {
-	const struct gpucache_oom *oom; /* with its verdict */
-	const struct gpc_verdict_facts *facts;
+	const struct gpucache_oom *oom;        /* with its verdict */
+	const char *conf;                      /* GPUCACHE_CONF as it is set; may be NULL */
 	const struct gpc_describer *describer; /* may be NULL */
 	int physical;                          /* nvidia-smi's index of the GPU; -1: unknown */
 	const char *gpu_name;                  /* may be NULL or empty, as all texts here */
@@ -47,6 +47,12 @@ struct gpc_short_form {
 	int32_t rank; /* -1: none */
 	int32_t world_size;
 };
+
+/*
+ * What to write before a setting to add to GPUCACHE_CONF: nothing, the options that it has, or "$GPUCACHE_CONF," if they
+ * are long.
+ */
+void gpc_conf_prefix(const char *conf, char *buf, size_t size);
 
 /* Appends the whole short form, each line ended by a newline. */
 void gpc_short_form_write(const struct gpc_short_form *form, struct gpc_text *text);

@@ -108,6 +108,40 @@ uint32_t gpc_record_top_holders(struct gpc_record *rec, uint32_t device,
 	return ranking.n;
 }
 
+struct gpc_growth gpc_record_growth(struct gpc_record *rec, uint32_t device)
+{
+	uint32_t end = gpc_record_site_end(rec);
+	struct gpc_growth growth = { 0 };
+
+	for (uint32_t i = 1; i < end; i++) {
+		struct gpucache_site *site = &rec->sites[i];
+
+		if (site->device != device)
+			continue;
+		gpc_lock_take(&rec->site_locks[device].lock);
+		gpc_windows_begin(&rec->windows[i], &rec->clocks[device], site->live_bytes);
+		gpc_growth_consider(&growth, site, &rec->windows[i], &rec->clocks[device]);
+		gpc_lock_release(&rec->site_locks[device].lock);
+	}
+	return growth;
+}
+
+uint64_t gpc_record_growth_of(struct gpc_record *rec, uint32_t device, uint32_t stack)
+{
+	struct gpucache_site *site = gpc_record_find_site(rec, device, stack);
+	struct gpc_windows *windows;
+	uint64_t bytes;
+
+	if (!site)
+		return 0;
+	windows = gpc_record_windows_of(rec, site);
+	gpc_lock_take(&rec->site_locks[device].lock);
+	gpc_windows_begin(windows, &rec->clocks[device], site->live_bytes);
+	bytes = gpc_growth_lately(site, windows);
+	gpc_lock_release(&rec->site_locks[device].lock);
+	return bytes;
+}
+
 uint32_t gpc_record_top_tags(const struct gpc_record *rec, uint32_t device, uint32_t end,
 	struct gpucache_tag_holder *holders, uint32_t max, uint64_t *ret_rest_bytes)
 {

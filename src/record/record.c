@@ -29,8 +29,10 @@ static void forget(struct gpc_record *rec)
 	rec->fd = -1;
 	gpc_lock_init(&rec->lock, GPC_RANK_RECORD);
 	gpc_lock_init(&rec->event_lock, GPC_RANK_EVENTS);
-	for (unsigned i = 0; i < GPUCACHE_MAX_DEVICES; i++)
+	for (unsigned i = 0; i < GPUCACHE_MAX_DEVICES; i++) {
 		gpc_lock_init(&rec->site_locks[i].lock, GPC_RANK_SITES);
+		gpc_window_clock_init(&rec->clocks[i]);
+	}
 }
 
 static size_t choose_size(const struct gpc_record_params *params)
@@ -177,10 +179,23 @@ static size_t size_of_site_table(const struct gpc_record *rec)
 	return (size_t)rec->n_devices * rec->n_sites * sizeof *rec->site_of;
 }
 
-/* If there is no memory for the table, SITES stay empty, and all else is recorded. */
+static size_t size_of_windows(const struct gpc_record *rec)
+{
+	return rec->n_sites * sizeof *rec->windows;
+}
+
+/* Only touched pages take memory. */
+static void end_sites(struct gpc_record *rec)
+{
+	gpc_metamem_unmap(rec->site_of, size_of_site_table(rec));
+	gpc_metamem_unmap(rec->windows, size_of_windows(rec));
+}
+
+/* If there is no memory for the tables, SITES stay empty, and all else is recorded. */
 static void start_sites(struct gpc_record *rec)
 {
-	rec->site_of = gpc_metamem_map(size_of_site_table(rec));
+	rec->windows = gpc_metamem_map(size_of_windows(rec));
+	rec->site_of = rec->windows ? gpc_metamem_map(size_of_site_table(rec)) : NULL;
 	atomic_store(&rec->site_end, 1);
 }
 
@@ -259,7 +274,7 @@ void gpc_record_close(struct gpc_record *rec)
 {
 	if (!rec->base)
 		return;
-	gpc_metamem_unmap(rec->site_of, size_of_site_table(rec));
+	end_sites(rec);
 	if (rec->fd < 0)
 		gpc_metamem_unmap(rec->base, rec->size);
 	else
@@ -272,7 +287,7 @@ void gpc_record_detach(struct gpc_record *rec)
 {
 	if (!rec->base)
 		return;
-	gpc_metamem_unmap(rec->site_of, size_of_site_table(rec));
+	end_sites(rec);
 	/* At the same address: pointers that the child inherited must not reach unmapped memory or another mapping. */
 	if (mmap(rec->base, rec->size, PROT_READ | PROT_WRITE,
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)

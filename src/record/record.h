@@ -37,6 +37,7 @@
 #include "base/lock.h"
 #include "base/status.h"
 #include "gpucache_format.h"
+#include "stats/growth.h"
 
 #define GPC_RECORD_DEFAULT_SIZE (8 * GPC_MIB)
 #define GPC_RECORD_MIN_SIZE     (1 * GPC_MIB)
@@ -56,6 +57,7 @@ struct gpc_record {
 	struct gpucache_site *sites;
 	unsigned char *pages;
 	uint32_t *site_of; /* [device][stack]: the number of the record in SITES; 0: none yet */
+	struct gpc_windows *windows; /* of each record in SITES; its site's lock guards it */
 	struct gpucache_segment *segments;
 	struct gpucache_counters *counters;
 	struct gpucache_torch *torch; /* by device */
@@ -75,6 +77,7 @@ struct gpc_record {
 	_Alignas(64) _Atomic uint64_t peak_next[GPUCACHE_MAX_DEVICES];
 	_Atomic uint32_t site_end;   /* 1 + the last record of SITES in use */
 	_Atomic uint32_t stream_end; /* the same for STREAMS */
+	struct gpc_window_clock clocks[GPUCACHE_MAX_DEVICES];
 	/* By device: guards the sums in SITES. */
 	struct {
 		_Alignas(64) struct gpc_lock lock;
@@ -210,6 +213,12 @@ void gpc_record_history(struct gpc_record *rec, uint32_t device, uint64_t now_ns
 uint32_t gpc_record_top_holders(struct gpc_record *rec, uint32_t device,
 	struct gpucache_holder *holders, uint32_t max, uint32_t *ret_n_sites,
 	uint64_t *ret_rest_bytes);
+
+/* Finds the site that grows most steadily on the device.  Takes each site's lock for a moment. */
+struct gpc_growth gpc_record_growth(struct gpc_record *rec, uint32_t device);
+
+/* The bytes by which one site grew in the later part of the run. */
+uint64_t gpc_record_growth_of(struct gpc_record *rec, uint32_t device, uint32_t stack);
 
 /*
  * Finds the tags that hold most memory of a device now, largest first, and returns their number, at most `max` and at

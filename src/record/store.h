@@ -170,15 +170,24 @@ static inline void gpc_record_add(uint64_t *sum, uint64_t n)
 	__atomic_store_n(sum, __atomic_load_n(sum, __ATOMIC_RELAXED) + n, __ATOMIC_RELAXED);
 }
 
+static inline struct gpc_windows *gpc_record_windows_of(
+	const struct gpc_record *rec, const struct gpucache_site *site)
+{
+	return &rec->windows[site - rec->sites];
+}
+
 /* Adds `share` to the sums of site `stack`. */
 static inline void gpc_record_site_add(struct gpc_record *rec, uint32_t device, uint32_t stack,
 	struct gpc_share share, uint64_t now_ns)
 {
 	struct gpucache_site *site = gpc_record_find_site(rec, device, stack);
+	struct gpc_windows *windows;
 
 	if (!site)
 		return;
+	windows = gpc_record_windows_of(rec, site);
 	gpc_lock_take(&rec->site_locks[device].lock);
+	gpc_windows_begin(windows, &rec->clocks[device], site->live_bytes);
 	gpc_record_add(&site->live_bytes, share.bytes);
 	gpc_record_add(&site->live_blocks, share.blocks);
 	gpc_record_add(&site->total_bytes, share.bytes);
@@ -188,6 +197,7 @@ static inline void gpc_record_site_add(struct gpc_record *rec, uint32_t device, 
 	if (site->first_ns == 0)
 		__atomic_store_n(&site->first_ns, now_ns, __ATOMIC_RELAXED);
 	__atomic_store_n(&site->last_ns, now_ns, __ATOMIC_RELAXED);
+	gpc_windows_grown(windows, &rec->clocks[device], site->live_bytes, share.bytes);
 	gpc_lock_release(&rec->site_locks[device].lock);
 }
 
@@ -196,12 +206,16 @@ static inline void gpc_record_site_remove(
 	struct gpc_record *rec, uint32_t device, uint32_t stack, struct gpc_share share)
 {
 	struct gpucache_site *site = gpc_record_find_site(rec, device, stack);
+	struct gpc_windows *windows;
 
 	if (!site)
 		return;
+	windows = gpc_record_windows_of(rec, site);
 	gpc_lock_take(&rec->site_locks[device].lock);
+	gpc_windows_begin(windows, &rec->clocks[device], site->live_bytes);
 	gpc_record_add(&site->live_bytes, -share.bytes);
 	gpc_record_add(&site->live_blocks, -share.blocks);
+	gpc_windows_shrunk(windows, site->live_bytes);
 	gpc_lock_release(&rec->site_locks[device].lock);
 }
 

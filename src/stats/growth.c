@@ -1,391 +1,203 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each allocation costs one comparison; every step-th one stores a moment: the time and the peak.  When all
- * GPC_GROWTH_ROWS moments are used, every second one is dropped and the step doubles, so they always span the run.
- * gpc_growth_find sorts the live blocks of each site into the last GPC_GROWTH_WINDOWS windows.  It tries windows of
- * many moments first, then of half as many, down to one: each time one pass over the blocks, after a failed request.
+ * The windows of a site are united to the last GPC_GROWTH_WINDOWS, which span half of the run or more.  A loop that began
+ * late is looked for in the last ones as they are.
  */
 #include "stats/growth.h"
 
 #include "base/saturating.h"
-#include "model/held.h"
 
-/* Allocations before the first moment: few, because a leak of large blocks fills a device within some dozen. */
-#define FIRST_STEP 2
+#define N GPC_GROWTH_WINDOWS
 
-/* Blocks of the last two windows are young. */
-#define FIRST_YOUNG (GPC_GROWTH_WINDOWS - 2)
+/* A steady site rises from window to window, but for one: another thread may have filled a whole window. */
+#define STEADY (N - 2)
 
-/* A site whose largest block is this many times its smallest has blocks of varied sizes. */
-#define VARIED 4
+/* A site that has allocated REPLACED times as many blocks as it holds replaces them. */
+#define REPLACED 8u
 
-/*
- * A site that has allocated REPLACED times as many blocks as it holds replaces them.  If they grow by a constant step,
- * the last one is at most twice as large as the mean of all; a block of more than RENEWED times the mean is an outlier.
- */
-#define REPLACED 16
-#define RENEWED  4
+#define QUIET_PART 8u
 
-/* What a site has kept per window. */
-struct kept {
-	uint64_t n_blocks;
-	uint64_t bytes;
-	uint64_t smallest;
-	uint64_t largest;
-	uint32_t windows;     /* bit w: it keeps a block of window w */
-	uint64_t young_bytes; /* in blocks of the last two windows */
+/* A site whose largest request is so many times its smallest has blocks of varied sizes. */
+#define VARIED 4u
+
+/* The last windows of a site, of `n_each` of its own each. */
+struct series {
+	uint64_t before; /* the least in the window before the first one */
+	uint64_t lows[N];
+	uint64_t highs[N];
 };
 
-/* The last windows, and what each site has kept of them. */
-struct look {
-	const struct gpc_growth_view *view;
-	uint32_t n_sites;                      /* of view->holders */
-	uint64_t times_ns[GPC_GROWTH_WINDOWS]; /* when each window starts */
-	uint64_t peaks[GPC_GROWTH_WINDOWS];    /* the device's peak at that time */
-	struct kept kept[GPC_GROWTH_MAX_SITES];
-	uint64_t old_bytes; /* what all sites keep, except blocks of the last two windows */
-};
-
-void gpc_growth_init(struct gpc_growth *growth)
+static void unite(struct series *series, const struct gpc_windows *windows, uint32_t n_each)
 {
-	*growth = (struct gpc_growth){ .step = FIRST_STEP, .is_busy = ATOMIC_FLAG_INIT };
-	atomic_store(&growth->next, FIRST_STEP);
-}
+	uint32_t first = (windows->clock & 0xff) - N * n_each;
 
-static void move(uint64_t *to, const uint64_t *from)
-{
-	__atomic_store_n(to, __atomic_load_n(from, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
-}
+	series->before = first > 0 ? windows->lows[first - 1] : 0;
+	for (uint32_t i = 0; i < N; i++) {
+		uint32_t at = first + i * n_each;
 
-/* Drops every second moment, so that their distance doubles. */
-static uint32_t thin(struct gpc_growth *growth)
-{
-	for (uint32_t i = 0; i < GPC_GROWTH_ROWS / 2; i++) {
-		move(&growth->times_ns[i], &growth->times_ns[2 * i + 1]);
-		move(&growth->peaks[i], &growth->peaks[2 * i + 1]);
-	}
-	growth->step *= 2;
-	return GPC_GROWTH_ROWS / 2;
-}
-
-void gpc_growth_take_moment(
-	struct gpc_growth *growth, uint64_t n_mallocs, uint64_t now_ns, uint64_t peak_bytes)
-{
-	uint32_t n;
-
-	if (atomic_flag_test_and_set_explicit(&growth->is_busy, memory_order_acquire))
-		return;
-	n = atomic_load(&growth->n_times);
-	if (n == GPC_GROWTH_ROWS) {
-		n = thin(growth);
-		atomic_store(&growth->n_times, n);
-	}
-	__atomic_store_n(&growth->times_ns[n], now_ns, __ATOMIC_RELAXED);
-	__atomic_store_n(&growth->peaks[n], peak_bytes, __ATOMIC_RELAXED);
-	atomic_store_explicit(&growth->n_times, n + 1, memory_order_release);
-	atomic_store(&growth->next, n_mallocs + growth->step);
-	atomic_flag_clear_explicit(&growth->is_busy, memory_order_release);
-}
-
-/* Finds the window in which a block was allocated; 0 is the oldest.  False if the block is older than all windows. */
-static bool window_of(const uint64_t *times_ns, uint64_t time_ns, uint32_t *ret_window)
-{
-	uint32_t w = GPC_GROWTH_WINDOWS;
-
-	while (w > 0 && time_ns <= times_ns[w - 1])
-		w--;
-	if (w == 0)
-		return false;
-	*ret_window = w - 1;
-	return true;
-}
-
-static void keep(struct kept *kept, const struct gpucache_block *block, uint32_t window)
-{
-	if (kept->n_blocks == 0 || block->requested < kept->smallest)
-		kept->smallest = block->requested;
-	if (block->requested > kept->largest)
-		kept->largest = block->requested;
-	kept->bytes = gpc_bytes_add(kept->bytes, block->requested);
-	kept->n_blocks++;
-	kept->windows |= 1u << window;
-	if (window >= FIRST_YOUNG)
-		kept->young_bytes = gpc_bytes_add(kept->young_bytes, block->requested);
-}
-
-static void count_block(struct look *look, const struct gpucache_block *block, uint32_t window)
-{
-	if (window < FIRST_YOUNG)
-		look->old_bytes = gpc_bytes_add(look->old_bytes, block->requested);
-	for (uint32_t i = 0; i < look->n_sites; i++) {
-		if (look->view->holders[i].stack != block->stack)
-			continue;
-		keep(&look->kept[i], block, window);
-		return;
+		series->lows[i] = windows->lows[at];
+		series->highs[i] = windows->highs[at];
+		for (uint32_t k = at + 1; k < at + n_each; k++) {
+			series->lows[i] = gpc_smaller(series->lows[i], windows->lows[k]);
+			series->highs[i] = gpc_larger(series->highs[i], windows->highs[k]);
+		}
 	}
 }
 
-/* Sorts the live blocks into the last windows, of n_each moments each.  The caller checks that n_times suffices. */
-static void look_at(struct look *look, const struct gpc_growth *growth, uint32_t n_times,
-	uint32_t n_each, const struct gpc_growth_view *view)
+/* How often the values rise from one window to the next; 0 if one falls by more than an eighth of the last. */
+static uint32_t count_rises(const uint64_t values[N])
 {
-	struct gpucache_block block;
-	uint32_t first = n_times - GPC_GROWTH_WINDOWS * n_each;
-	uint32_t window;
+	uint32_t n_rises = 0;
 
-	*look = (struct look){ .view = view, .n_sites = view->n_holders };
-	if (look->n_sites > GPC_GROWTH_MAX_SITES)
-		look->n_sites = GPC_GROWTH_MAX_SITES;
-	for (uint32_t i = 0; i < GPC_GROWTH_WINDOWS; i++) {
-		move(&look->times_ns[i], &growth->times_ns[first + i * n_each]);
-		move(&look->peaks[i], &growth->peaks[first + i * n_each]);
+	for (uint32_t i = 1; i < N; i++) {
+		n_rises += values[i] > values[i - 1];
+		if (gpc_bytes_less(values[i - 1], values[i]) > values[N - 1] / 8)
+			return 0;
 	}
-	for (uint32_t i = 0; i < view->n_blocks; i++)
-		if (gpc_held_read(&view->blocks[i], view->device, &block) &&
-			window_of(look->times_ns, block.time_ns, &window))
-			count_block(look, &block, window);
-}
-
-static struct gpc_growing growing(const struct look *look, uint32_t i)
-{
-	const struct kept *kept = &look->kept[i];
-
-	return (struct gpc_growing){ .stack = look->view->holders[i].stack,
-		.n_up = (uint32_t)__builtin_popcount(kept->windows),
-		.bytes = kept->bytes,
-		.n_blocks = kept->n_blocks,
-		.is_varied = kept->largest / VARIED >= kept->smallest };
-}
-
-/* The totals of a stack on the view's device; zeros if it has no record. */
-static struct gpucache_site totals_of(const struct gpc_growth_view *view, uint32_t stack)
-{
-	for (uint32_t i = 0; i < view->n_sites; i++) {
-		const struct gpucache_site *site = &view->sites[i];
-
-		if (__atomic_load_n(&site->stack, __ATOMIC_RELAXED) == stack &&
-			__atomic_load_n(&site->device, __ATOMIC_RELAXED) == view->device)
-			return (struct gpucache_site){
-				.live_bytes = __atomic_load_n(&site->live_bytes, __ATOMIC_RELAXED),
-				.live_blocks =
-					__atomic_load_n(&site->live_blocks, __ATOMIC_RELAXED),
-				.total_bytes =
-					__atomic_load_n(&site->total_bytes, __ATOMIC_RELAXED),
-				.total_blocks =
-					__atomic_load_n(&site->total_blocks, __ATOMIC_RELAXED),
-				.peak_bytes = __atomic_load_n(&site->peak_bytes, __ATOMIC_RELAXED),
-			};
-	}
-	return (struct gpucache_site){ 0 };
+	return n_rises;
 }
 
 /* True if a site has freed less than an eighth of all it allocated. */
-static bool has_kept_all(const struct gpc_growth_view *view, uint32_t stack)
+static bool has_kept_all(const struct gpucache_site *site)
 {
-	struct gpucache_site site = totals_of(view, stack);
-
-	return site.total_bytes && site.live_bytes >= site.total_bytes - site.total_bytes / 8;
+	return site->total_bytes && site->live_bytes >= site->total_bytes - site->total_bytes / 8;
 }
 
-/*
- * The steady site that keeps the most bytes.  If the windows do not span the run (!is_whole), a site counts only if it
- * has many blocks and freed nearly nothing.
- */
-static struct gpc_growing choose(const struct look *look, bool is_whole)
+/* What as many blocks as it holds had on average since the start. */
+static uint64_t usual_bytes(const struct gpucache_site *site)
 {
-	struct gpc_growing found = { 0 };
-	uint64_t all = 0;
+	return gpc_bytes_times(site->live_blocks, site->total_bytes / site->total_blocks);
+}
 
-	for (uint32_t i = 0; i < look->n_sites; i++) {
-		struct gpc_growing site = growing(look, i);
+static bool has_replaced(const struct gpucache_site *site)
+{
+	return site->live_blocks && site->total_blocks / site->live_blocks >= REPLACED;
+}
 
-		if (site.n_up < GPC_GROWTH_WINDOWS / 2)
-			continue;
-		all = gpc_bytes_add(all, site.bytes);
-		if (site.n_up < GPC_GROWTH_STEADY)
-			continue;
-		if (!is_whole && (site.n_blocks < GPC_GROWTH_MANY_BLOCKS ||
-					 !has_kept_all(look->view, site.stack)))
-			continue;
-		if (site.bytes > found.bytes)
-			found = site;
+/* What a site kept of what it allocated in these windows. */
+static uint64_t kept_in(const struct gpucache_site *site, const struct gpc_windows *windows,
+	const struct series *series)
+{
+	/* What comes and goes is in `live`, and not in the least of a window. */
+	uint64_t floor = has_kept_all(site) ? site->live_bytes
+					    : gpc_larger(series->lows[N - 1], windows->low);
+
+	return gpc_bytes_less(gpc_smaller(floor, site->live_bytes), series->before);
+}
+
+static void add(struct gpc_growth *growth, const struct gpucache_site *site,
+	const struct gpc_windows *windows, uint64_t bytes, bool is_renewed)
+{
+	if (bytes <= growth->most.bytes) {
+		growth->others_bytes = gpc_bytes_add(growth->others_bytes, bytes);
+		return;
 	}
-	found.others_bytes = all - found.bytes;
-	return found;
+	growth->others_bytes = gpc_bytes_add(growth->others_bytes, growth->most.bytes);
+	growth->most = (struct gpc_growing){ .stack = site->stack,
+		.bytes = bytes,
+		.held = site->live_bytes,
+		.n_blocks = site->live_blocks,
+		.total = site->total_bytes,
+		.is_renewed = is_renewed,
+		.is_varied = windows->smallest && windows->largest / VARIED >= windows->smallest };
 }
 
 /*
- * If the peak rises in half of the windows, and in the later half, but at most half of the rise is in older blocks,
- * then the site with most young bytes renews its blocks, provided it holds few older ones and has freed some.
+ * True if each step needs more than the one before: the most of each window rises, by half of itself in all, and what it
+ * holds now is near the most it ever held.
  */
-static struct gpc_growing find_renewed(const struct look *look)
+static bool needs_more(const struct gpucache_site *site, const struct series *series)
 {
-	uint64_t rise = gpc_bytes_less(look->peaks[GPC_GROWTH_WINDOWS - 1], look->peaks[0]);
-	struct gpc_growing found = { 0 };
-	uint32_t n_rises = 0;
-	uint32_t top = 0;
+	uint64_t last = series->highs[N - 1];
 
-	for (uint32_t i = 1; i < GPC_GROWTH_WINDOWS; i++)
-		n_rises += look->peaks[i] > look->peaks[i - 1];
-	for (uint32_t i = 1; i < look->n_sites; i++)
-		if (look->kept[i].young_bytes > look->kept[top].young_bytes)
-			top = i;
-	/* Half is enough: other threads may have filled whole windows. */
-	if (n_rises < GPC_GROWTH_WINDOWS / 2 ||
-		look->peaks[GPC_GROWTH_WINDOWS - 1] <= look->peaks[GPC_GROWTH_WINDOWS / 2] ||
-		look->old_bytes > rise / 2 || look->n_sites == 0)
-		return found;
-	if (look->kept[top].young_bytes < look->view->holders[top].bytes / 8 * 7 ||
-		rise - look->old_bytes < look->kept[top].young_bytes / 4 ||
-		has_kept_all(look->view, look->view->holders[top].stack))
-		return found;
-	found = growing(look, top);
-	found.is_renewed = true;
-	if (found.bytes > rise - look->old_bytes)
-		found.bytes = rise - look->old_bytes;
-	return found;
+	return has_replaced(site) && count_rises(series->highs) >= STEADY &&
+	       series->highs[0] <= last / 3 * 2 && site->live_bytes >= last / 8 * 7;
 }
 
-/* True if the site has replaced its blocks many times by larger ones, and is at its peak. */
-static bool replaces(const struct gpucache_site *site)
+/*
+ * The same if other threads fill whole windows: no window has less than the one before, at least two have more, and its
+ * blocks are larger than they were on average, but no outliers.
+ */
+static bool has_larger(const struct gpucache_site *site, const struct series *series)
 {
+	uint64_t most = series->highs[0];
 	uint64_t mean;
 	uint64_t mean_live;
+	uint32_t n_rises = 0;
 
-	if (site->live_blocks == 0 || site->total_blocks / site->live_blocks < REPLACED)
+	if (!has_replaced(site))
 		return false;
+	for (uint32_t i = 1; i < N; i++) {
+		if (series->lows[i] < series->lows[i - 1])
+			return false;
+		n_rises += series->lows[i] > series->lows[i - 1];
+		most = gpc_larger(most, series->highs[i]);
+	}
 	mean = site->total_bytes / site->total_blocks;
 	mean_live = site->live_bytes / site->live_blocks;
-	/* While a block is replaced, the old and the new one are live: the peak may be one block higher. */
-	return mean_live >= mean + mean / 2 && mean_live / RENEWED <= mean &&
-	       site->live_bytes + mean_live >= site->peak_bytes - site->peak_bytes / 8;
-}
-
-/* Reads the slot of event `number` from the ring, which may hold a later event; seq 0: it is being written. */
-static struct gpucache_event read_event(const struct gpc_growth_view *view, uint64_t number)
-{
-	const struct gpucache_event *slot = &view->events[number % view->n_events];
-	struct gpucache_event event = {
-		.seq = __atomic_load_n(&slot->seq, __ATOMIC_ACQUIRE),
-		.requested = __atomic_load_n(&slot->requested, __ATOMIC_ACQUIRE),
-		.stack = __atomic_load_n(&slot->stack, __ATOMIC_ACQUIRE),
-		.kind = __atomic_load_n(&slot->kind, __ATOMIC_ACQUIRE),
-		.device = __atomic_load_n(&slot->device, __ATOMIC_ACQUIRE),
-	};
-
-	if (__atomic_load_n(&slot->seq, __ATOMIC_RELAXED) != event.seq)
-		event.seq = 0;
-	return event;
+	return n_rises >= 2 && mean_live >= mean + mean / 2 && mean_live / 4 <= mean &&
+	       /* While a block is replaced, the old and the new one are live. */
+	       site->live_bytes + mean_live >= most / 8 * 7;
 }
 
 /*
- * True if the stack's blocks grew step by step up to the size it holds: nearly each at least as large as the one
- * before, and no step as large as half of the last block.
+ * True if the site began in the last windows, has risen in each since, and kept nearly all, in many blocks: a loop that
+ * began late.
  */
-static bool asks_for_more(const struct gpc_growth_view *view, uint32_t stack, uint64_t mean_live)
+static bool began_late(const struct gpucache_site *site, const struct series *series)
 {
-	uint64_t number = gpc_bytes_less(view->end_event, view->n_events);
-	bool is_lost = number > 0;
-	uint64_t last = 0;
-	uint32_t n = 0;
-	uint32_t n_down = 0;
-	uint64_t step = 0;
+	uint32_t first = N - 1;
 
-	for (; view->events && number < view->end_event; number++) {
-		struct gpucache_event event = read_event(view, number);
-		uint64_t size = event.requested;
+	if (site->live_blocks < GPC_GROWTH_MANY_BLOCKS || !has_kept_all(site))
+		return false;
+	while (first > 0 && series->lows[first] > series->lows[first - 1])
+		first--;
+	return N - 1 - first >= 2 && (first == 0 || series->lows[first] == 0);
+}
 
-		is_lost |= event.seq > number + 1;
-		if (event.seq != number + 1 || event.kind != GPUCACHE_EVENT_MALLOC ||
-			event.stack != stack || event.device != view->device)
-			continue;
-		n_down += size < last;
-		if (n > 0 && size > last && size - last > step)
-			step = size - last;
-		last = size;
-		n++;
+/* True if nothing was added to the site in the last 1/QUIET_PART of all allocations, and it replaces nothing. */
+static bool is_filled(const struct gpucache_site *site, const struct gpc_windows *windows,
+	const struct gpc_window_clock *clock)
+{
+	uint64_t count = atomic_load_explicit(&clock->count, memory_order_relaxed);
+
+	return !has_replaced(site) && gpc_bytes_less(count, windows->last) > count / QUIET_PART;
+}
+
+void gpc_growth_consider(struct gpc_growth *growth, const struct gpucache_site *site,
+	const struct gpc_windows *windows, const struct gpc_window_clock *clock)
+{
+	uint32_t n_each = (windows->clock & 0xff) / N;
+	struct series series;
+	uint32_t n_rises;
+
+	if (n_each == 0 || site->live_bytes == 0 || is_filled(site, windows, clock))
+		return;
+	unite(&series, windows, n_each);
+	n_rises = count_rises(series.lows);
+	if (n_rises >= STEADY) {
+		add(growth, site, windows, kept_in(site, windows, &series), has_replaced(site));
+		return;
 	}
-	/*
-	 * While the ladder ran, other threads may have overwritten the ring of events: then the site's totals decide
-	 * alone.
-	 */
-	if (n < GPC_GROWTH_WINDOWS)
-		return view->events && is_lost;
-	return n_down <= n / 8 && step < last / 2 && last >= mean_live / 2;
-}
-
-/*
- * The largest holder that replaces its blocks.  It need not be the first one, which may be managed memory, not resident
- * on the device.
- */
-static struct gpc_growing find_replaced(const struct gpc_growth_view *view)
-{
-	for (uint32_t i = 0; i < view->n_holders; i++) {
-		uint32_t stack = view->holders[i].stack;
-		struct gpucache_site site = totals_of(view, stack);
-
-		if (view->holders[i].bytes < view->holders[0].bytes / 8)
-			break;
-		if (replaces(&site) &&
-			asks_for_more(view, stack, site.live_bytes / site.live_blocks))
-			return (struct gpc_growing){ .stack = stack,
-				.bytes = gpc_bytes_less(site.live_bytes,
-					gpc_bytes_times(site.live_blocks,
-						site.total_bytes / site.total_blocks)),
-				.n_blocks = site.live_blocks,
-				.is_renewed = true };
+	if (needs_more(site, &series) || has_larger(site, &series)) {
+		add(growth, site, windows, gpc_bytes_less(site->live_bytes, usual_bytes(site)),
+			true);
+		return;
 	}
-	return (struct gpc_growing){ 0 };
+	if (n_rises >= N / 2)
+		growth->others_bytes =
+			gpc_bytes_add(growth->others_bytes, kept_in(site, windows, &series));
+	unite(&series, windows, 1);
+	if (began_late(site, &series))
+		add(growth, site, windows, kept_in(site, windows, &series), false);
 }
 
-struct gpc_growing gpc_growth_find(
-	const struct gpc_growth *growth, const struct gpc_growth_view *view)
+uint64_t gpc_growth_lately(const struct gpucache_site *site, const struct gpc_windows *windows)
 {
-	uint32_t n_times = atomic_load_explicit(&growth->n_times, memory_order_acquire);
-	uint32_t n_each = 1;
-	struct gpc_growing renewed;
-	struct gpc_growing found;
-	struct look look;
+	uint32_t n_each = (windows->clock & 0xff) / N;
+	struct series series = { 0 };
 
-	if (n_times < GPC_GROWTH_WINDOWS)
-		return (struct gpc_growing){ 0 };
-	while (2 * n_each * GPC_GROWTH_WINDOWS <= n_times)
-		n_each *= 2;
-	look_at(&look, growth, n_times, n_each, view);
-	found = choose(&look, true);
-	renewed = find_renewed(&look);
-	for (n_each /= 2; !found.stack && n_each; n_each /= 2) {
-		look_at(&look, growth, n_times, n_each, view);
-		found = choose(&look, false);
-	}
-	if (found.stack)
-		return found;
-	return renewed.stack ? renewed : find_replaced(view);
-}
-
-/* The start of the last windows that gpc_growth_find would try first, or of the run if there are fewer. */
-static uint64_t find_first(const struct gpc_growth *growth)
-{
-	uint32_t n_times = atomic_load_explicit(&growth->n_times, memory_order_acquire);
-	uint32_t n_windows = GPC_GROWTH_WINDOWS;
-	uint64_t since_ns;
-
-	while (2 * n_windows <= n_times)
-		n_windows *= 2;
-	move(&since_ns, &growth->times_ns[n_times > n_windows ? n_times - n_windows : 0]);
-	return since_ns;
-}
-
-uint64_t gpc_growth_of(const struct gpc_growth *growth, uint32_t device, uint32_t stack,
-	const struct gpucache_block *blocks, uint32_t n_blocks)
-{
-	uint64_t since_ns = find_first(growth);
-	struct gpucache_block block;
-	uint64_t kept = 0;
-
-	for (uint32_t i = 0; since_ns && stack && i < n_blocks; i++)
-		if (gpc_held_read(&blocks[i], device, &block) && block.stack == stack &&
-			block.time_ns > since_ns)
-			kept = gpc_bytes_add(kept, block.requested);
-	return kept;
+	if (n_each)
+		unite(&series, windows, n_each);
+	return kept_in(site, windows, &series);
 }

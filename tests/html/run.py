@@ -228,7 +228,7 @@ def browser_case_oom(pages):
     recording = pages.record("oom", pages.world.script("train.py") + ["--oom"], "memory:2GiB,context:100MiB")
     page, summary = open_page(pages, recording), pages.summary(recording)
     expect_equal("verdict", page.run("document.querySelector('[data-verdict]').dataset.verdict"), summary["verdict"]["word"])
-    advice = json.loads(pages.world.report("oom", "--json", recording).out)["verdict"]["advice"]
+    advice = json.loads(pages.world.report("oom", "--json", recording).out)["verdict"]["try"][0]["advice"]
     expect(advice in page.run("document.getElementById('verdict').textContent"), "the advice is not on the page")
     check_moment(page, summary, "failure")
     press(page, "#moments [data-kind=peak]")

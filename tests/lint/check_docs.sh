@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# check_docs.sh [--table options|verdicts] [TOP]: the README and docs/ agree with the sources.
+# check_docs.sh [--table options|causes] [TOP]: the README and docs/ agree with the sources.
 #
 #   1 tables between <!-- NAME --> and <!-- /NAME --> are what the sources give: options (docs/OPTIONS.md) by
-#     src/config/options.def, verdicts (docs/OUT-OF-MEMORY.md) by src/model/verdict.def;  --table prints one, to be pasted
+#     src/config/options.def, causes (docs/OUT-OF-MEMORY.md) by src/why/causes.def;  --table prints one, to be pasted
 #   2 each command of a code block, in lines that start with "$ ", exists: a target of the Makefile, a tool of this
 #     repository, or a program that every system has.  tests/docs/run.py runs them
 #   3 each file that a link names is there
@@ -23,16 +23,16 @@ options_table() {
 	awk -f "$here/../../tools/package/options.awk" src/config/options.def
 }
 
-verdicts_table() {
+causes_table() {
 	echo '| cause | what it means |'
 	echo '| --- | --- |'
-	sed -nE 's/^VERDICT\([A-Z_]+, *"([^"]*)", *"([^"]*)"\)$/| \1 | \2 |/p' src/model/verdict.def | grep -v '^| unknown'
+	sed -nE 's/^CAUSE\([A-Z_]+, [A-Z]+, "([^"]*)", "([^"]*)"\)$/| \1 | \2 |/p' src/why/causes.def | grep -v '^| unknown'
 }
 
 print_table() { # NAME
 	case $1 in
 	options) options_table ;;
-	verdicts) verdicts_table ;;
+	causes) causes_table ;;
 	esac
 }
 
@@ -56,7 +56,7 @@ compare_table() { # NAME FILE SOURCE
 	fi
 }
 compare_table options docs/OPTIONS.md src/config/options.def
-compare_table verdicts docs/OUT-OF-MEMORY.md src/model/verdict.def
+compare_table causes docs/OUT-OF-MEMORY.md src/why/causes.def
 
 makefiles=$(find . -name Makefile -not -path './build/*' -o -name '*.mk' -not -path './build/*')
 known_command() { # WORD NEXT_WORD

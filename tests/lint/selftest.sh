@@ -90,7 +90,7 @@ must_be_silent "$here/check_exports.sh" lib.so symbols.def gpucache.h
 
 mkdir -p docs src/base
 printf 'OPTION(cache, BOOL, "on", 0, 0, NULL, "answer from the cache")\n' >src/config/options.def
-printf 'VERDICT(LIMIT, "limit", "a limit refuses")\n' >src/model/verdict.def
+mkdir -p src/why && printf 'CAUSE(LIMIT, NUMBERS, "limit", "a limit refuses")\n' >src/why/causes.def
 printf 'all:\n' >Makefile
 paste_table() { # NAME FILE
 	printf '<!-- %s -->\n' "$1"
@@ -98,7 +98,7 @@ paste_table() { # NAME FILE
 	printf '<!-- /%s -->\n' "$1"
 }
 paste_table options >docs/OPTIONS.md
-paste_table verdicts >docs/OUT-OF-MEMORY.md
+paste_table causes >docs/OUT-OF-MEMORY.md
 printf 'took 1.03 times\n' >docs/PERFORMANCE.md
 mkdir -p src/alloc src/runtime
 printf 'static int await(int x)\n{\n\treturn ops->context_sync(x);\n}\n' >src/alloc/odd_wait.c
@@ -125,6 +125,6 @@ printf 'nothing\n' >docs/OPTIONS.md
 must_find 'the table of options is not' "$here/check_docs.sh" "$dir"
 paste_table options >docs/OPTIONS.md
 printf 'nothing\n' >docs/OUT-OF-MEMORY.md
-must_find 'the table of verdicts is not' "$here/check_docs.sh" "$dir"
+must_find 'the table of causes is not' "$here/check_docs.sh" "$dir"
 
 exit $failed

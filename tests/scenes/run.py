@@ -205,12 +205,13 @@ def bytes_of(text):
 
 def follow(world, scene, verdict):
     """Runs that do what is advised, each with the words of the advice."""
-    advice = verdict["advice"]
+    advice = "; ".join(row["advice"] for row in verdict["try"])
     word = verdict["word"]
-    for setting in re.findall(r"GPUCACHE_CONF=(\S+?):(\S+?):? ", advice + " "):
-        if setting[0] == "oom_wait_ms":
-            continue
-        yield ":".join(setting), world.run(scene, conf={setting[0]: setting[1].rstrip(":")})
+    pasted = [conf.split(",")[-1] for conf in re.findall(r"GPUCACHE_CONF=(\S+?)[,:]? ", advice + " ")]
+    for setting in pasted + re.findall(r"(limit:\w+) in GPUCACHE_CONF", advice):
+        key, value = setting.split(":")
+        if key != "oom_wait_ms":
+            yield setting, world.run(scene, conf={key: value})
     if word in ("exhausted", "spike"):
         less = re.search(r"hold ([\d.]+ \w+) less", advice)
         if less:

@@ -237,6 +237,23 @@ bool gpc_report_read_option(
 	}
 }
 
+bool gpc_report_read_env(
+	const struct gpc_recording *recording, const char *name, char *value, size_t size)
+{
+	size_t length = strlen(name);
+	const char *line;
+	size_t n;
+
+	for (size_t i = 0; gpc_recording_read_text(recording, i, &line, &n); i++) {
+		if (n <= 4 + length || memcmp(line, "env ", 4) != 0 ||
+			memcmp(line + 4, name, length) != 0 || line[4 + length] != '=')
+			continue;
+		gpc_format(value, size, "%.*s", (int)(n - 5 - length), line + 5 + length);
+		return true;
+	}
+	return false;
+}
+
 /* Prints a note; the name of the section, NOTES, stands only before the first one. */
 static void __attribute__((format(__printf__, 3, 4)))
 note(struct gpc_report *report, bool *is_first, const char *format, ...)

@@ -217,6 +217,10 @@ enum gpc_text_kind {
 bool gpc_report_read_line(const struct gpc_recording *recording, size_t i,
 	enum gpc_text_kind *ret_kind, struct gpc_text *ret_text);
 
+/* Copies the value of a variable of the environment that the library recorded; false: it was not set. */
+bool gpc_report_read_env(
+	const struct gpc_recording *recording, const char *name, char *value, size_t size);
+
 /* Copies the value that the user set for an option of gpucache; false: the option has its default. */
 bool gpc_report_read_option(
 	const struct gpc_recording *recording, const char *option, char *value, size_t size);

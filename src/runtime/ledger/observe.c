@@ -77,7 +77,6 @@ static inline void record_event(enum gpucache_event_kind what, const struct gpc_
 struct levels {
 	uint64_t live;
 	uint64_t in_use; /* direct memory, without idle bytes of the driver's pools */
-	uint64_t n_malloc;
 };
 
 static inline struct levels levels_of(const struct gpc_device *device)
@@ -94,7 +93,6 @@ static inline struct levels levels_of(const struct gpc_device *device)
 		if (!counters) /* another thread is moving the entry (drop_gone_locked) */
 			continue;
 		levels.live += gpc_counter_get(&counters->live_bytes);
-		levels.n_malloc += gpc_counter_get(&counters->n_malloc);
 		direct += gpc_counter_get(&counters->direct_bytes);
 		idle += gpc_counter_get(&counters->kind_bytes[GPUCACHE_KIND_POOL]);
 	}
@@ -124,7 +122,7 @@ static __attribute__((noinline)) void record_levels(
  * Called after each allocation.  Peaks and history are kept per device, so they are sums over its contexts.  Most
  * allocations are neither a peak nor due for a point of the history.
  */
-static void note_levels(struct gpc_device *device, uint64_t now_ns)
+static void note_levels(struct gpc_device *device, uint64_t request, uint64_t now_ns)
 {
 	struct levels levels = levels_of(device);
 	uint64_t idle = gpc_tensors_idle_bytes(device);
@@ -135,9 +133,8 @@ static void note_levels(struct gpc_device *device, uint64_t now_ns)
 					     gpc_bytes_less(levels.live + levels.in_use, idle)),
 		    0))
 		record_levels(device, &levels, idle, now_ns);
-	gpc_growth_note(&device->growth,
-		levels.n_malloc + gpc_counter_get(&gpc_tensors_sums(device)->n_malloc), now_ns,
-		gpc_record_next_peak(&gpc_runtime.record, device->ordinal));
+	gpc_window_clock_note(&gpc_runtime.record.clocks[device->ordinal], request,
+		gpc_bytes_less(levels.live + levels.in_use, idle));
 }
 
 void gpc_observe_malloc(struct gpc_context *context, enum gpucache_kind kind, uint64_t address,
@@ -149,7 +146,7 @@ void gpc_observe_malloc(struct gpc_context *context, enum gpucache_kind kind, ui
 		return;
 	gpc_record_site_add(&gpc_runtime.record, context->device->ordinal, request->mark, share,
 		request->now_ns);
-	note_levels(context->device, request->now_ns);
+	note_levels(context->device, request->size, request->now_ns);
 }
 
 void gpc_observe_free(struct gpc_context *context, enum gpucache_kind kind, uint64_t address,
@@ -204,7 +201,7 @@ void gpc_observe_piece_taken(const struct gpc_observed *piece)
 	record_piece(piece, GPUCACHE_BLOCK_LIVE);
 	gpc_record_site_add(&gpc_runtime.record, piece->device->ordinal, piece->stack,
 		share_for(piece->stack, piece->address, piece->size), piece->now_ns);
-	note_levels(piece->device, piece->now_ns);
+	note_levels(piece->device, piece->size, piece->now_ns);
 }
 
 void gpc_observe_piece_freed(const struct gpc_observed *piece)

@@ -204,7 +204,6 @@ static void start_device(struct gpc_device *device, uint32_t ordinal)
 	device->budget.device_bytes = total;
 	device->budget.limit_bytes = limit_of(&gpc_runtime.config, total);
 	gpc_record_device(&gpc_runtime.record, ordinal, &device->known);
-	gpc_growth_init(&device->growth);
 }
 
 /*

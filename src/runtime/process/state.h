@@ -20,7 +20,6 @@
 #include "stack/capture.h"
 #include "stack/sample.h"
 #include "stats/counters.h"
-#include "stats/growth.h"
 
 struct gpc_runtime_loader;
 
@@ -46,7 +45,6 @@ struct gpc_device {
 	_Atomic(struct gpc_context *) owner; /* one of `contexts`: see gpc_context_owner */
 	_Atomic uint64_t next_look_ns;
 	_Atomic uint64_t next_history_ns;
-	struct gpc_growth growth;
 	_Atomic bool is_peak_reset; /* gpucache_stats reports the recent peaks */
 	CUcontext primary;
 	struct gpc_lock primary_lock; /* see gpc_runtime_primary_begin */

@@ -75,8 +75,7 @@ static void tell_history(void *self, uint32_t stack, uint64_t *ret_oldest_ns, ui
 			oldest = time_ns;
 	}
 	*ret_oldest_ns = oldest;
-	*ret_growth = gpc_growth_of(
-		&device->growth, device->ordinal, stack, record->blocks, record->n_blocks);
+	*ret_growth = gpc_record_growth_of(&gpc_runtime.record, device->ordinal, stack);
 }
 
 struct gpc_describer gpc_holder_describer(struct gpc_device *device)

@@ -18,41 +18,41 @@
 
 static void ask_driver(struct gpc_context *context, struct gpc_device_look *ret_look)
 {
-	struct gpc_device *device = context->device;
-	struct gpc_pool *pools[GPC_MAX_CONTEXTS];
-	uint32_t n = gpc_device_pools(device, pools);
+	struct gpc_driver *drv = &context->drv.base;
 
 	*ret_look = (struct gpc_device_look){
-		.device = (int32_t)device->ordinal,
+		.device = (int32_t)context->device->ordinal,
 		.device_free = GPUCACHE_UNKNOWN,
 		.device_total = GPUCACHE_UNKNOWN,
 	};
-	(void)!context->drv.base.ops->mem_info(
-		&context->drv.base, &ret_look->device_free, &ret_look->device_total);
-	for (uint32_t i = 0; i < n; i++)
-		ret_look->cached_largest =
-			gpc_larger(ret_look->cached_largest, gpc_pool_largest_free(pools[i]));
+	(void)!drv->ops->mem_info(drv, &ret_look->device_free, &ret_look->device_total);
 }
 
-static struct gpc_verdict_facts facts_of(struct gpc_context *context, uint64_t free_after)
+static uint32_t setup_of(const struct gpc_config *config)
 {
-	const struct gpc_config *config = &gpc_runtime.config;
-	struct gpc_verdict_facts facts = gpc_verdict_facts_unknown();
+	return (config->cache ? GPUCACHE_OOM_CACHING : 0) |
+	       (config->per_process_memory_fraction < 1000000 ? GPUCACHE_OOM_FRACTION : 0) |
+	       (config->roundup_power2_divisions ? GPUCACHE_OOM_ROUNDUP : 0) |
+	       (config->oom_wait_ms ? GPUCACHE_OOM_WAIT : 0) |
+	       (gpc_captures_is_any_open(&gpc_runtime.heap.captures) ? GPUCACHE_OOM_CAPTURING : 0);
+}
+
+static void look_at_pools(struct gpc_context *context, struct gpc_look *look)
+{
+	struct gpc_pool *pools[GPC_MAX_CONTEXTS];
+	uint32_t n = gpc_device_pools(context->device, pools);
 	struct gpc_pool *pool = &context->pool;
 
-	facts.free_before = free_after;
-	facts.free_after = free_after;
-	facts.largest_usable = gpc_pool_largest_free(pool);
-	facts.caching = config->cache;
-	facts.conf = config->text;
-	facts.capturing = gpc_captures_is_any_open(&gpc_runtime.heap.captures);
-	facts.options_set = (config->per_process_memory_fraction < 1000000 ? GPC_SET_FRACTION : 0) |
-			    (config->roundup_power2_divisions ? GPC_SET_ROUNDUP : 0) |
-			    (config->oom_wait_ms ? GPC_SET_OOM_WAIT : 0);
+	look->piece = gpc_pool_largest_free(pool);
+	look->other_piece = 0;
+	for (uint32_t i = 0; i < n; i++)
+		if (pools[i] != pool)
+			look->other_piece =
+				gpc_larger(look->other_piece, gpc_pool_largest_free(pools[i]));
+	look->device.cached_largest = gpc_larger(look->piece, look->other_piece);
 	gpc_lock_take(&pool->lock);
-	facts.largest_pending = gpc_fences_largest(&pool->fences);
+	look->largest_pending = gpc_fences_largest(&pool->fences);
 	gpc_lock_release(&pool->lock);
-	return facts;
 }
 
 static void look_once(struct gpc_context *context, struct gpc_look *look)
@@ -64,9 +64,10 @@ static void look_once(struct gpc_context *context, struct gpc_look *look)
 
 	(void)gpc_runtime_ask_neighbours(context->device, &look->neighbours);
 	ask_driver(context, &look->device);
+	look_at_pools(context, look);
 	gpc_balance_fill(counters, n_counters, &look->device, &look->neighbours, &look->balance,
 		look->kind_bytes);
-	look->facts = facts_of(context, look->device.device_free);
+	look->setup = setup_of(&gpc_runtime.config);
 }
 
 struct movement {

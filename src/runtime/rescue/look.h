@@ -15,7 +15,6 @@
 
 #include "oom/balance.h"
 #include "oom/neighbours.h"
-#include "oom/verdict.h"
 #include "runtime/context/contexts.h"
 
 struct gpc_look {
@@ -23,7 +22,10 @@ struct gpc_look {
 	struct gpc_device_look device;
 	struct gpucache_balance balance;
 	uint64_t kind_bytes[GPUCACHE_MAX_KINDS];
-	struct gpc_verdict_facts facts; /* of the device and the options, not of the request */
+	uint64_t piece;           /* the largest cached piece for a request of this context */
+	uint64_t other_piece;     /* and in the pools of the others */
+	uint64_t largest_pending; /* block of this context */
+	uint32_t setup;           /* GPUCACHE_OOM_* */
 };
 
 void gpc_look_take(struct gpc_context *context, struct gpc_look *ret_look);

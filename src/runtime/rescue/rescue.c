@@ -22,6 +22,7 @@
 #include "model/held.h"
 #include "oom/balance.h"
 #include "oom/ladder.h"
+#include "oom/plain.h"
 #include "oom/short_form.h"
 #include "record/store.h"
 #include "runtime/context/contexts.h"
@@ -37,6 +38,7 @@
 #include "runtime/rescue/holders.h"
 #include "runtime/rescue/look.h"
 #include "stats/counters.h"
+#include "why/why.h"
 
 /*
  * Trims the driver's pools.  They return no memory that was freed in stream order until the host has waited for the
@@ -111,14 +113,13 @@ bool gpc_runtime_ask_neighbours(
 	return true;
 }
 
-static void print_oom(struct gpc_device *device, const struct gpucache_oom *oom,
-	const struct gpc_verdict_facts *facts)
+static void print_oom(struct gpc_device *device, const struct gpucache_oom *oom)
 {
 	const struct gpc_describer describer = gpc_holder_describer(device);
 	const struct gpucache_header *header = gpc_runtime.record.header;
 	struct gpc_short_form form = {
 		.oom = oom,
-		.facts = facts,
+		.conf = gpc_runtime.config.text,
 		.describer = &describer,
 		.gpu_name = device->known.name,
 		.physical = (int)device->known.physical - 1,
@@ -140,7 +141,6 @@ struct failure {
 	struct gpucache_oom oom;
 	uint64_t asked; /* the size before correct_size; a success of this size settles it */
 	uint64_t kept_ns;
-	struct gpc_verdict_facts facts;
 	bool is_waiting;
 };
 
@@ -188,56 +188,49 @@ static bool is_printed_now(struct gpc_device *device, const struct gpucache_oom 
 	return true;
 }
 
-/* Adds what this stack has requested on the device since the start, and what it holds, from SITES. */
-static void add_site_facts(uint32_t device, uint32_t stack, struct gpc_verdict_facts *facts)
+static void fill_growth(struct gpucache_oom *oom, const struct gpc_device *device)
 {
-	const struct gpc_record *record = &gpc_runtime.record;
-	uint32_t end = gpc_record_site_end(record);
+	struct gpc_record *record = &gpc_runtime.record;
+	struct gpc_growth growth = gpc_record_growth(record, device->ordinal);
 
-	for (uint32_t i = 1; i < end; i++) {
-		const struct gpucache_site *site = &record->sites[i];
-
-		if (site->device != device || site->stack != stack)
-			continue;
-		facts->growth_total = gpc_counter_get(&site->total_bytes);
-		facts->growth_held = gpc_counter_get(&site->live_bytes);
-		facts->growth_held_blocks = gpc_counter_get(&site->live_blocks);
-	}
+	oom->growth_stack = growth.most.stack;
+	oom->growth_bytes = record->sites ? growth.most.bytes : GPUCACHE_UNKNOWN;
+	oom->growth_others = growth.others_bytes;
+	oom->growth_held = growth.most.held;
+	oom->growth_blocks = growth.most.n_blocks;
+	oom->growth_total = growth.most.total;
+	oom->is_renewed = growth.most.is_renewed;
+	oom->is_varied = growth.most.is_varied;
+	oom->usual_live = gpc_window_clock_usual(&record->clocks[device->ordinal]);
 }
 
-/* Adds facts from the recording's blocks: growth, contexts, and what the driver would use for the same blocks. */
-static void add_block_facts(
-	const struct gpc_device *device, struct gpucache_oom *oom, struct gpc_verdict_facts *facts)
+/* What the recording's blocks tell: contexts, and what the driver would use for the same blocks. */
+static void fill_blocks(struct gpucache_oom *oom, const struct gpc_device *device)
 {
 	const struct gpc_record *record = &gpc_runtime.record;
-	const struct gpc_growth_view view = { .device = device->ordinal,
-		.holders = oom->holders,
-		.n_holders = oom->n_holders,
-		.sites = record->sites,
-		.n_sites = gpc_record_site_end(record),
-		.blocks = record->blocks,
-		.n_blocks = record->n_blocks,
-		.events = record->events,
-		.n_events = record->n_events,
-		.end_event = atomic_load(&record->next_event) };
-	struct gpc_growing growing = gpc_growth_find(&device->growth, &view);
 	struct gpucache_block block;
 
-	oom->growth_stack = growing.stack;
-	oom->growth_bytes = growing.bytes;
-	oom->is_renewed = growing.is_renewed;
-	facts->growth_blocks = growing.n_blocks;
-	facts->growth_others = growing.others_bytes;
-	facts->is_renewed = growing.is_renewed;
-	facts->is_varied = growing.is_varied;
-	if (growing.stack)
-		add_site_facts(device->ordinal, growing.stack, facts);
-	facts->plain_live = gpc_plain_live(
+	oom->plain_live = gpc_plain_live(
 		record->blocks, record->n_blocks, device->ordinal, oom->balance.requested);
+	oom->page_waste = gpc_plain_waste(
+		record->blocks, record->n_blocks, device->ordinal, &oom->page_blocks);
 	for (uint32_t i = 0; i < record->n_blocks; i++)
-		facts->n_contexts +=
+		oom->n_contexts +=
 			gpc_held_read_live(&record->blocks[i], device->ordinal, &block) &&
 			block.kind == GPUCACHE_KIND_CONTEXT;
+}
+
+static void judge(struct gpucache_oom *oom)
+{
+	struct gpc_facts facts = gpc_facts_unknown();
+	struct gpc_answer answer;
+
+	gpc_facts_from_oom(&facts, oom);
+	answer = gpc_why_then(&facts);
+	oom->verdict = (uint8_t)answer.cause;
+	oom->strength = (uint8_t)answer.strength;
+	oom->also = answer.also;
+	oom->short_by = facts.short_by == GPUCACHE_UNKNOWN ? 0 : facts.short_by;
 }
 
 static void fill_request(struct gpucache_oom *oom, const struct gpc_rescue *rescue)
@@ -270,7 +263,7 @@ static void keep_neighbours(struct gpc_device *device, const struct gpc_neighbou
 
 /* Fills `oom`, a slot of the recording or `spare`, with all that is known about the failure. */
 static void fill_oom(struct gpucache_oom *oom, const struct gpc_rescue *rescue,
-	const struct gpc_ladder *ladder, struct gpc_look *look)
+	const struct gpc_ladder *ladder, const struct gpc_look *look)
 {
 	struct gpc_context *context = rescue->context;
 	struct gpc_record *record = &gpc_runtime.record;
@@ -292,11 +285,19 @@ static void fill_oom(struct gpucache_oom *oom, const struct gpc_rescue *rescue,
 	oom->torch = gpc_tensors_have(context->device);
 	if (rescue->kind == GPUCACHE_KIND_TENSOR)
 		oom->torch.requested = rescue->size;
-	look->facts.n_free = GPC_DEVICE_SUM(context->device, n_free) +
-			     gpc_counter_get(&gpc_tensors_sums(context->device)->n_free);
-	look->facts.host_bytes = GPC_DEVICE_SUM(context->device, host_bytes);
-	add_block_facts(context->device, oom, &look->facts);
-	gpc_verdict_find(oom, &look->facts);
+	oom->free_before = oom->free_after = look->device.device_free;
+	oom->piece = look->piece;
+	oom->other_piece = look->other_piece;
+	oom->largest_pending = look->largest_pending;
+	oom->setup = look->setup;
+	oom->n_free = GPC_DEVICE_SUM(context->device, n_free) +
+		      gpc_counter_get(&gpc_tensors_sums(context->device)->n_free);
+	oom->host_bytes = GPC_DEVICE_SUM(context->device, host_bytes);
+	oom->n_dropped =
+		record->header ? record->header->dropped_stacks + record->header->dropped_sites : 0;
+	fill_growth(oom, context->device);
+	fill_blocks(oom, context->device);
+	judge(oom);
 }
 
 /* The driver does not tell the size of a context or module.  If the assumed size is free, it must need more. */
@@ -356,10 +357,9 @@ static void report_failure(struct gpc_rescue *rescue, const struct gpc_ladder *l
 		slot = &spare;
 	}
 	fill_oom(slot, rescue, ladder, &look);
-	failure = (struct failure){ .oom = *slot,
-		.asked = asked,
-		.kept_ns = gpc_clock_monotonic_ns(),
-		.facts = look.facts };
+	failure = (struct failure){
+		.oom = *slot, .asked = asked, .kept_ns = gpc_clock_monotonic_ns()
+	};
 	if (slot != &spare)
 		gpc_record_oom_commit(&gpc_runtime.record, slot);
 	gpc_record_state_add(&gpc_runtime.record, GPUCACHE_STATE_OOM_SEEN);
@@ -373,7 +373,7 @@ static void report_failure(struct gpc_rescue *rescue, const struct gpc_ladder *l
 	gpc_tensors_note_failure(device, failure.oom.number);
 	if (failure.is_waiting)
 		return;
-	print_oom(device, &failure.oom, &failure.facts);
+	print_oom(device, &failure.oom);
 	atomic_fetch_sub(&failures.n_printing, 1);
 }
 
@@ -482,7 +482,7 @@ void gpc_rescue_torch_failed(
 		last = &failures.other[device->ordinal];
 	if (last->oom.number == number) {
 		last->oom.torch = *torch;
-		gpc_verdict_find(&last->oom, &last->facts);
+		judge(&last->oom);
 		gpc_record_oom_set_torch(&gpc_runtime.record, &last->oom);
 	}
 	gpc_lock_release(&gpc_runtime.lock);
@@ -577,7 +577,7 @@ void gpc_rescue_at_exit(void)
 		struct failure fatal;
 
 		if (take_fatal(d, &fatal))
-			print_oom(&gpc_runtime.devices[d], &fatal.oom, &fatal.facts);
+			print_oom(&gpc_runtime.devices[d], &fatal.oom);
 	}
 	while (atomic_load(&failures.n_printing) > 0 && gpc_pause(1, &left_ms))
 		;

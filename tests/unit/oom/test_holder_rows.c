@@ -80,7 +80,7 @@ static void ages_are_short(void **state)
 		char buf[20];
 		struct gpc_text text = gpc_text_init(buf, sizeof buf);
 
-		gpc_holder_add_age(&text, cases[i].ns);
+		gpc_text_add_age(&text, cases[i].ns);
 		assert_string_equal(buf, cases[i].words);
 	}
 }

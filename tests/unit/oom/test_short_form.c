@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "unit.h"
+#include "tests/unit/unit.h"
 
 #include "oom/short_form.h"
-#include "scene.h"
+#include "tests/unit/why/scene.h"
 
 static void describe_by_number(void *self, uint32_t stack, char *buf, size_t size)
 {
@@ -19,7 +19,6 @@ static struct gpc_short_form form_of(const struct scene *s)
 {
 	return (struct gpc_short_form){
 		.oom = &s->oom,
-		.facts = &s->facts,
 		.describer = &describer,
 		.gpu_name = "NVIDIA H200",
 		.program = "python3",
@@ -108,14 +107,15 @@ static void an_exhausted_gpu(void **state)
 	struct gpc_short_form form = form_of(&s);
 
 	(void)state;
-	gpc_verdict_find(&s.oom, &s.facts);
+	judge(&s);
 	write_page(&form);
 	assert_string_equal(page,
 		"gpucache: OUT OF MEMORY on GPU 0 (NVIDIA H200, 100.00 GiB) - pid 4711, python3\n"
 		"WHY    exhausted (certain): 90.00 GiB is live here, 4.00 GiB in all was left, "
 		"8.00 GiB was asked for\n"
-		"SHORT  by 4.00 GiB: 8.00 GiB asked for, 4.00 GiB free on the GPU, largest cached "
-		"piece 0 B\n"
+		"SHORT  by 4.00 GiB: 8.00 GiB asked for, by attn.forward model.py:212, 4.00 GiB "
+		"free "
+		"on the GPU,\n       largest cached piece 0 B\n"
 		"WHERE          90.00 GiB   90.0 %  live, as asked for\n"
 		"       +        2.00 GiB    2.0 %  this process, not tracked\n"
 		"       +        3.00 GiB    3.0 %  other processes\n"
@@ -124,8 +124,9 @@ static void an_exhausted_gpu(void **state)
 		"       =      100.00 GiB  100.0 %  total\n"
 		"HOLD           56.00 GiB    1204 blocks  load_weights loader.cpp:88\n"
 		"               34.00 GiB       1 block   attn.forward model.py:212\n"
-		"TRY    free at least 4.00 GiB; 8 % of the 56.00 GiB held by load_weights "
-		"loader.cpp:88 would do\n"
+		"TRY    hold 4.00 GiB less (a smaller batch, a shorter type, an earlier free): "
+		"load_weights\n       loader.cpp:88 holds most, 56.00 GiB: enough for this "
+		"request\n"
 		"FULL   gpumem-report oom /dev/shm/gpumem-0/python3.gpumem\n");
 }
 
@@ -135,7 +136,7 @@ static void holders_that_read_the_same_are_one_row(void **state)
 	struct gpc_short_form form = form_of(&s);
 
 	(void)state;
-	gpc_verdict_find(&s.oom, &s.facts);
+	judge(&s);
 	s.oom.n_holders = 3;
 	s.oom.holders[0] = (struct gpucache_holder){ 2, 1, 34 * GPC_GIB };
 	s.oom.holders[1] = (struct gpucache_holder){ 1, 10, 30 * GPC_GIB };
@@ -157,20 +158,21 @@ static void a_fragmented_cache_of_a_ranked_process(void **state)
 	s.oom.balance.cached = 9 * GPC_GIB;
 	s.oom.balance.cached_largest = GPC_GIB;
 	s.oom.balance.pending = 8 * GPC_GIB;
-	s.facts.largest_pending = 8 * GPC_GIB;
+	s.oom.largest_pending = 8 * GPC_GIB;
 	s.oom.balance.other_processes = GPUCACHE_UNKNOWN;
 	form.rank = 3;
 	form.world_size = 8;
-	gpc_verdict_find(&s.oom, &s.facts);
+	judge(&s);
 	write_page(&form);
 	assert_string_equal(page,
 		"gpucache: OUT OF MEMORY on GPU 0 (NVIDIA H200, 100.00 GiB) - rank 3 of 8, pid "
 		"4711, python3\n"
-		"WHY    fragmented (likely): 9.00 GiB is cached and free, largest piece 1.00 GiB, "
-		"8.00 GiB asked for\n"
+		"WHY    fragmented (likely): 9.00 GiB is cached and 4.00 GiB free, largest piece "
+		"1.00 GiB, 8.00 GiB\n       asked for\n"
 		"ALSO   pending\n"
-		"SHORT  by 4.00 GiB: 8.00 GiB asked for, 4.00 GiB free on the GPU, largest cached "
-		"piece 1.00 GiB\n"
+		"SHORT  by 4.00 GiB: 8.00 GiB asked for, by attn.forward model.py:212, 4.00 GiB "
+		"free "
+		"on the GPU,\n       largest cached piece 1.00 GiB\n"
 		"WHERE          81.00 GiB   81.0 %  live, as asked for\n"
 		"       +        8.00 GiB    8.0 %  freed, the GPU may still use it\n"
 		"       +        9.00 GiB    9.0 %  cached, free\n"
@@ -178,7 +180,7 @@ static void a_fragmented_cache_of_a_ranked_process(void **state)
 		"       +        1.00 GiB    1.0 %  reserved by the driver\n"
 		"       +        4.00 GiB    4.0 %  free on the GPU\n"
 		"       =      100.00 GiB  100.0 %  total (the lines pass it by 5.00 GiB)\n"
-		"TRY    gpumem-report replays this run, and says which option would have made "
+		"TRY    gpumem-report replays this run, and says which setting would have made "
 		"room\n"
 		"FULL   gpumem-report oom /dev/shm/gpumem-0/python3.gpumem\n");
 }
@@ -191,12 +193,13 @@ static void an_unknown_number_is_not_printed(void **state)
 	(void)state;
 	memset(&s.oom.balance, 0xff, sizeof s.oom.balance);
 	form.gpu_name = form.program = form.recording = NULL;
-	gpc_verdict_find(&s.oom, &s.facts);
+	judge(&s);
 	write_page(&form);
 	assert_string_equal(page,
 		"gpucache: OUT OF MEMORY on GPU 0 - pid 4711\n"
 		"WHY    unknown: 8.00 GiB was asked for; the numbers do not say why it failed\n"
-		"SHORT  8.00 GiB asked for\n");
+		"SHORT  8.00 GiB asked for, by attn.forward model.py:212\n"
+		"TRY    look at what holds the memory\n");
 }
 
 static void a_request_that_grew_by_rounding_says_so(void **state)
@@ -206,9 +209,10 @@ static void a_request_that_grew_by_rounding_says_so(void **state)
 
 	(void)state;
 	s.oom.requested = 6 * GPC_GIB;
-	gpc_verdict_find(&s.oom, &s.facts);
+	judge(&s);
 	write_page(&form);
-	assert_non_null(strstr(page, "6.00 GiB asked for (rounded to 8.00 GiB),"));
+	assert_non_null(strstr(
+		page, "6.00 GiB asked for, by attn.forward model.py:212, rounded to 8.00 GiB,"));
 }
 
 static void a_path_that_cannot_be_pasted_gives_way_to_the_pid(void **state)
@@ -218,7 +222,7 @@ static void a_path_that_cannot_be_pasted_gives_way_to_the_pid(void **state)
 	char path[200];
 
 	(void)state;
-	gpc_verdict_find(&s.oom, &s.facts);
+	judge(&s);
 	form.recording = "/tmp/a file;rm -rf x";
 	write_page(&form);
 	assert_non_null(strstr(page, "FULL   gpumem-report oom 4711\n"));
@@ -245,7 +249,7 @@ static void small_devices_are_shown_in_their_own_unit(void **state)
 	s.oom.balance = (struct gpucache_balance){ .requested = 12 * GPC_MIB + 512 * 1024,
 		.device_free = 3 * GPC_MIB + 512 * 1024,
 		.device_total = 16 * GPC_MIB };
-	gpc_verdict_find(&s.oom, &s.facts);
+	judge(&s);
 	write_page(&form);
 	assert_non_null(strstr(page, "WHERE          12.50 MiB   78.1 %  live, as asked for\n"));
 	assert_non_null(strstr(page, "       =       16.00 MiB  100.0 %  total\n"));
@@ -264,7 +268,7 @@ static void direct_allocations_are_listed_by_kind(void **state)
 	s.oom.kind_bytes[GPUCACHE_KIND_GRAPH] = 3 * GPC_GIB - GPC_MIB;
 	s.oom.kind_bytes[GPUCACHE_KIND_PITCHED] = GPC_MIB; /* not worth a line */
 	s.oom.kind_bytes[GPUCACHE_KIND_HOST] = 99 * GPC_GIB;
-	gpc_verdict_find(&s.oom, &s.facts);
+	judge(&s);
 	write_page(&form);
 	assert_non_null(strstr(page,
 		"WHERE          12.00 GiB   75.0 %  straight from the driver\n"
@@ -280,7 +284,7 @@ static void names_from_elsewhere_stay_printable(void **state)
 
 	(void)state;
 	form.program = "caf\xc3\xa9\x1b[31m\n";
-	gpc_verdict_find(&s.oom, &s.facts);
+	judge(&s);
 	write_page(&form);
 	assert_non_null(strstr(page, "pid 4711, caf???[31m?\n"));
 }
@@ -324,23 +328,23 @@ static void no_numbers_and_no_names_break_the_page(void **state)
 	for (uint32_t round = 0; round < 20000; round++) {
 		struct scene s = scene_of_an_exhausted_gpu();
 		struct gpc_short_form form = form_of(&s);
-		uint64_t *facts = &s.facts.free_before;
+		uint64_t *more = &s.oom.free_before;
 
 		for (size_t i = 0; i < sizeof s.oom.balance / 8; i++)
 			((uint64_t *)&s.oom.balance)[i] = any_bytes(&seed);
-		for (size_t i = 0; i < offsetof(struct gpc_verdict_facts, n_contexts) / 8; i++)
-			facts[i] = any_bytes(&seed);
+		for (size_t i = 0; &more[i] <= &s.oom.host_bytes; i++)
+			more[i] = any_bytes(&seed);
 		s.oom.requested = any_bytes(&seed);
 		s.oom.rounded = any_bytes(&seed);
 		s.oom.limit = any_bytes(&seed) & -(next_random(&seed) % 2);
 		s.oom.growth_bytes = any_bytes(&seed);
 		s.oom.growth_stack = 3;
-		s.facts.options_set = (uint32_t)next_random(&seed) % 32;
-		s.facts.n_contexts = round % 4 ? round % 30 : UINT32_MAX;
+		s.oom.setup = (uint32_t)next_random(&seed) % 64;
+		s.oom.n_contexts = round % 4 ? round % 30 : UINT32_MAX;
 		s.oom.kind_bytes[GPUCACHE_KIND_CONTEXT] = any_bytes(&seed) >> 1;
 		s.oom.kind_bytes[GPUCACHE_KIND_MANAGED] = any_bytes(&seed) >> 1;
 		s.oom.kind = round % 7 ? GPUCACHE_KIND_DEVICE : GPUCACHE_KIND_HOST;
-		s.facts.conf = round % 3 ? "limit:99GiB,record:on,stacks:native,decay_ms:1" : "";
+		form.conf = round % 3 ? "limit:99GiB,record:on,stacks:native,decay_ms:1" : "";
 		s.oom.n_holders = round % 5;
 		for (uint32_t i = 0; i < s.oom.n_holders; i++)
 			s.oom.holders[i] =
@@ -353,9 +357,7 @@ static void no_numbers_and_no_names_break_the_page(void **state)
 			"a name of a GPU that is much longer than any GPU has ever had, with tail";
 		form.program =
 			"a program with quite a long name that goes on and on and does not stop";
-		gpc_verdict_find(&s.oom, &s.facts);
-		if (round % 7 == 0)
-			s.oom.also = UINT32_MAX;
+		judge(&s);
 		write_page(&form);
 		assert_non_null(strstr(
 			page, "\nFULL   gpumem-report oom /dev/shm/gpumem-0/python3.gpumem\n"));
@@ -370,11 +372,12 @@ static void a_number_and_its_unit_stay_on_one_line(void **state)
 	(void)state;
 	s.oom.requested = 1000 * GPC_GIB;
 	s.oom.balance.device_free = 704 * GPC_MIB;
-	s.facts.largest_usable = 12 * GPC_MIB;
-	gpc_verdict_find(&s.oom, &s.facts);
-	s.oom.short_by = 1023 * GPC_GIB;
+	s.oom.piece = 12 * GPC_MIB;
+	s.oom.stack = 0;
+	judge(&s);
 	write_page(&form);
-	assert_non_null(strstr(page, " largest cached piece\n       12.00 MiB\n"));
+	assert_null(strstr(page, "\n       MiB"));
+	assert_null(strstr(page, "\n       GiB"));
 }
 
 static void another_number_of_the_gpu_is_said(void **state)
@@ -383,7 +386,7 @@ static void another_number_of_the_gpu_is_said(void **state)
 	struct gpc_short_form form = form_of(&s);
 
 	(void)state;
-	gpc_verdict_find(&s.oom, &s.facts);
+	judge(&s);
 	form.physical = 2;
 	write_page(&form);
 	assert_non_null(strstr(page, " on GPU 0 (physical 2, NVIDIA H200, 100.00 GiB) - "));

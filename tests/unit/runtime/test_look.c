@@ -28,7 +28,8 @@ static void with_live_and_cached(void)
 	CHECK(look.balance.requested == 300 * MIB && look.balance.cached == 200 * MIB);
 	CHECK(gpc_balance_difference(&look.balance) == 0);
 	CHECK(gpc_balance_sum(&look.balance) == GPC_GIB);
-	CHECK(look.facts.free_after == look.device.device_free);
+	CHECK(look.piece == 200 * MIB && look.other_piece == 0);
+	CHECK(look.setup & GPUCACHE_OOM_CACHING);
 }
 
 static void a_sheet_of_a_quiet_device_adds_up(void **state)

@@ -379,7 +379,7 @@ static void at_the_end_it_is_told_how_much_of_pytorchs_cache_was_used(void **sta
 	world_assert_says("700.00 MiB   68.4 %    in PyTorch's tensors");
 	world_assert_says("200.00 MiB   19.5 %    PyTorch's cache, in no tensor");
 	world_assert_says("200.00 MiB of PyTorch's cache in no tensor");
-	world_assert_says("expandable_segments:True  joins the holes");
+	world_assert_says("expandable_segments:True joins the holes");
 	world_run("memory:1GiB,context:0", CONF ",record:off", gives_up);
 	world_assert_says("200.00 MiB of PyTorch's cache in no tensor");
 }
@@ -417,7 +417,7 @@ static void a_limit_of_pytorchs_own_is_an_out_of_memory_of_its_own(void **state)
 	world_assert_says(
 		"limit (certain): PyTorch holds 300.00 MiB and refused 200.00 MiB by a limit");
 	world_assert_says(
-		"torch.cuda.set_per_process_memory_fraction(0.49) would have been enough");
+		"torch.cuda.set_per_process_memory_fraction(0.4883): enough for this request");
 }
 
 static void *allocate_and_free(void *arg)

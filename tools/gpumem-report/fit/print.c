@@ -31,18 +31,18 @@ static bool find_holdings(
 }
 
 /* Returns the row of activations at the peak; false if no bytes of the peak are known to be activations. */
-static bool find_activations(const struct gpc_report *report, const struct gpc_fit *fit,
-	struct gpc_category_row *ret_row)
+static bool find_activations(
+	const struct gpc_report *report, const struct gpc_fit *fit, struct gpc_purpose_row *ret_row)
 {
-	struct gpc_category_row rows[GPC_CATEGORY_COUNT];
+	struct gpc_purpose_row rows[GPC_N_PURPOSES];
 	struct gpc_holdings holdings;
 	unsigned i = 0;
 
 	if (!fit->has_torch || !find_holdings(report, fit, &holdings))
 		return false;
-	(void)gpc_categories_sum(&holdings, report, rows);
+	(void)gpc_purposes_sum(&holdings, report, rows);
 	gpc_holdings_fini(&holdings);
-	while (rows[i].category != GPC_CATEGORY_ACTIVATIONS)
+	while (rows[i].purpose != GPC_PURPOSE_ACTIVATIONS)
 		i++;
 	*ret_row = rows[i];
 	return rows[i].bytes > 0;
@@ -113,7 +113,7 @@ static void try_checkpoint(const struct gpc_report *report, const struct gpc_fit
 {
 	uint64_t missing = gpc_bytes_less(
 		gpc_fit_need(fit, &fit->caches[0], fit->target.model), fit->target.bytes);
-	struct gpc_category_row row;
+	struct gpc_purpose_row row;
 	GPC_TEXT(text, 600);
 	GPC_TEXT(site, 300);
 

@@ -200,7 +200,7 @@ void gpc_holdings_print(
 	gpc_sites_create(&sites, report, holdings);
 	gpc_sites_print(&sites, report, limit);
 	gpc_groups_fini(&sites);
-	gpc_categories_print(holdings, report);
+	gpc_purposes_print(holdings, report);
 	gpc_libraries_create(&libraries, report, holdings);
 	gpc_libraries_print(&libraries, report, limit);
 	gpc_groups_fini(&libraries);
@@ -217,7 +217,7 @@ void gpc_holdings_json(const struct gpc_holdings *holdings, const struct gpc_rep
 	json_object_object_add(
 		object, "holders", gpc_sites_json(&sites, report, report->options->limit));
 	gpc_groups_fini(&sites);
-	gpc_categories_json(holdings, report, object);
+	gpc_purposes_json(holdings, report, object);
 	gpc_libraries_create(&libraries, report, holdings);
 	json_object_object_add(object, "libraries", gpc_groups_json(&libraries, 0, "library"));
 	gpc_groups_fini(&libraries);

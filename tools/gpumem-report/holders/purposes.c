@@ -9,14 +9,6 @@
 #include "tools/gpumem-report/output/json.h"
 #include "tools/gpumem-report/symbols/short_names.h"
 
-const char *gpc_category_word(enum gpc_category category)
-{
-	static const char *const words[] = { "weights", "gradients", "optimizer state",
-		"activations", "inputs", "caches", "workspaces", "other" };
-
-	return words[category];
-}
-
 static bool has_any(const char *text, const char *const parts[])
 {
 	for (; *parts; parts++)
@@ -25,7 +17,7 @@ static bool has_any(const char *text, const char *const parts[])
 	return false;
 }
 
-static enum gpc_category category_of_python(const struct gpc_frame *frame)
+static enum gpc_purpose category_of_python(const struct gpc_frame *frame)
 {
 	/* Caches of keys and values, such as DynamicCache.update of transformers. */
 	static const char *const caches[] = { "cache_utils", "KVCache", "kv_cache", "DynamicCache",
@@ -40,20 +32,20 @@ static enum gpc_category category_of_python(const struct gpc_frame *frame)
 	static const char *const movers[] = { "collate", "to_device", "prefetch", NULL };
 
 	if (has_any(frame->file, caches) || has_any(frame->function, caches))
-		return GPC_CATEGORY_CACHES;
+		return GPC_PURPOSE_CACHES;
 	if (frame->is_library && strstr(frame->file, "/optim"))
-		return GPC_CATEGORY_OPTIMIZER;
+		return GPC_PURPOSE_OPTIMIZER;
 	/* Of module.py, only _call_impl() runs the model's forward(); its other functions move parameters. */
 	if (frame->is_library && strstr(frame->file, "/nn/modules/module.py"))
-		return strstr(name, "call_impl") ? GPC_CATEGORY_COUNT : GPC_CATEGORY_WEIGHTS;
+		return strstr(name, "call_impl") ? GPC_N_PURPOSES : GPC_PURPOSE_WEIGHTS;
 	if (has_any(frame->file, weight_files) || has_any(name, loaders))
-		return GPC_CATEGORY_WEIGHTS;
+		return GPC_PURPOSE_WEIGHTS;
 	if ((frame->is_library && strstr(frame->file, "/utils/data/")) || has_any(name, movers))
-		return GPC_CATEGORY_INPUTS;
-	return strncmp(name, "forward", 7) == 0 ? GPC_CATEGORY_ACTIVATIONS : GPC_CATEGORY_COUNT;
+		return GPC_PURPOSE_INPUTS;
+	return strncmp(name, "forward", 7) == 0 ? GPC_PURPOSE_ACTIVATIONS : GPC_N_PURPOSES;
 }
 
-static enum gpc_category category_of_native(const struct gpc_frame *frame)
+static enum gpc_purpose category_of_native(const struct gpc_frame *frame)
 {
 	static const char *const libraries[] = { "cuBLAS", "cuDNN", "cuSOLVER", "cuSPARSE", NULL };
 	const struct gpc_library_row *row =
@@ -61,13 +53,13 @@ static enum gpc_category category_of_native(const struct gpc_frame *frame)
 	GPC_TEXT(name, 400);
 
 	if (row && row->name && has_any(row->name, libraries))
-		return GPC_CATEGORY_WORKSPACES;
+		return GPC_PURPOSE_WORKSPACES;
 	if (!frame->function)
-		return GPC_CATEGORY_COUNT;
+		return GPC_N_PURPOSES;
 	if (gpc_name_node(frame->function, &name))
-		return GPC_CATEGORY_GRADIENTS;
+		return GPC_PURPOSE_GRADIENTS;
 	gpc_name_short(frame->function, &name);
-	return strstr(name.buf, "Workspace") ? GPC_CATEGORY_WORKSPACES : GPC_CATEGORY_COUNT;
+	return strstr(name.buf, "Workspace") ? GPC_PURPOSE_WORKSPACES : GPC_N_PURPOSES;
 }
 
 static bool is_called(const struct gpc_stack_frames *stack, const char *start)
@@ -92,32 +84,32 @@ static void add_operator(const struct gpc_stack_frames *stack, struct gpc_text *
  * The category of memory for an operator that the program calls directly.  Copies to the GPU and factory functions make
  * inputs.  Any other operator makes activations if autograd records it, else other memory.
  */
-static enum gpc_category category_of_operator(const struct gpc_stack_frames *stack)
+static enum gpc_purpose category_of_operator(const struct gpc_stack_frames *stack)
 {
 	static const char *const makers[] = { "rand", "zeros", "ones", "full", "empty", "arange",
 		"linspace", "eye", "normal", "new_", "tensor", "_to_copy", "_pin_memory", NULL };
 	GPC_TEXT(name, 64);
 
 	if (is_called(stack, "at::_ops::to_dtype::")) /* converts data that is on the GPU */
-		return GPC_CATEGORY_ACTIVATIONS;
+		return GPC_PURPOSE_ACTIVATIONS;
 	if (is_called(stack, "at::_ops::_to_copy"))
-		return GPC_CATEGORY_INPUTS;
+		return GPC_PURPOSE_INPUTS;
 	add_operator(stack, &name);
 	for (const char *const *maker = makers; *maker; maker++)
 		if (strncmp(name.buf, *maker, strlen(*maker)) == 0)
-			return GPC_CATEGORY_INPUTS;
-	return is_called(stack, "torch::autograd::VariableType::") ? GPC_CATEGORY_ACTIVATIONS
-								   : GPC_CATEGORY_OTHER;
+			return GPC_PURPOSE_INPUTS;
+	return is_called(stack, "torch::autograd::VariableType::") ? GPC_PURPOSE_ACTIVATIONS
+								   : GPC_PURPOSE_OTHER;
 }
 
-enum gpc_category gpc_category_of(const struct gpc_report *report, uint32_t id)
+enum gpc_purpose gpc_purpose_of(const struct gpc_report *report, uint32_t id)
 {
 	const struct gpc_stack_frames *stack = gpc_frames_find(report->frames, id);
-	enum gpc_category category = GPC_CATEGORY_COUNT;
+	enum gpc_purpose category = GPC_N_PURPOSES;
 
 	if (!stack)
-		return GPC_CATEGORY_OTHER;
-	for (size_t i = 0; i < stack->n && category == GPC_CATEGORY_COUNT; i++) {
+		return GPC_PURPOSE_OTHER;
+	for (size_t i = 0; i < stack->n && category == GPC_N_PURPOSES; i++) {
 		const struct gpc_frame *frame = &stack->frames[i];
 
 		if (!frame->is_python)
@@ -125,23 +117,23 @@ enum gpc_category gpc_category_of(const struct gpc_report *report, uint32_t id)
 		else if (frame->function && frame->file)
 			category = category_of_python(frame);
 	}
-	return category == GPC_CATEGORY_COUNT ? category_of_operator(stack) : category;
+	return category == GPC_N_PURPOSES ? category_of_operator(stack) : category;
 }
 
-uint64_t gpc_categories_sum(const struct gpc_holdings *holdings, const struct gpc_report *report,
-	struct gpc_category_row rows[GPC_CATEGORY_COUNT])
+uint64_t gpc_purposes_sum(const struct gpc_holdings *holdings, const struct gpc_report *report,
+	struct gpc_purpose_row rows[GPC_N_PURPOSES])
 {
 	uint64_t total = 0;
 
-	for (unsigned i = 0; i < GPC_CATEGORY_COUNT; i++)
-		rows[i] = (struct gpc_category_row){ .category = (enum gpc_category)i };
+	for (unsigned i = 0; i < GPC_N_PURPOSES; i++)
+		rows[i] = (struct gpc_purpose_row){ .purpose = (enum gpc_purpose)i };
 	for (size_t i = 0; i < holdings->n; i++) {
 		const struct gpc_row *holding = &holdings->rows[i];
-		struct gpc_category_row *row;
+		struct gpc_purpose_row *row;
 
 		if (holding->kind)
 			continue;
-		row = &rows[gpc_category_of(report, holding->id)];
+		row = &rows[gpc_purpose_of(report, holding->id)];
 		total = gpc_bytes_add(total, holding->bytes);
 		row->bytes = gpc_bytes_add(row->bytes, holding->bytes);
 		row->n_blocks = gpc_bytes_add(row->n_blocks, holding->n_blocks);
@@ -150,9 +142,9 @@ uint64_t gpc_categories_sum(const struct gpc_holdings *holdings, const struct gp
 			row->stack_bytes = holding->bytes;
 		}
 	}
-	for (unsigned i = 1; i < GPC_CATEGORY_COUNT; i++)
+	for (unsigned i = 1; i < GPC_N_PURPOSES; i++)
 		for (unsigned k = i; k > 0 && rows[k].bytes > rows[k - 1].bytes; k--) {
-			struct gpc_category_row swap = rows[k];
+			struct gpc_purpose_row swap = rows[k];
 
 			rows[k] = rows[k - 1];
 			rows[k - 1] = swap;
@@ -174,20 +166,20 @@ static void print_category(const struct gpc_report *report, const struct gpc_gro
 		place && place[2] != '(' ? place + 2 : text.buf);
 }
 
-void gpc_categories_print(const struct gpc_holdings *holdings, const struct gpc_report *report)
+void gpc_purposes_print(const struct gpc_holdings *holdings, const struct gpc_report *report)
 {
 	struct gpc_groups groups = { .rest_bytes = holdings->rest_bytes };
-	struct gpc_category_row rows[GPC_CATEGORY_COUNT];
+	struct gpc_purpose_row rows[GPC_N_PURPOSES];
 	uint64_t bytes;
 
 	if (!holdings->has_torch)
 		return;
-	bytes = gpc_categories_sum(holdings, report, rows);
+	bytes = gpc_purposes_sum(holdings, report, rows);
 	if (!bytes)
 		return;
 	groups.total_bytes = gpc_bytes_add(bytes, holdings->rest_bytes);
-	for (unsigned i = 0; i < GPC_CATEGORY_COUNT && rows[i].bytes; i++)
-		gpc_groups_add(&groups, gpc_category_word(rows[i].category), rows[i].bytes,
+	for (unsigned i = 0; i < GPC_N_PURPOSES && rows[i].bytes; i++)
+		gpc_groups_add(&groups, gpc_purpose_words(rows[i].purpose), rows[i].bytes,
 			rows[i].n_blocks, rows[i].stack);
 	gpc_paper_section(&report->paper, "CATEGORY", "what %s are for, and the biggest of each",
 		gpc_show_bytes(groups.total_bytes));
@@ -195,21 +187,21 @@ void gpc_categories_print(const struct gpc_holdings *holdings, const struct gpc_
 	gpc_groups_fini(&groups);
 }
 
-void gpc_categories_json(const struct gpc_holdings *holdings, const struct gpc_report *report,
+void gpc_purposes_json(const struct gpc_holdings *holdings, const struct gpc_report *report,
 	struct json_object *object)
 {
 	struct json_object *array = gpc_json_add(object, "categories", json_object_new_array());
-	struct gpc_category_row rows[GPC_CATEGORY_COUNT];
+	struct gpc_purpose_row rows[GPC_N_PURPOSES];
 
 	if (!holdings->has_torch)
 		return;
-	(void)gpc_categories_sum(holdings, report, rows);
-	for (unsigned i = 0; i < GPC_CATEGORY_COUNT && rows[i].bytes; i++) {
+	(void)gpc_purposes_sum(holdings, report, rows);
+	for (unsigned i = 0; i < GPC_N_PURPOSES && rows[i].bytes; i++) {
 		struct json_object *row = gpc_json_row(array);
 		GPC_TEXT(text, 400);
 
 		gpc_frames_site(report->frames, rows[i].stack, &text);
-		gpc_json_text(row, "category", gpc_category_word(rows[i].category));
+		gpc_json_text(row, "category", gpc_purpose_words(rows[i].purpose));
 		gpc_json_bytes(row, "live_bytes", rows[i].bytes);
 		gpc_json_bytes(row, "blocks", rows[i].n_blocks);
 		gpc_json_text(row, "biggest", text.buf);

@@ -5,7 +5,7 @@
  *      Adam._init_group  torch/optim/adam.py       optimizer state     the innermost frame with a rule
  *      train_step  train.py:40                                         decides
  *
- * Invariants  1 The categories, unlisted holders and PyTorch's unused cache add up to the holdings'
+ * Invariants  1 The rows, unlisted holders and PyTorch's unused cache add up to the holdings'
  *               bytes, less contexts and modules.
  * Threads     One.
  * Failure     None.
@@ -17,42 +17,28 @@
 #define GPC_REPORT_CATEGORIES_H
 
 #include "tools/gpumem-report/holders/holdings.h"
+#include "why/why.h"
 
-enum gpc_category {
-	GPC_CATEGORY_WEIGHTS,
-	GPC_CATEGORY_GRADIENTS,
-	GPC_CATEGORY_OPTIMIZER,
-	GPC_CATEGORY_ACTIVATIONS,
-	GPC_CATEGORY_INPUTS,
-	GPC_CATEGORY_CACHES, /* of keys and values */
-	GPC_CATEGORY_WORKSPACES,
-	GPC_CATEGORY_OTHER,
-	GPC_CATEGORY_COUNT,
-};
-
-struct gpc_category_row {
-	enum gpc_category category;
+struct gpc_purpose_row {
+	enum gpc_purpose purpose;
 	uint64_t bytes;
 	uint64_t n_blocks;
-	uint32_t stack; /* the stack that holds most of the category */
+	uint32_t stack; /* the stack that holds most of it */
 	uint64_t stack_bytes;
 };
 
-/* The category's name in the output: "weights", "optimizer state". */
-const char *gpc_category_word(enum gpc_category category);
+/* The purpose of the memory that was requested with stack `id`. */
+enum gpc_purpose gpc_purpose_of(const struct gpc_report *report, uint32_t id);
 
-/* The category of the memory that was requested with stack `id`. */
-enum gpc_category gpc_category_of(const struct gpc_report *report, uint32_t id);
-
-/* Fills one row per category, biggest first, empty ones last.  Returns the sum of their bytes. */
-uint64_t gpc_categories_sum(const struct gpc_holdings *holdings, const struct gpc_report *report,
-	struct gpc_category_row rows[GPC_CATEGORY_COUNT]);
+/* Fills one row per purpose, biggest first, empty ones last.  Returns the sum of their bytes. */
+uint64_t gpc_purposes_sum(const struct gpc_holdings *holdings, const struct gpc_report *report,
+	struct gpc_purpose_row rows[GPC_N_PURPOSES]);
 
 /* Prints the section CATEGORY; prints nothing for a device without PyTorch. */
-void gpc_categories_print(const struct gpc_holdings *holdings, const struct gpc_report *report);
+void gpc_purposes_print(const struct gpc_holdings *holdings, const struct gpc_report *report);
 
 /* Adds the array `categories`, empty without PyTorch. */
-void gpc_categories_json(const struct gpc_holdings *holdings, const struct gpc_report *report,
+void gpc_purposes_json(const struct gpc_holdings *holdings, const struct gpc_report *report,
 	struct json_object *object);
 
 #endif

@@ -5,8 +5,8 @@
 
 #include "base/clock.h"
 #include "format/balance.h"
-#include "model/verdict.h"
 #include "tools/gpumem-report/output/json.h"
+#include "why/why.h"
 
 /* Narrower output omits ages. */
 #define WIDTH_OF_AGES 72
@@ -69,7 +69,7 @@ static struct figures figures_of(const struct gpc_directory_entry *entry)
 	}
 	add_gpus(&figures, one.recording);
 	if (gpc_report_find_oom(&one, -1, true, &oom))
-		figures.verdict = gpc_verdict_word(oom.verdict);
+		figures.verdict = gpc_cause_word(oom.verdict);
 	gpc_recording_close(one.recording);
 	return figures;
 }

@@ -12,10 +12,10 @@
 #include <string.h>
 
 #include "format/array.h"
-#include "model/verdict.h"
 #include "tools/gpumem-report/job/ranks_of_job.h"
 #include "tools/gpumem-report/output/json.h"
 #include "tools/gpumem-report/target.h"
+#include "why/why.h"
 
 #define DEFAULT_ROWS 16
 
@@ -184,7 +184,7 @@ static void print_first(const struct gpc_report *report, const struct gpc_job_ro
 	gpc_job_add_who(first, &text);
 	gpc_text_add(&text, " ran out of memory first, on GPU %d at %s: %s (%s), %s asked for by ",
 		first->device.ordinal, gpc_show_time(first->oom.realtime_ns),
-		gpc_verdict_word(first->oom.verdict), gpc_strength_word(first->oom.strength),
+		gpc_cause_word(first->oom.verdict), gpc_strength_word(first->oom.strength),
 		gpc_show_bytes(first->oom.requested));
 	add_site(report, first, first->oom.stack, &text);
 	fputc('\n', report->paper.out);

@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/verdict.h"
 #include "tools/gpumem-report/job/ranks_of_job.h"
 #include "tools/gpumem-report/output/json.h"
+#include "why/why.h"
 
 /* Narrower output omits the hosts. */
 #define WIDTH_OF_HOSTS 72
@@ -23,7 +23,7 @@ static void print_row(const struct gpc_paper *paper, const struct gpc_job_row *r
 {
 	char rank[16] = "-";
 	char gpu[32];
-	const char *word = row->oom.number ? gpc_verdict_word(row->oom.verdict) : "";
+	const char *word = row->oom.number ? gpc_cause_word(row->oom.verdict) : "";
 	const char *strength = row->oom.number ? gpc_strength_word(row->oom.strength) : "";
 	bool is_wide = paper->width > 80;
 

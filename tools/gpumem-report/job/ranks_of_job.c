@@ -11,9 +11,9 @@
 #include "format/array.h"
 #include "format/balance.h"
 #include "format/memory.h"
-#include "model/verdict.h"
 #include "tools/gpumem-report/output/json.h"
 #include "tools/gpumem-report/symbols/short_names.h"
+#include "why/why.h"
 
 static uint64_t hash_python(uint64_t hash, const struct gpc_recording *recording, uint64_t frame)
 {
@@ -209,7 +209,7 @@ struct json_object *gpc_job_row_json(const struct gpc_job_row *row)
 	gpc_json_bytes(object, "peak_live_bytes", row->peak_live_bytes);
 	gpc_json_bytes(object, "live_bytes", row->live_bytes);
 	gpc_json_bytes(object, "ooms", row->n_ooms);
-	gpc_json_text(object, "verdict", has_failed ? gpc_verdict_word(row->oom.verdict) : "");
+	gpc_json_text(object, "verdict", has_failed ? gpc_cause_word(row->oom.verdict) : "");
 	gpc_json_text(object, "strength", has_failed ? gpc_strength_word(row->oom.strength) : "");
 	gpc_json_text(object, "failed", has_failed ? gpc_show_rfc3339(row->oom.realtime_ns) : "");
 	return object;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `oom`: everything recorded about one failed request. */
-#include "model/verdict.h"
 #include "tools/gpumem-report/holders/by_tag.h"
 #include "tools/gpumem-report/holders/framework_pools.h"
 #include "tools/gpumem-report/holders/holdings.h"
 #include "tools/gpumem-report/output/balance_sheet.h"
 #include "tools/gpumem-report/output/json.h"
-#include "tools/gpumem-report/why/advice.h"
+#include "tools/gpumem-report/why/failure.h"
+#include "why/why.h"
 
 #define DEFAULT_HOLDERS 8
 /* Frames shown of a stack: enough for most programs; `-n` sets another number. */
@@ -158,10 +158,27 @@ static void print_setup(struct gpc_report *report)
 			n_recovered == 1 ? "" : "s");
 }
 
-static void print_json(struct gpc_report *report, const struct gpc_answer *answer,
+static void add_tries(const struct gpc_failure *failure, struct json_object *verdict)
+{
+	struct json_object *tries = gpc_json_add(verdict, "try", json_object_new_array());
+	const char *reach;
+
+	for (unsigned n = 0; n < GPC_MAX_TRIES; n++) {
+		struct json_object *row;
+		GPC_TEXT(text, 800);
+
+		if (!gpc_failure_say_try(failure, n, &text, &reach))
+			return;
+		row = gpc_json_row(tries);
+		gpc_json_text(row, "advice", text.buf);
+		gpc_json_text(row, "reach", reach);
+	}
+}
+
+static void print_json(struct gpc_report *report, const struct gpc_failure *failure,
 	const struct gpucache_device *device)
 {
-	const struct gpucache_oom *oom = &answer->oom;
+	const struct gpucache_oom *oom = &failure->oom;
 	struct json_object *root = gpc_json_begin(report, "oom");
 	struct json_object *request = json_object_new_object();
 	struct json_object *verdict = json_object_new_object();
@@ -185,16 +202,16 @@ static void print_json(struct gpc_report *report, const struct gpc_answer *answe
 	json_object_object_add(request, "stack", gpc_json_stack(report, oom->stack));
 	json_object_object_add(root, "request", request);
 	json_object_object_add(root, "torch", gpc_torch_json_at(report, oom));
-	gpc_json_text(verdict, "word", gpc_verdict_word(oom->verdict));
+	gpc_json_text(verdict, "word", gpc_cause_word(oom->verdict));
 	gpc_json_text(verdict, "strength", gpc_strength_word(oom->strength));
-	gpc_evidence_say(answer, &text);
+	gpc_failure_say_why(failure, &text);
 	gpc_json_text(verdict, "why", text.buf);
-	gpc_text_clear(&text);
-	gpc_advice_try(answer, &text);
-	gpc_json_text(verdict, "advice", text.buf);
+	gpc_json_text(verdict, "then", gpc_cause_word(failure->answer.then_cause));
+	gpc_json_text(verdict, "then_strength", gpc_strength_word(failure->answer.then_strength));
+	add_tries(failure, verdict);
 	for (unsigned v = 1; v < GPUCACHE_VERDICT_COUNT; v++)
 		if (oom->also >> v & 1)
-			json_object_array_add(also, json_object_new_string(gpc_verdict_word(v)));
+			json_object_array_add(also, json_object_new_string(gpc_cause_word(v)));
 	json_object_object_add(verdict, "also", also);
 	json_object_object_add(root, "verdict", verdict);
 	json_object_object_add(root, "balance", gpc_json_balance(&oom->balance, oom->kind_bytes));
@@ -244,7 +261,7 @@ static void complain_none(const struct gpc_report *report)
 enum gpc_exit gpc_cmd_oom(struct gpc_report *report)
 {
 	struct gpucache_device device = { .ordinal = -1 };
-	struct gpc_answer answer;
+	struct gpc_failure failure;
 	struct gpucache_oom oom;
 
 	if (!choose_oom(report, &oom)) {
@@ -260,13 +277,13 @@ enum gpc_exit gpc_cmd_oom(struct gpc_report *report)
 	}
 	device.ordinal = oom.device;
 	(void)gpc_recording_find_device(report->recording, oom.device, &device);
-	gpc_answer_find(report, &oom, &answer);
+	gpc_failure_explain(report, &oom, &failure);
 	if (report->options->json) {
-		print_json(report, &answer, &device);
+		print_json(report, &failure, &device);
 		return GPC_EXIT_MADE;
 	}
 	print_head(report, &oom, &device);
-	gpc_advice_print(&answer, true);
+	gpc_failure_print(&failure, true);
 	print_request(report, &oom);
 	gpc_paper_section(&report->paper, "BALANCE", "GPU %d at that moment", oom.device);
 	gpc_sheet_print(report, oom.device, &oom.balance, oom.kind_bytes, &oom);

@@ -4,7 +4,6 @@
 
 #include "base/clock.h"
 #include "model/counters.h"
-#include "model/verdict.h"
 #include "tools/gpumem-report/holders/by_tag.h"
 #include "tools/gpumem-report/holders/by_thread.h"
 #include "tools/gpumem-report/holders/filter.h"
@@ -12,7 +11,8 @@
 #include "tools/gpumem-report/holders/holdings.h"
 #include "tools/gpumem-report/output/balance_sheet.h"
 #include "tools/gpumem-report/output/json.h"
-#include "tools/gpumem-report/why/advice.h"
+#include "tools/gpumem-report/why/failure.h"
+#include "why/why.h"
 
 /* Rows of the table of holders: few, so that one GPU fits on a screen. */
 #define DEFAULT_HOLDERS 5
@@ -178,7 +178,7 @@ static void print_names(struct gpc_report *report, const struct gpucache_device 
 		gpc_paper_line(&report->paper, "%s", text.buf);
 	if (oom && fatal && oom->number != fatal->number)
 		gpc_paper_line(&report->paper, "%s (%s): gpumem-report oom %llu",
-			gpc_verdict_word(oom->verdict), gpc_strength_word(oom->strength),
+			gpc_cause_word(oom->verdict), gpc_strength_word(oom->strength),
 			(unsigned long long)oom->number);
 }
 
@@ -260,15 +260,15 @@ static void print_text(
 	struct gpc_report *report, const struct gpucache_oom *fatal, unsigned n_recovered)
 {
 	struct gpucache_device device;
-	struct gpc_answer answer;
+	struct gpc_failure failure;
 	struct gpc_moment moment;
 	unsigned n_used = 0;
 
 	print_headline(report, fatal, n_recovered);
 	if (fatal) {
 		fputc('\n', report->paper.out);
-		gpc_answer_find(report, fatal, &answer);
-		gpc_advice_print(&answer, false);
+		gpc_failure_explain(report, fatal, &failure);
+		gpc_failure_print(&failure, false);
 	}
 	/* The GPU that WHY is about comes first. */
 	for (uint64_t i = 0; fatal && gpc_moment_next(report, &i, &device, &moment);)
@@ -322,14 +322,14 @@ static struct json_object *verdict_json(
 	const struct gpc_report *report, const struct gpucache_oom *oom)
 {
 	struct json_object *verdict;
-	struct gpc_answer answer;
+	struct gpc_failure failure;
 
 	if (!oom)
 		return NULL;
-	gpc_answer_find(report, oom, &answer);
+	gpc_failure_explain(report, oom, &failure);
 	verdict = json_object_new_object();
-	gpc_json_text(verdict, "word", gpc_verdict_word(answer.oom.verdict));
-	gpc_json_text(verdict, "strength", gpc_strength_word(answer.oom.strength));
+	gpc_json_text(verdict, "word", gpc_cause_word(failure.oom.verdict));
+	gpc_json_text(verdict, "strength", gpc_strength_word(failure.oom.strength));
 	gpc_json_bytes(verdict, "oom_number", oom->number);
 	return verdict;
 }

@@ -10,6 +10,7 @@
 
 #include "alloc/size_class.h"
 #include "base/bytes.h"
+#include "tools/gpumem-report/output/map.h"
 #include "tools/replay/run.h"
 
 enum outcome {
@@ -83,7 +84,8 @@ bool gpc_what_if_open(const struct gpc_report *report, const struct gpucache_oom
 	uint64_t ours = gpc_bytes_add(
 		gpc_bytes_add(b->requested, b->rounding), gpc_bytes_add(b->pending, b->cached));
 
-	*what_if = (struct gpc_what_if){ .device_bytes = b->device_total };
+	*what_if = (struct gpc_what_if){ .recording = report->recording,
+		.device_bytes = b->device_total };
 	if (b->device_total == GPUCACHE_UNKNOWN || b->device_free == GPUCACHE_UNKNOWN ||
 		oom->device < 0 || oom->kind != GPUCACHE_KIND_DEVICE ||
 		!read_settings(report, oom, what_if))
@@ -145,51 +147,65 @@ static bool is_hopeless(const struct gpc_what_if *what_if)
 
 /* ---- remedies ---- */
 
-static void add_remedy(
-	struct gpc_answer *answer, const char *setting, bool is_taken_out, uint64_t free_bytes)
-{
-	struct gpc_remedy *remedy;
+struct trial {
+	const struct gpc_what_if *what_if;
+	struct gpc_facts *facts;
+	struct gpc_replayed_texts *texts;
+	unsigned n; /* remedies found */
+};
 
-	if (answer->n_remedies == GPC_MAX_REMEDIES)
+static void add_remedy(struct trial *trial, const char *setting, uint64_t free_bytes)
+{
+	char *text = trial->texts->remedies[trial->n];
+
+	if (trial->n == GPC_MAX_REMEDIES)
 		return;
-	remedy = &answer->remedies[answer->n_remedies++];
-	*remedy = (struct gpc_remedy){ .is_taken_out = is_taken_out, .free_bytes = free_bytes };
-	gpc_format(remedy->setting, sizeof remedy->setting, "%s", setting);
+	gpc_format(text, sizeof trial->texts->remedies[0], "%s", setting);
+	if (trial->n++ == 0) {
+		trial->facts->remedy = text;
+		trial->facts->remedy_free = free_bytes;
+	} else {
+		trial->facts->remedy2 = text;
+		trial->facts->remedy2_free = free_bytes;
+	}
 }
 
 /* Adds the setting if a replay with this policy and these settings serves the request; returns whether it does. */
-static bool try(const struct gpc_what_if *what_if, const struct gpc_policy_ops *policy,
-	const struct gpc_policy_settings *settings, const char *setting, bool is_taken_out,
-	struct gpc_answer *answer)
+static bool try(struct trial *trial, const struct gpc_policy_ops *policy,
+	const struct gpc_policy_settings *settings, const char *setting)
 {
-	struct played played = play(what_if, policy, settings);
+	struct played played = play(trial->what_if, policy, settings);
 
 	if (played.outcome == SERVED)
-		add_remedy(answer, setting, is_taken_out, played.free_bytes);
+		add_remedy(trial, setting, played.free_bytes);
 	return played.outcome == SERVED;
 }
 
-static void try_without_roundup(const struct gpc_what_if *what_if, struct gpc_answer *answer)
+static void try_without_roundup(struct trial *trial)
 {
-	struct gpc_policy_settings settings = what_if->settings;
+	struct gpc_policy_settings settings = trial->what_if->settings;
 
 	settings.roundup_divisions = 0;
-	if (what_if->settings.roundup_divisions)
-		(void)try(what_if, what_if->policy, &settings, "roundup_power2_divisions", true,
-			answer);
+	if (trial->what_if->settings.roundup_divisions &&
+		try(trial, trial->what_if->policy, &settings, "roundup_power2_divisions"))
+		trial->facts->is_remedy_removal = GPC_YES;
 }
 
 /*
  * Tries vmm:auto, then vmm:on.  With vmm:auto, segments have pages only from the driver's first refusal on, which may
  * be too late.
  */
-static void try_pages(const struct gpc_what_if *what_if, struct gpc_answer *answer)
+static void try_pages(struct trial *trial)
 {
-	if (what_if->policy == &gpc_policy_gpucache &&
-		!try(what_if, &gpc_policy_vmm_auto, &what_if->settings, GPC_REMEDY_PAGES "auto",
-			false, answer))
-		(void)try(what_if, &gpc_policy_vmm, &what_if->settings, GPC_REMEDY_PAGES "on",
-			false, answer);
+	const struct gpc_policy_settings *settings = &trial->what_if->settings;
+	const bool is_first = trial->n == 0;
+
+	if (trial->what_if->policy != &gpc_policy_gpucache ||
+		!(try(trial, &gpc_policy_vmm_auto, settings, "vmm:auto") ||
+			try(trial, &gpc_policy_vmm, settings, "vmm:on")))
+		return;
+	if (is_first)
+		trial->facts->is_remedy_pages = GPC_YES;
 }
 
 /* The size of the largest segment before the request: that of the largest block, or GPC_MEDIUM_SEGMENT. */
@@ -211,8 +227,9 @@ static uint64_t find_largest_segment(const struct gpc_what_if *what_if)
 }
 
 /* Tries large values first: they slow the cache least.  Values above the largest segment have no effect. */
-static void try_max_split(const struct gpc_what_if *what_if, struct gpc_answer *answer)
+static void try_max_split(struct trial *trial)
 {
+	const struct gpc_what_if *what_if = trial->what_if;
 	struct gpc_policy_settings settings = what_if->settings;
 	uint64_t largest = find_largest_segment(what_if);
 	char setting[48];
@@ -223,27 +240,32 @@ static void try_max_split(const struct gpc_what_if *what_if, struct gpc_answer *
 			continue;
 		gpc_format(
 			setting, sizeof setting, "max_split_size_mb:%llu", (unsigned long long)mib);
-		if (try(what_if, what_if->policy, &settings, setting, false, answer))
+		if (try(trial, what_if->policy, &settings, setting))
 			return;
 	}
 }
 
-void gpc_what_if_try_settings(const struct gpc_what_if *what_if, struct gpc_answer *answer)
+void gpc_what_if_try_settings(const struct gpc_what_if *what_if, struct gpc_facts *facts,
+	struct gpc_replayed_texts *texts)
 {
+	struct trial trial = { .what_if = what_if, .facts = facts, .texts = texts };
+
+	facts->is_remedy_removal = GPC_NO;
+	facts->is_remedy_pages = GPC_NO;
 	if (!is_hopeless(what_if)) {
-		try_without_roundup(what_if, answer);
-		try_pages(what_if, answer);
-		try_max_split(what_if, answer);
+		try_without_roundup(&trial);
+		try_pages(&trial);
+		try_max_split(&trial);
 	}
-	if (answer->is_served_plain && answer->oom.limit == 0)
-		add_remedy(answer, "cache:off", false, answer->plain_free_bytes);
+	if (facts->plain_serves == GPC_YES && facts->limit == GPUCACHE_UNKNOWN)
+		add_remedy(&trial, "cache:off", facts->plain_free);
 }
 
 /*
  * Tries the bytes that were missing.  With more room, the replay may cut blocks elsewhere, and so need more: tries a
- * segment more, and then as many bytes as the request has.
+ * segment more, and then as many bytes as the request has.  0: unknown.
  */
-uint64_t gpc_what_if_enough(const struct gpc_what_if *what_if, const struct gpucache_oom *oom)
+static uint64_t find_enough(const struct gpc_what_if *what_if, const struct gpucache_oom *oom)
 {
 	const uint64_t missing = gpc_round_up(oom->short_by, GPC_RUN_DEVICE_STEP);
 	const uint64_t tries[] = { missing, gpc_bytes_add(missing, GPC_MEDIUM_SEGMENT),
@@ -256,18 +278,101 @@ uint64_t gpc_what_if_enough(const struct gpc_what_if *what_if, const struct gpuc
 	return 0;
 }
 
-void gpc_what_if_play(struct gpc_what_if *what_if, struct gpc_answer *answer)
+/* The largest size of each thread, rounded up to GPC_RUN_DEVICE_STEP, and the sum of these sizes. */
+struct largest {
+	struct gpc_memo by_thread;
+	uint64_t sum;
+};
+
+static void add_size(struct largest *largest, uint32_t thread, uint64_t size)
+{
+	/* A memo has no key 0, but a recording may name a thread 0. */
+	uint64_t *known = gpc_memo_at(&largest->by_thread, (uint64_t)thread + 1);
+	uint64_t rounded = gpc_round_up(size, GPC_RUN_DEVICE_STEP);
+
+	if (rounded <= *known)
+		return;
+	largest->sum = gpc_bytes_add(largest->sum, rounded - *known);
+	*known = rounded;
+}
+
+/*
+ * The sum of each other thread's largest request that the limit refused: a limit with room for one of these requests
+ * would still refuse the others.
+ */
+static uint64_t refused_to_others(
+	const struct gpc_recording *recording, const struct gpucache_oom *oom)
+{
+	struct largest largest = { 0 };
+	struct gpucache_oom other;
+
+	for (uint64_t i = 0; i < recording->regions[GPUCACHE_REGION_OOMS].count; i++)
+		if (gpc_recording_read_oom(recording, i, &other) && !other.recovered &&
+			other.thread != oom->thread && other.device == oom->device &&
+			other.verdict == GPUCACHE_VERDICT_LIMIT)
+			add_size(&largest, other.thread, other.rounded);
+	gpc_memo_fini(&largest.by_thread);
+	return largest.sum;
+}
+
+/* Only the first MAX_THREADS other threads count: a program may start a thread per task. */
+#define MAX_THREADS 8
+
+/*
+ * Transient blocks of other threads: the sum of each thread's largest, because all may be live when the program runs
+ * again.  Blocks larger than a segment are excluded: they stay live, or count in refused_to_others().
+ */
+static uint64_t passing_of_others(
+	const struct gpc_recording *recording, const struct gpucache_oom *oom)
+{
+	struct gpc_event_cursor cursor = { 0 };
+	struct largest largest = { 0 };
+	struct gpucache_event event;
+
+	while (gpc_recording_next_event(recording, &cursor, &event)) {
+		if (event.kind != GPUCACHE_EVENT_MALLOC ||
+			event.alloc_kind != GPUCACHE_KIND_DEVICE || event.device != oom->device ||
+			event.thread == oom->thread || event.size > GPC_MEDIUM_SEGMENT)
+			continue;
+		if (largest.by_thread.n < MAX_THREADS ||
+			*gpc_memo_at(&largest.by_thread, (uint64_t)event.thread + 1))
+			add_size(&largest, event.thread, event.size);
+	}
+	gpc_memo_fini(&largest.by_thread);
+	return largest.sum;
+}
+
+void gpc_what_if_enough(
+	const struct gpc_what_if *what_if, const struct gpucache_oom *oom, struct gpc_facts *facts)
+{
+	uint64_t enough = find_enough(what_if, oom);
+	uint64_t passing = passing_of_others(what_if->recording, oom);
+	/* At least a segment more: in the next run other threads may request memory earlier, or in another order. */
+	uint64_t more =
+		gpc_bytes_add(gpc_bytes_add(enough, refused_to_others(what_if->recording, oom)),
+			gpc_larger(passing, GPC_MEDIUM_SEGMENT));
+	uint64_t limit = gpc_round_up(gpc_bytes_add(oom->limit, more), GPC_RUN_DEVICE_STEP);
+
+	if (!enough)
+		return;
+	facts->enough = enough;
+	if (oom->limit && limit <= oom->balance.device_total)
+		facts->enough_mib = limit / GPC_MIB;
+}
+
+void gpc_what_if_play(struct gpc_what_if *what_if, struct gpc_facts *facts)
 {
 	const uint64_t requested = what_if->trace.ops[what_if->trace.n_ops - 1].size;
 	struct played as_it_was = play(what_if, what_if->policy, &what_if->settings);
 	struct played plain;
 
 	what_if->live_bytes = gpc_bytes_add(as_it_was.live_bytes, requested);
-	answer->is_whole = gpc_trace_is_whole(&what_if->trace);
-	answer->is_replayed = as_it_was.outcome == FAILED;
-	if (!answer->is_replayed || is_hopeless(what_if))
+	facts->is_whole = gpc_trace_is_whole(&what_if->trace) ? GPC_YES : GPC_NO;
+	facts->is_replayed = as_it_was.outcome == FAILED ? GPC_YES : GPC_NO;
+	if (facts->is_replayed == GPC_NO || is_hopeless(what_if))
 		return;
 	plain = play(what_if, &gpc_policy_none, &what_if->settings);
-	answer->is_served_plain = plain.outcome == SERVED;
-	answer->plain_free_bytes = plain.free_bytes;
+	facts->plain_serves = plain.outcome == SERVED ? GPC_YES : GPC_NO;
+	if (plain.outcome == SERVED)
+		facts->plain_free = plain.free_bytes;
 }

@@ -151,14 +151,14 @@ static uint64_t count_steps(
 	uint64_t least = UINT64_MAX;
 
 	for (uint64_t i = 0; i < recording->regions[GPUCACHE_REGION_SITES].count; i++) {
-		enum gpc_category category;
+		enum gpc_purpose purpose;
 
 		if (!gpc_recording_read_site(recording, i, &site) || !site.stack ||
 			(int32_t)site.device != oom->device || site.last_ns <= since_ns ||
 			site.total_blocks < MANY_PASSES)
 			continue;
-		category = gpc_category_of(report, site.stack);
-		if (category == GPC_CATEGORY_GRADIENTS || category == GPC_CATEGORY_INPUTS)
+		purpose = gpc_purpose_of(report, site.stack);
+		if (purpose == GPC_PURPOSE_GRADIENTS || purpose == GPC_PURPOSE_INPUTS)
 			least = gpc_smaller(least, site.total_blocks);
 	}
 	return least == UINT64_MAX ? 0 : least;
@@ -201,7 +201,7 @@ bool gpc_kept_may_be_one_pass(const struct gpc_report *report, const struct gpuc
 	uint64_t first_ns;
 
 	return oom->torch.requested && oom->growth_stack && growing &&
-	       gpc_category_of(report, oom->growth_stack) == GPC_CATEGORY_ACTIVATIONS &&
+	       gpc_purpose_of(report, oom->growth_stack) == GPC_PURPOSE_ACTIVATIONS &&
 	       gpc_kept_most(report, oom, growing, &first_ns) &&
 	       count_steps(report, oom, first_ns) == 0;
 }
@@ -218,12 +218,12 @@ struct gpc_kept gpc_kept_find(const struct gpc_report *report, const struct gpuc
 		return kept;
 	for (uint32_t i = 0; i < oom->n_holders; i++) {
 		const struct gpucache_holder *holder = &oom->holders[i];
-		enum gpc_category category = gpc_category_of(report, holder->stack);
+		enum gpc_purpose purpose = gpc_purpose_of(report, holder->stack);
 
-		if (category != GPC_CATEGORY_ACTIVATIONS && category != GPC_CATEGORY_INPUTS)
+		if (purpose != GPC_PURPOSE_ACTIVATIONS && purpose != GPC_PURPOSE_INPUTS)
 			continue;
 		add_holder(&paths, report, oom, holder);
-		if (category == GPC_CATEGORY_ACTIVATIONS &&
+		if (purpose == GPC_PURPOSE_ACTIVATIONS &&
 			(!biggest || holder->bytes > biggest->bytes))
 			biggest = holder;
 	}

@@ -8,16 +8,21 @@
 #include <unistd.h>
 
 #include "tests/unit/format/recording_builder.h"
-#include "tools/gpumem-report/why/advice.h"
+#include "tools/gpumem-report/why/failure.h"
 
 #define MIB    (UINT64_C(1) << 20)
 #define DEVICE (1024 * MIB)
 #define BASE   UINT64_C(0x7f0000000000)
 
 static struct recording_builder builder;
-static struct gpc_answer answer;
+static struct gpc_failure failure;
 static char advice[400]; /* of a LIMIT */
 static char path[64];
+
+static bool is_yes(uint64_t truth)
+{
+	return truth == GPC_YES;
+}
 
 static int set_up(void **state)
 {
@@ -89,21 +94,22 @@ static void ask(void)
 	char buf[200];
 	struct gpc_text why = gpc_text_init(buf, sizeof buf);
 	struct gpc_text text = gpc_text_init(advice, sizeof advice);
+	const char *reach;
 
 	snprintf(path, sizeof path, "/tmp/gpucache-test-answer-%d", (int)getpid());
 	builder_write(&builder, path);
 	assert_int_equal(gpc_recording_open(path, &report.recording, &why), GPC_OK);
 	unlink(path);
-	gpc_answer_find(&report, &builder.ooms[0], &answer);
-	if (answer.oom.verdict == GPUCACHE_VERDICT_LIMIT)
-		gpc_advice_try(&answer, &text);
+	gpc_failure_explain(&report, &builder.ooms[0], &failure);
+	if (failure.answer.cause == GPUCACHE_VERDICT_LIMIT)
+		(void)gpc_failure_say_try(&failure, 0, &text, &reach);
 	gpc_recording_close(report.recording);
 }
 
 static void is_found(enum gpucache_verdict verdict, enum gpucache_strength strength)
 {
-	assert_int_equal(answer.oom.verdict, verdict);
-	assert_int_equal(answer.oom.strength, strength);
+	assert_int_equal(failure.answer.cause, verdict);
+	assert_int_equal(failure.answer.strength, strength);
 }
 
 /* 96 MiB lie at the beginning of a segment of 256, so that no 832 MiB in a row are left of 928. */
@@ -122,12 +128,12 @@ static void pieces_are_to_blame_where_the_driver_alone_had_room(void **state)
 	cut_a_segment();
 	ask();
 	is_found(GPUCACHE_VERDICT_FRAGMENTED, GPUCACHE_STRENGTH_CERTAIN);
-	assert_true(answer.is_replayed && answer.is_whole && answer.is_served_plain);
-	assert_int_equal(answer.plain_free_bytes, DEVICE - 928 * MIB);
-	assert_int_equal(answer.n_remedies, 2);
-	assert_string_equal(answer.remedies[0].setting, "vmm:on");
-	assert_int_equal(answer.remedies[0].free_bytes, DEVICE - 928 * MIB);
-	assert_string_equal(answer.remedies[1].setting, "max_split_size_mb:256");
+	assert_true(is_yes(failure.facts.is_replayed) && is_yes(failure.facts.is_whole) &&
+		    is_yes(failure.facts.plain_serves));
+	assert_int_equal(failure.facts.plain_free, DEVICE - 928 * MIB);
+	assert_string_equal(failure.facts.remedy, "vmm:on");
+	assert_int_equal(failure.facts.remedy_free, DEVICE - 928 * MIB);
+	assert_string_equal(failure.facts.remedy2, "max_split_size_mb:256");
 }
 
 static void a_run_that_had_pages_is_replayed_with_pages(void **state)
@@ -136,8 +142,10 @@ static void a_run_that_had_pages_is_replayed_with_pages(void **state)
 	builder_line(&builder, "vmm on GPUCACHE_CONF");
 	cut_a_segment();
 	ask();
-	assert_false(answer.is_replayed); /* it serves the request: something else was in the way */
-	assert_int_equal(answer.n_remedies, 0);
+	assert_false(is_yes(
+		failure.facts
+			.is_replayed)); /* it serves the request: something else was in the way */
+	assert_null(failure.facts.remedy);
 }
 
 static void a_setting_of_the_run_is_not_advised(void **state)
@@ -146,10 +154,9 @@ static void a_setting_of_the_run_is_not_advised(void **state)
 	builder_line(&builder, "max_split_size_mb 512 GPUCACHE_CONF");
 	cut_a_segment();
 	ask();
-	assert_int_equal(answer.n_remedies, 2);
-	assert_string_equal(answer.remedies[0].setting, "vmm:on");
-	assert_string_equal(answer.remedies[1].setting, "cache:off");
-	assert_int_equal(answer.remedies[1].free_bytes, DEVICE - 928 * MIB);
+	assert_string_equal(failure.facts.remedy, "vmm:on");
+	assert_string_equal(failure.facts.remedy2, "cache:off");
+	assert_int_equal(failure.facts.remedy2_free, DEVICE - 928 * MIB);
 }
 
 static void nothing_is_certain_of_a_run_whose_beginning_is_lost(void **state)
@@ -161,7 +168,7 @@ static void nothing_is_certain_of_a_run_whose_beginning_is_lost(void **state)
 	builder.ooms[0].balance.requested += 2 * MIB;
 	builder.ooms[0].balance.device_free -= 2 * MIB;
 	ask();
-	assert_true(answer.is_replayed && !answer.is_whole);
+	assert_true(is_yes(failure.facts.is_replayed) && !is_yes(failure.facts.is_whole));
 	is_found(GPUCACHE_VERDICT_FRAGMENTED, GPUCACHE_STRENGTH_LIKELY);
 }
 
@@ -172,8 +179,8 @@ static void a_replay_that_serves_the_request_decides_nothing(void **state)
 	takes(2, 96);
 	fails(160, 96, 896, GPUCACHE_VERDICT_FRAGMENTED);
 	ask();
-	assert_false(answer.is_replayed || answer.is_served_plain);
-	assert_int_equal(answer.n_remedies, 0);
+	assert_false(is_yes(failure.facts.is_replayed) || is_yes(failure.facts.plain_serves));
+	assert_null(failure.facts.remedy);
 	is_found(GPUCACHE_VERDICT_FRAGMENTED, GPUCACHE_STRENGTH_LIKELY);
 }
 
@@ -188,9 +195,9 @@ static void exhausted_is_told_with_the_bytes_that_would_do(void **state)
 	/* Another library holds 16 MiB of a larger device: so much may be missing there. */
 	builder.ooms[0].balance.device_total += 16 * MIB;
 	ask();
-	assert_true(answer.is_replayed && !answer.is_served_plain);
-	is_found(GPUCACHE_VERDICT_EXHAUSTED, GPUCACHE_STRENGTH_LIKELY);
-	assert_int_equal(answer.enough_bytes, 16 * MIB);
+	assert_true(is_yes(failure.facts.is_replayed) && !is_yes(failure.facts.plain_serves));
+	is_found(GPUCACHE_VERDICT_EXHAUSTED, GPUCACHE_STRENGTH_CERTAIN);
+	assert_int_equal(failure.facts.enough, 16 * MIB);
 }
 
 /* 20 MiB are held, and the limit of 30 MiB refuses 20 more. */
@@ -210,10 +217,10 @@ static void a_limit_is_told_with_the_bytes_above_it(void **state)
 {
 	(void)state;
 	a_limit_refuses();
-	is_found(GPUCACHE_VERDICT_LIMIT, GPUCACHE_STRENGTH_LIKELY);
-	assert_int_equal(answer.enough_bytes, 10 * MIB);
-	assert_int_equal(answer.n_remedies, 0);
-	assert_non_null(strstr(advice, "limit:60MiB would")); /* a segment more */
+	is_found(GPUCACHE_VERDICT_LIMIT, GPUCACHE_STRENGTH_CERTAIN);
+	assert_int_equal(failure.facts.enough, 10 * MIB);
+	assert_null(failure.facts.remedy);
+	assert_non_null(strstr(advice, "limit:60MiB in")); /* a segment more */
 }
 
 static void passes(uint32_t thread, unsigned block, uint64_t mib)
@@ -227,25 +234,27 @@ static void a_limit_has_room_for_the_largest_of_each_other_thread(void **state)
 	(void)state;
 	passes(7, 2, 1);
 	a_limit_refuses();
-	assert_non_null(strstr(advice, "limit:60MiB would"));
+	assert_non_null(strstr(advice, "limit:60MiB in"));
 	builder.n_events = 0;
 	passes(7, 2, 18);
 	passes(8, 3, 4);
 	passes(8, 3, 8);
 	a_limit_refuses();
-	assert_non_null(strstr(advice, "limit:66MiB would"));
+	assert_non_null(strstr(advice, "limit:66MiB in"));
 }
 
 static void growth_comes_before_pieces_and_needs_no_replay(void **state)
 {
 	(void)state;
 	cut_a_segment();
-	builder.ooms[0].verdict = GPUCACHE_VERDICT_GROWTH;
-	builder.ooms[0].also = 1u << GPUCACHE_VERDICT_FRAGMENTED;
+	builder.ooms[0].growth_bytes = 96 * MIB;
+	builder.ooms[0].growth_stack = builder.ooms[0].stack = 1;
+	builder.ooms[0].growth_blocks = 1000;
+	builder.ooms[0].growth_held = 96 * MIB;
 	ask();
 	is_found(GPUCACHE_VERDICT_GROWTH, GPUCACHE_STRENGTH_LIKELY);
-	assert_false(answer.is_replayed);
-	assert_int_equal(answer.oom.also, 1u << GPUCACHE_VERDICT_FRAGMENTED);
+	assert_false(is_yes(failure.facts.is_replayed));
+	assert_int_equal(failure.answer.also, 1u << GPUCACHE_VERDICT_FRAGMENTED);
 }
 
 static void without_a_cache_nothing_is_replayed(void **state)
@@ -254,8 +263,8 @@ static void without_a_cache_nothing_is_replayed(void **state)
 	builder_line(&builder, "cache off GPUCACHE_CONF");
 	cut_a_segment();
 	ask();
-	assert_false(answer.is_replayed);
-	assert_int_equal(answer.n_remedies, 0);
+	assert_false(is_yes(failure.facts.is_replayed));
+	assert_null(failure.facts.remedy);
 }
 
 static void the_request_has_to_be_among_the_events(void **state)
@@ -264,7 +273,7 @@ static void the_request_has_to_be_among_the_events(void **state)
 	cut_a_segment();
 	builder.ooms[0].requested++;
 	ask();
-	assert_false(answer.is_replayed);
+	assert_false(is_yes(failure.facts.is_replayed));
 }
 
 int main(void)

@@ -2,7 +2,7 @@
 #include "unit.h"
 
 #include "base/bytes.h"
-#include "oom/verdict_view.h"
+#include "oom/plain.h"
 
 static void the_driver_gives_whole_steps_and_packs_what_is_smaller(void **state)
 {
@@ -60,11 +60,44 @@ static void only_live_blocks_of_our_segments_on_the_device_count(void **state)
 	assert_int_equal(gpc_plain_live(NULL, 0, 0, 0), 0);
 }
 
+static struct gpucache_block direct(uint64_t address, uint64_t size)
+{
+	return (struct gpucache_block){ .state = GPUCACHE_BLOCK_LIVE,
+		.kind = GPUCACHE_KIND_DEVICE,
+		.segment = GPUCACHE_NO_SEGMENT,
+		.address = address,
+		.size = size,
+		.requested = size };
+}
+
+static void a_small_block_of_the_drivers_own_pins_its_step(void **state)
+{
+	struct gpucache_block blocks[] = {
+		direct(100 * GPC_MIB, 256 * GPC_KIB),
+		direct(100 * GPC_MIB + 512 * GPC_KIB, 256 * GPC_KIB), /* in the same step */
+		direct(102 * GPC_MIB, GPC_MIB),
+		direct(104 * GPC_MIB, 2 * GPC_MIB), /* a whole one */
+		direct(106 * GPC_MIB, GPC_MIB),
+		direct(108 * GPC_MIB, GPC_MIB),
+	};
+	uint64_t n_blocks;
+
+	(void)state;
+	blocks[4].state = GPUCACHE_BLOCK_PENDING;
+	blocks[5].segment = 3;
+	assert_int_equal(
+		gpc_plain_waste(blocks, N_OF(blocks), 0, &n_blocks), GPC_MIB + 1536 * GPC_KIB);
+	assert_int_equal(n_blocks, 3);
+	assert_int_equal(gpc_plain_waste(blocks, N_OF(blocks), 1, &n_blocks), 0);
+	assert_int_equal(gpc_plain_waste(NULL, 0, 0, &n_blocks), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_driver_gives_whole_steps_and_packs_what_is_smaller),
 		cmocka_unit_test(only_live_blocks_of_our_segments_on_the_device_count),
+		cmocka_unit_test(a_small_block_of_the_drivers_own_pins_its_step),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

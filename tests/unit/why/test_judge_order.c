@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which of several verdicts comes first, and how certain it is; test_verdict.c tests each verdict alone. */
-#include "unit.h"
+/* Which of several verdicts comes first, and how certain it is; test_judge.c tests each cause alone. */
+#include "tests/unit/unit.h"
 
-#include "oom/verdict.h"
-#include "scene.h"
-#include "stats/growth.h"
+#include "tests/unit/why/scene.h"
 
-static bool holds(const struct gpucache_oom *oom, enum gpucache_verdict verdict)
+static bool holds(const struct scene *s, enum gpucache_verdict verdict)
 {
-	return oom->verdict == verdict || (oom->also & (1u << verdict));
+	return s->answer.possible >> verdict & 1;
 }
 
 static void make_fragmented(struct scene *s)
@@ -32,29 +30,29 @@ static void make_untracked(struct scene *s)
 
 static void make_growth(struct scene *s)
 {
-	s->oom.growth_bytes = s->facts.growth_total = s->facts.growth_held = 4 * GPC_GIB;
+	s->oom.growth_bytes = s->oom.growth_total = s->oom.growth_held = 4 * GPC_GIB;
 	s->oom.growth_stack = s->oom.stack;
-	s->facts.growth_blocks = s->facts.n_free = 12;
-	s->facts.growth_others = 2 * GPC_GIB;
+	s->oom.growth_blocks = s->oom.n_free = 12;
+	s->oom.growth_others = 2 * GPC_GIB;
 }
 
 static void make_growth_of_many_blocks(struct scene *s)
 {
 	make_growth(s);
-	s->facts.growth_held_blocks = GPC_GROWTH_MANY_BLOCKS;
-	s->facts.n_free = 0;
+	s->oom.growth_blocks = GPC_MANY_BLOCKS;
+	s->oom.n_free = 0;
 }
 
 static void make_spike(struct scene *s)
 {
-	s->facts.usual_live = 49 * GPC_GIB - 1;
+	s->oom.usual_live = 49 * GPC_GIB - 1;
 }
 
 static void make_driver(struct scene *s)
 {
-	s->facts.free_before = 10 * GPC_GIB;
-	s->facts.free_after = 8 * GPC_GIB + 2 * GPC_MIB;
-	s->oom.balance.device_free = s->facts.free_after;
+	s->oom.free_before = 10 * GPC_GIB;
+	s->oom.free_after = 8 * GPC_GIB + 2 * GPC_MIB;
+	s->oom.balance.device_free = s->oom.free_after;
 }
 
 static void shortage_is_the_request_minus_the_best_room(void **state)
@@ -62,22 +60,22 @@ static void shortage_is_the_request_minus_the_best_room(void **state)
 	struct scene s = scene_of_an_exhausted_gpu();
 
 	(void)state;
-	gpc_verdict_find(&s.oom, &s.facts);
+	judge(&s);
 	assert_int_equal(s.oom.short_by, 4 * GPC_GIB);
 
 	s.oom.balance.cached_largest = 5 * GPC_GIB;
-	gpc_verdict_find(&s.oom, &s.facts);
+	judge(&s);
 	assert_int_equal(s.oom.short_by, 3 * GPC_GIB);
 
 	/* 90 GiB are taken, so a limit of 91 GiB leaves less room than the device does. */
 	s.oom.balance.cached_largest = 0;
 	s.oom.limit = 91 * GPC_GIB;
-	gpc_verdict_find(&s.oom, &s.facts);
+	judge(&s);
 	assert_int_equal(s.oom.short_by, 7 * GPC_GIB);
 
 	make_driver(&s);
 	s.oom.limit = 0;
-	gpc_verdict_find(&s.oom, &s.facts);
+	judge(&s);
 	assert_int_equal(s.oom.short_by, 0);
 }
 
@@ -87,12 +85,12 @@ static void a_limit_is_only_possible_where_the_device_had_no_room_either(void **
 
 	(void)state;
 	s.oom.limit = 90 * GPC_GIB;
-	gpc_verdict_find(&s.oom, &s.facts);
+	judge(&s);
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_EXHAUSTED);
-	assert_true(holds(&s.oom, GPUCACHE_VERDICT_LIMIT));
+	assert_true(holds(&s, GPUCACHE_VERDICT_LIMIT));
 
 	s.oom.balance.device_free = GPUCACHE_UNKNOWN;
-	gpc_verdict_find(&s.oom, &s.facts);
+	judge(&s);
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_LIMIT);
 	assert_int_equal(s.oom.strength, GPUCACHE_STRENGTH_LIKELY);
 }
@@ -104,12 +102,12 @@ static void free_and_cached_memory_together_are_likely_fragmented(void **state)
 	(void)state;
 	s.oom.balance.cached = 4 * GPC_GIB;
 	s.oom.balance.cached_largest = 1 * GPC_GIB;
-	gpc_verdict_find(&s.oom, &s.facts);
+	judge(&s);
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_FRAGMENTED);
 	assert_int_equal(s.oom.strength, GPUCACHE_STRENGTH_LIKELY);
 	s.oom.balance.cached--;
-	gpc_verdict_find(&s.oom, &s.facts);
-	assert_false(holds(&s.oom, GPUCACHE_VERDICT_FRAGMENTED));
+	judge(&s);
+	assert_false(holds(&s, GPUCACHE_VERDICT_FRAGMENTED));
 }
 
 /* The case of pytorch #71616: much is reserved and not allocated, but it is not fragmentation. */
@@ -120,8 +118,8 @@ static void memory_that_waits_for_the_device_is_not_called_fragmented(void **sta
 	(void)state;
 	s.oom.balance.requested = 70 * GPC_GIB;
 	s.oom.balance.pending = 20 * GPC_GIB;
-	s.facts.largest_pending = 8 * GPC_GIB;
-	gpc_verdict_find(&s.oom, &s.facts);
+	s.oom.largest_pending = 8 * GPC_GIB;
+	judge(&s);
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_PENDING);
 	assert_int_equal(s.oom.strength, GPUCACHE_STRENGTH_CERTAIN);
 	assert_int_equal(s.oom.also, 0);
@@ -134,12 +132,12 @@ static void one_pending_block_that_fits_is_told_beside_fragmentation(void **stat
 	(void)state;
 	make_fragmented(&s);
 	s.oom.balance.pending = 8 * GPC_GIB;
-	s.facts.largest_pending = 8 * GPC_GIB;
-	gpc_verdict_find(&s.oom, &s.facts);
+	s.oom.largest_pending = 8 * GPC_GIB;
+	judge(&s);
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_FRAGMENTED);
 	assert_int_equal(s.oom.also, 1u << GPUCACHE_VERDICT_PENDING);
-	s.facts.largest_pending--;
-	gpc_verdict_find(&s.oom, &s.facts);
+	s.oom.largest_pending--;
+	judge(&s);
 	assert_int_equal(s.oom.also, 0);
 }
 
@@ -149,9 +147,9 @@ static void small_neighbours_are_possible_and_do_not_hide_the_cause(void **state
 
 	(void)state;
 	s.oom.rounded = s.oom.requested = 5 * GPC_GIB;
-	gpc_verdict_find(&s.oom, &s.facts);
+	judge(&s);
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_EXHAUSTED);
-	assert_true(holds(&s.oom, GPUCACHE_VERDICT_NEIGHBOUR));
+	assert_true(holds(&s, GPUCACHE_VERDICT_NEIGHBOUR));
 }
 
 static void exhaustion_is_weaker_the_less_is_known_of_others(void **state)
@@ -161,16 +159,16 @@ static void exhaustion_is_weaker_the_less_is_known_of_others(void **state)
 	(void)state;
 	s.oom.balance.other_processes = GPUCACHE_UNKNOWN;
 	s.oom.balance.unattributed = 5 * GPC_GIB;
-	gpc_verdict_find(&s.oom, &s.facts);
+	judge(&s);
 	assert_int_equal(s.oom.strength, GPUCACHE_STRENGTH_CERTAIN);
 
 	s.oom.balance.unattributed = 5 * GPC_GIB + 1;
-	gpc_verdict_find(&s.oom, &s.facts);
+	judge(&s);
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_EXHAUSTED);
 	assert_int_equal(s.oom.strength, GPUCACHE_STRENGTH_LIKELY);
 
 	s.oom.balance.requested = 50 * GPC_GIB - 1;
-	gpc_verdict_find(&s.oom, &s.facts);
+	judge(&s);
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_EXHAUSTED);
 	assert_int_equal(s.oom.strength, GPUCACHE_STRENGTH_POSSIBLE);
 }
@@ -182,13 +180,13 @@ static void neighbours_that_could_not_have_helped_leave_it_likely_exhausted(void
 	(void)state;
 	s.oom.balance.other_processes = 6 * GPC_GIB;
 	s.oom.rounded = 10 * GPC_GIB + 1;
-	gpc_verdict_find(&s.oom, &s.facts);
+	judge(&s);
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_EXHAUSTED);
 	assert_int_equal(s.oom.strength, GPUCACHE_STRENGTH_LIKELY);
 	s.oom.rounded--;
-	gpc_verdict_find(&s.oom, &s.facts);
+	judge(&s);
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_NEIGHBOUR);
-	assert_false(holds(&s.oom, GPUCACHE_VERDICT_EXHAUSTED));
+	assert_false(holds(&s, GPUCACHE_VERDICT_EXHAUSTED));
 }
 
 static void weaker_evidence_stays_possible(void **state)
@@ -197,15 +195,12 @@ static void weaker_evidence_stays_possible(void **state)
 
 	(void)state;
 	s.oom.balance.process_outside = 4 * GPC_GIB;
-	s.facts.usual_request = 4 * GPC_GIB - 1;
-	gpc_verdict_find(&s.oom, &s.facts);
+	judge(&s);
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_EXHAUSTED);
-	assert_int_equal(
-		s.oom.also, 1u << GPUCACHE_VERDICT_UNTRACKED | 1u << GPUCACHE_VERDICT_SPIKE);
+	assert_true(holds(&s, GPUCACHE_VERDICT_UNTRACKED));
 	s.oom.balance.process_outside--;
-	s.facts.usual_request++;
-	gpc_verdict_find(&s.oom, &s.facts);
-	assert_int_equal(s.oom.also, 0);
+	judge(&s);
+	assert_false(holds(&s, GPUCACHE_VERDICT_UNTRACKED));
 }
 
 static void free_pieces_that_no_other_allocator_would_have_joined_are_no_reason(void **state)
@@ -217,19 +212,19 @@ static void free_pieces_that_no_other_allocator_would_have_joined_are_no_reason(
 	s.oom.balance.cached = 10 * GPC_GIB;
 	s.oom.balance.cached_largest = 1 * GPC_GIB;
 	/* 94 GiB less this is what the driver would have had: just enough. */
-	s.facts.plain_live = 86 * GPC_GIB;
-	gpc_verdict_find(&s.oom, &s.facts);
+	s.oom.plain_live = 86 * GPC_GIB;
+	judge(&s);
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_FRAGMENTED);
 	assert_int_equal(s.oom.strength, GPUCACHE_STRENGTH_LIKELY);
-	s.facts.plain_live++;
-	gpc_verdict_find(&s.oom, &s.facts);
+	s.oom.plain_live++;
+	judge(&s);
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_EXHAUSTED);
 	assert_int_equal(s.oom.strength, GPUCACHE_STRENGTH_LIKELY);
-	assert_true(holds(&s.oom, GPUCACHE_VERDICT_FRAGMENTED));
+	assert_true(holds(&s, GPUCACHE_VERDICT_FRAGMENTED));
 	/* An eighth of the GPU lies in pieces: that is why, whoever placed them. */
 	s.oom.balance.requested -= 5 * GPC_GIB / 2;
 	s.oom.balance.cached += 5 * GPC_GIB / 2;
-	gpc_verdict_find(&s.oom, &s.facts);
+	judge(&s);
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_FRAGMENTED);
 }
 
@@ -240,9 +235,9 @@ static void a_leak_is_growth_though_pieces_are_free(void **state)
 	(void)state;
 	make_fragmented(&s);
 	make_growth_of_many_blocks(&s);
-	gpc_verdict_find(&s.oom, &s.facts);
+	judge(&s);
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_GROWTH);
-	assert_true(holds(&s.oom, GPUCACHE_VERDICT_FRAGMENTED));
+	assert_true(holds(&s, GPUCACHE_VERDICT_FRAGMENTED));
 }
 
 /* The layers of a model, or the results of many steps: the figures of one moment cannot tell them apart. */
@@ -251,15 +246,15 @@ static void where_several_sites_keep_as_much_nothing_is_certain(void **state)
 	struct scene s = scene_of_an_exhausted_gpu();
 
 	(void)state;
-	gpc_verdict_find(&s.oom, &s.facts);
+	judge(&s);
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_EXHAUSTED);
 	assert_int_equal(s.oom.strength, GPUCACHE_STRENGTH_CERTAIN);
 	make_growth(&s);
-	s.facts.growth_others++;
-	gpc_verdict_find(&s.oom, &s.facts);
+	s.oom.growth_others++;
+	judge(&s);
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_EXHAUSTED);
 	assert_int_equal(s.oom.strength, GPUCACHE_STRENGTH_LIKELY);
-	assert_true(holds(&s.oom, GPUCACHE_VERDICT_GROWTH));
+	assert_true(holds(&s, GPUCACHE_VERDICT_GROWTH));
 }
 
 /* PyTorch asks the driver on another way than for the tensor that it wants, which is as large as the next one must be. */
@@ -270,19 +265,19 @@ static void the_next_larger_block_does_not_outweigh_those_before_it(void **state
 	(void)state;
 	make_growth(&s);
 	s.oom.growth_stack = s.oom.stack + 1;
-	s.facts.is_renewed = true;
-	s.facts.growth_held = 7 * GPC_GIB;
-	s.facts.growth_held_blocks = 1;
+	s.oom.is_renewed = true;
+	s.oom.growth_held = 7 * GPC_GIB;
+	s.oom.growth_blocks = 1;
 	s.oom.growth_bytes = 5 * GPC_GIB;
-	gpc_verdict_find(&s.oom, &s.facts);
+	judge(&s);
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_GROWTH);
 	assert_int_equal(s.oom.strength, GPUCACHE_STRENGTH_LIKELY);
 	/* Twice what it holds, or less than that, is something else. */
-	s.facts.growth_held = 4 * GPC_GIB;
-	gpc_verdict_find(&s.oom, &s.facts);
+	s.oom.growth_held = 4 * GPC_GIB;
+	judge(&s);
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_EXHAUSTED);
-	s.facts.growth_held = 9 * GPC_GIB;
-	gpc_verdict_find(&s.oom, &s.facts);
+	s.oom.growth_held = 9 * GPC_GIB;
+	judge(&s);
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_EXHAUSTED);
 }
 
@@ -294,13 +289,13 @@ static void a_cause_that_outweighs_growth_comes_first(void **state)
 	/* It gave half of it back, and left holes: 94 GiB less 86 would be free. */
 	make_fragmented(&s);
 	make_growth_of_many_blocks(&s);
-	s.facts.plain_live = 74 * GPC_GIB;
-	s.facts.growth_total = 8 * GPC_GIB;
-	gpc_verdict_find(&s.oom, &s.facts);
+	s.oom.plain_live = 74 * GPC_GIB;
+	s.oom.growth_total = 8 * GPC_GIB;
+	judge(&s);
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_FRAGMENTED);
-	assert_true(holds(&s.oom, GPUCACHE_VERDICT_GROWTH));
-	s.facts.growth_total = s.facts.growth_held;
-	gpc_verdict_find(&s.oom, &s.facts);
+	assert_true(holds(&s, GPUCACHE_VERDICT_GROWTH));
+	s.oom.growth_total = s.oom.growth_held;
+	judge(&s);
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_GROWTH);
 
 	/* Another place asks for more than all that grew. */
@@ -308,20 +303,20 @@ static void a_cause_that_outweighs_growth_comes_first(void **state)
 	make_growth_of_many_blocks(&s);
 	s.oom.growth_stack = s.oom.stack + 1;
 	s.oom.growth_bytes = s.oom.rounded;
-	gpc_verdict_find(&s.oom, &s.facts);
+	judge(&s);
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_EXHAUSTED);
 	s.oom.growth_bytes++;
-	gpc_verdict_find(&s.oom, &s.facts);
+	judge(&s);
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_GROWTH);
 
 	s = scene_of_an_exhausted_gpu();
 	make_neighbour(&s);
 	make_growth_of_many_blocks(&s);
 	s.oom.growth_bytes = 10 * GPC_GIB;
-	gpc_verdict_find(&s.oom, &s.facts);
+	judge(&s);
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_NEIGHBOUR);
 	s.oom.growth_bytes++;
-	gpc_verdict_find(&s.oom, &s.facts);
+	judge(&s);
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_GROWTH);
 }
 
@@ -334,17 +329,17 @@ static void a_limit_counts_no_contexts_and_whole_steps_of_the_driver(void **stat
 	s.oom.balance.device_free = 30 * GPC_GIB;
 	s.oom.balance.direct = s.oom.kind_bytes[GPUCACHE_KIND_CONTEXT] = 4 * GPC_GIB;
 	s.oom.limit = 68 * GPC_GIB;
-	gpc_verdict_find(&s.oom, &s.facts);
-	assert_false(holds(&s.oom, GPUCACHE_VERDICT_LIMIT));
+	judge(&s);
+	assert_false(holds(&s, GPUCACHE_VERDICT_LIMIT));
 	s.oom.rounded++;
-	gpc_verdict_find(&s.oom, &s.facts);
+	judge(&s);
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_LIMIT);
 	s.oom.limit += 2 * GPC_MIB;
-	gpc_verdict_find(&s.oom, &s.facts);
-	assert_false(holds(&s.oom, GPUCACHE_VERDICT_LIMIT));
+	judge(&s);
+	assert_false(holds(&s, GPUCACHE_VERDICT_LIMIT));
 	/* What the program asked the driver for counts. */
 	s.oom.kind_bytes[GPUCACHE_KIND_CONTEXT] = 0;
-	gpc_verdict_find(&s.oom, &s.facts);
+	judge(&s);
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_LIMIT);
 }
 
@@ -356,10 +351,10 @@ static void without_holders_none_is_named(void **state)
 	s.oom.balance.other_processes = 0;
 	s.oom.balance.cached = 8 * GPC_GIB;
 	s.oom.balance.requested = 85 * GPC_GIB;
-	s.facts.plain_live = 95 * GPC_GIB;
-	gpc_verdict_find(&s.oom, &s.facts);
+	s.oom.plain_live = 95 * GPC_GIB;
+	judge(&s);
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_EXHAUSTED);
-	assert_false(holds(&s.oom, GPUCACHE_VERDICT_NEIGHBOUR));
+	assert_false(holds(&s, GPUCACHE_VERDICT_NEIGHBOUR));
 }
 
 static void neighbours_whose_memory_would_come_in_pieces_are_likely(void **state)
@@ -370,7 +365,7 @@ static void neighbours_whose_memory_would_come_in_pieces_are_likely(void **state
 	make_neighbour(&s);
 	s.oom.balance.cached = 1 * GPC_GIB;
 	s.oom.rounded += GPC_GIB;
-	gpc_verdict_find(&s.oom, &s.facts);
+	judge(&s);
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_NEIGHBOUR);
 	assert_int_equal(s.oom.strength, GPUCACHE_STRENGTH_LIKELY);
 }
@@ -382,10 +377,10 @@ static void managed_memory_that_cannot_be_there_is_no_reason(void **state)
 	(void)state;
 	s.oom.balance.direct = s.oom.kind_bytes[GPUCACHE_KIND_MANAGED] = 50 * GPC_GIB;
 	s.oom.balance.requested = 96 * GPC_GIB;
-	gpc_verdict_find(&s.oom, &s.facts);
+	judge(&s);
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_EXHAUSTED);
 	assert_int_equal(s.oom.strength, GPUCACHE_STRENGTH_CERTAIN);
-	assert_false(holds(&s.oom, GPUCACHE_VERDICT_MANAGED));
+	assert_false(holds(&s, GPUCACHE_VERDICT_MANAGED));
 }
 
 static void a_refusal_with_one_look_at_the_driver_is_likely(void **state)
@@ -394,7 +389,7 @@ static void a_refusal_with_one_look_at_the_driver_is_likely(void **state)
 
 	(void)state;
 	s.oom.balance.device_free = 8 * GPC_GIB + 2 * GPC_MIB;
-	gpc_verdict_find(&s.oom, &s.facts);
+	judge(&s);
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_DRIVER);
 	assert_int_equal(s.oom.strength, GPUCACHE_STRENGTH_LIKELY);
 }
@@ -409,7 +404,7 @@ static void an_impossible_request_is_not_also_everything_else(void **state)
 	make_untracked(&s);
 	s.oom.balance.rounding = 20 * GPC_GIB;
 	s.oom.rounded = s.oom.requested = 200 * GPC_GIB;
-	gpc_verdict_find(&s.oom, &s.facts);
+	judge(&s);
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_IMPOSSIBLE);
 	assert_int_equal(s.oom.also, 0);
 }
@@ -421,7 +416,7 @@ static void the_largest_size_of_all_is_a_size_and_not_unknown(void **state)
 	(void)state;
 	s.oom.requested = UINT64_MAX;
 	s.oom.rounded = 0; /* rounding up overflowed */
-	gpc_verdict_find(&s.oom, &s.facts);
+	judge(&s);
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_IMPOSSIBLE);
 	assert_true(s.oom.short_by == UINT64_MAX - 1 - 4 * GPC_GIB);
 }
@@ -432,7 +427,7 @@ static void pinned_host_memory_is_not_judged_by_the_device(void **state)
 
 	(void)state;
 	s.oom.kind = GPUCACHE_KIND_HOST;
-	gpc_verdict_find(&s.oom, &s.facts);
+	judge(&s);
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_PINNED);
 	assert_int_equal(s.oom.also, 0);
 }
@@ -443,7 +438,7 @@ static void numbers_of_which_none_is_known_give_no_verdict(void **state)
 
 	(void)state;
 	memset(&s.oom.balance, 0xff, sizeof s.oom.balance);
-	gpc_verdict_find(&s.oom, &s.facts);
+	judge(&s);
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_NONE);
 	assert_int_equal(s.oom.also, 0);
 	assert_int_equal(s.oom.short_by, 0);

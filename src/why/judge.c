@@ -1,0 +1,647 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * derive_*() compute each quantity once; judge_<cause>() asks, for each cause of causes.def, whether there would have
+ * been room without it.
+ */
+#include "base/bytes.h"
+#include "model/torch.h"
+#include "why/why.h"
+
+#define STEP        (2 * GPC_MIB) /* of the driver: less than a step serves no request */
+#define SEGMENT     (20 * GPC_MIB) /* in the next run other threads may ask earlier: a segment more */
+#define WASTED_PART 8u             /* waste below this part of the GPU is no reason for a failure */
+#define REAL_PART   8u             /* a real placement wastes this part of what it places */
+#define SMALL_PART  20u /* others that hold less than this part of the GPU are not the cause */
+#define BRIM_PART   16u /* a request below this part of the GPU is small */
+#define MINOR_PART  64u
+#define LARGE_PART  8u  /* an activation above this part of the GPU is large by itself */
+#define STATES      4u  /* an optimizer keeps at most so many values per weight */
+#define SOME_BLOCKS 12u /* fewer may be of a loop over layers */
+
+typedef enum gpucache_strength strength;
+
+#define NONE     GPUCACHE_STRENGTH_NONE
+#define POSSIBLE GPUCACHE_STRENGTH_POSSIBLE
+#define LIKELY   GPUCACHE_STRENGTH_LIKELY
+#define CERTAIN  GPUCACHE_STRENGTH_CERTAIN
+
+static bool is_known(uint64_t value)
+{
+	return value != GPUCACHE_UNKNOWN;
+}
+
+static uint64_t or_none(uint64_t value)
+{
+	return is_known(value) ? value : 0;
+}
+
+/* Sums and differences with an unknown number are unknown. */
+static uint64_t plus(uint64_t a, uint64_t b)
+{
+	return gpc_bytes_add(a, b);
+}
+
+static uint64_t minus(uint64_t a, uint64_t b)
+{
+	return is_known(a) && is_known(b) ? gpc_bytes_less(a, b) : GPUCACHE_UNKNOWN;
+}
+
+/* Comparisons with an unknown number are false. */
+static bool fits(uint64_t need, uint64_t room)
+{
+	return is_known(need) && is_known(room) && need <= room;
+}
+
+static bool is_below(uint64_t a, uint64_t b)
+{
+	return is_known(a) && is_known(b) && a < b;
+}
+
+static bool is_part(const struct gpc_facts *f, uint64_t bytes, unsigned part)
+{
+	return is_known(f->total) && fits(f->total / part, bytes);
+}
+
+/* True if other holders' bytes are large enough to count as a cause. */
+static bool counts(const struct gpc_facts *f, uint64_t bytes)
+{
+	return is_known(f->total) && is_below(f->total / SMALL_PART, bytes);
+}
+
+static uint64_t truth(bool value)
+{
+	return value ? GPC_YES : GPC_NO;
+}
+
+static strength weaker(strength a, strength b)
+{
+	return a < b ? a : b;
+}
+
+/* ---- what follows from the facts ---- */
+
+/* What would be free if every block of our segments were the driver's own. */
+static uint64_t plain_room(const struct gpc_facts *f)
+{
+	uint64_t ours = plus(plus(f->live, f->rounding), plus(f->pending, f->cached));
+
+	return minus(plus(f->available, ours), f->plain_live);
+}
+
+/* An upper bound of resident managed memory: what nothing else explains. */
+static uint64_t managed_here(const struct gpc_facts *f)
+{
+	uint64_t ours = plus(
+		plus(f->live, or_none(f->rounding)), plus(or_none(f->pending), or_none(f->cached)));
+	uint64_t taken = minus(plus(ours, or_none(f->direct)), or_none(f->managed));
+	uint64_t rest = minus(minus(minus(f->total, f->available), taken), or_none(f->others));
+
+	return gpc_smaller(or_none(f->managed), rest);
+}
+
+static void derive_limit(struct gpc_facts *f)
+{
+	bool is_torch = f->is_torch_limit == GPC_YES;
+	uint64_t rounded =
+		f->is_segment == GPC_YES ? plus(f->need, STEP - 1) / STEP * STEP : f->need;
+	uint64_t needed = is_torch ? plus(f->torch_held, gpc_torch_segment_size(f->need))
+				   : plus(f->charged, rounded);
+
+	f->is_limited = truth(is_torch || is_below(f->limit, needed));
+	f->would_fit = truth(fits(f->need, f->available));
+	if (f->is_limited != GPC_YES || f->would_fit != GPC_YES || !is_known(needed))
+		return;
+	if (!is_torch)
+		needed = plus(gpc_round_up(needed, GPC_MIB), SEGMENT);
+	if (f->total < 10000 || !fits(needed, f->total))
+		return;
+	f->needed_mib = needed / GPC_MIB;
+	f->needed_fraction =
+		gpc_smaller((needed + f->total / 10000 - 1) / (f->total / 10000), 10000);
+}
+
+static void derive_sums(struct gpc_facts *f)
+{
+	uint64_t ours = plus(
+		plus(f->live, or_none(f->rounding)), plus(or_none(f->pending), or_none(f->cached)));
+	uint64_t implicit = plus(or_none(f->contexts), or_none(f->modules));
+	uint64_t best;
+
+	f->need = gpc_larger(f->asked, or_none(f->rounded));
+	f->held = minus(
+		plus(plus(f->live, or_none(f->rounding)), or_none(f->direct)), or_none(f->managed));
+	f->charged = minus(plus(ours, or_none(f->direct)), implicit);
+	derive_limit(f);
+	f->room = f->available;
+	if (f->is_torch_limit == GPC_YES)
+		f->room = 0;
+	else if (f->is_limited == GPC_YES)
+		f->room = gpc_smaller(f->available, minus(f->limit, f->charged));
+	best = gpc_larger(or_none(f->room), or_none(f->piece));
+	f->short_by = is_known(f->room) ? minus(f->need, best) : GPUCACHE_UNKNOWN;
+	f->left = plus(f->available, plus(or_none(f->cached), or_none(f->pending)));
+	f->torch_unused = minus(f->torch_held, f->torch_live);
+	f->slack = plus(plus(or_none(f->cached), or_none(f->pending)),
+		plus(or_none(f->rounding), plus(or_none(f->page_waste), or_none(f->torch_unused))));
+	f->most_room = plus(plus(f->available, or_none(f->cached)), f->held);
+	f->most_room = minus(f->most_room, implicit);
+	f->plain = plain_room(f);
+	f->wasted = minus(f->plain, best);
+	f->managed_here = managed_here(f);
+	if (is_known(f->n_contexts) && f->n_contexts > 0)
+		f->spare_contexts = or_none(f->contexts) / f->n_contexts * (f->n_contexts - 1);
+	f->is_scarce = truth(is_below(f->left, f->need) ||
+			     (is_below(f->plain, f->need) && is_known(f->cached) &&
+				     is_known(f->total) && f->cached < f->total / WASTED_PART));
+}
+
+/*
+ * With expandable segments the tensors and the request would have fitted, even if an eighth of the tensors' bytes and
+ * two large buffers were wasted.  PyTorch with expandable segments reserves more than it asks our cache for.
+ */
+static bool has_holes(const struct gpc_facts *f)
+{
+	uint64_t tensors = plus(f->torch_live, f->torch_live / REAL_PART);
+
+	return or_none(f->torch_asked) && f->is_torch_limit != GPC_YES &&
+	       fits(f->torch_held, f->live) && fits(f->torch_asked, f->torch_unused) &&
+	       fits(f->torch_held / REAL_PART, f->torch_unused) &&
+	       fits(plus(tensors, plus(f->torch_asked, 2 * GPC_TORCH_LARGE_BUFFER)),
+		       plus(f->torch_held, f->available));
+}
+
+/* The request fits into the room and `bytes` more, and without them it does not. */
+static bool is_missing_from(const struct gpc_facts *f, uint64_t bytes)
+{
+	return or_none(bytes) && is_below(f->room, f->need) && fits(f->need, plus(f->room, bytes));
+}
+
+static void derive_truths(struct gpc_facts *f)
+{
+	bool grows = or_none(f->growth) != 0 || or_none(f->kept_passes) != 0;
+	bool is_torch = or_none(f->torch_held) != 0;
+
+	f->always = GPC_YES;
+	f->is_missing = truth(or_none(f->short_by) != 0);
+	f->is_rounded_up = truth(is_below(f->asked, f->need) && is_known(f->room) &&
+				 fits(f->asked, gpc_larger(f->room, or_none(f->piece))));
+	f->is_padded = truth(is_known(f->need) && f->need - f->asked > f->need / 100);
+	f->is_for_tensor = truth(or_none(f->torch_asked) && f->is_torch_limit != GPC_YES &&
+				 is_below(f->torch_asked + f->torch_asked / 100, f->asked));
+	f->can_replay = truth(f->is_caching == GPC_YES && f->is_replayed == GPC_NOT_KNOWN);
+	f->is_by_other = truth(is_torch && f->torch_asked == 0 &&
+			       is_missing_from(f, plus(or_none(f->cached), f->torch_unused)));
+	f->has_holes = truth(has_holes(f));
+	f->pins_pages = truth(is_missing_from(f, f->page_waste));
+	f->asks_weights = truth(f->asked_purpose == GPC_PURPOSE_WEIGHTS);
+	f->asks_optimizer = truth(f->asked_purpose == GPC_PURPOSE_OPTIMIZER);
+	f->is_first_step = truth(f->asks_optimizer == GPC_YES && or_none(f->weights) &&
+				 fits(f->optimizer, f->weights * STATES));
+	f->asks_at_once = truth(f->asked_purpose == GPC_PURPOSE_ACTIVATIONS &&
+				is_part(f, f->torch_asked, LARGE_PART));
+	f->is_activations =
+		truth(is_known(f->activations) && fits(f->by_purpose / 2, f->activations) &&
+			fits(or_none(f->short_by), f->activations));
+	f->is_input = truth(f->is_activations == GPC_YES && f->is_generating == GPC_YES);
+	f->grows_weights = truth(grows && f->growth_purpose == GPC_PURPOSE_WEIGHTS);
+	f->grows_optimizer = truth(grows && f->growth_purpose == GPC_PURPOSE_OPTIMIZER);
+	f->grows_results = truth(grows && f->growth_purpose == GPC_PURPOSE_ACTIVATIONS);
+	f->grows_single = truth(f->grows_results == GPC_YES && f->is_result_alone == GPC_YES);
+	f->grows_summed = truth(f->grows_results == GPC_YES && f->had_backward == GPC_NO);
+	f->is_too_large = truth(is_below(f->most_room, f->need));
+}
+
+/* ---- the causes: each is judged by what would have happened without it ---- */
+
+static bool is_impossible(const struct gpc_facts *f)
+{
+	return or_none(f->total) && is_below(minus(f->total, or_none(f->reserve)), f->need);
+}
+
+/* True if the bytes of another cause are missing, and are more than the cache wastes: it is the better reason. */
+static bool outweighs(const struct gpc_facts *f, uint64_t bytes)
+{
+	return is_below(f->wasted, bytes) && fits(f->need, plus(f->available, bytes));
+}
+
+/* LIKELY if room is short, and these bytes, a part of the GPU that counts, would have been enough. */
+static strength by_room(const struct gpc_facts *f, uint64_t bytes)
+{
+	if (is_impossible(f) || !or_none(bytes) || !fits(f->need, plus(f->available, bytes)) ||
+		!(f->is_scarce == GPC_YES || outweighs(f, bytes)))
+		return NONE;
+	return counts(f, bytes) ? LIKELY : POSSIBLE;
+}
+
+static strength judge_NONE(const struct gpc_facts *f)
+{
+	(void)f;
+	return NONE;
+}
+
+static strength judge_IMPOSSIBLE(const struct gpc_facts *f)
+{
+	return is_impossible(f) ? CERTAIN : NONE;
+}
+
+/* Certain only if the GPU had room: otherwise a higher limit would not have helped. */
+static strength judge_LIMIT(const struct gpc_facts *f)
+{
+	if (f->is_limited != GPC_YES)
+		return NONE;
+	if (!is_known(f->available))
+		return LIKELY;
+	return f->would_fit == GPC_YES ? CERTAIN : POSSIBLE;
+}
+
+static strength judge_DRIVER(const struct gpc_facts *f)
+{
+	uint64_t least = gpc_smaller(f->free_before, f->free_after); /* unknown is the largest */
+
+	if (f->is_limited == GPC_YES || is_impossible(f) ||
+		!fits(plus(f->need, STEP), is_known(least) ? least : f->available))
+		return NONE;
+	return is_known(f->free_before) && is_known(f->free_after) ? CERTAIN : LIKELY;
+}
+
+static strength judge_CONTEXTS(const struct gpc_facts *f)
+{
+	return by_room(f, f->spare_contexts);
+}
+
+static strength judge_PREALLOCATED(const struct gpc_facts *f)
+{
+	if (is_impossible(f))
+		return NONE;
+	return f->is_by_other == GPC_YES || (f->framework && is_missing_from(f, f->framework_bytes))
+		       ? LIKELY
+		       : NONE;
+}
+
+/*
+ * How likely one loop keeps all it allocates, rather than the layers of a model (few blocks, from several sites) or
+ * data loaded once (nothing is freed meanwhile; weights may be many, but of many sizes).
+ */
+static strength is_loop(const struct gpc_facts *f)
+{
+	bool is_loaded = is_below(f->n_frees, f->growth_blocks);
+
+	if (f->is_renewed == GPC_YES)
+		return LIKELY;
+	if (f->growth_blocks >= GPC_MANY_BLOCKS)
+		return is_loaded && f->is_varied == GPC_YES ? NONE : LIKELY;
+	if (f->growth_blocks < SOME_BLOCKS || is_loaded)
+		return NONE;
+	return or_none(f->growth_others) <= f->growth / 2 ? LIKELY : POSSIBLE;
+}
+
+/*
+ * True if the request may be for the next block of a site that replaces its blocks: as large as their mean, and at most
+ * half larger.  Its stack does not tell: PyTorch's driver calls have other stacks than its tensors.
+ */
+static bool is_next_one(const struct gpc_facts *f)
+{
+	uint64_t mean = f->growth_blocks ? f->growth_held / f->growth_blocks : 0;
+
+	return f->is_renewed == GPC_YES && f->need >= mean && f->need - mean <= mean / 2;
+}
+
+/* True if another cause took at least as much: without it the program would have run longer. */
+static bool is_outweighed(const struct gpc_facts *f)
+{
+	bool has_freed = is_below(f->growth_held, f->growth_total / 4 * 3);
+
+	if (fits(f->growth, f->others) || fits(f->growth, f->spare_contexts))
+		return true;
+	if (f->has_holes == GPC_YES && f->growth <= f->torch_unused)
+		return true;
+	/* The request itself is larger than the growth, and comes from another site. */
+	if (f->need >= f->growth && f->asked_site != f->growth_site && !is_next_one(f))
+		return true;
+	/* A site that freed much of what it allocated leaves holes, and need not keep growing. */
+	return has_freed && fits(f->growth / 2, f->wasted);
+}
+
+static strength judge_GROWTH(const struct gpc_facts *f)
+{
+	strength found;
+
+	if (is_impossible(f))
+		return NONE;
+	if (or_none(f->kept_passes))
+		return LIKELY;
+	if (!or_none(f->growth) || f->growth < or_none(f->short_by))
+		return NONE;
+	/* An optimizer makes its state in its first step, layer by layer, and never again. */
+	if (f->growth_purpose == GPC_PURPOSE_OPTIMIZER && f->is_first_step == GPC_YES)
+		return NONE;
+	found = is_loop(f);
+	return is_outweighed(f) || f->is_one_pass == GPC_YES ? weaker(found, POSSIBLE) : found;
+}
+
+/* True if the plain driver would be short, too, or if others or spare contexts took more than the cache wastes. */
+static bool is_refuted(const struct gpc_facts *f)
+{
+	return is_below(f->plain, f->need) || outweighs(f, f->others) ||
+	       outweighs(f, f->spare_contexts);
+}
+
+static bool is_short_of_room(const struct gpc_facts *f)
+{
+	return is_below(f->room, f->need) && or_none(f->piece) < f->need;
+}
+
+static strength judge_ROUNDING(const struct gpc_facts *f)
+{
+	strength most = f->is_replayed == GPC_YES ? POSSIBLE : LIKELY;
+
+	if (f->is_remedy_removal == GPC_YES)
+		return f->is_whole == GPC_YES ? CERTAIN : LIKELY;
+	if (!is_short_of_room(f) || is_impossible(f))
+		return NONE;
+	if (f->is_rounded_up == GPC_YES)
+		return is_refuted(f) ? POSSIBLE : most;
+	if (!is_below(or_none(f->live) / 10, f->rounding))
+		return NONE;
+	return fits(or_none(f->short_by), f->rounding) && !is_refuted(f) ? most : POSSIBLE;
+}
+
+/*
+ * True for a small request when little is wasted: the GPU is full, so the next requests would fail under any placement.
+ */
+static bool is_at_brim(const struct gpc_facts *f)
+{
+	uint64_t wasted = minus(plus(or_none(f->plain_free), f->asked), f->available);
+
+	return !is_part(f, f->asked, BRIM_PART) && is_known(wasted) &&
+	       !is_part(f, wasted, WASTED_PART);
+}
+
+/* All free pieces together would have been enough. */
+static strength judge_FRAGMENTED(const struct gpc_facts *f)
+{
+	bool is_cured =
+		f->plain_serves == GPC_YES || (f->remedy && f->is_remedy_removal != GPC_YES);
+
+	if (is_impossible(f) || f->is_torch_limit == GPC_YES)
+		return NONE;
+	/* Our replays move neither PyTorch's tensors nor the driver's steps. */
+	if (f->has_holes == GPC_YES)
+		return or_none(f->growth) > f->torch_unused ? POSSIBLE : LIKELY;
+	if (f->pins_pages == GPC_YES)
+		return LIKELY;
+	if (is_cured && (outweighs(f, f->others) || is_at_brim(f)))
+		return POSSIBLE;
+	if (is_cured)
+		return f->is_whole == GPC_YES ? CERTAIN : LIKELY;
+	if (!is_missing_from(f, f->cached) || !is_known(f->piece) || f->piece >= f->need)
+		return NONE;
+	if (outweighs(f, f->others) || outweighs(f, f->spare_contexts) ||
+		fits(f->need, f->other_piece) || !is_part(f, f->cached, MINOR_PART))
+		return POSSIBLE;
+	/* No setting served the request, but much of the GPU may still be free in pieces. */
+	if (f->is_replayed == GPC_YES)
+		return is_part(f, f->cached, WASTED_PART) ? LIKELY : POSSIBLE;
+	return f->is_scarce == GPC_YES ? POSSIBLE : LIKELY;
+}
+
+static strength judge_PENDING(const struct gpc_facts *f)
+{
+	uint64_t without = plus(f->room, f->cached);
+	bool one_fits = fits(f->need, f->largest_pending) && fits(f->need, f->pending);
+
+	if (!is_short_of_room(f))
+		return NONE;
+	if (is_below(without, f->need) && fits(f->need, plus(without, f->pending)))
+		return one_fits ? CERTAIN : LIKELY;
+	return one_fits ? LIKELY : NONE;
+}
+
+/* Certain if the others' bytes and the free ones suffice: the driver maps pages, so it needs no contiguous memory. */
+static strength judge_NEIGHBOUR(const struct gpc_facts *f)
+{
+	if (is_impossible(f) || !(f->is_scarce == GPC_YES || outweighs(f, f->others)) ||
+		!or_none(f->others) || !fits(f->need, plus(f->left, f->others)))
+		return NONE;
+	if (!counts(f, f->others))
+		return POSSIBLE;
+	return fits(f->need, plus(f->available, f->others)) ? CERTAIN : LIKELY;
+}
+
+static strength judge_MANAGED(const struct gpc_facts *f)
+{
+	return f->is_scarce == GPC_YES ? by_room(f, f->managed_here) : NONE;
+}
+
+static strength judge_UNTRACKED(const struct gpc_facts *f)
+{
+	uint64_t bytes = minus(f->outside, or_none(f->page_waste));
+	bool is_big = is_part(f, bytes, 7);
+	bool is_enough = or_none(bytes) && fits(or_none(f->short_by), bytes);
+
+	if (f->is_scarce != GPC_YES || is_impossible(f) || !(is_big || is_enough))
+		return NONE;
+	return is_big && is_enough ? LIKELY : POSSIBLE;
+}
+
+static strength judge_SPIKE(const struct gpc_facts *f)
+{
+	if (is_impossible(f) || !(f->is_scarce == GPC_YES || f->is_limited == GPC_YES))
+		return NONE;
+	return or_none(f->usual_live) &&
+			       is_below(plus(f->usual_live, f->usual_live), plus(f->held, f->need))
+		       ? LIKELY
+		       : NONE;
+}
+
+static strength judge_WRONG_POOL(const struct gpc_facts *f)
+{
+	return is_short_of_room(f) && is_known(f->piece) && fits(f->need, f->other_piece) ? CERTAIN
+											  : NONE;
+}
+
+/*
+ * Certain if even a perfect placement of what is live has no room; likely if a real one has none, such as the driver's
+ * (`plain`).  What is placed is what the program asked for: PyTorch's tensors, and not the cache that they lie in.
+ */
+static strength judge_EXHAUSTED(const struct gpc_facts *f)
+{
+	uint64_t tensors = or_none(f->torch_held) && fits(f->torch_held, f->live)
+				   ? plus(f->live - f->torch_held, f->torch_live)
+				   : f->live;
+	uint64_t room = plus(f->available, f->slack);
+	uint64_t waste = plus(or_none(tensors) / REAL_PART,
+		or_none(f->torch_held) ? 2 * GPC_TORCH_LARGE_BUFFER : 0);
+	uint64_t others = is_known(f->others) ? f->others : f->unattributed;
+	bool is_cured = f->plain_serves == GPC_YES || f->remedy;
+
+	if (is_impossible(f) || !or_none(f->short_by) || judge_WRONG_POOL(f) ||
+		(f->is_limited == GPC_YES && f->would_fit == GPC_YES))
+		return NONE;
+	/* The missing memory is theirs. */
+	if (counts(f, others) && fits(f->need, plus(plus(f->left, or_none(f->managed)), others)))
+		return is_known(f->others)                    ? NONE
+		       : fits(or_none(f->total) / 2, f->held) ? LIKELY
+							      : POSSIBLE;
+	if (is_cured)
+		return is_at_brim(f) ? LIKELY : NONE;
+	if (!is_below(room, plus(f->need, waste)) && !is_below(f->plain, f->need) &&
+		f->is_replayed != GPC_YES)
+		return NONE;
+	if (!is_below(room, f->need) || !is_known(f->growth) || judge_GROWTH(f) ||
+		or_none(f->spare_contexts) || f->managed_here || counts(f, others))
+		return LIKELY;
+	return CERTAIN;
+}
+
+static strength judge_PINNED(const struct gpc_facts *f)
+{
+	return f->is_on_host == GPC_YES ? LIKELY : NONE;
+}
+
+/* ---- the table ---- */
+
+enum basis {
+	NUMBERS,
+	RECORDS
+};
+
+static const struct cause {
+	enum gpucache_verdict id;
+	enum basis basis;
+	const char *word;
+	const char *meaning;
+	strength (*judge)(const struct gpc_facts *facts);
+} causes[] = {
+#define CAUSE(id, basis, word, meaning) { GPUCACHE_VERDICT_##id, basis, word, meaning, judge_##id },
+#define BECAUSE(...)
+#define AND(...)
+#define TRY(...)
+#define ELSE(...)
+#define SHORT(...)
+#include "why/causes.def"
+#undef CAUSE
+#undef BECAUSE
+#undef AND
+#undef TRY
+#undef ELSE
+#undef SHORT
+};
+
+#define N_CAUSES (sizeof causes / sizeof causes[0])
+
+_Static_assert(
+	N_CAUSES == GPUCACHE_VERDICT_COUNT, "each cause of the format has a row in causes.def");
+
+/* A refusal by PyTorch depends on neither our memory nor the GPU's; one of host memory depends on neither, too. */
+static bool is_asked_about(const struct gpc_facts *f, enum gpucache_verdict id)
+{
+	if (f->is_on_host == GPC_YES || id == GPUCACHE_VERDICT_PINNED)
+		return f->is_on_host == GPC_YES && id == GPUCACHE_VERDICT_PINNED;
+	return f->is_torch_limit != GPC_YES || id == GPUCACHE_VERDICT_IMPOSSIBLE ||
+	       id == GPUCACHE_VERDICT_LIMIT || id == GPUCACHE_VERDICT_GROWTH ||
+	       id == GPUCACHE_VERDICT_SPIKE;
+}
+
+static strength judge(const struct gpc_facts *f, const struct cause *cause)
+{
+	strength found = is_asked_about(f, cause->id) ? cause->judge(f) : NONE;
+
+	return cause->basis == RECORDS && f->n_dropped != 0 ? weaker(found, LIKELY) : found;
+}
+
+static void derive(struct gpc_facts *facts)
+{
+	gpc_facts_forget(facts, GPC_FROM_DERIVED);
+	derive_sums(facts);
+	derive_truths(facts);
+}
+
+/* The first cause that is at least likely, else the first of the most certain ones. */
+static struct gpc_answer judge_all(const struct gpc_facts *facts)
+{
+	struct gpc_answer answer = { .cause = GPUCACHE_VERDICT_NONE };
+
+	for (size_t i = 0; i < N_CAUSES; i++) {
+		strength found = judge(facts, &causes[i]);
+
+		if (found)
+			answer.possible |= 1u << causes[i].id;
+		if (found >= LIKELY)
+			answer.also |= 1u << causes[i].id;
+		if (answer.strength < LIKELY && found > answer.strength) {
+			answer.cause = causes[i].id;
+			answer.strength = found;
+		}
+	}
+	return answer;
+}
+
+struct gpc_answer gpc_why_then(struct gpc_facts *facts)
+{
+	struct gpc_answer answer;
+
+	derive(facts);
+	answer = judge_all(facts);
+	answer.also &= ~(1u << answer.cause);
+	answer.then_cause = answer.cause;
+	answer.then_strength = answer.strength;
+	return answer;
+}
+
+struct gpc_answer gpc_why(struct gpc_facts *facts)
+{
+	struct gpc_facts moment = *facts;
+	struct gpc_answer answer;
+	struct gpc_answer then;
+
+	gpc_facts_forget(&moment, GPC_FROM_NAMES);
+	gpc_facts_forget(&moment, GPC_FROM_REPLAY);
+	then = gpc_why_then(&moment);
+	answer = gpc_why_then(facts);
+	answer.then_cause = then.cause;
+	answer.then_strength = then.strength;
+	if (then.strength == CERTAIN && answer.cause != then.cause) {
+		answer.also = (answer.also | 1u << answer.cause) & ~(1u << then.cause);
+		answer.cause = then.cause;
+		answer.strength = CERTAIN;
+	}
+	return answer;
+}
+
+bool gpc_why_is_up_to_settings(const struct gpc_facts *facts)
+{
+	struct gpc_facts judged = *facts;
+
+	derive(&judged);
+	for (size_t i = 0; causes[i].id != GPUCACHE_VERDICT_ROUNDING; i++)
+		if (judge(&judged, &causes[i]) >= LIKELY)
+			return false;
+	return true;
+}
+
+static const struct cause *cause_of(unsigned id)
+{
+	size_t i = 0;
+
+	while (i < N_CAUSES - 1 && causes[i].id != id)
+		i++;
+	return &causes[i]; /* the last one is NONE */
+}
+
+const char *gpc_cause_word(unsigned cause)
+{
+	return cause_of(cause)->word;
+}
+
+const char *gpc_cause_meaning(unsigned cause)
+{
+	return cause_of(cause)->meaning;
+}
+
+const char *gpc_strength_word(unsigned of)
+{
+	static const char *const words[] = { "unknown", "possible", "likely", "certain" };
+
+	return words[of <= CERTAIN ? of : NONE];
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The failed request that all tests of src/why start from: 8 GiB requested on a GPU of 100 GiB, 4 GiB missing, all
+ * other memory live in the program.
+ */
+#ifndef GPC_TESTS_UNIT_WHY_SCENE_H
+#define GPC_TESTS_UNIT_WHY_SCENE_H
+
+#include "base/bytes.h"
+#include "gpucache_format.h"
+#include "why/why.h"
+
+struct scene {
+	struct gpucache_oom oom; /* its verdict is set by judge() */
+	struct gpc_facts facts;  /* by judge() from `oom` */
+	struct gpc_answer answer;
+};
+
+static inline struct scene scene_of_an_exhausted_gpu(void)
+{
+	struct scene scene = {
+		.oom = {
+			.requested = 8 * GPC_GIB,
+			.rounded = 8 * GPC_GIB,
+			.stack = 7,
+			.kind = GPUCACHE_KIND_DEVICE,
+			.balance = {
+				.requested = 90 * GPC_GIB,
+				.process_outside = 2 * GPC_GIB,
+				.other_processes = 3 * GPC_GIB,
+				.driver_reserve = 1 * GPC_GIB,
+				.device_free = 4 * GPC_GIB,
+				.device_total = 100 * GPC_GIB,
+			},
+			.free_before = GPUCACHE_UNKNOWN,
+			.free_after = GPUCACHE_UNKNOWN,
+			.piece = GPUCACHE_UNKNOWN,
+			.other_piece = GPUCACHE_UNKNOWN,
+			.largest_pending = GPUCACHE_UNKNOWN,
+			.plain_live = GPUCACHE_UNKNOWN,
+			.page_waste = GPUCACHE_UNKNOWN,
+			.usual_live = GPUCACHE_UNKNOWN,
+			.setup = GPUCACHE_OOM_CACHING,
+		},
+	};
+
+	return scene;
+}
+
+/* As the library does. */
+static inline void judge(struct scene *s)
+{
+	s->facts = gpc_facts_unknown();
+	gpc_facts_from_oom(&s->facts, &s->oom);
+	s->facts.conf = "";
+	s->answer = gpc_why_then(&s->facts);
+	s->oom.verdict = (uint8_t)s->answer.cause;
+	s->oom.strength = (uint8_t)s->answer.strength;
+	s->oom.also = s->answer.also;
+	s->oom.short_by = s->facts.short_by == GPUCACHE_UNKNOWN ? 0 : s->facts.short_by;
+}
+
+#endif

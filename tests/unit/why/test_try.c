@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The advice for each cause. */
+#include "tests/unit/unit.h"
+
+#include "tests/unit/why/scene.h"
+
+static char advice[2048]; /* each on a line, with how far it reaches */
+
+static void add_number(void *self, uint32_t stack, struct gpc_text *text)
+{
+	(void)self;
+	gpc_text_add(text, "model.py:%u", stack);
+}
+
+static const struct gpc_site_names by_number = { .add = add_number };
+
+/* Writes the advice to facts that are judged already. */
+static unsigned say(const struct scene *s)
+{
+	struct gpc_text text = gpc_text_init(advice, sizeof advice);
+	const char *reach;
+	unsigned n = 0;
+
+	while (gpc_say_try(&text, &s->facts, &s->answer, &by_number, n, &reach)) {
+		gpc_text_add(&text, " [%s]\n", reach);
+		n++;
+	}
+	return n;
+}
+
+/* Finds the cause, which has to be `cause`, and writes the advice. */
+static unsigned advise(struct scene *s, enum gpucache_verdict cause)
+{
+	judge(s);
+	assert_int_equal(s->answer.cause, cause);
+	return say(s);
+}
+
+static void says(const char *what)
+{
+	if (!strstr(advice, what))
+		fail_msg("%s", advice);
+}
+
+static void an_exhausted_gpu_is_told_how_much_must_go_and_who_holds_most(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	assert_int_equal(advise(&s, GPUCACHE_VERDICT_EXHAUSTED), 1);
+	says("hold 4.00 GiB less (a smaller batch, a shorter type, an earlier free)");
+	says("[once]");
+	s.facts.top_site = 5;
+	s.facts.top_held = 50 * GPC_GIB;
+	say(&s);
+	says("model.py:5 holds most, 50.00 GiB");
+	s.facts.enough = 6 * GPC_GIB; /* a replay says that more must go */
+	say(&s);
+	says("hold 6.00 GiB less");
+	says("replayed with it, this request succeeds [served]");
+	s.facts.idle_gpu = 3;
+	s.facts.idle_gpu_free = 90 * GPC_GIB;
+	assert_int_equal(say(&s), 2);
+	says("GPU 3 has 90.00 GiB free");
+}
+
+static void a_request_that_never_fits_is_not_told_to_free(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	s.oom.requested = s.oom.rounded = 97 * GPC_GIB;
+	s.oom.balance.device_free = 5 * GPC_GIB;
+	advise(&s, GPUCACHE_VERDICT_EXHAUSTED);
+	says("ask for less: were nothing else held, 95.00 GiB would be free");
+}
+
+static void grow(struct scene *s)
+{
+	s->oom.growth_bytes = s->oom.growth_total = s->oom.growth_held = 4 * GPC_GIB;
+	s->oom.growth_stack = 9;
+	s->oom.growth_blocks = 300;
+	s->oom.stack = s->oom.growth_stack;
+}
+
+static void growth_is_told_by_what_it_is(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	grow(&s);
+	assert_int_equal(advise(&s, GPUCACHE_VERDICT_GROWTH), 1);
+	says("free what model.py:9 no longer needs: it grew by 4.00 GiB");
+	s.oom.is_renewed = true;
+	advise(&s, GPUCACHE_VERDICT_GROWTH);
+	says("bound the size of what model.py:9 makes");
+	s.facts.is_renewed = GPC_NO;
+	s.facts.loop_place = "train loop.py:3";
+	s.facts.growth_purpose = GPC_PURPOSE_WEIGHTS;
+	s.answer = gpc_why(&s.facts);
+	say(&s);
+	says("model after model stays, loaded in train loop.py:3");
+	s.facts.growth_purpose = GPC_PURPOSE_OPTIMIZER;
+	s.answer = gpc_why(&s.facts);
+	say(&s);
+	says("optimizer after optimizer stays");
+	s.facts.growth_purpose = GPC_PURPOSE_ACTIVATIONS;
+	s.answer = gpc_why(&s.facts);
+	say(&s);
+	says("keep loss.item() or output.detach()");
+	s.facts.had_backward = GPC_NO;
+	s.answer = gpc_why(&s.facts);
+	say(&s);
+	says("call backward() for each");
+	s.facts.evaluation_place = "evaluate loop.py:9";
+	say(&s);
+	says("`with torch.no_grad():` in evaluate loop.py:9");
+	s.facts.is_result_alone = GPC_YES;
+	s.answer = gpc_why(&s.facts);
+	say(&s);
+	says(".detach().cpu()), in train loop.py:3");
+}
+
+static void an_optimizers_first_step_is_not_growth(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	grow(&s);
+	judge(&s);
+	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_GROWTH);
+	s.facts.growth_purpose = s.facts.asked_purpose = GPC_PURPOSE_OPTIMIZER;
+	s.facts.weights = 40 * GPC_GIB;
+	s.facts.optimizer = 30 * GPC_GIB;
+	s.answer = gpc_why(&s.facts);
+	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_EXHAUSTED);
+	say(&s);
+	says("so far it has 30.00 GiB for 40.00 GiB of weights");
+	s.facts.weights = 2 * GPC_GIB; /* state of many optimizers */
+	s.answer = gpc_why(&s.facts);
+	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_GROWTH);
+}
+
+static void limit(struct scene *s)
+{
+	s->oom.balance.requested = 80 * GPC_GIB - 1;
+	s->oom.balance.device_free = 14 * GPC_GIB;
+	s->oom.limit = 85 * GPC_GIB;
+}
+
+static void a_limit_is_raised_to_what_would_have_been_enough(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	limit(&s);
+	advise(&s, GPUCACHE_VERDICT_LIMIT);
+	says("limit:90132MiB in GPUCACHE_CONF: enough for this request"); /* a segment more */
+	s.oom.setup |= GPUCACHE_OOM_FRACTION;
+	advise(&s, GPUCACHE_VERDICT_LIMIT);
+	says("per_process_memory_fraction:0.8802 in GPUCACHE_CONF");
+	s.oom.balance.device_free = GPUCACHE_UNKNOWN; /* whether it had room is unknown */
+	judge(&s);
+	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_LIMIT);
+	say(&s);
+	assert_null(strstr(advice, "GPUCACHE_CONF"));
+}
+
+static void a_limit_of_pytorchs_own_is_raised_by_pytorchs_own_call(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	s.oom.kind = GPUCACHE_KIND_TENSOR;
+	s.oom.balance.device_free = 10 * GPC_GIB;
+	s.oom.requested = s.oom.rounded = 11 * GPC_MIB;
+	s.oom.torch.reserved = 50 * GPC_GIB;
+	advise(&s, GPUCACHE_VERDICT_LIMIT);
+	says("torch.cuda.set_per_process_memory_fraction(0.500");
+	assert_null(strstr(advice, "GPUCACHE_CONF"));
+}
+
+static void holes_of_pytorchs_cache_are_joined_by_pytorchs_option(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	s.oom.torch = (struct gpucache_oom_torch){
+		.requested = 3 * GPC_GIB, .allocated = 56 * GPC_GIB, .reserved = 64 * GPC_GIB
+	};
+	advise(&s, GPUCACHE_VERDICT_FRAGMENTED);
+	says("PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True joins the holes [enough]");
+	/* No hole, however joined, has so much. */
+	s.oom.torch.requested = 8 * GPC_GIB + 1;
+	judge(&s);
+	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_EXHAUSTED);
+	/* Growth would soon have filled the holes. */
+	s.oom.torch.requested = 3 * GPC_GIB;
+	grow(&s);
+	s.oom.growth_bytes = 8 * GPC_GIB + 1;
+	judge(&s);
+	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_GROWTH);
+	/* Expandable segments: PyTorch has more than it asked our cache for. */
+	s = scene_of_an_exhausted_gpu();
+	s.oom.torch = (struct gpucache_oom_torch){
+		.requested = 3 * GPC_GIB, .allocated = 56 * GPC_GIB, .reserved = 64 * GPC_GIB
+	};
+	s.oom.balance.direct = 30 * GPC_GIB;
+	s.oom.balance.requested = 60 * GPC_GIB;
+	judge(&s);
+	assert_int_not_equal(s.answer.cause, GPUCACHE_VERDICT_FRAGMENTED);
+}
+
+static void another_library_beside_pytorchs_unused_cache_is_told_to_empty_it(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	s.oom.torch = (struct gpucache_oom_torch){ .allocated = GPC_GIB, .reserved = 64 * GPC_GIB };
+	advise(&s, GPUCACHE_VERDICT_PREALLOCATED);
+	says("torch.cuda.empty_cache() before this request: 63.00 GiB");
+}
+
+static void the_settings_that_a_replay_found_are_advised_with_those_that_are_set(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	s.oom.balance.requested = 81 * GPC_GIB;
+	s.oom.balance.cached = 9 * GPC_GIB;
+	s.oom.balance.cached_largest = 1 * GPC_GIB;
+	advise(&s, GPUCACHE_VERDICT_FRAGMENTED);
+	says("gpumem-report replays this run");
+	s.facts.is_replayed = s.facts.is_whole = s.facts.is_remedy_pages = GPC_YES;
+	s.facts.remedy = "vmm:on";
+	s.facts.remedy_free = 2 * GPC_GIB;
+	s.facts.remedy2 = "max_split_size_mb:64";
+	s.facts.remedy2_free = GPC_GIB;
+	s.facts.conf = "limit:99GiB,";
+	s.answer = gpc_why(&s.facts);
+	assert_int_equal(s.answer.strength, GPUCACHE_STRENGTH_CERTAIN);
+	assert_int_equal(say(&s), 2);
+	says("GPUCACHE_CONF=limit:99GiB,vmm:on, which leaves 2.00 GiB free (not for memory that "
+	     "CUDA IPC");
+	says("or GPUCACHE_CONF=limit:99GiB,max_split_size_mb:64, which leaves 1.00 GiB free");
+	s.facts.remedy = s.facts.remedy2 = NULL;
+	s.answer = gpc_why(&s.facts);
+	s.answer.cause = GPUCACHE_VERDICT_FRAGMENTED;
+	say(&s);
+	says("no setting: replayed with each, the request fails, too");
+}
+
+static void pages_that_small_blocks_pin_are_computed(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	s.oom.setup = 0;
+	s.oom.balance.requested = 0;
+	s.oom.balance.direct = 40 * GPC_GIB;
+	s.oom.balance.process_outside = 52 * GPC_GIB;
+	s.oom.page_waste = 50 * GPC_GIB;
+	s.oom.page_blocks = 725;
+	advise(&s, GPUCACHE_VERDICT_FRAGMENTED);
+	says("cut small blocks that stay from one large block");
+}
+
+static void pending_memory_is_met_by_waiting(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	s.oom.balance.requested = 86 * GPC_GIB;
+	s.oom.balance.pending = 4 * GPC_GIB + 64 * GPC_MIB;
+	advise(&s, GPUCACHE_VERDICT_PENDING);
+	says("call cudaDeviceSynchronize() before this allocation");
+	s.oom.setup |= GPUCACHE_OOM_CAPTURING;
+	advise(&s, GPUCACHE_VERDICT_PENDING);
+	says("make this allocation before the stream capture begins");
+}
+
+static void rounding_names_the_option_only_where_it_is_set(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	s.oom.balance.requested = 80 * GPC_GIB;
+	s.oom.balance.rounding = 9 * GPC_GIB;
+	advise(&s, GPUCACHE_VERDICT_ROUNDING);
+	says("sizes that are multiples of 2 MiB");
+	s.oom.setup |= GPUCACHE_OOM_ROUNDUP;
+	advise(&s, GPUCACHE_VERDICT_ROUNDING);
+	says("take roundup_power2_divisions out of GPUCACHE_CONF");
+}
+
+static void neighbours_are_named_if_they_can_be_seen(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	s.oom.balance.requested = 83 * GPC_GIB;
+	s.oom.balance.other_processes = 10 * GPC_GIB;
+	advise(&s, GPUCACHE_VERDICT_NEIGHBOUR);
+	says("nvidia-smi on the host names the other processes");
+	says("GPUCACHE_CONF=oom_wait_ms:30000 waits");
+	s.oom.n_neighbours = 1;
+	s.oom.setup |= GPUCACHE_OOM_WAIT;
+	s.oom.neighbours[0] =
+		(struct gpucache_neighbour){ .pid = 99, .bytes = 9 * GPC_GIB, .name = "python" };
+	advise(&s, GPUCACHE_VERDICT_NEIGHBOUR);
+	says("pid 99 python holds 9.00 GiB: wait for it");
+	assert_null(strstr(advice, "oom_wait_ms"));
+	s.oom.neighbours[0].own_age_s = 7200;
+	advise(&s, GPUCACHE_VERDICT_NEIGHBOUR);
+	says("pid 99 python, your own since 2 h, holds 9.00 GiB: an earlier job? `kill 99` ends "
+	     "it");
+}
+
+static void other_causes_say_what_to_do(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	s.oom.balance.requested = 80 * GPC_GIB;
+	s.oom.balance.direct = s.oom.kind_bytes[GPUCACHE_KIND_CONTEXT] = 10 * GPC_GIB;
+	s.oom.n_contexts = 26;
+	advise(&s, GPUCACHE_VERDICT_CONTEXTS);
+	says("one context per GPU");
+	s.oom.kind_bytes[GPUCACHE_KIND_CONTEXT] = 0;
+	s.oom.kind_bytes[GPUCACHE_KIND_MANAGED] = 10 * GPC_GIB;
+	advise(&s, GPUCACHE_VERDICT_MANAGED);
+	says("cudaMemPrefetchAsync");
+	s.oom.kind = GPUCACHE_KIND_HOST;
+	advise(&s, GPUCACHE_VERDICT_PINNED);
+	says("ulimit -l");
+	s = scene_of_an_exhausted_gpu();
+	s.oom.balance.process_outside = 16 * GPC_GIB;
+	advise(&s, GPUCACHE_VERDICT_UNTRACKED);
+	assert_null(strstr(advice, "LAZY"));
+	s.oom.setup |= GPUCACHE_OOM_EAGER;
+	advise(&s, GPUCACHE_VERDICT_UNTRACKED);
+	says("CUDA_MODULE_LOADING=LAZY");
+	s = scene_of_an_exhausted_gpu();
+	s.oom.usual_live = 10 * GPC_GIB;
+	advise(&s, GPUCACHE_VERDICT_SPIKE);
+	says("make this step smaller by 4.00 GiB");
+	s.oom.balance.device_free = 9 * GPC_GIB;
+	advise(&s, GPUCACHE_VERDICT_DRIVER);
+	says("ulimit -v");
+	s.oom.requested = s.oom.rounded = 243 * GPC_GIB;
+	advise(&s, GPUCACHE_VERDICT_IMPOSSIBLE);
+	says("no setting can help: check how the size is computed, at model.py:7");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_exhausted_gpu_is_told_how_much_must_go_and_who_holds_most),
+		cmocka_unit_test(a_request_that_never_fits_is_not_told_to_free),
+		cmocka_unit_test(growth_is_told_by_what_it_is),
+		cmocka_unit_test(an_optimizers_first_step_is_not_growth),
+		cmocka_unit_test(a_limit_is_raised_to_what_would_have_been_enough),
+		cmocka_unit_test(a_limit_of_pytorchs_own_is_raised_by_pytorchs_own_call),
+		cmocka_unit_test(holes_of_pytorchs_cache_are_joined_by_pytorchs_option),
+		cmocka_unit_test(another_library_beside_pytorchs_unused_cache_is_told_to_empty_it),
+		cmocka_unit_test(
+			the_settings_that_a_replay_found_are_advised_with_those_that_are_set),
+		cmocka_unit_test(pages_that_small_blocks_pin_are_computed),
+		cmocka_unit_test(pending_memory_is_met_by_waiting),
+		cmocka_unit_test(rounding_names_the_option_only_where_it_is_set),
+		cmocka_unit_test(neighbours_are_named_if_they_can_be_seen),
+		cmocka_unit_test(other_causes_say_what_to_do),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
