@@ -110,6 +110,15 @@ def case_what_the_tables_of_the_simulated_libraries_promise_is_so(world):
     expect(told and max(map(told.count, told)) <= 2, "a function is named more than once by each of the two cuBLAS")
 
 
+def case_a_kernel_is_of_the_image_that_a_driver_would_load(world):
+    answers = {"v100": "209", "t4": "209", "a100-40": "80 80", "rtx3090": "86 86", "l4": "86 86", "8GiB": "90 90",
+               "b200": "90 100"}
+    for gpu, versions in answers.items():
+        for options in (), ("--off",):
+            result = launch(world, *options, "--sim", gpu, world.program("images"))
+            expect_equal(f"kernels on {gpu}", result.out, f"runtime {versions}\ndriver {versions}\n")
+
+
 def case_collectives_of_the_simulated_nccl_move_what_the_ranks_have(world):
     for options in (), ("--off",):
         result = launch(world, *options, "--sim", "1GiB", world.program("ranks"))
