@@ -141,6 +141,31 @@ print(ctypes.CDLL("libcuda.so.1").cuGetExportTable(ctypes.byref(ctypes.c_void_p(
     expect_equal("what it got and was told", (result.out, result.err), ("500\n", ""))  # CUDA_ERROR_NOT_FOUND
 
 
+def case_a_gpu_has_one_place_on_the_bus_however_many_are_hidden(world):
+    ask = """import ctypes
+cuda, number, name = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(), ctypes.create_string_buffer(16)
+cuda.cuInit(0)
+for i in range(2):
+    cuda.cuDeviceGetAttribute(ctypes.byref(number), 33, i), cuda.cuDeviceGetPCIBusId(name, 16, i)
+    print(number.value, name.value.decode())"""
+    result = launch(world, "--off", "--sim", "1GiB", "--sim-options", "devices:4", sys.executable, "-c", ask,
+                    CUDA_VISIBLE_DEVICES="3,1")
+    expect_equal("where they are", result.out, "4 0000:04:00.0\n2 0000:02:00.0\n")
+
+
+def case_an_unknown_pointer_has_attributes_of_zeros(world):
+    sizes = {1: 8, 2: 4, 3: 8, 4: 8, 5: 16, 7: 8, 8: 4, 9: 4, 10: 4, 11: 8, 12: 8, 13: 4, 17: 8}
+    ask = f"""import ctypes
+cuda, context, sizes = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p(), {sizes}
+cuda.cuInit(0), cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0), cuda.cuCtxSetCurrent(context)
+for which, size in sizes.items():
+    room = ctypes.create_string_buffer(b"\\xff" * 24, 24)
+    status = cuda.cuPointerGetAttributes(1, (ctypes.c_int * 1)(which), (ctypes.c_void_p * 1)(ctypes.addressof(room)), ctypes.c_uint64(0x1234))
+    if status or room.raw != bytes(size) + b"\\xff" * (24 - size): print(which, status, room.raw.hex())"""
+    result = launch(world, "--off", "--sim", "1GiB", sys.executable, "-c", ask)
+    expect_equal("attributes that are not zeros, or of another size", (result.out, result.err), ("", ""))
+
+
 def case_names_of_the_32_bit_abi_are_there_and_refused(world):
     ask = """import ctypes; cuda = ctypes.CDLL("libcuda.so.1")
 print(cuda.cuMemAlloc(None, 1), cuda.cuMemFree(0), cuda.cuMemsetD8(0, 0, 1), cuda.cuMemsetD32(0, 0, 1))"""
