@@ -176,9 +176,13 @@ static bool keep(struct gpc_sim *sim, unsigned char *chunk)
 
 static void note_read(struct gpc_sim *sim, const char *src, uint64_t size)
 {
-	for (uint64_t at = 0; at < size && !sim->data.dropped_was_read; at += GPC_SIM_CHUNK) {
-		const unsigned char *chunk = chunk_of(sim, src + at);
+	for (uint64_t in = 0; size && !sim->data.dropped_was_read;) {
+		const unsigned char *chunk = locate(sim, src, &in);
+		uint64_t n = size < GPC_SIM_CHUNK - in ? size : GPC_SIM_CHUNK - in;
+
 		sim->data.dropped_was_read = chunk && *chunk == GPC_SIM_DATA_DROPPED;
+		src += n;
+		size -= n;
 	}
 }
 

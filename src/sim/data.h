@@ -19,8 +19,7 @@
  * Threads     gpc_sim_data_zero and gpc_sim_data_copy: with the lock of effect.h held.
  * Failure     A page that the kernel does not take back is filled with zeros instead.
  * Limits      `kept` counts chunks of 2 MiB: one stored piece counts as a whole chunk.  The chunk counts until one
- *             memset sets all of it to 0, even if its memory is freed.  `dropped_was_read` looks at one address in each
- *             2 MiB of a copy, so it may miss the copy's last chunk.
+ *             memset sets all of it to 0, even if its memory is freed.
  */
 #ifndef GPC_SIM_DATA_H
 #define GPC_SIM_DATA_H

@@ -58,6 +58,7 @@ struct gpc_sim_effect {
 	uint64_t end_ns;
 	uint64_t number; /* its place in the order of submission */
 	struct gpc_sim_context *context;
+	uint32_t home; /* a node: the context in which it was captured, by number; 0: any */
 	struct gpc_sim_effect *next; /* the next node of its graph */
 
 	uint64_t dst, src;

@@ -57,7 +57,7 @@ CUresult gpc_sim_graph_launch(const struct gpc_sim_graph *graph, struct gpc_sim_
 		if (effect->block)
 			continue;
 		struct gpc_sim_effect *copy = gpc_sim_effect_clone(effect);
-		res = copy ? gpc_sim_stream_submit(stream, copy) : CUDA_ERROR_OUT_OF_MEMORY;
+		res = copy ? gpc_sim_stream_submit_node(stream, copy) : CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	if (res == CUDA_SUCCESS)
 		gpc_sim_graph_memory_end(graph, stream);

@@ -11,7 +11,8 @@
  * Threads     One at a time for each graph; several may launch a graph that no longer changes.
  * Failure     NULL or OUT_OF_MEMORY without memory.  A launch also fails with the error of a submission; the nodes
  *             before the failed one remain submitted.
- * Limits      A graph runs its nodes one after another, in the order of capture.
+ * Limits      A graph runs its nodes one after another, in the order of capture, each in the context that it was
+ *             captured in.  The race detector takes all of them for work of the stream.
  */
 #ifndef GPC_SIM_GRAPH_H
 #define GPC_SIM_GRAPH_H

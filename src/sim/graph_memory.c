@@ -151,18 +151,12 @@ static CUresult reserve_locked(struct gpc_sim *sim, struct gpc_sim_device *devic
 	return CUDA_SUCCESS;
 }
 
-/* Marks every block that the graph allocates as live or not.  Returns the device of the last one. */
-static struct gpc_sim_device *mark_locked(const struct gpc_sim_graph *graph, bool is_live)
+/* Marks every block that the graph allocates as live or not. */
+static void mark_locked(const struct gpc_sim_graph *graph, bool is_live)
 {
-	struct gpc_sim_device *device = NULL;
-
-	for (const struct gpc_sim_effect *node = graph->first; node; node = node->next) {
-		if (node->kind != GPC_SIM_EFFECT_GRAPH_ALLOC)
-			continue;
-		node->block->is_live = is_live;
-		device = node->block->device;
-	}
-	return device;
+	for (const struct gpc_sim_effect *node = graph->first; node; node = node->next)
+		if (node->kind == GPC_SIM_EFFECT_GRAPH_ALLOC)
+			node->block->is_live = is_live;
 }
 
 static CUresult check_locked(const struct gpc_sim_stream *stream, const struct gpc_sim_graph *graph)
@@ -185,12 +179,11 @@ CUresult gpc_sim_graph_memory_begin(
 	pthread_mutex_lock(&sim->graph_memory.lock);
 	CUresult res = check_locked(stream, graph);
 	if (res == CUDA_SUCCESS) {
-		struct gpc_sim_device *device = mark_locked(graph, true);
-
-		if (device)
-			res = reserve_locked(sim, device);
+		mark_locked(graph, true);
+		for (unsigned i = 0; i < sim->config.n_devices && res == CUDA_SUCCESS; i++)
+			res = reserve_locked(sim, &sim->devices[i]);
 		if (res != CUDA_SUCCESS)
-			(void)mark_locked(graph, false);
+			mark_locked(graph, false);
 	}
 	pthread_mutex_unlock(&sim->graph_memory.lock);
 	return res;

@@ -14,8 +14,8 @@
  * Invariants  1 reserved >= used whenever the program reads them.
  * Threads     Any; one lock for all graphs of the machine, taken before the device's.
  * Failure     The driver's codes.
- * Limits      A graph with allocation nodes may be instantiated more than once; the real driver refuses that.  All
- *             allocation nodes of a graph must be on one device.
+ * Limits      A graph with allocation nodes may be instantiated more than once; the real driver refuses that.  If a
+ *             launch fails for one device, what it reserved on others stays until a trim.
  */
 #ifndef GPC_SIM_GRAPH_MEMORY_H
 #define GPC_SIM_GRAPH_MEMORY_H

@@ -259,6 +259,15 @@ static uint64_t start_of(const struct gpc_sim_stream *stream, uint64_t own_ns)
 	return start;
 }
 
+/* `end` is the end of work of the context. */
+static void note_end(struct gpc_sim_context *context, uint64_t end)
+{
+	gpc_sim_max(&context->tail_ns, end);
+	if (context->primary)
+		gpc_sim_max(&context->primary->tail_ns, end);
+	gpc_sim_max(&context->device->tail_ns, end);
+}
+
 /* Appends work to the stream; NULL: the record of an event, or a wait, which have no duration.  Returns the end. */
 static uint64_t advance_locked(struct gpc_sim_stream *stream, const struct gpc_sim_effect *work)
 {
@@ -276,24 +285,36 @@ static uint64_t advance_locked(struct gpc_sim_stream *stream, const struct gpc_s
 	gpc_sim_queue_add_locked(stream, end);
 	if (gpc_sim_is_blocking(stream) && !gpc_sim_is_legacy(stream))
 		gpc_sim_max(&context->blocking_ns, end);
-	gpc_sim_max(&context->tail_ns, end);
-	if (context->primary)
-		gpc_sim_max(&context->primary->tail_ns, end);
-	gpc_sim_max(&context->device->tail_ns, end);
+	note_end(context, end);
+	if (work && work->context != context)
+		note_end(work->context, end);
 	gpc_sim_race_advance(stream, work, is_early);
 	return done;
 }
 
-CUresult gpc_sim_stream_submit(struct gpc_sim_stream *stream, struct gpc_sim_effect *effect)
+static struct gpc_sim_context *find_locked(struct gpc_sim *sim, uint32_t number)
+{
+	gpc_list_each (link, &sim->contexts) {
+		struct gpc_sim_context *context =
+			gpc_list_entry(link, struct gpc_sim_context, link);
+		if (context->number == number)
+			return context;
+	}
+	return NULL;
+}
+
+static CUresult submit_for(
+	struct gpc_sim_stream *stream, struct gpc_sim_context *home, struct gpc_sim_effect *effect)
 {
 	struct gpc_sim_context *context = stream->context;
-	CUresult res = gpc_sim_context_state(context);
+	CUresult res = home ? gpc_sim_context_state(context) : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 
 	if (res == CUDA_SUCCESS && gpc_sim_is_legacy(stream))
 		res = gpc_sim_capture_check_legacy(context);
 	if (res != CUDA_SUCCESS)
 		goto undo_effect;
-	effect->context = context;
+	effect->context = home;
+	effect->home = home->number;
 	if (atomic_load(&stream->capture))
 		return gpc_sim_capture_add(stream, effect);
 	gpc_sim_queue_await(stream);
@@ -313,6 +334,23 @@ CUresult gpc_sim_stream_submit(struct gpc_sim_stream *stream, struct gpc_sim_eff
 undo_effect:
 	gpc_sim_effect_destroy(effect);
 	return res;
+}
+
+CUresult gpc_sim_stream_submit(struct gpc_sim_stream *stream, struct gpc_sim_effect *effect)
+{
+	return submit_for(stream, stream->context, effect);
+}
+
+CUresult gpc_sim_stream_submit_node(struct gpc_sim_stream *stream, struct gpc_sim_effect *node)
+{
+	struct gpc_sim_context *context = stream->context;
+
+	if (!node->home || node->home == context->number)
+		return submit_for(stream, context, node);
+	pthread_mutex_lock(&context->sim->contexts_lock);
+	struct gpc_sim_context *home = find_locked(context->sim, node->home);
+	pthread_mutex_unlock(&context->sim->contexts_lock);
+	return submit_for(stream, home, node);
 }
 
 CUresult gpc_sim_stream_record(struct gpc_sim_stream *stream, struct gpc_sim_event *event)
@@ -488,11 +526,8 @@ static uint64_t end_before_free(struct gpc_sim *sim, const struct gpc_sim_device
 	}
 	*ret_known = NULL;
 	pthread_mutex_lock(&sim->contexts_lock);
-	gpc_list_each (link, &sim->contexts) {
-		struct gpc_sim_context *context =
-			gpc_list_entry(link, struct gpc_sim_context, link);
-		if (context->number != owner)
-			continue;
+	struct gpc_sim_context *context = find_locked(sim, owner);
+	if (context) {
 		*ret_known = gpc_sim_race_of_context(context);
 		end = atomic_load(&context->tail_ns);
 	}

@@ -157,6 +157,12 @@ struct gpc_sim_stream *gpc_sim_stream_of_thread(struct gpc_sim_context *context)
 /* Submits work.  Takes ownership of `effect`, even on failure. */
 CUresult gpc_sim_stream_submit(struct gpc_sim_stream *stream, struct gpc_sim_effect *effect);
 
+/*
+ * Submits a node of a graph, which takes its place in the stream and runs in the context that it was captured in.
+ * CONTEXT_IS_DESTROYED: that one has ended.
+ */
+CUresult gpc_sim_stream_submit_node(struct gpc_sim_stream *stream, struct gpc_sim_effect *node);
+
 CUresult gpc_sim_stream_record(struct gpc_sim_stream *stream, struct gpc_sim_event *event);
 CUresult gpc_sim_stream_wait(struct gpc_sim_stream *stream, struct gpc_sim_event *event);
 CUresult gpc_sim_stream_query(struct gpc_sim_stream *stream);

@@ -27,6 +27,7 @@
 #pragma GCC visibility pop
 
 #include "sim/capture.h"
+#include "sim/image.h"
 #include "sim/stream.h"
 
 /* The stream that NULL means. */
@@ -109,8 +110,8 @@ enum face_host_kind {
 /* Frees the memory that a context took for modules and its heap. */
 void face_loads_end(struct gpc_sim_context *context);
 
-/* True for a loaded module or library. */
-bool face_is_module(const void *handle);
+/* True for a loaded module or library; sets the versions of its code unless ret_image is NULL. */
+bool face_is_module(const void *handle, struct gpc_sim_image *ret_image);
 
 /* Forgets the kernels and globals of a module.  A global's device memory is freed with its context. */
 void face_names_end(const void *module);

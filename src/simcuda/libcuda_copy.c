@@ -159,6 +159,16 @@ FACE_PAIR(cuMemcpy2DUnaligned_v2, _ptds, (const CUDA_MEMCPY2D *p),
 FACE_PAIR(cuMemcpy2DAsync_v2, _ptsz, (const CUDA_MEMCPY2D *p, CUstream stream),
 	copy_2d(entry, null, stream, ASYNC, p))
 
+/* A fill is the device's work: unlike a copy's, its host memory is known to the driver, or all of it is near. */
+static bool is_filled(uint64_t dst, uint64_t size)
+{
+	struct face_host block;
+
+	if (face_host_find(dst, &block))
+		return size <= block.size - (dst - block.base);
+	return !is_host(dst) || face_sim()->config.is_host_near;
+}
+
 /* Fills rows of n values of value_size bytes. */
 static CUresult fill(const char *entry, enum face_null null, CUstream handle, uint64_t dst,
 	uint64_t pitch, uint32_t value, uint32_t value_size, size_t n, size_t rows)
@@ -178,7 +188,8 @@ static CUresult fill(const char *entry, enum face_null null, CUstream handle, ui
 
 	if (res != CUDA_SUCCESS || n == 0 || rows == 0)
 		return res;
-	if (dst % value_size || !is_good(dst, shape.width, rows, pitch))
+	if (dst % value_size || !is_good(dst, shape.width, rows, pitch) ||
+		!is_filled(dst, (rows - 1) * pitch + shape.width))
 		return CUDA_ERROR_INVALID_VALUE;
 	struct gpc_sim_effect *effect = gpc_sim_effect_clone(&shape);
 	return effect ? gpc_sim_stream_submit(stream, effect) : CUDA_ERROR_OUT_OF_MEMORY;

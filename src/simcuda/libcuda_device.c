@@ -160,7 +160,7 @@ static int attribute_of(CUdevice_attribute attribute, CUdevice dev)
 
 	switch ((int)attribute) {
 	case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
-		return dev + 1;
+		return (int)face_sim()->config.physical[dev] + 1;
 	case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
 		return model->sms;
 	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:

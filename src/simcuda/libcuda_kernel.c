@@ -2,7 +2,7 @@
 /*
  * The stand-in driver: kernels and globals of a module, by name.
  *
- * The code of a module is not read, so every requested kernel and global exists.  A global of any size takes
+ * Of a module's code only the versions are read, so every requested kernel and global exists.  A global of any size takes
  * GLOBAL_BYTES of device memory from the first request until the end of its context.
  */
 #include <pthread.h>
@@ -92,7 +92,7 @@ static CUresult kernel_find(
 		return res;
 	if (!ret_kernel || !module || !name)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!*name || !face_is_module(module))
+	if (!*name || !face_is_module(module, NULL))
 		return *name ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_NOT_FOUND;
 	pthread_mutex_lock(&lock);
 	kernel = find_locked(module, name, KERNEL_MAGIC);
@@ -115,7 +115,7 @@ CUresult cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *nam
 
 CUresult cuLibraryGetModule(CUmodule *module, CUlibrary library)
 {
-	if (!module || !face_is_module(library))
+	if (!module || !face_is_module(library, NULL))
 		return CUDA_ERROR_INVALID_VALUE;
 	*module = (CUmodule)(void *)library;
 	return CUDA_SUCCESS;
@@ -155,10 +155,23 @@ CUresult cuFuncGetModule(CUmodule *module, CUfunction function)
 	return CUDA_SUCCESS;
 }
 
-/* Reports the figures of a small kernel, whatever was compiled. */
-static CUresult attribute_of(const char *entry, int *value, CUfunction_attribute which)
+/* The versions of a kernel's code: those of its module, or of the GPU for a kernel that this file did not create. */
+static struct gpc_sim_image image_of(const void *handle)
 {
 	const struct gpc_sim_model *model = face_sim()->config.model;
+	int capability = model->major * 10 + model->minor;
+	struct gpc_sim_image image = { .ptx = capability, .binary = capability };
+	const struct named *kernel = kernel_of(handle);
+
+	if (kernel)
+		(void)face_is_module(kernel->module, &image);
+	return image;
+}
+
+/* Reports the figures of a small kernel, whatever was compiled, but for its versions. */
+static CUresult attribute_of(
+	const char *entry, int *value, CUfunction_attribute which, const void *kernel)
+{
 	CUresult res = face_enter(GPC_SIM_COST_INFO, entry, NULL);
 
 	if (res != CUDA_SUCCESS)
@@ -173,8 +186,10 @@ static CUresult attribute_of(const char *entry, int *value, CUfunction_attribute
 		*value = 32;
 		break;
 	case CU_FUNC_ATTRIBUTE_PTX_VERSION:
+		*value = image_of(kernel).ptx;
+		break;
 	case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
-		*value = model->major * 10 + model->minor;
+		*value = image_of(kernel).binary;
 		break;
 	case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
 		*value = 49152;
@@ -187,14 +202,14 @@ static CUresult attribute_of(const char *entry, int *value, CUfunction_attribute
 
 CUresult cuFuncGetAttribute(int *value, CUfunction_attribute which, CUfunction function)
 {
-	return function ? attribute_of("cuFuncGetAttribute", value, which)
+	return function ? attribute_of("cuFuncGetAttribute", value, which, function)
 			: CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult cuKernelGetAttribute(
 	int *value, CUfunction_attribute which, CUkernel kernel, CUdevice device)
 {
-	return kernel ? attribute_of("cuKernelGetAttribute", value, which)
+	return kernel ? attribute_of("cuKernelGetAttribute", value, which, kernel)
 		      : CUDA_ERROR_INVALID_HANDLE;
 }
 
@@ -293,7 +308,7 @@ static CUresult global_find(const char *entry, CUdeviceptr *ret_ptr, size_t *ret
 
 	if (res != CUDA_SUCCESS)
 		return res;
-	if (!name || !face_is_module(module))
+	if (!name || !face_is_module(module, NULL))
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&lock);
 	global = find_locked(module, name, 0);

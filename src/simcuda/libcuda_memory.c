@@ -322,9 +322,26 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr pt
 	return CUDA_SUCCESS;
 }
 
-/* The most common attributes; false for the others. */
-static bool attribute_of(
-	CUpointer_attribute attribute, uint64_t ptr, uint64_t *ret_value, size_t *ret_size)
+static size_t size_of(CUpointer_attribute attribute)
+{
+	switch ((int)attribute) {
+	case CU_POINTER_ATTRIBUTE_P2P_TOKENS:
+		return 2 * sizeof(uint64_t);
+	case CU_POINTER_ATTRIBUTE_CONTEXT:
+	case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+	case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+	case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+		return sizeof(uint64_t);
+	default:
+		return sizeof(int);
+	}
+}
+
+/* The most common attributes, of one number or two; false for the others. */
+static bool attribute_of(CUpointer_attribute attribute, uint64_t ptr, uint64_t *ret_value)
 {
 	struct gpc_sim_device *device = gpc_sim_device_of(face_sim(), ptr);
 	struct face_host block = { .kind = FACE_HOST_PINNED };
@@ -338,7 +355,6 @@ static bool attribute_of(
 		context = block.context;
 	(void)gpc_sim_mempool_find(face_sim(), ptr, NULL, NULL, &pool);
 	bool is_managed = !device && block.kind == FACE_HOST_MANAGED;
-	*ret_size = sizeof(uint64_t);
 	switch ((int)attribute) {
 	case CU_POINTER_ATTRIBUTE_CONTEXT:
 		*ret_value = (uintptr_t)context;
@@ -352,7 +368,7 @@ static bool attribute_of(
 	case CU_POINTER_ATTRIBUTE_HOST_POINTER:
 		*ret_value = ptr;
 		return !device;
-	case CU_POINTER_ATTRIBUTE_P2P_TOKENS: /* only the first of its two tokens */
+	case CU_POINTER_ATTRIBUTE_P2P_TOKENS: /* the second of its two tokens is 0 */
 		*ret_value = base;
 		return device != NULL;
 	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
@@ -368,25 +384,20 @@ static bool attribute_of(
 		*ret_value = size;
 		return true;
 	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-		*ret_size = sizeof(unsigned);
 		*ret_value = device || is_managed || gpc_sim_vmm_has(&face_sim()->vmm, ptr)
 				     ? CU_MEMORYTYPE_DEVICE
 				     : CU_MEMORYTYPE_HOST;
 		return true;
 	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-		*ret_size = sizeof(int);
 		*ret_value = device ? device->ordinal : context ? context->device->ordinal : 0;
 		return true;
 	case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-		*ret_size = sizeof(int);
 		*ret_value = is_managed;
 		return true;
 	case CU_POINTER_ATTRIBUTE_MAPPED:
-		*ret_size = sizeof(int);
 		*ret_value = 1;
 		return true;
 	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-		*ret_size = sizeof(int);
 		*ret_value = device != NULL;
 		return true;
 	default:
@@ -396,15 +407,14 @@ static bool attribute_of(
 
 CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
-	uint64_t value = 0;
-	size_t size = 0;
+	uint64_t value[2] = { 0, 0 };
 	CUresult res = face_enter(GPC_SIM_COST_INFO, "cuPointerGetAttribute", NULL);
 
 	if (res != CUDA_SUCCESS)
 		return res;
-	if (!data || !attribute_of(attribute, ptr, &value, &size))
+	if (!data || !attribute_of(attribute, ptr, value))
 		return CUDA_ERROR_INVALID_VALUE;
-	memcpy(data, &value, size);
+	memcpy(data, value, size_of(attribute));
 	return CUDA_SUCCESS;
 }
 
@@ -417,11 +427,11 @@ CUresult cuPointerGetAttributes(
 	if (res != CUDA_SUCCESS)
 		return res;
 	for (unsigned i = 0; i < n; i++) {
-		uint64_t value = 0;
-		size_t size = sizeof(int);
-		if (!attribute_of(attributes[i], ptr, &value, &size))
-			value = 0;
-		memcpy(data[i], &value, size);
+		uint64_t value[2] = { 0, 0 };
+
+		if (!attribute_of(attributes[i], ptr, value))
+			value[0] = 0;
+		memcpy(data[i], value, size_of(attributes[i]));
 	}
 	return CUDA_SUCCESS;
 }

@@ -16,6 +16,9 @@
 #define MODULE_MAGIC 0x6d6f6475u
 #define HEAP_MAGIC   0x68656170u
 
+/* Stands for an image in a file, which is not read. */
+#define FILE_IMAGE ""
+
 #define HEAP_DEFAULT  (8 * GPC_MIB)
 #define LIMIT_DEFAULT 1024
 
@@ -33,6 +36,7 @@ static const struct code {
 struct load {
 	uint32_t magic;
 	const struct code *code; /* NULL: a module of the program */
+	struct gpc_sim_image image;
 	struct gpc_sim_context *context;
 	uint64_t bytes;
 	struct gpc_list link;
@@ -85,12 +89,14 @@ static struct load *find_locked(
 	return NULL;
 }
 
-bool face_is_module(const void *handle)
+bool face_is_module(const void *handle, struct gpc_sim_image *ret_image)
 {
 	pthread_mutex_lock(&lock);
-	bool is_one = handle && find_locked(handle, MODULE_MAGIC, NULL);
+	const struct load *load = handle ? find_locked(handle, MODULE_MAGIC, NULL) : NULL;
+	if (load && ret_image)
+		*ret_image = load->image;
 	pthread_mutex_unlock(&lock);
-	return is_one;
+	return load;
 }
 
 void face_loads_end(struct gpc_sim_context *context)
@@ -140,10 +146,23 @@ const void *gpusim_code(const char *library)
 	return NULL;
 }
 
+int gpusim_image(const void *image, int *ret_ptx, int *ret_binary)
+{
+	struct gpc_sim_image chosen;
+	CUresult res = gpc_sim_image_choose(image, face_sim()->config.model, &chosen);
+
+	if (res == CUDA_SUCCESS) {
+		*ret_ptx = chosen.ptx;
+		*ret_binary = chosen.binary;
+	}
+	return (int)res;
+}
+
 static CUresult module_load(const char *entry, void **ret_handle, const void *image)
 {
 	const struct code *code = code_of_image(image);
 	struct gpc_sim_context *context;
+	struct gpc_sim_image chosen;
 	struct load *load;
 	CUresult res = face_enter(GPC_SIM_COST_LAUNCH, entry, &context);
 
@@ -151,10 +170,13 @@ static CUresult module_load(const char *entry, void **ret_handle, const void *im
 		return res;
 	if (!ret_handle || !image)
 		return CUDA_ERROR_INVALID_VALUE;
-	res = load_create(
-		context, MODULE_MAGIC, code ? code->bytes : face_sim()->config.module_cost, &load);
+	res = gpc_sim_image_choose(image, face_sim()->config.model, &chosen);
+	if (res == CUDA_SUCCESS)
+		res = load_create(context, MODULE_MAGIC,
+			code ? code->bytes : face_sim()->config.module_cost, &load);
 	if (res != CUDA_SUCCESS)
 		return res;
+	load->image = chosen;
 	load->code = code;
 	*ret_handle = load;
 	return CUDA_SUCCESS;
@@ -177,7 +199,8 @@ static CUresult module_unload(const char *entry, const void *handle)
 
 CUresult cuModuleLoad(CUmodule *module, const char *path)
 {
-	return module_load("cuModuleLoad", (void **)module, path);
+	return path ? module_load("cuModuleLoad", (void **)module, FILE_IMAGE)
+		    : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuModuleLoadData(CUmodule *module, const void *image)
@@ -212,7 +235,8 @@ CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUjit_optio
 	void **values, unsigned int n_options, CUlibraryOption *library_options,
 	void **library_values, unsigned int n_library_options)
 {
-	return module_load("cuLibraryLoadFromFile", (void **)library, path);
+	return path ? module_load("cuLibraryLoadFromFile", (void **)library, FILE_IMAGE)
+		    : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuLibraryUnload(CUlibrary library)

@@ -3,7 +3,8 @@
  * The stand-in runtime: kernels and variables that nvcc's output registers, and launches.
  *
  * Kernels are identified by the address of their host function, variables by that of their host copy.  A launch goes to
- * the driver, where it takes time and does nothing.  A variable gets device memory when its address is first requested.
+ * the driver, where it takes time and does nothing.  Of the fat binary only the versions are read (sim/image.h): a
+ * kernel without code for the GPU is not launched.  A variable gets device memory when its address is first requested.
  * The real runtime loads each kernel at its first launch, with a size that is not published: here only PyTorch's
  * kernels take device memory, as measured (code.def).
  */
@@ -22,9 +23,23 @@
 #define MAX_NESTED  64
 #define MAX_THREADS 1024
 
+/* Of the code that the driver would load; `error`: there is none for this GPU. */
+struct versions {
+	cudaError_t error;
+	int ptx, binary;
+};
+
+/* What __cudaRegisterFatBinary returns.  Never freed, because the symbols of a binary stay. */
+struct binary {
+	const void *fat; /* NULL once it is unregistered: its library may be unmapped */
+	bool is_read;
+	struct versions versions; /* set if is_read */
+};
+
 /* A kernel, or a variable, which has a size and addresses. */
 struct symbol {
 	const void *host;
+	struct binary *binary;
 	const char *code; /* its name in code.def; "": not looked up yet; NULL: none */
 	const char *name;
 	size_t size;
@@ -48,7 +63,7 @@ static struct symbol **bucket_of(const void *host)
 	return &buckets[((uintptr_t)host >> 3) * UINT64_C(0x9e3779b97f4a7c15) >> 49];
 }
 
-static void add(const void *host, const char *name, size_t size, bool is_variable)
+static void add(void **handle, const void *host, const char *name, size_t size, bool is_variable)
 {
 	struct symbol *symbol = calloc(1, sizeof *symbol);
 	struct symbol **bucket = bucket_of(host);
@@ -56,6 +71,7 @@ static void add(const void *host, const char *name, size_t size, bool is_variabl
 	if (!symbol)
 		return;
 	symbol->host = host;
+	symbol->binary = (struct binary *)(void *)handle;
 	symbol->name = name;
 	symbol->code = "";
 	symbol->size = size;
@@ -79,21 +95,42 @@ static struct symbol *find(const void *host)
 
 void **__cudaRegisterFatBinary(void *fat_binary)
 {
-	void **handle = malloc(sizeof *handle);
+	struct binary *binary = calloc(1, sizeof *binary);
 
-	if (handle)
-		*handle = fat_binary;
-	return handle;
+	if (binary)
+		binary->fat = fat_binary;
+	return (void **)(void *)binary;
 }
 
 void __cudaRegisterFatBinaryEnd(void **handle)
 {
 }
 
-/* Frees the handle only.  The registrations stay, also after a dlclose(). */
+/* The registrations stay, also after a dlclose(). */
 void __cudaUnregisterFatBinary(void **handle)
 {
-	free(handle);
+	struct binary *binary = (struct binary *)(void *)handle;
+
+	pthread_mutex_lock(&lock);
+	if (binary)
+		binary->fat = NULL;
+	pthread_mutex_unlock(&lock);
+}
+
+/* Of a kernel that nobody registered, the versions are those of the GPU. */
+static struct versions versions_of(const struct symbol *symbol)
+{
+	struct binary unknown = { .fat = NULL };
+	struct binary *binary = symbol && symbol->binary ? symbol->binary : &unknown;
+
+	pthread_mutex_lock(&lock);
+	struct versions *found = &binary->versions;
+	if (!binary->is_read)
+		found->error = (cudaError_t)standin_image(binary->fat, &found->ptx, &found->binary);
+	binary->is_read = true;
+	struct versions versions = *found;
+	pthread_mutex_unlock(&lock);
+	return versions;
 }
 
 char __cudaInitModule(void **handle)
@@ -104,13 +141,13 @@ char __cudaInitModule(void **handle)
 void __cudaRegisterFunction(void **handle, const char *host, char *device, const char *name,
 	int thread_limit, void *tid, void *bid, dim3 *block, dim3 *grid, int *warp_size)
 {
-	add(host, name, 0, false);
+	add(handle, host, name, 0, false);
 }
 
 void __cudaRegisterVar(void **handle, char *host, char *device, const char *name, int is_extern,
 	size_t size, int is_constant, int is_global)
 {
-	add(host, name, size, true);
+	add(handle, host, name, size, true);
 }
 
 void __cudaRegisterManagedVar(void **handle, void **host, char *device, const char *name,
@@ -176,8 +213,13 @@ static cudaError_t launch(const void *kernel, struct symbol *symbol, dim3 grid, 
 		return rt_give((CUresult)cudaErrorInvalidDeviceFunction);
 	if (!grid.x || !grid.y || !grid.z || !threads || threads > MAX_THREADS)
 		return rt_give((CUresult)cudaErrorInvalidConfiguration);
+	if (!symbol)
+		symbol = find(kernel);
+	error = symbol ? versions_of(symbol).error : cudaSuccess;
+	if (error != cudaSuccess)
+		return rt_give((CUresult)error);
 	if (standin_has_code())
-		load_code(symbol ? symbol : find(kernel));
+		load_code(symbol);
 	return rt_give(cu.launch[per_thread]((CUfunction)(uintptr_t)kernel, grid.x, grid.y, grid.z,
 		block.x, block.y, block.z, (unsigned)shared, stream, NULL, NULL));
 }
@@ -238,13 +280,14 @@ cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const v
 		return error;
 	if (!attributes || !func)
 		return rt_give(CUDA_ERROR_INVALID_VALUE);
-	int capability = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) * 10 +
-			 attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+	struct versions versions = versions_of(find(func));
+	if (versions.error != cudaSuccess)
+		return rt_give((CUresult)versions.error);
 	memset(attributes, 0, sizeof *attributes);
 	attributes->maxThreadsPerBlock = MAX_THREADS;
 	attributes->numRegs = 32;
-	attributes->ptxVersion = capability;
-	attributes->binaryVersion = capability;
+	attributes->ptxVersion = versions.ptx;
+	attributes->binaryVersion = versions.binary;
 	attributes->maxDynamicSharedSizeBytes =
 		attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
 	return cudaSuccess;

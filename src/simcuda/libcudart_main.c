@@ -429,14 +429,39 @@ cudaError_t cudaPeekAtLastError(void)
 	return last_error;
 }
 
+/* The runtime's own words.  For other errors the driver's are given; texts are the same, names differ from NVIDIA's. */
+static const struct words {
+	cudaError_t error;
+	const char *name, *text;
+} words[] = {
+#define WORDS(error, text) { error, #error, text },
+	WORDS(cudaSuccess, "no error") WORDS(cudaErrorMemoryAllocation, "out of memory") WORDS(
+		cudaErrorInvalidConfiguration,
+		"invalid configuration argument") WORDS(cudaErrorInvalidSymbol,
+		"invalid device symbol") WORDS(cudaErrorInsufficientDriver,
+		"CUDA driver version is insufficient for CUDA runtime version")
+		WORDS(cudaErrorMissingConfiguration, "__global__ function call is not configured")
+			WORDS(cudaErrorInvalidDeviceFunction, "invalid device function")
+				WORDS(cudaErrorNoKernelImageForDevice,
+					"no kernel image is available for execution on the device")
+#undef WORDS
+};
+
+static const struct words *words_of(cudaError_t error)
+{
+	for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+		if (words[i].error == error)
+			return &words[i];
+	return NULL;
+}
+
 const char *cudaGetErrorName(cudaError_t error)
 {
+	const struct words *own = words_of(error);
 	const char *text = NULL;
 
-	if (error == cudaErrorMemoryAllocation)
-		return "cudaErrorMemoryAllocation";
-	if (error == cudaSuccess)
-		return "cudaSuccess";
+	if (own)
+		return own->name;
 	(void)rt_begin();
 	return cu.error_name && cu.error_name((CUresult)error, &text) == CUDA_SUCCESS
 		       ? text
@@ -445,11 +470,12 @@ const char *cudaGetErrorName(cudaError_t error)
 
 const char *cudaGetErrorString(cudaError_t error)
 {
+	const struct words *own = words_of(error);
 	const char *text = NULL;
 
+	if (own)
+		return own->text;
 	(void)rt_begin();
-	if (error == cudaErrorInsufficientDriver)
-		return "CUDA driver version is insufficient for CUDA runtime version";
 	return cu.error_string && cu.error_string((CUresult)error, &text) == CUDA_SUCCESS
 		       ? text
 		       : "unrecognized error code";

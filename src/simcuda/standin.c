@@ -30,6 +30,7 @@ static struct {
 	__typeof__(&cuStreamSynchronize) wait;
 	__typeof__(&gpusim_code) code;
 	__typeof__(&gpusim_copy) bytes;
+	__typeof__(&gpusim_image) image;
 } driver;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -52,6 +53,7 @@ static void find_simulated(void *library)
 	if (find(library, "gpusim_has_code", &has_code) && has_code())
 		(void)find(library, "gpusim_code", &driver.code);
 	(void)find(library, "gpusim_copy", &driver.bytes);
+	(void)find(library, "gpusim_image", &driver.image);
 }
 
 static void start(void)
@@ -226,4 +228,12 @@ int standin_capability(void)
 	(void)driver.attribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
 	(void)driver.attribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
 	return major * 10 + minor;
+}
+
+int standin_image(const void *image, int *ret_ptx, int *ret_binary)
+{
+	if (image && begin() && driver.image)
+		return driver.image(image, ret_ptx, ret_binary);
+	*ret_ptx = *ret_binary = standin_capability();
+	return CUDA_SUCCESS;
 }

@@ -107,6 +107,12 @@ void standin_wait(struct CUstream_st *stream);
 /* Prints once that `name` is not simulated; returns the library's "not supported". */
 int standin_not_supported(const char *name);
 
+/*
+ * The versions of what the driver would load of a fat binary, by gpusim_image, and its CUresult; those of the current
+ * device under a driver without that function, or if `image` is NULL.
+ */
+int standin_image(const void *image, int *ret_ptx, int *ret_binary);
+
 /* The compute capability of the current device, 90 for 9.0; 0 if there is none. */
 int standin_capability(void);
 

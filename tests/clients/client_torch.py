@@ -37,6 +37,9 @@ OTHERS = {"transformers": [("trainer", NATIVE), ("tokens", NATIVE), ("trainer", 
 # The release that is tried whole, and the one that the traces were recorded with.
 NEWEST, TRACED = "torch-2.15", "torch-2.11"
 FAILING = {"exhausted", "limited"}
+SIZED = "8GiB"  # the GPU of most cases
+# GPUs by name for which the newest release has no code: they run with another.
+OLD_GPUS = {"torch-2.6": ["v100"]}
 # What a set goes without: cuDNN 8 is not simulated, and Triton of then looks for libcuda in ldconfig's cache only.
 WITHOUT = {"transformers": {"CUDA_VISIBLE_DEVICES": "0"},  # else it splits each batch over both GPUs
            "torch-2.1": {"WITHOUT_CUDNN": "1", "WITHOUT_TRITON": "1"}}
@@ -72,8 +75,8 @@ FIRST_LINES = 15
 SHAPES = ["modules", "unrolled", "features", "optimizers", "averages", "tables", "replay", "dataset", "batches"]
 LEAKING = [name for name in SHAPES if name != "optimizers"]
 
-HANDLE = 32 << 20  # src/simcuda/lib_cublas.c, compute capability 9.0
-
+HANDLE, OLD_HANDLE = 32 << 20, 4 << 20  # src/simcuda/lib_cublas.c, from compute capability 9.0 on, and before
+NEW_GPUS = {SIZED, "h100", "h200", "b200"}
 
 
 def settings(way):
@@ -84,9 +87,9 @@ def settings(way):
     return {"PYTORCH_CUDA_ALLOC_CONF": way}
 
 
-def launch(name, python, case, way, folder, *options):
+def launch(name, python, case, way, gpu, folder, *options):
     env = {**settings(way), **WITHOUT.get(name, {}), "TORCHINDUCTOR_CACHE_DIR": folder, "TRITON_CACHE_DIR": folder}
-    return simulated([python, os.path.join(HERE, "torch_cases.py"), case], "8GiB", *options,
+    return simulated([python, os.path.join(HERE, "torch_cases.py"), case], gpu, *options,
                      sim=f"devices:2,launches:{folder}.launches", env=env)
 
 
@@ -128,12 +131,12 @@ def compare_failure(path, counted):
             if torch[ours] != counted[key]]
 
 
-def is_handles(bytes_):
+def is_handles(bytes_, handle=HANDLE):
     """Beside PyTorch's allocator there are the workspaces of cuBLAS's handles: one for each thread that used it."""
-    return bytes_ % HANDLE == 0 and 0 <= bytes_ <= 3 * HANDLE
+    return bytes_ % handle == 0 and 0 <= bytes_ <= 3 * handle
 
 
-def compare_books(way, counted, cached, books):
+def compare_books(way, counted, cached, books, handle):
     """What differs between PyTorch's account and ours.  `cached`: PyTorch's, of the same case with its own cache."""
     kinds = {row["kind"]: row["bytes"] for row in books["balance"]["direct_kinds"]}
     direct = sum(kinds.values()) - kinds.get("contexts", 0)
@@ -147,7 +150,7 @@ def compare_books(way, counted, cached, books):
         PLUGGABLE: [("peak", books["peak"]["requested_bytes"], cached, "requested_bytes.all.peak")],
     }
     return [f"{what}: {ours} bytes in our books, PyTorch counts {stats[key]}" for what, ours, stats, key in pairs[way]
-            if stats and not is_handles(ours - stats[key])]
+            if stats and not is_handles(ours - stats[key], handle)]
 
 
 def compare_tensors(way, counted, torch):
@@ -185,7 +188,7 @@ def compare_snapshot(python, path, devices):
     return [] if int(read.stdout) == held else [f"{held} bytes in our books, {read.stdout.strip()} in the snapshot"]
 
 
-def compare_end(python, path, case, way, cached, counted):
+def compare_end(python, path, case, way, cached, counted, handle):
     """What differs between the recording of a run that ended well and what PyTorch counted."""
     devices = report("summary", path)["devices"]
     books = devices[0]
@@ -194,18 +197,18 @@ def compare_end(python, path, case, way, cached, counted):
         cached[case] = counted
     for other, theirs in zip(devices[1:], counted.get("others", [])):
         wrong += compare_tensors(way, theirs, other.get("torch"))
-    wrong += compare_books(way, counted, cached.get(case), books)
+    wrong += compare_books(way, counted, cached.get(case), books, handle)
     wrong += compare_tensors(way, counted, books.get("torch"))
     if way == NATIVE and books["moment"] == "ended":
         wrong += compare_snapshot(python, path, devices)
     return wrong
 
 
-def run_case(name, python, case, way, cached):
+def run_case(name, python, case, way, cached, gpu=SIZED):
     with tempfile.TemporaryDirectory() as folder:
         plain_folder, our_folder = os.path.join(folder, "plain"), os.path.join(folder, "ours")
-        plain = launch(name, python, case, way, plain_folder, "--off")
-        ours = launch(name, python, case, way, our_folder, "-o", os.path.join(folder, "%p.gpucache"))
+        plain = launch(name, python, case, way, gpu, plain_folder, "--off")
+        ours = launch(name, python, case, way, gpu, our_folder, "-o", os.path.join(folder, "%p.gpucache"))
         work = streams_of(our_folder)
         wrong = compare_launches(streams_of(plain_folder), work)
         if plain.returncode != ours.returncode:
@@ -224,11 +227,22 @@ def run_case(name, python, case, way, cached):
         if not wrong and case in FAILING:
             wrong += compare_failure(path, counted)
         elif not wrong:
-            wrong += compare_end(python, path, case, way, cached, counted)
+            wrong += compare_end(python, path, case, way, cached, counted, HANDLE if gpu in NEW_GPUS else OLD_HANDLE)
     numbers = [counted.get(key, 0) for key in ("allocation.all.allocated", "allocated_bytes.all.peak",
                                                "reserved_bytes.all.peak")]
     numbers.append(sum(map(len, work.values())))
-    return tell(Result(case, wrong, (way, *(f"{number:,}" for number in numbers))))
+    cells = tuple(f"{number:,}" for number in numbers)
+    if case != "gpu":
+        return tell(Result(case, wrong, (way, *cells)))
+    said = ours.stdout.splitlines()[0] if ours.stdout.startswith("CUDA error") else NATIVE
+    return tell(Result(f"gpu {gpu}", wrong, (said, *cells)))
+
+
+def gpus(name):
+    """The GPUs by name that a release is tried on: the newest on all, to the end or to what says that it has no code for it."""
+    listed = subprocess.run([tool("gpucache-run"), "--sim", "list"], check=True, capture_output=True, text=True).stdout
+    names = [line.split()[0] for line in listed.splitlines()[1:]]
+    return names if name == NEWEST else OLD_GPUS.get(name, [])
 
 
 def run_failure(python, recording, size, options, *arguments, **variables):
@@ -298,6 +312,8 @@ def run(name, python):
     cached = {}
     cases = OTHERS.get(name) or [row for row in TORCH if name == NEWEST or row in FEW]
     results = [run_case(name, python, case, way, cached) for case, way in cases if not only or case in only]
+    if not only or "gpu" in only:
+        results += [run_case(name, python, "gpu", NATIVE, cached, gpu) for gpu in gpus(name)]
     results += [failure(python, *row) for row in FAILURES.get(name, []) if not only or row[0] in only]
     if name == NEWEST:
         results += [shape(python, name) for name in SHAPES if not only or name in only]

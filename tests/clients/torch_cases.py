@@ -244,6 +244,25 @@ def case_libraries():
     torch.cuda.synchronize()
 
 
+def case_gpu():
+    """A step of several models, and what CUB's kernels do, which are chosen by the version of their code; or what PyTorch
+    says on a GPU for which it has no code."""
+    major, minor = torch.cuda.get_device_capability()
+    built_for = [divmod(int(arch.removeprefix("sm_")), 10) for arch in torch.cuda.get_arch_list() if arch[3:].isdigit()]
+    if not any(its_major == major and its_minor <= minor for its_major, its_minor in built_for):
+        try:
+            torch.ones(1, device=GPU)
+        except RuntimeError as error:
+            print(str(error).splitlines()[0])
+        return
+    x = torch.ones(512, device=GPU)
+    for select in (lambda: x.cumsum(0), x.sort, x.unique, x.nonzero, lambda: x[x > 0], lambda: x.masked_select(x > 0),
+                   lambda: x.topk(5), lambda: torch.randperm(100000, device=GPU), lambda: torch.bincount(x.long()), x.median):
+        select()
+    for case in (case_eager, case_amp, case_lstm, case_checkpoint, case_graphs, case_libraries, case_streams):
+        case()
+
+
 def case_distributed():
     import torch.distributed as dist
 

@@ -110,6 +110,15 @@ def case_what_the_tables_of_the_simulated_libraries_promise_is_so(world):
     expect(told and max(map(told.count, told)) <= 2, "a function is named more than once by each of the two cuBLAS")
 
 
+def case_a_kernel_is_of_the_image_that_a_driver_would_load(world):
+    answers = {"v100": "209", "t4": "209", "a100-40": "80 80", "rtx3090": "86 86", "l4": "86 86", "8GiB": "90 90",
+               "b200": "90 100"}
+    for gpu, versions in answers.items():
+        for options in (), ("--off",):
+            result = launch(world, *options, "--sim", gpu, world.program("images"))
+            expect_equal(f"kernels on {gpu}", result.out, f"runtime {versions}\ndriver {versions}\n")
+
+
 def case_collectives_of_the_simulated_nccl_move_what_the_ranks_have(world):
     for options in (), ("--off",):
         result = launch(world, *options, "--sim", "1GiB", world.program("ranks"))
@@ -130,6 +139,31 @@ def case_nvrtc_that_does_without_its_private_table_is_not_told_to_be_linked_othe
 print(ctypes.CDLL("libcuda.so.1").cuGetExportTable(ctypes.byref(ctypes.c_void_p()), bytes.fromhex("{table}")))"""
     result = launch(world, "--off", "--sim", "1GiB", sys.executable, "-c", ask)
     expect_equal("what it got and was told", (result.out, result.err), ("500\n", ""))  # CUDA_ERROR_NOT_FOUND
+
+
+def case_a_gpu_has_one_place_on_the_bus_however_many_are_hidden(world):
+    ask = """import ctypes
+cuda, number, name = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(), ctypes.create_string_buffer(16)
+cuda.cuInit(0)
+for i in range(2):
+    cuda.cuDeviceGetAttribute(ctypes.byref(number), 33, i), cuda.cuDeviceGetPCIBusId(name, 16, i)
+    print(number.value, name.value.decode())"""
+    result = launch(world, "--off", "--sim", "1GiB", "--sim-options", "devices:4", sys.executable, "-c", ask,
+                    CUDA_VISIBLE_DEVICES="3,1")
+    expect_equal("where they are", result.out, "4 0000:04:00.0\n2 0000:02:00.0\n")
+
+
+def case_an_unknown_pointer_has_attributes_of_zeros(world):
+    sizes = {1: 8, 2: 4, 3: 8, 4: 8, 5: 16, 7: 8, 8: 4, 9: 4, 10: 4, 11: 8, 12: 8, 13: 4, 17: 8}
+    ask = f"""import ctypes
+cuda, context, sizes = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p(), {sizes}
+cuda.cuInit(0), cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0), cuda.cuCtxSetCurrent(context)
+for which, size in sizes.items():
+    room = ctypes.create_string_buffer(b"\\xff" * 24, 24)
+    status = cuda.cuPointerGetAttributes(1, (ctypes.c_int * 1)(which), (ctypes.c_void_p * 1)(ctypes.addressof(room)), ctypes.c_uint64(0x1234))
+    if status or room.raw != bytes(size) + b"\\xff" * (24 - size): print(which, status, room.raw.hex())"""
+    result = launch(world, "--off", "--sim", "1GiB", sys.executable, "-c", ask)
+    expect_equal("attributes that are not zeros, or of another size", (result.out, result.err), ("", ""))
 
 
 def case_names_of_the_32_bit_abi_are_there_and_refused(world):

@@ -130,6 +130,33 @@ static int case_free_async_then_free(uint64_t unused)
 	return take(ptr);
 }
 
+/* ---- filling ---- */
+
+#define FILL_BYTES 64
+
+static int case_fill(uint64_t ptr)
+{
+	begin();
+	return fill(ptr, FILL_BYTES);
+}
+
+static int case_fill_block(uint64_t how)
+{
+	begin();
+	return fill(block(), how == BEYOND ? UINT64_C(1) << 40 : FILL_BYTES);
+}
+
+static int case_fill_host(uint64_t how)
+{
+	static char bytes[FILL_BYTES];
+	void *host = bytes;
+
+	begin();
+	if (how & PINNED)
+		NEED(cuMemAllocHost(&host, FILL_BYTES));
+	return fill((uintptr_t)host, how & BEYOND ? UINT64_C(1) << 40 : FILL_BYTES);
+}
+
 /* ---- allocating ---- */
 
 static int case_alloc(uint64_t size)

@@ -53,6 +53,8 @@ enum {
 	END = 32,
 	SYNC_BETWEEN = 1,
 	TRIM_BETWEEN = 2,
+	PINNED = 1,
+	BEYOND = 2,
 };
 
 static bool is_runtime;
@@ -91,6 +93,12 @@ static int take_async(CUdeviceptr ptr)
 {
 	return is_runtime ? (int)cudaFreeAsync((void *)(uintptr_t)ptr, NULL)
 			  : (int)cuMemFreeAsync(ptr, NULL);
+}
+
+static int fill(CUdeviceptr ptr, uint64_t size)
+{
+	return is_runtime ? (int)cudaMemset((void *)(uintptr_t)ptr, 1, size)
+			  : (int)cuMemsetD8(ptr, 1, size);
 }
 
 static int ask(void)

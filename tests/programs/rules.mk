@@ -33,6 +33,10 @@ PROGRAMS += $(B)/programs/standins
 $(B)/programs/standins: PROGRAM_LIBS := -l:libcuda.so.1 -ldl
 $(B)/programs/standins: $(wildcard src/simcuda/names_*.def)
 
+# A kernel in a fat binary.
+PROGRAMS += $(B)/programs/images
+$(B)/programs/images: PROGRAM_LIBS := -l:libcudart.so.13 -l:libcuda.so.1
+
 # What ranks of the simulated NCCL receive of each other.
 PROGRAMS += $(B)/programs/ranks
 $(B)/programs/ranks: PROGRAM_LIBS := -l:libcudart.so.13 -l:libnccl.so.2

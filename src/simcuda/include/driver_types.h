@@ -25,6 +25,7 @@ enum cudaError {
 	cudaErrorNoDevice = 100,
 	cudaErrorInvalidDevice = 101,
 	cudaErrorDeviceUninitialized = 201,
+	cudaErrorNoKernelImageForDevice = 209,
 	cudaErrorInvalidResourceHandle = 400,
 	cudaErrorSymbolNotFound = 500,
 	cudaErrorNotReady = 600,

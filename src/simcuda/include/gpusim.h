@@ -68,6 +68,12 @@ int gpusim_has_code(void);
  */
 const void *gpusim_code(const char *library);
 
+/*
+ * Finds what the driver would load of a fat binary or of another image (sim/image.h): the versions of the PTX and of
+ * the code, as a kernel's attributes have them.  Returns a CUresult.
+ */
+int gpusim_image(const void *image, int *ret_ptx, int *ret_binary);
+
 /* Fills ret_info and returns 0, or an error if there is no such device.  Works before cuInit. */
 int gpusim_device_info(int device, struct gpusim_device *ret_info);
 

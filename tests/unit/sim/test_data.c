@@ -230,6 +230,16 @@ static void a_byte_of_mapped_memory_is_copied_wherever_it_is(void **state)
 	}
 }
 
+static void a_read_that_ends_in_what_was_dropped_is_known_wherever_it_begins(void **state)
+{
+	char *bytes = sim->devices[0].shadow;
+
+	(void)state;
+	gpc_sim_data_copy(sim, bytes, source, SIZE);
+	gpc_sim_data_copy(sim, source, bytes + KEEP - GPC_MIB, GPC_MIB + 1);
+	assert_true(sim->data.dropped_was_read);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -241,6 +251,9 @@ int main(void)
 			what_is_kept_is_the_data_to_the_byte, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			what_goes_beyond_is_dropped_and_counted_and_a_read_is_known, set_up,
+			tear_down),
+		cmocka_unit_test_setup_teardown(
+			a_read_that_ends_in_what_was_dropped_is_known_wherever_it_begins, set_up,
 			tear_down),
 		cmocka_unit_test_setup_teardown(small_copies_are_always_written, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(full_keeps_every_byte, set_up, tear_down),

@@ -81,6 +81,77 @@ static void a_graph_cannot_be_launched_where_work_cannot_be_submitted(void **sta
 	gpc_sim_graph_destroy(graph);
 }
 
+/* Memory that only this device may access. */
+static uint64_t memory_of(int device)
+{
+	const CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device } };
+	const CUmemAccessDesc desc = { .location = prop.location,
+		.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+	uint64_t ptr = 0;
+	uint64_t handle = 0;
+
+	assert_int_equal(gpc_sim_vmm_create(sim, 2 * GPC_MIB, &prop, &handle), CUDA_SUCCESS);
+	assert_int_equal(gpc_sim_vmm_reserve(&sim->vmm, 2 * GPC_MIB, 0, &ptr), CUDA_SUCCESS);
+	assert_int_equal(gpc_sim_vmm_map(sim, ptr, 2 * GPC_MIB, handle), CUDA_SUCCESS);
+	assert_int_equal(gpc_sim_vmm_set_access(sim, ptr, 2 * GPC_MIB, &desc), CUDA_SUCCESS);
+	return ptr;
+}
+
+static void a_node_runs_on_the_device_that_it_was_captured_on(void **state)
+{
+	uint64_t ptr = memory_of(1);
+	struct gpc_sim_context *other = context_on(1);
+	struct gpc_sim_stream *stream = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
+	struct gpc_sim_stream *joined = stream_in(other, CU_STREAM_NON_BLOCKING);
+
+	(void)state;
+	join(stream, joined);
+	submit(joined, kernel_of(2 * MS, ptr, 4, 7));
+	busy(stream, 3 * MS);
+	end(stream);
+	assert_int_equal(gpc_sim_graph_launch(graph, stream), CUDA_SUCCESS);
+	/* Both devices are busy with it: the other one until its own node is done. */
+	assert_int_equal(gpc_sim_context_sync(other), CUDA_SUCCESS);
+	assert_int_equal(now() - GPC_SIM_CLOCK_START, 2 * MS);
+	assert_int_equal(bytes_at(ptr)[3], 7);
+	assert_int_equal(time_to_sync(), 3 * MS);
+	gpc_sim_graph_destroy(graph);
+	gpc_sim_context_destroy(other);
+}
+
+static void a_node_that_goes_wrong_breaks_its_own_device(void **state)
+{
+	uint64_t ptr = memory_of(0);
+	struct gpc_sim_context *other = context_on(1);
+	struct gpc_sim_stream *stream = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
+	struct gpc_sim_stream *joined = stream_in(other, CU_STREAM_NON_BLOCKING);
+
+	(void)state;
+	join(stream, joined);
+	submit(joined, kernel_of(1 * MS, ptr, 4, 7));
+	end(stream);
+	assert_int_equal(gpc_sim_graph_launch(graph, stream), CUDA_SUCCESS);
+	assert_int_equal(gpc_sim_context_sync(other), CUDA_ERROR_ILLEGAL_ADDRESS);
+	gpc_sim_graph_destroy(graph);
+	gpc_sim_context_destroy(other);
+}
+
+static void a_graph_of_a_context_that_has_ended_is_not_launched(void **state)
+{
+	struct gpc_sim_context *other = context_on(1);
+	struct gpc_sim_stream *stream = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
+	struct gpc_sim_stream *joined = stream_in(other, CU_STREAM_NON_BLOCKING);
+
+	(void)state;
+	join(stream, joined);
+	busy(joined, 1 * MS);
+	end(stream);
+	gpc_sim_context_destroy(other);
+	assert_int_equal(gpc_sim_graph_launch(graph, stream), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+	gpc_sim_graph_destroy(graph);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -89,6 +160,9 @@ int main(void)
 		TEST(an_empty_graph_is_a_graph),
 		TEST(a_graph_launched_into_a_captured_stream_becomes_part_of_the_new_graph),
 		TEST(a_graph_cannot_be_launched_where_work_cannot_be_submitted),
+		TEST(a_node_runs_on_the_device_that_it_was_captured_on),
+		TEST(a_node_that_goes_wrong_breaks_its_own_device),
+		TEST(a_graph_of_a_context_that_has_ended_is_not_launched),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -145,6 +145,20 @@ static void live_memory_outlives_its_graph(void **state)
 	assert_memory(0, TAKEN);
 }
 
+static void the_nodes_of_each_device_take_memory_there(void **state)
+{
+	struct gpc_sim_effect *node = NULL;
+
+	(void)state;
+	assert_int_equal(
+		gpc_sim_graph_block_create(&sim->devices[1], sim, SIZE, &node), CUDA_SUCCESS);
+	gpc_sim_graph_add(graph, node);
+	(void)add_alloc(SIZE);
+	launch(CUDA_SUCCESS);
+	assert_memory(TAKEN, TAKEN);
+	assert_int_equal(gpc_sim_device_used_bytes(&sim->devices[1]), TAKEN);
+}
+
 static void a_launch_on_a_full_device_is_out_of_memory_and_takes_nothing(void **state)
 {
 	(void)state;
@@ -228,6 +242,7 @@ int main(void)
 		TEST_GRAPH(memory_that_the_graph_does_not_free_is_the_programs),
 		TEST_GRAPH(each_launch_may_free_what_the_last_one_left),
 		TEST_GRAPH(live_memory_outlives_its_graph),
+		TEST_GRAPH(the_nodes_of_each_device_take_memory_there),
 		TEST_GRAPH(a_launch_on_a_full_device_is_out_of_memory_and_takes_nothing),
 		TEST_GRAPH(memory_nodes_do_not_go_into_another_graph),
 		TEST_GRAPH(a_clone_holds_the_same_memory),
