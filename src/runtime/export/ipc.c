@@ -164,18 +164,17 @@ CUresult gpc_runtime_ipc_export(CUipcMemHandle *ret_handle, CUdeviceptr ptr,
 	CUresult (*real)(CUipcMemHandle *, CUdeviceptr))
 {
 	struct gpc_pool *pool = gpc_heap_find_pool(&gpc_runtime.heap, ptr);
-	const struct gpc_segment *segment =
-		gpc_segment_map_find(&gpc_runtime.heap.segment_map, ptr);
 	struct gpc_span span = { .segment = ptr, .block = ptr };
 	CUipcMemHandle handle;
 	enum gpc_status st = GPC_OK;
 	gpc_devptr base;
+	uint64_t size;
 	CUresult result;
 
-	if (!ret_handle || !pool || !segment)
+	if (!ret_handle || !pool || gpc_pool_segment_of(pool, ptr, &base, &size))
 		return real(ret_handle, ptr);
 	/* At a segment's start the program may export the whole segment, even without a block there. */
-	if (segment->address != ptr)
+	if (base != ptr)
 		st = gpc_pool_decide_view(pool, ptr, GPC_VIEW_OPEN, &span);
 	gpc_runtime_leaves_order(ptr);
 	result = real(&handle, span.segment);

@@ -302,13 +302,14 @@ bool gpc_runtime_ask_handler(const struct gpc_device *device, uint64_t wanted, b
 
 CUresult gpc_runtime_segment_of(CUdeviceptr ptr, CUdeviceptr *ret_base, size_t *ret_size)
 {
-	const struct gpc_segment *segment =
-		gpc_segment_map_find(&gpc_runtime.heap.segment_map, ptr);
+	struct gpc_pool *pool = gpc_heap_find_pool(&gpc_runtime.heap, ptr);
+	gpc_devptr base;
+	uint64_t bytes;
 
-	if (!segment)
+	if (!pool || gpc_pool_segment_of(pool, ptr, &base, &bytes))
 		return CUDA_ERROR_NOT_FOUND;
-	*ret_base = segment->address;
-	*ret_size = (size_t)segment->size;
+	*ret_base = base;
+	*ret_size = (size_t)bytes;
 	return CUDA_SUCCESS;
 }
 

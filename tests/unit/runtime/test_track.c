@@ -235,11 +235,11 @@ static void what_comes_when_its_context_is_gone_is_not_in_the_books(void **state
 static atomic_uint n_given;
 
 /* Allocates and frees in the primary context, whether it is there or not. */
-static void *allocate(void *arg)
+static void *allocate(void *primary)
 {
 	CUdeviceptr ptrs[4];
 
-	CHECK(!world.cuCtxSetCurrent(world.context));
+	CHECK(!world.cuCtxSetCurrent(primary));
 	while (atomic_load(&n_given) < N_MADE) {
 		unsigned n = 0;
 
@@ -249,7 +249,7 @@ static void *allocate(void *arg)
 		while (n > 0)
 			(void)world_free(ptrs[--n]);
 	}
-	return arg;
+	return NULL;
 }
 
 static void many_resets(void)
@@ -258,7 +258,7 @@ static void many_resets(void)
 
 	world_start();
 	for (unsigned i = 0; i < N_THREADS; i++)
-		CHECK(!pthread_create(&threads[i], NULL, allocate, NULL));
+		CHECK(!pthread_create(&threads[i], NULL, allocate, world.context));
 	while (atomic_load(&n_given) < N_MADE) {
 		world_reset();
 		sched_yield();
