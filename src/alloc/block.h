@@ -82,7 +82,7 @@ struct gpc_range {
 struct gpc_segment {
 	gpc_devptr address;
 	uint64_t size;
-	struct gpc_pool *pool;
+	struct gpc_pool *pool; /* also read without a lock: heap.h */
 	struct gpc_block *first;
 	struct gpc_grain_map *grains; /* of a segment of small blocks; else NULL */
 	struct gpc_list link;         /* in the pool's list of segments, oldest first */

@@ -5,8 +5,8 @@
  * Recording an event over a context, synchronizing a context, and freeing driver memory invalidate
  * every capture that is open in that context; querying an event does so under a capture of mode GLOBAL.
  * So we do these only between gpc_captures_try_hold and gpc_captures_release, which keep another thread
- * from beginning a capture.  Three waits cannot be put off, and are made even without a hold:
- * gpc_pool_wait_for_one_stream, the wait at the end of a context, and that of cudaFree with free_order:host.
+ * from beginning a capture.  Two waits cannot be put off, and are made even without a hold:
+ * gpc_pool_wait_for_one_stream and the wait at the end of a context.
  *
  * Threads   Any.  A hold is a shared lock (rank CAPTURE), which an allocation only tries: any number
  *           of threads may record and wait concurrently.  Beginning a capture takes the lock exclusively, and so

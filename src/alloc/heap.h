@@ -59,14 +59,14 @@ void gpc_heap_fini(struct gpc_heap *heap);
 void gpc_heap_set_apart(struct gpc_heap *heap, uint64_t from);
 
 /*
- * The pool whose segment contains this address, or NULL.  Lock-free; segment_map.h says how long the
- * answer holds.
+ * The pool whose segment contains this address, or NULL.  Lock-free; segment_map.h says how long the answer holds: if
+ * the segment is removed meanwhile, any pool may be the answer.
  */
 static inline struct gpc_pool *gpc_heap_find_pool(const struct gpc_heap *heap, gpc_devptr address)
 {
 	const struct gpc_segment *segment = gpc_segment_map_find(&heap->segment_map, address);
 
-	return segment ? segment->pool : NULL;
+	return segment ? __atomic_load_n(&segment->pool, __ATOMIC_ACQUIRE) : NULL;
 }
 
 #endif

@@ -305,10 +305,10 @@ static void release_locked(
 static inline __attribute__((always_inline)) enum gpc_status find_live_locked(
 	struct gpc_pool *pool, gpc_devptr address, struct gpc_block **ret_block)
 {
-	const struct gpc_segment *segment = gpc_segment_map_find(&pool->heap->segment_map, address);
+	const struct gpc_segment *segment = gpc_pool_find_segment_locked(pool, address);
 	struct gpc_block *block;
 
-	if (!segment || segment->pool != pool)
+	if (!segment)
 		return GPC_NOT_FOUND;
 	block = gpc_pool_find_block_locked(pool, segment, address);
 	if (!block || block->state != GPC_BLOCK_LIVE)

@@ -274,6 +274,10 @@ uint64_t gpc_pool_largest_free(struct gpc_pool *pool);
 GPC_MUST_CHECK enum gpc_status gpc_pool_export(
 	struct gpc_pool *pool, gpc_devptr address, gpc_devptr *ret_base);
 
+/* The start and size of the segment that contains this address.  GPC_NOT_FOUND: not in this pool. */
+GPC_MUST_CHECK enum gpc_status gpc_pool_segment_of(
+	struct gpc_pool *pool, gpc_devptr address, gpc_devptr *ret_base, uint64_t *ret_size);
+
 /* The segment and block around an address. */
 struct gpc_span {
 	gpc_devptr segment;

@@ -45,14 +45,29 @@ enum gpc_status gpc_pool_export(struct gpc_pool *pool, gpc_devptr address, gpc_d
 	struct gpc_segment *segment;
 
 	gpc_lock_take(&pool->lock);
-	segment = gpc_segment_map_find(&pool->heap->segment_map, address);
-	if (segment && segment->pool == pool) {
+	segment = gpc_pool_find_segment_locked(pool, address);
+	if (segment) {
 		withdraw_locked(pool, segment);
 		*ret_base = segment->address;
 		st = GPC_OK;
 	}
 	gpc_lock_release(&pool->lock);
 	return st;
+}
+
+enum gpc_status gpc_pool_segment_of(
+	struct gpc_pool *pool, gpc_devptr address, gpc_devptr *ret_base, uint64_t *ret_size)
+{
+	const struct gpc_segment *segment;
+
+	gpc_lock_take(&pool->lock);
+	segment = gpc_pool_find_segment_locked(pool, address);
+	if (segment) {
+		*ret_base = segment->address;
+		*ret_size = segment->size;
+	}
+	gpc_lock_release(&pool->lock);
+	return segment ? GPC_OK : GPC_NOT_FOUND;
 }
 
 /* The live block that contains this address, or NULL. */
@@ -73,8 +88,8 @@ enum gpc_status gpc_pool_decide_view(struct gpc_pool *pool, gpc_devptr address,
 	struct gpc_block *block;
 
 	gpc_lock_take(&pool->lock);
-	segment = gpc_segment_map_find(&pool->heap->segment_map, address);
-	if (segment && segment->pool == pool) {
+	segment = gpc_pool_find_segment_locked(pool, address);
+	if (segment) {
 		block = find_around(segment, address);
 		st = block ? GPC_OK : GPC_INVALID;
 		if (block && segment->range)

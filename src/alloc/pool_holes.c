@@ -120,7 +120,7 @@ static void fill_right(
 {
 	right->address = first->address;
 	right->size = left->address + left->size - first->address;
-	right->pool = left->pool;
+	__atomic_store_n(&right->pool, left->pool, __ATOMIC_RELEASE);
 	right->range = left->range;
 	right->page_bytes = left->page_bytes;
 	right->devices = left->devices;

@@ -58,6 +58,16 @@ static inline struct gpc_grain_set *gpc_pool_set_of(const struct gpc_block *bloc
 	return grains ? gpc_grain_map_set(grains, block->size) : NULL;
 }
 
+/* The segment of this pool that contains the address, or NULL.  Of a segment of another pool only the pool is read. */
+static inline struct gpc_segment *gpc_pool_find_segment_locked(
+	const struct gpc_pool *pool, gpc_devptr address)
+{
+	struct gpc_segment *segment = gpc_segment_map_find(&pool->heap->segment_map, address);
+
+	return segment && __atomic_load_n(&segment->pool, __ATOMIC_RELAXED) == pool ? segment
+										    : NULL;
+}
+
 /* The block of this segment that starts here, or NULL. */
 struct gpc_block *gpc_pool_find_block_locked(
 	const struct gpc_pool *pool, const struct gpc_segment *segment, gpc_devptr address);

@@ -185,7 +185,7 @@ static enum gpc_status attach_locked(struct gpc_pool *pool, const struct gpc_mem
 	segment->range = memory->range;
 	segment->page_bytes = memory->page_bytes;
 	segment->devices = memory->devices;
-	segment->pool = pool;
+	__atomic_store_n(&segment->pool, pool, __ATOMIC_RELEASE);
 	segment->mark = request->mark;
 	segment->last_loose = 0;
 	segment->first = gpc_pool_new_block_locked(pool, segment, memory->address, memory->size);

@@ -16,7 +16,8 @@
  * Threads     find: any, without a lock.  insert, remove and cut: a lock inside (rank SEGMENT_MAP).
  * Ordering    insert stores with release what find loads with acquire: a found segment is complete.
  *             It may be removed at any moment: take its pool's lock and find it again before use.
- *             Its metadata stays mapped for ever (metamem slabs), so reading it is always safe.
+ *             Its metadata stays mapped for ever (metamem slabs), but another segment may get it: without that lock
+ *             only its pool is read, atomically (heap.h).
  * Progress    find: wait-free.
  * Failure     insert: GPC_UNSUPPORTED for an address or size off the 2 MiB grid or above 2^48,
  *             GPC_EXISTS if a page is taken, GPC_NO_METADATA.  The map is then unchanged.

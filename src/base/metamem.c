@@ -11,6 +11,8 @@
 
 #include "base/check.h"
 
+typedef uint64_t word_of_item __attribute__((may_alias));
+
 static struct {
 	atomic_size_t total;
 	atomic_uint fail_at;        /* 0: no mapping fails; 1: the next one and all after it fail */
@@ -128,15 +130,18 @@ static void *take_new_locked(struct gpc_slab *slab, uint32_t *ret_number)
 	return gpc_slab_get(slab, number); /* fresh pages are zero */
 }
 
+/* Zeroes by atomic stores, because an item that was given back may still be read without a lock (segment_map.h). */
 static void *take_freed_locked(struct gpc_slab *slab, uint32_t *ret_number)
 {
 	uint32_t number = slab->free_top;
 	void *item = gpc_slab_get(slab, number);
+	word_of_item *word = item;
 	uint32_t next_plus_1;
 
 	memcpy(&next_plus_1, item, sizeof next_plus_1);
 	slab->free_top = next_plus_1 - 1; /* 0 - 1 is GPC_SLAB_NONE */
-	memset(item, 0, slab->item_size);
+	for (uint32_t i = 0; i < slab->item_size / sizeof *word; i++)
+		__atomic_store_n(word + i, 0, __ATOMIC_RELAXED);
 	*ret_number = number;
 	return item;
 }

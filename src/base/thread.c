@@ -36,7 +36,11 @@ bool gpc_process_adopt(void)
 	}
 	*page = (uint32_t)getpid();
 	atomic_store(&gpc_process_page, page);
+	/* In a forked child, both are its parent's. */
 	gpc_thread.id = 0;
+	if (gpc_thread.stay)
+		gpc_stay_end(gpc_thread.stay);
+	gpc_thread.stay = gpc_stay_find(gpc_thread_id());
 	return true;
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The calling thread: its id, its tag, its reentrancy guard; and whether this process is a fork child.
+ * The calling thread: its id, its tag, its reentrancy guard, its stays; and whether this process is a fork child.
+ *
+ * From gpc_thread_enter to gpc_thread_leave the thread is inside: what it finds without a lock is not reused (grace.h).
  *
  * The guard keeps hooks from handling our own driver calls, and calls that the driver makes in turn.
  * Thread-local data use the initial-exec model: a general-dynamic access may allocate at first use,
@@ -12,6 +14,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "base/grace.h"
 
 /* The ranges (tags) that a thread has open; stack/tags.h pushes and pops them. */
 struct gpc_tag_place {
@@ -29,6 +33,7 @@ struct gpc_thread {
 	bool is_inside;
 	uint8_t stream; /* number in STREAMS of the stream that the current call names; 0: none */
 	struct gpc_tag_place place;
+	struct gpc_stay *stay; /* NULL: the thread never entered */
 };
 
 extern _Thread_local struct gpc_thread gpc_thread
@@ -65,13 +70,37 @@ static inline bool gpc_thread_enter(void)
 	if (gpc_thread.is_inside)
 		return false;
 	gpc_thread.is_inside = true;
+	if (__builtin_expect(!gpc_thread.stay, 0))
+		gpc_thread.stay = gpc_stay_find(gpc_thread_id());
+	gpc_stay_begin(gpc_thread.stay);
 	return true;
 }
 
 static inline void gpc_thread_leave(void)
 {
+	gpc_stay_end(gpc_thread.stay);
 	gpc_thread.is_inside = false;
 	gpc_thread.stream = 0;
+}
+
+/*
+ * Around a call of the program's own code from inside: the hooks handle the calls that it makes.  The stay goes on, and
+ * covers those calls, too.  Pass what _step_out returns to _step_in.
+ */
+static inline struct gpc_stay *gpc_thread_step_out(void)
+{
+	struct gpc_stay *stay = gpc_thread.stay;
+
+	gpc_thread.stay = &gpc_stay_of_none;
+	gpc_thread.is_inside = false;
+	gpc_thread.stream = 0;
+	return stay;
+}
+
+static inline void gpc_thread_step_in(struct gpc_stay *stay)
+{
+	gpc_thread.stay = stay;
+	gpc_thread.is_inside = true;
 }
 
 /*

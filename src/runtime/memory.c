@@ -206,17 +206,23 @@ CUresult gpc_runtime_malloc_on(CUdeviceptr *ret_ptr, size_t size, CUstream strea
 	return malloc_in_order(ret_ptr, size, gpc_runtime_order_of(stream));
 }
 
-/* Waits for the device as the driver's cudaFree does, unless that wait would invalidate a capture. */
+/*
+ * Waits for the device as the driver's cudaFree does, unless that wait would invalidate a capture, or keep one from
+ * beginning that has been announced: then the block stays pending.
+ */
 static CUresult sync_for_free(struct gpc_pool *pool)
 {
+	struct gpc_captures *captures = &gpc_runtime.heap.captures;
 	uint64_t number;
 	enum gpc_status st;
 
-	if (!gpc_captures_try_hold(&gpc_runtime.heap.captures))
+	if (gpc_captures_is_near(captures))
 		return CUDA_SUCCESS;
-	gpc_captures_release(&gpc_runtime.heap.captures);
 	number = gpc_pool_begin_sync(pool);
+	if (!gpc_captures_try_hold(captures))
+		return CUDA_SUCCESS;
 	st = pool->drv->ops->context_sync(pool->drv);
+	gpc_captures_release(captures);
 	if (!st)
 		gpc_pool_end_sync(pool, number, pool->drv->ops->now_ns(pool->drv));
 	return (CUresult)gpc_status_to_device(st);

@@ -24,6 +24,18 @@ def case_room_in_freed_memory_of_another_size_is_given_back(world):
     expect_rescue(world, "cached", "return_enough_segments")
 
 
+def case_what_the_driver_does_not_take_back_is_a_holder(world):
+    for n_refused, view in ((2, "summary"), (30, "oom")):
+        world.run([world.program("rescue"), "cached"], sim=f"{SIM},fail:cuMemFree_v2/1/999/{n_refused}")
+        found = world.report_json(view)
+        told = found["devices"][0] if view == "summary" else found
+        where = {row["where"]: row["live_bytes"] for row in told["holders"]}
+        libraries = {row["library"]: row["live_bytes"] for row in told["libraries"]}
+        expect_equal(f"{view}: the holder", where["not taken back by the driver"], n_refused * 30 * MIB)
+        expect_equal(f"{view}: its library", libraries["(the driver)"], n_refused * 30 * MIB)
+        world.forget_recordings()
+
+
 def case_small_requests_are_served_from_cached_pieces_of_any_size(world):
     for block, request in ((4 * MIB, 100000), (2 * MIB, 300000), (4 * MIB, 900000), (9 * MIB, 3 * MIB)):
         command = world.script("stripes.py") + [str(block), str(request), "2000"]

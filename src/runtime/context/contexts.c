@@ -2,13 +2,20 @@
 /*
  * Contexts: one pool per context and generation.
  *
- * An open-addressed table of atomic pointers maps handles to contexts.  Entries are never removed, so lookups need no
- * lock.  When a context ends, its pool forgets all memory and the object is marked gone.  The driver may reuse the
- * handle (a primary context keeps its handle over a reset): then a new object with the next generation replaces the old
- * one in the table.  The old object stays allocated, because a thread may still be reading it.
+ * A device lists its contexts; lookups read the list without a lock.  When a context ends, its pool forgets all memory,
+ * and the object is marked gone, leaves the list and waits.  The driver may reuse the handle (a primary context keeps
+ * its handle over a reset): then another object, with a later generation, has the handle.
+ *
+ * An object becomes another context when its grace period is over (base/grace.h).  Until then threads that found it
+ * before may use it.  Nothing else leads to it: what refers to a context is removed at its end (endings.c), and who
+ * adds such a reference looks at is_gone under the same lock.  A thread remembers the context that it found last over
+ * its calls, and believes this only after it has seen that the object is not gone, and then which handle it has.
  */
 #include "runtime/context/contexts.h"
 
+#include <string.h>
+
+#include "base/grace.h"
 #include "base/log.h"
 #include "base/metamem.h"
 #include "driver/sticky.h"
@@ -21,31 +28,31 @@
 
 bool gpc_runtime_many_contexts;
 
-/* The most contexts over the life of the process, each generation counted; memory of further ones is not cached. */
-#define MAX_GENERATIONS 1024
+/* The most objects: contexts that live, and those that wait for their grace period. */
+#define MAX_OBJECTS 1024
 
-#define TABLE_SLOTS (MAX_GENERATIONS * 2)
-
+/* Lock: runtime.lock. */
 static struct {
-	_Atomic(struct gpc_context *) slots[TABLE_SLOTS];
-	uint32_t n_made;
+	struct gpc_list retired; /* longest first */
+	uint32_t n;
+	uint32_t last_generation;
 	bool was_full_said;
-} table;
+} objects = { .retired = GPC_LIST_INIT(objects.retired) };
 
-static _Atomic(struct gpc_context *) last_found;
-
-/* The slot of this handle, or the empty one where it belongs; NULL: the table is full. */
-static _Atomic(struct gpc_context *) *slot_of(CUcontext handle)
+struct gpc_context *gpc_context_find_own(CUcontext handle)
 {
-	uint64_t hash = (uint64_t)(uintptr_t)handle * UINT64_C(0x9e3779b97f4a7c15);
-	uint32_t i = (uint32_t)(hash >> 40) % TABLE_SLOTS;
+	for (uint32_t d = 0; handle && d < gpc_runtime.n_devices; d++) {
+		const struct gpc_device *device = &gpc_runtime.devices[d];
+		uint32_t n = atomic_load_explicit(&device->n_contexts, memory_order_acquire);
 
-	for (uint32_t n = 0; n < TABLE_SLOTS; n++, i = (i + 1) % TABLE_SLOTS) {
-		const struct gpc_context *context =
-			atomic_load_explicit(&table.slots[i], memory_order_acquire);
+		for (uint32_t i = 0; i < n; i++) {
+			struct gpc_context *context =
+				atomic_load_explicit(&device->contexts[i], memory_order_acquire);
 
-		if (!context || context->handle == handle)
-			return &table.slots[i];
+			if (context && context->handle == handle &&
+				!atomic_load_explicit(&context->is_gone, memory_order_acquire))
+				return context;
+		}
 	}
 	return NULL;
 }
@@ -132,117 +139,122 @@ static void init_context(struct gpc_context *context, struct gpc_device *device,
 
 static void say_full(void)
 {
-	if (!table.was_full_said)
-		gpc_log("too many contexts (%u at a time on a device, %u in all): memory of new "
-			"ones is passed to the driver, neither cached nor recorded.",
-			GPC_MAX_CONTEXTS, MAX_GENERATIONS);
-	table.was_full_said = true;
+	if (!objects.was_full_said)
+		gpc_log("too many contexts (%u at a time on a device, or %u that ended during a "
+			"call of another thread): memory of new ones is passed to the driver, "
+			"neither cached nor recorded.",
+			GPC_MAX_CONTEXTS, MAX_OBJECTS);
+	objects.was_full_said = true;
 }
 
-/* `record_handle` identifies the context in the recording.  Lock: runtime.lock. */
-static struct gpc_context *add_locked(
-	struct gpc_device *device, CUcontext handle, uint64_t record_handle, uint32_t generation)
+/* Returns an object that is zero, except that it may be gone.  NULL: too many, or no metadata. */
+static struct gpc_context *take_object_locked(void)
 {
-	struct gpc_context *context;
-	struct gpucache_counters *counters;
-	uint32_t index = 0;
+	struct gpc_list *first = objects.retired.next;
+	struct gpc_context *context = gpc_list_entry(first, struct gpc_context, retired);
 
-	if (table.n_made == MAX_GENERATIONS ||
-		atomic_load(&device->n_contexts) == GPC_MAX_CONTEXTS) {
+	if (first != &objects.retired && gpc_grace_is_over(context->grace)) {
+		gpc_list_remove(first);
+		memset(context, 0, offsetof(struct gpc_context, is_gone));
+		return context;
+	}
+	if (objects.n == MAX_OBJECTS) {
 		say_full();
 		return NULL;
 	}
 	context = gpc_metamem_map(sizeof *context);
+	objects.n += context != NULL;
+	return context;
+}
+
+/* `record_handle` identifies the context in the recording.  Lock: runtime.lock. */
+static struct gpc_context *add_locked(
+	struct gpc_device *device, CUcontext handle, uint64_t record_handle)
+{
+	struct gpc_context *context;
+	struct gpucache_counters *counters;
+	uint32_t index = 0;
+	uint32_t place = 0;
+
+	while (place < GPC_MAX_CONTEXTS && atomic_load(&device->contexts[place]))
+		place++;
+	if (place == GPC_MAX_CONTEXTS) {
+		say_full();
+		return NULL;
+	}
+	context = take_object_locked();
 	if (!context)
 		return NULL;
 	context->handle = handle;
-	context->generation = generation;
+	context->generation = handle ? ++objects.last_generation : 1;
 	counters = gpc_record_counters_take(
-		&gpc_runtime.record, record_handle, generation, device->ordinal, &index);
+		&gpc_runtime.record, record_handle, context->generation, device->ordinal, &index);
 	init_context(context, device, index, counters);
-	if (handle && table.n_made++ > 0)
+	if (context->generation > 1)
 		gpc_runtime_context_created();
-	device->contexts[atomic_load(&device->n_contexts)] = context;
-	atomic_fetch_add(&device->n_contexts, 1);
+	atomic_store(&context->is_gone, false);
+	atomic_store(&device->contexts[place], context);
+	if (place == atomic_load(&device->n_contexts))
+		atomic_store(&device->n_contexts, place + 1);
 	return context;
 }
 
 /* `handle` must be current: cuCtxGetDevice returns the device of the current context. */
-static struct gpc_context *make_locked(CUcontext handle, const struct gpc_context *old)
+static struct gpc_context *make_locked(CUcontext handle)
 {
 	CUdevice ordinal = 0;
 
 	if (gpc_runtime.fns->cuCtxGetDevice(&ordinal) || !gpc_device_at(ordinal))
 		return NULL;
-	return add_locked(gpc_device_at(ordinal), handle, (uint64_t)(uintptr_t)handle,
-		old ? old->generation + 1 : 1);
+	return add_locked(gpc_device_at(ordinal), handle, (uint64_t)(uintptr_t)handle);
 }
 
-/* Removes contexts that are gone from their devices: a new context needs a place, and may get their counters. */
-static void drop_gone_locked(void)
+void gpc_context_retire(struct gpc_context *context)
 {
-	for (uint32_t d = 0; d < gpc_runtime.n_devices; d++) {
-		struct gpc_device *device = &gpc_runtime.devices[d];
-		uint32_t n = atomic_load(&device->n_contexts);
-
-		for (uint32_t i = n; i-- > 0;) {
-			const struct gpc_context *context = device->contexts[i];
-
-			/* Moves the last context here.  A concurrent sum may miss it, but does not count it twice. */
-			if (atomic_load(&context->is_gone))
-				device->contexts[i] = atomic_exchange(&device->contexts[--n], NULL);
-		}
-		atomic_store(&device->n_contexts, n);
-	}
+	gpc_lock_take(&gpc_runtime.lock);
+	for (uint32_t i = 0; i < GPC_MAX_CONTEXTS; i++)
+		if (atomic_load(&context->device->contexts[i]) == context)
+			atomic_store(&context->device->contexts[i], NULL);
+	context->grace = gpc_grace_begin();
+	gpc_list_append(&objects.retired, &context->retired);
+	gpc_lock_release(&gpc_runtime.lock);
 }
 
 struct gpc_context *gpc_context_get(CUcontext handle)
 {
-	_Atomic(struct gpc_context *) *slot = slot_of(handle);
-	struct gpc_context *context =
-		slot ? atomic_load_explicit(slot, memory_order_acquire) : NULL;
+	struct gpc_context *context = gpc_context_find_own(handle);
 	CUcontext current = NULL;
-	bool is_new = false;
+	bool is_new;
 
-	if (context && !atomic_load_explicit(&context->is_gone, memory_order_acquire))
+	if (context)
 		return context;
-	if (!slot || gpc_runtime.fns->cuCtxGetCurrent(&current) || current != handle)
+	if (gpc_runtime.fns->cuCtxGetCurrent(&current) || current != handle)
 		return NULL;
 	handle = gpc_green_owner(handle);
 	if (!handle)
 		return NULL;
 	gpc_lock_take(&gpc_runtime.lock);
-	slot = slot_of(handle);
-	context = slot ? atomic_load(slot) : NULL;
-	if (slot && (!context || atomic_load(&context->is_gone))) {
-		drop_gone_locked();
-		context = make_locked(handle, context);
-		is_new = context != NULL;
-		if (context)
-			atomic_store_explicit(slot, context, memory_order_release);
-	}
-	gpc_lock_release(&gpc_runtime.lock);
+	context = gpc_context_find_own(handle);
+	is_new = !context;
 	if (is_new)
+		context = make_locked(handle);
+	gpc_lock_release(&gpc_runtime.lock);
+	if (is_new && context)
 		gpc_observe_context(context, 1);
 	return context;
 }
 
 struct gpc_context *gpc_context_current(void)
 {
+	static _Thread_local struct gpc_context *last __attribute__((tls_model("initial-exec")));
 	CUcontext handle = NULL;
-
-	struct gpc_context *context;
 
 	if (gpc_runtime.fns->cuCtxGetCurrent(&handle) || !handle)
 		return NULL;
-	/* Usually it is the context found last.  Contexts are never freed, so `last_found` can always be read. */
-	context = atomic_load_explicit(&last_found, memory_order_acquire);
-	if (context && context->handle == handle &&
-		!atomic_load_explicit(&context->is_gone, memory_order_acquire))
-		return context;
-	context = gpc_context_get(handle);
-	atomic_store_explicit(&last_found, context, memory_order_release);
-	return context;
+	if (!last || atomic_load_explicit(&last->is_gone, memory_order_acquire) ||
+		last->handle != handle)
+		last = gpc_context_get(handle);
+	return last;
 }
 
 struct gpc_context *gpc_context_owner(struct gpc_device *device)
@@ -254,8 +266,7 @@ struct gpc_context *gpc_context_owner(struct gpc_device *device)
 	gpc_lock_take(&gpc_runtime.lock);
 	owner = atomic_load(&device->owner);
 	if (!owner) {
-		drop_gone_locked();
-		owner = add_locked(device, NULL, GPUCACHE_NO_CONTEXT, 1);
+		owner = add_locked(device, NULL, GPUCACHE_NO_CONTEXT);
 		atomic_store_explicit(&device->owner, owner, memory_order_release);
 	}
 	gpc_lock_release(&gpc_runtime.lock);
@@ -283,14 +294,6 @@ struct gpc_context *gpc_context_visit(CUcontext handle)
 	context = gpc_context_get(handle);
 	(void)gpc_runtime.fns->cuCtxPopCurrent_v2(&popped);
 	return context;
-}
-
-struct gpc_context *gpc_context_find_own(CUcontext handle)
-{
-	_Atomic(struct gpc_context *) *slot = slot_of(handle);
-	struct gpc_context *context = slot ? atomic_load(slot) : NULL;
-
-	return context && !atomic_load(&context->is_gone) ? context : NULL;
 }
 
 struct gpc_context *gpc_context_find(CUcontext handle)
@@ -376,7 +379,7 @@ uint32_t gpc_device_pools(const struct gpc_device *device, struct gpc_pool **poo
 	for (uint32_t i = 0; i < n; i++) {
 		struct gpc_context *context = device->contexts[i];
 
-		if (context->handle && !atomic_load(&context->is_gone) &&
+		if (context && context->handle && !atomic_load(&context->is_gone) &&
 			!atomic_load(&context->is_ending))
 			pools[n_pools++] = &context->pool;
 	}

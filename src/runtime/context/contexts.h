@@ -37,6 +37,9 @@ void gpc_runtime_heard(CUresult result);
  */
 extern bool gpc_runtime_many_contexts;
 
+/* Call when the context is gone and nothing refers to it any more: its object may become another context. */
+void gpc_context_retire(struct gpc_context *context);
+
 /*
  * Returns the context with this handle, which must be current; creates our object for a context seen first.  NULL: the
  * driver does not know the handle, or there are too many contexts.

@@ -50,8 +50,11 @@ static void leave_fences(struct gpc_context *context)
 
 		gpc_lock_take(&gpc_runtime.lock);
 		for (uint32_t i = 0; i < atomic_load(&device->n_contexts); i++) {
-			struct gpc_pool *pool = &device->contexts[i]->pool;
+			struct gpc_context *other = device->contexts[i];
+			struct gpc_pool *pool = &other->pool;
 
+			if (!other)
+				continue;
 			gpc_lock_take(&pool->lock);
 			gpc_fences_remove_member(&pool->fences, &context->drv.base);
 			gpc_lock_release(&pool->lock);
@@ -77,6 +80,7 @@ static void forget(CUcontext handle)
 	gpc_lock_release(&context->pool.lock);
 	if (context->pool.counters != &context->pool.own_counters)
 		gpc_record_counters_retire(&gpc_runtime.record, context->pool.context);
+	gpc_context_retire(context);
 }
 
 /* True for a primary context, which the driver refuses to destroy. */

@@ -85,7 +85,9 @@ static void join(struct gpc_context *owner, struct gpc_context *reaching)
 		return;
 	gpc_reach_end_one_stream(owner, GPUCACHE_ONE_STREAM_END_PEER);
 	gpc_lock_take(&owner->pool.lock);
-	(void)!gpc_fences_add_member(fences, &reaching->drv.base);
+	/* One that has ended meanwhile has left all fences (endings.c), and its work is over. */
+	if (!atomic_load(&reaching->is_gone))
+		(void)!gpc_fences_add_member(fences, &reaching->drv.base);
 	gpc_lock_release(&owner->pool.lock);
 	gpc_pages_reached(owner, reaching);
 }

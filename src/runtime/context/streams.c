@@ -157,6 +157,8 @@ void gpc_runtime_capture_begins(CUstream stream)
 	raise_all();
 	gpc_captures_begin_announced(&gpc_runtime.heap.captures);
 	gpc_lock_take(&gpc_runtime.lock);
+	if (context && atomic_load(&context->is_gone))
+		context = NULL;
 	if (!replace_capturing_locked(NULL, stream, context))
 		gpc_runtime.n_unlisted_captures++;
 	gpc_lock_release(&gpc_runtime.lock);

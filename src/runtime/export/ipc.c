@@ -105,6 +105,8 @@ static enum gpc_status tag_locked(const struct gpc_pool *pool, const struct gpc_
 		*ret_tag = exported->tag;
 		return GPC_OK;
 	}
+	if (atomic_load(&((const struct gpc_context *)pool)->is_gone))
+		return GPC_NOT_FOUND;
 	if (gpc_address_map_reserve(&ipc.exports, 1))
 		return GPC_NO_METADATA;
 	exported = gpc_slab_take(&ipc.exported_items, &number);
@@ -151,6 +153,8 @@ static CUresult export_inside(struct gpc_pool *pool, const struct gpc_span *span
 	gpc_lock_take(&ipc.lock);
 	st = tag_locked(pool, span, handle, ret_handle);
 	gpc_lock_release(&ipc.lock);
+	if (st == GPC_NOT_FOUND)
+		return CUDA_ERROR_INVALID_VALUE; /* another thread ended the context meanwhile */
 	if (st)
 		return refuse(span->block, st == GPC_FULL
 						   ? "too many such blocks are exported already"
@@ -164,18 +168,17 @@ CUresult gpc_runtime_ipc_export(CUipcMemHandle *ret_handle, CUdeviceptr ptr,
 	CUresult (*real)(CUipcMemHandle *, CUdeviceptr))
 {
 	struct gpc_pool *pool = gpc_heap_find_pool(&gpc_runtime.heap, ptr);
-	const struct gpc_segment *segment =
-		gpc_segment_map_find(&gpc_runtime.heap.segment_map, ptr);
 	struct gpc_span span = { .segment = ptr, .block = ptr };
 	CUipcMemHandle handle;
 	enum gpc_status st = GPC_OK;
 	gpc_devptr base;
+	uint64_t size;
 	CUresult result;
 
-	if (!ret_handle || !pool || !segment)
+	if (!ret_handle || !pool || gpc_pool_segment_of(pool, ptr, &base, &size))
 		return real(ret_handle, ptr);
 	/* At a segment's start the program may export the whole segment, even without a block there. */
-	if (segment->address != ptr)
+	if (base != ptr)
 		st = gpc_pool_decide_view(pool, ptr, GPC_VIEW_OPEN, &span);
 	gpc_runtime_leaves_order(ptr);
 	result = real(&handle, span.segment);
@@ -212,6 +215,9 @@ static bool note_opened_locked(const struct opened *what)
 	struct opened *opened = gpc_address_map_find(&ipc.opens, what->ptr);
 	uint32_t number = 0;
 
+	/* Another thread has ended the context meanwhile, and the memory went with it. */
+	if (what->context && atomic_load(&what->context->is_gone))
+		return true;
 	/* The entry is stale: its context was destroyed unseen, and the memory with the context. */
 	if (opened && (opened->base != what->base || opened->context != what->context)) {
 		drop_opened_locked(opened);

@@ -90,7 +90,7 @@ static inline struct levels levels_of(const struct gpc_device *device)
 		const struct gpc_context *context = device->contexts[i];
 		const struct gpucache_counters *counters = context ? context->pool.counters : NULL;
 
-		if (!counters) /* another thread is moving the entry (drop_gone_locked) */
+		if (!counters)
 			continue;
 		levels.live += gpc_counter_get(&counters->live_bytes);
 		direct += gpc_counter_get(&counters->direct_bytes);

@@ -183,14 +183,39 @@ static void end(struct gpc_tracked *tracked)
 	gpc_slab_give_back(&gpc_runtime.heap.blocks, tracked->number);
 }
 
-/* Adds an entry; without metadata the allocation stays untracked. */
+/* Begins the accounting of an entry that is not in a map yet, and so belongs to this thread alone. */
+static void begin(const struct gpc_tracked *tracked, const struct gpc_request *request)
+{
+	if (is_asked_for(tracked->kind))
+		atomic_fetch_add(&tracked->context->device->budget.used_bytes, tracked->size);
+	/* First subtract its bytes from the idle ones of the driver's pool: counted twice, they could set a peak. */
+	gpc_pools_count(tracked->pool, tracked->size, true);
+	count(tracked, true, request->now_ns);
+	record_state(tracked, GPUCACHE_BLOCK_LIVE, request->now_ns);
+	gpc_observe_malloc(tracked->context, (enum gpucache_kind)tracked->kind, tracked->address,
+		tracked->size, request, (struct gpc_share){ tracked->requested, 1 });
+}
+
+static bool put(struct gpc_tracked *tracked)
+{
+	bool is_in;
+
+	gpc_lock_take(&tracked_all.lock);
+	is_in = put_locked(tracked);
+	gpc_lock_release(&tracked_all.lock);
+	return is_in;
+}
+
+/*
+ * Without metadata the allocation stays untracked.  Once the entry is in its map, another thread may end it: so that
+ * comes last.
+ */
 void gpc_track_remember(struct gpc_context *context, const struct gpc_passed_call *call,
 	const struct gpc_request *request)
 {
 	uint32_t number = 0;
 	struct gpc_tracked *tracked = NULL;
 	struct gpc_tracked *stale;
-	bool is_in;
 
 	/* A call may succeed and return no address; then there is nothing to track. */
 	if (call->ret_address)
@@ -207,25 +232,13 @@ void gpc_track_remember(struct gpc_context *context, const struct gpc_passed_cal
 		.kind = (uint8_t)call->kind,
 		.pool = (uint8_t)call->pool,
 	};
-	gpc_lock_take(&tracked_all.lock);
 	/* If the driver has reused the address, the old allocation was freed in a way that we do not see. */
-	stale = take_locked(tracked->kind, tracked->address);
-	is_in = put_locked(tracked);
-	gpc_lock_release(&tracked_all.lock);
+	stale = gpc_runtime_forget_key(call->kind, call->ret_address);
 	if (stale)
 		end(stale);
-	if (!is_in) {
-		gpc_slab_give_back(&gpc_runtime.heap.blocks, number);
-		return;
-	}
-	if (is_asked_for(tracked->kind))
-		atomic_fetch_add(&context->device->budget.used_bytes, tracked->size);
-	/* First subtract its bytes from the idle ones of the driver's pool: counted twice, they could set a peak. */
-	gpc_pools_count(tracked->pool, tracked->size, true);
-	count(tracked, true, request->now_ns);
-	record_state(tracked, GPUCACHE_BLOCK_LIVE, request->now_ns);
-	gpc_observe_malloc(context, call->kind, call->ret_address, call->ret_size, request,
-		(struct gpc_share){ request->size, 1 });
+	begin(tracked, request);
+	if (!put(tracked))
+		end(tracked);
 }
 
 void gpc_runtime_lend(enum gpucache_kind kind, uint64_t key)
@@ -346,17 +359,8 @@ struct gpc_tracked *gpc_runtime_forget(uint64_t address)
 
 void gpc_runtime_forgotten(struct gpc_tracked *tracked, CUresult result)
 {
-	bool is_in = false;
-
-	if (!tracked)
-		return;
-	/* The driver refused the free, so the program still has the memory. */
-	if (result) {
-		gpc_lock_take(&tracked_all.lock);
-		is_in = put_locked(tracked);
-		gpc_lock_release(&tracked_all.lock);
-	}
-	if (!is_in)
+	/* If the driver refused the free, the program still has the memory. */
+	if (tracked && !(result && put(tracked)))
 		end(tracked);
 }
 

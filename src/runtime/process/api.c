@@ -171,7 +171,6 @@ static struct gpucache_counters counters_of(const struct gpc_device *device)
 		const struct gpc_context *context = device->contexts[i];
 		const struct gpucache_counters *counters = context ? context->pool.counters : NULL;
 
-		/* NULL: another thread is moving the entry (drop_gone_locked). */
 		if (counters)
 			gpc_counters_add(&sum, counters);
 	}
@@ -279,10 +278,10 @@ void gpc_runtime_set_oom_handler(gpucache_oom_handler call, void *arg)
 	gpc_lock_release(&gpc_runtime.lock);
 }
 
-/* The handler is the program's code: gpc_thread_leave lets the hooks serve the calls that the handler makes. */
 bool gpc_runtime_ask_handler(const struct gpc_device *device, uint64_t wanted, bool *ret_did_free)
 {
 	static _Thread_local bool is_asking __attribute__((tls_model("initial-exec")));
+	struct gpc_stay *stay;
 	gpucache_oom_handler call;
 	void *arg;
 
@@ -293,22 +292,23 @@ bool gpc_runtime_ask_handler(const struct gpc_device *device, uint64_t wanted, b
 	if (!call || is_asking)
 		return false;
 	is_asking = true;
-	gpc_thread_leave();
+	stay = gpc_thread_step_out();
 	*ret_did_free = call(arg, (size_t)wanted, (int)device->ordinal) != 0;
-	(void)gpc_thread_enter();
+	gpc_thread_step_in(stay);
 	is_asking = false;
 	return true;
 }
 
 CUresult gpc_runtime_segment_of(CUdeviceptr ptr, CUdeviceptr *ret_base, size_t *ret_size)
 {
-	const struct gpc_segment *segment =
-		gpc_segment_map_find(&gpc_runtime.heap.segment_map, ptr);
+	struct gpc_pool *pool = gpc_heap_find_pool(&gpc_runtime.heap, ptr);
+	gpc_devptr base;
+	uint64_t bytes;
 
-	if (!segment)
+	if (!pool || gpc_pool_segment_of(pool, ptr, &base, &bytes))
 		return CUDA_ERROR_NOT_FOUND;
-	*ret_base = segment->address;
-	*ret_size = (size_t)segment->size;
+	*ret_base = base;
+	*ret_size = (size_t)bytes;
 	return CUDA_SUCCESS;
 }
 

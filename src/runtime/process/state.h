@@ -39,7 +39,7 @@ struct gpc_device {
 	struct gpc_budget budget;
 	uint32_t ordinal;
 	struct gpucache_device known; /* name, uuid, total, the last reading */
-	/* Written under runtime.lock, read without it.  A new context may take the place of a dead one. */
+	/* Written under runtime.lock, read without it.  NULL: a place whose context has ended. */
 	_Atomic(struct gpc_context *) contexts[GPC_MAX_CONTEXTS];
 	_Atomic uint32_t n_contexts;
 	_Atomic(struct gpc_context *) owner; /* one of `contexts`: see gpc_context_owner */
@@ -62,9 +62,13 @@ struct gpc_context {
 	uint32_t generation;
 	bool is_retired;     /* its counters may be another context's now; under the pool's lock */
 	uint32_t n_attached; /* cuCtxAttach less cuCtxDetach; under runtime.lock */
-	_Atomic bool is_gone;
 	_Atomic bool is_ending;      /* see gpc_runtime_begin_destroy */
 	_Atomic uint64_t owed_bytes; /* the next free returns them: the driver has too little */
+	/* Once it is in no device's list: in the list of those to be reused, and from when on (base/grace.h). */
+	struct gpc_list retired;
+	uint64_t grace;
+	_Atomic bool
+		is_gone; /* also while the object waits, and while it becomes another context (contexts.c) */
 };
 
 struct gpc_runtime {
@@ -115,7 +119,6 @@ static inline uint64_t gpc_device_sum(const struct gpc_device *device, size_t co
 		const struct gpc_context *context = device->contexts[i];
 		const char *counters = context ? (const char *)context->pool.counters : NULL;
 
-		/* NULL: another thread is moving the entry (drop_gone_locked). */
 		if (counters)
 			sum += gpc_counter_get(
 				(const uint64_t *)(const void *)(counters + counter_offset));

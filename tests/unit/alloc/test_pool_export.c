@@ -22,6 +22,22 @@ static void an_exported_segment_is_not_handed_out_again(void **state)
 	assert_int_equal(gpc_pool_export(&stage.pool, b, &base), GPC_NOT_FOUND);
 }
 
+static void an_address_finds_its_segment_while_that_is_there(void **state)
+{
+	gpc_devptr a = stage_alloc(&stage, 4096);
+	gpc_devptr base = 0;
+	uint64_t size = 0;
+
+	(void)state;
+	assert_int_equal(gpc_pool_segment_of(&stage.pool, a + 5000, &base, &size), GPC_OK);
+	assert_int_equal(base, a);
+	assert_int_equal(size, 2 * GPC_MIB);
+	assert_int_equal(gpc_pool_segment_of(&stage.pool, a + size, &base, &size), GPC_NOT_FOUND);
+	stage_free(&stage, a);
+	assert_int_equal(gpc_pool_trim(&stage.pool, 1), 2 * GPC_MIB);
+	assert_int_equal(gpc_pool_segment_of(&stage.pool, a, &base, &size), GPC_NOT_FOUND);
+}
+
 static void an_idle_segment_can_be_exported_and_trimmed(void **state)
 {
 	gpc_devptr a = stage_alloc(&stage, 4096);
@@ -268,6 +284,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(an_exported_segment_is_not_handed_out_again),
+		TEST(an_address_finds_its_segment_while_that_is_there),
 		TEST(an_idle_segment_can_be_exported_and_trimmed),
 		TEST_WITH_FENCES(an_exported_segment_goes_back_when_its_fence_has_passed),
 		TEST_WITH_FENCES(a_wait_of_the_program_sends_it_back),

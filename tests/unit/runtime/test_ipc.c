@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "runtime/context/endings.h"
 #include "runtime/export/ipc.h"
 #include "runtime/export/ipc_registry.h"
 #include "runtime/process/enter.h"
@@ -470,6 +471,44 @@ static void a_reset_forgets_what_was_open(void **state)
 	world_run(NULL, CONF, is_reset_while_open);
 }
 
+/* Another thread resets the device before we hear of the success. */
+static CUresult open_before_reset(CUdeviceptr *ret_ptr, CUipcMemHandle handle, unsigned int flags)
+{
+	CUresult result = world.cuIpcOpenMemHandle_v2(ret_ptr, handle, flags);
+
+	gpc_runtime_primary_begin(0);
+	gpc_runtime_begin_reset(0);
+	CHECK(gpc_runtime_end_reset(0, world.cuDevicePrimaryCtxReset_v2(0)));
+	gpc_runtime_primary_forget(0);
+	gpc_runtime_primary_end(0);
+	CHECK(!world.cuDevicePrimaryCtxRetain(&world.context, 0));
+	return result;
+}
+
+static void is_reset_before_it_is_noted(void)
+{
+	CUipcMemHandle handles[N_BLOCKS];
+	CUdeviceptr ptr;
+
+	start_exporter(handles);
+	world_start();
+	CHECK(world_enter());
+	CHECK(!gpc_runtime_ipc_open(&ptr, handles[1], CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS,
+		open_before_reset, world.cuIpcCloseMemHandle));
+	gpc_runtime_leave();
+	CHECK(close_it(ptr) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(!open_it(&ptr, handles[1]) && first_byte(ptr) == 2);
+	CHECK(!close_it(ptr) && ipc_bytes() == 0); /* opened once since */
+	CHECK(close_it(ptr) == CUDA_ERROR_INVALID_VALUE);
+	end_exporter();
+}
+
+static void what_was_opened_before_a_reset_is_not_noted_after_it(void **state)
+{
+	(void)state;
+	world_run(NULL, CONF, is_reset_before_it_is_noted);
+}
+
 static void has_no_metadata(void)
 {
 	CUipcMemHandle handles[N_BLOCKS];
@@ -509,6 +548,7 @@ int main(void)
 		cmocka_unit_test(every_block_opens_where_it_is),
 		cmocka_unit_test(a_close_that_the_driver_refuses_changes_nothing),
 		cmocka_unit_test(a_reset_forgets_what_was_open),
+		cmocka_unit_test(what_was_opened_before_a_reset_is_not_noted_after_it),
 		cmocka_unit_test(without_metadata_nothing_is_opened_that_could_not_be_closed),
 	};
 

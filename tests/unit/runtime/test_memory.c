@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <pthread.h>
+
 #include "runtime/context/streams.h"
 #include "runtime/memory.h"
 #include "runtime/process/api.h"
@@ -437,6 +440,37 @@ static void host_order_does_not_break_a_capture(void **state)
 	world_run(NULL, "stacks:off,free_order:host", waits_not);
 }
 
+static unsigned n_waits;
+
+/* While the host waits, no thread can begin a capture. */
+static CUresult wait_and_try(void)
+{
+	CHECK(pthread_rwlock_trywrlock(&gpc_runtime.heap.captures.lock) == EBUSY);
+	n_waits++;
+	return CUDA_SUCCESS;
+}
+
+static void holds_captures(void)
+{
+	CUdeviceptr first;
+	CUdeviceptr second;
+
+	world_start();
+	(void)world_stream();
+	CHECK(!world_malloc(&first, 512) && !world_malloc(&second, 512));
+	world.fns.cuCtxSynchronize = wait_and_try;
+	CHECK(!world_free(first) && n_waits == 1);
+	/* Nor does it make a thread wait that is about to begin one. */
+	gpc_captures_announce(&gpc_runtime.heap.captures);
+	CHECK(!world_free(second) && n_waits == 1);
+}
+
+static void no_capture_begins_while_a_free_waits(void **state)
+{
+	(void)state;
+	world_run(NULL, "stacks:off,free_order:host", holds_captures);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -457,6 +491,7 @@ int main(void)
 		cmocka_unit_test(another_error_of_the_driver_is_carried_up),
 		cmocka_unit_test(host_order_waits_for_the_device),
 		cmocka_unit_test(host_order_does_not_break_a_capture),
+		cmocka_unit_test(no_capture_begins_while_a_free_waits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

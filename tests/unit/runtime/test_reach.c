@@ -58,6 +58,40 @@ static void a_peer_that_dies_holds_no_fence_back(void **state)
 	world_assert_is_silent();
 }
 
+static CUcontext joining;
+
+/* While the thread that makes `joining` a member waits here, another one ends that context. */
+static CUresult end_joining(CUevent event)
+{
+	struct gpc_ending ending = gpc_runtime_begin_destroy(joining);
+
+	(void)event;
+	gpc_runtime_end_destroy(ending, CUDA_SUCCESS);
+	return CUDA_SUCCESS;
+}
+
+static void dies_while_it_joins(void)
+{
+	const struct gpc_context *owner;
+	CUdeviceptr ptr;
+
+	world_start();
+	owner = world_context();
+	CHECK(!world_malloc(&ptr, 1000) && !world_free(ptr));
+	CHECK(!world.cuCtxCreate_v2(&joining, 0, 1) && world_context());
+	world.fns.cuEventSynchronize = end_joining;
+	CHECK(world_enter());
+	gpc_runtime_peer_enabled(world.context);
+	gpc_runtime_leave();
+	CHECK(!gpc_context_find_own(joining) && owner->pool.fences.n_members == 1);
+}
+
+static void a_peer_that_dies_while_it_joins_is_no_member(void **state)
+{
+	(void)state;
+	world_run("devices:2,context:0", "record:off", dies_while_it_joins);
+}
+
 #define KERNEL_NS UINT64_C(5000000)
 
 static void peer_dies_at_work(void)
@@ -297,6 +331,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_peer_becomes_a_member_of_the_fences),
 		cmocka_unit_test(a_peer_that_dies_holds_no_fence_back),
+		cmocka_unit_test(a_peer_that_dies_while_it_joins_is_no_member),
 		cmocka_unit_test(the_work_of_a_peer_that_dies_is_waited_for),
 		cmocka_unit_test(memory_that_another_contexts_copy_uses_is_not_given_out),
 		cmocka_unit_test(a_copy_joins_the_fences_of_the_memory_it_touches),

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <pthread.h>
+#include <sched.h>
+
 #include "runtime/context/contexts.h"
 #include "runtime/context/endings.h"
 #include "runtime/ledger/track.h"
@@ -226,6 +229,55 @@ static void what_comes_when_its_context_is_gone_is_not_in_the_books(void **state
 	world_run(NULL, "record:off,stacks:off", came_too_late);
 }
 
+#define N_THREADS 3
+#define N_MADE    200000
+
+static atomic_uint n_given;
+
+/* Allocates and frees in the primary context, whether it is there or not. */
+static void *allocate(void *primary)
+{
+	CUdeviceptr ptrs[4];
+
+	CHECK(!world.cuCtxSetCurrent(primary));
+	while (atomic_load(&n_given) < N_MADE) {
+		unsigned n = 0;
+
+		for (unsigned i = 0; i < 4; i++)
+			n += !world_malloc(&ptrs[n], (i + 1) * MIB);
+		atomic_fetch_add(&n_given, n);
+		while (n > 0)
+			(void)world_free(ptrs[--n]);
+	}
+	return NULL;
+}
+
+static void many_resets(void)
+{
+	pthread_t threads[N_THREADS];
+
+	world_start();
+	for (unsigned i = 0; i < N_THREADS; i++)
+		CHECK(!pthread_create(&threads[i], NULL, allocate, world.context));
+	while (atomic_load(&n_given) < N_MADE) {
+		world_reset();
+		sched_yield();
+	}
+	for (unsigned i = 0; i < N_THREADS; i++)
+		CHECK(!pthread_join(threads[i], NULL));
+	world_reset();
+	CHECK(gpc_runtime.devices[0].budget.used_bytes == 0);
+	CHECK(GPC_DEVICE_SUM(&gpc_runtime.devices[0], direct_bytes) == 0);
+}
+
+static void a_thread_may_allocate_while_another_one_resets_the_device(void **state)
+{
+	(void)state;
+	world_run("context:0", "stacks:off", many_resets);
+	world_run("context:0", "stacks:off,record:off", many_resets);
+	world_run("context:0", "stacks:off,cache:off", many_resets);
+}
+
 static void refused_too_late(void)
 {
 	struct gpc_tracked *tracked;
@@ -408,6 +460,7 @@ int main(void)
 		cmocka_unit_test(an_address_that_comes_again_replaces_the_old_entry),
 		cmocka_unit_test(what_a_context_held_is_forgotten_with_it),
 		cmocka_unit_test(what_comes_when_its_context_is_gone_is_not_in_the_books),
+		cmocka_unit_test(a_thread_may_allocate_while_another_one_resets_the_device),
 		cmocka_unit_test(what_was_refused_does_not_come_back_beside_another),
 		cmocka_unit_test(an_address_a_handle_and_an_array_may_be_the_same_number),
 		cmocka_unit_test(a_success_without_memory_is_not_in_the_books),

@@ -22,6 +22,7 @@ static void add_holdings(
 {
 	struct gpc_export_sample *rows =
 		gpc_resize(samples->rows, samples->n + holdings->n + 1, sizeof *rows);
+	const uint64_t rest = gpc_bytes_add(holdings->rest_bytes, holdings->refused_bytes);
 
 	samples->rows = rows;
 	for (size_t i = 0; i < holdings->n; i++) {
@@ -33,9 +34,9 @@ static void add_holdings(
 			.bytes = row->bytes,
 			.n_blocks = row->n_blocks };
 	}
-	if (holdings->rest_bytes)
+	if (rest)
 		rows[samples->n++] = (struct gpc_export_sample){
-			.device = ordinal, .is_rest = true, .bytes = holdings->rest_bytes
+			.device = ordinal, .is_rest = true, .bytes = rest
 		};
 }
 

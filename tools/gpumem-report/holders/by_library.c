@@ -55,6 +55,8 @@ void gpc_libraries_create(struct gpc_groups *libraries, const struct gpc_report 
 	}
 	if (holdings->torch_bytes)
 		gpc_groups_add(libraries, "PyTorch", holdings->torch_bytes, 0, 0);
+	if (holdings->refused_bytes)
+		gpc_groups_add(libraries, GPC_THE_DRIVER, holdings->refused_bytes, 0, 0);
 	if (holdings->rest_bytes)
 		gpc_groups_add(libraries, "(not listed)", holdings->rest_bytes, 0, 0);
 	gpc_groups_sort(libraries);

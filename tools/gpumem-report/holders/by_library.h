@@ -22,6 +22,8 @@
 #include "tools/gpumem-report/holders/holdings.h"
 #include "tools/gpumem-report/output/groups.h"
 
+#define GPC_THE_DRIVER "(the driver)" /* holds what it did not take back */
+
 void gpc_libraries_create(struct gpc_groups *libraries, const struct gpc_report *report,
 	const struct gpc_holdings *holdings);
 

@@ -71,7 +71,8 @@ void gpc_paths_create(
 	gpc_holdings_at(&holdings, report, moment);
 	*paths = (struct gpc_paths){ .rows = gpc_new(holdings.n, sizeof *paths->rows),
 		.total_bytes = holdings.total_bytes,
-		.rest_bytes = gpc_bytes_add(holdings.rest_bytes, holdings.torch_bytes) };
+		.rest_bytes = gpc_bytes_add(holdings.rest_bytes,
+			gpc_bytes_add(holdings.torch_bytes, holdings.refused_bytes)) };
 	for (; paths->n < holdings.n; paths->n++)
 		fill(&paths->rows[paths->n], report, &holdings.rows[paths->n]);
 	gpc_holdings_fini(&holdings);

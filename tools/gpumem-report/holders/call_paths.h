@@ -26,7 +26,8 @@ struct gpc_paths {
 	struct gpc_path *rows;
 	size_t n;
 	uint64_t total_bytes;
-	uint64_t rest_bytes; /* of stacks that are not listed, and PyTorch's in no tensor */
+	uint64_t
+		rest_bytes; /* of stacks that are not listed, PyTorch's in no tensor, refused ones */
 };
 
 /* Makes a path of each stack that holds memory of the moment's device. */

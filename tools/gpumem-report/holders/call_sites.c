@@ -189,6 +189,7 @@ void gpc_sites_create(struct gpc_groups *sites, const struct gpc_report *report,
 	const struct gpc_holdings *holdings)
 {
 	struct entries entries = { .all = gpc_new(holdings->n, sizeof *entries.all) };
+	const char *refused = gpc_kind_words(GPUCACHE_KIND_REFUSED);
 
 	*sites = (struct gpc_groups){ .rest_bytes = holdings->rest_bytes,
 		.total_bytes = holdings->total_bytes };
@@ -208,6 +209,8 @@ void gpc_sites_create(struct gpc_groups *sites, const struct gpc_report *report,
 	entries_fini(&entries);
 	if (holdings->torch_bytes)
 		gpc_groups_add(sites, "PyTorch's cache, in no tensor", holdings->torch_bytes, 0, 0);
+	if (holdings->refused_bytes)
+		gpc_groups_add(sites, refused, holdings->refused_bytes, 0, 0);
 	gpc_groups_sort(sites);
 }
 
@@ -241,6 +244,7 @@ struct json_object *gpc_sites_json(
 {
 	struct json_object *array = json_object_new_array();
 	size_t shown = limit && limit < sites->n ? limit : sites->n;
+	const char *refused = gpc_kind_words(GPUCACHE_KIND_REFUSED);
 
 	for (size_t i = 0; i < shown; i++) {
 		const struct gpc_group *row = &sites->rows[i];
@@ -253,7 +257,8 @@ struct json_object *gpc_sites_json(
 		if (row->n_blocks)
 			gpc_library_name(report->recording, row->stack, &library);
 		else
-			gpc_text_add(&library, "PyTorch");
+			gpc_text_add(
+				&library, strcmp(row->name, refused) ? "PyTorch" : GPC_THE_DRIVER);
 		gpc_json_text(object, "library", library.buf);
 		json_object_object_add(object, "stack", gpc_json_stack(report, row->stack));
 	}

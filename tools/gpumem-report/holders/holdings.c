@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "format/balance.h"
 #include "format/memory.h"
 #include "tools/gpumem-report/holders/by_library.h"
 #include "tools/gpumem-report/holders/call_sites.h"
@@ -43,7 +44,7 @@ static void find_kinds(
 	}
 }
 
-/* Drops rows that the filters do not take.  Drops rest_bytes and torch_bytes, too: they have no stacks to test. */
+/* Drops rows that the filters do not take.  Drops bytes without stacks, too: there is nothing to test. */
 static void filter_list(struct gpc_holdings *holdings, const struct gpc_report *report)
 {
 	size_t n = 0;
@@ -56,6 +57,7 @@ static void filter_list(struct gpc_holdings *holdings, const struct gpc_report *
 	holdings->n = n;
 	holdings->rest_bytes = 0;
 	holdings->torch_bytes = 0;
+	holdings->refused_bytes = 0;
 	holdings->total_bytes = 0;
 }
 
@@ -100,6 +102,9 @@ void gpc_holdings_from_oom(struct gpc_holdings *holdings, const struct gpc_repor
 	holdings->has_torch =
 		oom->torch.reserved || gpc_torch_now(report, oom->device).reserved != 0;
 	holdings->rest_bytes -= holdings->torch_bytes;
+	holdings->refused_bytes =
+		gpc_smaller(oom->kind_bytes[GPUCACHE_KIND_REFUSED], holdings->rest_bytes);
+	holdings->rest_bytes -= holdings->refused_bytes;
 	find_kinds(holdings, report->recording, oom->device);
 	filter_list(holdings, report);
 	unite(holdings);
@@ -171,10 +176,13 @@ void gpc_holdings_from_live(
 			.first_ns = block.time_ns,
 			.last_ns = block.time_ns };
 	}
-	if (!gpc_filter_is_set(report->options))
+	if (!gpc_filter_is_set(report->options)) {
 		holdings->torch_bytes = gpc_torch_now(report, ordinal).unused;
+		holdings->refused_bytes = gpc_recording_totals(report->recording, ordinal)
+						  .sum.kind_bytes[GPUCACHE_KIND_REFUSED];
+	}
 	holdings->has_torch = gpc_torch_now(report, ordinal).reserved != 0;
-	holdings->total_bytes = holdings->torch_bytes;
+	holdings->total_bytes = gpc_bytes_add(holdings->torch_bytes, holdings->refused_bytes);
 	unite(holdings);
 	take_surplus(holdings, &surplus);
 }

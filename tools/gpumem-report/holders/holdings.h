@@ -6,7 +6,7 @@
  *      a failure's list ---------+               +--> libraries   by the library that called the driver
  *      a peak's list ------------'               '--> categories  by purpose
  *
- * Invariants  1 The rows, `torch_bytes` and `rest_bytes` add up to `total_bytes`.  2 They are of one device, unless
+ * Invariants  1 The rows, `torch_bytes`, `refused_bytes` and `rest_bytes` add up to `total_bytes`.  2 They are of one device, unless
  *               is_of_all_gpus is set or the caller passed ordinal -1.
  * Threads     One.
  * Failure     None.
@@ -22,9 +22,10 @@ struct gpc_holdings {
 	struct gpc_row *rows; /* one per GPU, stack and kind */
 	size_t n;
 	uint64_t total_bytes;
-	uint64_t rest_bytes;  /* of stacks that are not listed */
-	uint64_t torch_bytes; /* in PyTorch's cache, outside tensors */
-	bool has_torch;       /* PyTorch allocated on the device */
+	uint64_t rest_bytes;    /* of stacks that are not listed */
+	uint64_t torch_bytes;   /* in PyTorch's cache, outside tensors */
+	uint64_t refused_bytes; /* of segments that the driver did not take back */
+	bool has_torch;         /* PyTorch allocated on the device */
 	bool is_of_all_gpus; /* an old recording, whose lists do not tell GPUs apart; the process used several */
 };
 

@@ -99,7 +99,7 @@ static void put_holdings(const struct run *run, const struct gpc_holdings *holdi
 {
 	put_holders(run, holdings);
 	put_field(run, "torch_unused", holdings->torch_bytes);
-	put_field(run, "rest", holdings->rest_bytes);
+	put_field(run, "rest", gpc_bytes_add(holdings->rest_bytes, holdings->refused_bytes));
 }
 
 /* Writes an array of numbers; null if `numbers` is NULL. */
