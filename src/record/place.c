@@ -112,12 +112,12 @@ static void lock_file(int fd)
 /* Opens a nameless file in the directory; -1 if the file system does not support such files. */
 static int open_unnamed(int dir_fd)
 {
-	return openat(dir_fd, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+	return gpc_io_open_at(dir_fd, ".", O_RDWR | O_TMPFILE, 0600);
 }
 
 static int open_named(int dir_fd, const char *name)
 {
-	return openat(dir_fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	return gpc_io_open_at(dir_fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
 }
 
 /* Links the file to a name.  Fails with EEXIST if the name exists, also as a dangling link. */
@@ -282,7 +282,7 @@ static enum gpc_status try_path(struct gpc_place *place, const struct gpc_place_
 	if (make_directories(place->path))
 		return GPC_IO;
 	*slash = '\0';
-	dir_fd = open(slash == place->path ? "/" : place->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	dir_fd = gpc_io_open(slash == place->path ? "/" : place->path, O_RDONLY | O_DIRECTORY);
 	*slash = '/';
 	if (dir_fd < 0)
 		return GPC_IO;
