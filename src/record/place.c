@@ -201,15 +201,31 @@ static enum gpc_status make_file(
 
 /* --- The place that the user named ------------------------------------------------------------ */
 
+/* True if `path` is /dev, by whatever name: what is created there stays in memory, among the devices. */
+static bool is_devices(const char *path)
+{
+	struct stat devices;
+	struct stat st;
+
+	return stat("/dev", &devices) == 0 && stat(path, &st) == 0 && st.st_dev == devices.st_dev &&
+	       st.st_ino == devices.st_ino;
+}
+
 /* Creates the missing directories of `path`, which is changed and restored. */
 static enum gpc_status make_directories(char *path)
 {
 	for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		bool is_refused;
 		int rc;
 
 		*slash = '\0';
 		rc = mkdir(path, 0700);
+		is_refused = rc != 0 && is_devices(path) && strncmp(slash + 1, "shm/", 4) != 0;
 		*slash = '/';
+		if (is_refused) {
+			errno = EPERM;
+			return GPC_IO;
+		}
 		if (rc != 0 && errno != EEXIST && errno != EISDIR && errno != EROFS &&
 			errno != EACCES)
 			return GPC_IO;
@@ -262,13 +278,12 @@ static enum gpc_status expand_path(struct gpc_place *place, const char *pattern,
 	return GPC_OK;
 }
 
-/* True for a device, pipe or socket.  A user who names /dev/null wants no file /dev/null.1234 instead. */
+/* True for a device, pipe or socket, or a link to one: its user wants no file of a similar name instead. */
 static bool is_special(int dir_fd, const char *name)
 {
 	struct stat st;
 
-	return fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISREG(st.st_mode) &&
-	       !S_ISLNK(st.st_mode) && !S_ISDIR(st.st_mode);
+	return fstatat(dir_fd, name, &st, 0) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
 }
 
 static enum gpc_status try_path(struct gpc_place *place, const struct gpc_place_wish *wish)
