@@ -350,8 +350,11 @@ void gpc_runtime_forgotten(struct gpc_tracked *tracked, CUresult result)
 
 	if (!tracked)
 		return;
-	/* The driver refused the free, so the program still has the memory. */
-	if (result) {
+	/*
+	 * The driver refused the free, so the program still has the memory.  At the end of the process the driver
+	 * refuses every call, and the program has done its part.
+	 */
+	if (result && result != CUDA_ERROR_DEINITIALIZED) {
 		gpc_lock_take(&tracked_all.lock);
 		is_in = put_locked(tracked);
 		gpc_lock_release(&tracked_all.lock);
