@@ -27,6 +27,12 @@ __attribute__((constructor)) static void find_next(void)
 	*(void **)(void *)&next_exit = gpc_real_dlsym_call(RTLD_NEXT, "_exit");
 }
 
+/* As ours is no static object of C++, and the loader's last handler calls this, those of the program were destroyed. */
+__attribute__((destructor)) static void end_last(void)
+{
+	gpc_runtime_at_last();
+}
+
 void _exit(int status)
 {
 	gpc_runtime_at_exit_without_handlers();

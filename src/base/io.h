@@ -6,8 +6,10 @@
  * the program.  So a descriptor is kept together with the identity of its file, which is checked before
  * each use: a descriptor that is another file now is neither written nor closed.
  *
- * Limits   Between check and use another thread may still close the descriptor: a window of one system
- *          call.
+ * Invariant   Our descriptors are above 2 and closed on exec.  A program without standard output prints to number 1
+ *             all the same, and must not print into a file of ours.  So only base/io.c makes descriptors (base/banned.h).
+ * Limits      Between check and use another thread may still close the descriptor: a window of one system
+ *             call.  For two system calls a new descriptor may have a number below 3.
  */
 #ifndef GPC_BASE_IO_H
 #define GPC_BASE_IO_H
@@ -29,8 +31,29 @@ struct gpc_io_file gpc_io_file_of(int fd);
 /* Returns true if `fd` still is `file`. */
 bool gpc_io_is(int fd, const struct gpc_io_file *file);
 
-/* Closes `fd` and preserves errno. */
+/* Closes `fd` and preserves errno.  Like gpc_io_lift, no cancellation point. */
 void gpc_io_drop(int fd);
+
+/* Moves a new descriptor of ours above 2, closed on exec.  -1 with errno set if that fails or `fd` is -1. */
+int gpc_io_lift(int fd);
+
+/* As openat, but above 2 and closed on exec. */
+int gpc_io_open_at(int dir_fd, const char *path, int flags, mode_t mode);
+int gpc_io_open(const char *path, int flags);
+
+/* A pipe that does not block, from ends[1] to ends[0].  Returns false with errno set if there is none. */
+bool gpc_io_pipe(int ends[2]);
+
+/*
+ * While a library of others opens files on our account, occupies those of the numbers 0, 1 and 2 that are closed: reads
+ * and writes there still fail with EBADF.  give_back closes them.
+ */
+struct gpc_io_low {
+	bool is_taken[3];
+	struct gpc_io_file file;
+};
+struct gpc_io_low gpc_io_low_take(void);
+void gpc_io_low_give_back(const struct gpc_io_low *low);
 
 /* Closes `fd` if it still is `file`. */
 void gpc_io_close(int fd, const struct gpc_io_file *file);

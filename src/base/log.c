@@ -115,8 +115,8 @@ static int open_own(int fd, const struct stat *st)
 	if (!S_ISFIFO(st->st_mode) && !(S_ISCHR(st->st_mode) && is_terminal(fd)))
 		return -1;
 	gpc_format(path, sizeof path, "/proc/thread-self/fd/%d", fd);
-	own = (int)syscall(
-		SYS_openat, AT_FDCWD, path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
+	own = gpc_io_lift((int)syscall(
+		SYS_openat, AT_FDCWD, path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0));
 	if (own >= 0 && !gpc_io_is(own, &file)) {
 		(void)syscall(SYS_close, own);
 		own = -1;

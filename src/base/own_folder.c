@@ -39,7 +39,7 @@ int gpc_own_folder_open(const char *path, uint32_t suffix)
 	int fd;
 
 	add_path(&text, path, suffix);
-	fd = open(text.buf, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	fd = gpc_io_open(text.buf, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
 	if (fd < 0)
 		return -1;
 	if (fstat(fd, &st) == 0 && is_ours(&st))
@@ -100,7 +100,7 @@ static int open_parent(const char *path)
 	char buf[MAX_PATH];
 
 	gpc_format(buf, sizeof buf, "%.*s", (int)(gpc_base_name(path) - path), path);
-	return open(buf, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return gpc_io_open(buf, O_RDONLY | O_DIRECTORY);
 }
 
 int gpc_own_folder_make(const char *path)

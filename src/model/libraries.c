@@ -48,6 +48,18 @@ enum gpc_library_kind gpc_library_kind_of(const char *path)
 	return gpc_library_package(path) ? GPC_LIBRARY_PACKAGE : GPC_LIBRARY_PROGRAM;
 }
 
+bool gpc_library_keeper_look(struct gpc_library_keeper *keeper, const char *path)
+{
+	enum gpc_library_kind kind = gpc_library_kind_of(path);
+
+	if (kind == GPC_LIBRARY_CUDA)
+		keeper->is_in_cuda = true;
+	else if (kind == GPC_LIBRARY_NAMED || kind == GPC_LIBRARY_PACKAGE)
+		keeper->is_kept = keeper->is_in_cuda;
+	return kind == GPC_LIBRARY_CUDA || kind == GPC_LIBRARY_OURS || kind == GPC_LIBRARY_DRIVER ||
+	       kind == GPC_LIBRARY_SYSTEM;
+}
+
 /* A program without a suffix in a folder `bin`: pip writes one for each command of a package. */
 static bool is_launcher(const char *file, size_t size)
 {

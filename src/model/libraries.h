@@ -4,6 +4,7 @@
  *
  *      libcudart.so.13                              DRIVER       on the way to the driver
  *      libstdc++.so.6                               SYSTEM
+ *      libcublas.so.13                              CUDA         "cuBLAS"
  *      libtorch_cuda.so                             NAMED        "PyTorch"
  *      .../site-packages/rmm/librmm_ext.so          PACKAGE      of any installed Python package
  *      /opt/app/train                               PROGRAM
@@ -26,6 +27,7 @@ enum gpc_library_kind {
 	GPC_LIBRARY_DRIVER,
 	GPC_LIBRARY_SYSTEM,
 	GPC_LIBRARY_INTERPRETER,
+	GPC_LIBRARY_CUDA,
 	GPC_LIBRARY_NAMED,
 	GPC_LIBRARY_PACKAGE,
 };
@@ -41,6 +43,17 @@ const struct gpc_library_row *gpc_library_row_of(const char *path);
 
 /* The kind of the mapped file at `path`; PACKAGE, not PROGRAM, in a Python package. */
 enum gpc_library_kind gpc_library_kind_of(const char *path);
+
+/*
+ * Finds memory that a library of CUDA took for another library, as cuBLAS does for PyTorch: that library keeps it until
+ * the process ends, and the program cannot free it.  `look` takes the files of a stack, innermost first, as long as it
+ * returns true; then is_kept is the answer.
+ */
+struct gpc_library_keeper {
+	bool is_in_cuda;
+	bool is_kept;
+};
+bool gpc_library_keeper_look(struct gpc_library_keeper *keeper, const char *path);
 
 /* The name of the file's Python package, up to the next slash; NULL: none. */
 const char *gpc_library_package(const char *path);

@@ -39,6 +39,7 @@ static bool resolve(
 
 enum gpc_status gpc_nvml_init(struct gpc_nvml *nvml, const struct gpc_nvml_loader *loader)
 {
+	struct gpc_io_low low;
 	void *library;
 
 	memset(nvml, 0, sizeof *nvml);
@@ -59,10 +60,10 @@ enum gpc_status gpc_nvml_init(struct gpc_nvml *nvml, const struct gpc_nvml_loade
 			&nvml->processes);
 	if (!nvml->by_uuid && !nvml->by_pci && !nvml->by_index)
 		return GPC_UNSUPPORTED;
-	if (nvml->init() != GPC_NVML_SUCCESS)
-		return GPC_UNSUPPORTED;
-	nvml->ready = true;
-	return GPC_OK;
+	low = gpc_io_low_take();
+	nvml->ready = nvml->init() == GPC_NVML_SUCCESS;
+	gpc_io_low_give_back(&low);
+	return nvml->ready ? GPC_OK : GPC_UNSUPPORTED;
 }
 
 static struct gpc_nvml_device *find_device(

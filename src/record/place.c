@@ -112,12 +112,12 @@ static void lock_file(int fd)
 /* Opens a nameless file in the directory; -1 if the file system does not support such files. */
 static int open_unnamed(int dir_fd)
 {
-	return openat(dir_fd, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+	return gpc_io_open_at(dir_fd, ".", O_RDWR | O_TMPFILE, 0600);
 }
 
 static int open_named(int dir_fd, const char *name)
 {
-	return openat(dir_fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	return gpc_io_open_at(dir_fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
 }
 
 /* Links the file to a name.  Fails with EEXIST if the name exists, also as a dangling link. */
@@ -201,15 +201,31 @@ static enum gpc_status make_file(
 
 /* --- The place that the user named ------------------------------------------------------------ */
 
+/* True if `path` is /dev, by whatever name: what is created there stays in memory, among the devices. */
+static bool is_devices(const char *path)
+{
+	struct stat devices;
+	struct stat st;
+
+	return stat("/dev", &devices) == 0 && stat(path, &st) == 0 && st.st_dev == devices.st_dev &&
+	       st.st_ino == devices.st_ino;
+}
+
 /* Creates the missing directories of `path`, which is changed and restored. */
 static enum gpc_status make_directories(char *path)
 {
 	for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		bool is_refused;
 		int rc;
 
 		*slash = '\0';
 		rc = mkdir(path, 0700);
+		is_refused = rc != 0 && is_devices(path) && strncmp(slash + 1, "shm/", 4) != 0;
 		*slash = '/';
+		if (is_refused) {
+			errno = EPERM;
+			return GPC_IO;
+		}
 		if (rc != 0 && errno != EEXIST && errno != EISDIR && errno != EROFS &&
 			errno != EACCES)
 			return GPC_IO;
@@ -262,13 +278,12 @@ static enum gpc_status expand_path(struct gpc_place *place, const char *pattern,
 	return GPC_OK;
 }
 
-/* True for a device, pipe or socket.  A user who names /dev/null wants no file /dev/null.1234 instead. */
+/* True for a device, pipe or socket, or a link to one: its user wants no file of a similar name instead. */
 static bool is_special(int dir_fd, const char *name)
 {
 	struct stat st;
 
-	return fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISREG(st.st_mode) &&
-	       !S_ISLNK(st.st_mode) && !S_ISDIR(st.st_mode);
+	return fstatat(dir_fd, name, &st, 0) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
 }
 
 static enum gpc_status try_path(struct gpc_place *place, const struct gpc_place_wish *wish)
@@ -282,7 +297,7 @@ static enum gpc_status try_path(struct gpc_place *place, const struct gpc_place_
 	if (make_directories(place->path))
 		return GPC_IO;
 	*slash = '\0';
-	dir_fd = open(slash == place->path ? "/" : place->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	dir_fd = gpc_io_open(slash == place->path ? "/" : place->path, O_RDONLY | O_DIRECTORY);
 	*slash = '/';
 	if (dir_fd < 0)
 		return GPC_IO;

@@ -9,8 +9,8 @@
  * ours must belong to this user and be closed to all others, which is checked on the open descriptor.  The user's
  * pattern may lead anywhere.
  *
- * Invariants  1 An existing file is never opened.  If the pattern names a device, a pipe or a socket, no file is
- *               created next to it.
+ * Invariants  1 An existing file is never opened.  If the pattern names a device, a pipe or a socket, or a link to
+ *               one, no file is created next to it; in /dev none is created, except in /dev/shm.
  *             2 All pages are allocated: if a tmpfs is full, a store into an unallocated page raises SIGBUS.
  *             3 The size is at most RLIMIT_FSIZE: a larger one would raise SIGXFSZ.
  *             4 A failed attempt leaves no file.

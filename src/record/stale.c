@@ -70,7 +70,7 @@ static void read_state(int fd, struct dead_file *file)
 /* Locks `name` and calls visit, if `name` is a recording of this user whose writer has ended. */
 static void look_at(int dir_fd, const char *name, visit_fn visit, void *arg)
 {
-	int fd = openat(dir_fd, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	int fd = gpc_io_open_at(dir_fd, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK, 0);
 	struct dead_file file = { 0 };
 	struct stat st;
 

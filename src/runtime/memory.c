@@ -277,6 +277,11 @@ static CUresult free_in_order(CUdeviceptr ptr, gpc_stream stream, bool is_async,
 	result = judge_caller((const struct gpc_context *)pool); /* the pool is its first member */
 	if (!result && !is_async && must_wait(pool))
 		result = sync_for_free(pool);
+	/* The driver has ended before the program's last destructors: what these free is no leak. */
+	if (result == CUDA_ERROR_DEINITIALIZED) {
+		request.is_async = true; /* waits for nothing */
+		(void)!gpc_pool_free(pool, ptr, &request);
+	}
 	if (result)
 		return result;
 	if (atomic_load_explicit(&gpc_runtime.heap.is_exporting, memory_order_relaxed))

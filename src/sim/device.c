@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "base/io.h"
 #include "sim/map.h"
 
 static uint32_t class_of(uint32_t n)
@@ -449,7 +450,7 @@ static int share_locked(struct gpc_sim_device *device, uint32_t i)
 	/* A write beyond the limit would raise SIGXFSZ. */
 	if (getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur < size)
 		return -1;
-	file = memfd_create("gpusim", MFD_CLOEXEC);
+	file = gpc_io_lift(memfd_create("gpusim", MFD_CLOEXEC));
 	if (file < 0)
 		return -1;
 	if (ftruncate(file, (off_t)size) || !copy_bytes(bytes, size, file) ||
@@ -491,7 +492,7 @@ CUresult gpc_sim_device_share(struct gpc_sim_device *device, uint64_t ptr, int *
 bool gpc_sim_device_attach(struct gpc_sim_device *device, uint64_t base, uint64_t size, int file)
 {
 	uint32_t i = (uint32_t)((base - device->base) / GPC_SIM_CHUNK);
-	int own = fcntl(file, F_DUPFD_CLOEXEC, 0);
+	int own = fcntl(file, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 	bool is_in;
 
 	if (own < 0)

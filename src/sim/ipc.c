@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/io.h"
+
 /* The content of a handle. */
 struct content {
 	uint64_t magic;
@@ -91,7 +93,7 @@ static int open_file(const struct content *content)
 
 	snprintf(
 		path, sizeof path, "/proc/%lld/fd/%d", (long long)content->pid, (int)content->file);
-	file = open(path, O_RDWR | O_CLOEXEC);
+	file = gpc_io_open(path, O_RDWR);
 	if (file >= 0 && (!inode_of(file, &inode) || inode != content->inode)) {
 		close(file);
 		file = -1;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "base/io.h"
 #include "sim/map.h"
 #include "sim/sim.h"
 
@@ -33,7 +34,7 @@ bool gpc_sim_vmm_init(struct gpc_sim_vmm *vmm, uint64_t memory, bool is_numbers_
 	uint64_t span = gpc_round_up(memory, GPC_SIM_CHUNK) * VA_FACTOR;
 
 	memset(vmm, 0, sizeof *vmm);
-	vmm->fd = memfd_create("gpusim", MFD_CLOEXEC);
+	vmm->fd = gpc_io_lift(memfd_create("gpusim", MFD_CLOEXEC));
 	if (vmm->fd < 0)
 		return false;
 	/* One more chunk, to align the first address to 2 MiB. */

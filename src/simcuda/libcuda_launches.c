@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "simcuda/face.h"
 
 #define MAX_STREAMS 256
@@ -40,7 +41,7 @@ static unsigned number_locked(const struct gpc_sim_stream *stream)
 /* If a write fails, clears the name, which ends the log. */
 static void append_locked(char *name, const char *line, int size)
 {
-	int fd = open(name, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+	int fd = gpc_io_open_at(AT_FDCWD, name, O_WRONLY | O_APPEND | O_CREAT, 0600);
 
 	if (fd >= 0 && write(fd, line, (size_t)size) != size)
 		name[0] = '\0';

@@ -3,12 +3,13 @@
 #include "stack/probe.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <unistd.h>
+
+#include "base/io.h"
 
 bool gpc_probe_init(struct gpc_probe *probe)
 {
-	return pipe2(probe->ends, O_CLOEXEC | O_NONBLOCK) == 0;
+	return gpc_io_pipe(probe->ends);
 }
 
 void gpc_probe_fini(struct gpc_probe *probe)

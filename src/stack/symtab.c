@@ -87,7 +87,7 @@ static bool find_in(int fd, uint64_t base, uint64_t address, char *buf, size_t s
 
 bool gpc_symtab_find(const char *path, uint64_t base, uint64_t address, char *buf, size_t size)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = gpc_io_open(path, O_RDONLY);
 	bool is_found;
 
 	if (fd < 0)

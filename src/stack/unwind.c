@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/io.h"
 #include "base/lock.h"
 
 /* libunwind's header maps its functions to these symbols.  If a symbol is missing, that setting is not changed. */
@@ -168,6 +169,7 @@ static void *open_libunwind(void *(*lookup_in)(void *, const char *))
 
 void gpc_unwind_init(struct gpc_unwind *unwind, void *(*lookup_in)(void *handle, const char *name))
 {
+	const struct gpc_io_low low = gpc_io_low_take();
 	void *library = open_libunwind(lookup_in);
 
 	*unwind = (struct gpc_unwind){ .backtrace = NULL };
@@ -176,11 +178,12 @@ void gpc_unwind_init(struct gpc_unwind *unwind, void *(*lookup_in)(void *handle,
 	if (unwind->backtrace) {
 		tune_libunwind(library, lookup_in);
 		init_walk(&unwind->walk, library, lookup_in);
-		if (try_walk(unwind))
-			return;
-		gpc_walk_fini(&unwind->walk);
 	}
-	gpc_unwind_init_glibc(unwind);
+	if (!unwind->backtrace || !try_walk(unwind)) {
+		gpc_walk_fini(&unwind->walk);
+		gpc_unwind_init_glibc(unwind);
+	}
+	gpc_io_low_give_back(&low);
 }
 
 void gpc_unwind_fini(struct gpc_unwind *unwind)

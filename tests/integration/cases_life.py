@@ -88,7 +88,18 @@ def case_a_thousand_threads_come_and_go(world):
 def case_destructors_after_the_driver_get_its_answers(world):
     for mode in ("destructor", "handler"):
         expect_life(world, mode, ["ended"])
+        # The runtime refuses the free itself, so nobody sees which memory it was for.
         expect_equal(f"{mode}: bytes held", world.held_bytes(), BLOCK_BYTES)
+        world.forget_recordings()
+
+
+def case_memory_whose_free_comes_after_the_drivers_end_is_no_leak(world):
+    program = [world.program("errors"), "free_after_the_end", "driver"]
+    for conf in ("oom_report:auto", "cache:off", "vmm:on", "free_order:fence", "decay_ms:1"):
+        ours = world.run(program, GPUCACHE_CONF=conf + ",leak_report:on")
+        expect_equal(f"{conf}: the run", (ours.status, ours.out, ours.err), (0, "4\n", ""))
+        expect_equal(f"{conf}: bytes held", world.held_bytes(), 0)
+        world.report("--fail-on=leak", "check", world.recording())
         world.forget_recordings()
 
 

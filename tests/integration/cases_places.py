@@ -232,6 +232,7 @@ def case_what_has_the_recordings_name_stays_as_it_is(world):
     expect_beside(world, "file", make_file, [" exists; recording to "], 1)
     expect_beside(world, "link to nowhere", lambda path: os.symlink("/proc/nowhere", path), [" exists; recording to "], 1)
     expect_beside(world, "pipe", os.mkfifo, ["cannot be used"], 0)
+    expect_beside(world, "link to a device", lambda path: os.symlink("/dev/null", path), ["cannot be used"], 0)
 
 
 def case_a_folder_of_the_recordings_name_gets_the_recording(world):
@@ -250,6 +251,25 @@ def case_a_device_is_not_written_to_and_gets_no_neighbour(world):
             guest.expect_one_line(["gpucache", device, USUAL], GPUCACHE_OUTPUT=device)
     forget_usual_place(world, world.run([world.program("train"), "--steps", "3"], GPUCACHE_OUTPUT="/dev/null"))
     expect_equal("/dev", sorted(os.listdir("/dev")), before)
+
+
+def case_standard_output_is_no_place_and_dev_gets_no_file_of_ours(world):
+    guest = Guest(world)
+    before = sorted(os.listdir("/dev"))
+    there = os.path.join(world.folder, "there")
+    os.symlink("/dev", there)
+    with trap():
+        for path in ("/dev/stdout", "/dev/stderr", "/dev/fd/1", "/dev/fd/77", "/proc/self/fd/1", "/dev/new/rec-%p", "//dev/rec",
+                     "/dev/shm/../rec-%p", there + "/rec-%p", "/dev"):
+            guest.expect_one_line(["gpucache", path, USUAL], GPUCACHE_OUTPUT=path)
+            said = os.path.join(world.folder, "said")
+            with open(said, "w", encoding="ascii") as file:
+                env = world.environment(True, GPUCACHE_OUTPUT=path)
+                done = subprocess.run([world.program("train"), "--steps", "3"], env=env, check=False, stdout=file, text=True,
+                                      stderr=subprocess.PIPE, timeout=world.time_limit())
+            expect(done.returncode == 0 and done.stderr.count("\n") == 1, f"root, {path}: {done.returncode}, {done.stderr!r}")
+            forget_usual_place(world, Result(done.returncode, "", done.stderr))
+            expect_equal(f"/dev after {path}", sorted(os.listdir("/dev")), before)
 
 
 def case_a_path_with_two_dots_leads_where_it_says(world):

@@ -106,6 +106,28 @@ def case_memory_is_attributed_to_the_library_that_asked_for_it(world):
     expect(re.search(r"^LIBRARY .*\n( .*\n)* .* NCCL$", text, re.M), f"no row of NCCL in: {text}")
 
 
+def case_what_a_library_of_CUDA_keeps_for_a_framework_is_no_leak(world):
+    run = world.run([world.program("libraries"), "3"])
+    held, blocks = (int(word) for word in run.out.split()[1:])
+    leaks = world.report_json("leaks")
+    expect_equal("what is held", (leaks["held_by_libraries_bytes"], leaks["held_by_libraries_blocks"]), (held, blocks))
+    expect_equal("what was not freed", leaks["not_freed_bytes"], held)
+    expect_equal("the groups", [group["is_held_by_library"] for group in leaks["groups"]], [True])
+    text = world.report("--fail-on=leak", "leaks", world.recording()).out
+    expect(re.search(r"held by libraries until the process ends: no leak\n.*\n .* cuBLAS$", text, re.M), f"no row of cuBLAS in: {text}")
+    expect("\nNone.\n" in text and "SUMMARY: gpumem-report: 0 bytes" in text, f"it counts as a leak: {text}")
+
+
+def case_handles_that_a_loop_makes_and_those_of_the_program_itself_are_leaks(world):
+    for arguments in (["200"], []):  # by a framework in a loop; by the program
+        run = world.run([world.program("libraries"), *arguments])
+        held = sum(int(line.split()[1]) for line in run.out.splitlines())
+        leaks = world.report_json("leaks")
+        expect_equal("what is held", (leaks["not_freed_bytes"], leaks["held_by_libraries_bytes"]), (held, 0))
+        world.report("--fail-on=leak", "leaks", world.recording(), status=1)
+        world.forget_recordings()
+
+
 def case_without_stacks_the_libraries_are_one_line_that_says_so(world):
     expect_equal("the exit status", world.run([world.program("libraries")], GPUCACHE_CONF="stacks:off").status, 0)
     (name, (held, _)), = libraries_of(world).items()

@@ -6,8 +6,11 @@
  *   WAY_SHARED   cudaMalloc of libcudart.so
  *   WAY_DRIVER   cuMemAlloc of libcuda.so.1
  *   WAY_STATIC   a cudaMalloc of its own, as with a libcudart that is linked statically
+ *   WAY_LIBRARY  through cuBLAS, as a framework does
  *
  * On stdout: a line "LIBRARY BYTES BLOCKS" for each, of what was not freed.
+ *
+ *   libraries N  only the framework takes memory, N times
  */
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -36,10 +39,15 @@ static int cudaMalloc_of_my_own(void **ptr, size_t bytes)
 #endif
 
 bool TAKE(size_t bytes, void **ret_ptr);
+bool take_cublas(size_t bytes, void **ret_ptr);
 
 bool TAKE(size_t bytes, void **ret_ptr)
 {
-#ifdef WAY_DRIVER
+#if defined WAY_LIBRARY
+	bool is_done = take_cublas(bytes, ret_ptr);
+
+	return is_done;
+#elif defined WAY_DRIVER
 	CUdeviceptr address = 0;
 	bool is_done = cuMemAlloc_v2(&address, bytes) == CUDA_SUCCESS;
 
@@ -55,6 +63,7 @@ bool TAKE(size_t bytes, void **ret_ptr)
 bool take_nccl(size_t bytes, void **ret_ptr);
 bool take_cublas(size_t bytes, void **ret_ptr);
 bool take_cudnn(size_t bytes, void **ret_ptr);
+bool take_onnx(size_t bytes, void **ret_ptr);
 
 static bool take_myself(size_t bytes, void **ret_ptr)
 {
@@ -84,8 +93,13 @@ static void take(const char *library, bool (*take_one)(size_t, void **), size_t 
 	printf("%s %zu %zu\n", library, total, n - 1);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	if (argc > 1) {
+		(void)cudaFree(NULL); /* makes the context */
+		take("cuBLAS", take_onnx, 2000000, strtoul(argv[1], NULL, 10));
+		return 0;
+	}
 	take("libraries", take_myself, 3000000, 3);
 	take("NCCL", take_nccl, 2000000, 7);
 	take("cuBLAS", take_cublas, 500, 40);

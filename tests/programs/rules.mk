@@ -3,7 +3,7 @@
 # takes whichever libcudart.so.13 and libcuda.so.1 the environment offers: real or simulated.
 
 # These launch kernels of a known length (kernel.h, simulated.h).
-SIMULATED := in_flight loop capture rescue ipc waves
+SIMULATED := in_flight loop capture rescue ipc waves daemon
 PROGRAMS := $(addprefix $(B)/programs/,train train_driver misuse pairs many errors implicit vmm arrays async async_per_thread $(SIMULATED))
 
 PROGRAM_CFLAGS := -std=c11 -D_GNU_SOURCE -g -O1 -fno-omit-frame-pointer -fno-inline \
@@ -50,12 +50,13 @@ $(B)/programs/async_per_thread: tests/programs/async.c | $(SIMCUDA)
 
 # A program, and libraries that take memory each in its own way; their names are those of real ones.
 LIBRARIES_DIR := $(B)/programs/libraries.d
-LIBRARIES     := $(addprefix $(LIBRARIES_DIR)/,libnccl.so.2 libcublasLt.so.13 libcudnn_ops.so.9)
+LIBRARIES     := $(addprefix $(LIBRARIES_DIR)/,libnccl.so.2 libcublasLt.so.13 libcudnn_ops.so.9 libonnxruntime.so.1)
 PROGRAMS      += $(B)/programs/libraries
 
 $(LIBRARIES_DIR)/libnccl.so.2: LIBRARY_FLAGS := -DTAKE=take_nccl -DWAY_SHARED
 $(LIBRARIES_DIR)/libcublasLt.so.13: LIBRARY_FLAGS := -DTAKE=take_cublas -DWAY_STATIC
 $(LIBRARIES_DIR)/libcudnn_ops.so.9: LIBRARY_FLAGS := -DTAKE=take_cudnn -DWAY_DRIVER
+$(LIBRARIES_DIR)/libonnxruntime.so.1: LIBRARY_FLAGS := -DTAKE=take_onnx -DWAY_LIBRARY
 $(LIBRARIES): tests/programs/libraries.c | $(SIMCUDA)
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)

@@ -10,6 +10,7 @@
 
 #include "tools/gpumem-report/arguments.h"
 #include "tools/gpumem-report/export/export.h"
+#include "tools/gpumem-report/holders/leaks.h"
 #include "tools/gpumem-report/target.h"
 #include "tools/replay/clean_stream.h"
 
@@ -46,14 +47,12 @@ static enum gpc_exit open_output(const struct gpc_options *options, FILE **ret_o
 /* True if the recording has what --fail-on names. */
 static bool is_condition_true(const struct gpc_report *report)
 {
-	uint64_t bytes;
-
 	if (!report->recording)
 		return false;
 	if (report->options->fail_on_oom && gpc_report_count_ooms(report, false))
 		return true;
 	return report->options->fail_on_leak && report->recording->run_state != GPC_RUN_ALIVE &&
-	       gpc_report_count_live(report, -1, &bytes) > 0;
+	       gpc_leaks_exist(report);
 }
 
 /* Names the damaged regions on standard error; the view has printed the details. */

@@ -89,7 +89,7 @@ static int open_slot(int dir_fd, uint32_t slot, int flags)
 	int fd;
 
 	name_of_slot(slot, name, sizeof name);
-	fd = openat(dir_fd, name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+	fd = gpc_io_open_at(dir_fd, name, flags | O_NOFOLLOW | O_NONBLOCK, 0600);
 	if (fd < 0)
 		return -1;
 	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid())

@@ -359,8 +359,11 @@ struct gpc_tracked *gpc_runtime_forget(uint64_t address)
 
 void gpc_runtime_forgotten(struct gpc_tracked *tracked, CUresult result)
 {
-	/* If the driver refused the free, the program still has the memory. */
-	if (tracked && !(result && put(tracked)))
+	/*
+	 * If the driver refused the free, the program still has the memory.  At the end of the process the driver refuses
+	 * every call, and the program has done its part.
+	 */
+	if (tracked && !(result && result != CUDA_ERROR_DEINITIALIZED && put(tracked)))
 		end(tracked);
 }
 

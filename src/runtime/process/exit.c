@@ -17,6 +17,8 @@
 #include "runtime/rescue/holders.h"
 #include "runtime/rescue/rescue.h"
 
+static bool has_ended;
+
 static void print_leaks(void)
 {
 	for (uint32_t d = 0; d < gpc_runtime.n_devices; d++) {
@@ -56,11 +58,19 @@ void gpc_runtime_at_exit(void)
 	context = gpc_context_current();
 	if (context)
 		gpc_observe_device(context, true);
-	if (gpc_runtime.config.leak_report)
-		print_leaks();
 	gpc_rescue_at_exit();
 	gpc_ipc_end(false);
 	if (!gpc_record_discard_unused(&gpc_runtime.record))
 		gpc_record_end(&gpc_runtime.record, gpc_clock_monotonic_ns());
+	has_ended = true;
+	gpc_thread_leave();
+}
+
+void gpc_runtime_at_last(void)
+{
+	if (!has_ended || !gpc_runtime.config.leak_report || !gpc_process_is_ours() ||
+		!gpc_thread_enter())
+		return;
+	print_leaks();
 	gpc_thread_leave();
 }

@@ -23,6 +23,32 @@ static void a_mapped_file_is_known_by_its_name_and_by_its_package(void **state)
 	assert_null(gpc_library_package("/v/site-packages/a.so"));
 }
 
+/* What the files of a stack, innermost first and separated by blanks, say. */
+static bool keeps(const char *files)
+{
+	struct gpc_library_keeper keeper = { 0 };
+	char text[400];
+	char *rest = text;
+
+	snprintf(text, sizeof text, "%s", files);
+	for (char *file = strsep(&rest, " "); file && gpc_library_keeper_look(&keeper, file);)
+		file = strsep(&rest, " ");
+	return keeper.is_kept;
+}
+
+static void what_cuda_takes_for_a_library_is_kept_and_for_the_program_is_not(void **state)
+{
+	(void)state;
+	assert_true(keeps("libcuda.so.1 libcudart.so.13 libcublas.so.13 libtorch_cuda.so train"));
+	assert_true(keeps("libcublasLt.so.13 libcublas.so.13 libcudnn_ops.so.9 libc10_cuda.so"));
+	assert_true(keeps("libnccl.so.2 libstdc++.so.6 /v/site-packages/mine/a.so python3"));
+	assert_false(keeps("libcudart.so.13 libcublas.so.13 /opt/app/train libtorch_cuda.so"));
+	assert_false(keeps("libcublas.so.13 _ctypes.so libtorch_cuda.so"));
+	assert_false(keeps("libcudart.so.13 libtorch_cuda.so libcublas.so.13"));
+	assert_false(keeps("/opt/app/train libcublas.so.13 libtorch_cuda.so"));
+	assert_false(keeps("libcublas.so.13"));
+}
+
 static bool holds(const char *file)
 {
 	/* What follows the file's name is not read. */
@@ -74,6 +100,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_mapped_file_is_known_by_its_name_and_by_its_package),
+		cmocka_unit_test(what_cuda_takes_for_a_library_is_kept_and_for_the_program_is_not),
 		cmocka_unit_test(
 			python_files_of_packages_and_of_the_standard_library_are_not_the_programs),
 		cmocka_unit_test(what_torch_compile_writes_is_known_in_any_folder),

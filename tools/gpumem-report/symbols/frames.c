@@ -459,8 +459,8 @@ bool gpc_frames_next_missing(const struct gpc_frames *frames, size_t *i, const c
 	while (gpc_symbols_next_missing(frames->symbols, i, ret_path)) {
 		enum gpc_library_kind kind = gpc_library_kind_of(*ret_path);
 
-		if (kind == GPC_LIBRARY_PROGRAM || kind == GPC_LIBRARY_NAMED ||
-			kind == GPC_LIBRARY_PACKAGE)
+		if (kind == GPC_LIBRARY_PROGRAM || kind == GPC_LIBRARY_CUDA ||
+			kind == GPC_LIBRARY_NAMED || kind == GPC_LIBRARY_PACKAGE)
 			return true;
 	}
 	return false;

@@ -2,12 +2,13 @@
 /*
  * `leaks`: device memory that the program had not freed, by GPU and whole stack; stacks that read the same share a row.
  *
- * A recording can tell only which memory was not freed when the process ended.  Memory that a framework keeps on
- * purpose until then looks the same as a leak, so nothing here is called a leak.
+ * A recording can tell only which memory was not freed when the process ended.  What CUDA's libraries keep until then
+ * for a framework is apart; other memory that a framework keeps on purpose looks the same as a leak.
  */
+#include "tools/gpumem-report/holders/leaks.h"
+#include "tools/gpumem-report/holders/by_library.h"
 #include "tools/gpumem-report/holders/by_tag.h"
 #include "tools/gpumem-report/holders/by_thread.h"
-#include "tools/gpumem-report/holders/holdings.h"
 #include "tools/gpumem-report/output/balance_sheet.h"
 #include "tools/gpumem-report/output/json.h"
 
@@ -15,21 +16,12 @@
 #define FRAMES_SHOWN   24
 
 struct groups {
-	struct gpc_holdings by_stack;
-	uint64_t bytes;
+	struct gpc_leaks by_stack;
+	uint64_t bytes; /* of the leaks */
 	uint64_t n_blocks;
+	uint64_t kept_bytes;
+	uint64_t n_kept_blocks;
 };
-
-/* Drops contexts and modules, whose memory the program cannot free. */
-static void leave_out_kinds(struct gpc_holdings *holdings)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < holdings->n; i++)
-		if (!holdings->rows[i].kind)
-			holdings->rows[n++] = holdings->rows[i];
-	holdings->n = n;
-}
 
 static const char *ending_of(const struct gpc_report *report)
 {
@@ -102,6 +94,27 @@ static void print_devices(struct gpc_report *report, const struct groups *groups
 	}
 }
 
+/* Prints what is no leak, by library. */
+static void print_kept(const struct gpc_report *report, const struct groups *groups)
+{
+	const struct gpc_leaks *leaks = &groups->by_stack;
+	struct gpc_groups libraries = { .total_bytes = groups->kept_bytes };
+
+	for (size_t i = 0; i < leaks->n_kept; i++) {
+		GPC_TEXT(text, 64);
+
+		gpc_library_name(report->recording, leaks->kept[i].id, &text);
+		gpc_groups_add(
+			&libraries, text.buf, leaks->kept[i].bytes, leaks->kept[i].n_blocks, 0);
+	}
+	gpc_groups_sort(&libraries);
+	gpc_paper_section(&report->paper, "LIBRARY",
+		"%s held by libraries until the process ends: no leak",
+		gpc_show_bytes(groups->kept_bytes));
+	gpc_groups_print(&libraries, report, libraries.n, "library", NULL);
+	gpc_groups_fini(&libraries);
+}
+
 static void print_text(struct gpc_report *report, const struct groups *groups)
 {
 	const struct gpc_recording *rec = report->recording;
@@ -117,6 +130,8 @@ static void print_text(struct gpc_report *report, const struct groups *groups)
 	if (groups->by_stack.n == 0)
 		fprintf(paper->out, knows ? "\nNone.\n" : "\nUnknown: BLOCKS cannot be read.\n");
 	print_devices(report, groups);
+	if (groups->by_stack.n_kept)
+		print_kept(report, groups);
 	gpc_report_print_notes(report);
 	if (!knows)
 		return;
@@ -146,45 +161,69 @@ static void add_devices(struct json_object *root, const struct gpc_report *repor
 	}
 }
 
+static void add_group(struct json_object *array, const struct gpc_report *report,
+	const struct gpc_row *group, bool is_kept)
+{
+	struct json_object *object = gpc_json_row(array);
+
+	gpc_json_bytes(object, "device", (uint64_t)group->device);
+	gpc_json_bytes(object, "live_bytes", group->bytes);
+	gpc_json_bytes(object, "blocks", group->n_blocks);
+	gpc_json_bool(object, "is_held_by_library", is_kept);
+	gpc_json_time(object, "first", report, group->first_ns);
+	gpc_json_time(object, "last", report, group->last_ns);
+	json_object_object_add(object, "stack", gpc_json_stack(report, group->id));
+}
+
 static void print_json(struct gpc_report *report, const struct groups *groups)
 {
+	const struct gpc_leaks *leaks = &groups->by_stack;
 	struct json_object *root = gpc_json_begin(report, "leaks");
 	struct json_object *array;
-	size_t limit = report->options->limit ? report->options->limit : groups->by_stack.n;
+	size_t limit = report->options->limit ? report->options->limit : SIZE_MAX;
 
-	gpc_json_bytes(root, "not_freed_bytes", groups->bytes);
-	gpc_json_bytes(root, "not_freed_blocks", groups->n_blocks);
-	gpc_json_bytes(root, "call_sites", groups->by_stack.n);
+	gpc_json_bytes(root, "not_freed_bytes", gpc_bytes_add(groups->bytes, groups->kept_bytes));
+	gpc_json_bytes(root, "not_freed_blocks", groups->n_blocks + groups->n_kept_blocks);
+	gpc_json_bytes(root, "held_by_libraries_bytes", groups->kept_bytes);
+	gpc_json_bytes(root, "held_by_libraries_blocks", groups->n_kept_blocks);
+	gpc_json_bytes(root, "call_sites", leaks->n + leaks->n_kept);
 	array = gpc_json_add(root, "groups", json_object_new_array());
-	for (size_t i = 0; i < groups->by_stack.n && i < limit; i++) {
-		const struct gpc_row *group = &groups->by_stack.rows[i];
-		struct json_object *object = gpc_json_row(array);
-
-		gpc_json_bytes(object, "device", (uint64_t)group->device);
-		gpc_json_bytes(object, "live_bytes", group->bytes);
-		gpc_json_bytes(object, "blocks", group->n_blocks);
-		gpc_json_time(object, "first", report, group->first_ns);
-		gpc_json_time(object, "last", report, group->last_ns);
-		json_object_object_add(object, "stack", gpc_json_stack(report, group->id));
-	}
+	for (size_t i = 0; i < leaks->n && i < limit; i++)
+		add_group(array, report, &leaks->rows[i], false);
+	for (size_t i = 0; i < leaks->n_kept && leaks->n + i < limit; i++)
+		add_group(array, report, &leaks->kept[i], true);
 	add_devices(root, report);
 	gpc_tag_rows_json(root, report, -1, NULL);
 	gpc_json_end(report, root);
 }
 
+/* Unites the stacks that print the same. */
+static size_t tidy(const struct gpc_report *report, struct gpc_row *rows, size_t n)
+{
+	n = gpc_rows_unite_alike(report, rows, n);
+	gpc_rows_by_bytes(rows, n);
+	return n;
+}
+
 enum gpc_exit gpc_cmd_leaks(struct gpc_report *report)
 {
-	struct groups groups;
+	struct groups groups = { 0 };
+	struct gpc_leaks *leaks = &groups.by_stack;
 
-	gpc_holdings_from_live(&groups.by_stack, report, -1);
+	gpc_leaks_find(leaks, report);
 	groups.n_blocks = gpc_report_count_live(report, -1, &groups.bytes);
-	leave_out_kinds(&groups.by_stack);
-	groups.by_stack.n = gpc_rows_unite_alike(report, groups.by_stack.rows, groups.by_stack.n);
-	gpc_rows_by_bytes(groups.by_stack.rows, groups.by_stack.n);
+	for (size_t i = 0; i < leaks->n_kept; i++) {
+		groups.kept_bytes = gpc_bytes_add(groups.kept_bytes, leaks->kept[i].bytes);
+		groups.n_kept_blocks += leaks->kept[i].n_blocks;
+	}
+	groups.bytes = gpc_bytes_less(groups.bytes, groups.kept_bytes);
+	groups.n_blocks = gpc_bytes_less(groups.n_blocks, groups.n_kept_blocks);
+	leaks->n = tidy(report, leaks->rows, leaks->n);
+	leaks->n_kept = tidy(report, leaks->kept, leaks->n_kept);
 	if (report->options->json)
 		print_json(report, &groups);
 	else
 		print_text(report, &groups);
-	gpc_holdings_fini(&groups.by_stack);
+	gpc_leaks_fini(leaks);
 	return GPC_EXIT_MADE;
 }

@@ -9,6 +9,7 @@
 #include "tools/gpumem-report/holders/filter.h"
 #include "tools/gpumem-report/holders/framework_pools.h"
 #include "tools/gpumem-report/holders/holdings.h"
+#include "tools/gpumem-report/holders/leaks.h"
 #include "tools/gpumem-report/output/balance_sheet.h"
 #include "tools/gpumem-report/output/json.h"
 #include "tools/gpumem-report/why/failure.h"
@@ -242,10 +243,10 @@ static void print_next(struct gpc_report *report, const struct gpucache_oom *fat
 	GPC_TEXT(target, 600);
 	struct gpucache_peak peak;
 	uint64_t bytes = 0;
-	uint64_t n = gpc_report_count_live(report, -1, &bytes);
 
+	(void)gpc_report_count_live(report, -1, &bytes);
 	gpc_report_target(report, &target);
-	if (fatal || (n && report->recording->run_state != GPC_RUN_ALIVE)) {
+	if (fatal || (report->recording->run_state != GPC_RUN_ALIVE && gpc_leaks_exist(report))) {
 		gpc_paper_section(&report->paper, section, "gpumem-report %s%s",
 			fatal ? "oom" : "leaks", target.buf);
 		section = NULL;
