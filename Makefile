@@ -302,11 +302,17 @@ $(B)/%.o: %.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
--include $(patsubst %.o,%.d,$(ALL_OBJS) $(HIT_OBJS) $(simcuda.objs) $(kill.objs) $(fuzz.objs))
+# The frames and calls of the library, for tests/lint/check_depth.py.
+DEPTH_INFO := $(if $(LTO),$(patsubst %.c,$(B)/depth/%.ci,$(CORE_SRCS) $(RUNTIME_SRCS) $(PRELOAD_SRCS)))
+$(DEPTH_INFO): $(B)/depth/%.ci: %.c
+	$(Q)mkdir -p $(@D)
+	$(Q)$(lastword $(CC)) $(ALL_CPPFLAGS) $(LIBRARY_CFLAGS) -fcallgraph-info=su -MMD -MP -MT $@ -c -o $(@:.ci=.o) $<
+
+-include $(patsubst %.o,%.d,$(ALL_OBJS) $(HIT_OBJS) $(simcuda.objs) $(kill.objs) $(fuzz.objs)) $(DEPTH_INFO:.ci=.d)
 
 ##### Lints #####
 
-lint: $(LIB_SO) $(SIMCUDA)                 ## formatting, layers, sizes, exports, headers, words, docs
+lint: $(LIB_SO) $(SIMCUDA) $(DEPTH_INFO)   ## formatting, layers, sizes, stack, exports, headers, words, docs
 	$(Q)tests/lint/run.sh "$(FORMATTED)" "$(HEADERS)" $(LIB_SO) "$(CORE_SRCS) $(RUNTIME_SRCS) $(PRELOAD_SRCS)"
 
 ##### Installing #####

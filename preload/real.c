@@ -5,13 +5,15 @@
  * pointers that it does not export, they get ours by name and version.
  */
 #include "preload/real.h"
-#include "runtime/process/enter.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
+
+#include "base/own_stack.h"
+#include "runtime/process/enter.h"
 
 struct gpc_real gpc_real;
 
@@ -193,10 +195,18 @@ static void publish(const struct search *search)
  * for ours.  Concurrent threads all search and find the same.  During the search the driver may look up names, which
  * calls this function again: the inner call returns false.
  */
+static void search(void *arg)
+{
+	struct search found_now = { .has_fns = false };
+
+	(void)arg;
+	if (gather(&found_now))
+		publish(&found_now);
+}
+
 bool gpc_real_find(void)
 {
 	static _Thread_local bool is_searching;
-	struct search search = { .has_fns = false };
 
 	if (atomic_load_explicit(&found.is_found, memory_order_acquire))
 		return true;
@@ -204,8 +214,7 @@ bool gpc_real_find(void)
 		return false;
 	is_searching = true;
 	(void)pthread_once(&found.rows_once, write_rows);
-	if (gather(&search))
-		publish(&search);
+	gpc_own_stack_run(search, NULL);
 	is_searching = false;
 	return atomic_load(&found.is_found);
 }

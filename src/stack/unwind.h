@@ -32,7 +32,7 @@
 #include "stack/walk.h"
 
 /* The deepest walk. */
-#define GPC_UNWIND_MAX_FRAMES 256u
+#define GPC_UNWIND_MAX_FRAMES 96u
 
 struct gpc_unwind {
 	/* Fixed after init. */

@@ -43,12 +43,12 @@ enum kind {
 #define MAX_STEPS 256
 #define MAX_WALKS 20000u
 
-/* DWARF register numbers; and sizes of libunwind's types, with room for later versions. */
+/* DWARF register numbers; and sizes of libunwind's types, which its ABI fixes, rounded up. */
 #define REG_BP        6
 #define REG_SP        7
 #define REG_IP        16
-#define CONTEXT_WORDS 256
-#define CURSOR_WORDS  256
+#define CONTEXT_WORDS 128
+#define CURSOR_WORDS  128
 #define INFO_WORDS    32
 
 struct save_location {

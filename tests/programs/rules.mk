@@ -3,7 +3,7 @@
 # takes whichever libcudart.so.13 and libcuda.so.1 the environment offers: real or simulated.
 
 # These launch kernels of a known length (kernel.h, simulated.h).
-SIMULATED := in_flight loop capture rescue ipc waves daemon
+SIMULATED := in_flight loop capture rescue ipc waves daemon depth
 PROGRAMS := $(addprefix $(B)/programs/,train train_driver misuse pairs many errors implicit vmm arrays async async_per_thread $(SIMULATED))
 
 PROGRAM_CFLAGS := -std=c11 -D_GNU_SOURCE -g -O1 -fno-omit-frame-pointer -fno-inline \
@@ -14,6 +14,7 @@ $(B)/programs/errors: PROGRAM_LIBS := -l:libcudart.so.13 -l:libcuda.so.1 -ldl
 $(B)/programs/errors: tests/programs/errors.def tests/programs/errors.h
 $(addprefix $(B)/programs/,train_driver vmm arrays implicit): PROGRAM_LIBS := -l:libcuda.so.1 -ldl
 $(addprefix $(B)/programs/,$(SIMULATED)): PROGRAM_LIBS := -l:libcudart.so.13 -ldl
+$(B)/programs/depth: PROGRAM_LIBS := -l:libcudart.so.13 -l:libcuda.so.1 -ldl
 $(addprefix $(B)/programs/,$(SIMULATED)): tests/programs/simulated.h tests/programs/kernel.h
 $(addprefix $(B)/programs/,vmm arrays): tests/programs/scenes.h
 $(B)/programs/async $(B)/programs/async_per_thread: PROGRAM_LIBS := -l:libcudart.so.13 -l:libcuda.so.1 -ldl

@@ -29,6 +29,7 @@
 #include "runtime/ledger/track.h"
 #include "runtime/process/stacks.h"
 #include "runtime/process/state.h"
+#include "runtime/rescue/look.h"
 #include "runtime/rescue/rescue.h"
 
 /*

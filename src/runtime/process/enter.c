@@ -8,6 +8,7 @@
 #include "runtime/process/enter.h"
 
 #include "base/check.h"
+#include "base/own_stack.h"
 #include "base/thread.h"
 #include "runtime/process/start.h"
 #include "runtime/process/state.h"
@@ -29,9 +30,27 @@ static bool is_before_init(const struct gpc_cuda_fns *fns)
 	return fns->cuDeviceGetCount(&n_devices) == CUDA_ERROR_NOT_INITIALIZED;
 }
 
+struct start {
+	const struct gpc_runtime_loader *(*loader)(void);
+	int state; /* that follows */
+};
+
+static void try_start(void *arg)
+{
+	struct start *start = arg;
+
+	gpc_runtime.loader = start->loader();
+	/* Before cuInit the driver reports no devices, and our exit handler would run after its own. */
+	if (!gpc_runtime.loader || is_before_init(gpc_runtime.loader->fns))
+		start->state = GPC_STATE_ARMED;
+	else
+		start->state = gpc_runtime_start() ? GPC_STATE_RUNNING : GPC_STATE_PASS;
+}
+
 /* Starts the library at the first call.  False: this call passes to the driver. */
 static __attribute__((noinline)) bool start(const struct gpc_runtime_loader *(*loader)(void))
 {
+	struct start start = { .loader = loader };
 	int expected = GPC_STATE_ARMED;
 
 	if (!gpc_thread_enter())
@@ -40,15 +59,10 @@ static __attribute__((noinline)) bool start(const struct gpc_runtime_loader *(*l
 		gpc_thread_leave();
 		return false;
 	}
-	gpc_runtime.loader = loader();
-	/* Before cuInit the driver reports no devices, and our exit handler would run after its own. */
-	if (!gpc_runtime.loader || is_before_init(gpc_runtime.loader->fns))
-		expected = GPC_STATE_ARMED;
-	else
-		expected = gpc_runtime_start() ? GPC_STATE_RUNNING : GPC_STATE_PASS;
-	atomic_store(&gpc_runtime.state, expected);
+	gpc_own_stack_run(try_start, &start);
+	atomic_store(&gpc_runtime.state, start.state);
 	gpc_thread_leave();
-	return expected == GPC_STATE_RUNNING;
+	return start.state == GPC_STATE_RUNNING;
 }
 
 /*

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/own_stack.h"
 #include "base/thread.h"
 #include "runtime/context/contexts.h"
 #include "runtime/export/ipc.h"
@@ -19,8 +20,9 @@
 
 static bool has_ended;
 
-static void print_leaks(void)
+static void print_leaks(void *arg)
 {
+	(void)arg;
 	for (uint32_t d = 0; d < gpc_runtime.n_devices; d++) {
 		struct gpc_device *device = &gpc_runtime.devices[d];
 		uint64_t bytes = GPC_DEVICE_SUM(device, requested_bytes) +
@@ -49,13 +51,11 @@ void gpc_runtime_at_exit_without_handlers(void)
 		gpc_record_end_without_handlers(&gpc_runtime.record, gpc_clock_monotonic_ns());
 }
 
-void gpc_runtime_at_exit(void)
+static void end(void *arg)
 {
-	struct gpc_context *context;
+	struct gpc_context *context = gpc_context_current();
 
-	if (!gpc_process_is_ours() || !gpc_thread_enter())
-		return;
-	context = gpc_context_current();
+	(void)arg;
 	if (context)
 		gpc_observe_device(context, true);
 	gpc_rescue_at_exit();
@@ -63,6 +63,13 @@ void gpc_runtime_at_exit(void)
 	if (!gpc_record_discard_unused(&gpc_runtime.record))
 		gpc_record_end(&gpc_runtime.record, gpc_clock_monotonic_ns());
 	has_ended = true;
+}
+
+void gpc_runtime_at_exit(void)
+{
+	if (!gpc_process_is_ours() || !gpc_thread_enter())
+		return;
+	gpc_own_stack_run(end, NULL);
 	gpc_thread_leave();
 }
 
@@ -71,6 +78,6 @@ void gpc_runtime_at_last(void)
 	if (!has_ended || !gpc_runtime.config.leak_report || !gpc_process_is_ours() ||
 		!gpc_thread_enter())
 		return;
-	print_leaks();
+	gpc_own_stack_run(print_leaks, NULL);
 	gpc_thread_leave();
 }

@@ -7,14 +7,73 @@
 #include "runtime/rescue/look.h"
 
 #include <string.h>
+#include <unistd.h>
 
+#include "base/own_stack.h"
+#include "runtime/process/enter.h"
 #include "runtime/process/state.h"
-#include "runtime/rescue/rescue.h"
 
 #define LOOKS 16
 
 /* Bounds the sum of all waits for bytes on the move; the ladder has waited before, and longer. */
 #define MOVES_MS 20
+
+/*
+ * NVML is loaded at the first need, without a lock of ours: a thread that holds the loader's lock may wait for that
+ * lock.  Of two threads that fail at once, the second does not wait, and gets only unknown numbers.
+ */
+static bool ask_neighbours(const struct gpc_device *device, struct gpc_neighbours *ret_neighbours)
+{
+	static atomic_flag is_busy = ATOMIC_FLAG_INIT;
+	const struct gpc_nvml_loader loader = {
+		.open = gpc_runtime.loader->open,
+		.lookup_in = gpc_runtime.loader->lookup_in,
+	};
+	struct gpc_neighbours_query query = {
+		.uuid = device->known.uuid,
+		.pci_bus_id = device->known.pci_bus_id,
+		/* Without a UUID the number must do, which is wrong if CUDA_VISIBLE_DEVICES hides devices. */
+		.index = device->known.uuid[0] ? -1 : (int)device->ordinal,
+		.own_pid = (uint32_t)getpid(),
+		.proc = "/proc",
+	};
+	struct gpc_nvml *nvml = &gpc_runtime.nvml;
+
+	if (atomic_flag_test_and_set(&is_busy)) {
+		gpc_neighbours_ask(NULL, &query, ret_neighbours);
+		return false;
+	}
+	if (!gpc_runtime.nvml_was_tried) {
+		gpc_runtime.nvml_was_tried = true;
+		if (gpc_nvml_init(nvml, &loader))
+			nvml->ready = false;
+	}
+	gpc_neighbours_ask(nvml, &query, ret_neighbours);
+	atomic_flag_clear(&is_busy);
+	return true;
+}
+
+struct question {
+	const struct gpc_device *device;
+	struct gpc_neighbours *answer;
+	bool is_answered;
+};
+
+static void ask(void *arg)
+{
+	struct question *question = arg;
+
+	question->is_answered = ask_neighbours(question->device, question->answer);
+}
+
+bool gpc_runtime_ask_neighbours(
+	const struct gpc_device *device, struct gpc_neighbours *ret_neighbours)
+{
+	struct question question = { .device = device, .answer = ret_neighbours };
+
+	gpc_own_stack_run(ask, &question);
+	return question.is_answered;
+}
 
 static void ask_driver(struct gpc_context *context, struct gpc_device_look *ret_look)
 {

@@ -28,6 +28,10 @@ struct gpc_look {
 	uint32_t setup;           /* GPUCACHE_OOM_* */
 };
 
+/* Asks NVML, which the first call loads.  False, with all numbers unknown, if another thread is asking it. */
+bool gpc_runtime_ask_neighbours(
+	const struct gpc_device *device, struct gpc_neighbours *ret_neighbours);
+
 void gpc_look_take(struct gpc_context *context, struct gpc_look *ret_look);
 
 #endif

@@ -16,6 +16,7 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/own_stack.h"
 #include "base/pause.h"
 #include "base/thread.h"
 #include "model/balance.h"
@@ -75,42 +76,6 @@ static enum gpc_status attempt_again(void *arg)
 	struct gpc_rescue *rescue = arg;
 
 	return rescue->attempt(rescue);
-}
-
-/*
- * NVML is loaded at the first need, without a lock of ours: a thread that holds the loader's lock may wait for that
- * lock.  Of two threads that fail at once, the second does not wait, and gets only unknown numbers.
- */
-bool gpc_runtime_ask_neighbours(
-	const struct gpc_device *device, struct gpc_neighbours *ret_neighbours)
-{
-	static atomic_flag is_busy = ATOMIC_FLAG_INIT;
-	const struct gpc_nvml_loader loader = {
-		.open = gpc_runtime.loader->open,
-		.lookup_in = gpc_runtime.loader->lookup_in,
-	};
-	struct gpc_neighbours_query query = {
-		.uuid = device->known.uuid,
-		.pci_bus_id = device->known.pci_bus_id,
-		/* Without a UUID the number must do, which is wrong if CUDA_VISIBLE_DEVICES hides devices. */
-		.index = device->known.uuid[0] ? -1 : (int)device->ordinal,
-		.own_pid = (uint32_t)getpid(),
-		.proc = "/proc",
-	};
-	struct gpc_nvml *nvml = &gpc_runtime.nvml;
-
-	if (atomic_flag_test_and_set(&is_busy)) {
-		gpc_neighbours_ask(NULL, &query, ret_neighbours);
-		return false;
-	}
-	if (!gpc_runtime.nvml_was_tried) {
-		gpc_runtime.nvml_was_tried = true;
-		if (gpc_nvml_init(nvml, &loader))
-			nvml->ready = false;
-	}
-	gpc_neighbours_ask(nvml, &query, ret_neighbours);
-	atomic_flag_clear(&is_busy);
-	return true;
 }
 
 static void print_oom(struct gpc_device *device, const struct gpucache_oom *oom)
@@ -338,8 +303,15 @@ static void keep_failure(struct gpc_device *device, const struct failure *failur
 	*last = *failure;
 }
 
-static void report_failure(struct gpc_rescue *rescue, const struct gpc_ladder *ladder)
+struct report {
+	struct gpc_rescue *rescue;
+	const struct gpc_ladder *ladder;
+};
+
+static void report_failure(void *arg)
 {
+	struct gpc_rescue *rescue = ((struct report *)arg)->rescue;
+	const struct gpc_ladder *ladder = ((struct report *)arg)->ladder;
 	uint64_t asked = rescue->size;
 	static struct gpucache_oom spare; /* Lock: runtime.lock */
 	struct gpc_device *device = rescue->context->device;
@@ -451,7 +423,7 @@ enum gpc_status gpc_rescue_run(struct gpc_rescue *rescue, enum gpc_status st)
 		return st;
 	count_outcome(rescue, &ladder, st);
 	if (st)
-		report_failure(rescue, &ladder);
+		gpc_own_stack_run(report_failure, &(struct report){ rescue, &ladder });
 	return st;
 }
 
@@ -469,7 +441,7 @@ void gpc_rescue_torch_limit(struct gpc_device *device, uint64_t size)
 	if (!rescue.context)
 		return;
 	count_outcome(&rescue, &ladder, GPC_LIMIT);
-	report_failure(&rescue, &ladder);
+	gpc_own_stack_run(report_failure, &(struct report){ &rescue, &ladder });
 }
 
 void gpc_rescue_torch_failed(

@@ -9,7 +9,6 @@
 #ifndef GPC_RUNTIME_RESCUE_RESCUE_H
 #define GPC_RUNTIME_RESCUE_RESCUE_H
 
-#include "oom/neighbours.h"
 #include "runtime/process/state.h"
 
 /*
@@ -56,10 +55,6 @@ static inline void gpc_rescue_succeeded(struct gpc_device *device, uint8_t kind,
 		on_host == __atomic_load_n(&device->failed_on_host, __ATOMIC_RELAXED))
 		gpc_rescue_recovered(device, size);
 }
-
-/* Asks NVML, which the first call loads.  False, with all numbers unknown, if another thread is asking it. */
-bool gpc_runtime_ask_neighbours(
-	const struct gpc_device *device, struct gpc_neighbours *ret_neighbours);
 
 /* Call at the end of the process: prints failures from which the program did not recover, at most one per device. */
 void gpc_rescue_at_exit(void);
