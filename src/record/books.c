@@ -21,6 +21,16 @@ void gpc_record_segment(
 	gpc_lock_release(&rec->lock);
 }
 
+void gpc_record_block_is_new(struct gpc_record *rec, uint32_t number)
+{
+	uint32_t end = atomic_load_explicit(&rec->block_end, memory_order_relaxed);
+
+	while (end <= number && !atomic_compare_exchange_weak_explicit(&rec->block_end, &end,
+					number + 1, memory_order_release, memory_order_relaxed))
+		;
+	gpc_record_mark_page(rec, &rec->blocks[number]);
+}
+
 void gpc_record_device(
 	struct gpc_record *rec, uint32_t ordinal, const struct gpucache_device *device)
 {

@@ -156,7 +156,7 @@ uint32_t gpc_record_top_tags(const struct gpc_record *rec, uint32_t device, uint
 	*ret_rest_bytes = 0;
 	if (!all)
 		return 0;
-	for (uint32_t i = 0; i < rec->n_blocks; i++) {
+	for (uint32_t i = 0; i < gpc_record_block_end(rec); i++) {
 		if (!gpc_held_read(&rec->blocks[i], device, &block) || block.tag >= end)
 			continue;
 		all[block.tag].n_blocks++;

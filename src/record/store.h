@@ -39,6 +39,9 @@ static inline void gpc_record_store(void *slot, const void *value, size_t size)
 	__atomic_store_n(half, odd + 1, __ATOMIC_RELEASE);
 }
 
+/* Call after the first store of a slot of BLOCKS. */
+void gpc_record_block_is_new(struct gpc_record *rec, uint32_t number);
+
 /*
  * Stores slot `number` of BLOCKS; `block->seq` is ignored.  If the table has no such slot, a live block is counted as
  * dropped.
@@ -75,7 +78,13 @@ static inline void gpc_record_block(
 	__atomic_store_n(word + 7, block->tag | (uint64_t)block->flags << 32, __ATOMIC_RELEASE);
 	__atomic_store_n(half, odd + 1, __ATOMIC_RELEASE);
 	if (__builtin_expect(odd == 1, 0))
-		gpc_record_mark_page(rec, half); /* the slot's first use */
+		gpc_record_block_is_new(rec, number);
+}
+
+/* 1 + the last slot of BLOCKS that was ever in use. */
+static inline uint32_t gpc_record_block_end(const struct gpc_record *rec)
+{
+	return atomic_load_explicit(&rec->block_end, memory_order_acquire);
 }
 
 /* Appends an event to the ring; `event->seq` is ignored.  Words are composed as in gpc_record_block. */

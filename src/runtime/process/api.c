@@ -8,6 +8,7 @@
 #include "base/thread.h"
 #include "model/counters.h"
 #include "model/held.h"
+#include "record/store.h"
 #include "runtime/context/contexts.h"
 #include "runtime/ledger/observe.h"
 #include "runtime/memory.h"
@@ -148,7 +149,7 @@ CUresult gpc_runtime_tag_stats(int number, const char *name, struct gpucache_par
 		return CUDA_ERROR_INVALID_VALUE;
 	if (rec->n_blocks == 0)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	for (uint32_t i = 0; i < rec->n_blocks; i++) {
+	for (uint32_t i = 0; i < gpc_record_block_end(rec); i++) {
 		if (!gpc_held_read(&rec->blocks[i], device->ordinal, &block) ||
 			!gpc_runtime_is_tagged(block.tag, name))
 			continue;

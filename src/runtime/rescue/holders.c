@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "model/balance.h"
 #include "oom/holder_rows.h"
+#include "record/store.h"
 #include "runtime/process/state.h"
 
 #define MOST_ROWS 8
@@ -27,7 +28,7 @@ static unsigned int kind_of(const struct gpc_device *device, uint32_t stack)
 	const struct gpc_record *record = &gpc_runtime.record;
 	unsigned int found = GPUCACHE_KIND_NONE;
 
-	for (uint32_t i = 0; i < record->n_blocks; i++) {
+	for (uint32_t i = 0; i < gpc_record_block_end(record); i++) {
 		const struct gpucache_block *block = &record->blocks[i];
 		unsigned int kind = __atomic_load_n(&block->kind, __ATOMIC_RELAXED);
 
@@ -67,7 +68,7 @@ static void tell_history(void *self, uint32_t stack, uint64_t *ret_oldest_ns, ui
 	const struct gpc_record *record = &gpc_runtime.record;
 	uint64_t oldest = 0;
 
-	for (uint32_t i = 0; i < record->n_blocks; i++) {
+	for (uint32_t i = 0; i < gpc_record_block_end(record); i++) {
 		const struct gpucache_block *block = &record->blocks[i];
 		uint64_t time_ns = __atomic_load_n(&block->time_ns, __ATOMIC_RELAXED);
 

@@ -121,7 +121,10 @@ static void look_once(struct gpc_context *context, struct gpc_look *look)
 		record->counters ? record->counters : context->pool.counters;
 	size_t n_counters = record->counters ? record->n_counters : 1;
 
-	(void)gpc_runtime_ask_neighbours(context->device, &look->neighbours);
+	if (gpc_runtime.config.oom_report == GPC_OOM_REPORT_NEVER)
+		gpc_neighbours_ask(NULL, NULL, &look->neighbours);
+	else
+		(void)gpc_runtime_ask_neighbours(context->device, &look->neighbours);
 	ask_driver(context, &look->device);
 	look_at_pools(context, look);
 	gpc_balance_fill(counters, n_counters, &look->device, &look->neighbours, &look->balance,

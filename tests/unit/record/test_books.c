@@ -28,6 +28,20 @@ static void a_segment_beyond_the_table_is_counted(void **state)
 	assert_int_equal(rec.header->dropped_segments, 1);
 }
 
+static void the_end_of_the_blocks_is_behind_the_last_slot_in_use(void **state)
+{
+	const struct gpucache_block block = { .state = GPUCACHE_BLOCK_LIVE };
+
+	(void)state;
+	assert_int_equal(gpc_record_block_end(&rec), 0);
+	gpc_record_block(&rec, 9, &block);
+	gpc_record_block(&rec, 4, &block);
+	gpc_record_block(&rec, 9, &(struct gpucache_block){ .state = GPUCACHE_BLOCK_UNUSED });
+	assert_int_equal(gpc_record_block_end(&rec), 10);
+	gpc_record_block(&rec, rec.n_blocks, &block);
+	assert_int_equal(gpc_record_block_end(&rec), 10);
+}
+
 static void a_device_keeps_its_ordinal(void **state)
 {
 	const struct gpucache_device device = { .ordinal = 9, .total_bytes = 80 };
@@ -131,6 +145,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		private_test(a_segment_is_stored_and_taken_away),
 		private_test(a_segment_beyond_the_table_is_counted),
+		private_test(the_end_of_the_blocks_is_behind_the_last_slot_in_use),
 		private_test(a_device_keeps_its_ordinal),
 		private_test(contexts_get_slots_of_their_own),
 		private_test(no_context_gets_no_slot),

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads the recording's tables without a lock, so that what changes meanwhile may or may not count. */
+#include "runtime/rescue/gather.h"
+
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/thread.h"
+#include "model/balance.h"
+#include "model/held.h"
+#include "oom/balance.h"
+#include "oom/plain.h"
+#include "record/store.h"
+#include "runtime/context/contexts.h"
+#include "runtime/ledger/observe.h"
+#include "runtime/ledger/tensors.h"
+#include "runtime/process/state.h"
+#include "runtime/process/tags.h"
+#include "runtime/rescue/look.h"
+#include "stats/counters.h"
+#include "why/why.h"
+
+static struct gpc_moment moment_of(const struct gpc_context *context)
+{
+	struct gpc_device *device = context->device;
+	const struct gpucache_torch *tensors = gpc_tensors_sums(device);
+	struct gpc_moment moment = {
+		.context = context,
+		.n_mallocs = GPC_DEVICE_SUM(device, n_malloc),
+		.n_frees = GPC_DEVICE_SUM(device, n_free),
+		.n_driver_mallocs = GPC_DEVICE_SUM(device, n_driver_malloc),
+		.n_driver_frees = GPC_DEVICE_SUM(device, n_driver_free),
+		.direct_bytes = GPC_DEVICE_SUM(device, direct_bytes),
+		.host_bytes = GPC_DEVICE_SUM(device, host_bytes),
+		.pending_bytes = GPC_DEVICE_SUM(device, pending_bytes),
+		.n_tensors =
+			gpc_counter_get(&tensors->n_malloc) + gpc_counter_get(&tensors->n_free),
+		.is_capturing = gpc_captures_is_any_open(&gpc_runtime.heap.captures),
+	};
+
+	gpc_lock_take(&gpc_runtime.lock);
+	moment.available = device->known.free_bytes;
+	gpc_lock_release(&gpc_runtime.lock);
+	return moment;
+}
+
+static void fill_growth(struct gpucache_oom *oom, const struct gpc_device *device)
+{
+	struct gpc_record *record = &gpc_runtime.record;
+	struct gpc_growth growth = gpc_record_growth(record, device->ordinal);
+
+	oom->growth_stack = growth.most.stack;
+	oom->growth_bytes = record->sites ? growth.most.bytes : GPUCACHE_UNKNOWN;
+	oom->growth_others = growth.others_bytes;
+	oom->growth_held = growth.most.held;
+	oom->growth_blocks = growth.most.n_blocks;
+	oom->growth_total = growth.most.total;
+	oom->is_renewed = growth.most.is_renewed;
+	oom->is_varied = growth.most.is_varied;
+	oom->usual_live = gpc_window_clock_usual(&record->clocks[device->ordinal]);
+}
+
+/* What the recording's blocks tell: contexts, and what the driver would use for the same blocks. */
+static void fill_blocks(struct gpucache_oom *oom, const struct gpc_device *device)
+{
+	const struct gpc_record *record = &gpc_runtime.record;
+	struct gpucache_block block;
+
+	oom->plain_live = gpc_plain_live(record->blocks, gpc_record_block_end(record),
+		device->ordinal, oom->balance.requested);
+	oom->page_waste = gpc_plain_waste(
+		record->blocks, gpc_record_block_end(record), device->ordinal, &oom->page_blocks);
+	for (uint32_t i = 0; i < gpc_record_block_end(record); i++)
+		oom->n_contexts +=
+			gpc_held_read_live(&record->blocks[i], device->ordinal, &block) &&
+			block.kind == GPUCACHE_KIND_CONTEXT;
+}
+
+static void keep_neighbours(struct gpc_device *device, const struct gpc_neighbours *neighbours)
+{
+	if (neighbours->index >= 0)
+		device->known.physical = (uint64_t)neighbours->index + 1;
+	if (neighbours->process_bytes == GPUCACHE_UNKNOWN ||
+		neighbours->others_bytes == GPUCACHE_UNKNOWN)
+		return;
+	device->known.nvml = 1;
+	device->known.n_other = neighbours->n_other;
+	device->known.process_bytes = neighbours->process_bytes;
+	device->known.others_bytes = neighbours->others_bytes;
+	device->known.driver_bytes = neighbours->driver_bytes;
+}
+
+static void find_all(struct gpc_context *context, struct gpc_gathered *gathered)
+{
+	struct gpc_device *device = context->device;
+	struct gpc_record *record = &gpc_runtime.record;
+	struct gpucache_oom *oom = &gathered->oom;
+	struct gpc_look look;
+
+	gpc_look_take(context, &look);
+	oom->balance = look.balance;
+	memcpy(oom->kind_bytes, look.kind_bytes, sizeof oom->kind_bytes);
+	memcpy(oom->neighbours, look.neighbours.neighbours, sizeof oom->neighbours);
+	oom->n_neighbours = look.neighbours.n_neighbours;
+	oom->peak_requested = gpc_counter_get(&context->pool.counters->peak_requested_bytes);
+	oom->n_holders = gpc_record_top_holders(record, device->ordinal, oom->holders,
+		GPUCACHE_MAX_OOM_HOLDERS, &oom->n_sites, &oom->rest_bytes);
+	oom->n_tags = gpc_record_top_tags(record, device->ordinal, gpc_runtime_tags_end(),
+		oom->tags, GPUCACHE_MAX_OOM_TAGS, &oom->tag_rest_bytes);
+	oom->free_before = oom->free_after = look.device.device_free;
+	oom->piece = look.piece;
+	oom->other_piece = look.other_piece;
+	oom->largest_pending = look.largest_pending;
+	oom->setup = look.setup;
+	oom->n_free = GPC_DEVICE_SUM(device, n_free) +
+		      gpc_counter_get(&gpc_tensors_sums(device)->n_free);
+	oom->host_bytes = GPC_DEVICE_SUM(device, host_bytes);
+	oom->n_dropped =
+		record->header ? record->header->dropped_stacks + record->header->dropped_sites : 0;
+	fill_growth(oom, device);
+	fill_blocks(oom, device);
+	gpc_lock_take(&gpc_runtime.lock);
+	keep_neighbours(device, &look.neighbours);
+	gpc_record_device(record, device->ordinal, &device->known);
+	gpc_lock_release(&gpc_runtime.lock);
+}
+
+void gpc_gather(struct gpc_context *context, struct gpc_gathered *gathered)
+{
+	struct gpc_moment moment;
+
+	gpc_observe_device(context, gathered->moment.context == NULL);
+	moment = moment_of(context);
+	if (memcmp(&moment, &gathered->moment, sizeof moment) == 0)
+		return;
+	/* What the driver has free is the last thing that evidence may be old in. */
+	gpc_observe_device(context, true);
+	*gathered = (struct gpc_gathered){ .moment = moment_of(context) };
+	find_all(context, gathered);
+}
+
+/* The driver does not tell the size of a context or module.  If the assumed size is free, it must need more. */
+static void correct_size(struct gpc_rescue *rescue, uint64_t device_free)
+{
+	if (!gpc_kind_is_implicit(rescue->kind) || device_free == GPUCACHE_UNKNOWN ||
+		device_free < rescue->size)
+		return;
+	rescue->size += device_free;
+	rescue->rounded = rescue->size;
+}
+
+void gpc_gather_verdict(struct gpc_gathered *gathered)
+{
+	struct gpucache_oom *oom = &gathered->oom;
+	struct gpc_facts facts = gpc_facts_unknown();
+	struct gpc_answer answer;
+
+	gpc_facts_from_oom(&facts, oom);
+	answer = gpc_why_then(&facts);
+	oom->verdict = (uint8_t)answer.cause;
+	oom->strength = (uint8_t)answer.strength;
+	oom->also = answer.also;
+	oom->short_by = facts.short_by == GPUCACHE_UNKNOWN ? 0 : facts.short_by;
+}
+
+void gpc_gather_request(
+	struct gpc_gathered *gathered, struct gpc_rescue *rescue, const struct gpc_ladder *ladder)
+{
+	const struct gpc_device *device = rescue->context->device;
+	struct gpucache_oom *oom = &gathered->oom;
+
+	correct_size(rescue, gathered->oom.free_after);
+	oom->device = (int32_t)device->ordinal;
+	oom->time_ns = rescue->request.now_ns;
+	oom->requested = rescue->size;
+	oom->rounded = rescue->rounded;
+	oom->limit = atomic_load(&device->budget.limit_bytes);
+	oom->stack = rescue->request.mark;
+	oom->thread = rescue->request.thread;
+	oom->context = rescue->context->pool.context;
+	oom->kind = (uint8_t)rescue->kind;
+	oom->tag = gpc_thread_tag();
+	oom->recovered = 0;
+	oom->reported = 0;
+	oom->n_rungs = ladder->n_tried;
+	memcpy(oom->rung_freed, ladder->freed, sizeof oom->rung_freed);
+	oom->torch = gpc_tensors_have(device);
+	if (rescue->kind == GPUCACHE_KIND_TENSOR)
+		oom->torch.requested = rescue->size;
+	gpc_gather_verdict(gathered);
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/context/streams.h"
+#include "runtime/process/enter.h"
+#include "runtime/process/state.h"
+#include "runtime/rescue/gather.h"
+#include "world.h"
+
+#define OLD 77 /* a number that no evidence has */
+
+static struct gpc_gathered gathered;
+
+static struct gpc_context *context_of_the_device(void)
+{
+	return gpc_runtime.devices[0].contexts[0];
+}
+
+/* True if the evidence at hand was kept. */
+static bool is_kept(void)
+{
+	bool is_kept;
+
+	gathered.oom.peak_requested = OLD;
+	CHECK(world_enter());
+	gpc_gather(context_of_the_device(), &gathered);
+	gpc_runtime_leave();
+	is_kept = gathered.oom.peak_requested == OLD;
+	return is_kept;
+}
+
+static void changes_bit_by_bit(void)
+{
+	CUdeviceptr live, other;
+	CUstream stream;
+
+	world_start();
+	stream = world_stream();
+	CHECK(!world_malloc(&live, 300 * MIB));
+	CHECK(!is_kept() && is_kept() && is_kept());
+	CHECK(gathered.oom.balance.requested == 300 * MIB);
+	CHECK(!world_malloc(&other, 512) && !is_kept() && is_kept());
+	CHECK(!world_free(other) && !is_kept() && is_kept());
+	CHECK(world_enter());
+	gpc_runtime_capture_begins(stream);
+	gpc_runtime_leave();
+	CHECK(!is_kept() && is_kept());
+	CHECK((gathered.oom.setup & GPUCACHE_OOM_CAPTURING));
+	CHECK(world_malloc(&other, 2048 * MIB) &&
+		is_kept()); /* out of reach: nothing was trimmed */
+	CHECK(gathered.oom.balance.requested == 300 * MIB);
+}
+
+static void evidence_is_kept_until_something_moves(void **state)
+{
+	(void)state;
+	world_run("memory:1GiB,context:0", "stacks:off,oom_report:never", changes_bit_by_bit);
+	world_assert_is_silent();
+}
+
+/* The same evidence judges requests that differ. */
+static void fails_at_sizes(void)
+{
+	CUdeviceptr ptr;
+
+	world_start();
+	CHECK(!world_malloc(&ptr, 300 * MIB));
+	CHECK(world_malloc(&ptr, 2048 * MIB) && world_malloc(&ptr, 900 * MIB));
+	CHECK(world_oom(0)->requested == 2048 * MIB && world_oom(1)->requested == 900 * MIB);
+	CHECK(world_oom(0)->verdict == GPUCACHE_VERDICT_IMPOSSIBLE);
+	CHECK(world_oom(1)->verdict == GPUCACHE_VERDICT_EXHAUSTED);
+	CHECK(world_oom(0)->n_holders == 1 && world_oom(1)->n_holders == 1);
+	CHECK(world_oom(1)->number == 2 && world_oom(1)->short_by < world_oom(0)->short_by);
+	CHECK(COUNTER(n_oom) == 2);
+}
+
+static void each_failure_is_judged_and_counted(void **state)
+{
+	(void)state;
+	world_run("memory:1GiB,context:0", "oom_report:never", fails_at_sizes);
+	world_assert_is_silent();
+}
+
+static void asks_nobody(void)
+{
+	CUdeviceptr ptr;
+
+	world_start();
+	CHECK(world_malloc(&ptr, 2048 * MIB));
+	CHECK(!gpc_runtime.nvml_was_tried);
+	CHECK(world_oom(0)->balance.other_processes == GPUCACHE_UNKNOWN);
+}
+
+static void asks_nvml(void)
+{
+	CUdeviceptr ptr;
+
+	world_start();
+	CHECK(world_malloc(&ptr, 2048 * MIB));
+	CHECK(gpc_runtime.nvml_was_tried);
+}
+
+static void the_neighbours_are_asked_for_what_is_printed_only(void **state)
+{
+	(void)state;
+	world_run("memory:1GiB", "stacks:off,oom_report:never", asks_nobody);
+	world_assert_is_silent();
+	world_run("memory:1GiB", "stacks:off", asks_nvml);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(evidence_is_kept_until_something_moves),
+		cmocka_unit_test(each_failure_is_judged_and_counted),
+		cmocka_unit_test(the_neighbours_are_asked_for_what_is_printed_only),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
