@@ -2,8 +2,8 @@
 /*
  * Ends of contexts.  Before the driver's call, the context leaves the fences of other contexts, and walks over all
  * pools skip it.  After the call, everything of the context is forgotten, or nothing if the driver refused.  During the
- * call the driver may give the context's addresses to another one.  If a new segment then collides with an old one in
- * the map, the requesting thread waits for the end of the call and retries.
+ * call the driver may give the context's addresses to another one, whose segments then take the place of the old ones
+ * (alloc/segment_map.h).
  */
 #include "runtime/context/endings.h"
 

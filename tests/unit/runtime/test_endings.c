@@ -138,6 +138,38 @@ static void an_end_is_awaited_and_holds_no_lock(void **state)
 	world_run("", "record:off", ends_slowly);
 }
 
+/* The driver has destroyed the context, and we have not heard of it yet. */
+static void given_again(void)
+{
+	const struct gpc_context *first;
+	struct gpc_ending ending;
+	CUdeviceptr old;
+	CUdeviceptr ptr;
+	CUcontext handle;
+
+	world_start();
+	first = world_context();
+	CHECK(!world.cuCtxCreate_v2(&handle, 0, 0) && !world_malloc(&old, 1000));
+	CHECK(world_enter());
+	ending = gpc_runtime_begin_destroy(handle);
+	gpc_runtime_leave();
+	CHECK(!world.cuCtxDestroy_v2(handle) && !world.cuCtxSetCurrent(world.context));
+	CHECK(!world_malloc(&ptr, 1000) && ptr == old);
+	CHECK(gpc_heap_find_pool(&gpc_runtime.heap, ptr) == &first->pool);
+	CHECK(!world_free(ptr) && !world_malloc(&ptr, 1000) && ptr == old);
+	CHECK(world_enter());
+	gpc_runtime_end_destroy(ending, CUDA_SUCCESS);
+	gpc_runtime_leave();
+	CHECK(gpc_heap_find_pool(&gpc_runtime.heap, ptr) == &first->pool);
+	CHECK(COUNTER(n_hit) == 1 && !world_free(ptr));
+}
+
+static void what_the_driver_gives_again_is_its_new_owners_at_once(void **state)
+{
+	(void)state;
+	world_run("memory:1GiB,context:0", "record:off", given_again);
+}
+
 static struct gpc_context *attached_context(CUcontext *ret_handle)
 {
 	CUcontext same;
@@ -197,6 +229,7 @@ int main(void)
 		cmocka_unit_test(an_end_that_says_what_a_kernel_did_is_an_end),
 		cmocka_unit_test(a_primary_context_that_the_driver_does_not_reset_lives_on),
 		cmocka_unit_test(an_end_is_awaited_and_holds_no_lock),
+		cmocka_unit_test(what_the_driver_gives_again_is_its_new_owners_at_once),
 		cmocka_unit_test(a_detach_beside_an_end_is_no_end_of_its_own),
 	};
 
