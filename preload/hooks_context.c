@@ -2,7 +2,7 @@
 /*
  * cuInit, and the life of contexts, reference-counted ones included.  Only the driver's result tells whether a context
  * and its memory are gone, so we forget the memory after the call.  The driver may give an address of that memory to
- * another thread before: then that thread waits until we have forgotten it.
+ * another thread before: from then on it is that thread's.
  */
 #include "preload/real.h"
 #include "runtime/context/contexts.h"

@@ -85,7 +85,8 @@ struct gpc_pool {
 	struct gpucache_counters *counters;
 	struct gpucache_counters own_counters; /* used if gpc_pool_init gets no counters */
 	struct gpc_pool_peaks recent;
-	bool is_forgotten; /* the context died */
+	bool is_forgotten;     /* the context died */
+	atomic_bool is_closed; /* see gpc_pool_close */
 	/* The driver returned memory off the grid of the segment map, and is not asked again. */
 	atomic_bool is_off_grid;
 	/* Memory that could not become a segment and waits for an open capture to end; 0: none. */
@@ -202,6 +203,14 @@ uint64_t gpc_pool_idle(struct gpc_pool *pool);
  * none move; for at most *left_ms milliseconds, from which it subtracts the time it took.  New moves cannot prolong it.
  */
 void gpc_pool_wait_for_moves(struct gpc_pool *pool, uint64_t *left_ms);
+
+/*
+ * Call before a driver call that may end the context: from now on no memory moves between the pool and the driver, and
+ * requests that need more are GPC_NOT_FOUND.  Memory that the pool returns later may be another owner's by then.  Waits
+ * for what is on the move, as gpc_pool_wait_for_moves.  Call gpc_pool_reopen if the context lives on.
+ */
+void gpc_pool_close(struct gpc_pool *pool, uint64_t *left_ms);
+void gpc_pool_reopen(struct gpc_pool *pool);
 
 /*
  * Returns idle memory to the driver until at least `wanted` bytes are returned: a single segment if one is

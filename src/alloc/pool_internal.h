@@ -193,6 +193,12 @@ static inline void gpc_pool_end_move(struct gpc_pool *pool, uint64_t bytes)
 	(void)atomic_fetch_add(&pool->budget->moved_bytes, bytes);
 }
 
+/* True if memory may be returned now; then no capture begins until the caller releases the hold. */
+static inline bool gpc_pool_may_part_locked(struct gpc_pool *pool)
+{
+	return !atomic_load(&pool->is_closed) && gpc_captures_try_hold(&pool->heap->captures);
+}
+
 /* True if a new segment for a block of `rounded` bytes is to be made of pages. */
 bool gpc_pool_wants_pages(const struct gpc_pool *pool, uint64_t rounded);
 

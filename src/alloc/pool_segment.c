@@ -34,9 +34,10 @@ static enum gpc_status ask_driver(
 	enum gpc_status st;
 
 	gpc_pool_begin_move(pool, size);
-	st = charge(pool->budget, size);
+	st = atomic_load(&pool->is_closed) ? GPC_NOT_FOUND : charge(pool->budget, size);
 	if (st) {
-		atomic_store_explicit(&pool->is_pressed, true, memory_order_relaxed);
+		if (st == GPC_LIMIT)
+			atomic_store_explicit(&pool->is_pressed, true, memory_order_relaxed);
 		gpc_pool_end_move(pool, size);
 		return st;
 	}
@@ -226,7 +227,7 @@ static bool return_unplaced(struct gpc_pool *pool)
 	bool is_held;
 
 	gpc_lock_take(&pool->lock);
-	is_held = pool->unplaced && gpc_captures_try_hold(&pool->heap->captures);
+	is_held = pool->unplaced && gpc_pool_may_part_locked(pool);
 	if (is_held) {
 		memory = (struct gpc_memory){ .address = pool->unplaced,
 			.size = pool->unplaced_size,
@@ -249,6 +250,7 @@ enum gpc_status gpc_pool_grow(
 	struct gpc_memory memory = { 0 };
 	enum gpc_status st;
 	bool is_second;
+	bool is_dead;
 
 	/* At most one allocation may wait to be returned. */
 	if (pool->unplaced && !return_unplaced(pool))
@@ -259,7 +261,8 @@ enum gpc_status gpc_pool_grow(
 		gpc_pool_look_for_room(pool, gpc_size_tight_segment(rounded));
 	gpc_lock_take(&pool->lock);
 	if (st) {
-		gpc_counter_add(&pool->counters->n_driver_failed, 1);
+		if (st != GPC_NOT_FOUND)
+			gpc_counter_add(&pool->counters->n_driver_failed, 1);
 		gpc_lock_release(&pool->lock);
 		return st;
 	}
@@ -276,7 +279,9 @@ enum gpc_status gpc_pool_grow(
 		*ret_address = gpc_pool_take_locked(pool, segment->first, rounded,
 			gpc_pool_should_cut(pool, segment->first, rounded), request);
 	}
-	is_second = st && pool->unplaced;
+	/* The memory has died with the context, unless it consists of pages, and may be another owner's. */
+	is_dead = pool->is_forgotten && !memory.range;
+	is_second = st && (pool->unplaced || pool->is_forgotten);
 	if (st && !is_second) {
 		pool->unplaced = memory.address;
 		pool->unplaced_size = memory.size;
@@ -287,7 +292,9 @@ enum gpc_status gpc_pool_grow(
 		gpc_pool_open_missing(pool);
 	if (st == GPC_UNSUPPORTED)
 		atomic_store_explicit(&pool->is_off_grid, true, memory_order_relaxed);
-	if (is_second) /* the memory of another thread waits already */
+	if (is_dead)
+		atomic_fetch_sub(&pool->budget->used_bytes, memory.size);
+	else if (is_second) /* the memory of another thread waits already */
 		book_given_back(pool, memory.size, give_back(pool, &memory));
 	else if (st)
 		(void)return_unplaced(pool);
@@ -330,7 +337,7 @@ static void detach_locked(
 static bool begin_parting_locked(
 	struct gpc_pool *pool, struct gpc_segment *segment, struct gpc_memory *ret_parting)
 {
-	if (!gpc_pool_is_settled(segment) || !gpc_captures_try_hold(&pool->heap->captures))
+	if (!gpc_pool_is_settled(segment) || !gpc_pool_may_part_locked(pool))
 		return false;
 	detach_locked(pool, segment, ret_parting);
 	return true;

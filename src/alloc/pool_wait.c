@@ -233,6 +233,20 @@ void gpc_pool_wait_for_moves(struct gpc_pool *pool, uint64_t *left_ms)
 		;
 }
 
+void gpc_pool_close(struct gpc_pool *pool, uint64_t *left_ms)
+{
+	/* Under the lock: a thread that detaches memory does both under it, and one that asks for memory looks after it began. */
+	gpc_lock_take(&pool->lock);
+	atomic_store(&pool->is_closed, true);
+	gpc_lock_release(&pool->lock);
+	gpc_pool_wait_for_moves(pool, left_ms);
+}
+
+void gpc_pool_reopen(struct gpc_pool *pool)
+{
+	atomic_store(&pool->is_closed, false);
+}
+
 uint64_t gpc_pool_begin_sync(struct gpc_pool *pool)
 {
 	uint64_t number = 0;

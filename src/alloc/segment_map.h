@@ -11,16 +11,20 @@
  *            v            v
  *        root[16384] -> leaf[8192] -> segment         one leaf covers 16 GiB and costs 64 KiB
  *
- * Invariants  1 The slot of a page has a segment if and only if the page lies within that segment.  2 Leaves are
- *             never freed before fini.
- * Threads     find: any, without a lock.  insert, remove and cut: a lock inside (rank SEGMENT_MAP).
+ * The driver gives an address only to one owner at a time.  So what it gives to another pool, or to the program, has
+ * left the segment that we knew there: a context that is about to be forgotten (runtime/context/endings.c).
+ *
+ * Invariants  1 The slot of a page has a segment if and only if the page lies within that segment, and no other owner
+ *             has got the page since.  2 Leaves are never freed before fini.
+ * Threads     find: any, without a lock.  insert, remove, cut and evict: a lock inside (rank SEGMENT_MAP).
  * Ordering    insert stores with release what find loads with acquire: a found segment is complete.
  *             It may be removed at any moment: take its pool's lock and find it again before use.
  *             Its metadata stays mapped for ever (metamem slabs), but another segment may get it: without that lock
  *             only its pool is read, atomically (heap.h).
  * Progress    find: wait-free.
  * Failure     insert: GPC_UNSUPPORTED for an address or size off the 2 MiB grid or above 2^48,
- *             GPC_EXISTS if a page is taken, GPC_NO_METADATA.  The map is then unchanged.
+ *             GPC_EXISTS if a page is in another segment of the same pool, GPC_NO_METADATA.  The map is then
+ *             unchanged.
  */
 #ifndef GPC_ALLOC_SEGMENT_MAP_H
 #define GPC_ALLOC_SEGMENT_MAP_H
@@ -55,6 +59,9 @@ void gpc_segment_map_remove(struct gpc_segment_map *map, const struct gpc_segmen
  */
 void gpc_segment_map_cut(struct gpc_segment_map *map, const struct gpc_segment *segment,
 	gpc_devptr from, uint64_t size, struct gpc_segment *right);
+
+/* Empties the slots of these pages: the driver has given them to the program. */
+void gpc_segment_map_evict(struct gpc_segment_map *map, gpc_devptr from, uint64_t size);
 
 /* The segment that contains this address, or NULL. */
 static inline struct gpc_segment *gpc_segment_map_find(

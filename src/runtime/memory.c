@@ -10,7 +10,6 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "runtime/context/contexts.h"
-#include "runtime/context/endings.h"
 #include "runtime/context/streams.h"
 #include "runtime/export/ipc.h"
 #include "runtime/ledger/observe.h"
@@ -165,10 +164,6 @@ static CUresult malloc_in_order(CUdeviceptr *ret_ptr, size_t size, gpc_stream st
 	};
 	n_driver_malloc = gpc_counter_get(&context->pool.counters->n_driver_malloc);
 	st = alloc_or_rescue(context, &request, &address);
-	if (st == GPC_EXISTS) {
-		gpc_context_await_end();
-		st = alloc_or_rescue(context, &request, &address);
-	}
 	if (st == GPC_UNSUPPORTED)
 		say_off_grid_once(context);
 	if (is_for_driver(st))

@@ -2,8 +2,8 @@
 /*
  * Ends of contexts.  Before the driver's call, the context leaves the fences of other contexts, and walks over all
  * pools skip it.  After the call, everything of the context is forgotten, or nothing if the driver refused.  During the
- * call the driver may give the context's addresses to another one.  If a new segment then collides with an old one in
- * the map, the requesting thread waits for the end of the call and retries.
+ * call the driver may give the context's addresses to another one, whose segments then take the place of the old ones
+ * (alloc/segment_map.h).
  */
 #include "runtime/context/endings.h"
 
@@ -17,7 +17,10 @@
 #include "runtime/ledger/track.h"
 #include "runtime/process/state.h"
 
-/* Bounds the wait for contexts being destroyed: the driver waits for the kernels of such a context. */
+/*
+ * Bounds the wait for contexts being destroyed, and that for memory on the move: the driver may make both wait for
+ * kernels.
+ */
 #define MOST_MS 1000
 
 /* True if fences of another context's memory include this one. */
@@ -98,8 +101,11 @@ static bool is_primary(CUcontext handle)
 /* Returns false if another thread is ending it. */
 static bool begin_end(struct gpc_context *context)
 {
+	uint64_t left_ms = MOST_MS;
+
 	if (atomic_exchange(&context->is_ending, true))
 		return false;
+	gpc_pool_close(&context->pool, &left_ms);
 	leave_fences(context);
 	return true;
 }
@@ -107,6 +113,7 @@ static bool begin_end(struct gpc_context *context)
 /* Accesses to other contexts' memory made in the meantime are unknown, so all are assumed, in both directions. */
 static void live_on(struct gpc_context *context)
 {
+	gpc_pool_reopen(&context->pool);
 	atomic_store(&context->is_ending, false);
 	gpc_reach_join_all(context, true);
 }

@@ -52,7 +52,7 @@ bool gpc_runtime_end_reset(CUdevice device, CUresult result);
 
 /*
  * Waits until the ends of contexts that other threads have begun are complete, on all devices.  Until then the driver
- * may reuse addresses and handles that are still in our maps.  The wait for contexts being destroyed is at most a
+ * may reuse handles that we still know.  The wait for contexts being destroyed is at most a
  * second; the wait for primary contexts being retained, released or reset has no bound.
  */
 void gpc_context_await_end(void);

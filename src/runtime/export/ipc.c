@@ -101,10 +101,13 @@ static enum gpc_status tag_locked(const struct gpc_pool *pool, const struct gpc_
 	uint32_t number = 0;
 	enum gpc_status st;
 
-	if (exported) {
+	if (exported && exported->pool == pool) {
 		*ret_tag = exported->tag;
 		return GPC_OK;
 	}
+	/* The block of a context that another thread is ending: the driver has given its address to this one. */
+	if (exported)
+		withdraw_locked(span->block);
 	if (atomic_load(&((const struct gpc_context *)pool)->is_gone))
 		return GPC_NOT_FOUND;
 	if (gpc_address_map_reserve(&ipc.exports, 1))

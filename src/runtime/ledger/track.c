@@ -232,6 +232,11 @@ void gpc_track_remember(struct gpc_context *context, const struct gpc_passed_cal
 		.kind = (uint8_t)call->kind,
 		.pool = (uint8_t)call->pool,
 	};
+	/* Memory of a context that another thread is ending may still be in our map, and would take the free. */
+	if (map_of(call->kind) == &tracked_all.maps[KEY_ADDRESS] &&
+		!gpc_kind_is_implicit(call->kind))
+		gpc_segment_map_evict(
+			&gpc_runtime.heap.segment_map, call->ret_address, call->ret_size);
 	/* If the driver has reused the address, the old allocation was freed in a way that we do not see. */
 	stale = gpc_runtime_forget_key(call->kind, call->ret_address);
 	if (stale)

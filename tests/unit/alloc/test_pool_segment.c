@@ -493,12 +493,38 @@ static void garbage_collection_of_an_unknown_device_does_nothing(void **state)
 	assert_int_equal(stage.budget.used_bytes, 100 * GPC_MIB);
 }
 
+static void a_closed_pool_neither_grows_nor_shrinks(void **state)
+{
+	gpc_devptr a = stage_alloc(&stage, 4 * GPC_MIB);
+	uint64_t left_ms = 1000;
+	gpc_devptr b = 0;
+
+	(void)state;
+	stage_free(&stage, a);
+	(void)gpc_pool_wait(&stage.pool, 0);
+	gpc_pool_close(&stage.pool, &left_ms);
+	assert_int_equal(left_ms, 1000); /* nothing was on the move */
+	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX), 0);
+	a = stage_alloc(&stage, 4 * GPC_MIB);
+	assert_int_equal(stage.drv.counters.n_mem_alloc, 1);
+	assert_int_equal(stage_try(&stage, 64 * GPC_MIB, &b), GPC_NOT_FOUND);
+	assert_int_equal(stage.pool.counters->n_driver_failed, 0);
+	stage_free(&stage, a);
+	stage_check(&stage);
+	gpc_pool_reopen(&stage.pool);
+	(void)gpc_pool_wait(&stage.pool, 0);
+	assert_true(gpc_pool_trim(&stage.pool, UINT64_MAX) > 0);
+	b = stage_alloc(&stage, 64 * GPC_MIB);
+	stage_free(&stage, b);
+}
+
 int main(void)
 {
 #define TEST(name)            cmocka_unit_test_setup_teardown(name, open_plain, close_stage)
 #define TEST_ONE_STREAM(name) cmocka_unit_test_setup_teardown(name, open_one_stream, close_stage)
 #define TEST_OWN(name)        cmocka_unit_test_teardown(name, close_stage)
 	const struct CMUnitTest tests[] = {
+		TEST(a_closed_pool_neither_grows_nor_shrinks),
 		TEST(segments_have_the_size_of_their_class),
 		TEST_OWN(the_limit_is_never_passed_and_changes_nothing),
 		TEST_OWN(near_the_limit_a_segment_is_as_small_as_it_can_be),

@@ -69,7 +69,7 @@ static void addresses_and_sizes_off_the_grid_are_refused(void **state)
 	gpc_segment_map_fini(&map);
 }
 
-static void a_segment_over_a_taken_page_changes_nothing(void **state)
+static void a_segment_over_a_page_of_its_pool_changes_nothing(void **state)
 {
 	struct gpc_segment old = segment_at(GPC_GIB + 4 * GPC_MIB, 2 * GPC_MIB);
 	struct gpc_segment new = segment_at(GPC_GIB, 8 * GPC_MIB);
@@ -81,6 +81,33 @@ static void a_segment_over_a_taken_page_changes_nothing(void **state)
 	assert_int_equal(gpc_segment_map_insert(&map, &new), GPC_EXISTS);
 	assert_null(gpc_segment_map_find(&map, GPC_GIB));
 	assert_ptr_equal(gpc_segment_map_find(&map, old.address), &old);
+	gpc_segment_map_fini(&map);
+}
+
+static void another_pool_takes_the_pages_that_the_driver_gave_it(void **state)
+{
+	/* Never looked into: a pool is only named here. */
+	struct gpc_pool *pool = (struct gpc_pool *)(uintptr_t)0x1000;
+	struct gpc_segment old = segment_at(GPC_GIB, 8 * GPC_MIB);
+	struct gpc_segment new = segment_at(GPC_GIB + 2 * GPC_MIB, 2 * GPC_MIB);
+	struct gpc_segment_map map;
+
+	(void)state;
+	new.pool = pool;
+	assert_int_equal(gpc_segment_map_init(&map), GPC_OK);
+	assert_int_equal(gpc_segment_map_insert(&map, &old), GPC_OK);
+	assert_int_equal(gpc_segment_map_insert(&map, &new), GPC_OK);
+	assert_ptr_equal(gpc_segment_map_find(&map, GPC_GIB), &old);
+	assert_ptr_equal(gpc_segment_map_find(&map, new.address), &new);
+	gpc_segment_map_evict(&map, GPC_GIB + 6 * GPC_MIB + 512, 1000);
+	assert_null(gpc_segment_map_find(&map, GPC_GIB + 6 * GPC_MIB));
+	assert_ptr_equal(gpc_segment_map_find(&map, GPC_GIB + 4 * GPC_MIB), &old);
+	gpc_segment_map_remove(&map, &old);
+	assert_null(gpc_segment_map_find(&map, GPC_GIB));
+	assert_null(gpc_segment_map_find(&map, GPC_GIB + 4 * GPC_MIB));
+	assert_ptr_equal(gpc_segment_map_find(&map, new.address), &new);
+	gpc_segment_map_evict(&map, 512, 3 * GPC_GIB);
+	assert_null(gpc_segment_map_find(&map, new.address));
 	gpc_segment_map_fini(&map);
 }
 
@@ -110,7 +137,8 @@ int main(void)
 		cmocka_unit_test(every_address_inside_a_segment_finds_it_and_no_other_does),
 		cmocka_unit_test(a_segment_may_reach_over_two_leaves),
 		cmocka_unit_test(addresses_and_sizes_off_the_grid_are_refused),
-		cmocka_unit_test(a_segment_over_a_taken_page_changes_nothing),
+		cmocka_unit_test(a_segment_over_a_page_of_its_pool_changes_nothing),
+		cmocka_unit_test(another_pool_takes_the_pages_that_the_driver_gave_it),
 		cmocka_unit_test(without_metadata_nothing_is_inserted),
 	};
 

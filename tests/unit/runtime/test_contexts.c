@@ -401,7 +401,7 @@ static void takes_over(void)
 	CHECK(!world_free(ptr) && !pthread_join(thread, NULL));
 }
 
-static void addresses_of_a_context_that_ends_are_given_out_when_it_is_forgotten(void **state)
+static void addresses_of_a_primary_context_that_ends_are_given_out_at_once(void **state)
 {
 	(void)state;
 	world_run("memory:1GiB", "record:off", takes_over);
@@ -485,8 +485,7 @@ int main(void)
 		cmocka_unit_test(contexts_come_and_go_in_many_threads),
 		cmocka_unit_test(the_last_detach_forgets),
 		cmocka_unit_test(only_the_current_context_can_be_detached),
-		cmocka_unit_test(
-			addresses_of_a_context_that_ends_are_given_out_when_it_is_forgotten),
+		cmocka_unit_test(addresses_of_a_primary_context_that_ends_are_given_out_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

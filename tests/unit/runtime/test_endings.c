@@ -2,6 +2,7 @@
 /* Ends of contexts that the driver refuses: nothing is forgotten before the driver's call returns. */
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 
 #include "runtime/context/contexts.h"
 #include "runtime/context/endings.h"
@@ -138,6 +139,137 @@ static void an_end_is_awaited_and_holds_no_lock(void **state)
 	world_run("", "record:off", ends_slowly);
 }
 
+/* The driver has destroyed the context, and we have not heard of it yet. */
+static void given_again(void)
+{
+	const struct gpc_context *first;
+	struct gpc_ending ending;
+	CUdeviceptr old;
+	CUdeviceptr ptr;
+	CUcontext handle;
+
+	world_start();
+	first = world_context();
+	CHECK(!world.cuCtxCreate_v2(&handle, 0, 0) && !world_malloc(&old, 1000));
+	CHECK(world_enter());
+	ending = gpc_runtime_begin_destroy(handle);
+	gpc_runtime_leave();
+	CHECK(!world.cuCtxDestroy_v2(handle) && !world.cuCtxSetCurrent(world.context));
+	CHECK(!world_malloc(&ptr, 1000) && ptr == old);
+	CHECK(gpc_heap_find_pool(&gpc_runtime.heap, ptr) == &first->pool);
+	CHECK(!world_free(ptr) && !world_malloc(&ptr, 1000) && ptr == old);
+	CHECK(world_enter());
+	gpc_runtime_end_destroy(ending, CUDA_SUCCESS);
+	gpc_runtime_leave();
+	CHECK(gpc_heap_find_pool(&gpc_runtime.heap, ptr) == &first->pool);
+	CHECK(COUNTER(n_hit) == 1 && !world_free(ptr));
+}
+
+static void what_the_driver_gives_again_is_its_new_owners_at_once(void **state)
+{
+	(void)state;
+	world_run("memory:1GiB,context:0", "record:off", given_again);
+}
+
+static CUdeviceptr given;
+static CUresult (*allocate)(CUdeviceptr *ptr, size_t size);
+
+/* The context ends, by a call that we do not see, before the thread gets its memory, which another owner has then. */
+static CUresult allocate_in_vain(CUdeviceptr *ptr, size_t size)
+{
+	CUresult result = allocate(ptr, size);
+
+	world.fns.cuMemAlloc_v2 = allocate;
+	CHECK(!world.cuDevicePrimaryCtxReset_v2(0));
+	gpc_runtime_primary_forget(0);
+	CHECK(!world.cuDevicePrimaryCtxRetain(&world.context, 0));
+	CHECK(!allocate(&given, size) && given == *ptr);
+	return result;
+}
+
+static void comes_too_late(void)
+{
+	CUdeviceptr ptr;
+
+	world_start();
+	CHECK(world_context());
+	allocate = world.fns.cuMemAlloc_v2;
+	world.fns.cuMemAlloc_v2 = allocate_in_vain;
+	CHECK(!world_malloc(&ptr, 4096) && ptr != given);
+	CHECK(!world.cuMemsetD8_v2(given, 1, 4096)); /* it was not freed */
+	CHECK(!world.fns.cuMemFree_v2(given) && !world_free(ptr));
+}
+
+static void memory_that_died_with_its_context_is_not_given_back(void **state)
+{
+	(void)state;
+	world_run("memory:1GiB,context:0", "record:off", comes_too_late);
+}
+
+static sem_t is_moving;
+static sem_t may_move;
+static atomic_bool has_begun;
+
+static CUresult allocate_slowly(CUdeviceptr *ptr, size_t size)
+{
+	CHECK(!sem_post(&is_moving) && !sem_wait(&may_move));
+	return allocate(ptr, size);
+}
+
+static void *grow(void *arg)
+{
+	CUdeviceptr ptr;
+
+	CHECK(!world.cuCtxSetCurrent(arg) && !world_malloc(&ptr, 4096));
+	return NULL;
+}
+
+static void *begin_reset(void *arg)
+{
+	CHECK(world_enter());
+	gpc_runtime_begin_reset(0);
+	atomic_store(&has_begun, true);
+	gpc_runtime_leave();
+	return arg;
+}
+
+static void moves_slowly(void)
+{
+	const struct gpc_context *context;
+	pthread_t growing;
+	pthread_t ending;
+	CUdeviceptr ptr;
+
+	world_start();
+	context = world_context();
+	allocate = world.fns.cuMemAlloc_v2;
+	world.fns.cuMemAlloc_v2 = allocate_slowly;
+	CHECK(!sem_init(&is_moving, 0, 0) && !sem_init(&may_move, 0, 0));
+	CHECK(!pthread_create(&growing, NULL, grow, world.context) && !sem_wait(&is_moving));
+	CHECK(!pthread_create(&ending, NULL, begin_reset, NULL));
+	for (int i = 0; i < 100; i++)
+		sched_yield();
+	CHECK(!atomic_load(&has_begun));
+	world.fns.cuMemAlloc_v2 = allocate;
+	CHECK(!sem_post(&may_move) && !pthread_join(growing, NULL));
+	CHECK(!pthread_join(ending, NULL));
+	CHECK(COUNTER(n_segments) == 1);
+	/* Until the driver has answered, the pool takes nothing and gives nothing back. */
+	CHECK(!world_malloc(&ptr, 8 * MIB) && COUNTER(n_segments) == 1);
+	CHECK(COUNTER(direct_bytes) == 8 * MIB && !world_free(ptr));
+	CHECK(gpc_context_find_own(world.context) == context);
+	CHECK(world_enter());
+	CHECK(!gpc_runtime_end_reset(0, CUDA_ERROR_UNKNOWN)); /* it lives on */
+	gpc_runtime_leave();
+	CHECK(!world_malloc(&ptr, 8 * MIB) && COUNTER(n_segments) == 2);
+}
+
+static void an_end_waits_for_memory_on_the_move(void **state)
+{
+	(void)state;
+	world_run("memory:1GiB,context:0", "record:off", moves_slowly);
+}
+
 static struct gpc_context *attached_context(CUcontext *ret_handle)
 {
 	CUcontext same;
@@ -197,6 +329,9 @@ int main(void)
 		cmocka_unit_test(an_end_that_says_what_a_kernel_did_is_an_end),
 		cmocka_unit_test(a_primary_context_that_the_driver_does_not_reset_lives_on),
 		cmocka_unit_test(an_end_is_awaited_and_holds_no_lock),
+		cmocka_unit_test(what_the_driver_gives_again_is_its_new_owners_at_once),
+		cmocka_unit_test(memory_that_died_with_its_context_is_not_given_back),
+		cmocka_unit_test(an_end_waits_for_memory_on_the_move),
 		cmocka_unit_test(a_detach_beside_an_end_is_no_end_of_its_own),
 	};
 

@@ -260,6 +260,39 @@ static void a_reset_withdraws_what_was_exported(void **state)
 	world_run(NULL, CONF, resets);
 }
 
+/* The driver has destroyed the context of an exported block, and we have not heard of it yet. */
+static void exports_again(void)
+{
+	struct gpc_ending ending;
+	CUipcMemHandle old;
+	CUipcMemHandle new;
+	CUipcMemHandle again;
+	CUdeviceptr blocks[4];
+	CUcontext handle;
+
+	world_start();
+	CHECK(!world.cuCtxCreate_v2(&handle, 0, 0));
+	CHECK(!world_malloc(&blocks[0], 4096) && !world_malloc(&blocks[1], 4096));
+	CHECK(!export_it(&old, blocks[1]) && gpc_ipc_is_tag(&old));
+	CHECK(world_enter());
+	ending = gpc_runtime_begin_destroy(handle);
+	gpc_runtime_leave();
+	CHECK(!world.cuCtxDestroy_v2(handle) && !world.cuCtxSetCurrent(world.context));
+	CHECK(!world_malloc(&blocks[2], 4096) && !world_malloc(&blocks[3], 4096));
+	CHECK(blocks[3] == blocks[1]);
+	CHECK(!export_it(&new, blocks[3]) && memcmp(&new, &old, sizeof new) != 0);
+	CHECK(world_enter());
+	gpc_runtime_end_destroy(ending, CUDA_SUCCESS);
+	gpc_runtime_leave();
+	CHECK(!export_it(&again, blocks[3]) && memcmp(&again, &new, sizeof new) == 0);
+}
+
+static void a_block_at_the_address_of_a_dead_one_has_its_own_handle(void **state)
+{
+	(void)state;
+	world_run("context:0", CONF, exports_again);
+}
+
 static CUresult fails(CUipcMemHandle *handle, CUdeviceptr ptr)
 {
 	(void)handle;
@@ -543,6 +576,7 @@ int main(void)
 		cmocka_unit_test(the_range_of_an_exported_block_is_the_block),
 		cmocka_unit_test(a_full_table_is_an_error_and_a_line),
 		cmocka_unit_test(a_reset_withdraws_what_was_exported),
+		cmocka_unit_test(a_block_at_the_address_of_a_dead_one_has_its_own_handle),
 		cmocka_unit_test(where_the_driver_exports_nothing_nothing_changes),
 		cmocka_unit_test(threads_export_and_free_at_once),
 		cmocka_unit_test(every_block_opens_where_it_is),

@@ -229,6 +229,33 @@ static void what_comes_when_its_context_is_gone_is_not_in_the_books(void **state
 	world_run(NULL, "record:off,stacks:off", came_too_late);
 }
 
+/* The driver has destroyed the context of a segment, and we have not heard of it yet. */
+static void in_a_dead_segment(void)
+{
+	struct gpc_ending ending;
+	CUdeviceptr old;
+	CUcontext handle;
+
+	world_start();
+	CHECK(!world.cuCtxCreate_v2(&handle, 0, 0) && !world_malloc(&old, 4096));
+	CHECK(world_enter());
+	ending = gpc_runtime_begin_destroy(handle);
+	gpc_runtime_leave();
+	CHECK(!world.cuCtxDestroy_v2(handle) && !world.cuCtxSetCurrent(world.context));
+	CHECK(!pass(make_pitched, GPUCACHE_KIND_PITCHED, 4000) && managed == old);
+	CHECK(COUNTER(direct_bytes) > 0);
+	CHECK(!world_free(managed) && COUNTER(direct_bytes) == 0);
+	CHECK(world_enter());
+	gpc_runtime_end_destroy(ending, CUDA_SUCCESS);
+	gpc_runtime_leave();
+}
+
+static void what_lies_where_a_dead_segment_was_is_freed_by_the_driver(void **state)
+{
+	(void)state;
+	world_run("memory:1GiB,context:0", "stacks:off", in_a_dead_segment);
+}
+
 #define N_THREADS 3
 #define N_MADE    200000
 
@@ -460,6 +487,7 @@ int main(void)
 		cmocka_unit_test(an_address_that_comes_again_replaces_the_old_entry),
 		cmocka_unit_test(what_a_context_held_is_forgotten_with_it),
 		cmocka_unit_test(what_comes_when_its_context_is_gone_is_not_in_the_books),
+		cmocka_unit_test(what_lies_where_a_dead_segment_was_is_freed_by_the_driver),
 		cmocka_unit_test(a_thread_may_allocate_while_another_one_resets_the_device),
 		cmocka_unit_test(what_was_refused_does_not_come_back_beside_another),
 		cmocka_unit_test(an_address_a_handle_and_an_array_may_be_the_same_number),
