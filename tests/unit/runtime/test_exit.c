@@ -126,6 +126,7 @@ static void leaks(void)
 {
 	CUdeviceptr ptr;
 
+	atexit(gpc_runtime_at_last); /* as the destructor of preload/end.c */
 	world_start();
 	CHECK(!world_malloc(&ptr, 3 * MIB));
 	CHECK(!world_malloc(&live, MIB) && !world_free(live));
