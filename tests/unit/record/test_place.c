@@ -596,5 +596,6 @@ int main(void)
 		cmocka_unit_test(without_proc_the_file_is_made_with_its_name),
 	};
 
+	own_shared_memory();
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }
