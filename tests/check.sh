@@ -8,6 +8,7 @@
 #   asan      again with the address and undefined-behaviour sanitizers; fuzzes every reader
 #   tsan      again with the thread sanitizer and fewer operations, without single-threaded tests (NO_THREADS)
 #
+# The caller's variables, umask and folder do not matter: clean_up and leave_blanks.
 # VARIANTS="release asan" selects variants.  `check.sh long` runs the tests that take too long for every change.  Test
 # binaries run in parallel, one per core; scripts run alone.  A failed test shows its whole output, a passed one a line
 # with its seconds.
@@ -149,11 +150,41 @@ check() { # VARIANT
 	run_script lints make --no-print-directory -s lint
 }
 
+# Removes what the caller's shell would tell the tests: they use no variables of its own but these.
+clean_up() {
+	for name in $(env | sed -n 's/^\([A-Za-z_][A-Za-z0-9_]*\)=.*/\1/p'); do
+		case $name in
+		PATH | PWD | HOME | USER | LOGNAME | MAKE* | MFLAGS | CC | CXX | CUDA_HOME | CCACHE_* | PYENV_* | PYTHONDONTWRITEBYTECODE) ;;
+		VARIANTS | SECONDS_EACH | OPS | PAIRS | SEED | FUZZ_* | GPUCACHE_TEST_* | MEMORY_VIZ* | SPEEDSCOPE_SCHEMA) ;;
+		*) unset "$name" ;;
+		esac
+	done
+	umask 022
+}
+
+# The loader splits LD_PRELOAD at blanks and colons, so below such a folder nothing can be preloaded: checks a copy.
+leave_blanks() {
+	case $PWD in
+	*[\ :]*)
+		copy=$(mktemp -d) || exit 2
+		trap 'rm -rf "$copy"' EXIT
+		cp -a . "$copy/gpucache" && cd "$copy/gpucache" || exit 2
+		echo "checked in $copy/gpucache, because this folder has a blank or a colon in its name"
+		;;
+	esac
+}
+
 case ${1:-} in
 binary) # called by run_binaries
 	run_binary "$2" "$3"
 	exit 0
 	;;
+*)
+	clean_up
+	leave_blanks
+	;;
+esac
+case ${1:-} in
 long) long ;;
 *)
 	for variant in ${VARIANTS:-release debug asan tsan}; do

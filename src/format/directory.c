@@ -15,6 +15,8 @@
 
 #include "format/array.h"
 
+const char *gpc_directory_shared = "/dev/shm";
+
 static bool is_recording_name(const char *name)
 {
 	size_t len = strlen(name);
@@ -156,7 +158,7 @@ static void scan_usual(struct gpc_directory *directory)
 
 	if (pattern && *pattern)
 		scan(directory, directory_of_pattern(pattern), true);
-	scan_own(directory, "/dev/shm");
+	scan_own(directory, gpc_directory_shared);
 	if (runtime && *runtime)
 		scan(directory, gpc_print("%s/gpucache", runtime), false);
 	scan_own(directory, tmp && *tmp ? tmp : "/tmp");

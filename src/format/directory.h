@@ -49,6 +49,9 @@ struct gpc_directory {
 	unsigned n_others;
 };
 
+/* "/dev/shm"; a test names another folder. */
+extern const char *gpc_directory_shared;
+
 /* Reads the directory `path`, or the usual ones if `path` is NULL. */
 void gpc_directory_open(struct gpc_directory *directory, const char *path);
 void gpc_directory_close(struct gpc_directory *directory);

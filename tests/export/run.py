@@ -292,6 +292,23 @@ def case_a_flame_graph_of_folded_stacks_holds_every_byte(export):
     expect(any(path[-1] == "(contexts)" for path, _ in samples[0]), samples)
 
 
+def case_what_pytorch_caches_outside_tensors_is_a_sample_of_its_own(export):
+    recording = os.path.join(export.world.folder, "torch.gpucache")
+    holders = export.summary(recording)["devices"][0]["holders"]
+    held = {0: sum(row["live_bytes"] for row in holders)}
+    cache = [("(PyTorch's cache, in no tensor)", row["live_bytes"]) for row in holders if not row["blocks"]]
+    expect_equal("rows of the cache", len(cache), 1)
+    for form, read, get in (("folded", read_folded, export.text), ("speedscope", read_speedscope, export.text),
+                            ("pprof", lambda data: read_pprof(data)[0], export.data)):
+        samples = read(get(form, recording))
+        expect_equal(form, sums_of(samples), held)
+        expect_equal(f"{form}: the cache", [(path[-1], weight) for path, weight in samples[0] if len(path) == 1 and path[0].startswith("(Py")],
+                     cache)
+    rows = json.loads(export.text("json", recording))["devices"][0]["holders"]
+    expect_equal("json", sum(row["live_bytes"] for row in rows), held[0])
+    expect_equal("json: the cache", [row["live_bytes"] for row in rows if row["is_torch_cache"]], [cache[0][1]])
+
+
 def case_the_peak_and_the_failure_are_moments_of_their_own(export):
     samples = read_folded(export.text("folded", export.made, "--at=oom"))
     expect_equal("the last failure of each GPU", sums_of(samples), {0: 11 << 20, 1: 13 << 20})

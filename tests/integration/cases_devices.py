@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Several GPUs in one process: the figures of one exclude memory on the others."""
+import sys
+
 from harness import GIB, MIB, expect, expect_equal
 
 EVERYWHERE = 64 * MIB
@@ -120,3 +122,21 @@ def case_what_was_not_freed_is_told_gpu_by_gpu(world):
     everywhere = [group["device"] for group in leaks["groups"]
                   if any(frame["function"] == "everywhere" for frame in group["stack"])]
     expect_equal("the GPUs of one line", sorted(everywhere), [0, 1, 2])
+
+
+SMALL_BLOCKS = """
+import ctypes
+cudart = ctypes.CDLL("libcudart.so.13")
+for device in range(3):
+    cudart.cudaSetDevice(device)
+    for _ in range(400):
+        cudart.cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(20000))
+"""
+
+
+def case_what_sampled_stacks_stand_for_is_told_gpu_by_gpu(world):
+    world.run([sys.executable, "-c", SMALL_BLOCKS], sim="memory:1GiB,devices:3", GPUCACHE_CONF="stacks:sampled")
+    together = world.report_json("leaks")["groups"]
+    for device in range(3):
+        alone = world.report_json("leaks", world.recording(), "-d", str(device))["groups"]
+        expect_equal(f"GPU {device}", [group for group in together if group["device"] == device], alone)

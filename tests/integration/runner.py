@@ -5,6 +5,8 @@ A case gets a World of its own, in an empty folder.  Its name, with blanks for u
 proves. It fails by raising an exception; Skip says why it cannot run here.  Its return value, if any, is printed after
 its name: the figures that it saw.
 """
+import ctypes
+import functools
 import importlib
 import os
 import shutil
@@ -13,6 +15,18 @@ import tempfile
 import traceback
 
 from harness import Failed, Skip, World
+
+CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x20000, 0x4000, 0x40000  # sched.h, sys/mount.h
+
+
+@functools.cache
+def own_shared_memory(build):
+    """Gives this process and its children an empty /dev/shm: no other test, user or earlier run has anything in it.  Root only."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if os.geteuid() != 0 or os.path.realpath(build).startswith("/dev/shm/") or libc.unshare(CLONE_NEWNS):
+        return
+    libc.mount(None, b"/", None, ctypes.c_ulong(MS_REC | MS_PRIVATE), None)
+    libc.mount(b"tmpfs", b"/dev/shm", b"tmpfs", ctypes.c_ulong(0), b"mode=1777")
 
 
 def find_cases():
@@ -59,6 +73,7 @@ def run_cases(cases, arguments, make=lambda world: world):
     if not arguments or not os.path.isdir(arguments[0]):
         sys.exit("usage: BUILD_DIR [WORD...]")
     build = os.path.abspath(arguments[0])
+    own_shared_memory(build)
     words = arguments[1:]
     count = {"ok": 0, "FAIL": 0, "skip": 0}
     for name, function in cases:
@@ -74,8 +89,10 @@ def run_cases(cases, arguments, make=lambda world: world):
 
 def run_shared(cases, arguments, make):
     """The same for cases that share one make(world), whose folder is removed after the last case."""
+    build = os.path.abspath(arguments[0])
+    own_shared_memory(build)
     folder = tempfile.mkdtemp(prefix="gpucache-shared-")
-    world = World(os.path.abspath(arguments[0]), folder)
+    world = World(build, folder)
     try:
         shared = make(world)
         return run_cases(cases, arguments, lambda _: shared)

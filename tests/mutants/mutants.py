@@ -116,9 +116,11 @@ def limit_child():
 def private(command):
     """The command with private /tmp and /dev/shm if possible, because tests that die leave files."""
     enter = ["unshare", "-m" if os.geteuid() == 0 else "-rm", "/bin/sh", "-c",
-             "mount -t tmpfs none /tmp && mount -t tmpfs none /dev/shm && exec \"$@\"", "sh"]
+             # The copy may be below one of them.
+             "mount -t tmpfs none /tmp && mount -t tmpfs none /dev/shm && mkdir -p \"$PWD\" && mount -c --bind . \"$PWD\" && exec \"$@\"",
+             "sh"]
     if private.is_possible is None:
-        done = subprocess.run([*enter, "true"], stdin=subprocess.DEVNULL, capture_output=True, check=False)
+        done = subprocess.run([*enter, "true"], cwd=COPY, stdin=subprocess.DEVNULL, capture_output=True, check=False)
         private.is_possible = done.returncode == 0
     return [*enter, *command] if private.is_possible else command
 

@@ -16,15 +16,19 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 	return remove(path);
 }
 
+static char shared[64];
+
 static int begin(void **state)
 {
 	char *dir = strdup("/tmp/gpucache-test-XXXXXX");
 
 	assert_non_null(mkdtemp(dir));
-	/* The usual places must not be those of whoever runs the tests. */
+	/* Not the usual places of the user who runs the tests. */
 	unsetenv("GPUCACHE_OUTPUT");
 	setenv("XDG_RUNTIME_DIR", dir, 1);
 	setenv("TMPDIR", dir, 1);
+	snprintf(shared, sizeof shared, "%s/shm", dir);
+	gpc_directory_shared = shared;
 	*state = dir;
 	return 0;
 }

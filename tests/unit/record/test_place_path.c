@@ -341,5 +341,6 @@ int main(void)
 		TEST(a_path_in_the_root_directory_is_tried_there),
 	};
 
+	own_shared_memory();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -382,5 +382,6 @@ int main(void)
 		TEST(a_closed_directory_of_another_user_is_refused_even_by_root),
 	};
 
+	own_shared_memory();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

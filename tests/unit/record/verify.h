@@ -9,7 +9,9 @@
 #define GPC_TESTS_UNIT_RECORD_VERIFY_H
 
 #include <fcntl.h>
+#include <sched.h>
 #include <stdbool.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -24,6 +26,14 @@
 			return false;                                                         \
 		}                                                                             \
 	} while (0)
+
+/* An empty /dev/shm of this process's own: no other test, user or earlier run has anything in it.  Root only. */
+static inline void own_shared_memory(void)
+{
+	if (geteuid() == 0 && unshare(CLONE_NEWNS) == 0 &&
+		mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0)
+		(void)mount("tmpfs", "/dev/shm", "tmpfs", 0, "mode=1777");
+}
 
 struct image {
 	unsigned char *bytes;

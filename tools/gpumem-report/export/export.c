@@ -21,7 +21,7 @@ static void add_holdings(
 	struct gpc_export_samples *samples, const struct gpc_holdings *holdings, int32_t ordinal)
 {
 	struct gpc_export_sample *rows =
-		gpc_resize(samples->rows, samples->n + holdings->n + 1, sizeof *rows);
+		gpc_resize(samples->rows, samples->n + holdings->n + 2, sizeof *rows);
 	const uint64_t rest = gpc_bytes_add(holdings->rest_bytes, holdings->refused_bytes);
 
 	samples->rows = rows;
@@ -37,6 +37,10 @@ static void add_holdings(
 	if (rest)
 		rows[samples->n++] = (struct gpc_export_sample){
 			.device = ordinal, .is_rest = true, .bytes = rest
+		};
+	if (holdings->torch_bytes)
+		rows[samples->n++] = (struct gpc_export_sample){
+			.device = ordinal, .is_cache = true, .bytes = holdings->torch_bytes
 		};
 }
 
@@ -99,6 +103,8 @@ void gpc_export_name(const struct gpc_report *report, const struct gpc_export_sa
 		gpc_text_add(ret_text, "(%s)", sample->what);
 	else if (sample->is_rest)
 		gpc_text_add(ret_text, "(others, not listed)");
+	else if (sample->is_cache)
+		gpc_text_add(ret_text, "(PyTorch's cache, in no tensor)");
 	else
 		gpc_frames_site(report->frames, sample->stack, ret_text);
 }

@@ -5,7 +5,7 @@
  *      holdings of each GPU --> samples --> GPU 0 ; main train.c:9 ; load vec.h:40     5,242,880 bytes
  *                                           GPU 0 ; main train.c:9 ; contexts        401,604,608 bytes
  *
- * Invariants  1 The samples of a device add up to its holdings, less what PyTorch caches outside tensors.
+ * Invariants  1 The samples of a device add up to its holdings.
  *             2 A path has at least two names: the GPU and the holder.
  *             3 A format writes the whole file, or prints a message.
  * Threads     One.
@@ -26,7 +26,9 @@ struct gpc_export_sample {
 	uint32_t stack;
 	/* A name for memory of contexts and modules, which the program did not request; else NULL. */
 	const char *what;
-	bool is_rest; /* the sum of unlisted holders, which has no stack */
+	/* Sums without a stack: of unlisted holders, and what PyTorch caches outside tensors. */
+	bool is_rest;
+	bool is_cache;
 	uint64_t bytes;
 	uint64_t n_blocks;
 };

@@ -16,10 +16,11 @@ static void add_holders(struct json_object *object, const struct gpc_report *rep
 			continue;
 		row = gpc_json_row(array);
 		gpc_json_bytes(row, "live_bytes", sample->bytes);
-		gpc_json_bytes(
-			row, "blocks", sample->is_rest ? GPUCACHE_UNKNOWN : sample->n_blocks);
+		gpc_json_bytes(row, "blocks",
+			sample->is_rest || sample->is_cache ? GPUCACHE_UNKNOWN : sample->n_blocks);
 		gpc_json_text(row, "kind", sample->what);
 		gpc_json_bool(row, "is_rest", sample->is_rest);
+		gpc_json_bool(row, "is_torch_cache", sample->is_cache);
 		json_object_object_add(row, "stack", gpc_json_stack(report, sample->stack));
 	}
 }

@@ -140,34 +140,43 @@ void gpc_holdings_at(struct gpc_holdings *holdings, const struct gpc_report *rep
 
 /*
  * With sampled stacks, the row of a stack includes an estimate for blocks without a stack.  The row without a stack has
- * these blocks, too: subtracts the estimate there.
+ * these blocks, too: subtracts the estimate there, on each GPU.
  */
 static void take_surplus(struct gpc_holdings *holdings, const struct gpc_share *surplus)
 {
-	struct gpc_row *without = holdings->rows;
-	uint64_t bytes;
+	struct gpc_row *rows = holdings->rows;
+	size_t n = 0;
 
-	if (!holdings->n || without->id)
-		return;
-	bytes = gpc_bytes_less(without->bytes, surplus->bytes);
-	holdings->total_bytes -= without->bytes - bytes;
-	without->bytes = bytes;
-	without->n_blocks = gpc_bytes_less(without->n_blocks, surplus->blocks);
-	if (bytes == 0)
-		*without = holdings->rows[--holdings->n];
+	for (size_t i = 0; i < holdings->n; i++) {
+		struct gpc_row row = rows[i];
+
+		if (!row.id && !row.kind) {
+			const struct gpc_share *more =
+				&surplus[(uint32_t)row.device % GPUCACHE_MAX_DEVICES];
+			uint64_t bytes = gpc_bytes_less(row.bytes, more->bytes);
+
+			holdings->total_bytes -= row.bytes - bytes;
+			row.bytes = bytes;
+			row.n_blocks = gpc_bytes_less(row.n_blocks, more->blocks);
+		}
+		if (row.bytes || row.id)
+			rows[n++] = row;
+	}
+	holdings->n = n;
 }
 
 void gpc_holdings_from_live(
 	struct gpc_holdings *holdings, const struct gpc_report *report, int32_t ordinal)
 {
 	uint64_t count = report->recording->regions[GPUCACHE_REGION_BLOCKS].count;
-	struct gpc_share surplus = { 0 };
+	struct gpc_share surplus[GPUCACHE_MAX_DEVICES] = { 0 };
 	struct gpc_share share;
 	struct gpucache_block block;
 
 	*holdings = (struct gpc_holdings){ .rows = gpc_new(count, sizeof *holdings->rows) };
 	for (uint64_t i = 0; gpc_report_next_live(report, ordinal, &i, &block);) {
-		share = gpc_recording_share(report->recording, &block, &surplus);
+		share = gpc_recording_share(
+			report->recording, &block, &surplus[block.device % GPUCACHE_MAX_DEVICES]);
 		holdings->rows[holdings->n++] = (struct gpc_row){ .id = block.stack,
 			.device = block.device,
 			.kind = kind_of(&block),
@@ -184,7 +193,7 @@ void gpc_holdings_from_live(
 	holdings->has_torch = gpc_torch_now(report, ordinal).reserved != 0;
 	holdings->total_bytes = gpc_bytes_add(holdings->torch_bytes, holdings->refused_bytes);
 	unite(holdings);
-	take_surplus(holdings, &surplus);
+	take_surplus(holdings, surplus);
 }
 
 void gpc_holdings_fini(struct gpc_holdings *holdings)
