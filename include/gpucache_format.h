@@ -280,8 +280,9 @@ struct gpucache_append_head {
 #define GPUCACHE_MAX_STREAMS    255u /* records of STREAMS; record 0 is unused */
 
 /*
- * STACKS.  A record ends with n_native + n_python frames of 8 bytes.  Native frames are return addresses, innermost
- * first.  Python frames, innermost first:
+ * STACKS.  A record ends with n_native + n_python frames of 8 bytes.  Native frames, innermost first: bits 0..47 are a
+ * return address; bits 48..62, since 1.6, which of the objects that were there one after another, as in MODULES.  Python
+ * frames, innermost first:
  *   bit 63 set; bit 62: the frame was entered from C, so its caller is a native frame;
  *   bits 32..61: number of the code object; bits 0..31: byte offset of the instruction.
  */
@@ -297,10 +298,11 @@ struct gpucache_stack {
 #define GPUCACHE_STACK_CUT       0x1u /* truncated: deeper than the limit */
 #define GPUCACHE_STACK_NO_PYTHON 0x2u /* a Python thread whose frames could not be read safely */
 
-#define GPUCACHE_FRAME_PYTHON    (UINT64_C(1) << 63)
-#define GPUCACHE_FRAME_FROM_C    (UINT64_C(1) << 62)
-#define GPUCACHE_FRAME_CODE(f)   ((uint32_t)(((f) >> 32) & 0x3fffffff))
-#define GPUCACHE_FRAME_OFFSET(f) ((uint32_t)(f))
+#define GPUCACHE_FRAME_ADDRESS(f) ((f) & ((UINT64_C(1) << 48) - 1))
+#define GPUCACHE_FRAME_PYTHON     (UINT64_C(1) << 63)
+#define GPUCACHE_FRAME_FROM_C     (UINT64_C(1) << 62)
+#define GPUCACHE_FRAME_CODE(f)    ((uint32_t)(((f) >> 32) & 0x3fffffff))
+#define GPUCACHE_FRAME_OFFSET(f)  ((uint32_t)(f))
 
 /*
  * CODES.  A record ends with name, file name and line table, each without NUL, and padding to a multiple of 8 bytes.
@@ -324,7 +326,7 @@ struct gpucache_module {
 	uint64_t end;
 	uint64_t bias; /* address in the process minus address in the object's file */
 	uint8_t build_id[32];
-	/* when it was first seen; where two records overlap, the later one counts */
+	/* when it was first seen; where two records overlap, as they may before 1.6, the later one counts */
 	uint64_t time_ns;
 };
 

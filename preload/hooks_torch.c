@@ -52,10 +52,13 @@ EXPORT usage_fn gpc_torch_usage_1 __asm__(USAGE_1) __attribute__((alias(USAGE)))
 EXPORT failure_fn gpc_torch_failure __asm__(FAILED);
 EXPORT failure_fn gpc_torch_failure_1 __asm__(FAILED_1) __attribute__((alias(FAILED)));
 
-/* Looks up PyTorch's function in its own library: Python loads that locally, so a search by scope would not find it. */
+/*
+ * Looks up PyTorch's function in its own library: Python loads that locally, so a search by scope would not find it.  The
+ * answer is kept, so the library must stay loaded.
+ */
 static void *find_own(const char *soname, const char *name)
 {
-	void *library = dlopen(soname, RTLD_NOLOAD | RTLD_LAZY);
+	void *library = dlopen(soname, RTLD_NOLOAD | RTLD_LAZY | RTLD_NODELETE);
 	void *own = library ? gpc_real_dlsym_call(library, name) : NULL;
 
 	if (library)

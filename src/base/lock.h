@@ -41,6 +41,7 @@ enum gpc_lock_rank {
 	GPC_RANK_CAPTURE, /* alloc: no capture begins while an event is recorded over a context */
 	GPC_RANK_SEGMENT_MAP, /* alloc: changes of the segment map */
 	GPC_RANK_DEPOT,       /* stack: a stack seen for the first time */
+	GPC_RANK_MODULES,     /* stack: loaded and unloaded objects */
 	GPC_RANK_RECORD,      /* record: append regions, history, peaks */
 	GPC_RANK_SITES,       /* record: the sums of one device's sites */
 	GPC_RANK_EVENTS,      /* record: the ring of events */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A capture lets the native walk and the Python walk fill one local array of frames, and has the depot intern the
- * array.  Only a stack that is new to the depot costs a scan for new modules.  A description for a message is made from
+ * array.  Only a stack that is new to the depot costs a look for new modules.  A description for a message is made from
  * the stored frames and code objects; dladdr and the symbol tables of files (symtab.h) name the native frames.
  */
 #include "stack/capture.h"
@@ -26,35 +26,48 @@ static uint32_t cut(uint32_t n, uint32_t limit, uint32_t *flags)
 	return limit;
 }
 
+/* True if something was unloaded, by whose rules the caller may have walked. */
+static bool forget_unloaded(void *self)
+{
+	struct gpc_modules *modules = self;
+	uint32_t n_gone = gpc_modules_n_gone(modules);
+
+	gpc_modules_look(modules);
+	return gpc_modules_n_gone(modules) != n_gone;
+}
+
 __attribute__((noinline)) uint32_t gpc_stack_capture(struct gpc_stacks *stacks, uint32_t skip)
 {
 	uint64_t frames[2 * GPC_STACKS_DEPTH + 1];
 	struct gpc_stack_frames stack;
 	bool is_new = false;
+	uint32_t n_gone;
 	bool is_any;
 	uint32_t n;
 	uint32_t id;
 
+	gpc_modules_watch(&stacks->modules);
 	do {
+		n_gone = gpc_modules_n_gone(&stacks->modules);
 		stack = (struct gpc_stack_frames){ .frames = frames };
 		/* One frame more than is stored, to know whether the stack is deeper.  skip + 1 omits this function. */
 		n = gpc_unwind_capture(&stacks->unwind, frames, GPC_STACKS_DEPTH + 1, skip + 1);
 		stack.n_native = (uint16_t)cut(n, GPC_STACKS_DEPTH, &stack.flags);
+		gpc_modules_mark(&stacks->modules, frames, stack.n_native);
 		stack.n_python = (uint16_t)gpc_python_capture(
 			&stacks->python, frames + stack.n_native, GPC_STACKS_DEPTH, &stack.flags);
 		is_any = stack.n_native || stack.n_python;
 		id = is_any ? gpc_depot_known(&stacks->depot, &stack) : 0;
-		/* Rules of unloaded code may have misled this walk: forget them, and walk again. */
-	} while (is_any && !id && !gpc_intern_is_closed(&stacks->depot.intern) &&
-		 gpc_walk_forget_unloaded(&stacks->unwind.walk));
+		if (!is_any || id || gpc_intern_is_closed(&stacks->depot.intern))
+			break;
+		gpc_modules_look(&stacks->modules);
+		/* Rules of unloaded code may have misled this walk, and a generation may have changed: walk again. */
+	} while (gpc_modules_n_gone(&stacks->modules) != n_gone);
 	if (stack.flags & GPUCACHE_STACK_NO_PYTHON)
 		atomic_fetch_add_explicit(&stacks->n_no_python, 1, memory_order_relaxed);
 	if (!is_any || id)
 		return id;
-	id = gpc_depot_put(&stacks->depot, &stack, &is_new);
-	if (is_new && stack.n_native)
-		gpc_modules_refresh(&stacks->modules);
-	return id;
+	return gpc_depot_put(&stacks->depot, &stack, &is_new);
 }
 
 /* The most callers that a description names. */
@@ -170,14 +183,25 @@ struct native_name {
 };
 
 /* Names a frame "function", or "module+0xoffset".  False if it is in this library, the driver or no module. */
-static bool name_frame(uint64_t frame, struct native_name *ret_name)
+static bool name_frame(struct gpc_modules *modules, uint64_t frame, struct native_name *ret_name)
 {
-	/* If a call is its function's last instruction, the return address lies in the next function. */
-	uintptr_t address = (uintptr_t)frame - 1;
 	struct gpc_text text = gpc_text_init(ret_name->text, sizeof ret_name->text);
+	struct gpc_module_place place;
+	uintptr_t address;
 	char symbol[512];
 	Dl_info info;
 
+	gpc_modules_find(modules, frame, &place);
+	if (!place.is_loaded) {
+		/* What is in its place now must not lend it a name. */
+		ret_name->module = "unloaded";
+		ret_name->kind = gpc_library_kind_of(place.name);
+		gpc_text_add(&text, "%s+0x%lx", place.name, (unsigned long)place.offset);
+		return place.name[0] && ret_name->kind != GPC_LIBRARY_OURS &&
+		       ret_name->kind != GPC_LIBRARY_DRIVER;
+	}
+	/* If a call is its function's last instruction, the return address lies in the next function. */
+	address = place.address - 1;
 	if (!dladdr((const void *)address, &info) || !info.dli_fname)
 		return false;
 	ret_name->module = gpc_base_name(info.dli_fname);
@@ -221,14 +245,15 @@ static bool find_node(struct native_name *name)
  * (find_node) further out than the innermost named frame; if there is none, that frame.  Returns n_native if no frame
  * can be named.
  */
-static uint32_t find_native(const struct gpc_stack_frames *stack, struct native_name *ret_name)
+static uint32_t find_native(struct gpc_modules *modules, const struct gpc_stack_frames *stack,
+	struct native_name *ret_name)
 {
 	struct native_name name;
 	bool is_node = false;
 	uint32_t site = stack->n_native;
 
 	for (uint32_t i = 0; i < stack->n_native; i++) {
-		if (!name_frame(stack->frames[i], &name))
+		if (!name_frame(modules, stack->frames[i], &name))
 			continue;
 		if (name.kind == GPC_LIBRARY_PROGRAM) {
 			*ret_name = name;
@@ -244,17 +269,17 @@ static uint32_t find_native(const struct gpc_stack_frames *stack, struct native_
 }
 
 /* Adds "grow < step < main (train)"; false if no frame has a name. */
-static bool describe_native(
-	const struct gpc_stack_frames *stack, uint32_t n_callers, struct gpc_text *text)
+static bool describe_native(struct gpc_modules *modules, const struct gpc_stack_frames *stack,
+	uint32_t n_callers, struct gpc_text *text)
 {
 	struct native_name site, name;
-	uint32_t at = find_native(stack, &site);
+	uint32_t at = find_native(modules, stack, &site);
 
 	if (at == stack->n_native)
 		return false;
 	gpc_text_add(text, "%s", site.text);
 	while (n_callers > 0 && ++at < stack->n_native) {
-		if (!name_frame(stack->frames[at], &name))
+		if (!name_frame(modules, stack->frames[at], &name))
 			continue;
 		/* libc is as a rule the caller of main.  If the site is a library's, no frame is the program's. */
 		if (name.kind == GPC_LIBRARY_SYSTEM || site.kind != GPC_LIBRARY_PROGRAM)
@@ -268,7 +293,7 @@ static bool describe_native(
 	return true;
 }
 
-bool gpc_stack_describe(const struct gpc_stacks *stacks, uint32_t id, char *buf, size_t size)
+bool gpc_stack_describe(struct gpc_stacks *stacks, uint32_t id, char *buf, size_t size)
 {
 	/* Tried in order until the text fits. */
 	static const struct extent extents[] = { { true, true, DESCRIBED_CALLERS },
@@ -278,6 +303,7 @@ bool gpc_stack_describe(const struct gpc_stacks *stacks, uint32_t id, char *buf,
 	struct gpc_stack_frames stack;
 
 	GPC_CHECK(!gpc_lock_is_any_held());
+	gpc_modules_watch(&stacks->modules);
 	if (!gpc_depot_find(&stacks->depot, id, &stack))
 		return false;
 	python.frames = stack.frames + stack.n_native;
@@ -285,7 +311,7 @@ bool gpc_stack_describe(const struct gpc_stacks *stacks, uint32_t id, char *buf,
 	for (size_t i = 0; i < sizeof extents / sizeof extents[0]; i++) {
 		gpc_text_clear(&text);
 		if (!describe_python(&python, &extents[i], &text) &&
-			!describe_native(&stack, extents[i].n_callers, &text))
+			!describe_native(&stacks->modules, &stack, extents[i].n_callers, &text))
 			return false;
 		if (!text.cut)
 			break;
@@ -314,10 +340,12 @@ enum gpc_status gpc_stacks_init(struct gpc_stacks *stacks, const struct gpc_stac
 	st = gpc_codes_init(&stacks->codes, &params->sink);
 	if (st != GPC_OK)
 		goto undo_depot;
-	st = gpc_modules_init(&stacks->modules, &params->sink);
+	st = gpc_modules_init(&stacks->modules, &params->sink, &stacks->unwind.walk);
 	if (st != GPC_OK)
 		goto undo_codes;
 	gpc_unwind_init(&stacks->unwind, params->lookup_in);
+	stacks->unwind.forget_unloaded = forget_unloaded;
+	stacks->unwind.self = &stacks->modules;
 	gpc_python_init(&stacks->python, params->with_python, &stacks->codes, params->lookup_in);
 	return GPC_OK;
 

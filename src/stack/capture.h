@@ -69,9 +69,10 @@ uint32_t gpc_stack_capture(struct gpc_stacks *stacks, uint32_t skip);
  *   AddmmBackward0 (backward pass)                  a backward pass of PyTorch, where no frame is the program's
  *
  * A caller has a line number if it is in the first frame's file.  If all frames are of libraries, the innermost one
- * comes first.  Returns false, with buf empty, if no frame can be named.
+ * comes first.  A frame in an unloaded module is "module+0x1234".  Returns false, with buf empty, if no frame can be
+ * named.
  */
-bool gpc_stack_describe(const struct gpc_stacks *stacks, uint32_t id, char *buf, size_t size);
+bool gpc_stack_describe(struct gpc_stacks *stacks, uint32_t id, char *buf, size_t size);
 
 /* Captures whose stack found no room, and captures whose Python frames could not be read (header.dropped_*). */
 uint64_t gpc_stacks_dropped(const struct gpc_stacks *stacks);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * dl_iterate_phdr reports how many objects the loader has opened.  If the number has grown, a scan writes new mappings
- * into a buffer, which goes to the sink after the loader's lock is released.
+ * dl_iterate_phdr reports how many objects the loader has opened and closed.  If a number has changed, a scan writes new
+ * mappings into a buffer, which goes to the sink after the loader's lock is released, and then marks as gone what it
+ * did not see.
  */
 #include "stack/modules.h"
 
@@ -15,28 +16,59 @@
 #include "base/clock.h"
 #include "base/lock.h"
 #include "base/metamem.h"
+#include "base/saturating.h"
+#include "base/text.h"
 
 /* A pass writes at most the 1,000 to 2,000 records that fit into its buffer.  A scan makes at most MAX_LOOKS passes. */
 #define BATCH_BYTES (256u << 10)
 #define MAX_LOOKS   8
 
 struct gpc_module {
+	/* The identity of a mapping. */
 	uint64_t start;
 	uint64_t end;
 	uint64_t bias;
 	uint64_t build_hash;
+
+	uint32_t generation;
+	uint32_t scan; /* the last that saw the mapping */
+	bool is_gone;
+	char name[GPC_MODULE_NAME]; /* without folders */
 };
 
 struct batch {
 	struct gpc_modules *modules;
-	char *records;
+	uint32_t scan; /* its number; 0: no object was reported yet */
+	struct gpc_loader_counts counts;
+	uint64_t time_ns;
 	uint32_t used;
 	bool is_cut;
-	uint64_t n_adds;
-	uint64_t time_ns;
+	char path[GPUCACHE_MAX_PATH];
 	char exe[GPUCACHE_MAX_PATH];
 	char directory[GPUCACHE_MAX_PATH]; /* the working directory, for relative paths */
+	char records[BATCH_BYTES];
 };
+
+_Atomic uint64_t gpc_modules_unloads;
+
+/* The address as recorded. */
+static uint64_t in_generation(uint32_t generation, uint64_t address)
+{
+	return generation * (UINT64_C(1) << 48) + address;
+}
+
+#define IN_PROGRESS UINT64_C(0xffff)
+#define ONE_ENDED   (IN_PROGRESS + 1)
+
+int gpc_modules_unload(int (*close)(void *handle), void *handle)
+{
+	int result;
+
+	atomic_fetch_add_explicit(&gpc_modules_unloads, 1, memory_order_acq_rel);
+	result = close(handle);
+	atomic_fetch_add_explicit(&gpc_modules_unloads, ONE_ENDED - 1, memory_order_acq_rel);
+	return result;
+}
 
 static uint64_t hash_bytes(const uint8_t *data, uint32_t size)
 {
@@ -108,9 +140,10 @@ static uint32_t find_build_id(const struct dl_phdr_info *info, uint8_t *ret_id, 
 	return 0;
 }
 
-/* Writes the object's path, and returns its length.  A relative path with a folder becomes absolute. */
-static uint32_t make_path(const struct batch *batch, const char *name, char *ret_path)
+/* Writes the object's path to batch->path, and returns its length.  A relative path with a folder becomes absolute. */
+static uint32_t make_path(struct batch *batch, const char *name)
 {
+	char *path = batch->path;
 	size_t prefix = 0;
 	size_t n;
 
@@ -119,73 +152,160 @@ static uint32_t make_path(const struct batch *batch, const char *name, char *ret
 		name = batch->exe;
 	if (*name != '/' && strchr(name, '/')) {
 		prefix = strlen(batch->directory);
-		memcpy(ret_path, batch->directory, prefix);
+		memcpy(path, batch->directory, prefix);
 		if (prefix < GPUCACHE_MAX_PATH - 1)
-			ret_path[prefix++] = '/';
+			path[prefix++] = '/';
 	}
 	n = strnlen(name, GPUCACHE_MAX_PATH - 1 - prefix);
-	memcpy(ret_path + prefix, name, n);
-	ret_path[prefix + n] = '\0';
+	memcpy(path + prefix, name, n);
+	path[prefix + n] = '\0';
 	return (uint32_t)(prefix + n);
 }
 
-/* True if the module is already recorded.  If not, drops the modules that it overlaps: they were unmapped. */
-static bool is_known(struct gpc_modules *modules, const struct gpc_module *module)
+/* --- The table -------------------------------------------------------------------------------- */
+
+static bool is_in(const struct gpc_module *module, uint64_t address)
 {
-	uint32_t i = 0;
-
-	while (i < modules->n_known) {
-		struct gpc_module *other = &modules->known[i];
-
-		if (!memcmp(other, module, sizeof(*module)))
-			return true;
-		if (other->start < module->end && module->start < other->end)
-			*other = modules->known[--modules->n_known];
-		else
-			i++;
-	}
-	return false;
+	return address >= module->start && address < module->end;
 }
 
+/* The number of mappings that start at or below `address`. */
+static uint32_t count_to_locked(const struct gpc_modules *modules, uint64_t address)
+{
+	uint32_t low = 0, high = modules->n_known;
+
+	while (low < high) {
+		uint32_t middle = (low + high) / 2;
+
+		if (modules->known[middle].start <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static struct gpc_module *find_locked(struct gpc_modules *modules, const struct gpc_module *wanted)
+{
+	for (uint32_t i = count_to_locked(modules, wanted->start); i > 0; i--) {
+		struct gpc_module *module = &modules->known[i - 1];
+
+		if (module->start != wanted->start)
+			break;
+		if (module->end == wanted->end && module->bias == wanted->bias &&
+			module->build_hash == wanted->build_hash)
+			return module;
+	}
+	return NULL;
+}
+
+/* From now on frames in this mapping's place are looked up. */
+static void attend_locked(struct gpc_modules *modules, const struct gpc_module *module)
+{
+	uint64_t start = atomic_load_explicit(&modules->start, memory_order_relaxed);
+	uint64_t end = atomic_load_explicit(&modules->end, memory_order_relaxed);
+
+	if (!end || module->start < start)
+		atomic_store_explicit(&modules->start, module->start, memory_order_relaxed);
+	if (module->end > end)
+		atomic_store_explicit(&modules->end, module->end, memory_order_relaxed);
+}
+
+/* Adds a mapping, which gets a generation of its own if another one was in its place. */
+static void add_locked(struct gpc_modules *modules, struct gpc_module *module)
+{
+	uint32_t at = count_to_locked(modules, module->start);
+
+	for (uint32_t i = 0; i < modules->n_known && !module->generation; i++)
+		if (modules->known[i].start < module->end && module->start < modules->known[i].end)
+			module->generation = ++modules->n_generations;
+	if (module->generation)
+		attend_locked(modules, module);
+	memmove(&modules->known[at + 1], &modules->known[at],
+		(modules->n_known - at) * sizeof *module);
+	modules->known[at] = *module;
+	modules->n_known++;
+}
+
+/* *ret_is_loaded: a mapping that is loaded has the address. */
+static uint32_t generation_of_locked(
+	const struct gpc_modules *modules, uint64_t address, bool *ret_is_loaded)
+{
+	uint32_t generation = 0;
+
+	/* Loaded mappings do not overlap, so none beyond the first can have the address. */
+	for (uint32_t i = count_to_locked(modules, address); i > 0; i--) {
+		const struct gpc_module *module = &modules->known[i - 1];
+
+		if (!module->is_gone) {
+			*ret_is_loaded = is_in(module, address);
+			return *ret_is_loaded ? module->generation : generation;
+		}
+		if (is_in(module, address))
+			generation = GPC_NO_GENERATION;
+	}
+	*ret_is_loaded = false;
+	return generation;
+}
+
+/* --- Scans ------------------------------------------------------------------------------------ */
+
 /* Adds the mapping to the table and its record to the batch. */
-static void add_mapping(struct batch *batch, const struct gpc_module *module, const char *name,
+static void add_mapping_locked(struct batch *batch, struct gpc_module *module, const char *name,
 	const uint8_t *build_id, uint32_t build_id_size)
 {
-	struct gpc_modules *modules = batch->modules;
-	char path[GPUCACHE_MAX_PATH];
-	uint32_t path_size = make_path(batch, name, path) + 1;
+	uint32_t path_size = make_path(batch, name) + 1;
 	struct gpucache_module record = {
 		.size = (uint32_t)gpc_round_up(sizeof(record) + path_size, 8),
 		.build_id_size = build_id_size,
-		.start = module->start,
-		.end = module->end,
-		.bias = module->bias,
 		.time_ns = batch->time_ns,
 	};
 	char *to = batch->records + batch->used;
 
-	if (modules->n_known == GPUCACHE_MAX_MODULES)
+	if (batch->modules->n_known == GPUCACHE_MAX_MODULES)
 		return;
 	if (record.size > BATCH_BYTES - batch->used) {
 		batch->is_cut = true;
 		return;
 	}
+	gpc_format(module->name, sizeof module->name, "%s", gpc_base_name(batch->path));
+	add_locked(batch->modules, module);
+	record.start = in_generation(module->generation, module->start);
+	record.end = in_generation(module->generation, module->end);
+	record.bias = in_generation(module->generation, module->bias);
 	memcpy(record.build_id, build_id, build_id_size);
 	memset(to, 0, record.size);
 	memcpy(to, &record, sizeof(record));
-	memcpy(to + sizeof(record), path, path_size);
+	memcpy(to + sizeof(record), batch->path, path_size);
 	batch->used += record.size;
-	modules->known[modules->n_known++] = *module;
+}
+
+static void look_at_mapping_locked(struct batch *batch, struct gpc_module *module, const char *name,
+	const uint8_t *build_id, uint32_t build_id_size)
+{
+	struct gpc_module *known = find_locked(batch->modules, module);
+
+	if (known) {
+		known->scan = batch->scan;
+		known->is_gone = false;
+	} else {
+		add_mapping_locked(batch, module, name, build_id, build_id_size);
+	}
 }
 
 static int each_object(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	struct batch *batch = arg;
+	struct gpc_modules *modules = batch->modules;
 	uint8_t build_id[sizeof(((struct gpucache_module *)0)->build_id)];
 	uint32_t build_id_size = find_build_id(info, build_id, sizeof(build_id));
 
 	(void)size;
-	batch->n_adds = info->dlpi_adds;
+	gpc_lock_take(&modules->lock);
+	if (!batch->scan) {
+		batch->scan = ++modules->n_scans;
+		batch->counts = (struct gpc_loader_counts){ info->dlpi_adds, info->dlpi_subs };
+	}
 	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
 		struct gpc_module module = {
@@ -193,16 +313,18 @@ static int each_object(struct dl_phdr_info *info, size_t size, void *arg)
 			.end = info->dlpi_addr + segment->p_vaddr + segment->p_memsz,
 			.bias = info->dlpi_addr,
 			.build_hash = hash_bytes(build_id, build_id_size),
+			.scan = batch->scan,
 		};
 
-		if (segment->p_type == PT_LOAD && (segment->p_flags & PF_X) &&
-			!is_known(batch->modules, &module))
-			add_mapping(batch, &module, info->dlpi_name, build_id, build_id_size);
+		if (segment->p_type == PT_LOAD && (segment->p_flags & PF_X))
+			look_at_mapping_locked(
+				batch, &module, info->dlpi_name, build_id, build_id_size);
 	}
+	gpc_lock_release(&modules->lock);
 	return 0;
 }
 
-static void send(struct batch *batch)
+static void send(const struct batch *batch)
 {
 	const struct gpc_stack_sink *sink = &batch->modules->sink;
 	struct gpucache_module head;
@@ -216,6 +338,35 @@ static void send(struct batch *batch)
 	}
 }
 
+/* Marks as gone what the scan did not see, unless a later scan has finished. */
+static void finish(const struct batch *batch)
+{
+	struct gpc_modules *modules = batch->modules;
+	uint64_t start = UINT64_MAX, end = 0;
+
+	gpc_lock_take(&modules->lock);
+	if (batch->scan > modules->last_scan) {
+		modules->last_scan = batch->scan;
+		modules->counts = batch->counts;
+		for (uint32_t i = 0; i < modules->n_known; i++) {
+			struct gpc_module *module = &modules->known[i];
+
+			if (module->scan >= batch->scan || module->is_gone)
+				continue;
+			module->is_gone = true;
+			attend_locked(modules, module);
+			start = gpc_smaller(start, module->start);
+			end = gpc_larger(end, module->end);
+		}
+	}
+	if (end) {
+		if (modules->walk)
+			gpc_walk_forget(modules->walk, start, end);
+		atomic_fetch_add_explicit(&modules->n_gone, 1, memory_order_relaxed);
+	}
+	gpc_lock_release(&modules->lock);
+}
+
 static void read_paths(struct batch *batch)
 {
 	ssize_t n = readlink("/proc/self/exe", batch->exe, sizeof(batch->exe) - 1);
@@ -225,59 +376,129 @@ static void read_paths(struct batch *batch)
 		batch->directory[0] = '\0';
 }
 
-/* Scans, in several passes if the buffer fills.  The caller has set is_looking, or is init. */
-static enum gpc_status look(struct gpc_modules *modules)
+/* Scans, in several passes if the buffer fills. */
+static enum gpc_status scan(struct gpc_modules *modules)
 {
-	struct batch batch = { .modules = modules, .time_ns = gpc_clock_monotonic_ns() };
+	struct batch *batch = gpc_metamem_map(sizeof *batch);
 
-	batch.records = gpc_metamem_map(BATCH_BYTES);
-	if (!batch.records)
+	if (!batch)
 		return GPC_NO_METADATA;
-	read_paths(&batch);
+	batch->modules = modules;
+	batch->time_ns = gpc_clock_monotonic_ns();
+	read_paths(batch);
 	for (int i = 0; i < MAX_LOOKS; i++) {
-		batch.used = 0;
-		batch.is_cut = false;
-		dl_iterate_phdr(each_object, &batch);
-		send(&batch);
-		if (!batch.is_cut)
+		batch->scan = 0;
+		batch->used = 0;
+		batch->is_cut = false;
+		dl_iterate_phdr(each_object, batch);
+		send(batch);
+		finish(batch);
+		if (!batch->is_cut)
 			break;
 	}
-	gpc_metamem_unmap(batch.records, BATCH_BYTES);
-	atomic_store_explicit(&modules->n_adds, batch.n_adds, memory_order_relaxed);
+	gpc_metamem_unmap(batch, sizeof *batch);
 	return GPC_OK;
 }
 
 static int first_object(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	(void)size;
-	*(uint64_t *)arg = info->dlpi_adds;
+	*(struct gpc_loader_counts *)arg =
+		(struct gpc_loader_counts){ info->dlpi_adds, info->dlpi_subs };
 	return 1;
 }
 
-void gpc_modules_refresh(struct gpc_modules *modules)
+static bool is_scanned(struct gpc_modules *modules, const struct gpc_loader_counts *counts)
 {
-	uint64_t n_adds = 0;
+	bool is_same;
 
-	GPC_CHECK(!gpc_lock_is_any_held());
-	dl_iterate_phdr(first_object, &n_adds);
-	if (n_adds == atomic_load_explicit(&modules->n_adds, memory_order_relaxed))
-		return;
-	if (atomic_exchange_explicit(&modules->is_looking, true, memory_order_acquire))
-		return;
-	/* Without memory n_adds stays as it is, so the next new stack tries again. */
-	(void)!look(modules);
-	atomic_store_explicit(&modules->is_looking, false, memory_order_release);
+	gpc_lock_take(&modules->lock);
+	is_same = counts->n_opened == modules->counts.n_opened &&
+		  counts->n_closed == modules->counts.n_closed;
+	gpc_lock_release(&modules->lock);
+	return is_same;
 }
 
-enum gpc_status gpc_modules_init(struct gpc_modules *modules, const struct gpc_stack_sink *sink)
+void gpc_modules_look(struct gpc_modules *modules)
+{
+	uint64_t unloads = atomic_load_explicit(&gpc_modules_unloads, memory_order_acquire);
+	struct gpc_loader_counts counts = { 0 };
+
+	GPC_CHECK(!gpc_lock_is_any_held());
+	dl_iterate_phdr(first_object, &counts);
+	/* Without memory the counts stay as they are, so the next look tries again. */
+	if (!is_scanned(modules, &counts) && scan(modules) != GPC_OK)
+		return;
+	/* While a call is in progress, each capture looks: the call may unload after this look. */
+	if (!(unloads & IN_PROGRESS))
+		atomic_store_explicit(&modules->watched, unloads, memory_order_release);
+}
+
+/* --- Frames ----------------------------------------------------------------------------------- */
+
+void gpc_modules_mark_all(struct gpc_modules *modules, uint64_t *frames, uint32_t n)
+{
+	uint64_t start = atomic_load_explicit(&modules->start, memory_order_relaxed);
+	uint64_t end = atomic_load_explicit(&modules->end, memory_order_relaxed);
+	bool has_looked = false;
+
+	for (uint32_t i = 0; i < n; i++) {
+		/* If a call is its function's last instruction, it returns to what lies behind. */
+		uint64_t call = frames[i] - 1;
+		bool is_loaded = false;
+		uint32_t generation;
+
+		if (call < start || call >= end)
+			continue;
+		gpc_lock_take(&modules->lock);
+		generation = generation_of_locked(modules, call, &is_loaded);
+		gpc_lock_release(&modules->lock);
+		if (!is_loaded && !has_looked) {
+			gpc_modules_look(modules);
+			has_looked = true;
+			i--;
+			continue;
+		}
+		frames[i] = in_generation(generation, frames[i]);
+	}
+}
+
+void gpc_modules_find(
+	struct gpc_modules *modules, uint64_t frame, struct gpc_module_place *ret_place)
+{
+	uint64_t address = GPUCACHE_FRAME_ADDRESS(frame);
+	uint64_t now = address;
+
+	*ret_place = (struct gpc_module_place){ .address = address };
+	gpc_modules_mark(modules, &now, 1);
+	ret_place->is_loaded = now == frame;
+	if (ret_place->is_loaded)
+		return;
+	gpc_lock_take(&modules->lock);
+	for (uint32_t i = count_to_locked(modules, address - 1); i > 0; i--) {
+		const struct gpc_module *module = &modules->known[i - 1];
+
+		if (!is_in(module, address - 1) ||
+			in_generation(module->generation, address) != frame)
+			continue;
+		memcpy(ret_place->name, module->name, sizeof module->name);
+		ret_place->offset = address - module->bias;
+		break;
+	}
+	gpc_lock_release(&modules->lock);
+}
+
+enum gpc_status gpc_modules_init(
+	struct gpc_modules *modules, const struct gpc_stack_sink *sink, struct gpc_walk *walk)
 {
 	enum gpc_status st;
 
-	*modules = (struct gpc_modules){ .sink = *sink };
+	*modules = (struct gpc_modules){ .sink = *sink, .walk = walk, .watched = UINT64_MAX };
+	gpc_lock_init(&modules->lock, GPC_RANK_MODULES);
 	modules->known = gpc_metamem_map(GPUCACHE_MAX_MODULES * sizeof(struct gpc_module));
 	if (!modules->known)
 		return GPC_NO_METADATA;
-	st = look(modules);
+	st = scan(modules);
 	if (st != GPC_OK)
 		gpc_modules_fini(modules);
 	return st;

@@ -6,7 +6,8 @@
  *     \        \                        TRIAL walks this thread's frames with reads that cannot fault, and
  *      +--------+---> UNUSABLE          checks every type pointer.  In READY, frames are read directly.
  *
- * LOOK is repeated until Python is loaded and initialized, TRIAL until a thread with Python frames captures.
+ * LOOK is repeated until Python is loaded and initialized, TRIAL until a thread with Python frames captures.  A global
+ * lookup that finds Python makes the loader keep it for our library, which is never unloaded: so what LOOK found stays.
  *
  * Why this is safe.  A capture in READY calls only functions of Python that read thread-local or global variables.
  * Only the thread itself pushes and pops its frames, and the thread is in our C code now.  A frame keeps its code

@@ -21,6 +21,7 @@
 #include "base/check.h"
 #include "base/io.h"
 #include "base/lock.h"
+#include "stack/modules.h"
 
 /* libunwind's header maps its functions to these symbols.  If a symbol is missing, that setting is not changed. */
 #if defined(__x86_64__)
@@ -56,11 +57,13 @@ struct accessors {
 
 /*
  * Pages known to be readable: a direct-mapped cache by page number, where 0 is an empty entry.  Most of them belong to
- * this thread's stack, which stays mapped while the thread runs, the others to code that the stack returns to.  Page 0
- * is never cached: libunwind tries to read it if code without tables keeps a small number in rbp.
+ * this thread's stack, which stays mapped while the thread runs, the others to code that the stack returns to, which may
+ * be unloaded: then all are forgotten.  Page 0 is never cached: libunwind tries to read it if code without tables keeps a
+ * small number in rbp.
  */
 #define KNOWN_PAGES 4u
 static _Thread_local uintptr_t known_pages[KNOWN_PAGES] __attribute__((tls_model("initial-exec")));
+static _Thread_local uint64_t known_since __attribute__((tls_model("initial-exec")));
 
 static bool is_readable(uintptr_t address)
 {
@@ -69,9 +72,14 @@ static bool is_readable(uintptr_t address)
 	struct iovec to = { &word, sizeof word };
 	uintptr_t page = address / PAGE;
 	uintptr_t *known = &known_pages[page % KNOWN_PAGES];
+	uint64_t unloads = atomic_load_explicit(&gpc_modules_unloads, memory_order_relaxed);
 	int saved = errno;
 	bool is_there;
 
+	if (known_since != unloads) {
+		memset(known_pages, 0, sizeof known_pages);
+		known_since = unloads;
+	}
 	if (page != 0 && page == *known && address % PAGE <= PAGE - sizeof word)
 		return true;
 	is_there = process_vm_readv(getpid(), &to, 1, &from, 1, 0) == (ssize_t)sizeof word;
@@ -232,6 +240,11 @@ static uint32_t ask_unwinder(const struct gpc_unwind *unwind, const void *caller
 	return n;
 }
 
+static bool forget_unloaded(const struct gpc_unwind *unwind)
+{
+	return unwind->forget_unloaded && unwind->forget_unloaded(unwind->self);
+}
+
 /* For the debug variants: true if the walk by rules found what the unwinder finds, or code was unloaded meanwhile. */
 static __attribute__((unused)) bool is_as_unwinder_says(const struct gpc_unwind *unwind,
 	const void *caller, const uint64_t *frames, uint32_t n, uint32_t max, uint32_t skip)
@@ -240,7 +253,7 @@ static __attribute__((unused)) bool is_as_unwinder_says(const struct gpc_unwind 
 
 	return (ask_unwinder(unwind, caller, said, max, skip) == n &&
 		       memcmp(said, frames, n * sizeof *frames) == 0) ||
-	       gpc_walk_is_stale(&unwind->walk);
+	       forget_unloaded(unwind);
 }
 
 /*
@@ -278,6 +291,7 @@ __attribute__((noinline)) uint32_t gpc_unwind_capture(
 		return 0;
 	n = gpc_walk_frames(&unwind->walk, &start, frames, max, skip, &must_learn);
 	if (must_learn) {
+		(void)forget_unloaded(unwind);
 		gpc_walk_learn(&unwind->walk);
 		n = gpc_walk_frames(&unwind->walk, &start, frames, max, skip, &must_learn);
 		if (n && has_forgotten(unwind))

@@ -16,7 +16,7 @@
  *             a lock of ours.
  * Failure     No frames.
  * Limits      A walk stops at code without unwind tables.  Code in the place of unloaded code may be unwound by the
- *             old tables: on x86-64 until gpc_walk_forget_unloaded, elsewhere while libunwind caches them.  Once code
+ *             old tables: on x86-64 until gpc_walk_forget, elsewhere while libunwind caches them.  Once code
  *             was unloaded, glibc's backtrace replaces libunwind on x86-64.  If a process forks while another thread is
  *             in libunwind's slow path, the child may find libunwind's lock taken for ever.
  *             If the program uses the same libunwind.so.8, our settings apply to it, too: the caching policy of the
@@ -38,6 +38,9 @@ struct gpc_unwind {
 	/* Fixed after init. */
 	int (*backtrace)(void **addresses, int n); /* of libunwind or glibc; NULL: neither works */
 	struct gpc_walk walk;                      /* off without libunwind */
+	/* Set by the owner, or NULL: forgets the rules of what was unloaded; true if there was something. */
+	bool (*forget_unloaded)(void *self);
+	void *self;
 };
 
 /*

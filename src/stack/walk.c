@@ -9,7 +9,6 @@
  */
 #include "stack/walk.h"
 
-#include <link.h>
 #include <stddef.h>
 
 #include "base/metamem.h"
@@ -39,7 +38,10 @@ enum kind {
 	BY_BOTH, /* in all steps so far the frame ended at both */
 };
 
-/* The most steps of a learning walk, and the most such walks: code that cannot be learned would cause one each time. */
+/*
+ * The most steps of a learning walk; and the most such walks, until code is unloaded and may be replaced by new code:
+ * code that cannot be learned would cause one each time.
+ */
 #define MAX_STEPS 256
 #define MAX_WALKS 20000u
 
@@ -337,36 +339,21 @@ static uint64_t rule_of(const struct gpc_walk *walk, void *cursor, const struct 
 	return make_rule(kind_of(old) == BY_SIZE ? ASK : BY_BP, size, save);
 }
 
-/* Reads the loader's count of unloaded objects. */
-static int look_at_loader(struct dl_phdr_info *info, size_t size, void *arg)
+void gpc_walk_forget(struct gpc_walk *walk, uintptr_t start, uintptr_t end)
 {
-	(void)size;
-	*(uint64_t *)arg = info->dlpi_subs;
-	return 1;
-}
-
-bool gpc_walk_is_stale(const struct gpc_walk *walk)
-{
-	uint64_t n_unloaded = 0;
-
-	dl_iterate_phdr(look_at_loader, &n_unloaded);
-	return atomic_load_explicit(&walk->n_unloaded, memory_order_relaxed) != n_unloaded;
-}
-
-bool gpc_walk_forget_unloaded(struct gpc_walk *walk)
-{
-	uint64_t n_unloaded = 0;
-
 	if (!walk->table)
-		return false;
-	dl_iterate_phdr(look_at_loader, &n_unloaded);
-	if (atomic_exchange_explicit(&walk->n_unloaded, n_unloaded, memory_order_relaxed) ==
-		n_unloaded)
-		return false;
-	/* Set before the table is cleared: rules that another thread learns meanwhile must be compared, too. */
+		return;
+	/* Set before rules are forgotten: those that another thread learns meanwhile must be compared, too. */
 	atomic_store_explicit(&walk->has_forgotten, true, memory_order_relaxed);
-	forget_all(walk->table);
-	return true;
+	/* The addresses stay, so that the numbers of a library that comes back to its place are used again. */
+	for (uint32_t i = 0; i < GPC_WALK_RULES; i++) {
+		uintptr_t ip = load(&walk->table->rules[i].place) & ADDRESS_MASK;
+
+		/* A call that is its function's last instruction returns to what lies behind. */
+		if (ip > start && ip <= end)
+			store(&walk->table->rules[i].word, word_of_rule(ip, UNKNOWN));
+	}
+	atomic_store_explicit(&walk->n_learned, 0, memory_order_relaxed);
 }
 
 void gpc_walk_refute(struct gpc_walk *walk, uintptr_t ip)
@@ -379,7 +366,6 @@ __attribute__((noinline, no_sanitize("address"))) void gpc_walk_learn(struct gpc
 	uintptr_t context[CONTEXT_WORDS] = { 0 }, cursor[CURSOR_WORDS] = { 0 }, info[INFO_WORDS];
 	struct gpc_walk_start in, out;
 
-	(void)gpc_walk_forget_unloaded(walk);
 	if (atomic_fetch_add_explicit(&walk->n_learned, 1, memory_order_relaxed) >= MAX_WALKS)
 		return;
 	if (walk->steps.get_context(context) || walk->steps.init_local(cursor, context) ||
@@ -402,15 +388,11 @@ __attribute__((noinline, no_sanitize("address"))) void gpc_walk_learn(struct gpc
 void gpc_walk_init(struct gpc_walk *walk, const struct gpc_walk_steps *steps,
 	bool (*readable)(uintptr_t address))
 {
-	uint64_t n_unloaded = 0;
-
 	*walk = (struct gpc_walk){ .steps = *steps, .is_readable = readable };
-	dl_iterate_phdr(look_at_loader, &n_unloaded);
-	atomic_init(&walk->n_unloaded, n_unloaded);
 	/* Rules describe rsp and rbp.  Elsewhere there is no table: gpc_walk_frames returns 0, and libunwind walks. */
 #if defined(__x86_64__)
 	if (steps->get_context && steps->init_local && steps->step && steps->get_reg &&
-		steps->get_save_loc && steps->get_proc_info && readable((uintptr_t)&n_unloaded))
+		steps->get_save_loc && steps->get_proc_info && readable((uintptr_t)&walk))
 		walk->table = gpc_metamem_map(sizeof *walk->table);
 #endif
 }

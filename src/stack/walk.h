@@ -25,8 +25,8 @@
  * Failure     No frames: the caller asks libunwind.  Without memory for the table, and on other processors, every walk
  *             fails so.
  * Limits      A full table is cleared.  Code in the place of unloaded code is walked by the old rules, until
- *             gpc_walk_forget_unloaded or the next unknown address clears the table.  The new rules are learned from
- *             libunwind, whose cache may still have the old tables, so unwind.c compares them with glibc's unwinder.
+ *             gpc_walk_forget.  The new rules are learned from libunwind, whose cache may still have the old tables, so
+ *             unwind.c compares them with glibc's unwinder.
  *             A function whose frame ends at no constant offset from rsp or rbp gets a wrong rule, which is noticed
  *             when the function runs with a frame of another size.
  */
@@ -66,9 +66,8 @@ struct gpc_walk {
 	struct gpc_walk_table *table; /* NULL: off */
 	struct gpc_walk_steps steps;
 	bool (*is_readable)(uintptr_t address);
-	_Atomic uint32_t n_learned;  /* calls of gpc_walk_learn */
-	_Atomic uint64_t n_unloaded; /* objects that the loader had unloaded when we last asked */
-	_Atomic bool has_forgotten;  /* code has been unloaded since the start */
+	_Atomic uint32_t n_learned; /* calls of gpc_walk_learn since the last gpc_walk_forget */
+	_Atomic bool has_forgotten; /* code has been unloaded since the start */
 };
 
 /* Where a walk starts: rip, rsp and rbp after a return to ip. */
@@ -91,11 +90,8 @@ void gpc_walk_fini(struct gpc_walk *walk);
 uint32_t gpc_walk_frames(const struct gpc_walk *walk, const struct gpc_walk_start *start,
 	uint64_t *frames, uint32_t max, uint32_t skip, bool *ret_must_learn);
 
-/* True if code has been unloaded since init or the last gpc_walk_forget_unloaded. */
-bool gpc_walk_is_stale(const struct gpc_walk *walk);
-
-/* Clears the table if code has been unloaded since init or the last call.  Returns true if it cleared the table. */
-bool gpc_walk_forget_unloaded(struct gpc_walk *walk);
+/* Forgets the rules of addresses in [start, end), where code was unloaded. */
+void gpc_walk_forget(struct gpc_walk *walk, uintptr_t start, uintptr_t end);
 
 /* From now on libunwind makes each walk that meets this return address. */
 void gpc_walk_refute(struct gpc_walk *walk, uintptr_t ip);

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 
-from harness import MIB, expect, expect_equal
+from harness import MIB, Skip, expect, expect_equal
 
 
 def kill(child):
@@ -126,6 +126,51 @@ def case_handles_that_a_loop_makes_and_those_of_the_program_itself_are_leaks(wor
         expect_equal("what is held", (leaks["not_freed_bytes"], leaks["held_by_libraries_bytes"]), (held, 0))
         world.report("--fail-on=leak", "leaks", world.recording(), status=1)
         world.forget_recordings()
+
+
+def run_plugins(world, *steps, **extra):
+    """Runs the plug-ins one after another; they must all have been at one address."""
+    run = world.run([world.program("plugins"), *steps], **extra)
+    expect_equal("the exit status", run.status, 0)
+    places = set(line for line in run.out.splitlines() if line.startswith("0x"))
+    if len(places) != 1:
+        raise Skip(f"the loader put the plug-ins at {len(places)} places")
+    return run
+
+
+def bytes_by_plugin(world):
+    """What leaks, by the plug-in whose function it is."""
+    told = {}
+    for group in world.report_json("leaks")["groups"]:
+        (name,) = {frame["function"] for frame in group["stack"] if (frame["function"] or "").startswith("leak_of_")}
+        told[name] = told.get(name, 0) + group["live_bytes"]
+    return told
+
+
+def case_what_a_plugin_leaks_in_the_place_of_an_unloaded_one_is_its_own(world):
+    run_plugins(world, "a:1000", "b:50000000")
+    expect_equal("the leaks", bytes_by_plugin(world), {"leak_of_a": 1000, "leak_of_b": 50000000})
+    expect_equal("the libraries", {name: held for name, (held, _) in libraries_of(world).items()},
+                 {"a.so": 1000, "b.so": 50000000})
+
+
+def case_plugins_that_come_again_keep_their_leaks_and_add_no_stacks(world):
+    steps = ["a:1000", "b:20000"]
+    run_plugins(world, *steps)
+    once = len(world.report_json("leaks")["groups"])
+    world.forget_recordings()
+    run_plugins(world, *(steps * 40))
+    expect_equal("the leaks", bytes_by_plugin(world), {"leak_of_a": 40 * 1000, "leak_of_b": 40 * 20000})
+    expect_equal("the groups", len(world.report_json("leaks")["groups"]), once)
+    expect_equal("the check", world.report("check", world.recording(), status=None).status, 0)
+
+
+def case_an_unloaded_plugin_is_not_named_after_the_one_in_its_place(world):
+    run = run_plugins(world, "a:400000000", "b:1000", "b:800000000", sim="memory:1GiB")
+    expect("failed" in run.out, "the last request was to fail")
+    expect_equal("the bytes held", bytes_by_plugin(world), {"leak_of_a": 400000000, "leak_of_b": 1000})
+    for line in run.err.splitlines():
+        expect(not ("381" in line and "leak_of_b" in line), f"what a holds is said of b: {line}")
 
 
 def case_without_stacks_the_libraries_are_one_line_that_says_so(world):

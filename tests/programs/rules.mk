@@ -67,6 +67,20 @@ $(B)/programs/libraries: $(LIBRARIES)
 # DT_RPATH comes before LD_LIBRARY_PATH, where the simulated ones are.
 $(B)/programs/libraries: PROGRAM_LIBS := -l:libcudart.so.13 -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/libraries.d' $(LIBRARIES)
 
+# A program, and plug-ins with the same code, of which each is unloaded before the next takes its place.
+PLUGINS  := $(addprefix $(B)/programs/plugins.d/,a.so b.so)
+PROGRAMS += $(B)/programs/plugins
+
+$(B)/programs/plugins.d/a.so: PLUGIN_FLAGS := -DTAKE=leak_of_a
+$(B)/programs/plugins.d/b.so: PLUGIN_FLAGS := -DTAKE=leak_of_b
+$(PLUGINS): tests/programs/plugins.c | $(SIMCUDA)
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(PROGRAM_CFLAGS) -isystem src/simcuda/include -shared -fPIC $(PLUGIN_FLAGS) -o $@ $< -L$(B)/simcuda -l:libcudart.so.13
+$(B)/programs/plugins: $(PLUGINS)
+# Loaded by the program, too, so that all that comes and goes is the plug-ins themselves.
+$(B)/programs/plugins: PROGRAM_LIBS := -Wl,--no-as-needed -l:libcudart.so.13 -ldl
+
 # The one that knows us, linked with either form of the library, and as C++.  Not with a sanitizer in the
 # library: it looks names up by dlsym, which is ours, before it is ready for instrumented code.
 CXX          := $(if $(filter default undefined,$(origin CXX)),g++,$(CXX))

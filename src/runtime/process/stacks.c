@@ -51,3 +51,8 @@ uint32_t gpc_runtime_stack_of(size_t size)
 	}
 	return take_stack();
 }
+
+int gpc_runtime_unload(int (*close)(void *handle), void *handle)
+{
+	return gpc_modules_unload(close, handle);
+}

@@ -21,4 +21,7 @@ struct gpc_request;
 uint32_t gpc_runtime_stack_of(size_t size);
 struct gpc_request gpc_runtime_request(uint64_t size);
 
+/* Calls close(handle), the next dlclose, so that stacks taken later tell code that it unloads from code in its place. */
+int gpc_runtime_unload(int (*close)(void *handle), void *handle);
+
 #endif

@@ -5,6 +5,9 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <link.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -27,7 +30,7 @@ static void open_modules(struct gpc_modules *modules)
 {
 	struct gpc_stack_sink sink = sink_box_sink(&box);
 
-	assert_int_equal(gpc_modules_init(modules, &sink), GPC_OK);
+	assert_int_equal(gpc_modules_init(modules, &sink, NULL), GPC_OK);
 }
 
 /* The last record whose range holds `address`, or NULL. */
@@ -115,22 +118,381 @@ static void a_second_look_records_only_what_was_opened_since(void **state)
 	(void)state;
 	open_modules(&modules);
 	before = box.n[GPUCACHE_REGION_MODULES];
-	gpc_modules_refresh(&modules);
+	gpc_modules_look(&modules);
 	assert_int_equal(box.n[GPUCACHE_REGION_MODULES], before);
 	library = dlopen("libutil.so.1", RTLD_NOW);
 	if (!library)
 		skip();
-	gpc_modules_refresh(&modules);
+	gpc_modules_look(&modules);
 	after = box.n[GPUCACHE_REGION_MODULES];
 	assert_true(after > before);
-	gpc_modules_refresh(&modules);
+	gpc_modules_look(&modules);
 	assert_int_equal(box.n[GPUCACHE_REGION_MODULES], after);
 	/* Opened again at the same or another place: recorded again only if it is another mapping. */
 	dlclose(library);
 	library = dlopen("libutil.so.1", RTLD_NOW);
-	gpc_modules_refresh(&modules);
+	gpc_modules_look(&modules);
 	assert_in_range(box.n[GPUCACHE_REGION_MODULES], after, after + 1);
 	dlclose(library);
+	gpc_modules_fini(&modules);
+}
+
+/* --- Objects that come and go ----------------------------------------------------------------- */
+
+#define N_PLUGINS 3
+
+static char folder[] = "/tmp/gpc-modules-XXXXXX";
+
+/* Objects of one size, which the loader maps at one place, and one that is larger. */
+static int make_plugins(void **state)
+{
+	char command[512];
+	int failed = !mkdtemp(folder);
+
+	(void)state;
+	for (int i = 0; i < N_PLUGINS && !failed; i++) {
+		snprintf(command, sizeof command,
+			"echo 'int value(void){return %d;} char room[%d];' | cc -shared -fPIC -x c "
+			"-o %s/%d.so -",
+			i, i == 2 ? 1 << 20 : 1, folder, i);
+		failed = system(command);
+	}
+	return failed;
+}
+
+static int remove_plugins(void **state)
+{
+	char path[64];
+
+	(void)state;
+	for (int i = 0; i < N_PLUGINS; i++) {
+		snprintf(path, sizeof path, "%s/%d.so", folder, i);
+		unlink(path);
+	}
+	return rmdir(folder);
+}
+
+/* Returns the handle; *ret_frame is an address in the object, as of a call. */
+static void *open_plugin(int i, uint64_t *ret_frame)
+{
+	char path[64];
+	void *plugin;
+
+	snprintf(path, sizeof path, "%s/%d.so", folder, i);
+	plugin = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	assert_non_null(plugin);
+	*ret_frame = (uintptr_t)dlsym(plugin, "value") + 1;
+	return plugin;
+}
+
+/* The frame as it is recorded, of the plug-in i while it is loaded. */
+static uint64_t frame_of(struct gpc_modules *modules, int i, bool is_seen)
+{
+	uint64_t frame;
+	void *plugin = open_plugin(i, &frame);
+
+	gpc_modules_watch(modules);
+	gpc_modules_mark(modules, &frame, 1);
+	/* As a new stack does. */
+	gpc_modules_look(modules);
+	if (is_seen)
+		gpc_modules_unload(dlclose, plugin);
+	else
+		dlclose(plugin);
+	return frame;
+}
+
+static void expect_module(uint64_t frame, int i)
+{
+	const struct gpucache_module *module = module_of((const void *)(uintptr_t)frame);
+	char name[16];
+
+	snprintf(name, sizeof name, "/%d.so", i);
+	assert_non_null(module);
+	assert_non_null(strstr(path_of(module), name));
+	assert_int_equal(module->bias >> 48, frame >> 48);
+}
+
+static void each_of_those_at_one_place_has_its_own_addresses(void **state)
+{
+	struct gpc_modules modules;
+	uint64_t frames[2];
+	uint32_t n;
+
+	(void)state;
+	open_modules(&modules);
+	for (int i = 0; i < 2; i++)
+		frames[i] = frame_of(&modules, i, true);
+	if (GPUCACHE_FRAME_ADDRESS(frames[0]) != GPUCACHE_FRAME_ADDRESS(frames[1]))
+		skip();
+	assert_int_equal(frames[0] >> 48, 0);
+	assert_int_not_equal(frames[1] >> 48, 0);
+	n = box.n[GPUCACHE_REGION_MODULES];
+	for (int turn = 0; turn < 10; turn++)
+		for (int i = 0; i < 2; i++) {
+			assert_int_equal(frame_of(&modules, i, true), frames[i]);
+			expect_module(frames[i], i);
+		}
+	assert_int_equal(box.n[GPUCACHE_REGION_MODULES], n);
+	gpc_modules_fini(&modules);
+}
+
+static void one_that_reaches_beyond_the_place_has_one_generation_all_over(void **state)
+{
+	struct gpc_modules modules;
+	uint64_t frame;
+
+	(void)state;
+	open_modules(&modules);
+	for (int turn = 0; turn < 2; turn++)
+		for (int i = 0; i < N_PLUGINS; i++) {
+			frame = frame_of(&modules, i, true);
+			expect_module(frame, i);
+		}
+	gpc_modules_fini(&modules);
+}
+
+static void what_nobody_knows_in_the_place_of_one_that_is_gone_is_not_taken_for_it(void **state)
+{
+	struct gpc_modules modules;
+	struct gpc_module_place place;
+	uint64_t frame;
+
+	(void)state;
+	open_modules(&modules);
+	frame = frame_of(&modules, 0, true);
+	gpc_modules_find(&modules, frame, &place);
+	assert_true(place.is_loaded);
+	gpc_modules_watch(&modules);
+	gpc_modules_find(&modules, frame, &place);
+	assert_false(place.is_loaded);
+	assert_string_equal(place.name, "0.so");
+	assert_true(place.offset > 0 && place.offset < 1 << 16);
+	gpc_modules_mark(&modules, &frame, 1);
+	assert_int_equal(frame >> 48, GPC_NO_GENERATION);
+	assert_null(module_of((const void *)(uintptr_t)frame));
+	gpc_modules_find(&modules, frame, &place);
+	assert_true(place.is_loaded);
+	gpc_modules_fini(&modules);
+}
+
+static void code_of_no_module_elsewhere_has_no_generation(void **state)
+{
+	struct gpc_modules modules;
+	uint64_t frame = 12345;
+	struct gpc_module_place place;
+
+	(void)state;
+	open_modules(&modules);
+	(void)frame_of(&modules, 0, true);
+	gpc_modules_watch(&modules);
+	gpc_modules_mark(&modules, &frame, 1);
+	assert_int_equal(frame, 12345);
+	gpc_modules_find(&modules, frame, &place);
+	assert_true(place.is_loaded);
+	assert_int_equal(place.address, 12345);
+	gpc_modules_fini(&modules);
+}
+
+static void what_is_unloaded_unseen_is_found_by_the_next_look(void **state)
+{
+	struct gpc_modules modules;
+	uint32_t n_gone;
+
+	(void)state;
+	open_modules(&modules);
+	(void)frame_of(&modules, 0, false);
+	n_gone = gpc_modules_n_gone(&modules);
+	gpc_modules_watch(&modules);
+	assert_int_equal(gpc_modules_n_gone(&modules), n_gone);
+	gpc_modules_look(&modules);
+	assert_int_equal(gpc_modules_n_gone(&modules), n_gone + 1);
+	gpc_modules_fini(&modules);
+}
+
+static struct gpc_modules *inside;
+
+static int close_and_watch(void *plugin)
+{
+	uint32_t n_gone = gpc_modules_n_gone(inside);
+
+	gpc_modules_watch(inside);
+	assert_int_equal(gpc_modules_n_gone(inside), n_gone);
+	dlclose(plugin);
+	/* Another thread may be here before our dlclose has ended. */
+	gpc_modules_watch(inside);
+	assert_int_equal(gpc_modules_n_gone(inside), n_gone + 1);
+	return 0;
+}
+
+static void what_is_unloaded_is_seen_before_the_call_has_ended(void **state)
+{
+	struct gpc_modules modules;
+	uint64_t frame;
+	void *plugin;
+
+	(void)state;
+	open_modules(&modules);
+	plugin = open_plugin(0, &frame);
+	gpc_modules_look(&modules);
+	inside = &modules;
+	gpc_modules_unload(close_and_watch, plugin);
+	gpc_modules_fini(&modules);
+}
+
+/* Each thread opens and closes a plug-in of its own, and what is recorded of its frames must be of that plug-in. */
+#define N_TURNS 200
+
+struct owner {
+	struct gpc_modules *modules;
+	int number;
+	uint64_t frames[N_TURNS];
+};
+
+static void *open_and_close(void *arg)
+{
+	struct owner *owner = arg;
+
+	for (int i = 0; i < N_TURNS; i++)
+		owner->frames[i] = frame_of(owner->modules, owner->number, true);
+	return NULL;
+}
+
+static void threads_that_open_and_close_are_told_apart(void **state)
+{
+	static struct owner owners[N_PLUGINS];
+	struct gpc_modules modules;
+	pthread_t threads[N_PLUGINS];
+
+	(void)state;
+	open_modules(&modules);
+	for (int i = 0; i < N_PLUGINS; i++) {
+		owners[i] = (struct owner){ .modules = &modules, .number = i };
+		assert_int_equal(pthread_create(&threads[i], NULL, open_and_close, &owners[i]), 0);
+	}
+	for (int i = 0; i < N_PLUGINS; i++)
+		assert_int_equal(pthread_join(threads[i], NULL), 0);
+	for (int i = 0; i < N_PLUGINS; i++)
+		for (int turn = 0; turn < N_TURNS; turn++)
+			expect_module(owners[i].frames[turn], i);
+	gpc_modules_fini(&modules);
+}
+
+/* --- A loader that we make up ----------------------------------------------------------------- */
+
+#define PLACE     UINT64_C(0x100000000000)
+#define STEP      UINT64_C(0x10000)
+#define N_OBJECTS (GPUCACHE_MAX_MODULES + 8)
+
+/* If set, the loader's list is: object i of n_made_up, at place i, of the given length; of the last only. */
+static struct {
+	bool is_on;
+	bool is_last_only;
+	uint32_t n;
+	uint64_t place; /* of the last, if only it is there */
+	unsigned long long n_closed;
+} made_up;
+
+static int report(uint32_t i, uint64_t address,
+	int (*callback)(struct dl_phdr_info *, size_t, void *), void *arg)
+{
+	ElfW(Phdr)
+		segment = { .p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_memsz = 0x1000 + 8 * i };
+	char name[32];
+	struct dl_phdr_info info = { .dlpi_addr = address,
+		.dlpi_name = name,
+		.dlpi_phdr = &segment,
+		.dlpi_phnum = 1,
+		.dlpi_adds = made_up.n + made_up.n_closed,
+		.dlpi_subs = made_up.n_closed };
+
+	snprintf(name, sizeof name, "/lib/%u.so", i);
+	return callback(&info, sizeof info, arg);
+}
+
+int dl_iterate_phdr(int (*callback)(struct dl_phdr_info *, size_t, void *), void *arg)
+{
+	int (*next)(int (*)(struct dl_phdr_info *, size_t, void *), void *);
+	int result = 0;
+
+	if (!made_up.is_on) {
+		*(void **)&next = dlsym(RTLD_NEXT, "dl_iterate_phdr");
+		return next(callback, arg);
+	}
+	for (uint32_t i = made_up.is_last_only ? made_up.n - 1 : 0; i < made_up.n && !result; i++)
+		result = report(
+			i, made_up.is_last_only ? made_up.place : PLACE + i * STEP, callback, arg);
+	return result;
+}
+
+static void make_up(uint32_t n, bool is_last_only, uint64_t place)
+{
+	made_up.is_on = true;
+	made_up.is_last_only = is_last_only;
+	made_up.n = n;
+	made_up.place = place;
+	made_up.n_closed += is_last_only;
+}
+
+static void what_finds_no_room_in_the_table_is_recorded_as_nothing(void **state)
+{
+	struct gpc_modules modules;
+	uint64_t frame = PLACE + 1;
+
+	(void)state;
+	make_up(GPUCACHE_MAX_MODULES, false, 0);
+	open_modules(&modules);
+	assert_int_equal(box.n[GPUCACHE_REGION_MODULES], GPUCACHE_MAX_MODULES);
+	/* In a place of its own: nothing is known of it.  In that of another: nor is it taken for that one. */
+	make_up(GPUCACHE_MAX_MODULES + 1, true, PLACE + STEP * N_OBJECTS);
+	gpc_modules_look(&modules);
+	frame = made_up.place + 1;
+	gpc_modules_mark(&modules, &frame, 1);
+	assert_int_equal(frame, made_up.place + 1);
+	make_up(GPUCACHE_MAX_MODULES + 1, true, PLACE);
+	gpc_modules_look(&modules);
+	frame = PLACE + 1;
+	gpc_modules_mark(&modules, &frame, 1);
+	assert_int_equal(frame >> 48, GPC_NO_GENERATION);
+	assert_int_equal(box.n[GPUCACHE_REGION_MODULES], GPUCACHE_MAX_MODULES);
+	/* What has its record comes back to it. */
+	make_up(1, false, 0);
+	gpc_modules_look(&modules);
+	frame = PLACE + 1;
+	gpc_modules_mark(&modules, &frame, 1);
+	assert_int_equal(frame, PLACE + 1);
+	made_up.is_on = false;
+	gpc_modules_fini(&modules);
+}
+
+static void each_of_many_at_one_place_is_told_from_all_others(void **state)
+{
+	static uint64_t frames[1000];
+	struct gpc_modules modules;
+
+	(void)state;
+	make_up(1, false, 0);
+	open_modules(&modules);
+	for (uint32_t turn = 0; turn < 2; turn++)
+		for (uint32_t i = 0; i < N_OF(frames); i++) {
+			/* Around PLACE, so that they overlap in all ways. */
+			uint64_t place = PLACE + i * 7919 % 4096 / 16 * 16;
+			uint64_t frame = place + 8;
+
+			make_up(i + 2, true, place);
+			gpc_modules_look(&modules);
+			gpc_modules_mark(&modules, &frame, 1);
+			if (turn)
+				assert_int_equal(frame, frames[i]);
+			frames[i] = frame;
+		}
+	for (uint32_t i = 0; i < N_OF(frames); i++) {
+		char path[32];
+
+		snprintf(path, sizeof path, "/lib/%u.so", i + 1);
+		assert_string_equal(path_of(module_of((void *)(uintptr_t)frames[i])), path);
+	}
+	made_up.is_on = false;
 	gpc_modules_fini(&modules);
 }
 
@@ -155,7 +517,7 @@ static void without_memory_there_are_no_modules_and_nothing_leaks(void **state)
 	(void)state;
 	for (unsigned n = 1; n <= 2; n++) {
 		gpc_metamem_fail_at(n);
-		assert_int_equal(gpc_modules_init(&modules, &sink), GPC_NO_METADATA);
+		assert_int_equal(gpc_modules_init(&modules, &sink, NULL), GPC_NO_METADATA);
 		gpc_metamem_fail_at(0);
 		assert_int_equal(gpc_metamem_total(), before);
 	}
@@ -177,10 +539,10 @@ static void a_look_that_finds_no_memory_is_made_up_for_later(void **state)
 	if (!library)
 		skip();
 	gpc_metamem_fail_at(1);
-	gpc_modules_refresh(&modules);
+	gpc_modules_look(&modules);
 	gpc_metamem_fail_at(0);
 	assert_int_equal(box.n[GPUCACHE_REGION_MODULES], before);
-	gpc_modules_refresh(&modules);
+	gpc_modules_look(&modules);
 	assert_true(box.n[GPUCACHE_REGION_MODULES] > before);
 	dlclose(library);
 	gpc_modules_fini(&modules);
@@ -196,7 +558,20 @@ int main(void)
 		cmocka_unit_test_setup(
 			without_memory_there_are_no_modules_and_nothing_leaks, setup),
 		cmocka_unit_test_setup(a_look_that_finds_no_memory_is_made_up_for_later, setup),
+		cmocka_unit_test_setup(each_of_those_at_one_place_has_its_own_addresses, setup),
+		cmocka_unit_test_setup(
+			one_that_reaches_beyond_the_place_has_one_generation_all_over, setup),
+		cmocka_unit_test_setup(
+			what_nobody_knows_in_the_place_of_one_that_is_gone_is_not_taken_for_it,
+			setup),
+		cmocka_unit_test_setup(code_of_no_module_elsewhere_has_no_generation, setup),
+		cmocka_unit_test_setup(what_is_unloaded_unseen_is_found_by_the_next_look, setup),
+		cmocka_unit_test_setup(what_is_unloaded_is_seen_before_the_call_has_ended, setup),
+		cmocka_unit_test_setup(threads_that_open_and_close_are_told_apart, setup),
+		cmocka_unit_test_setup(
+			what_finds_no_room_in_the_table_is_recorded_as_nothing, setup),
+		cmocka_unit_test_setup(each_of_many_at_one_place_is_told_from_all_others, setup),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, make_plugins, remove_plugins);
 }

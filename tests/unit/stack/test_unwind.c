@@ -5,7 +5,9 @@
 #include <execinfo.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <sys/mman.h>
 
+#include "stack/modules.h"
 #include "stack/unwind.h"
 
 #define MAX 64
@@ -217,6 +219,28 @@ static void threads_walk_at_the_same_time(void **state)
 	gpc_unwind_fini(&unwind);
 }
 
+static int close_nothing(void *unused)
+{
+	(void)unused;
+	return 0;
+}
+
+static void a_page_of_unloaded_code_is_not_taken_for_readable(void **state)
+{
+	void *page = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	(void)state;
+	assert_true(page != MAP_FAILED);
+	gpc_unwind_init(&unwind, dlsym);
+	if (!unwind.walk.is_readable)
+		skip();
+	assert_true(unwind.walk.is_readable((uintptr_t)page));
+	assert_int_equal(munmap(page, 4096), 0);
+	assert_int_equal(gpc_modules_unload(close_nothing, NULL), 0);
+	assert_false(unwind.walk.is_readable((uintptr_t)page));
+	gpc_unwind_fini(&unwind);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -228,6 +252,7 @@ int main(void)
 		cmocka_unit_test(an_unwinder_that_fails_yields_no_frames),
 		cmocka_unit_test(never_more_than_asked_for),
 		cmocka_unit_test(threads_walk_at_the_same_time),
+		cmocka_unit_test(a_page_of_unloaded_code_is_not_taken_for_readable),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

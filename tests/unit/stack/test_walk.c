@@ -350,19 +350,46 @@ static void what_is_known_is_not_learned_again(void **state)
 	assert_int_equal(n_learned(), before);
 }
 
+/* The functions of this file are as of a library that is unloaded. */
+static void forget_these(void)
+{
+	gpc_walk_forget(&unwind.walk, (uintptr_t)&compare - 65536, (uintptr_t)&compare + 65536);
+}
+
 static void what_was_unloaded_is_forgotten(void **state)
 {
-	uint32_t before;
+	uint32_t of_others = 0;
 
 	(void)state;
 	skip_where_it_is_off();
-	recursive(9);
-	atomic_fetch_add(&unwind.walk.n_unloaded, 1);
-	before = n_learned();
-	large(1); /* unknown, so the loader is asked */
-	assert_int_equal(n_learned(), before + 1);
-	recursive(9);
-	assert_int_equal(n_learned(), before + 2);
+	/* One call, not five: nothing was unloaded in turn 1, these functions were in turn 3. */
+	for (volatile int turn = 0; turn < 5; turn++) {
+		if (turn == 1)
+			gpc_walk_forget(&unwind.walk, 0, 1);
+		if (turn == 3)
+			forget_these();
+		for (uint32_t i = 0; i < GPC_WALK_RULES && turn == 3; i++)
+			of_others += (atomic_load(&unwind.walk.table->rules[i].word) &
+					     ((1u << 28) - 1)) != 0;
+		recursive(9);
+		assert_true(turn == 0 || n_learned() == (turn > 2));
+	}
+	assert_true(of_others > 0);
+}
+
+static void what_comes_back_to_its_place_takes_no_new_rules(void **state)
+{
+	uint32_t before = 0;
+
+	(void)state;
+	skip_where_it_is_off();
+	for (volatile int turn = 0; turn < 100; turn++) {
+		recursive(9);
+		if (turn == 0)
+			before = atomic_load(&unwind.walk.table->n_rules);
+		forget_these();
+	}
+	assert_int_equal(atomic_load(&unwind.walk.table->n_rules), before);
 }
 
 static void who_learned_often_enough_asks(void **state)
@@ -375,21 +402,18 @@ static void who_learned_often_enough_asks(void **state)
 	assert_int_equal(n_compared, 2);
 }
 
-static void who_learned_often_enough_still_forgets(void **state)
+static void who_forgets_may_learn_again(void **state)
 {
+	uint32_t before;
+
 	(void)state;
 	skip_where_it_is_off();
-	recursive(9);
 	atomic_store(&unwind.walk.n_learned, 1000000);
-	atomic_fetch_add(&unwind.walk.n_unloaded, 1);
-	large(1); /* unknown, so the loader is asked */
-	assert_int_equal(atomic_load(&unwind.walk.table->n_rules), 0);
-	for (uint32_t i = 0; i < GPC_WALK_RULES; i++) {
-		assert_int_equal(atomic_load(&unwind.walk.table->rules[i].place), 0);
-		assert_int_equal(atomic_load(&unwind.walk.table->rules[i].word), 0);
-		assert_int_equal(atomic_load(&unwind.walk.table->slots[2 * i]), 0);
-		assert_int_equal(atomic_load(&unwind.walk.table->slots[2 * i + 1]), 0);
-	}
+	recursive(9);
+	before = atomic_load(&unwind.walk.table->n_rules);
+	forget_these();
+	recursive(9);
+	assert_true(atomic_load(&unwind.walk.table->n_rules) > before);
 }
 
 static void without_a_table_libunwind_is_asked(void **state)
@@ -494,8 +518,8 @@ static void *walk_until_stopped(void *arg)
 	return arg;
 }
 
-/* Others walk, and move the guesses, while the table is cleared and filled again. */
-static void threads_walk_while_the_table_is_cleared(void **state)
+/* Others walk, and move the guesses, while rules are forgotten and learned again. */
+static void threads_walk_while_rules_are_forgotten(void **state)
 {
 	pthread_t threads[2];
 	void *result;
@@ -506,8 +530,7 @@ static void threads_walk_while_the_table_is_cleared(void **state)
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, walk_until_stopped, &unwind), 0);
 	for (int i = 0; i < 200; i++) {
-		atomic_fetch_add(&unwind.walk.n_unloaded, 1);
-		gpc_walk_learn(&unwind.walk);
+		gpc_walk_forget(&unwind.walk, 0, UINTPTR_MAX);
 		recursive(9);
 	}
 	__atomic_store_n(&stop_gate, &unwind, __ATOMIC_RELEASE);
@@ -532,12 +555,13 @@ int main(void)
 		WITH_COUNT(nothing_is_read_below_the_stack_pointer),
 		WITH_COUNT(what_is_known_is_not_learned_again),
 		WITH_COUNT(what_was_unloaded_is_forgotten),
+		WITH_COUNT(what_comes_back_to_its_place_takes_no_new_rules),
 		WITH_COUNT(who_learned_often_enough_asks),
-		WITH_COUNT(who_learned_often_enough_still_forgets),
+		WITH_COUNT(who_forgets_may_learn_again),
 		WITH_COUNT(a_full_table_starts_anew),
 		WITH_COUNT(a_wrong_guess_is_not_followed),
 		WITH_COUNT(half_a_rule_is_unknown),
-		WITH_COUNT(threads_walk_while_the_table_is_cleared),
+		WITH_COUNT(threads_walk_while_rules_are_forgotten),
 		cmocka_unit_test(without_a_table_libunwind_is_asked),
 		cmocka_unit_test(without_steps_libunwind_is_asked),
 	};

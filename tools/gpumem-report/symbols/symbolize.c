@@ -330,7 +330,8 @@ static void set_module(
 {
 	for (size_t i = 0; i < list->n; i++) {
 		list->rows[i].module = view ? view->path : NULL;
-		list->rows[i].offset = view ? address - view->module.bias : address;
+		list->rows[i].offset =
+			view ? address - view->module.bias : GPUCACHE_FRAME_ADDRESS(address);
 	}
 }
 
