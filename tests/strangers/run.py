@@ -427,7 +427,7 @@ def little_address_space():
         with open(trace, "w", encoding="utf-8") as file:
             file.write("op,id,size,stream,time_us\nalloc,1,1000,1,1\nfree,1,1000,1,2\n")
         for command in (f"{REPORT} summary {path}", f"{REPORT} html {path}", f"{REPORT} export --format=folded {path}",
-                        f"{REPLAY} -p gpucache -p pytorch -p vmm -p none {trace}", f"{REPLAY} --smallest -g training"):
+                        f"{REPLAY} -p gpucache -p pytorch -p vmm -p none {trace}", f"{REPLAY} --smallest {trace}"):
             ended = run("sh", "-c", f"ulimit -v 1048576; exec {command}")
             expect(ended.code == 0 and not ended.err, command, ended.code, ended.err)
 
