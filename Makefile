@@ -133,6 +133,7 @@ CONF_TESTS   := $(sort $(wildcard tests/conformance/test_*.c))
 PROVE_TESTS  := $(sort $(wildcard tests/prove/prove_*.c))
 PROVE_SRCS   := $(filter-out $(PROVE_TESTS),$(sort $(wildcard tests/prove/*.c)))
 BENCH_SRCS   := $(sort $(wildcard tests/bench/bench_*.c))
+KIT_SRCS     := $(sort $(wildcard tests/bench/replay/*.c))
 FORMATTED    := $(sort $(wildcard include/*.h examples/*.c $(addsuffix /*.[ch],$(wildcard src/* src/runtime/* preload preload/* tools/* tools/*/* tests/* tests/*/*))))
 HEADERS      := $(sort $(filter-out src/base/banned.h src/simcuda/%,$(wildcard include/*.h src/*/*.h src/runtime/*/*.h preload/*.h tools/*/*.h tools/*/*/*.h)))
 
@@ -150,6 +151,7 @@ RUNTIME_LIB := $(B)/libruntime.a
 REPORT_LIB := $(B)/libreport.a
 REPORT     := $(B)/gpumem-report
 REPLAY     := $(B)/gpumem-replay
+REPLAY_KIT := $(B)/tests/bench/replay/gpumem-replay
 RUN        := $(B)/gpucache-run
 PRODUCTS   := $(LIB_SO) $(LIB_LINK) $(LIB_A) $(AUDIT_SO) $(REPORT) $(REPLAY) $(RUN)
 LINKS      := $(addprefix build/,$(notdir $(PRODUCTS)) simcuda programs stacks)
@@ -159,7 +161,7 @@ UNIT_BINS  := $(patsubst %.c,$(B)/%,$(UNIT_SRCS))
 TEST_BINS  := $(UNIT_BINS) $(patsubst %.c,$(B)/%,$(MODEL_SRCS) $(CONF_TESTS) $(PROVE_TESTS))
 BENCH_BINS := $(patsubst %.c,$(B)/%,$(BENCH_SRCS))
 ALL_OBJS   := $(call obj,$(CORE_SRCS) $(RUNTIME_SRCS) $(PRELOAD_SRCS) $(AUDIT_SRCS) $(FORMAT_SRCS) $(SIM_SRCS) $(REPLAY_LIB_SRCS) $(REPORT_SRCS) $(REPLAY_SRCS) \
-                $(UNIT_SRCS) $(HELPER_SRCS) $(MODEL_SRCS) $(CONF_SRCS) $(CONF_TESTS) $(PROVE_SRCS) $(PROVE_TESTS) $(BENCH_SRCS))
+                $(UNIT_SRCS) $(HELPER_SRCS) $(MODEL_SRCS) $(CONF_SRCS) $(CONF_TESTS) $(PROVE_SRCS) $(PROVE_TESTS) $(BENCH_SRCS) $(KIT_SRCS))
 
 ##### Public targets #####
 
@@ -203,7 +205,7 @@ mutants:                                   ## which changes of one line do the t
 gpu: all programs doors gpu-programs gpu-libraries $(patsubst %.c,$(B)/%,$(CONF_TESTS)) ## build what tests/gpu/run.sh takes along to a machine with a GPU
 	$(Q)git describe --always --dirty >$(B)/gpu/commit 2>/dev/null || rm -f $(B)/gpu/commit
 
-bench: all $(BENCH_BINS) programs          ## measure: a table, and build/bench.csv
+bench: all $(BENCH_BINS) $(REPLAY_KIT) programs          ## measure: a table, and build/bench.csv
 	$(Q)tests/bench/run.sh $(B)
 
 bench-peers: all                           ## PyTorch's allocator, RMM's, CUB's and ours side by side, as far as they are there; TABLE=1
@@ -227,7 +229,7 @@ simcuda: $(SIMCUDA)
 programs: $(PROGRAMS)
 doors: $(DOORS)
 gpu-programs: $(GPU_PROGRAMS)
-tests: $(TEST_BINS)
+tests: $(TEST_BINS) $(REPLAY_KIT)
 list-tests:
 	@printf '%s\n' $(TEST_BINS)
 
@@ -276,6 +278,11 @@ $(REPORT): $(call obj,$(REPORT_SRCS)) $(HTML_OBJ) $(REPLAY_LIB) $(SIM_LIB) $(FOR
 	$(Q)$(CC) -o $@ $^ $(ALL_LDFLAGS) $(REPORT_LIBS) -lpthread -ldl
 
 $(REPLAY): $(call obj,$(REPLAY_SRCS)) $(REPLAY_LIB) $(SIM_LIB) $(FORMAT_LIB) $(CORE_LIB)
+	$(call say,LINK,$@)
+	$(Q)$(CC) -o $@ $^ $(ALL_LDFLAGS) -ljson-c -lz -lpthread -ldl
+
+# The same tool for developers, who also generate traces and compare policies that users cannot choose.
+$(REPLAY_KIT): $(call obj,$(filter-out %/kit.c,$(REPLAY_SRCS)) $(KIT_SRCS)) $(REPLAY_LIB) $(SIM_LIB) $(FORMAT_LIB) $(CORE_LIB)
 	$(call say,LINK,$@)
 	$(Q)$(CC) -o $@ $^ $(ALL_LDFLAGS) -ljson-c -lz -lpthread -ldl
 

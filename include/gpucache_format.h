@@ -43,13 +43,12 @@
  *     slots.  A slot with seq 0 was being rewritten, and counts as a hole.
  *   5 Peaks: of a device's two slots, the complete one with the higher `number` is current.
  *   6 Counters: each is stored atomically.  An operation in progress may have updated only some of them.
- *   7 Pages (since 1.3): if byte i is 1 and page i has only zeros, the page was lost, as in a crash of the machine.
+ *   7 Pages: if byte i is 1 and page i has only zeros, the page was lost, as in a crash of the machine.
  *     Page 0 is the header.  PAGES lies before all other regions.
  *
  * Versions.  A reader refuses another `major`.  `minor` grows when fields or regions are added at the end.  So a reader
  * finds records by record_size from the region table, never by sizeof, and takes the fields that a shorter record lacks
- * as zeros.  Only 1.2 had lanes, further counters behind those of a context, and event numbers that were never used
- * (src/format/format_1_2.h).
+ * as zeros.  A `minor` below GPUCACHE_FORMAT_OLDEST, of the time before the first release, is refused.
  *
  * Liveness.  The writer holds flock(LOCK_EX) on the file until it ends; unlike a pid, a lock works across namespaces.
  * If the file is not locked, and neither CLEAN_EXIT nor EXITED is set, the process was killed or called exec.
@@ -61,10 +60,11 @@
 
 #include "gpucache_kinds.h"
 
-#define GPUCACHE_FORMAT_MAGIC "GPUCACHE-RECORD" /* 15 characters and a NUL */
-#define GPUCACHE_FORMAT_MAJOR 1
-#define GPUCACHE_FORMAT_MINOR 6
-#define GPUCACHE_ENDIAN       0x01020304u
+#define GPUCACHE_FORMAT_MAGIC  "GPUCACHE-RECORD" /* 15 characters and a NUL */
+#define GPUCACHE_FORMAT_MAJOR  1
+#define GPUCACHE_FORMAT_MINOR  6
+#define GPUCACHE_FORMAT_OLDEST 6 /* the oldest minor version that a reader accepts */
+#define GPUCACHE_ENDIAN        0x01020304u
 
 #define GPUCACHE_PAGE        4096u
 #define GPUCACHE_MAX_REGIONS 24u
@@ -91,10 +91,10 @@ enum gpucache_region_kind {
 	GPUCACHE_REGION_HISTORY,
 	GPUCACHE_REGION_PEAKS,
 	GPUCACHE_REGION_OOMS,
-	GPUCACHE_REGION_TAGS,    /* since 1.1 */
-	GPUCACHE_REGION_PAGES,   /* since 1.3; a record is 8 bytes */
-	GPUCACHE_REGION_TORCH,   /* since 1.3 */
-	GPUCACHE_REGION_STREAMS, /* since 1.5 */
+	GPUCACHE_REGION_TAGS,
+	GPUCACHE_REGION_PAGES, /* a record is 8 bytes */
+	GPUCACHE_REGION_TORCH,
+	GPUCACHE_REGION_STREAMS,
 	GPUCACHE_REGION_COUNT,
 };
 
@@ -135,10 +135,10 @@ struct gpucache_header {
 	uint64_t dropped_stacks;
 	uint64_t dropped_python; /* stacks whose Python frames could not be read safely */
 	uint64_t dropped_segments;
-	uint64_t dropped_tags; /* ranges that got the tag of the enclosing range; since 1.1 */
-	/* of requests below this size only a sample has stacks; 0: all have; since 1.1 */
+	uint64_t dropped_tags; /* ranges that got the tag of the enclosing range */
+	/* of requests below this size only a sample has stacks; 0: all have */
 	uint64_t sample_bytes;
-	uint64_t dropped_sites; /* pairs of stack and device without a record in SITES; since 1.3 */
+	uint64_t dropped_sites; /* pairs of stack and device without a record in SITES */
 	uint64_t reserved[5];
 	char boot_id[40];
 	char version[32]; /* of the library */
@@ -167,7 +167,7 @@ struct gpucache_device {
 	uint64_t process_bytes; /* all memory of this process */
 	uint64_t others_bytes;  /* all other processes */
 	uint64_t driver_bytes;  /* reserved by the driver */
-	uint64_t physical;      /* since 1.4: 1 + the index in nvidia-smi; 0: unknown */
+	uint64_t physical;      /* 1 + the index in nvidia-smi; 0: unknown */
 	char pci_bus_id[24];    /* "0000:17:00.0" or empty */
 };
 
@@ -210,9 +210,9 @@ struct gpucache_counters {
 	uint64_t last_driver_malloc_ns;
 	uint64_t n_blocks;       /* live blocks of our segments now */
 	uint64_t n_segments;     /* now */
-	uint64_t one_stream_end; /* enum gpucache_one_stream_end; 0 before 1.4 */
+	uint64_t one_stream_end; /* enum gpucache_one_stream_end */
 	uint64_t reserved[2];
-	/* Since 1.1: direct_bytes and host_bytes by kind; n_rescued by rung. */
+	/* direct_bytes and host_bytes by kind; n_rescued by rung. */
 	uint64_t kind_bytes[GPUCACHE_MAX_KINDS];
 	uint64_t n_rescued_by[GPUCACHE_MAX_RUNGS];
 };
@@ -234,10 +234,7 @@ struct gpucache_torch {
 	uint64_t reserved[8];
 };
 
-/*
- * SITES.  The bytes that one stack holds, and has ever requested, on one device.  Records begin at 1.  Before 1.3
- * record i had the sums of stack i over all devices, and the holders in PEAKS and OOMS were such sums, too.
- */
+/* SITES.  The bytes that one stack holds, and has ever requested, on one device.  Records begin at 1. */
 struct gpucache_site {
 	uint64_t live_bytes; /* as requested */
 	uint64_t live_blocks;
@@ -246,7 +243,7 @@ struct gpucache_site {
 	uint64_t peak_bytes;
 	uint64_t first_ns; /* of the first allocation by this stack */
 	uint64_t last_ns;
-	/* 0: unused record.  `stack` and `device`, since 1.3, are stored before the totals */
+	/* 0: unused record.  `stack` and `device` are stored before the totals */
 	uint32_t stack;
 	uint16_t device;
 	uint16_t reserved;
@@ -395,13 +392,13 @@ struct gpucache_block {
 	/* index into SEGMENTS; GPUCACHE_NO_SEGMENT: the block is an allocation of the driver by itself */
 	uint32_t segment;
 	uint32_t context; /* index into COUNTERS */
-	uint32_t tag;     /* of a LIVE block; 0: none.  Since 1.1 */
-	uint32_t flags;   /* GPUCACHE_BLOCK_*; since 1.3 */
+	uint32_t tag;     /* of a LIVE block; 0: none */
+	uint32_t flags;   /* GPUCACHE_BLOCK_* */
 };
 
 /* PyTorch's allocator cuts the block into tensors: see TORCH. */
 #define GPUCACHE_BLOCK_ARENA 0x1u
-/* Bits 8..15: the number of the stream that the block was allocated for; since 1.5. */
+/* Bits 8..15: the number of the stream that the block was allocated for. */
 #define GPUCACHE_BLOCK_STREAM_SHIFT  8
 #define GPUCACHE_BLOCK_STREAM(flags) ((flags) >> GPUCACHE_BLOCK_STREAM_SHIFT & 0xffu)
 
@@ -427,14 +424,13 @@ struct gpucache_event {
 	uint8_t alloc_kind; /* enum gpucache_kind */
 	uint16_t device;
 	uint32_t context; /* index into COUNTERS */
-	uint32_t detail;  /* MALLOC, FREE: number of the stream; since 1.5 */
-	uint32_t tag;     /* the innermost range of the calling thread; 0: none.  Since 1.1 */
+	uint32_t detail;  /* MALLOC, FREE: number of the stream */
+	uint32_t tag;     /* the innermost range of the calling thread; 0: none */
 };
 
 /*
  * HISTORY.  A record of a device: this head, then two buffers of max_points points, of which live_buffer is valid.
- * Since 1.4 two buffers of max_points uint64_t follow: pending_bytes of the same points.  A recording has them if
- * record_size is large enough.  Their pages are not marked in PAGES, because they may be all zeros.
+ * Two buffers of max_points uint64_t follow: pending_bytes of the same points.  Their pages are not marked in PAGES, because they may be all zeros.
  */
 struct gpucache_history_head {
 	int32_t device; /* -1: unused */
@@ -515,7 +511,7 @@ enum gpucache_verdict {
 	GPUCACHE_VERDICT_EXHAUSTED,
 	GPUCACHE_VERDICT_DRIVER,
 	GPUCACHE_VERDICT_WRONG_POOL,
-	GPUCACHE_VERDICT_CONTEXTS, /* this and those below since 1.4 */
+	GPUCACHE_VERDICT_CONTEXTS,
 	GPUCACHE_VERDICT_MANAGED,
 	GPUCACHE_VERDICT_PREALLOCATED,
 	GPUCACHE_VERDICT_PINNED,
@@ -531,7 +527,7 @@ enum gpucache_strength {
 
 struct gpucache_neighbour {
 	uint32_t pid;
-	/* a process of this user: its run time, at least 1; others: 0.  Since 1.4 */
+	/* a process of this user: its run time, at least 1; others: 0 */
 	uint32_t own_age_s;
 	uint64_t bytes; /* GPUCACHE_UNKNOWN if NVML does not report it */
 	char name[32];  /* of the process, if this user may see it */
@@ -593,17 +589,17 @@ struct gpucache_oom {
 	uint64_t rest_bytes;
 	struct gpucache_holder holders[GPUCACHE_MAX_OOM_HOLDERS]; /* biggest first */
 	uint32_t n_neighbours;
-	uint32_t tag; /* of the request; 0: none.  Since 1.1 */
+	uint32_t tag; /* of the request; 0: none */
 	struct gpucache_neighbour neighbours[GPUCACHE_MAX_NEIGHBOURS];
-	/* Since 1.1.  Holders by tag, biggest first; none if the program named no ranges. */
+	/* Holders by tag, biggest first; none if the program named no ranges. */
 	uint32_t n_tags;
 	uint32_t is_renewed;     /* 1: the growing site replaces its blocks by larger ones */
 	uint64_t tag_rest_bytes; /* live bytes of tags that are not in tags[] */
 	struct gpucache_tag_holder tags[GPUCACHE_MAX_OOM_TAGS];
-	/* Since 1.1.  counters.kind_bytes, summed over all contexts of the device. */
+	/* counters.kind_bytes, summed over all contexts of the device. */
 	uint64_t kind_bytes[GPUCACHE_MAX_KINDS];
-	struct gpucache_oom_torch torch; /* since 1.4 */
-	/* Since 1.6.  What the verdict was judged by, beyond the balance; GPUCACHE_UNKNOWN: not measured. */
+	struct gpucache_oom_torch torch;
+	/* What the verdict was judged by, beyond the balance; GPUCACHE_UNKNOWN: not measured. */
 	uint64_t free_before; /* the driver's free bytes before its last refusal, and after it */
 	uint64_t free_after;
 	uint64_t piece;       /* the largest cached piece for this request */

@@ -143,7 +143,7 @@ check() { # VARIANT
 	run_script strangers tests/strangers/run.py build
 	run_script files tests/fault/run.py build
 	run_script driver tests/fault/driver.py build
-	run_script replay tests/bench/test_replay.sh build
+	run_script replay tests/bench/test_replay.sh build/release
 	run_script scenes tests/scenes/run.py build --n 39
 	run_script docs tests/docs/run.py build
 	run_script package tests/package/run.py

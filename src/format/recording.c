@@ -38,7 +38,7 @@ enum region_shape {
 static const struct {
 	const char *name;
 	enum region_shape shape;
-	uint32_t first_size; /* of a record in the first format that had it; HISTORY: of its head */
+	uint32_t least_size; /* of a record; HISTORY: of its head */
 	uint32_t most;       /* the most records that a writer creates; 0: as many as fit */
 	unsigned part; /* a writer gives the region at most 1 / part of the file; 0: any part */
 } kinds[GPUCACHE_REGION_COUNT] = {
@@ -121,6 +121,13 @@ static enum gpc_status check_header(
 	if (header->major != GPUCACHE_FORMAT_MAJOR) {
 		gpc_text_add(why, "format %u.%u needs another gpumem-report; this one reads %d.x",
 			(unsigned)header->major, (unsigned)header->minor, GPUCACHE_FORMAT_MAJOR);
+		return GPC_VERSION;
+	}
+	if (header->minor < GPUCACHE_FORMAT_OLDEST) {
+		gpc_text_add(why,
+			"format %u.%u is from before the first release, and no longer read; record "
+			"again",
+			(unsigned)header->major, (unsigned)header->minor);
 		return GPC_VERSION;
 	}
 	if (!(header->state & GPUCACHE_STATE_OPENED)) {
@@ -245,7 +252,7 @@ static void check_region(struct gpc_recording *rec, const struct gpucache_region
 		return;
 	}
 	if (!is_append &&
-		(claim->record_size < 8 || claim->record_size < kinds[kind].first_size ||
+		(claim->record_size < 8 || claim->record_size < kinds[kind].least_size ||
 			claim->record_size % 8 != 0 || claim->record_size > MAX_RECORD_BYTES)) {
 		gpc_recording_note(rec, kind, "has records of %u bytes", claim->record_size);
 		return;

@@ -146,7 +146,7 @@ struct gpc_history_view {
 	int32_t device;
 	uint64_t interval_ns;
 	const struct gpucache_point *points;
-	const uint64_t *pending_bytes; /* of the point of that index; NULL: not recorded */
+	const uint64_t *pending_bytes; /* of the point of that index */
 	size_t n_points;
 };
 
@@ -236,12 +236,9 @@ bool gpc_recording_find_peak(
 bool gpc_recording_find_oom(
 	const struct gpc_recording *recording, uint64_t number, struct gpucache_oom *ret_oom);
 
-/* The totals of a stack on a device.  Before 1.3: those of stack i on all devices, and `device` is undefined. */
+/* The totals of a stack on a device. */
 bool gpc_recording_read_site(
 	const struct gpc_recording *recording, uint64_t i, struct gpucache_site *ret_site);
-
-/* True for a recording before 1.3 of several devices: its holders of peaks and failures are sums over all of them. */
-bool gpc_recording_mixes_devices(const struct gpc_recording *recording);
 
 /* The position of an id in an index of n entries: recording->stacks, codes or tags.  n: not found. */
 size_t gpc_record_number(const struct gpc_record_index *index, size_t n, uint32_t id);

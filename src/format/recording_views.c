@@ -2,11 +2,7 @@
 /* Reads fixed-size records by type.  Numbers that callers use as indices are clamped: the file is untrusted. */
 #include <string.h>
 
-#include "format/format_1_2.h"
 #include "format/recording_internal.h"
-
-/* From this minor version on SITES, and the holders in PEAKS and OOMS, are of one device. */
-#define MINOR_SITE_DEVICES 3
 
 /* Copies record i of a region.  False: there is no such record, or it is torn. */
 #define READ(region, i, record)                                                                  \
@@ -47,11 +43,7 @@ bool gpc_recording_find_device(
 bool gpc_recording_read_counters(
 	const struct gpc_recording *recording, uint64_t i, struct gpucache_counters *ret_counters)
 {
-	if (!READ(COUNTERS, i, ret_counters) || ret_counters->context == 0)
-		return false;
-	if (recording->header.minor == 2)
-		gpc_format_1_2_add_lanes(recording, i, ret_counters);
-	return true;
+	return READ(COUNTERS, i, ret_counters) && ret_counters->context != 0;
 }
 
 bool gpc_recording_find_torch(
@@ -137,29 +129,7 @@ bool gpc_recording_find_oom(
 bool gpc_recording_read_site(
 	const struct gpc_recording *recording, uint64_t i, struct gpucache_site *ret_site)
 {
-	if (!READ(SITES, i, ret_site))
-		return false;
-	if (recording->header.minor < MINOR_SITE_DEVICES)
-		ret_site->stack = ret_site->total_blocks ? (uint32_t)i : 0;
-	return ret_site->stack != 0;
-}
-
-bool gpc_recording_mixes_devices(const struct gpc_recording *recording)
-{
-	uint64_t n = recording->regions[GPUCACHE_REGION_COUNTERS].count;
-	struct gpucache_counters counters;
-	int32_t first = -1;
-
-	if (recording->header.minor >= MINOR_SITE_DEVICES)
-		return false;
-	for (uint64_t i = 0; i < n; i++) {
-		if (!gpc_recording_read_counters(recording, i, &counters))
-			continue;
-		if (first >= 0 && counters.device != first)
-			return true;
-		first = counters.device;
-	}
-	return false;
+	return READ(SITES, i, ret_site) && ret_site->stack != 0;
 }
 
 bool gpc_recording_next_event(const struct gpc_recording *recording,
@@ -180,8 +150,7 @@ bool gpc_recording_next_event(const struct gpc_recording *recording,
 			*ret_event = event;
 			return true;
 		}
-		if (!gpc_format_1_2_is_set_aside(event.seq, number, region->count))
-			cursor->n_holes++;
+		cursor->n_holes++;
 	}
 	return false;
 }
@@ -201,7 +170,7 @@ bool gpc_recording_read_history(
 		head.live_buffer > 1)
 		return false;
 	base = recording->data + region->offset + i * region->record_size + sizeof head;
-	room = (region->record_size - sizeof head) / sizeof *points / 2;
+	room = (region->record_size - sizeof head) / (sizeof *points + sizeof(uint64_t)) / 2;
 	if (head.max_points > room || head.max_points > GPUCACHE_MAX_POINTS ||
 		head.n_points[head.live_buffer] > head.max_points)
 		return false;
@@ -211,11 +180,8 @@ bool gpc_recording_read_history(
 	points = (const void *)base;
 	ret_history->points = points + (size_t)head.live_buffer * head.max_points;
 	points += (size_t)2 * head.max_points;
-	ret_history->pending_bytes = NULL;
-	if ((region->record_size - sizeof head) / (sizeof *points + sizeof(uint64_t)) / 2 >=
-		head.max_points)
-		ret_history->pending_bytes = (const uint64_t *)(const void *)points +
-					     (size_t)head.live_buffer * head.max_points;
+	ret_history->pending_bytes =
+		(const uint64_t *)(const void *)points + (size_t)head.live_buffer * head.max_points;
 	return true;
 }
 

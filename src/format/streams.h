@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The streams of a recording (since 1.5), and their names for people.
+ * The streams of a recording, and their names for people.
  *
  * Threads   Any.
  * Failure   A stream without a record is printed as its number.

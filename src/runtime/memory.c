@@ -269,7 +269,7 @@ static CUresult free_in_order(CUdeviceptr ptr, gpc_stream stream, bool is_async,
 	*ret_is_ours = pool != NULL;
 	if (!pool)
 		return CUDA_SUCCESS;
-	result = judge_caller((const struct gpc_context *)pool); /* the pool is its first member */
+	result = judge_caller(gpc_context_of(pool));
 	if (!result && !is_async && must_wait(pool))
 		result = sync_for_free(pool);
 	/* The driver has ended before the program's last destructors: what these free is no leak. */
@@ -283,7 +283,7 @@ static CUresult free_in_order(CUdeviceptr ptr, gpc_stream stream, bool is_async,
 		gpc_ipc_withdraw(ptr);
 	st = gpc_pool_free(pool, ptr, &request);
 	if (!is_async)
-		return_owed((struct gpc_context *)pool);
+		return_owed(gpc_context_of(pool));
 	if (st == GPC_NOT_FOUND) /* another thread ended the context meanwhile */
 		*ret_is_ours = false;
 	return st == GPC_INVALID ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;

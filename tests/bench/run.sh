@@ -24,6 +24,6 @@ for bench in "$build"/tests/bench/bench_*; do
 done
 awk -F, -v rows=tests/bench/rows.txt -f tests/bench/table.awk "$csv" || status=1
 echo
-"$build/gpumem-replay" --sizes -p gpucache -p pytorch -p none tests/bench/traces/*.csv.gz -g training -g inference -g random -g pipeline ||
+"$build/tests/bench/replay/gpumem-replay" --sizes -p gpucache -p pytorch -p none tests/bench/traces/*.csv.gz -g training -g inference -g random -g pipeline ||
 	status=1
 exit $status

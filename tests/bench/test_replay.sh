@@ -1,9 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# test_replay.sh BUILD_DIR: tests gpumem-replay by its command line.  Prints a line per test, then the counts.
+# test_replay.sh BUILD_DIR: tests gpumem-replay by its command line, and what developers add to it (replay/kit.c).  Prints
+# a line per test, then the counts.
 set -u
 build=$(cd "$1" && pwd)
 tool=$build/gpumem-replay
+kit=$build/tests/bench/replay/gpumem-replay
 top=$(cd "$(dirname "$0")/../.." && pwd)
 cd "$(dirname "$0")/traces" || exit 1
 work=$(mktemp -d)
@@ -109,7 +111,7 @@ answers sizes_are_in_the_json 0 '"sizes":' --sizes --json "$work/few.csv"
 answers where_it_does_not_fit_it_says_so 0 'fails' --sizes -p pytorch medium_1024_inference.csv.gz
 answers driver_calls_are_counted_by_kind 0 '  memory returned             1280' -p none medium_1024_inference.csv.gz
 answers what_is_cached_goes_back_where_the_trace_says_so 0 'peak reserved            50.00 MiB     50.00 MiB' -p gpucache -p pytorch "$work/empty_cache.csv"
-answers an_unknown_policy_is_wrong_usage 2 'there are gpucache, gpucache-on, fence, host, pytorch, expandable, vmm, vmm-auto, none, unsafe' -p jax "$work/few.csv"
+answers an_unknown_policy_is_wrong_usage 2 'there are gpucache, gpucache-on, pytorch, expandable, vmm, vmm-auto, none' -p jax "$work/few.csv"
 answers an_unknown_parameter_is_wrong_usage 2 'max_split_size_mb' -s max_splits:4 "$work/few.csv"
 answers an_unknown_option_is_wrong_usage 2 '--polcy' --polcy x
 answers a_size_that_is_none_is_wrong_usage 2 '--memory needs a size' -m much "$work/few.csv"
@@ -202,6 +204,45 @@ replayed=$(figure peak_live_bytes)
 grep -qF "\"requested_bytes\": $replayed," "$work/out"
 result the_peak_of_a_recorded_program_is_replayed $?
 
+# Checks that the trace fits on the device that --smallest finds, and fails on one with 2 MiB less.
+smallest_is_right() { # NAME ARGUMENT...
+	name=$1
+	shift
+	run --json --smallest "$@"
+	smallest=$(figure smallest_device_bytes)
+	run -m "$smallest" "$@"
+	fits=$code
+	run -m $((smallest - 2097152)) "$@"
+	[ "$fits" -eq 0 ] && [ "$code" -eq 1 ]
+	result "$name" $?
+}
+smallest_is_right the_smallest_device_is_the_smallest medium_1024_inference.csv.gz
+smallest_is_right the_smallest_device_of_a_recording_is_the_smallest "$work/ring.gpucache"
+smallest_is_right the_smallest_device_of_expandable_segments_is_the_smallest -p expandable medium_1024_inference.csv.gz
+
+# shellcheck disable=SC2046 # many words are meant
+answers more_traces_than_there_is_room_for_are_wrong_usage 2 'at most 64 traces' $(yes x | head -65)
+answers a_device_that_is_no_number_is_wrong_usage 2 '--device needs' --device first "$work/ring.gpucache"
+
+# Every key of the JSON is in the help.
+all_keys_are_in_the_help() {
+	missing=$(
+		for key in $(grep -o '"[a-z_]*":' "$work/out" | tr -d '":' | sort -u); do
+			grep -qw "$key" "$work/help" || echo "$key"
+		done)
+	echo "not in the help: $missing" >"$work/err"
+	[ -z "$missing" ]
+}
+run -h
+cp "$work/out" "$work/help"
+run --json -m 4MiB "$work/ring.gpucache"
+all_keys_are_in_the_help
+result the_help_names_every_key_of_the_json $?
+
+answers users_generate_nothing 2 'no such option' -g random
+
+# What developers add.
+tool=$kit
 # With little memory, idle pages are unmapped and mapped where they are needed.
 answers no_page_moves_under_work 0 'races                            0' --check -m 3400MiB -p vmm -g random:steps=6000
 
@@ -241,56 +282,19 @@ result ours_waits_for_nothing_and_holds_nothing_back $?
 run --json -p fence -g pipeline:items=64
 [ "$(figure n_waits)" -eq 0 ] && [ "$(figure peak_pending_bytes)" -gt 0 ]
 result fences_keep_pending_what_is_in_flight $?
-
-# Checks that the trace fits on the device that --smallest finds, and fails on one with 2 MiB less.
-smallest_is_right() { # NAME ARGUMENT...
-	name=$1
-	shift
-	run --json --smallest "$@"
-	smallest=$(figure smallest_device_bytes)
-	run -m "$smallest" "$@"
-	fits=$code
-	run -m $((smallest - 2097152)) "$@"
-	[ "$fits" -eq 0 ] && [ "$code" -eq 1 ]
-	result "$name" $?
-}
-smallest_is_right the_smallest_device_is_the_smallest medium_1024_inference.csv.gz
 smallest_is_right the_smallest_device_of_a_workload_is_the_smallest -g training:steps=2,layers=6
-smallest_is_right the_smallest_device_of_a_recording_is_the_smallest "$work/ring.gpucache"
-smallest_is_right the_smallest_device_of_expandable_segments_is_the_smallest -p expandable medium_1024_inference.csv.gz
 smallest_is_right the_smallest_device_of_pytorchs_rules_is_the_smallest -p pytorch -g random:steps=3000
-
-# Runs the code for a real GPU on the simulated libcuda.
-LD_LIBRARY_PATH=$build/simcuda
-GPUSIM=memory:8GiB
-export LD_LIBRARY_PATH GPUSIM
-answers a_gpu_of_this_machine_is_used 0 'on GPU 0 of this machine' --gpu -p gpucache -p gpucache-on -p pytorch -p none -g training "$work/ring.gpucache"
-answers handles_are_mapped_on_a_simulated_gpu_only 1 "the driver does not offer this" --gpu -p expandable "$work/few.csv"
-answers a_gpu_that_is_too_small_fails_with_the_event 1 'event ' --gpu -p none medium_1024_training.csv.gz
-answers a_gpu_that_is_not_there_is_said 3 'GPU 9 cannot be used' --gpu=9 "$work/few.csv"
-unset LD_LIBRARY_PATH GPUSIM
 
 answers an_unknown_workload_is_wrong_usage 2 'there are training, inference, pipeline, random' -g sleeping
 answers an_unknown_key_is_wrong_usage 2 'is no key=value of workload random' -g random:stepps=4
 answers a_key_without_a_value_is_wrong_usage 2 'is no key=value' -g random:steps
 answers a_value_out_of_range_is_wrong_usage 2 'is no key=value' -g random:streams=33
 answers two_traces_cannot_be_saved_into_one 2 'one trace' -g random -g training --save "$work/x.csv"
-answers a_gpu_has_the_memory_it_has 2 'no --memory' --gpu -m 1GiB "$work/few.csv"
-# shellcheck disable=SC2046 # many words are meant
-answers more_traces_than_there_is_room_for_are_wrong_usage 2 'at most 64 traces' $(yes x | head -65)
-answers a_device_that_is_no_number_is_wrong_usage 2 '--device needs' --device first "$work/ring.gpucache"
-
-# Every key of the JSON is in the help.
 run -h
 cp "$work/out" "$work/help"
-run --json -m 4MiB "$work/ring.gpucache" -g random:steps=50
-missing=$(
-	for key in $(grep -o '"[a-z_]*":' "$work/out" | tr -d '":' | sort -u); do
-		grep -qw "$key" "$work/help" || echo "$key"
-	done)
-echo "not in the help: $missing" >"$work/err"
-[ -z "$missing" ]
-result the_help_names_every_key_of_the_json $?
+run --json -g pipeline:items=10
+grep -q "\"work\":{" "$work/out" && all_keys_are_in_the_help
+result the_help_names_every_key_of_work $?
 
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

@@ -18,7 +18,7 @@ $(B)/tests/fuzz/replay_arguments.o: tools/gpumem-replay/arguments.c
 	$(Q)$(CC) $(ALL_CPPFLAGS) $(fuzz.replay) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
 $(FUZZ): $(fuzz.objs) $(HTML_OBJ) \
-  $(call obj,$(filter-out %/main.c,$(REPORT_SRCS)) $(filter $(addprefix tools/gpumem-replay/,trace% workload% script%),$(REPLAY_SRCS))) $(RUNTIME_LIB) $(REPLAY_LIB) $(SIM_LIB) $(FORMAT_LIB) $(CORE_LIB)
+  $(call obj,$(filter-out %/main.c,$(REPORT_SRCS)) $(filter tools/gpumem-replay/trace%,$(REPLAY_SRCS)) $(KIT_SRCS)) $(RUNTIME_LIB) $(REPLAY_LIB) $(SIM_LIB) $(FORMAT_LIB) $(CORE_LIB)
 	$(call say,LINK,$@)
 	$(Q)$(CC) -o $@ $^ $(SANITIZE) $(LDFLAGS) $(REPORT_LIBS) -lz -lpthread -ldl
 

@@ -51,7 +51,6 @@ static const char *const views[] = {
 	"live --json @",
 	"pack --force --output=/dev/null @",
 	"export --format=folded @",
-	"export --format=speedscope @",
 	"export --format=pprof @",
 	"export --format=perfetto @",
 	"export --format=pytorch-snapshot @",

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "tests/fuzz/fuzz.h"
+#include "tests/bench/replay/workload.h"
 #include "tools/gpumem-replay/arguments.h"
-#include "tools/gpumem-replay/workload.h"
 
 /* Parses all keys of a workload without making it: appends an unknown key, which is an error. */
 static void read_workload(const char *spec)
@@ -34,7 +34,6 @@ static void expect_sound(const struct gpc_arguments *arguments)
 	FUZZ_EXPECT(arguments->n_sources <= GPC_MAX_SOURCES);
 	FUZZ_EXPECT(arguments->n_policies > 0 && arguments->n_policies <= GPC_MAX_POLICIES);
 	FUZZ_EXPECT(arguments->which.device >= -1 && arguments->which.device <= UINT8_MAX);
-	FUZZ_EXPECT(settings->gpu >= 0 && settings->gpu <= UINT8_MAX);
 	FUZZ_EXPECT(settings->device_bytes <= UINT64_C(1) << 42);
 	FUZZ_EXPECT(!(divisions & (divisions - 1)) && divisions <= 64);
 	FUZZ_EXPECT(settings->policy.gc_threshold_ppm <= 1000000);
@@ -63,7 +62,7 @@ static void mutate_replay(
 		"max_split_size_mb:", "roundup_power2_divisions:", "garbage_collection_threshold:",
 		"nan", "-0", "1e-9", "0.9999999", "99999999999999999999", " -g ", "training",
 		"inference:", "pipeline:", "random:", "seed=", "steps=", "size=", "width=",
-		" --device ", " --gpu", " --sizes", " --smallest", " --save ", NULL };
+		" --device ", " --sizes", " --smallest", " --save ", NULL };
 
 	fuzz_mutate_text(random, input, other, words);
 }

@@ -384,26 +384,6 @@ static void make_streams(const char *dir)
 	write_and_end(&b, dir, "streams.gpucache");
 }
 
-/* Written before 1.3 by a process that used two GPUs: whose list of holders is of both. */
-static void make_mixed(const char *dir)
-{
-	struct recording_builder b;
-
-	begin(&b, 4718);
-	b.header->minor = 2;
-	b.devices[1] = b.devices[0];
-	b.devices[1].ordinal = 1;
-	b.counters[1].context = 0xbeef;
-	b.counters[1].device = 1;
-	add_live(&b);
-	b.counters[0].direct_bytes = 0;
-	add_text(&b);
-	add_oom(&b, 0);
-	b.ooms[0].device = 1;
-	builder_event(&b, GPUCACHE_EVENT_OOM, 3330 * MIB, 720.5);
-	write_and_end(&b, dir, "mixed.gpucache");
-}
-
 /* Two GPUs that CUDA_VISIBLE_DEVICES reordered; memory ran out on both. */
 static void make_gpus(const char *dir)
 {
@@ -459,7 +439,7 @@ static void make_steps(const char *dir)
 	write_and_end(&b, dir, "steps.gpucache");
 }
 
-/* Of another version; of a machine that writes numbers the other way round. */
+/* Of another version; of one before the first release; of a machine that writes numbers the other way round. */
 static void make_others(const char *dir, const char *foreign)
 {
 	struct recording_builder b;
@@ -467,6 +447,9 @@ static void make_others(const char *dir, const char *foreign)
 	builder_init(&b);
 	b.header->major = 2;
 	write_and_end(&b, dir, "version.gpucache");
+	builder_init(&b);
+	b.header->minor = GPUCACHE_FORMAT_OLDEST - 1;
+	write_and_end(&b, foreign, "older.gpucache");
 	builder_init(&b);
 	b.header->endian = 0x04030201;
 	write_and_end(&b, foreign, "byte_order.gpucache");
@@ -564,7 +547,6 @@ int main(int argc, char **argv)
 	make_tags(argv[1]);
 	make_others(argv[1], argv[2]);
 	make_newer(argv[2]);
-	make_mixed(argv[2]);
 	make_gpus(argv[2]);
 	make_steps(argv[2]);
 	make_streams(argv[2]);

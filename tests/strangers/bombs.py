@@ -23,7 +23,7 @@ def pad(data, unit):
     return data + b"\0" * (-len(data) % unit)
 
 
-def recording(regions, minor=4):
+def recording(regions, minor=6):
     """regions: kind -> bytes of its records, or (bytes, count) of appended ones."""
     table, body = [], b""
     for kind, data in regions.items():

@@ -186,7 +186,7 @@ def folders_under_every_umask():
 # Each command that reads a recording and each format: a view without a row fails every_view_is_bounded.
 VIEWS = ["check", "leaks", "top", "leaks --json", "summary --json", "tree --json", "html", "merge", "oom", "timeline", "fit", "live --once",
          "pack -f", "diff @", *("export --format=" + name for name in (
-             "pprof", "speedscope", "folded", "pytorch-snapshot", "perfetto", "csv", "prometheus", "openmetrics", "json"))]
+             "pprof", "folded", "pytorch-snapshot", "perfetto", "csv", "prometheus", "openmetrics", "json"))]
 UNBOUNDED = {"list": "reads heads", "ranks": "reads heads and totals", "symbols": "reads no recording", "options": "reads no recording"}
 
 # The messages for recordings that no writer can have made.
@@ -430,8 +430,8 @@ def little_address_space():
         trace = os.path.join(folder, "trace.csv")
         with open(trace, "w", encoding="utf-8") as file:
             file.write("op,id,size,stream,time_us\nalloc,1,1000,1,1\nfree,1,1000,1,2\n")
-        for command in (f"{REPORT} summary {path}", f"{REPORT} html {path}", f"{REPORT} export --format=speedscope {path}",
-                        f"{REPLAY} -p gpucache -p pytorch -p vmm -p none {trace}", f"{REPLAY} --smallest -g training"):
+        for command in (f"{REPORT} summary {path}", f"{REPORT} html {path}", f"{REPORT} export --format=folded {path}",
+                        f"{REPLAY} -p gpucache -p pytorch -p vmm -p none {trace}", f"{REPLAY} --smallest {trace}"):
             ended = run("sh", "-c", f"ulimit -v 1048576; exec {command}")
             expect(ended.code == 0 and not ended.err, command, ended.code, ended.err)
 

@@ -10,25 +10,7 @@
 
 #include "base/bytes.h"
 #include "gpucache_version.h"
-#include "tools/gpumem-replay/workload.h"
-#include "tools/replay/policy.h"
-
-static const struct gpc_policy_ops *const all_policies[] = {
-	&gpc_policy_gpucache,
-	&gpc_policy_gpucache_on,
-	&gpc_policy_gpucache_fence,
-	&gpc_policy_gpucache_host,
-	&gpc_policy_pytorch,
-	&gpc_policy_pytorch_expandable,
-	&gpc_policy_vmm,
-	&gpc_policy_vmm_auto,
-	&gpc_policy_none,
-	&gpc_policy_unsafe,
-};
-
-#define N_POLICIES (sizeof all_policies / sizeof all_policies[0])
-
-_Static_assert(N_POLICIES <= GPC_MAX_POLICIES, "every policy can be asked for");
+#include "tools/gpumem-replay/kit.h"
 
 enum long_option {
 	OPTION_SMALLEST = 256,
@@ -38,18 +20,21 @@ enum long_option {
 	OPTION_SAVE,
 	OPTION_DEVICE,
 	OPTION_TENSORS,
-	OPTION_GPU,
 };
 
+/* Of the kit's options, which the words of a tool without them leave out. */
+#define N_OF_KIT     2
+#define LETTERS      ":p:m:s:hV"
+#define WITH_LETTERS LETTERS "g:"
+
 static const struct option long_options[] = {
+	{ "generate", required_argument, NULL, 'g' },
+	{ "save", required_argument, NULL, OPTION_SAVE },
 	{ "policy", required_argument, NULL, 'p' },
 	{ "memory", required_argument, NULL, 'm' },
 	{ "set", required_argument, NULL, 's' },
-	{ "generate", required_argument, NULL, 'g' },
-	{ "save", required_argument, NULL, OPTION_SAVE },
 	{ "device", required_argument, NULL, OPTION_DEVICE },
 	{ "tensors", no_argument, NULL, OPTION_TENSORS },
-	{ "gpu", optional_argument, NULL, OPTION_GPU },
 	{ "smallest", no_argument, NULL, OPTION_SMALLEST },
 	{ "sizes", no_argument, NULL, OPTION_SIZES },
 	{ "check", no_argument, NULL, OPTION_CHECK },
@@ -84,10 +69,7 @@ static void print_examples(void)
 	     "  gpumem-replay --smallest train.csv.gz         the smallest GPU that it fits on\n"
 	     "  gpumem-replay -s max_split_size_mb:200 run.csv    with another parameter\n"
 	     "  gpumem-replay /dev/shm/gpucache-1000/gpucache-train-2810.gpucache\n"
-	     "                                                what a program of yours did\n"
-	     "  gpumem-replay -g training:layers=48 -p gpucache -p none\n"
-	     "                                                synthetic, with streams and kernels\n"
-	     "  gpumem-replay -g random:seed=7 --save random.csv.gz");
+	     "                                                what a program of yours did");
 }
 
 static void print_options(void)
@@ -95,13 +77,10 @@ static void print_options(void)
 	puts("\n"
 	     "Options:\n"
 	     "  -p, --policy NAME    repeat it for several columns; default gpucache");
-	for (size_t i = 0; i < N_POLICIES; i++)
-		printf("                         %-11s %s\n", all_policies[i]->name,
-			all_policies[i]->help);
-	puts("  -g, --generate NAME[:KEY=VALUE[,KEY=VALUE...]]\n"
-	     "                       a workload, see below, in place of a trace\n"
-	     "      --save FILE      write the trace as an RMM log: FILE.csv or FILE.csv.gz\n"
-	     "  -m, --memory SIZE    of the device, such as 24GiB; default: more than enough\n"
+	for (size_t i = 0; i < gpc_kit.n_policies; i++)
+		printf("                         %-11s %s\n", gpc_kit.policies[i]->name,
+			gpc_kit.policies[i]->help);
+	puts("  -m, --memory SIZE    of the device, such as 24GiB; default: more than enough\n"
 	     "  -s, --set KEY:VALUE[,KEY:VALUE...]\n"
 	     "                         max_split_size_mb, roundup_power2_divisions,\n"
 	     "                         garbage_collection_threshold (as in PyTorch)\n"
@@ -112,14 +91,12 @@ static void print_options(void)
 	     "      --device N       of a recording or snapshot with several; default: the "
 	     "busiest\n"
 	     "      --tensors        of a recording: requests to PyTorch, not those to the driver\n"
-	     "      --gpu[=N]        on GPU N of this machine instead of a simulated one,\n"
-	     "                       without the kernels of a workload\n"
 	     "      --check          verify the whole heap after every operation: slow\n"
 	     "      --json           for programs\n"
 	     "  -h, --help           this text                -V, --version\n"
 	     "\n"
 	     "Exit codes: 0 done, 1 an operation failed or memory was reused too early,\n"
-	     "            2 wrong usage, 3 no such trace or GPU, 4 damaged trace,\n"
+	     "            2 wrong usage, 3 no such trace, 4 damaged trace,\n"
 	     "            5 cannot read or write, or no memory");
 }
 
@@ -132,22 +109,13 @@ static void print_formats(void)
 	     "  op,id,size,stream,time_us                 op is alloc, free or empty_cache\n"
 	     "  Thread,Time,Action,Pointer,Size,Stream    the log of RMM\n"
 	     "or a memory snapshot of PyTorch (torch.cuda.memory._dump_snapshot), pickle or JSON;\n"
-	     "nothing in a pickle is run\n"
-	     "\n"
-	     "Workloads, with their keys and defaults:");
-	gpc_workload_print_help();
-	puts("\n"
-	     "The kernels of a workload run on the simulated clock, and use most freed memory for\n"
-	     "a while longer.  So its table has more rows: the peak of pending bytes; how often\n"
-	     "and how long the allocator made the host wait for the device; the time that the\n"
-	     "program took; and races, memory that got a new owner while work of the old one\n"
-	     "could still run, which must be 0.");
+	     "nothing in a pickle is run");
 	puts("\n"
 	     "JSON: {schema, tool_version, traces: [{path, n_operations, n_streams, n_failures,\n"
 	     "n_unknown_frees, n_implied_frees, n_work, fixed_bytes, peak_live_bytes,\n"
 	     "recording: null or {device, first_event, last_event, n_events, n_missing_events,\n"
 	     "n_held_before, held_before_bytes, n_torn, n_other_device_events}, runs: [{policy,\n"
-	     "gpu, device_bytes, peak_live_bytes, peak_reserved_bytes, reserved_at_end_bytes,\n"
+	     "device_bytes, peak_live_bytes, peak_reserved_bytes, reserved_at_end_bytes,\n"
 	     "fragmentation, n_driver_calls, n_driver_allocs, n_driver_frees,\n"
 	     "driver_calls: {mem_alloc, mem_free, mem_get_info, event_create_destroy,\n"
 	     "event_record, event_query, stream_wait, synchronize}, driver_ns, hit_rate,\n"
@@ -164,14 +132,14 @@ static bool add_policy(const char *name, struct gpc_arguments *arguments)
 {
 	const struct gpc_policy_ops *policy = NULL;
 
-	for (size_t i = 0; i < N_POLICIES; i++)
-		if (strcmp(all_policies[i]->name, name) == 0)
-			policy = all_policies[i];
+	for (size_t i = 0; i < gpc_kit.n_policies; i++)
+		if (strcmp(gpc_kit.policies[i]->name, name) == 0)
+			policy = gpc_kit.policies[i];
 	if (!policy) {
 		GPC_TEXT(text, 120);
 
-		for (size_t i = 0; i < N_POLICIES; i++)
-			gpc_text_add(&text, "%s %s", i ? "," : "", all_policies[i]->name);
+		for (size_t i = 0; i < gpc_kit.n_policies; i++)
+			gpc_text_add(&text, "%s %s", i ? "," : "", gpc_kit.policies[i]->name);
 		return gpc_refuse("no policy `%s`; there are%s", name, text.buf);
 	}
 	for (unsigned i = 0; i < arguments->n_policies; i++)
@@ -256,13 +224,13 @@ static bool add_source(const char *text, bool is_workload, struct gpc_arguments 
 	return true;
 }
 
-static bool read_ordinal(const char *option, const char *text, int *ret_ordinal)
+static bool read_device(const char *text, int *ret_ordinal)
 {
 	uint64_t ordinal = 0;
 
 	if (!read_whole(text, 0, UINT8_MAX, &ordinal))
 		return gpc_refuse(
-			"%s needs a number from 0 to %d, not `%s`", option, UINT8_MAX, text);
+			"--device needs a number from 0 to %d, not `%s`", UINT8_MAX, text);
 	*ret_ordinal = (int)ordinal;
 	return true;
 }
@@ -282,13 +250,10 @@ static bool read_option(int letter, struct gpc_arguments *arguments)
 		arguments->save = optarg;
 		return true;
 	case OPTION_DEVICE:
-		return read_ordinal("--device", optarg, &arguments->which.device);
+		return read_device(optarg, &arguments->which.device);
 	case OPTION_TENSORS:
 		arguments->which.of_tensors = true;
 		return true;
-	case OPTION_GPU:
-		arguments->settings.is_real = true;
-		return read_ordinal("--gpu", optarg ? optarg : "0", &arguments->settings.gpu);
 	case OPTION_SMALLEST:
 		arguments->with_smallest = true;
 		return true;
@@ -308,15 +273,9 @@ static bool read_option(int letter, struct gpc_arguments *arguments)
 
 static bool do_fit_together(const struct gpc_arguments *arguments)
 {
-	const struct gpc_run_settings *settings = &arguments->settings;
-
 	if (arguments->save && arguments->n_sources > 1)
 		return gpc_refuse("--save takes one trace");
-	if (settings->is_real &&
-		(settings->device_bytes || arguments->with_smallest || arguments->with_sizes))
-		return gpc_refuse(
-			"--gpu has the memory it has: no --memory, no --smallest, no --sizes");
-	if (arguments->with_sizes && settings->device_bytes)
+	if (arguments->with_sizes && arguments->settings.device_bytes)
 		return gpc_refuse("--sizes chooses the memory itself: no --memory");
 	return true;
 }
@@ -324,16 +283,20 @@ static bool do_fit_together(const struct gpc_arguments *arguments)
 enum gpc_arguments_answer gpc_arguments_read(
 	int argc, char **argv, struct gpc_arguments *ret_arguments)
 {
+	const struct option *known = long_options + (gpc_kit.generate ? 0 : N_OF_KIT);
+	const char *letters = gpc_kit.generate ? WITH_LETTERS : LETTERS;
 	struct gpc_arguments arguments = { .which.device = -1 };
 	int letter;
 
 	opterr = 0;
-	while ((letter = getopt_long(argc, argv, ":p:m:s:g:hV", long_options, NULL)) != -1) {
+	while ((letter = getopt_long(argc, argv, letters, known, NULL)) != -1) {
 		switch (letter) {
 		case 'h':
 			print_examples();
 			print_options();
 			print_formats();
+			if (gpc_kit.print_help)
+				gpc_kit.print_help();
 			return GPC_ARGUMENTS_DONE;
 		case 'V':
 			puts("gpumem-replay " GPUCACHE_VERSION);

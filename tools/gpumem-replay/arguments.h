@@ -2,7 +2,7 @@
 /*
  * The command line.
  *
- *      gpumem-replay [OPTIONS] [TRACE]...      options, traces and workloads in any order
+ *      gpumem-replay [OPTIONS] [TRACE]...      options and traces in any order
  *
  * Threads     One.
  * Failure     A message on standard error, and GPC_ARGUMENTS_BAD.
@@ -15,7 +15,7 @@
 
 #define GPC_MAX_SOURCES 64
 
-/* Where a trace comes from: a file, or a workload to generate. */
+/* Where a trace comes from: a file, or a workload to generate (kit.h). */
 struct gpc_source {
 	const char *text; /* into argv */
 	bool is_workload;

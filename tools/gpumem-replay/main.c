@@ -10,9 +10,9 @@
 
 #include "format/directory.h"
 #include "tools/gpumem-replay/arguments.h"
+#include "tools/gpumem-replay/kit.h"
 #include "tools/gpumem-replay/print.h"
 #include "tools/gpumem-replay/trace_file.h"
-#include "tools/gpumem-replay/workload.h"
 #include "tools/replay/clean_stream.h"
 
 /* The same codes as of gpumem-report, except for 1, which there means that a condition is true. */
@@ -33,7 +33,7 @@ static enum exit_code read_trace(
 
 	errno = 0;
 	if (source->is_workload)
-		st = gpc_workload_make(source->text, &text, ret_trace);
+		st = gpc_kit.generate(source->text, &text, ret_trace);
 	else
 		st = gpc_trace_read(source->text, which, &text, ret_trace);
 	if (!st)
@@ -96,15 +96,6 @@ static void explain_races(const struct gpc_trace *trace, const struct gpc_run *r
 		trace->path, run->policy->name, run->n_races, old_event.buf, new_event.buf);
 }
 
-static void explain_gpu(int gpu, enum gpc_status st)
-{
-	if (st == GPC_NOT_FOUND)
-		gpc_complain("GPU %d cannot be used: there is no libcuda.so.1", gpu);
-	else
-		gpc_complain("GPU %d cannot be used: %s (%d)", gpu, gpc_status_text(st),
-			gpc_status_to_device(st));
-}
-
 static enum exit_code explain_policy(
 	const struct gpc_trace *trace, const struct gpc_policy_ops *policy, enum gpc_status st)
 {
@@ -126,10 +117,6 @@ static enum exit_code run_policies(const struct gpc_trace *trace,
 		if (!st && arguments->with_smallest)
 			st = gpc_run_smallest(trace, policy, &arguments->settings,
 				&ret_runs[i].smallest_device_bytes, NULL);
-		if (st && st != GPC_NO_METADATA && arguments->settings.is_real) {
-			explain_gpu(arguments->settings.gpu, st);
-			return EXIT_NOT_FOUND;
-		}
 		if (st)
 			return explain_policy(trace, policy, st);
 		explain_failure(trace, &ret_runs[i]);
@@ -142,7 +129,7 @@ static enum exit_code run_policies(const struct gpc_trace *trace,
 
 static enum exit_code save(const struct gpc_trace *trace, const char *path)
 {
-	if (gpc_trace_save(trace, path))
+	if (gpc_kit.save(trace, path))
 		return EXIT_DONE;
 	gpc_complain("%s: cannot be written: %s", path, strerror(errno));
 	return EXIT_IO;

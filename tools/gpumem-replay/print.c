@@ -184,8 +184,6 @@ void gpc_print_notes(const struct gpc_trace *trace)
 void gpc_print_table(const struct gpc_trace *trace, const struct gpc_run *runs, unsigned n_runs)
 {
 	gpc_print_notes(trace);
-	if (runs[0].gpu >= 0)
-		printf("  on GPU %d of this machine, without the work\n", runs[0].gpu);
 	printf("%-*s", LABEL_WIDTH, "");
 	for (unsigned i = 0; i < n_runs; i++)
 		printf("%*s", COLUMN_WIDTH, runs[i].policy->name);
@@ -274,7 +272,6 @@ struct json_object *gpc_print_json_run(const struct gpc_run *run)
 	struct json_object *object = json_object_new_object();
 
 	json_object_object_add(object, "policy", json_object_new_string(run->policy->name));
-	json_object_object_add(object, "gpu", run->gpu < 0 ? NULL : json_object_new_int(run->gpu));
 	add_whole(object, "device_bytes", run->device_bytes);
 	add_whole(object, "peak_live_bytes", run->peak_live_bytes);
 	add_whole(object, "peak_reserved_bytes", run->peak_reserved_bytes);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads traces from files, and saves them.
+ * Reads traces from files.
  *
  *   op,id,size,stream,time_us                        our own CSV: op is alloc, free or empty_cache, id any number
  *   Thread,Time,Action,Pointer,Size,Stream           RMM's log: allocate, allocate failure, free
@@ -32,11 +32,5 @@ GPC_MUST_CHECK enum gpc_status gpc_trace_read_csv(
 
 GPC_MUST_CHECK enum gpc_status gpc_trace_read_snapshot(
 	const char *path, int device, struct gpc_text *why, struct gpc_trace *ret_trace);
-
-/*
- * Writes allocations and frees as a log of RMM, gzipped if `path` ends in .gz.  Returns false with
- * errno on failure.
- */
-bool gpc_trace_save(const struct gpc_trace *trace, const char *path);
 
 #endif

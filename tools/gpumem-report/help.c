@@ -33,7 +33,7 @@ static const char options_text[] =
 	"  -o, --output FILE        write there; -f, --force overwrites it\n"
 	"      --fail-on=oom,leak   exit code 1 if this recording, or any in a DIR, has one\n"
 	"      --bottom-up          tree: allocating functions first, their callers below\n"
-	"      --format=NAME        export: folded (flamegraph.pl, inferno), speedscope,\n"
+	"      --format=NAME        export: folded (flamegraph.pl, inferno, speedscope),\n"
 	"                           pprof, perfetto (and Chrome), pytorch-snapshot,\n"
 	"                           csv[,noheader][,nounits], prometheus, openmetrics,\n"
 	"                           json\n"

@@ -1,19 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A counting driver stands in front of the simulated or the real struct gpc_driver, and counts each call by kind.  The
- * real driver is loaded at run time, so gpumem-replay also runs on machines without a GPU.
+ * A counting driver stands in front of the simulated one, and counts each call by kind.
  */
 #include "tools/replay/machine.h"
 
-#include <dlfcn.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "driver/driver_cuda.h"
 #include "driver/driver_pages.h"
 #include "format/memory.h"
-
-#define DRIVER_LIBRARY "libcuda.so.1"
 
 /* ---- the counting driver ---- */
 
@@ -79,73 +73,6 @@ static const struct gpc_page_ops counting_page_ops = {
 	.reserve = reserve, .release = release, .map = map, .open = open, .unmap = unmap
 };
 
-/* ---- a real GPU, by the driver of this machine ---- */
-
-struct gpc_gpu {
-	struct gpc_cuda_fns fns;
-	struct gpc_cuda_driver driver;
-	CUdevice device;
-	CUcontext context; /* the primary one */
-	/* The functions that gpucache never calls, so that `fns` lacks them. */
-	CUresult (*cuInit)(unsigned int flags);
-	CUresult (*cuDeviceGet)(CUdevice *device, int ordinal);
-	CUresult (*cuDevicePrimaryCtxRetain)(CUcontext *context, CUdevice device);
-	CUresult (*cuDevicePrimaryCtxRelease_v2)(CUdevice device);
-	CUresult (*cuCtxSetCurrent)(CUcontext context);
-	CUresult (*cuStreamCreate)(CUstream *stream, unsigned int flags);
-	CUresult (*cuStreamDestroy_v2)(CUstream stream);
-};
-
-static void *lookup(void *library, const char *name)
-{
-	return dlsym(library, name);
-}
-
-static bool find_functions(struct gpc_gpu *gpu, void *library)
-{
-	*(void **)&gpu->cuInit = dlsym(library, "cuInit");
-	*(void **)&gpu->cuDeviceGet = dlsym(library, "cuDeviceGet");
-	*(void **)&gpu->cuDevicePrimaryCtxRetain = dlsym(library, "cuDevicePrimaryCtxRetain");
-	*(void **)&gpu->cuDevicePrimaryCtxRelease_v2 =
-		dlsym(library, "cuDevicePrimaryCtxRelease_v2");
-	*(void **)&gpu->cuCtxSetCurrent = dlsym(library, "cuCtxSetCurrent");
-	*(void **)&gpu->cuStreamCreate = dlsym(library, "cuStreamCreate");
-	*(void **)&gpu->cuStreamDestroy_v2 = dlsym(library, "cuStreamDestroy_v2");
-	return gpu->cuInit && gpu->cuDeviceGet && gpu->cuDevicePrimaryCtxRetain &&
-	       gpu->cuDevicePrimaryCtxRelease_v2 && gpu->cuCtxSetCurrent && gpu->cuStreamCreate &&
-	       gpu->cuStreamDestroy_v2 && !gpc_cuda_fns_fill(&gpu->fns, lookup, library);
-}
-
-static enum gpc_status open_gpu(struct gpc_machine *machine, int ordinal)
-{
-	struct gpc_gpu *gpu = machine->gpu = gpc_new(1, sizeof *gpu);
-	void *library = dlopen(DRIVER_LIBRARY, RTLD_NOW | RTLD_LOCAL);
-	CUresult result;
-
-	if (!library)
-		return GPC_NOT_FOUND;
-	if (!find_functions(gpu, library))
-		return GPC_UNSUPPORTED;
-	result = gpu->cuInit(0);
-	if (result == CUDA_SUCCESS)
-		result = gpu->cuDeviceGet(&gpu->device, ordinal);
-	if (result == CUDA_SUCCESS)
-		result = gpu->cuDevicePrimaryCtxRetain(&gpu->context, gpu->device);
-	if (result == CUDA_SUCCESS)
-		result = gpu->cuCtxSetCurrent(gpu->context);
-	gpc_cuda_driver_init(&gpu->driver, &gpu->fns, gpu->context);
-	machine->counting.inner = &gpu->driver.base;
-	return gpc_status_from_device((int)result);
-}
-
-/* Leaves the driver's library loaded, because it does not support unloading. */
-static void close_gpu(struct gpc_gpu *gpu)
-{
-	if (gpu->context)
-		(void)gpu->cuDevicePrimaryCtxRelease_v2(gpu->device);
-	free(gpu);
-}
-
 /* ---- opening and closing ---- */
 
 static enum gpc_status open_sim(struct gpc_machine *machine, const struct gpc_machine_config *asked)
@@ -173,15 +100,7 @@ static enum gpc_status open_sim(struct gpc_machine *machine, const struct gpc_ma
 static enum gpc_status create_stream(struct gpc_machine *machine, gpc_stream *ret_stream)
 {
 	struct gpc_sim_stream *simulated = NULL;
-	CUstream real = NULL;
-	CUresult result;
-
-	if (machine->gpu) {
-		result = machine->gpu->cuStreamCreate(&real, CU_STREAM_NON_BLOCKING);
-		*ret_stream = (uintptr_t)real;
-		return gpc_status_from_device((int)result);
-	}
-	result = gpc_sim_stream_create(
+	CUresult result = gpc_sim_stream_create(
 		machine->sim_driver.context, CU_STREAM_NON_BLOCKING, 0, &simulated);
 	*ret_stream = (uintptr_t)simulated;
 	return result == CUDA_SUCCESS ? GPC_OK : GPC_NO_METADATA;
@@ -207,13 +126,8 @@ enum gpc_status gpc_machine_open(
 
 	*machine = (struct gpc_machine){ .counting.base.ops = &counting_ops };
 	machine->driver = &machine->counting.base;
-	if (config->is_real)
-		st = open_gpu(machine, config->gpu);
-	else
-		st = open_sim(machine, config);
+	st = open_sim(machine, config);
 	inner = machine->counting.inner;
-	if (!st && config->is_real && config->fixed_bytes)
-		st = inner->ops->mem_alloc(inner, config->fixed_bytes, &machine->ballast);
 	if (!st)
 		st = create_streams(machine, config->n_streams);
 	if (!st)
@@ -232,12 +146,6 @@ void gpc_machine_close(struct gpc_machine *machine)
 
 	if (machine->event)
 		inner->ops->event_destroy(inner, machine->event);
-	if (machine->ballast)
-		(void)!inner->ops->mem_free(inner, machine->ballast);
-	for (uint32_t i = 1; machine->gpu && i < machine->n_streams; i++)
-		(void)machine->gpu->cuStreamDestroy_v2((CUstream)(uintptr_t)machine->streams[i]);
-	if (machine->gpu)
-		close_gpu(machine->gpu);
 	/* The simulated streams end with their context. */
 	if (machine->sim_driver.context)
 		gpc_sim_driver_fini(&machine->sim_driver);
@@ -252,17 +160,13 @@ uint64_t gpc_machine_reserved_bytes(struct gpc_machine *machine)
 	uint64_t free_bytes = 0;
 	uint64_t total = 0;
 
-	/* Another process may have freed memory of a real GPU since the start. */
-	if (inner->ops->mem_info(inner, &free_bytes, &total) ||
-		free_bytes > machine->free_at_start_bytes)
+	if (inner->ops->mem_info(inner, &free_bytes, &total))
 		return 0;
 	return machine->free_at_start_bytes - free_bytes;
 }
 
 uint64_t gpc_machine_peak_bytes(struct gpc_machine *machine)
 {
-	if (machine->gpu)
-		return machine->device_bytes;
 	return gpc_sim_device_peak_bytes(machine->sim_driver.context->device);
 }
 
@@ -275,15 +179,8 @@ static struct gpc_sim_stream *sim_stream(struct gpc_machine *machine, uint32_t i
 
 static enum gpc_status record(struct gpc_machine *machine, uint32_t i, gpc_event event)
 {
-	CUresult result;
-
-	if (machine->gpu)
-		result = machine->gpu->fns.cuEventRecord(
-			(CUevent)(uintptr_t)event, (CUstream)(uintptr_t)machine->streams[i]);
-	else
-		result = gpc_sim_stream_record(
-			sim_stream(machine, i), (struct gpc_sim_event *)(uintptr_t)event);
-	return gpc_status_from_device((int)result);
+	return gpc_status_from_device((int)gpc_sim_stream_record(
+		sim_stream(machine, i), (struct gpc_sim_event *)(uintptr_t)event));
 }
 
 enum gpc_status gpc_machine_record(struct gpc_machine *machine, uint32_t i, gpc_event event)
@@ -294,8 +191,6 @@ enum gpc_status gpc_machine_record(struct gpc_machine *machine, uint32_t i, gpc_
 
 enum gpc_status gpc_machine_create_handle(struct gpc_machine *machine, uint64_t size)
 {
-	if (!machine->sim)
-		return GPC_UNSUPPORTED;
 	machine->counting.n_calls[GPC_SIM_COST_MALLOC]++;
 	return gpc_status_from_device(
 		(int)gpc_sim_device_charge(machine->sim_driver.context->device, size));
@@ -311,15 +206,12 @@ void gpc_machine_release_handle(struct gpc_machine *machine, uint64_t size)
 
 void gpc_machine_pass_time(struct gpc_machine *machine, uint64_t duration_ns)
 {
-	if (machine->sim)
-		gpc_sim_clock_spend(&machine->sim->clock, duration_ns);
+	gpc_sim_clock_spend(&machine->sim->clock, duration_ns);
 }
 
 enum gpc_status gpc_machine_work(struct gpc_machine *machine, uint32_t stream, uint64_t duration_ns,
 	gpc_devptr address, uint64_t size)
 {
-	if (!machine->sim)
-		return GPC_OK;
 	return gpc_sim_driver_launch(
 		&machine->sim_driver, machine->streams[stream], duration_ns, address, size, -1);
 }
@@ -329,8 +221,6 @@ enum gpc_status gpc_machine_order(struct gpc_machine *machine, uint32_t stream, 
 	struct gpc_driver *inner = machine->counting.inner;
 	enum gpc_status st;
 
-	if (!machine->sim)
-		return GPC_OK;
 	st = record(machine, other, machine->event);
 	return st ? st : inner->ops->stream_wait(inner, machine->streams[stream], machine->event);
 }
@@ -340,8 +230,6 @@ void gpc_machine_own(struct gpc_machine *machine, gpc_devptr address, uint64_t s
 {
 	const struct gpc_sim_race_stack stack = { .n = 1, .frames = { number } };
 
-	if (!machine->sim)
-		return;
 	if (is_of_stream)
 		(void)gpc_sim_race_own_on(
 			machine->sim, sim_stream(machine, stream), address, size, &stack);
@@ -352,14 +240,13 @@ void gpc_machine_own(struct gpc_machine *machine, gpc_devptr address, uint64_t s
 
 void gpc_machine_disown(struct gpc_machine *machine, gpc_devptr address)
 {
-	if (machine->sim)
-		gpc_sim_race_disown(machine->sim, address);
+	gpc_sim_race_disown(machine->sim, address);
 }
 
 bool gpc_machine_find_race(struct gpc_machine *machine, uint64_t *ret_n, uint64_t *ret_old_owner,
 	uint64_t *ret_new_owner)
 {
-	uint64_t n = machine->sim ? gpc_sim_race_n_violations(machine->sim) : 0;
+	uint64_t n = gpc_sim_race_n_violations(machine->sim);
 
 	if (n == 0)
 		return false;

@@ -2,18 +2,15 @@
 /*
  * Machines: the device of one run with its streams, and a driver that counts calls.
  *
- *      policy --> machine.driver (counts) --+--> driver_sim    a simulated GPU of any size, with a virtual clock
- *                                           '--> driver_cuda   the real driver, with --gpu
+ *      policy --> machine.driver (counts) --> driver_sim      a simulated GPU of any size, with a virtual clock
  *
  * Invariants  1 Reserved bytes are measured: the free bytes of the device at the start, less those now.  A policy's own
  *               count may be wrong.
  *             2 Stream 0 is the legacy default stream, all others are non-blocking.
- *             3 On the simulated GPU calls cost no time.  Its clock moves only when the trace passes time or the host
+ *             3 Calls cost no time.  The clock moves only when the trace passes time or the host
  *               waits for the device.
  * Threads     One.
- * Failure     gpc_machine_open: GPC_NOT_FOUND (no libcuda.so.1), GPC_UNSUPPORTED (libcuda lacks a function),
- *             GPC_NO_METADATA, or the driver's code, e.g. for an ordinal without a GPU.
- * Limits      On a real GPU the program's kernels, and its orders between streams, are left out.
+ * Failure     gpc_machine_open: GPC_NO_METADATA.
  */
 #ifndef GPC_REPLAY_MACHINE_H
 #define GPC_REPLAY_MACHINE_H
@@ -23,16 +20,12 @@
 #include "driver/driver.h"
 #include "sim/driver_sim.h"
 
-struct gpc_gpu;
-
 struct gpc_machine_config {
-	uint64_t device_bytes; /* of the simulated GPU */
-	uint64_t fixed_bytes;  /* held by others from the start until the end */
+	uint64_t device_bytes;
+	uint64_t fixed_bytes; /* held by others from the start until the end */
 	uint32_t n_streams;
-	bool has_work; /* attaches the race detector; simulated GPU only */
+	bool has_work; /* attaches the race detector */
 	bool is_late;  /* for the race detector: is_late of the policy (policy.h) */
-	bool is_real;
-	int gpu; /* the ordinal, if is_real */
 };
 
 /* Counts the calls that it passes to `inner`. */
@@ -53,11 +46,9 @@ struct gpc_machine {
 	uint64_t free_at_start_bytes;
 	gpc_stream *streams;
 	uint32_t n_streams;
-	gpc_event event;     /* for gpc_machine_order */
-	gpc_devptr ballast;  /* on a real GPU: an allocation of fixed_bytes */
-	struct gpc_sim *sim; /* NULL: a real GPU */
+	gpc_event event; /* for gpc_machine_order */
+	struct gpc_sim *sim;
 	struct gpc_sim_driver sim_driver;
-	struct gpc_gpu *gpu; /* NULL: a simulated GPU */
 };
 
 GPC_MUST_CHECK enum gpc_status gpc_machine_open(
@@ -65,8 +56,7 @@ GPC_MUST_CHECK enum gpc_status gpc_machine_open(
 void gpc_machine_close(struct gpc_machine *machine);
 
 /*
- * Charges the device for one physical memory handle of `size` bytes, and takes the charge back.  Simulated GPU only;
- * on a real one GPC_UNSUPPORTED.  Creating a handle counts as one allocation and releasing it as one free, because the
+ * Charges the device for one physical memory handle of `size` bytes, and takes the charge back.  Creating a handle counts as one allocation and releasing it as one free, because the
  * costs are alike.  On an H100, for 2 to 512 MiB (tests/gpu/results):
  *
  *      cuMemCreate, cuMemMap, cuMemSetAccess    43 to 86 us      cuMemAlloc    64 to 90 us
@@ -78,14 +68,14 @@ void gpc_machine_release_handle(struct gpc_machine *machine, uint64_t size);
 
 uint64_t gpc_machine_reserved_bytes(struct gpc_machine *machine);
 
-/* Bytes of the smallest device that would have refused no call so far.  On a real GPU: all its memory. */
+/* Bytes of the smallest device that would have refused no call so far. */
 uint64_t gpc_machine_peak_bytes(struct gpc_machine *machine);
 
 /* Records the event on stream number i, and counts the call. */
 GPC_MUST_CHECK enum gpc_status gpc_machine_record(
 	struct gpc_machine *machine, uint32_t i, gpc_event event);
 
-/* ---- actions of the program: not counted, and without effect on a real GPU ---- */
+/* ---- actions of the program: not counted ---- */
 
 /* Advances the virtual clock, as if the host computed for `duration_ns`. */
 void gpc_machine_pass_time(struct gpc_machine *machine, uint64_t duration_ns);

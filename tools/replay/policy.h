@@ -3,13 +3,10 @@
  * Policies: the allocators that serve a trace's requests in a replay, one machine each.
  *
  *      run.c ----> struct gpc_policy_ops ----+---- gpucache        this library's allocator, with ladder and barriers
- *                                            +---- fence           gpucache with free_order:fence
- *                                            +---- host            gpucache with free_order:host
  *                                            +---- gpucache-on     gpucache, told the stream of each call
  *                                            +---- pytorch         a model of PyTorch; expandable: with that option
  *                                            +---- vmm             gpucache with vmm:on; vmm-auto: with vmm:auto
- *                                            +---- none            every request goes to the driver
- *                                            '---- unsafe          gpucache without fences
+ *                                            '---- none            every request goes to the driver
  *
  * Invariants  1 A policy takes device memory only through machine->driver, so the device knows what
  *               the policy reserves.
@@ -37,7 +34,7 @@ struct gpc_policy_settings {
 
 enum gpc_policy_variant {
 	GPC_POLICY_PLAIN,
-	GPC_POLICY_HOST_ORDER, /* each free waits for the device */
+	GPC_POLICY_HOST_ORDER, /* each free waits for the device; for tests/bench/replay, as the next */
 	GPC_POLICY_UNSAFE,     /* no fences */
 	GPC_POLICY_PAGES,      /* expandable segments; vmm:on */
 	GPC_POLICY_PAGES_AUTO, /* vmm:auto */
@@ -81,10 +78,7 @@ struct gpc_policy_ops {
 };
 
 extern const struct gpc_policy_ops gpc_policy_gpucache;
-extern const struct gpc_policy_ops gpc_policy_gpucache_fence;
-extern const struct gpc_policy_ops gpc_policy_gpucache_host;
 extern const struct gpc_policy_ops gpc_policy_gpucache_on;
-extern const struct gpc_policy_ops gpc_policy_unsafe;
 extern const struct gpc_policy_ops gpc_policy_none;
 extern const struct gpc_policy_ops gpc_policy_vmm;
 extern const struct gpc_policy_ops gpc_policy_vmm_auto;

@@ -205,31 +205,11 @@ const struct gpc_policy_ops gpc_policy_gpucache = {
 	COMMON,
 };
 
-const struct gpc_policy_ops gpc_policy_gpucache_fence = {
-	.name = "fence",
-	.help = "gpucache with free_order:fence",
-	COMMON,
-};
-
-const struct gpc_policy_ops gpc_policy_gpucache_host = {
-	.name = "host",
-	.help = "gpucache with free_order:host",
-	.variant = GPC_POLICY_HOST_ORDER,
-	COMMON,
-};
-
 const struct gpc_policy_ops gpc_policy_gpucache_on = {
 	.name = "gpucache-on",
 	.help = "the same, told the streams (gpucache_malloc_on)",
 	.is_stream_ordered = true,
 	.use = use,
-	COMMON,
-};
-
-const struct gpc_policy_ops gpc_policy_unsafe = {
-	.name = "unsafe",
-	.help = "gpucache without fences: shows what races they prevent",
-	.variant = GPC_POLICY_UNSAFE,
 	COMMON,
 };
 

@@ -56,8 +56,6 @@ static enum gpc_status open_player(
 		.n_streams = trace->n_streams,
 		.has_work = trace->n_work > 0 && !settings->is_unwatched,
 		.is_late = player->policy->is_late,
-		.is_real = settings->is_real,
-		.gpu = settings->gpu,
 	};
 	enum gpc_status st = gpc_machine_open(&player->machine, &config);
 
@@ -348,8 +346,7 @@ enum gpc_status gpc_run_once(const struct gpc_trace *trace, const struct gpc_pol
 		gpc_round_up(wanted < PLENTY_MOST ? wanted : PLENTY_MOST, GPC_GIB) + PLENTY_MORE;
 	struct gpc_run run = {
 		.policy = policy,
-		.gpu = settings->is_real ? settings->gpu : -1,
-		.has_work = trace->n_work > 0 && !settings->is_real,
+		.has_work = trace->n_work > 0,
 	};
 	struct player player = {
 		.trace = trace, .policy = policy, .run = &run, .is_timed = !settings->is_unwatched
@@ -373,7 +370,7 @@ enum gpc_status gpc_run(const struct gpc_trace *trace, const struct gpc_policy_o
 	enum gpc_status st = gpc_run_once(trace, policy, settings, ret_run);
 	struct gpc_run again;
 
-	if (st || settings->is_real || settings->check_always || trace->n_ops > FEW_OPERATIONS)
+	if (st || settings->check_always || trace->n_ops > FEW_OPERATIONS)
 		return st;
 	for (int i = 1; i < N_TIMES; i++)
 		if (!gpc_run_once(trace, policy, settings, &again) &&

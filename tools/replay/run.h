@@ -27,14 +27,11 @@ struct gpc_run_settings {
 	struct gpc_policy_settings policy;
 	uint64_t device_bytes; /* 0: more than enough */
 	bool check_always;     /* runs the policy's check() after every operation */
-	bool is_real;          /* on GPU number `gpu` of this machine */
-	int gpu;
-	bool is_unwatched; /* neither attaches the race detector nor measures time */
+	bool is_unwatched;     /* neither attaches the race detector nor measures time */
 };
 
 struct gpc_run {
 	const struct gpc_policy_ops *policy;
-	int gpu; /* ordinal of the real GPU; -1: simulated */
 	uint64_t device_bytes;
 	uint64_t peak_device_bytes; /* gpc_machine_peak_bytes */
 	uint64_t peak_live_bytes;
@@ -51,7 +48,7 @@ struct gpc_run {
 	uint64_t elapsed_ns;            /* time in the policy; gpc_run: the least of several runs */
 	uint64_t smallest_device_bytes; /* 0: not searched */
 
-	/* The next members but peak_pending_bytes are 0 unless the trace has work and the GPU is simulated. */
+	/* The next members but peak_pending_bytes are 0 unless the trace has work. */
 	bool has_work;
 	uint64_t peak_pending_bytes; /* freed, but not reusable yet; set in every run */
 	uint64_t n_waits;    /* allocations and frees in which the host waited for the device */

@@ -280,8 +280,7 @@ struct gpc_context *gpc_context_on(struct gpc_device *device)
 
 	if (current && current->device == device)
 		return current;
-	/* A pool is the first member of its context. */
-	return gpc_device_pools(device, pools) ? (struct gpc_context *)pools[0] : NULL;
+	return gpc_device_pools(device, pools) ? gpc_context_of(pools[0]) : NULL;
 }
 
 struct gpc_context *gpc_context_visit(CUcontext handle)

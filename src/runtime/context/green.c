@@ -123,7 +123,7 @@ void gpc_runtime_green_begins(void)
 
 	__atomic_store_n(&gpc_runtime.is_green_used, true, __ATOMIC_RELEASE);
 	while ((pool = gpc_pool_next(&walk)))
-		gpc_reach_end_one_stream((struct gpc_context *)pool, GPUCACHE_ONE_STREAM_END_GREEN);
+		gpc_reach_end_one_stream(gpc_context_of(pool), GPUCACHE_ONE_STREAM_END_GREEN);
 }
 
 CUdevice gpc_runtime_green_ends(CUgreenCtx green)

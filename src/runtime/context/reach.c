@@ -120,7 +120,7 @@ void gpc_reach_join_all(struct gpc_context *reaching, bool is_mutual)
 	struct gpc_pool *pool;
 
 	while ((pool = gpc_pool_next(&walk))) {
-		struct gpc_context *other = (struct gpc_context *)pool;
+		struct gpc_context *other = gpc_context_of(pool);
 
 		if (other == reaching)
 			continue;
@@ -144,9 +144,9 @@ void gpc_runtime_reached(CUstream stream, CUdeviceptr dst, CUdeviceptr src)
 	if (dst == GPC_ANYWHERE)
 		gpc_reach_join_all(reaching, false);
 	if (of_dst && of_dst != &reaching->pool)
-		join((struct gpc_context *)of_dst, reaching);
+		join(gpc_context_of(of_dst), reaching);
 	if (of_src && of_src != &reaching->pool)
-		join((struct gpc_context *)of_src, reaching);
+		join(gpc_context_of(of_src), reaching);
 }
 
 void gpc_runtime_context_created(void)
@@ -160,6 +160,5 @@ void gpc_runtime_leaves_order(CUdeviceptr ptr)
 
 	gpc_pages_end();
 	if (pool)
-		gpc_reach_end_one_stream(
-			(struct gpc_context *)pool, GPUCACHE_ONE_STREAM_END_EXPORT);
+		gpc_reach_end_one_stream(gpc_context_of(pool), GPUCACHE_ONE_STREAM_END_EXPORT);
 }

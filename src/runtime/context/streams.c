@@ -89,8 +89,7 @@ void gpc_runtime_overlap_used(void)
 	gpc_lock_release(&gpc_runtime.lock);
 	/* Also where the rule has ended: work on blocks reused before that may still be running. */
 	while ((pool = gpc_pool_next(&walk)))
-		gpc_reach_order_one_stream(
-			(struct gpc_context *)pool, GPUCACHE_ONE_STREAM_END_OVERLAP);
+		gpc_reach_order_one_stream(gpc_context_of(pool), GPUCACHE_ONE_STREAM_END_OVERLAP);
 	__atomic_store_n(&gpc_runtime_overlap_seen, true, __ATOMIC_RELEASE);
 }
 

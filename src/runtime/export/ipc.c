@@ -108,7 +108,7 @@ static enum gpc_status tag_locked(const struct gpc_pool *pool, const struct gpc_
 	/* The block of a context that another thread is ending: the driver has given its address to this one. */
 	if (exported)
 		withdraw_locked(span->block);
-	if (atomic_load(&((const struct gpc_context *)pool)->is_gone))
+	if (atomic_load(&gpc_context_of(pool)->is_gone))
 		return GPC_NOT_FOUND;
 	if (gpc_address_map_reserve(&ipc.exports, 1))
 		return GPC_NO_METADATA;

@@ -21,11 +21,6 @@
 /* The least time between two queries of free memory, of all threads together; a query takes 7 to 12 us. */
 #define LOOK_STEP_NS (UINT64_C(50) * 1000000)
 
-static const struct gpc_context *context_of(const struct gpc_pool *pool)
-{
-	return (const struct gpc_context *)pool; /* its first member */
-}
-
 static void block_changed(const struct gpc_block *block, uint64_t now_ns)
 {
 	const struct gpc_pool *pool = block->segment->pool;
@@ -220,7 +215,7 @@ static void lent(const struct gpc_block *block)
 
 static void taken(const struct gpc_block *block, const struct gpc_request *request)
 {
-	struct gpc_context *context = (struct gpc_context *)block->segment->pool;
+	struct gpc_context *context = gpc_context_of(block->segment->pool);
 
 	block_changed(block, request->now_ns);
 	gpc_observe_malloc(context, GPUCACHE_KIND_DEVICE, block->address, block->size, request,
@@ -229,7 +224,7 @@ static void taken(const struct gpc_block *block, const struct gpc_request *reque
 
 static void freed(const struct gpc_block *block, const struct gpc_request *request)
 {
-	struct gpc_context *context = (struct gpc_context *)block->segment->pool;
+	struct gpc_context *context = gpc_context_of(block->segment->pool);
 
 	gpc_observe_free(context, GPUCACHE_KIND_DEVICE, block->address, block->size,
 		block->requested, block->mark, request->now_ns, share_of(block));
@@ -249,8 +244,9 @@ static void segment_added(const struct gpc_segment *segment, const struct gpc_re
 	};
 
 	gpc_record_segment(&gpc_runtime.record, segment->number, &record);
-	record_event(GPUCACHE_EVENT_SEGMENT_MALLOC, context_of(segment->pool), GPUCACHE_KIND_DEVICE,
-		segment->address, segment->size, request->size, request->mark, request->now_ns);
+	record_event(GPUCACHE_EVENT_SEGMENT_MALLOC, gpc_context_of(segment->pool),
+		GPUCACHE_KIND_DEVICE, segment->address, segment->size, request->size, request->mark,
+		request->now_ns);
 }
 
 static void segment_removed(const struct gpc_segment *segment)
@@ -258,8 +254,9 @@ static void segment_removed(const struct gpc_segment *segment)
 	struct gpucache_segment record = { 0 };
 
 	gpc_record_segment(&gpc_runtime.record, segment->number, &record);
-	record_event(GPUCACHE_EVENT_SEGMENT_FREE, context_of(segment->pool), GPUCACHE_KIND_DEVICE,
-		segment->address, segment->size, 0, segment->mark, gpc_clock_monotonic_ns());
+	record_event(GPUCACHE_EVENT_SEGMENT_FREE, gpc_context_of(segment->pool),
+		GPUCACHE_KIND_DEVICE, segment->address, segment->size, 0, segment->mark,
+		gpc_clock_monotonic_ns());
 }
 
 const struct gpc_observer gpc_runtime_observer = {

@@ -225,7 +225,7 @@ CUresult gpc_runtime_snapshot(char *ret_path, size_t size)
 		struct gpc_pool *pools[GPC_MAX_CONTEXTS];
 
 		if (gpc_device_pools(&gpc_runtime.devices[d], pools) > 0)
-			gpc_observe_now((struct gpc_context *)pools[0]); /* its first member */
+			gpc_observe_now(gpc_context_of(pools[0]));
 	}
 	if (ret_path)
 		memcpy(ret_path, gpc_runtime.record.path, length);

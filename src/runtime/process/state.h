@@ -71,6 +71,12 @@ struct gpc_context {
 		is_gone; /* also while the object waits, and while it becomes another context (contexts.c) */
 };
 
+/* The context of one of the runtime's pools. */
+static inline struct gpc_context *gpc_context_of(const struct gpc_pool *pool)
+{
+	return gpc_list_entry(pool, struct gpc_context, pool);
+}
+
 struct gpc_runtime {
 	_Atomic int state; /* enum gpc_runtime_state */
 	bool saw_start;    /* see gpc_runtime_saw_start */

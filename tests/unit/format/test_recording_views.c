@@ -246,40 +246,20 @@ static void pytorchs_reports_are_found_for_its_devices(void **state)
 	gpc_recording_close(rec);
 }
 
-static void a_site_is_of_one_device_and_before_1_3_of_its_number(void **state)
+static void a_site_without_a_stack_is_not_used(void **state)
 {
 	struct gpucache_site site;
 	struct recording_builder b;
 	struct gpc_recording *rec;
 
-	for (uint16_t minor = 2; minor <= 3; minor++) {
-		(void)state;
-		builder_init(&b);
-		b.header->minor = minor;
-		b.counters[0].context = b.counters[2].context = 7;
-		b.counters[2].device = 1;
-		b.sites[5].total_blocks = 1;
-		b.sites[6] = (struct gpucache_site){ .total_blocks = 1, .stack = 9, .device = 1 };
-		rec = open_built(&b);
-		assert_int_equal(gpc_recording_read_site(rec, 5, &site), minor == 2);
-		assert_true(gpc_recording_read_site(rec, 6, &site));
-		assert_int_equal(site.stack, minor == 2 ? 6 : 9);
-		assert_int_equal(gpc_recording_mixes_devices(rec), minor == 2);
-		gpc_recording_close(rec);
-	}
-}
-
-static void holders_of_a_process_with_one_gpu_are_not_mixed(void **state)
-{
-	struct recording_builder b;
-	struct gpc_recording *rec;
-
 	(void)state;
 	builder_init(&b);
-	b.header->minor = 0;
-	b.counters[0].context = b.counters[1].context = 7;
+	b.sites[5].total_blocks = 1;
+	b.sites[6] = (struct gpucache_site){ .total_blocks = 1, .stack = 9, .device = 1 };
 	rec = open_built(&b);
-	assert_false(gpc_recording_mixes_devices(rec));
+	assert_false(gpc_recording_read_site(rec, 5, &site));
+	assert_true(gpc_recording_read_site(rec, 6, &site));
+	assert_int_equal(site.stack, 9);
 	gpc_recording_close(rec);
 }
 
@@ -314,8 +294,7 @@ int main(void)
 		cmocka_unit_test(a_history_that_claims_more_points_than_fit_is_not_read),
 		cmocka_unit_test(slots_that_were_never_written_are_not_in_use),
 		cmocka_unit_test(pytorchs_reports_are_found_for_its_devices),
-		cmocka_unit_test(a_site_is_of_one_device_and_before_1_3_of_its_number),
-		cmocka_unit_test(holders_of_a_process_with_one_gpu_are_not_mixed),
+		cmocka_unit_test(a_site_without_a_stack_is_not_used),
 		cmocka_unit_test(the_last_moment_is_the_clean_end_or_the_last_thing_seen),
 	};
 

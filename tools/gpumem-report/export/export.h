@@ -85,7 +85,6 @@ void gpc_export_metrics(const struct gpc_report *reports, size_t n, FILE *out, b
 
 #define GPC_EXPORT_FORMATS(FORMAT)           \
 	FORMAT(folded, "folded")             \
-	FORMAT(speedscope, "speedscope")     \
 	FORMAT(pprof, "pprof")               \
 	FORMAT(perfetto, "perfetto")         \
 	FORMAT(snapshot, "pytorch-snapshot") \

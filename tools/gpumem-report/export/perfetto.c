@@ -87,8 +87,7 @@ static void print_counters(struct trace *trace, const struct gpucache_device *de
 		struct json_object *args = gpc_json_add(event, "args", json_object_new_object());
 
 		gpc_json_bytes(args, "live", point->live_bytes);
-		if (history->pending_bytes)
-			gpc_json_bytes(args, "pending", history->pending_bytes[i]);
+		gpc_json_bytes(args, "pending", history->pending_bytes[i]);
 		gpc_json_bytes(args, "reserved", point->reserved_bytes);
 		if (device->look_ns)
 			gpc_json_bytes(args, "free", free_at(device, point));

@@ -35,8 +35,7 @@ static void find_kinds(
 
 	for (uint64_t b = 0; b < count; b++) {
 		if (!gpc_recording_read_block(rec, b, &block) || !kind_of(&block) ||
-			!gpc_recording_holds_device_memory(&block) ||
-			(!holdings->is_of_all_gpus && block.device != ordinal))
+			!gpc_recording_holds_device_memory(&block) || block.device != ordinal)
 			continue;
 		for (size_t i = 0; i < holdings->n; i++)
 			if (holdings->rows[i].id == block.stack)
@@ -70,8 +69,8 @@ const struct gpucache_holder *gpc_holdings_of_stack(const struct gpucache_oom *o
 }
 
 /* Makes a row of each listed holder, and returns the sum of their bytes; total_bytes does not include it yet. */
-static uint64_t read_list(struct gpc_holdings *holdings, const struct gpc_recording *recording,
-	const struct gpucache_holder *list, size_t n, uint64_t rest_bytes)
+static uint64_t read_list(struct gpc_holdings *holdings, const struct gpucache_holder *list,
+	size_t n, uint64_t rest_bytes)
 {
 	uint64_t listed = 0;
 
@@ -80,7 +79,6 @@ static uint64_t read_list(struct gpc_holdings *holdings, const struct gpc_record
 		.n = n,
 		.rest_bytes = rest_bytes,
 		.total_bytes = rest_bytes,
-		.is_of_all_gpus = gpc_recording_mixes_devices(recording),
 	};
 	for (size_t i = 0; i < n; i++) {
 		holdings->rows[i] = (struct gpc_row){
@@ -96,9 +94,9 @@ static uint64_t read_list(struct gpc_holdings *holdings, const struct gpc_record
 void gpc_holdings_from_oom(struct gpc_holdings *holdings, const struct gpc_report *report,
 	const struct gpucache_oom *oom)
 {
-	(void)read_list(holdings, report->recording, oom->holders, oom->n_holders, oom->rest_bytes);
+	(void)read_list(holdings, oom->holders, oom->n_holders, oom->rest_bytes);
 	/* The failure has PyTorch's sums as of its last tensor; PyTorch may have returned memory since then. */
-	holdings->torch_bytes = gpc_smaller(gpc_torch_at(report, oom).unused, holdings->rest_bytes);
+	holdings->torch_bytes = gpc_smaller(gpc_torch_at(oom).unused, holdings->rest_bytes);
 	holdings->has_torch =
 		oom->torch.reserved || gpc_torch_now(report, oom->device).reserved != 0;
 	holdings->rest_bytes -= holdings->torch_bytes;
@@ -113,8 +111,8 @@ void gpc_holdings_from_oom(struct gpc_holdings *holdings, const struct gpc_repor
 void gpc_holdings_from_peak(struct gpc_holdings *holdings, const struct gpc_report *report,
 	const struct gpucache_peak *peak)
 {
-	const uint64_t listed = read_list(
-		holdings, report->recording, peak->holders, peak->n_holders, peak->rest_bytes);
+	const uint64_t listed =
+		read_list(holdings, peak->holders, peak->n_holders, peak->rest_bytes);
 	const uint64_t most = gpc_bytes_less(peak->requested_bytes, listed);
 
 	/* The rest of a peak includes PyTorch's bytes in no tensor, which no call site requested: leaves them out. */
@@ -208,12 +206,6 @@ void gpc_holdings_print(
 	struct gpc_groups libraries;
 	struct gpc_groups sites;
 
-	if (holdings->is_of_all_gpus)
-		gpc_paper_line(&report->paper,
-			"on all GPUs together: a recording of format %u.%u does not tell them "
-			"apart",
-			(unsigned)report->recording->header.major,
-			(unsigned)report->recording->header.minor);
 	gpc_sites_create(&sites, report, holdings);
 	gpc_sites_print(&sites, report, limit);
 	gpc_groups_fini(&sites);
@@ -229,7 +221,6 @@ void gpc_holdings_json(const struct gpc_holdings *holdings, const struct gpc_rep
 	struct gpc_groups libraries;
 	struct gpc_groups sites;
 
-	gpc_json_bool(object, "holders_are_of_all_gpus", holdings->is_of_all_gpus);
 	gpc_sites_create(&sites, report, holdings);
 	json_object_object_add(
 		object, "holders", gpc_sites_json(&sites, report, report->options->limit));

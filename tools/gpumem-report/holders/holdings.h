@@ -7,7 +7,7 @@
  *      a peak's list ------------'               '--> categories  by purpose
  *
  * Invariants  1 The rows, `torch_bytes`, `refused_bytes` and `rest_bytes` add up to `total_bytes`.  2 They are of one device, unless
- *               is_of_all_gpus is set or the caller passed ordinal -1.
+ *               the caller passed ordinal -1.
  * Threads     One.
  * Failure     None.
  * Limits      A failure and a peak list only their biggest stacks; the bytes of the others are in rest_bytes.
@@ -26,7 +26,6 @@ struct gpc_holdings {
 	uint64_t torch_bytes;   /* in PyTorch's cache, outside tensors */
 	uint64_t refused_bytes; /* of segments that the driver did not take back */
 	bool has_torch;         /* PyTorch allocated on the device */
-	bool is_of_all_gpus; /* an old recording, whose lists do not tell GPUs apart; the process used several */
 };
 
 /* Returns the holder of this stack in the record of a failure, or NULL if it is not listed. */

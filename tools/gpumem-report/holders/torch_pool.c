@@ -18,27 +18,18 @@ struct gpc_torch gpc_torch_now(const struct gpc_report *report, int32_t ordinal)
 	};
 }
 
-struct gpc_torch gpc_torch_at(const struct gpc_report *report, const struct gpucache_oom *oom)
+struct gpc_torch gpc_torch_at(const struct gpucache_oom *oom)
 {
-	struct gpc_torch torch = gpc_torch_now(report, oom->device);
+	const uint64_t unused = gpc_torch_unused(&oom->torch);
 
-	if (oom->torch.reserved)
-		return (struct gpc_torch){
-			.reserved = oom->torch.reserved,
-			.in_tensors = oom->torch.reserved - gpc_torch_unused(&oom->torch),
-			.unused = gpc_torch_unused(&oom->torch),
-			.requested = oom->torch.requested,
-		};
-	/*
-	 * Before format 1.4 a failure has no sums of PyTorch.  If it lists all holders, the rest is PyTorch's cache in
-	 * no tensor.  After a recovery, TORCH is of a later time, when the cache may be larger or smaller.
-	 */
-	if (oom->recovered || oom->n_sites > oom->n_holders || oom->rest_bytes > torch.reserved ||
-		gpc_recording_mixes_devices(report->recording))
+	if (!oom->torch.reserved)
 		return (struct gpc_torch){ 0 };
-	torch.unused = oom->rest_bytes;
-	torch.in_tensors = torch.reserved - torch.unused;
-	return torch;
+	return (struct gpc_torch){
+		.reserved = oom->torch.reserved,
+		.in_tensors = oom->torch.reserved - unused,
+		.unused = unused,
+		.requested = oom->torch.requested,
+	};
 }
 
 void gpc_torch_print_used(const struct gpc_report *report, const struct gpc_torch *torch,
@@ -64,10 +55,9 @@ void gpc_torch_print_used(const struct gpc_report *report, const struct gpc_torc
 	gpc_paper_wrap(&report->paper, "USED", text.buf);
 }
 
-struct json_object *gpc_torch_json_at(
-	const struct gpc_report *report, const struct gpucache_oom *oom)
+struct json_object *gpc_torch_json_at(const struct gpucache_oom *oom)
 {
-	struct gpc_torch torch = gpc_torch_at(report, oom);
+	struct gpc_torch torch = gpc_torch_at(oom);
 	struct json_object *object;
 
 	if (!torch.reserved)

@@ -7,7 +7,7 @@
  *
  * Threads     One.
  * Failure     None.
- * Limits      Before format 1.4, the part at a failure is known only if the failure lists all holders.
+ * Limits      None.
  */
 #ifndef GPC_REPORT_TORCH_H
 #define GPC_REPORT_TORCH_H
@@ -25,15 +25,14 @@ struct gpc_torch {
 struct gpc_torch gpc_torch_now(const struct gpc_report *report, int32_t ordinal);
 
 /* The sums of the failure's device when the request failed. */
-struct gpc_torch gpc_torch_at(const struct gpc_report *report, const struct gpucache_oom *oom);
+struct gpc_torch gpc_torch_at(const struct gpucache_oom *oom);
 
 /* Prints the section USED: what the GPU's used bytes consist of, "760.00 MiB, as nvidia-smi counts: ...". */
 void gpc_torch_print_used(const struct gpc_report *report, const struct gpc_torch *torch,
 	const struct gpucache_balance *balance, const uint64_t kind_bytes[GPUCACHE_MAX_KINDS]);
 
 /* The sums as a JSON object, which the caller owns: at a failure, and at the end.  NULL: PyTorch did not allocate. */
-struct json_object *gpc_torch_json_at(
-	const struct gpc_report *report, const struct gpucache_oom *oom);
+struct json_object *gpc_torch_json_at(const struct gpucache_oom *oom);
 struct json_object *gpc_torch_json(const struct gpc_report *report, int32_t ordinal);
 
 #endif

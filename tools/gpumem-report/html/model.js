@@ -81,24 +81,23 @@ function makeMoments(view) {
 }
 
 /*
- * The whole run as points {t, live, pending, reserved}: the history, finer where there are events; null: unknown.  The
+ * The whole run as points {t, live, pending, reserved}: the history, finer where there are events.  The
  * maxima of one interval may be of different times, so `pending` is cut to what `reserved` has beyond `live`.
  */
 function makePoints(view) {
   const { history, peak } = view.device;
-  const points = history.t.map((t, i) => ({ t, live: history.live[i], pending: history.pending ? history.pending[i] : null, reserved: history.reserved[i] }));
+  const points = history.t.map((t, i) => ({ t, live: history.live[i], pending: history.pending[i], reserved: history.reserved[i] }));
   const highestAt = (values, t) => {
     const i = d3.bisector(d => d).right(history.t, t);
     return Math.max(values[i - 1] || 0, values[i] || 0);
   };
-  const pendingAt = t => history.pending ? highestAt(history.pending, t) : null;
   for (const row of view.rows)
-    points.push({ t: row.t, live: row.live, pending: pendingAt(row.t), reserved: highestAt(history.reserved, row.t) });
-  if (peak) points.push({ t: peak.t, live: peak.live, pending: pendingAt(peak.t), reserved: peak.reserved });
+    points.push({ t: row.t, live: row.live, pending: highestAt(history.pending, row.t), reserved: highestAt(history.reserved, row.t) });
+  if (peak) points.push({ t: peak.t, live: peak.live, pending: highestAt(history.pending, peak.t), reserved: peak.reserved });
   points.sort((a, b) => a.t - b.t);
   for (const point of points) {
     point.reserved = Math.max(point.reserved, point.live);
-    if (point.pending !== null) point.pending = Math.min(point.pending, point.reserved - point.live);
+    point.pending = Math.min(point.pending, point.reserved - point.live);
   }
   /* After the last point nothing changed until the end. */
   const last = points[points.length - 1];

@@ -54,8 +54,7 @@ function paintAreas(svg, points, x, y) {
   if (outside && isWholeGpu())
     layer.append("path").attr("class", "area-outside").attr("d", area(d => d.reserved, d => d.reserved + outside)(points));
   layer.append("path").attr("class", "area-cached").attr("d", area(d => d.live, d => d.reserved)(points));
-  if (view.device.history.pending)
-    layer.append("path").attr("class", "area-pending").attr("d", area(d => d.live, d => d.live + d.pending)(points));
+  layer.append("path").attr("class", "area-pending").attr("d", area(d => d.live, d => d.live + d.pending)(points));
   layer.append("path").attr("class", "area-live").attr("d", area(() => 0, d => d.live)(points));
   if (isWholeGpu())
     layer.append("line").attr("class", "line-limit").attr("x1", x.range()[0]).attr("x2", x.range()[1])
@@ -149,8 +148,7 @@ function paintLegend() {
   const entry = (name, text) => make("span", {}, make("i", { style: `background: var(--${name})` }), text);
   byId("legend").replaceChildren(
     entry("live", "live"),
-    ...view.device.history.pending ? [entry("pending", "pending: freed, not yet safe to reuse"), entry("cached", "cached")]
-      : [entry("cached", "freed: cached or pending")],
+    entry("pending", "pending: freed, not yet safe to reuse"), entry("cached", "cached"),
     isWholeGpu() && view.device.outside ? entry("outside", `not tracked: ${showBytes(view.device.outside)}, as last seen`) : "",
     isWholeGpu() ? make("span", {}, `– – limit: ${showBytes(view.limit)}`) : "",
     view.device.peak ? make("span", {}, "◆ peak") : "", view.ooms.length ? make("span", { style: "color: var(--alarm)" }, "▼ out of memory") : "",
@@ -175,8 +173,7 @@ function hoverLines(px) {
   const point = i > 0 && (!points[i] || t - points[i - 1].t < points[i].t - t) ? points[i - 1] : points[i];
   if (!point) return [showTime(t)];
   return [showTime(point.t), `live ${showBytes(point.live)}`,
-    ...point.pending === null ? [`cached or pending ${showBytes(point.reserved - point.live)}`]
-      : [`pending ${showBytes(point.pending)}`, `cached ${showBytes(point.reserved - point.live - point.pending)}`],
+    `pending ${showBytes(point.pending)}`, `cached ${showBytes(point.reserved - point.live - point.pending)}`,
     `reserved ${showBytes(point.reserved)}`, `${showShare(point.reserved, state.view.limit)} of the limit`];
 }
 

@@ -89,7 +89,7 @@ static void read_holders(struct live_gpu *gpu, const struct gpc_recording *recor
 		unsigned at = gpu->n_holders;
 
 		if (!gpc_recording_read_site(recording, i, &site) || !site.live_bytes ||
-			(!gpc_recording_mixes_devices(recording) && site.device != gpu->ordinal))
+			site.device != gpu->ordinal)
 			continue;
 		while (at > 0 && gpu->holders[at - 1].bytes < site.live_bytes)
 			at--;

@@ -123,8 +123,7 @@ void gpc_sheet_print(const struct gpc_report *report, int32_t ordinal,
 	const struct gpucache_balance *balance, const uint64_t kind_bytes[GPUCACHE_MAX_KINDS],
 	const struct gpucache_oom *oom)
 {
-	const struct gpc_torch torch =
-		oom ? gpc_torch_at(report, oom) : gpc_torch_now(report, ordinal);
+	const struct gpc_torch torch = oom ? gpc_torch_at(oom) : gpc_torch_now(report, ordinal);
 	const struct sheet_details details = { kind_bytes, &torch, oom ? oom->requested : 0 };
 	const struct gpc_paper *paper = &report->paper;
 	int64_t difference = gpc_balance_difference(balance);

@@ -169,8 +169,7 @@ void gpc_json_point(struct json_object *object, const struct gpc_history_view *h
 
 	gpc_json_bytes(object, "requested_bytes", point->requested_bytes);
 	gpc_json_bytes(object, "live_bytes", point->live_bytes);
-	gpc_json_bytes(object, "pending_bytes",
-		history->pending_bytes ? history->pending_bytes[i] : GPUCACHE_UNKNOWN);
+	gpc_json_bytes(object, "pending_bytes", history->pending_bytes[i]);
 	gpc_json_bytes(object, "reserved_bytes", point->reserved_bytes);
 }
 

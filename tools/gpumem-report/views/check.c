@@ -56,13 +56,6 @@ static const char *word_of(const struct gpc_recording *rec, enum gpucache_region
 	return rec->regions[kind].present ? "whole" : "not there";
 }
 
-/* True if the region came with a later format than 1.`minor`, so the file is whole without it. */
-static bool is_newer(unsigned kind, unsigned minor)
-{
-	return (kind == GPUCACHE_REGION_PAGES && minor < 3) ||
-	       (kind == GPUCACHE_REGION_STREAMS && minor < 5);
-}
-
 static void print_text(struct gpc_report *report)
 {
 	const struct gpc_recording *rec = report->recording;
@@ -78,8 +71,6 @@ static void print_text(struct gpc_report *report)
 		uint64_t n_holes = 0;
 		GPC_TEXT(text, 160);
 
-		if (!region->present && is_newer(kind, rec->header.minor))
-			continue;
 		gpc_text_add(&text, "%-10s %-10s %11s %12s records", gpc_region_name(kind),
 			word_of(rec, kind), gpc_show_bytes(region->size),
 			gpc_show_count(count_records(rec, kind, &n_holes)));

@@ -201,7 +201,7 @@ static void print_json(struct gpc_report *report, const struct gpc_failure *fail
 	gpc_json_text(request, "tag", show_tag(report, oom->tag));
 	json_object_object_add(request, "stack", gpc_json_stack(report, oom->stack));
 	json_object_object_add(root, "request", request);
-	json_object_object_add(root, "torch", gpc_torch_json_at(report, oom));
+	json_object_object_add(root, "torch", gpc_torch_json_at(oom));
 	gpc_json_text(verdict, "word", gpc_cause_word(oom->verdict));
 	gpc_json_text(verdict, "strength", gpc_strength_word(oom->strength));
 	gpc_failure_say_why(failure, &text);

@@ -56,8 +56,7 @@ static void add_point(struct chart *chart, const struct gpc_history_view *histor
 
 	column->requested = gpc_larger(column->requested, point->requested_bytes);
 	column->live = gpc_larger(column->live, point->live_bytes);
-	if (history->pending_bytes)
-		column->pending = gpc_larger(column->pending, history->pending_bytes[i]);
+	column->pending = gpc_larger(column->pending, history->pending_bytes[i]);
 	column->reserved = gpc_larger(column->reserved, point->reserved_bytes);
 	column->has_point = true;
 	chart->most = gpc_larger(chart->most, gpc_larger(column->reserved, column->live));

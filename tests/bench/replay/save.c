@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One line per operation in RMM's format, gzipped for a path in .gz; slots become made-up pointers. */
-#include "format/memory.h"
-#include "tools/gpumem-replay/trace_file.h"
+#include "tests/bench/replay/save.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
+
+#include "base/text.h"
+#include "format/memory.h"
 
 /* Pointers are only names here, one per slot, spaced regardless of size. */
 #define FIRST_POINTER UINT64_C(0x700000000000)

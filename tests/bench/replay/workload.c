@@ -2,14 +2,14 @@
 /*
  * A workload is a table of keys with ranges, and a function that writes a script from a seeded random generator.
  */
-#include "tools/gpumem-replay/workload.h"
+#include "tests/bench/replay/workload.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/bytes.h"
-#include "tools/gpumem-replay/script.h"
+#include "tests/bench/replay/script.h"
 
 struct key {
 	const char *name;

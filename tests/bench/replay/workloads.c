@@ -4,7 +4,7 @@
 
 #include "base/bytes.h"
 #include "format/memory.h"
-#include "tools/gpumem-replay/script.h"
+#include "tests/bench/replay/script.h"
 
 enum {
 	COMPUTE,

@@ -3,7 +3,7 @@
  * Each call appends a row, 5 us after the last.  Work on a block of another stream is first ordered behind that stream,
  * as in a correct program.
  */
-#include "tools/gpumem-replay/script.h"
+#include "tests/bench/replay/script.h"
 
 /* The host's time for a call, about that of a launch through a runtime. */
 #define STEP_NS (5 * GPC_US)
