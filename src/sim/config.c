@@ -141,6 +141,19 @@ static bool apply_fail(struct gpc_sim_config *config, const char *value)
 	return true;
 }
 
+static bool apply_reads(struct gpc_sim_config *config, const char *value)
+{
+	uint64_t every = strcmp(value, "one") == 0;
+
+	if (strncmp(value, "one/", 4) == 0 && (!parse_u64(value + 4, &every) || !every))
+		return false;
+	if (!every && strcmp(value, "zero") != 0 && strcmp(value, "garbage") != 0)
+		return false;
+	config->is_answered = strcmp(value, "garbage") != 0;
+	config->one_every = every;
+	return true;
+}
+
 const uint64_t gpc_sim_published_costs[GPC_SIM_COST_COUNT] = {
 	[GPC_SIM_COST_MALLOC] = 35000,     /* cudaMalloc of 1..2 MiB: 33..38 us */
 	[GPC_SIM_COST_FREE] = 35000,       /* cudaFree, without its wait for work */
@@ -234,6 +247,10 @@ static const struct key keys[] = {
 	OTHER("fail", apply_fail,
 		"ENTRY/N[/CODE[/COUNT]]: the N-th call of ENTRY fails with CODE (2); may be "
 		"repeated"),
+	OTHER("reads", apply_reads,
+		"what a program reads where a kernel would have computed a result: garbage (what "
+		"is "
+		"there), zero, one, or one/N: zero, but one in each N-th read of a line (garbage)"),
 	MEMBER(FILE, "launches", launches,
 		"FILE: a line for each kernel and copy, with its stream, is appended there"),
 	MEMBER(FILE, "calls", calls,

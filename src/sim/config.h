@@ -79,6 +79,9 @@ struct gpc_sim_config {
 	uint64_t queue;        /* entries in a stream's queue; 0: unbounded */
 	bool is_host_near; /* reports that the host accesses device memory directly, as on Grace */
 	bool is_event_queued; /* cuCtxRecordEvent, cuCtxWaitEvent take an entry in each stream's queue */
+	bool is_answered; /* results that no kernel computed are read as numbers, not as what is there */
+	uint64_t
+		one_every; /* is_answered: every so manieth read of a line gives 1, the others 0; 0: all 0 */
 	char launches[GPC_SIM_FILE_BYTES]; /* a file to list launches and copies; empty: none */
 	char calls[GPC_SIM_FILE_BYTES];    /* a file to list called entries; empty: none */
 	uint64_t cost_ns[GPC_SIM_COST_COUNT];

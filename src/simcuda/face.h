@@ -116,8 +116,27 @@ bool face_is_module(const void *handle, struct gpc_sim_image *ret_image);
 /* Forgets the kernels and globals of a module.  A global's device memory is freed with its context. */
 void face_names_end(const void *module);
 
-/* Counts a kernel launch for the line that face_close() prints. */
+/* A kernel, or a graph that may have kernels, is launched: what is in memory may be a result from now on. */
 void face_note_launch(void);
+void face_note_graph(void);
+
+/* What a copy or a fill writes is no result, until the next launch. */
+void face_note_write(uint64_t ptr, uint64_t size);
+
+/* True for memory that a copy or a fill wrote after the last launch, and for all before the first one. */
+bool face_is_known(uint64_t ptr, uint64_t size);
+
+/* The bytes of a larger copy to the host are no result on which the program branches. */
+#define FACE_MAX_READ 64
+
+/*
+ * Counts a copy to the host if it reads a result, which no kernel computed.  True: the program is to read `size` bytes
+ * of *ret_answer instead, as GPUSIM=reads: says; there is room for FACE_MAX_READ.
+ */
+bool face_note_read(uint64_t ptr, uint64_t size, char *ret_answer);
+
+/* At the program's end: prints how many kernels were launched, and by what calls their results were read. */
+void face_reads_close(void);
 
 struct face_shape {
 	unsigned int grid[3], block[3], shared;
@@ -132,10 +151,7 @@ void face_log_copy(
 /* Appends the name to the log of GPUSIM=calls:FILE; does nothing without that option. */
 void face_log_call(const char *entry);
 
-/* Counts a copy to the host for the line that face_close() prints, if the copy is small and a kernel was launched. */
-void face_note_read(uint64_t bytes);
-
-/* At the program's end: prints how many kernels were launched, and by what calls their results may have been read. */
+/* At the program's end: prints what a GPU may have done otherwise. */
 void face_close(const struct gpc_sim *sim);
 
 /* Prints once that the private tables of cuGetExportTable are not supported. */

@@ -41,6 +41,22 @@ static bool is_good(uint64_t ptr, uint64_t width, uint64_t rows, uint64_t pitch)
 	return ptr && gpc_sim_is_valid(face_sim(), ptr, (rows - 1) * pitch + width);
 }
 
+/* Notes what a copy writes on the device, or that it reads a result there; that may be answered by other bytes. */
+static void note(const struct gpc_sim_effect *shape, struct gpc_sim_effect *effect)
+{
+	char answer[FACE_MAX_READ];
+	uint64_t size = shape->width * shape->rows;
+	bool is_of_host = is_host(shape->src);
+
+	if (is_host(shape->dst)) {
+		if (!is_of_host && face_note_read(shape->src, size, answer) &&
+			gpc_sim_effect_stage(face_sim(), effect))
+			memcpy(effect->staged, answer, size);
+	} else if (is_of_host || face_is_known(shape->src, size)) {
+		face_note_write(shape->dst, size);
+	}
+}
+
 static CUresult submit_copy(
 	struct gpc_sim_stream *stream, enum wait wait, struct gpc_sim_effect shape)
 {
@@ -61,8 +77,8 @@ static CUresult submit_copy(
 		gpc_sim_effect_destroy(effect);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	if (is_host(shape.dst) && !is_host(shape.src))
-		face_note_read(shape.width * shape.rows);
+	if (!is_captured)
+		note(&shape, effect);
 	CUresult res = gpc_sim_stream_submit(stream, effect);
 	return res == CUDA_SUCCESS && must_wait ? gpc_sim_stream_sync(stream) : res;
 }
@@ -192,7 +208,11 @@ static CUresult fill(const char *entry, enum face_null null, CUstream handle, ui
 		!is_filled(dst, (rows - 1) * pitch + shape.width))
 		return CUDA_ERROR_INVALID_VALUE;
 	struct gpc_sim_effect *effect = gpc_sim_effect_clone(&shape);
-	return effect ? gpc_sim_stream_submit(stream, effect) : CUDA_ERROR_OUT_OF_MEMORY;
+	if (!effect)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (!atomic_load(&stream->capture) && rows == 1)
+		face_note_write(dst, shape.width);
+	return gpc_sim_stream_submit(stream, effect);
 }
 
 FACE_PAIR(cuMemsetD8_v2, _ptds, (CUdeviceptr dst, unsigned char v, size_t n),
@@ -416,6 +436,7 @@ int gpusim_copy(uint64_t dst, uint64_t src, size_t size)
 	if (!gpc_sim_is_valid(sim, dst, size) || !gpc_sim_is_valid(sim, src, size))
 		return CUDA_ERROR_ILLEGAL_ADDRESS;
 	gpc_sim_effect_copy_now(sim, dst, src, size);
+	face_note_write(dst, size);
 	return CUDA_SUCCESS;
 }
 

@@ -471,6 +471,7 @@ static CUresult graph_launch(
 		return res;
 	if (!exec)
 		return CUDA_ERROR_INVALID_VALUE;
+	face_note_graph();
 	return gpc_sim_graph_launch((struct gpc_sim_graph *)(void *)exec, stream);
 }
 

@@ -72,12 +72,12 @@ $(simcuda.objs): ALL_CFLAGS += -Wno-unused-parameter
 # Programs open these libraries late, when the static TLS block may be full.
 $(simcuda.objs): ALL_CFLAGS += -ftls-model=global-dynamic
 
-# Links only the model and the parts of base that it needs, from libsim.a and libcore.a.
+# Links the model, and only what it needs of base and stack, from libsim.a and libcore.a.
 $(SIMCUDA_DIR)/libcuda.so.1: $(simcuda.cuda) $(B)/libsim.a $(B)/libcore.a src/simcuda/libcuda.map
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -shared -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic -Wl,--version-script=src/simcuda/libcuda.map $(ALL_LDFLAGS) \
-	  -o $@ $(simcuda.cuda) $(B)/libsim.a $(B)/libcore.a -lpthread
+	  -o $@ $(simcuda.cuda) $(B)/libsim.a $(B)/libcore.a -lpthread -ldl
 
 # Without libc: the loader gives an auditor its own namespace, and would load a second libc into every process.
 simcuda.comma := ,

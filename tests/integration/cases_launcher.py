@@ -213,6 +213,52 @@ def case_what_kernels_that_do_nothing_mean_is_said_at_the_end(world):
     expect("gpusim: kernels do nothing here: " in launched.splitlines()[-1], f"the last line is {launched[-300:]!r}")
 
 
+def read(world, reads, *arguments, ours=False):
+    return launch(world, *([] if ours else ["--off"]), "--sim", "1GiB", "--sim-options", f"reads:{reads}", *arguments)
+
+
+def case_a_line_that_reads_a_thousand_results_that_no_kernel_computed_is_named(world):
+    program = world.program("reads")
+    for ours in False, True:
+        line = [line for line in read(world, "garbage", program, "loop", "1001", ours=ours).err.splitlines() if "1000 results" in line]
+        expect(len(line) == 1 and "loop < main" in line[0], f"said {line}")
+    for quiet in ("loop", "999"), ("growing", "2000"):
+        said = read(world, "garbage", program, *quiet).err
+        expect("1000 results" not in said, f"{quiet}: {said}")
+
+
+def case_the_line_of_a_python_program_that_waits_for_a_result_is_named(world):
+    result = read(world, "zero", *world.script("reads.py"))
+    with open(world.script("reads.py")[-1], encoding="ascii") as file:
+        line = [number for number, text in enumerate(file, 1) if "cudaMemcpy" in text][0]
+    expect_equal("how long it waited", result.out, "2000\n")
+    expect(f"is_done reads.py:{line}" in result.err, f"said {result.err}")
+
+
+def case_results_that_no_kernel_computed_are_what_the_option_says(world):
+    fives = "55 5555 55555555 5555555555555555 555555555555555555555555 55555555555555555555555555555555\n"
+    zeros = fives.replace("5", "0")
+    ones = "01 0100 01000000 0100000000000000 010000000100000001000000 01000000000000000100000000000000\n"
+    for reads, wanted in ("garbage", fives), ("zero", zeros), ("one", ones):
+        expect_equal(reads, read(world, reads, world.program("reads"), "values").out, wanted)
+    for reads, steps in ("one", "0"), ("one/1", "0"), ("one/16", "15"):
+        expect_equal(reads, read(world, reads, *world.script("reads.py")).out, f"{steps}\n")
+
+
+def case_what_copies_and_fills_wrote_after_the_last_kernel_is_no_result(world):
+    for reads, last in ("garbage", 42), ("zero", 0), ("one", 1):
+        result = read(world, reads, world.program("reads"), "known")
+        expect_equal(reads, result.out, f"{7 * 0x01010101} {0 if reads != 'one' else 1} 42 {last}\n")
+        expect("read back by 2 x" in result.err, f"said {result.err}")
+
+
+def case_a_size_that_no_kernel_computed_is_told_at_once(world):
+    lines = read(world, "garbage", world.program("reads"), "nonzero").err.splitlines()
+    expect(len(lines) == 2 and "nonzero() of a count" in lines[0] and "main (reads)" in lines[0], f"said {lines}")
+    lines = read(world, "zero", world.program("reads"), "nonzero").err.splitlines()
+    expect_equal("lines", len(lines), 1)
+
+
 def case_the_launcher_without_the_library_says_what_to_type(world):
     alone = os.path.join(world.folder, "alone")
     os.mkdir(alone)

@@ -38,6 +38,10 @@ $(B)/programs/standins: $(wildcard src/simcuda/names_*.def)
 PROGRAMS += $(B)/programs/images
 $(B)/programs/images: PROGRAM_LIBS := -l:libcudart.so.13 -l:libcuda.so.1
 
+# Results that no kernel computed; -rdynamic exports a function by whose name the driver knows it.
+PROGRAMS += $(B)/programs/reads
+$(B)/programs/reads: PROGRAM_LIBS := -rdynamic -l:libcudart.so.13
+
 # What ranks of the simulated NCCL receive of each other.
 PROGRAMS += $(B)/programs/ranks
 $(B)/programs/ranks: PROGRAM_LIBS := -l:libcudart.so.13 -l:libnccl.so.2

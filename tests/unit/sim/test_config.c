@@ -116,6 +116,26 @@ static void only_the_devices_that_are_visible_are_left(void **state)
 	assert_int_equal(config.physical[3], 3);
 }
 
+static void what_no_kernel_computed_reads_as_it_is_or_as_a_number(void **state)
+{
+	struct gpc_sim_config config = gpc_sim_config_default();
+
+	(void)state;
+	assert_false(config.is_answered);
+	assert_int_equal(gpc_sim_config_parse(&config, "reads:zero"), 0);
+	assert_true(config.is_answered);
+	assert_int_equal(config.one_every, 0);
+	assert_int_equal(gpc_sim_config_parse(&config, "reads:one"), 0);
+	assert_int_equal(config.one_every, 1);
+	assert_int_equal(gpc_sim_config_parse(&config, "reads:one/16"), 0);
+	assert_int_equal(config.one_every, 16);
+	assert_int_equal(gpc_sim_config_parse(&config, "reads:garbage"), 0);
+	assert_false(config.is_answered);
+	assert_int_equal(gpc_sim_config_parse(&config, "reads:two"), 1);
+	assert_int_equal(gpc_sim_config_parse(&config, "reads:one/0"), 1);
+	assert_int_equal(gpc_sim_config_parse(&config, "reads:one/x"), 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -123,6 +143,7 @@ int main(void)
 		cmocka_unit_test(processes_and_faults_may_be_repeated),
 		cmocka_unit_test(the_file_for_launches_has_a_name_of_some_length),
 		cmocka_unit_test(what_is_not_understood_is_counted_and_changes_nothing),
+		cmocka_unit_test(what_no_kernel_computed_reads_as_it_is_or_as_a_number),
 		cmocka_unit_test(published_costs_come_as_a_whole),
 		cmocka_unit_test(only_the_devices_that_are_visible_are_left),
 	};
