@@ -202,6 +202,8 @@ static void a_choice_that_depends_on_the_devices_size_is_made_on_the_smallest(vo
 
 static void memory_that_is_given_out_too_early_is_a_race(void **state)
 {
+	struct gpc_policy_ops unsafe = gpc_policy_gpucache;
+
 	(void)state;
 	takes(0, 12 * MIB);
 	*add(GPC_TRACE_WORK, 0, 0) = (struct gpc_trace_op){
@@ -214,7 +216,11 @@ static void memory_that_is_given_out_too_early_is_a_race(void **state)
 	};
 	trace.n_streams = 2;
 	trace.n_work = 2;
-	play(&gpc_policy_unsafe, A_GPU);
+	/* Without fences: what they prevent. */
+	unsafe.is_late = false;
+	unsafe.submits = NULL;
+	unsafe.variant = GPC_POLICY_UNSAFE;
+	play(&unsafe, A_GPU);
 	assert_int_equal(run.n_races, 1);
 	assert_false(gpc_run_is_good(&run));
 	play(&gpc_policy_gpucache, A_GPU);
