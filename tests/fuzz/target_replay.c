@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/fuzz/fuzz.h"
 #include "tests/bench/replay/workload.h"
+#include "tests/fuzz/fuzz.h"
 #include "tools/gpumem-replay/arguments.h"
 
 /* Parses all keys of a workload without making it: appends an unknown key, which is an error. */

@@ -112,8 +112,8 @@ static void find_all(struct gpc_context *context, struct gpc_gathered *gathered)
 	oom->other_piece = look.other_piece;
 	oom->largest_pending = look.largest_pending;
 	oom->setup = look.setup;
-	oom->n_free = GPC_DEVICE_SUM(device, n_free) +
-		      gpc_counter_get(&gpc_tensors_sums(device)->n_free);
+	oom->n_free =
+		GPC_DEVICE_SUM(device, n_free) + gpc_counter_get(&gpc_tensors_sums(device)->n_free);
 	oom->host_bytes = GPC_DEVICE_SUM(device, host_bytes);
 	oom->n_dropped =
 		record->header ? record->header->dropped_stacks + record->header->dropped_sites : 0;
