@@ -26,8 +26,6 @@ LARGE = {
     "gpc_stack_capture": "the frames of a stack; a table for each thread would cost each thread as much",
     "gpc_record_peak_take": "the holders of a peak, found before the lock that stores them",
     "gpc_log": "a line",
-    "look": "two paths, of the program and its folder; only for a new stack after a library was loaded",
-    "add_mapping": "the path of a library; only for a new stack after a library was loaded",
     "add_code": "the names of a code object that is new",
     "gpc_own_folder_open": "the paths of our folder; only for the first export to another process",
     "find_random": "the same",
@@ -36,7 +34,7 @@ LARGE = {
 }
 
 # Names of pointers to code of others, which is bounded by what is measured.
-OTHERS = """accessors_of allocate ask by_index by_pci by_uuid construct current find_functions find_stream find_table get get_context
+OTHERS = """accessors_of allocate ask by_index by_pci by_uuid close construct current find_functions find_stream find_table get get_context
 get_first_interpreter get_main_interpreter get_proc_info get_reg get_running_state get_save_loc get_thread_state handle hear
 index_of init_local is_finalizing is_initialized lookup_in next next_exit of of_libc own process_name processes raise real real_close
 set_policy set_size step""".split()
