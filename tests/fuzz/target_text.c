@@ -145,11 +145,14 @@ static void expect_trace(const struct gpc_trace *trace)
  */
 static void replay(const struct gpc_trace *trace)
 {
-	const struct gpc_policy_ops *const policies[] = { &gpc_policy_gpucache,
-		&gpc_policy_gpucache_fence, &gpc_policy_pytorch };
+	struct gpc_policy_ops fence = gpc_policy_gpucache; /* free_order:fence */
+	const struct gpc_policy_ops *const policies[] = { &gpc_policy_gpucache, &fence,
+		&gpc_policy_pytorch };
 	const struct gpc_run_settings settings = { .check_always = true };
 	struct gpc_run run;
 
+	fence.is_late = false;
+	fence.submits = NULL;
 	if (trace->n_ops > 200 || trace->peak_live_bytes > UINT64_C(1) << 39)
 		return;
 	for (size_t i = 0; i < sizeof policies / sizeof policies[0]; i++)
