@@ -275,7 +275,7 @@ def case_what_pytorch_caches_outside_tensors_is_a_sample_of_its_own(export):
     held = {0: sum(row["live_bytes"] for row in holders)}
     cache = [("(PyTorch's cache, in no tensor)", row["live_bytes"]) for row in holders if not row["blocks"]]
     expect_equal("rows of the cache", len(cache), 1)
-    for form, read, get in (("folded", read_folded, export.text), ("speedscope", read_speedscope, export.text),
+    for form, read, get in (("folded", read_folded, export.text),
                             ("pprof", lambda data: read_pprof(data)[0], export.data)):
         samples = read(get(form, recording))
         expect_equal(form, sums_of(samples), held)
