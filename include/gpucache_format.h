@@ -570,13 +570,14 @@ struct gpucache_oom {
 	uint64_t limit;    /* configured; 0: none */
 	uint32_t stack;
 	uint32_t thread;
-	uint32_t context;   /* index into COUNTERS */
-	uint32_t recovered; /* 1: a later request of at least this size succeeded */
-	uint8_t kind;       /* enum gpucache_kind */
-	uint8_t verdict;    /* enum gpucache_verdict: the strongest */
-	uint8_t strength;   /* enum gpucache_strength */
-	uint8_t reported;   /* 1: the short form was printed */
-	uint32_t also;      /* bit v: verdict v applies in addition */
+	uint32_t context; /* index into COUNTERS */
+	/* 1: a later request of at least this size succeeded, or PyTorch made a tensor after its exception */
+	uint32_t recovered;
+	uint8_t kind;     /* enum gpucache_kind */
+	uint8_t verdict;  /* enum gpucache_verdict: the strongest */
+	uint8_t strength; /* enum gpucache_strength */
+	uint8_t reported; /* 1: the short form was printed */
+	uint32_t also;    /* bit v: verdict v applies in addition */
 	struct gpucache_balance balance;
 	uint64_t peak_requested; /* of the run so far */
 	/* by which the fastest-growing holder grew in the later part of the run */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Device memory, pinned host memory, and the query of free memory. */
+#include "base/bytes.h"
 #include "preload/per_thread.h"
 #include "preload/shapes.h"
 #include "runtime/memory.h"
@@ -57,7 +58,7 @@ CUresult cuMemGetInfo_v2(size_t *available, size_t *total)
 }
 
 /* clang-format off */
-TRACKED(cuMemAllocPitch_v2, dptr && pitch, PITCHED, width * height, *a->pitch * a->height, *a->dptr,
+TRACKED(cuMemAllocPitch_v2, dptr && pitch, PITCHED, gpc_bytes_times(width, height), *a->pitch * a->height, *a->dptr,
 	(CUdeviceptr *dptr, size_t *pitch, size_t width, size_t height, unsigned int element),
 	(dptr, pitch, width, height, element))
 TRACKED(cuMemAllocManaged, dptr, MANAGED, size, a->size, *a->dptr,

@@ -28,17 +28,24 @@ struct page {
 	struct gpc_site_names names;
 	struct gpc_text *out;
 	unsigned n_lines;
-	unsigned max_lines; /* one less than GPC_SHORT_LINES until FULL is next */
+	size_t n_bytes;
+	/* Until FULL is next, less than GPC_SHORT_LINES and GPC_SHORT_BYTES by a line; until HOLD is, by more. */
+	unsigned max_lines;
+	size_t max_bytes;
 };
+
+/* A line, with its end. */
+#define LINE_BYTES (GPC_SHORT_WIDTH + 1)
 
 /* Appends line[0 .. len), cut to the width, with '?' for anything but printable ASCII. */
 static void put_line(struct page *page, const char *line, size_t len)
 {
-	if (page->n_lines >= page->max_lines)
-		return;
-	page->n_lines++;
 	if (len > GPC_SHORT_WIDTH)
 		len = GPC_SHORT_WIDTH;
+	if (page->n_lines >= page->max_lines || page->n_bytes + len + 1 > page->max_bytes)
+		return;
+	page->n_lines++;
+	page->n_bytes += len + 1;
 	for (size_t i = 0; i < len; i++) {
 		char c = line[i];
 
@@ -371,6 +378,7 @@ void gpc_short_form_write(const struct gpc_short_form *form, struct gpc_text *te
 		.names = { .self = (void *)(uintptr_t)form->describer, .add = add_site },
 		.out = text,
 		.max_lines = GPC_SHORT_LINES - 1,
+		.max_bytes = GPC_SHORT_BYTES - LINE_BYTES,
 	};
 	uint32_t n_rows;
 
@@ -381,9 +389,13 @@ void gpc_short_form_write(const struct gpc_short_form *form, struct gpc_text *te
 	page.answer = gpc_why_then(&page.facts);
 	put_headline(&page, form);
 	put_why(&page);
+	/* Who holds the memory, and what to do, comes before the last lines of the sheet. */
+	page.max_bytes = GPC_SHORT_BYTES - (MAX_HOLDERS + GPC_MAX_TRIES + 1) * LINE_BYTES;
 	put_balance(&page, form->oom);
+	page.max_bytes = GPC_SHORT_BYTES - LINE_BYTES;
 	put_holders(&page, rows, n_rows);
 	put_advice(&page);
 	page.max_lines = GPC_SHORT_LINES;
+	page.max_bytes = GPC_SHORT_BYTES;
 	put_full(&page, form);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The short form: at most 25 lines on stderr that explain a failed request, fit to be pasted into an issue.
+ * The short form: at most 25 lines and 2,000 bytes on stderr that explain a failed request, fit to be pasted into an issue.
  *
  *	gpucache: OUT OF MEMORY on GPU 0 (physical 2, NVIDIA H200, 139.80 GiB) - pid 4711, python3
  *	WHY    fragmented (certain): 9.10 GiB of cached memory is free, its largest piece is ...
@@ -12,7 +12,8 @@
  *	FULL   gpumem-report oom /path/of/the/recording
  *
  * Invariants
- *   1 At most GPC_SHORT_LINES lines of at most GPC_SHORT_WIDTH characters, all printable ASCII.
+ *   1 At most GPC_SHORT_LINES lines of at most GPC_SHORT_WIDTH characters, all printable ASCII; at most
+ *     GPC_SHORT_BYTES in all.
  *   2 FULL is never truncated: if the path does not fit or cannot be pasted, the pid replaces it.
  *   3 Only measurements are printed: no arguments, no environment, nothing of other users beyond what
  *     this user may see.
@@ -33,7 +34,8 @@
 
 #define GPC_SHORT_LINES 25u
 #define GPC_SHORT_WIDTH 100u
-#define GPC_SHORT_SIZE  (GPC_SHORT_LINES * (GPC_SHORT_WIDTH + 1) + 1)
+#define GPC_SHORT_BYTES 2000u
+#define GPC_SHORT_SIZE  (GPC_SHORT_BYTES + 1)
 
 struct gpc_short_form {
 	const struct gpucache_oom *oom;        /* with its verdict */

@@ -72,18 +72,25 @@ static void change_end(struct gpc_record *rec, struct gpucache_oom *oom)
 	gpc_lock_release(&rec->lock);
 }
 
-void gpc_record_oom_mark(
-	struct gpc_record *rec, uint64_t number, bool is_recovered, bool is_reported)
+void gpc_record_oom_recover(struct gpc_record *rec, uint64_t number)
 {
 	struct gpucache_oom *oom = change_begin(rec, number);
 
 	if (!oom)
 		return;
-	if (is_recovered)
-		__atomic_store_n(&oom->recovered, 1, __ATOMIC_RELEASE);
-	if (is_reported)
-		__atomic_store_n(&oom->reported, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&oom->recovered, 1, __ATOMIC_RELEASE);
 	change_end(rec, oom);
+}
+
+/* A reader may see one of the two stores without the other. */
+void gpc_record_oom_say(struct gpc_record *rec, uint64_t number)
+{
+	struct gpucache_oom *oom = rec->base && number ? slot_of(rec, number) : NULL;
+
+	if (!oom || __atomic_load_n(&oom->number, __ATOMIC_RELAXED) != number)
+		return;
+	__atomic_store_n(&oom->recovered, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&oom->reported, 1, __ATOMIC_RELEASE);
 }
 
 void gpc_record_oom_set_torch(struct gpc_record *rec, const struct gpucache_oom *told)

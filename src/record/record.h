@@ -236,9 +236,11 @@ uint32_t gpc_record_top_tags(const struct gpc_record *rec, uint32_t device, uint
 struct gpucache_oom *gpc_record_oom_begin(struct gpc_record *rec);
 void gpc_record_oom_commit(struct gpc_record *rec, struct gpucache_oom *oom);
 
-/* Sets `recovered` of OOM `number` if is_recovered, and `reported` if is_reported, while the OOM is in the ring. */
-void gpc_record_oom_mark(
-	struct gpc_record *rec, uint64_t number, bool is_recovered, bool is_reported);
+/* Sets `recovered` of OOM `number`, while the OOM is in the ring. */
+void gpc_record_oom_recover(struct gpc_record *rec, uint64_t number);
+
+/* Sets `reported` of OOM `number`, and takes `recovered` back.  Async-signal-safe, without a lock. */
+void gpc_record_oom_say(struct gpc_record *rec, uint64_t number);
 
 /* Copies torch and the verdict from `told` to OOM told->number, if that is still in the ring. */
 void gpc_record_oom_set_torch(struct gpc_record *rec, const struct gpucache_oom *told);

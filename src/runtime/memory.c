@@ -136,6 +136,17 @@ static void say_off_grid_once(const struct gpc_context *context)
 			context->device->ordinal);
 }
 
+/* A number that overflowed, as a rule: no device has so much, and our arithmetic has no room for it. */
+static __attribute__((noinline)) CUresult malloc_impossible(CUdeviceptr *ret_ptr, size_t size)
+{
+	CUresult result = gpc_runtime.fns->cuMemAlloc_v2(ret_ptr, size);
+
+	if (result == CUDA_ERROR_OUT_OF_MEMORY)
+		gpc_rescue_refused(
+			gpc_context_current(), GPUCACHE_KIND_DEVICE, size, GPC_DEVICE_NO_MEMORY);
+	return result;
+}
+
 /* `stream` as in alloc/stream_order.h; 0: the program named no stream. */
 static CUresult malloc_in_order(CUdeviceptr *ret_ptr, size_t size, gpc_stream stream)
 {
@@ -147,8 +158,10 @@ static CUresult malloc_in_order(CUdeviceptr *ret_ptr, size_t size, gpc_stream st
 	int sticky;
 
 	/* The driver returns the error for wrong arguments. */
-	if (!ret_ptr || size == 0 || size > GPC_SIZE_MAX)
+	if (!ret_ptr || size == 0)
 		return gpc_runtime.fns->cuMemAlloc_v2(ret_ptr, size);
+	if (size > GPC_SIZE_MAX)
+		return malloc_impossible(ret_ptr, size);
 	context = gpc_runtime.config.cache ? gpc_context_current() : NULL;
 	if (!context)
 		return malloc_plain(ret_ptr, size);

@@ -8,10 +8,14 @@ EVERYWHERE = 64 * MIB
 WEIGHTS = 1500 * MIB
 
 
+# The program goes on after its failure, and ends well.
+AT_ONCE = {"GPUCACHE_CONF": "oom_report:always"}
+
+
 def run_out(world, mode, n_gpus, failing, **extra):
     """The short form of the failure."""
     result = world.run([*world.script("devices.py"), mode, str(n_gpus), str(failing)],
-                       sim=f"memory:4GiB,context:100MiB,devices:{n_gpus}", **extra)
+                       sim=f"memory:4GiB,context:100MiB,devices:{n_gpus}", **{**AT_ONCE, **extra})
     expect_equal("the exit status", result.status, 0)
     expect(f"OUT OF MEMORY on GPU {failing} " in result.err, f"no short form: {result.err[-600:]}")
     return result.err
@@ -65,7 +69,7 @@ def case_the_third_of_four_gpus_runs_out_and_only_its_own_holders_are_named(worl
 
 
 def case_without_a_recording_only_the_holders_of_the_full_gpu_are_named(world):
-    said = run_out(world, "fill", 2, 1, GPUCACHE_CONF="record:off")
+    said = run_out(world, "fill", 2, 1, GPUCACHE_CONF="record:off,oom_report:always")
     expect("fill_cache" not in said and "load_weights" in said, said)
 
 
@@ -93,7 +97,7 @@ def case_each_sheet_names_its_gpu_as_nvidia_smi_does(world):
     # The program's GPUs 0 and 1 are the machine's 2 and 0.  Tried before and after the first query of NVML.
     hidden = {"CUDA_VISIBLE_DEVICES": "2,0"}
     result = world.run([*world.script("devices.py"), "fill", "2", "1"],
-                       sim="memory:4GiB,context:100MiB,devices:3", **hidden)
+                       sim="memory:4GiB,context:100MiB,devices:3", **hidden, **AT_ONCE)
     expect(" on GPU 1 (physical 0, " in result.err, f"the short form's first line: {result.err[:300]}")
     recording = world.recordings()[-1]
     for view in ("summary", "leaks"):

@@ -83,6 +83,8 @@ class Program:
         for line in path.read_text().splitlines():
             if match := re.match(r'graph: \{ title: "([^"]+)"', line):
                 source = match[1]
+                if not pathlib.Path(source).exists():
+                    return  # left by an earlier build
             elif match := NODE.match(line):
                 if match[2]:
                     self.frames[match[1]] = int(match[2])

@@ -20,7 +20,7 @@ trap 'rm -rf "$dir"' EXIT
 	for header in "$@"; do
 		sed -nE 's/^.*GPUCACHE_API.*[ *](gpucache_[a-z0-9_]+)\(.*/\1/p' "$header"
 	done
-	printf '%s\n' dlclose dlsym _exit _Exit InitializeInjectionNvtx2
+	printf '%s\n' dlclose dlsym __assert_fail _exit _Exit abort exit quick_exit InitializeInjectionNvtx2
 	torch=$(dirname "$symbols")/hooks_torch.c
 	[ ! -e "$torch" ] || sed -nE 's/^#define [A-Z_0-9]+ +"(_ZN3c10[A-Za-z0-9_]+)".*/\1/p' "$torch"
 } | sort -u >"$dir/declared"

@@ -77,11 +77,11 @@ rm src/base/word.c
 
 printf 'HOOK(cuMemAlloc_v2, x)\nHOOK(cuMemFree_v2, x)\n' >symbols.def
 printf 'GPUCACHE_API int gpucache_trim(void);\n' >gpucache.h
-printf 'int cuMemAlloc_v2, dlclose, dlsym, _exit, _Exit, InitializeInjectionNvtx2, gpucache_trim, leaked;\n' >lib.c
+printf 'int cuMemAlloc_v2, dlclose, dlsym, __assert_fail, _exit, _Exit, abort, exit, quick_exit, InitializeInjectionNvtx2, gpucache_trim, leaked;\n' >lib.c
 "${CC:-gcc}" -shared -o lib.so lib.c
 must_find 'cuMemFree_v2 is declared and not exported' "$here/check_exports.sh" lib.so symbols.def gpucache.h
 must_find 'leaked is exported and declared nowhere' "$here/check_exports.sh" lib.so symbols.def gpucache.h
-printf 'int cuMemAlloc_v2, cuMemFree_v2, dlclose, dlsym, _exit, _Exit, InitializeInjectionNvtx2, gpucache_trim;\n' >lib.c
+printf 'int cuMemAlloc_v2, cuMemFree_v2, dlclose, dlsym, __assert_fail, _exit, _Exit, abort, exit, quick_exit, InitializeInjectionNvtx2, gpucache_trim;\n' >lib.c
 "${CC:-gcc}" -shared -o lib.so lib.c
 must_find 'gpucache_trim has no version' "$here/check_exports.sh" lib.so symbols.def gpucache.h
 printf 'V_1 { global: gpucache_*; };\n' >lib.map

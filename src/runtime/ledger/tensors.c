@@ -290,11 +290,9 @@ void gpc_runtime_tensor_failed(
 	gpc_counter_set(&sums->reserved_bytes, reserved_bytes);
 	gpc_lock_release(&all_books[number].lock);
 	if (last_failure.device != device)
-		gpc_rescue_torch_limit(device, torch.requested);
+		gpc_rescue_refused(
+			gpc_context_on(device), GPUCACHE_KIND_TENSOR, torch.requested, GPC_LIMIT);
 	if (last_failure.device == device)
 		gpc_rescue_torch_failed(device, last_failure.number, &torch);
 	last_failure.device = NULL;
-	/* PyTorch now raises an exception.  A program that makes a tensor afterwards, of any size, has caught it. */
-	if (__atomic_load_n(&device->failed_size, __ATOMIC_ACQUIRE) > 0)
-		__atomic_store_n(&device->failed_size, GPC_ANY_SIZE, __ATOMIC_RELEASE);
 }

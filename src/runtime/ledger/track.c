@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "alloc/address_map.h"
+#include "base/bytes.h"
 #include "base/clock.h"
 #include "base/thread.h"
 #include "model/balance.h"
@@ -276,7 +277,7 @@ static bool is_beyond_limit(const struct gpc_context *context, const struct gpc_
 	uint64_t limit = atomic_load(&budget->limit_bytes);
 
 	return is_on_device((uint8_t)call->kind) && limit &&
-	       atomic_load(&budget->used_bytes) + call->size > limit;
+	       gpc_bytes_add(atomic_load(&budget->used_bytes), call->size) > limit;
 }
 
 struct passed_attempt {

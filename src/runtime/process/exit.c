@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The end of the process, by return from main or exit().  At _exit or quick_exit only the recording is closed.  A
- * process without a context leaves no recording.  Our handler was registered after cuInit, so it runs before the
+ * A process without a context leaves no recording.  Our handler was registered after cuInit, so it runs before the
  * driver's own.  It frees nothing: the driver takes all memory back, and static destructors of the program may still
  * call us.
  */
@@ -16,7 +15,7 @@
 #include "runtime/ledger/observe.h"
 #include "runtime/process/state.h"
 #include "runtime/rescue/holders.h"
-#include "runtime/rescue/rescue.h"
+#include "runtime/rescue/notice.h"
 
 static bool has_ended;
 
@@ -45,6 +44,13 @@ static void print_leaks(void *arg)
 	}
 }
 
+/* Only the lowest byte of a status gets to the parent. */
+void gpc_runtime_is_ending(int status)
+{
+	if ((status & 0xff) && gpc_process_is_exactly_ours())
+		gpc_notice_say();
+}
+
 void gpc_runtime_at_exit_without_handlers(void)
 {
 	if (gpc_process_is_exactly_ours() && !gpc_record_discard_unused(&gpc_runtime.record))
@@ -58,15 +64,16 @@ static void end(void *arg)
 	(void)arg;
 	if (context)
 		gpc_observe_device(context, true);
-	gpc_rescue_at_exit();
 	gpc_ipc_end(false);
 	if (!gpc_record_discard_unused(&gpc_runtime.record))
 		gpc_record_end(&gpc_runtime.record, gpc_clock_monotonic_ns());
 	has_ended = true;
 }
 
-void gpc_runtime_at_exit(void)
+void gpc_runtime_at_exit(int status, void *arg)
 {
+	(void)arg;
+	gpc_runtime_is_ending(status);
 	if (!gpc_process_is_ours() || !gpc_thread_enter())
 		return;
 	gpc_own_stack_run(end, NULL);

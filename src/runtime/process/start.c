@@ -253,7 +253,7 @@ bool gpc_runtime_start(void)
 	if (n_devices > 1)
 		gpc_runtime_context_created();
 	/* The driver's own handler was registered in cuInit, so ours runs before it, while the device still answers. */
-	(void)atexit(gpc_runtime_at_exit);
+	(void)on_exit(gpc_runtime_at_exit, NULL);
 	(void)at_quick_exit(gpc_runtime_at_exit_without_handlers);
 	(void)pthread_atfork(NULL, NULL, detach_child);
 	return true;

@@ -48,9 +48,8 @@ struct gpc_device {
 	_Atomic bool is_peak_reset; /* gpucache_stats reports the recent peaks */
 	CUcontext primary;
 	struct gpc_lock primary_lock; /* see gpc_runtime_primary_begin */
-	/* The last failure that the program has not recovered from; see rescue.c. */
-	uint64_t failed_number;
-	uint64_t failed_size; /* 0: none; GPC_ANY_SIZE: any success of any thread shows recovery */
+	/* The last failure that the program has not recovered from; see failure.c. */
+	uint64_t failed_size; /* 0: none; GPC_ANY_SIZE: any success is of interest */
 	bool failed_on_host;  /* valid after failed_size was loaded with acquire */
 };
 

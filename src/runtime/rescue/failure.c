@@ -1,55 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A failed cudaMalloc need not be the program's last: frameworks catch it, free their caches and retry.  So a failure
- * is recorded at once, and printed when it is final.  It is final if the same request fails again (repeated), or if the
- * process ends and no request of that size has succeeded since (fatal).  oom_report:always prints at once.
+ * is recorded at once, and kept: it is why the process ends, unless a request of that size has succeeded since.
  */
 #include "runtime/rescue/failure.h"
 
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/own_stack.h"
-#include "base/pause.h"
 #include "base/thread.h"
-#include "oom/short_form.h"
 #include "runtime/ledger/tensors.h"
 #include "runtime/process/state.h"
 #include "runtime/rescue/gather.h"
-#include "runtime/rescue/holders.h"
+#include "runtime/rescue/notice.h"
 #include "stats/counters.h"
 
-static void print_oom(struct gpc_device *device, const struct gpucache_oom *oom)
-{
-	const struct gpc_describer describer = gpc_holder_describer(device);
-	const struct gpucache_header *header = gpc_runtime.record.header;
-	struct gpc_short_form form = {
-		.oom = oom,
-		.conf = gpc_runtime.config.text,
-		.describer = &describer,
-		.gpu_name = device->known.name,
-		.physical = (int)device->known.physical - 1,
-		.program = header ? gpc_base_name(header->exe) : "",
-		.recording = gpc_runtime.record.path[0] ? gpc_runtime.record.path : NULL,
-		.pid = (uint32_t)getpid(),
-		.rank = header ? header->rank : -1,
-		.world_size = header ? header->world_size : -1,
-	};
-	GPC_TEXT(text, GPC_SHORT_SIZE);
-
-	gpc_short_form_write(&form, &text);
-	gpc_log_block(text.buf, text.len);
-	gpc_record_oom_mark(&gpc_runtime.record, oom->number, false, true);
-}
-
-/* A failure.  If it is_waiting, it is not printed yet, and the exit prints it unless the program recovers before. */
 struct failure {
 	struct gpc_gathered gathered;
+	struct gpc_notice notice;
 	uint64_t asked; /* the size before correct_size; a success of this size settles it */
 	uint64_t kept_ns;
-	bool is_waiting;
+	bool is_open; /* the program has not recovered from it */
+	bool is_said;
 };
 
 /*
@@ -59,76 +30,68 @@ struct failure {
 static struct {
 	struct failure last[GPC_MAX_DEVICES];
 	struct failure other[GPC_MAX_DEVICES];
-	uint64_t last_printed_ns;
-	_Atomic uint32_t n_printing; /* threads that are printing one */
+	uint64_t last_said_ns;
 } failures;
 
-/* Bounds the exit's wait for threads that are printing. */
-#define PRINTING_MS 1000
+#define SAY_STEP_NS (UINT64_C(60) * 1000000000) /* at most one text a minute before the end */
 
-static bool is_waiting_for(const struct failure *failure, uint64_t requested)
+static bool is_on_host(const struct failure *failure)
 {
-	return failure->is_waiting && failure->gathered.oom.requested == requested;
+	return gpucache_kind_place(failure->gathered.oom.kind) == GPUCACHE_ON_HOST;
 }
 
-/* A program that still runs after this long has survived a failure. */
-#define SURVIVED_NS (UINT64_C(60) * 1000000000)
-
-#define PRINT_STEP_NS (UINT64_C(60) * 1000000000) /* at most one report a minute */
-
-/* True if the failure is to be printed now; otherwise it is kept for the exit. */
-static bool is_printed_now(struct gpc_device *device, const struct gpucache_oom *oom)
+static bool is_to_be_said(const struct failure *failure)
 {
-	uint32_t d = device->ordinal;
-	/* PyTorch repeats each failed request after it has returned its own cache, so there one repetition proves nothing. */
-	bool is_repeated = (is_waiting_for(&failures.last[d], oom->requested) ||
-				   is_waiting_for(&failures.other[d], oom->requested)) &&
-			   gpc_counter_get(&gpc_tensors_sums(device)->n_malloc) == 0;
-
-	if (gpc_runtime.config.oom_report == GPC_OOM_REPORT_NEVER)
-		return false;
-	if (gpc_runtime.config.oom_report != GPC_OOM_REPORT_ALWAYS && !is_repeated)
-		return false;
-	/* Also true if the request was made before the last report and failed after it. */
-	if (failures.last_printed_ns && oom->time_ns < failures.last_printed_ns + PRINT_STEP_NS)
-		return false;
-	failures.last_printed_ns = oom->time_ns;
-	return true;
+	return failure->is_open && !failure->is_said && failure->notice.len > 0;
 }
 
-static bool is_on_host(const struct gpucache_oom *oom)
+/* The failure that would be why the process ends now; NULL: none that has a text yet. */
+static const struct failure *fatal_of(uint32_t device)
 {
-	return gpucache_kind_place(oom->kind) == GPUCACHE_ON_HOST;
+	const struct failure *last = &failures.last[device];
+	const struct failure *other = &failures.other[device];
+
+	if (is_to_be_said(last))
+		return last;
+	/* If the last one was printed, that of another thread may be the same. */
+	return is_to_be_said(other) && !(last->is_said && other->asked <= last->asked) ? other
+										       : NULL;
+}
+
+static void publish_locked(const struct gpc_device *device)
+{
+	const struct failure *fatal = fatal_of(device->ordinal);
+
+	gpc_notice_publish(device, fatal ? &fatal->notice : NULL);
 }
 
 /* The next success of at least this size, in the same memory (host or device), shows that the program recovered. */
-static void watch_for(struct gpc_device *device, const struct gpucache_oom *oom, uint64_t size)
+static void watch_for(struct gpc_device *device, const struct failure *failure)
 {
-	device->failed_number = oom->number;
-	__atomic_store_n(&device->failed_on_host, is_on_host(oom), __ATOMIC_RELAXED);
-	__atomic_store_n(&device->failed_size, size, __ATOMIC_RELEASE);
+	__atomic_store_n(&device->failed_on_host, is_on_host(failure), __ATOMIC_RELAXED);
+	__atomic_store_n(&device->failed_size, failure->asked, __ATOMIC_RELEASE);
 }
 
-static void keep_failure(struct gpc_device *device, const struct failure *failure)
+static void keep_locked(struct gpc_device *device, const struct failure *failure)
 {
 	struct failure *last = &failures.last[device->ordinal];
 	struct failure *other = &failures.other[device->ordinal];
-	const struct gpucache_oom *oom = &failure->gathered.oom;
+	uint32_t thread = failure->gathered.oom.thread;
 
-	if (other->is_waiting && other->gathered.oom.thread == oom->thread)
-		other->is_waiting = false;
-	if (last->is_waiting && last->gathered.oom.thread != oom->thread &&
-		gpucache_kind_place(last->gathered.oom.kind) == gpucache_kind_place(oom->kind) &&
-		!(other->is_waiting &&
-			other->gathered.oom.requested > last->gathered.oom.requested))
+	if (other->is_open && other->gathered.oom.thread == thread)
+		other->is_open = false;
+	if (last->is_open && last->gathered.oom.thread != thread &&
+		is_on_host(last) == is_on_host(failure) &&
+		!(other->is_open && other->asked > last->asked))
 		*other = *last;
 	*last = *failure;
+	watch_for(device, last);
 }
 
 /* Gives the failure its number, and records it. */
-static void record(struct gpucache_oom *oom)
+static void record_locked(struct gpucache_oom *oom)
 {
-	static uint64_t n_unrecorded; /* Lock: runtime.lock */
+	static uint64_t n_unrecorded;
 	struct gpucache_oom *slot = gpc_record_oom_begin(&gpc_runtime.record);
 
 	oom->seq = slot ? slot->seq : 0;
@@ -140,6 +103,66 @@ static void record(struct gpucache_oom *oom)
 	gpc_record_state_add(&gpc_runtime.record, GPUCACHE_STATE_OOM_SEEN);
 }
 
+static struct failure *find_locked(const struct gpc_device *device, uint64_t number)
+{
+	struct failure *last = &failures.last[device->ordinal];
+	struct failure *other = &failures.other[device->ordinal];
+
+	if (last->gathered.oom.number == number)
+		return last;
+	return other->gathered.oom.number == number ? other : NULL;
+}
+
+/* True if this failure is to be printed whole before the end. */
+static bool is_said_now_locked(const struct failure *failure)
+{
+	uint64_t time_ns = failure->gathered.oom.time_ns;
+
+	/* Also if the request was made before the last text and failed after it. */
+	if (gpc_runtime.config.oom_report != GPC_OOM_REPORT_ALWAYS ||
+		(failures.last_said_ns && time_ns < failures.last_said_ns + SAY_STEP_NS))
+		return false;
+	failures.last_said_ns = time_ns;
+	return true;
+}
+
+/* Prints what is due now, and prepares what the end prints. */
+static void tell(struct gpc_device *device, struct failure *failure)
+{
+	const struct gpucache_oom *oom = &failure->gathered.oom;
+	struct failure *kept;
+	bool is_now;
+
+	if (gpc_runtime.config.oom_report == GPC_OOM_REPORT_NEVER)
+		return;
+	if (!failure->notice.len)
+		gpc_notice_write(device, oom, &failure->notice);
+	failure->notice.number = oom->number;
+	gpc_lock_take(&gpc_runtime.lock);
+	is_now = is_said_now_locked(failure);
+	kept = find_locked(device, oom->number);
+	if (kept) {
+		kept->notice = failure->notice;
+		kept->is_said |= is_now;
+		publish_locked(device);
+	}
+	gpc_lock_release(&gpc_runtime.lock);
+	if (is_now)
+		gpc_notice_say_now(&failure->notice);
+	/* PyTorch repeats a request after it has returned its own cache, and tells us if that fails, too. */
+	else if (gpc_runtime.config.oom_report == GPC_OOM_REPORT_AUTO &&
+		 (oom->torch.requested || !gpc_counter_get(&gpc_tensors_sums(device)->n_malloc)))
+		gpc_notice_say_first(device, oom);
+}
+
+/* True if the text about a failure is right for another one, on the same evidence. */
+static bool has_text_of(const struct gpucache_oom *a, const struct gpucache_oom *b)
+{
+	return a->requested == b->requested && a->rounded == b->rounded && a->kind == b->kind &&
+	       a->stack == b->stack && a->limit == b->limit && a->verdict == b->verdict &&
+	       a->torch.requested == b->torch.requested;
+}
+
 struct report {
 	struct gpc_rescue *rescue;
 	const struct gpc_ladder *ladder;
@@ -149,32 +172,39 @@ static void report(void *arg)
 {
 	struct gpc_rescue *rescue = ((struct report *)arg)->rescue;
 	struct gpc_device *device = rescue->context->device;
-	struct failure failure = { .asked = rescue->size };
+	struct gpucache_oom before;
+	struct failure failure;
+	bool is_alike;
 
 	gpc_lock_take(&gpc_runtime.lock);
-	failure.gathered = failures.last[device->ordinal].gathered;
+	failure = failures.last[device->ordinal];
 	gpc_lock_release(&gpc_runtime.lock);
-	gpc_gather(rescue->context, &failure.gathered);
+	before = failure.gathered.oom;
+	failure.asked = rescue->size;
+	is_alike = gpc_gather(rescue->context, &failure.gathered);
 	gpc_gather_request(&failure.gathered, rescue, ((struct report *)arg)->ladder);
+	is_alike = is_alike && has_text_of(&before, &failure.gathered.oom);
+	/* What was printed is not printed again, and what was written not written again. */
+	failure.is_said = failure.is_said && is_alike;
+	failure.notice.len = is_alike ? failure.notice.len : 0;
 	failure.kept_ns = gpc_clock_monotonic_ns();
+	failure.notice.time_ns = failure.kept_ns;
+	failure.notice.is_caught = false;
+	failure.is_open = true;
 	gpc_lock_take(&gpc_runtime.lock);
-	record(&failure.gathered.oom);
-	failure.is_waiting = !is_printed_now(device, &failure.gathered.oom);
-	if (!failure.is_waiting)
-		atomic_fetch_add(&failures.n_printing, 1);
-	keep_failure(device, &failure);
-	watch_for(device, &failure.gathered.oom, failure.asked);
+	record_locked(&failure.gathered.oom);
+	failure.notice.number = failure.gathered.oom.number;
+	keep_locked(device, &failure);
 	gpc_lock_release(&gpc_runtime.lock);
 	gpc_tensors_note_failure(device, failure.gathered.oom.number);
-	if (failure.is_waiting)
-		return;
-	print_oom(device, &failure.gathered.oom);
-	atomic_fetch_sub(&failures.n_printing, 1);
+	tell(device, &failure);
 }
 
 void gpc_failure_report(struct gpc_rescue *rescue, const struct gpc_ladder *ladder)
 {
+	gpc_notice_begin();
 	gpc_own_stack_run(report, &(struct report){ rescue, ladder });
+	gpc_notice_end();
 }
 
 struct judgement {
@@ -186,101 +216,84 @@ struct judgement {
 static void judge_again(void *arg)
 {
 	const struct judgement *judgement = arg;
-	struct failure *last = &failures.last[judgement->device->ordinal];
+	struct gpc_device *device = judgement->device;
+	struct failure *kept;
+	struct failure failure;
 
 	gpc_lock_take(&gpc_runtime.lock);
-	if (last->gathered.oom.number != judgement->number)
-		last = &failures.other[judgement->device->ordinal];
-	if (last->gathered.oom.number == judgement->number) {
-		last->gathered.oom.torch = *judgement->torch;
-		gpc_gather_verdict(&last->gathered);
-		gpc_record_oom_set_torch(&gpc_runtime.record, &last->gathered.oom);
+	kept = find_locked(device, judgement->number);
+	if (kept) {
+		kept->gathered.oom.torch = *judgement->torch;
+		kept->asked = judgement->torch->requested;
+		kept->notice.len = 0;
+		gpc_gather_verdict(&kept->gathered);
+		gpc_record_oom_set_torch(&gpc_runtime.record, &kept->gathered.oom);
+		/* PyTorch now raises an exception; a program that makes a tensor of any size has caught it. */
+		if (kept == &failures.last[device->ordinal])
+			__atomic_store_n(&device->failed_size, GPC_ANY_SIZE, __ATOMIC_RELEASE);
+		failure = *kept;
 	}
 	gpc_lock_release(&gpc_runtime.lock);
+	if (kept)
+		tell(device, &failure);
 }
 
 void gpc_rescue_torch_failed(
 	struct gpc_device *device, uint64_t number, const struct gpucache_oom_torch *torch)
 {
+	gpc_notice_begin();
 	gpc_own_stack_run(judge_again, &(struct judgement){ device, number, torch });
+	gpc_notice_end();
 }
 
 /*
- * True if a success of this thread shows that the program survived the failure: it was this thread's failure, or that
- * of a thread that has ended, or it is long ago.  Other threads show nothing by a success, because busy threads succeed
- * until the process ends.  tgkill with signal 0 only tests whether the thread exists.
+ * True if a success of this thread shows that the program survived the failure: it was this thread's failure, or it is
+ * long ago.  Other threads show nothing by a success, because busy threads succeed until the process ends.
  */
 static bool speaks_for(const struct failure *failure)
 {
 	return failure->gathered.oom.thread == gpc_thread_id() ||
-	       gpc_clock_monotonic_ns() > failure->kept_ns + SURVIVED_NS ||
-	       syscall(SYS_tgkill, getpid(), failure->gathered.oom.thread, 0) != 0;
+	       gpc_clock_monotonic_ns() > failure->kept_ns + GPC_SURVIVED_NS;
 }
 
-/* Marks the failure as recovered if this success, of `size` bytes in the same memory (host or device), shows it. */
-static void settle(struct failure *failure, uint64_t size)
+/* Closes the failure if this success, of `size` bytes in the same memory (host or device), shows that it is over. */
+static void settle_locked(struct failure *failure, uint64_t size)
 {
-	if (!failure->is_waiting || size < failure->asked || !speaks_for(failure))
+	if (!failure->is_open || size < failure->asked || !speaks_for(failure))
 		return;
-	gpc_record_oom_mark(&gpc_runtime.record, failure->gathered.oom.number, true, false);
-	failure->is_waiting = false;
+	gpc_record_oom_recover(&gpc_runtime.record, failure->gathered.oom.number);
+	failure->is_open = false;
+}
+
+/*
+ * PyTorch made a tensor that is smaller than the one it could not make: the program went on, or it only looks at what it
+ * has before it ends.
+ */
+static void note_caught_locked(struct gpc_device *device, struct failure *last)
+{
+	gpc_record_oom_recover(&gpc_runtime.record, last->gathered.oom.number);
+	last->notice.is_caught = true;
+	watch_for(device, last);
 }
 
 void gpc_rescue_recovered(struct gpc_device *device, uint64_t size)
 {
 	struct failure *last = &failures.last[device->ordinal];
 	struct failure *other = &failures.other[device->ordinal];
-	bool is_torch = __atomic_load_n(&device->failed_size, __ATOMIC_ACQUIRE) == GPC_ANY_SIZE;
 
 	gpc_lock_take(&gpc_runtime.lock);
-	if (is_on_host(&other->gathered.oom) == is_on_host(&last->gathered.oom))
-		settle(other, size);
-	if (is_torch || speaks_for(last)) {
-		gpc_record_oom_mark(&gpc_runtime.record, device->failed_number, true, false);
-		last->is_waiting = false;
+	if (is_on_host(other) == is_on_host(last))
+		settle_locked(other, size);
+	settle_locked(last, size);
+	if (last->is_open && size < last->asked)
+		note_caught_locked(device, last);
+	if (!last->is_open && other->is_open) {
+		*last = *other;
+		other->is_open = false;
+		watch_for(device, last);
+	}
+	if (!last->is_open)
 		__atomic_store_n(&device->failed_size, 0, __ATOMIC_RELEASE);
-		if (other->is_waiting) {
-			*last = *other;
-			watch_for(device, &last->gathered.oom, last->asked);
-		}
-		other->is_waiting = false;
-	}
+	publish_locked(device);
 	gpc_lock_release(&gpc_runtime.lock);
-}
-
-/*
- * Copies the failure that may be why the process ends; false: there is none.  If the last failure has been printed, it
- * may be a larger one of another thread.
- */
-static bool take_fatal(uint32_t device, struct failure *ret_failure)
-{
-	struct failure *last = &failures.last[device];
-	struct failure *other = &failures.other[device];
-	struct failure *fatal;
-	bool is_fatal;
-
-	gpc_lock_take(&gpc_runtime.lock);
-	fatal = last->is_waiting || other->asked <= last->asked ? last : other;
-	is_fatal = fatal->is_waiting;
-	fatal->is_waiting = false;
-	*ret_failure = *fatal;
-	gpc_lock_release(&gpc_runtime.lock);
-	return is_fatal;
-}
-
-/* Other threads run on, and may fail or recover meanwhile. */
-void gpc_rescue_at_exit(void)
-{
-	uint64_t left_ms = PRINTING_MS;
-
-	if (gpc_runtime.config.oom_report == GPC_OOM_REPORT_NEVER)
-		return;
-	for (uint32_t d = 0; d < gpc_runtime.n_devices; d++) {
-		struct failure fatal;
-
-		if (take_fatal(d, &fatal))
-			print_oom(&gpc_runtime.devices[d], &fatal.gathered.oom);
-	}
-	while (atomic_load(&failures.n_printing) > 0 && gpc_pause(1, &left_ms))
-		;
 }

@@ -125,18 +125,19 @@ static void find_all(struct gpc_context *context, struct gpc_gathered *gathered)
 	gpc_lock_release(&gpc_runtime.lock);
 }
 
-void gpc_gather(struct gpc_context *context, struct gpc_gathered *gathered)
+bool gpc_gather(struct gpc_context *context, struct gpc_gathered *gathered)
 {
 	struct gpc_moment moment;
 
 	gpc_observe_device(context, gathered->moment.context == NULL);
 	moment = moment_of(context);
 	if (memcmp(&moment, &gathered->moment, sizeof moment) == 0)
-		return;
+		return true;
 	/* What the driver has free is the last thing that evidence may be old in. */
 	gpc_observe_device(context, true);
 	*gathered = (struct gpc_gathered){ .moment = moment_of(context) };
 	find_all(context, gathered);
+	return false;
 }
 
 /* The driver does not tell the size of a context or module.  If the assumed size is free, it must need more. */

@@ -35,8 +35,10 @@ struct gpc_gathered {
 	struct gpucache_oom oom; /* all but its request, number and verdict */
 };
 
-/* `gathered` holds what was found at the last failure on the device, or zeros; it is kept if it still holds. */
-void gpc_gather(struct gpc_context *context, struct gpc_gathered *gathered);
+/*
+ * `gathered` holds what was found at the last failure on the device, or zeros.  True: it still holds, and was kept.
+ */
+bool gpc_gather(struct gpc_context *context, struct gpc_gathered *gathered);
 
 /* Judges gathered->oom. */
 void gpc_gather_verdict(struct gpc_gathered *gathered);

@@ -131,20 +131,23 @@ enum gpc_status gpc_rescue_run(struct gpc_rescue *rescue, enum gpc_status st)
 	return st;
 }
 
-void gpc_rescue_torch_limit(struct gpc_device *device, uint64_t size)
+void gpc_rescue_refused(
+	struct gpc_context *context, enum gpucache_kind kind, uint64_t size, enum gpc_status st)
 {
 	const struct gpc_ladder ladder = { 0 };
+	/* All ones mean unknown. */
+	uint64_t known = gpc_smaller(size, GPUCACHE_UNKNOWN - 1);
 	struct gpc_rescue rescue = {
-		.context = gpc_context_on(device),
-		.kind = GPUCACHE_KIND_TENSOR,
-		.size = size,
-		.rounded = size,
-		.request = gpc_runtime_request(size),
+		.context = context,
+		.kind = kind,
+		.size = known,
+		.rounded = known,
+		.request = gpc_runtime_request(known),
 	};
 
-	if (!rescue.context)
+	if (!context)
 		return;
-	count_outcome(&rescue, &ladder, GPC_LIMIT);
+	count_outcome(&rescue, &ladder, st);
 	gpc_failure_report(&rescue, &ladder);
 }
 

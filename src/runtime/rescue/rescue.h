@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A failed request: climbs the ladder.  If that does not help, records the failure and its verdict, and prints the
- * short form.
+ * A failed request: climbs the ladder.  If that does not help, records the failure and its verdict, and prepares what the
+ * process prints about it.
  *
  * Threads   Any; the caller holds no lock.
  * Failure   The status of the last attempt.
@@ -32,8 +32,12 @@ struct gpc_rescue {
 };
 GPC_MUST_CHECK enum gpc_status gpc_rescue_run(struct gpc_rescue *rescue, enum gpc_status st);
 
-/* Call after PyTorch refused a tensor of `size` bytes because of its own limit, without a request to us. */
-void gpc_rescue_torch_limit(struct gpc_device *device, uint64_t size);
+/*
+ * Call after a request failed for which no ladder is climbed: PyTorch refused a tensor because of its own limit, or the
+ * driver a size that no device has.  context NULL: no-op.
+ */
+void gpc_rescue_refused(
+	struct gpc_context *context, enum gpucache_kind kind, uint64_t size, enum gpc_status st);
 
 /* Call after PyTorch reported a failure whose cause is OOM `number`; adds PyTorch's sums `torch` to its record. */
 void gpc_rescue_torch_failed(
@@ -43,8 +47,8 @@ void gpc_rescue_torch_failed(
 void gpc_rescue_recovered(struct gpc_device *device, uint64_t size);
 
 /*
- * Call after a request succeeded.  If an earlier request of at most this size failed in the same memory (host or
- * device), the program has recovered from that failure.
+ * Call after a request succeeded.  If an earlier request of at most this size of the same thread failed in the same
+ * memory (host or device), the program has recovered from that failure.
  */
 static inline void gpc_rescue_succeeded(struct gpc_device *device, uint8_t kind, uint64_t size)
 {
@@ -55,8 +59,5 @@ static inline void gpc_rescue_succeeded(struct gpc_device *device, uint8_t kind,
 		on_host == __atomic_load_n(&device->failed_on_host, __ATOMIC_RELAXED))
 		gpc_rescue_recovered(device, size);
 }
-
-/* Call at the end of the process: prints failures from which the program did not recover, at most one per device. */
-void gpc_rescue_at_exit(void);
 
 #endif

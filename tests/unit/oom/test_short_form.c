@@ -88,6 +88,7 @@ static unsigned write_page(const struct gpc_short_form *form)
 	}
 	assert_int_equal(width, 0);
 	assert_true(lines <= GPC_SHORT_LINES);
+	assert_true(strlen(page) <= GPC_SHORT_BYTES);
 	if (strstr(page, "WHERE"))
 		assert_sheet_adds_up(strstr(page, "WHERE"));
 	return lines;

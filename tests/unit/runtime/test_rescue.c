@@ -88,12 +88,22 @@ static void fails_once(void)
 	CHECK(!gpc_pool_check(&world_context()->pool));
 }
 
-static void a_failure_is_recorded_once_and_printed_at_the_end(void **state)
+static void fails_once_and_ends(void)
+{
+	fails_once();
+	exit(3);
+}
+
+static void a_failure_is_recorded_once_and_printed_at_an_end_by_an_error(void **state)
 {
 	(void)state;
+	world_run_to("memory:1GiB", QUIET, fails_once_and_ends, 3);
+	world_assert_says("out of memory on GPU 0: 900.00 MiB asked for, exhausted");
+	assert_int_equal(world_count("WHY "), 1);
 	world_run("memory:1GiB", QUIET, fails_once);
-	world_assert_says("900");
-	world_run("memory:1GiB", QUIET ",oom_report:never", fails_once);
+	assert_int_equal(world_count("gpucache:"), 1); /* the line at the failure */
+	assert_int_equal(world_count("WHY "), 0);
+	world_run_to("memory:1GiB", QUIET ",oom_report:never", fails_once_and_ends, 3);
 	world_assert_is_silent();
 }
 
@@ -228,17 +238,29 @@ static void fails_twice(void)
 
 	world_start();
 	CHECK(world_malloc(&ptr, 2048 * MIB) == no_memory);
-	CHECK(!world_oom(0)->reported);
 	CHECK(world_malloc(&ptr, 2048 * MIB) == no_memory);
-	CHECK(world_oom(1)->reported);
-	_exit(0);
+	CHECK(!world_oom(0)->reported && !world_oom(1)->reported);
+	exit(3);
 }
 
-static void a_repeated_failure_is_printed(void **state)
+static void fails_twice_at_once(void)
+{
+	CUdeviceptr ptr;
+
+	world_start();
+	CHECK(world_malloc(&ptr, 2048 * MIB) == no_memory && world_oom(0)->reported);
+	CHECK(world_malloc(&ptr, 2048 * MIB) == no_memory && !world_oom(1)->reported);
+	exit(3);
+}
+
+static void a_repeated_failure_is_printed_once(void **state)
 {
 	(void)state;
-	world_run("memory:1GiB", QUIET, fails_twice);
-	assert_string_not_equal(world_text, "");
+	world_run_to("memory:1GiB", QUIET, fails_twice, 3);
+	assert_int_equal(world_count("WHY "), 1);
+	assert_int_equal(world_count("asked for, impossible"), 1); /* the line at the first one */
+	world_run_to("memory:1GiB", QUIET ",oom_report:always", fails_twice_at_once, 3);
+	assert_int_equal(world_count("WHY "), 1);
 }
 
 static void recovers(void)
@@ -255,13 +277,15 @@ static void recovers(void)
 	CHECK(!world_malloc(&ptr, 500 * MIB));
 	CHECK(world_oom(0)->recovered);
 	CHECK(gpc_runtime.devices[0].failed_size == 0);
+	exit(3);
 }
 
 static void a_failure_that_the_program_recovered_from_is_not_printed(void **state)
 {
 	(void)state;
-	world_run("memory:1GiB", QUIET, recovers);
-	world_assert_is_silent();
+	world_run_to("memory:1GiB", QUIET, recovers, 3);
+	assert_int_equal(world_count("gpucache:"), 1); /* the line at the failure */
+	assert_int_equal(world_count("WHY "), 0);
 }
 
 static void *host;
@@ -346,7 +370,7 @@ static void the_limit_is_honoured(void **state)
 {
 	(void)state;
 	world_run("memory:1GiB", QUIET ",limit:128MiB", limited);
-	world_assert_is_silent();
+	assert_int_equal(world_count("WHY "), 0);
 	world_run("memory:1GiB", QUIET ",per_process_memory_fraction:0.125", limited);
 }
 
@@ -358,13 +382,56 @@ static void wraps(void)
 	for (unsigned i = 0; i < GPUCACHE_MAX_OOMS + 2; i++)
 		CHECK(world_malloc(&ptr, 1100 * MIB + i * MIB) == no_memory);
 	CHECK(COUNTER(n_oom) == GPUCACHE_MAX_OOMS + 2);
-	CHECK(gpc_runtime.devices[0].failed_number == GPUCACHE_MAX_OOMS + 2);
+	CHECK(world_oom(1)->number == GPUCACHE_MAX_OOMS + 2);
 }
 
 static void more_failures_than_the_recording_holds_do_no_harm(void **state)
 {
 	(void)state;
 	world_run("memory:1GiB", QUIET ",oom_report:never", wraps);
+}
+
+/* An int that overflowed, times the size of an element. */
+static const uint64_t overflown[] = { UINT64_MAX, UINT64_MAX - 7 * MIB, UINT64_C(1) << 63,
+	(UINT64_C(1) << 60) + 1 };
+
+static void overflows(void)
+{
+	CUdeviceptr ptr = 0;
+
+	world_start();
+	for (unsigned i = 0; i < N_OF(overflown); i++) {
+		CHECK(world_malloc(&ptr, overflown[i]) == no_memory && ptr == 0);
+		CHECK(world_oom(i)->requested + 1 >= overflown[i]);
+		CHECK(world_oom(i)->verdict == GPUCACHE_VERDICT_IMPOSSIBLE);
+		CHECK(world_oom(i)->strength == GPUCACHE_STRENGTH_CERTAIN);
+	}
+	CHECK(COUNTER(n_oom) == N_OF(overflown));
+	CHECK(gpc_runtime.record.oom_number == N_OF(overflown));
+	CHECK(!world_malloc(&ptr, MIB));
+}
+
+static void overflows_elsewhere(void)
+{
+	struct gpc_passed_call call = { .make = refuse_host };
+
+	world_start();
+	CHECK(world_enter());
+	for (unsigned i = 0; i < N_OF(overflown); i++) {
+		call.kind = i % 2 ? GPUCACHE_KIND_MANAGED : GPUCACHE_KIND_HOST;
+		call.size = overflown[i];
+		CHECK(gpc_runtime_passed_malloc(&call) == no_memory);
+	}
+	gpc_runtime_leave();
+	CHECK(COUNTER(n_oom) == N_OF(overflown));
+}
+
+static void a_size_that_overflowed_is_recorded_as_impossible(void **state)
+{
+	(void)state;
+	world_run("memory:1GiB", "stacks:off", overflows);
+	world_run("memory:1GiB", "stacks:off,cache:off,limit:100MiB", overflows);
+	world_run("memory:1GiB", "stacks:off,limit:100MiB", overflows_elsewhere);
 }
 
 static void during_a_capture(void)
@@ -399,17 +466,18 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_another_context_caches_makes_room),
 		cmocka_unit_test(what_is_pending_behind_work_is_waited_for),
-		cmocka_unit_test(a_failure_is_recorded_once_and_printed_at_the_end),
+		cmocka_unit_test(a_failure_is_recorded_once_and_printed_at_an_end_by_an_error),
 		cmocka_unit_test(oom_report_always_prints_at_once),
 		cmocka_unit_test(a_failure_does_not_look_into_the_environment),
 		cmocka_unit_test(not_more_than_one_report_a_minute_in_whatever_order_they_come),
 		cmocka_unit_test(a_sheet_is_of_one_moment),
-		cmocka_unit_test(a_repeated_failure_is_printed),
+		cmocka_unit_test(a_repeated_failure_is_printed_once),
 		cmocka_unit_test(a_failure_that_the_program_recovered_from_is_not_printed),
 		cmocka_unit_test(host_memory_is_no_recovery),
 		cmocka_unit_test(device_memory_is_no_recovery_of_the_hosts),
 		cmocka_unit_test(the_limit_is_honoured),
 		cmocka_unit_test(more_failures_than_the_recording_holds_do_no_harm),
+		cmocka_unit_test(a_size_that_overflowed_is_recorded_as_impossible),
 		cmocka_unit_test(a_climb_during_a_capture_does_not_break_it),
 	};
 

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -11,7 +10,9 @@
 
 #include "base/thread.h"
 #include "runtime/context/contexts.h"
+#include "runtime/process/enter.h"
 #include "runtime/process/state.h"
+#include "runtime/rescue/notice.h"
 #include "runtime/rescue/rescue.h"
 #include "world.h"
 
@@ -32,6 +33,7 @@ static void fails_as(enum gpucache_kind kind, uint32_t thread, uint64_t size)
 		.attempt = is_full };
 
 	rescue.request.thread = thread;
+	rescue.request.now_ns = 1000;
 	CHECK(gpc_rescue_run(&rescue, GPC_DEVICE_NO_MEMORY));
 }
 
@@ -47,32 +49,21 @@ static struct gpc_device *enter_on_a_device(void)
 	return world_context()->device;
 }
 
-/* The second thread gets its memory later, the first does not. */
+/* One thread gets its memory later, the other does not. */
 static void one_of_two_threads_recovers(void)
 {
 	struct gpc_device *device = enter_on_a_device();
 
 	fails_in(1, 700 * MIB);
-	fails_in(2, 3 * MIB);
-	fails_in(3, 3 * MIB + 512);
+	fails_in(gpc_thread_id(), 3 * MIB);
 	gpc_rescue_succeeded(device, GPUCACHE_KIND_DEVICE, 4 * MIB);
-	CHECK(!world_oom(0)->recovered && world_oom(2)->recovered);
+	CHECK(!world_oom(0)->recovered && world_oom(1)->recovered);
 	CHECK(device->failed_size == 700 * MIB);
-	gpc_rescue_succeeded(device, GPUCACHE_KIND_DEVICE, 4 * MIB);
-	CHECK(!world_oom(0)->recovered && !world_oom(0)->reported);
-	gpc_rescue_at_exit();
-}
-
-static void both_of_two_threads_recover(void)
-{
-	struct gpc_device *device = enter_on_a_device();
-
-	fails_in(1, 700 * MIB);
-	fails_in(2, 3 * MIB);
+	/* This one did not fail at that. */
 	gpc_rescue_succeeded(device, GPUCACHE_KIND_DEVICE, 800 * MIB);
-	CHECK(world_oom(0)->recovered && world_oom(1)->recovered);
-	CHECK(device->failed_size == 0);
-	gpc_rescue_at_exit();
+	CHECK(!world_oom(0)->recovered && !world_oom(0)->reported);
+	gpc_notice_say();
+	CHECK(world_oom(0)->reported && !world_oom(1)->reported);
 }
 
 /* A thread that requests less each time has recovered once a request succeeds. */
@@ -80,11 +71,11 @@ static void a_thread_is_content_with_less(void)
 {
 	struct gpc_device *device = enter_on_a_device();
 
-	fails_in(1, 700 * MIB);
-	fails_in(1, 3 * MIB);
+	fails_in(gpc_thread_id(), 700 * MIB);
+	fails_in(gpc_thread_id(), 3 * MIB);
 	gpc_rescue_succeeded(device, GPUCACHE_KIND_DEVICE, 3 * MIB);
 	CHECK(device->failed_size == 0);
-	gpc_rescue_at_exit();
+	gpc_notice_say();
 }
 
 /* What is pinned says nothing of the GPU's memory, of which the first of three threads had too little. */
@@ -94,61 +85,45 @@ static void recovers_in_other_memory(void)
 
 	fails_in(1, 700 * MIB);
 	fails_in(2, 3 * MIB);
-	fails_as(GPUCACHE_KIND_HOST, 3, 4 * MIB);
+	fails_as(GPUCACHE_KIND_HOST, gpc_thread_id(), 4 * MIB);
 	gpc_rescue_succeeded(device, GPUCACHE_KIND_HOST, 800 * MIB);
 	CHECK(world_oom(2)->recovered && !world_oom(0)->recovered);
 	CHECK(device->failed_size == 700 * MIB);
-	gpc_rescue_at_exit();
+	gpc_notice_say();
 	CHECK(world_oom(0)->reported);
 }
 
-static sem_t has_failed;
-static sem_t is_over;
-
-static void *fail_and_stay(void *arg)
+static void *fail_alone(void *arg)
 {
 	fails_in(gpc_thread_id(), 3 * MIB);
-	sem_post(&has_failed);
-	sem_wait(&is_over);
 	return arg;
 }
 
-/* While the failed thread lives, another thread's success does not recover its failure. */
-static void another_thread_succeeds(void)
+/* A worker fails and ends; the others go on with requests of that size, and the program ends by an error. */
+static void a_worker_fails(void)
 {
-	struct gpc_device *device;
+	struct gpc_device *device = enter_on_a_device();
 	pthread_t thread;
 
-	world_start();
-	CHECK(world_enter());
-	device = world_context()->device;
-	sem_init(&has_failed, 0, 0);
-	sem_init(&is_over, 0, 0);
-	CHECK(!pthread_create(&thread, NULL, fail_and_stay, NULL));
-	sem_wait(&has_failed);
+	CHECK(!pthread_create(&thread, NULL, fail_alone, NULL) && !pthread_join(thread, NULL));
 	gpc_rescue_succeeded(device, GPUCACHE_KIND_DEVICE, 4 * MIB);
 	CHECK(device->failed_size == 3 * MIB && !world_oom(0)->recovered);
 	fails_in(gpc_thread_id(), 4 * MIB);
 	gpc_rescue_succeeded(device, GPUCACHE_KIND_DEVICE, 4 * MIB);
 	CHECK(world_oom(1)->recovered && !world_oom(0)->recovered);
-	sem_post(&is_over);
-	CHECK(!pthread_join(thread, NULL));
-	/* A join returns a moment before the kernel forgets the thread. */
-	while (syscall(SYS_tgkill, getpid(), world_oom(0)->thread, 0) == 0)
-		sched_yield();
-	gpc_rescue_succeeded(device, GPUCACHE_KIND_DEVICE, 4 * MIB);
-	CHECK(device->failed_size == 0 && world_oom(0)->recovered);
+	gpc_notice_say();
+	CHECK(world_oom(0)->reported && !world_oom(1)->reported);
 }
 
-/* The smaller request failed twice and was printed; the program ends because of the larger one. */
+/* The smaller one was printed when it happened; the program ends because of the larger one. */
 static void ends_by_the_larger_of_two(void)
 {
 	(void)enter_on_a_device();
-	fails_in(1, 700 * MIB);
-	fails_in(2, 3 * MIB);
-	fails_in(3, 3 * MIB);
-	CHECK(world_oom(2)->reported && !world_oom(0)->reported);
-	gpc_rescue_at_exit();
+	fails_in(1, 3 * MIB);
+	fails_in(2, 700 * MIB);
+	CHECK(world_oom(0)->reported && !world_oom(1)->reported);
+	gpc_notice_say();
+	CHECK(world_oom(1)->reported);
 }
 
 static void ends_by_what_was_printed(void)
@@ -156,53 +131,46 @@ static void ends_by_what_was_printed(void)
 	(void)enter_on_a_device();
 	fails_in(1, 3 * MIB);
 	fails_in(2, 3 * MIB);
-	CHECK(world_oom(1)->reported);
-	gpc_rescue_at_exit();
-	CHECK(!world_oom(0)->reported);
+	CHECK(world_oom(0)->reported);
+	gpc_notice_say();
+	CHECK(!world_oom(1)->reported);
 }
 
-/* A failure recovers while that of another, living thread was printed. */
-static void recovers_beside_a_living_thread(void)
+static void fail_alike(void)
 {
-	struct gpc_device *device;
-	pthread_t thread;
-
-	device = enter_on_a_device();
-	sem_init(&has_failed, 0, 0);
-	sem_init(&is_over, 0, 0);
-	fails_in(1, 3 * MIB);
-	fails_in(gpc_thread_id(), 700 * MIB);
-	CHECK(!pthread_create(&thread, NULL, fail_and_stay, NULL));
-	sem_wait(&has_failed);
-	gpc_rescue_succeeded(device, GPUCACHE_KIND_DEVICE, 700 * MIB);
-	CHECK(world_oom(1)->recovered && !world_oom(2)->recovered);
-	gpc_rescue_at_exit();
-	CHECK(!world_oom(1)->reported && world_oom(2)->reported);
-	sem_post(&is_over);
-	CHECK(!pthread_join(thread, NULL));
+	(void)enter_on_a_device();
+	for (uint32_t thread = 1; thread < 9; thread++)
+		fails_in(thread, 3 * MIB);
+	gpc_notice_say();
+	gpc_notice_say();
 }
 
 static void the_end_prints_the_failure_that_nothing_has_told(void **state)
 {
 	(void)state;
-	world_run("memory:1GiB", QUIET, ends_by_the_larger_of_two);
+	world_run("memory:1GiB", QUIET ",oom_report:always", ends_by_the_larger_of_two);
 	world_assert_says("700.00 MiB");
-	world_run("memory:1GiB", QUIET, ends_by_what_was_printed);
-	world_run("memory:1GiB", QUIET, recovers_beside_a_living_thread);
+	assert_int_equal(world_count("WHY "), 2);
+	world_run("memory:1GiB", QUIET ",oom_report:always", ends_by_what_was_printed);
+	assert_int_equal(world_count("WHY "), 1);
+	world_run("memory:1GiB", QUIET, a_worker_fails);
+	assert_int_equal(world_count("WHY "), 1);
+	world_run("memory:1GiB", QUIET, fail_alike);
+	assert_int_equal(world_count("WHY "), 1);
 }
 
-static _Thread_local bool is_printer;
-static pthread_t printer;
-static sem_t is_printing;
-static sem_t may_print;
+static _Thread_local bool is_failing;
+static pthread_t failing;
+static sem_t has_begun;
+static sem_t may_go_on;
 
-/* The first thing that a printing thread does. */
+/* The first thing that a thread does that has failed. */
 int pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
 {
-	if (is_printer) {
-		is_printer = false;
-		sem_post(&is_printing);
-		sem_wait(&may_print);
+	if (is_failing) {
+		is_failing = false;
+		sem_post(&has_begun);
+		sem_wait(&may_go_on);
 	}
 	return syscall(SYS_rt_sigprocmask, how, set, old, 8) ? errno : 0;
 }
@@ -212,50 +180,48 @@ int poll(struct pollfd *fds, nfds_t n, int ms)
 {
 	(void)fds;
 	CHECK(n == 0 && ms == 1);
-	sem_post(&may_print);
-	CHECK(!pthread_join(printer, NULL));
+	sem_post(&may_go_on);
+	CHECK(!pthread_join(failing, NULL));
 	return 0;
 }
 
-static void *fail_and_print(void *arg)
+static void *fail_slowly(void *arg)
 {
-	is_printer = true;
+	is_failing = true;
 	fails_in(2, 3 * MIB);
 	return arg;
 }
 
-static void ends_while_a_thread_prints(void)
+static void ends_while_a_thread_fails(void)
 {
 	(void)enter_on_a_device();
-	sem_init(&is_printing, 0, 0);
-	sem_init(&may_print, 0, 0);
-	fails_in(1, 3 * MIB);
-	CHECK(!pthread_create(&printer, NULL, fail_and_print, NULL));
-	sem_wait(&is_printing);
-	gpc_rescue_at_exit();
+	gpc_runtime_leave();
+	sem_init(&has_begun, 0, 0);
+	sem_init(&may_go_on, 0, 0);
+	CHECK(!pthread_create(&failing, NULL, fail_slowly, NULL));
+	sem_wait(&has_begun);
+	gpc_notice_say();
 	_exit(0);
 }
 
-static void the_end_waits_for_a_thread_that_prints(void **state)
+static void the_end_waits_for_a_thread_that_fails(void **state)
 {
 	(void)state;
-	world_run("memory:1GiB", QUIET, ends_while_a_thread_prints);
-	world_assert_says("3.00 MiB");
+	world_run("memory:1GiB", QUIET, ends_while_a_thread_fails);
+	assert_int_equal(world_count("WHY "), 1);
 }
 
 static void a_thread_that_recovers_says_nothing_of_another(void **state)
 {
 	(void)state;
 	world_run("memory:1GiB", QUIET, one_of_two_threads_recovers);
-	world_assert_says("700.00 MiB");
+	world_assert_says("700.00 MiB asked for");
+	assert_int_equal(world_count("WHY "), 1);
 	world_run("memory:1GiB", QUIET, recovers_in_other_memory);
-	world_assert_says("700.00 MiB");
-	world_run("memory:1GiB", QUIET, both_of_two_threads_recover);
-	world_assert_is_silent();
+	world_assert_says("700.00 MiB asked for");
+	assert_int_equal(world_count("WHY "), 1);
 	world_run("memory:1GiB", QUIET, a_thread_is_content_with_less);
-	world_assert_is_silent();
-	world_run("memory:1GiB", QUIET, another_thread_succeeds);
-	world_assert_is_silent();
+	assert_int_equal(world_count("WHY "), 0);
 }
 
 int main(void)
@@ -263,7 +229,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_thread_that_recovers_says_nothing_of_another),
 		cmocka_unit_test(the_end_prints_the_failure_that_nothing_has_told),
-		cmocka_unit_test(the_end_waits_for_a_thread_that_prints),
+		cmocka_unit_test(the_end_waits_for_a_thread_that_fails),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -148,6 +148,15 @@ void world_assert_says(const char *part)
 	}
 }
 
+unsigned world_count(const char *part)
+{
+	unsigned n = 0;
+
+	for (const char *at = world_text; (at = strstr(at, part)); at++)
+		n++;
+	return n;
+}
+
 void world_assert_is_silent(void)
 {
 	at_string_equal(world_text, "");

@@ -96,6 +96,7 @@ void world_run_to(const char *gpusim, const char *conf, void (*body)(void), int 
 extern char world_text[16384];
 void world_assert_says(const char *part);
 void world_assert_is_silent(void);
+unsigned world_count(const char *part); /* how often it said that */
 
 /* Checks in the child.  A check inside a helper reports the line of its caller, as in unit.h. */
 #define CHECK(condition) ((condition) ? (void)0 : world_fail(__FILE__, __LINE__, #condition))

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ways in which a program ends after it ran out of memory: one says why, once, and where nothing is wrong, none does."""
+import os
+import re
+import sys
+
+from harness import Skip, expect, expect_equal
+
+SIM = "memory:1GiB"
+ENDS = ("return", "exit", "_exit", "_Exit", "quick_exit", "abort", "assert", "terminate", "handler", "in-a-handler", "child", "after-a-child",
+        "thread")
+LINE = r"gpucache: out of memory on GPU 0: 100\.00 MiB asked for, \w+ \(\w+\); gpumem-report oom \S+\n"
+
+
+def told(text):
+    """(lines at failures, blocks at the end)"""
+    return len(re.findall(LINE, text)), len(re.findall(r"^WHY ", text, re.M))
+
+
+def expect_told(world, way, what, *wanted, **extra):
+    """Ends as without us, and tells `wanted`."""
+    command = [world.program("ends"), way, what]
+    plain = world.run(command, with_us=False, sim=SIM)
+    if plain.status == 77:
+        raise Skip("no libstdc++ here")
+    ours = world.run(command, sim=SIM, **extra)
+    expect_equal(f"{way} {what}: the end", (ours.status, ours.out), (plain.status, plain.out))
+    expect_equal(f"{way} {what}: lines and blocks", told(ours.err), wanted)
+    blocks = re.findall(r"^gpucache: OUT OF MEMORY.*?^FULL [^\n]*\n", ours.err, re.M | re.S)
+    for block in blocks:
+        expect(len(block) <= 2000, f"{way}: {len(block)} bytes")
+        expect_equal(f"{way}: the second line begins", block.splitlines()[1][:4], "WHY ")
+    world.forget_recordings()
+    return ours
+
+
+def case_every_end_says_once_why(world):
+    for way in ENDS:
+        expect_told(world, way, "fatal", 1, 1)
+
+
+def case_a_death_by_a_signal_leaves_the_line_of_the_failure(world):
+    expect_told(world, "trap", "fatal", 1, 0)
+
+
+def case_nothing_is_said_of_a_failure_where_the_program_ends_well(world):
+    for way in ENDS:
+        if way not in ("abort", "assert", "terminate"):
+            expect_told(world, way, "passed", 1, 0)
+
+
+def case_nothing_is_said_of_a_failure_from_which_the_program_recovered(world):
+    for way in ("return", "_exit", "quick_exit", "abort", "terminate", "handler"):
+        expect_told(world, way, "recovered", 1, 0)
+        expect_told(world, way, "less", 1, 1)
+
+
+def case_who_wants_no_report_gets_none_at_any_end(world):
+    for way in ENDS:
+        expect_told(world, way, "fatal", 0, 0, GPUCACHE_CONF="oom_report:never")
+
+
+def case_what_was_printed_at_once_is_not_printed_at_the_end(world):
+    for way in ("return", "abort", "_exit", "handler"):
+        expect_told(world, way, "fatal", 0, 1, GPUCACHE_CONF="oom_report:always")
+
+
+def case_the_recording_knows_what_ended_the_program(world):
+    for way in ("return", "_exit", "abort"):
+        world.run([world.program("ends"), way], sim=SIM)
+        oom = world.report_json("oom")
+        expect_equal(f"{way}: recovered", oom["recovered"], False)
+        world.forget_recordings()
+
+
+WORKERS = """
+import ctypes, multiprocessing, os, sys
+cudart = ctypes.CDLL("libcudart.so.13")
+
+def work():
+    pointer = ctypes.c_void_p()
+    while cudart.cudaMalloc(ctypes.byref(pointer), ctypes.c_size_t(100 << 20)) == 0:
+        pass
+    raise MemoryError
+
+if __name__ == "__main__":
+    worker = multiprocessing.get_context(sys.argv[1]).Process(target=work)
+    worker.start()
+    worker.join()
+    print(worker.exitcode, flush=True)
+    os._exit(1)
+"""
+
+
+def case_a_worker_of_multiprocessing_says_why_and_its_parent_does_not_repeat_it(world):
+    script = os.path.join(world.folder, "workers.py")
+    with open(script, "w", encoding="ascii") as file:
+        file.write(WORKERS)
+    for method in ("fork", "spawn", "forkserver"):
+        ours = world.run([sys.executable, script, method], sim=SIM)
+        expect_equal(f"{method}: the end", (ours.status, ours.out), (1, "1\n"))
+        expect_equal(f"{method}: lines and blocks", told(ours.err), (1, 1))
+        world.forget_recordings()
