@@ -19,7 +19,6 @@ passed=0
 failed=0
 log=build/check.log
 NO_THREADS='/tests/(unit/(format|oom|config)|fault)/'
-mkdir -p build
 export PYTHONDONTWRITEBYTECODE=1
 
 count() { # PASSED FAILED
@@ -182,6 +181,7 @@ binary) # called by run_binaries
 *)
 	clean_up
 	leave_blanks
+	mkdir -p build
 	;;
 esac
 case ${1:-} in
