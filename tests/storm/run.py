@@ -38,7 +38,8 @@ def storm(world, conf, with_us=True):
     folder = os.path.join(harness.TOP, "build", "release", "tests", "storm")
     command = [os.path.join(folder, "storm"), os.path.join(folder, "plug.so"), str(SEED),
                f"{SECONDS}s" if SECONDS and with_us else str(ROUNDS)]
-    options = {"ASAN_OPTIONS": "detect_leaks=0", "TSAN_OPTIONS": os.environ.get("TSAN_OPTIONS", "halt_on_error=1")}
+    options = {"ASAN_OPTIONS": "detect_leaks=0",
+               "TSAN_OPTIONS": f"halt_on_error=1 suppressions={harness.TOP}/tests/tsan.supp"}
     preloaded = {"LD_PRELOAD": preload(world.build)} if with_us else {}
     done = world.run(command, with_us, sim=SIM, GPUCACHE_CONF=conf or None, **options, **preloaded)
     expect_equal("the run", (done.status, done.out, SAID.sub("", done.err)), (0, WANTED, ""))
