@@ -57,7 +57,7 @@ static void fill_growth(struct gpucache_oom *oom, const struct gpc_device *devic
 	oom->growth_total = growth.most.total;
 	oom->is_renewed = growth.most.is_renewed;
 	oom->is_varied = growth.most.is_varied;
-	oom->usual_live = gpc_window_clock_usual(&record->clocks[device->ordinal]);
+	oom->usual_live = gpc_record_usual(record, device->ordinal);
 }
 
 /* What the recording's blocks tell: contexts, and what the driver would use for the same blocks. */
