@@ -107,7 +107,7 @@ static void find_all(struct gpc_context *context, struct gpc_gathered *gathered)
 		GPUCACHE_MAX_OOM_HOLDERS, &oom->n_sites, &oom->rest_bytes);
 	oom->n_tags = gpc_record_top_tags(record, device->ordinal, gpc_runtime_tags_end(),
 		oom->tags, GPUCACHE_MAX_OOM_TAGS, &oom->tag_rest_bytes);
-	oom->free_before = oom->free_after = look.device.device_free;
+	oom->free_after = look.device.device_free;
 	oom->piece = look.piece;
 	oom->other_piece = look.other_piece;
 	oom->largest_pending = look.largest_pending;
@@ -174,6 +174,7 @@ void gpc_gather_request(
 	oom->time_ns = rescue->request.now_ns;
 	oom->requested = rescue->size;
 	oom->rounded = rescue->rounded;
+	oom->free_before = rescue->free_before;
 	oom->limit = atomic_load(&device->budget.limit_bytes);
 	oom->stack = rescue->request.mark;
 	oom->thread = rescue->request.thread;

@@ -394,6 +394,24 @@ static void a_climb_during_a_capture_does_not_break_it(void **state)
 	world_run("memory:1GiB,context:0", QUIET, during_a_capture);
 }
 
+static void refused(void)
+{
+	CUdeviceptr ptr;
+
+	world_start();
+	CHECK(world_malloc(&ptr, 30 * MIB) == no_memory);
+	CHECK(world_oom(0)->verdict == GPUCACHE_VERDICT_DRIVER);
+	CHECK(world_oom(0)->strength == GPUCACHE_STRENGTH_CERTAIN);
+	CHECK(world_oom(0)->free_before == 1024 * MIB && world_oom(0)->free_after == 1024 * MIB);
+}
+
+static void a_refusal_is_told_with_a_reading_before_and_one_after_it(void **state)
+{
+	(void)state;
+	world_run("memory:1GiB,context:0,fail:cuMemAlloc_v2/1/2/1000", "stacks:off", refused);
+	world_assert_says("refused 30.00 MiB with 1.00 GiB free before and 1.00 GiB free");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -410,6 +428,7 @@ int main(void)
 		cmocka_unit_test(device_memory_is_no_recovery_of_the_hosts),
 		cmocka_unit_test(the_limit_is_honoured),
 		cmocka_unit_test(more_failures_than_the_recording_holds_do_no_harm),
+		cmocka_unit_test(a_refusal_is_told_with_a_reading_before_and_one_after_it),
 		cmocka_unit_test(a_climb_during_a_capture_does_not_break_it),
 	};
 
