@@ -37,6 +37,7 @@ lint sizes "$dir/check_sizes.sh" 600 include src preload tools tests
 lint exports "$dir/check_exports.sh" "$library" preload/symbols.def include/gpucache.h
 lint standins "$dir/check_standins.sh" "$(dirname "$library")/simcuda"
 lint words "$dir/check_words.sh"
+lint facts "$dir/check_facts.sh"
 lint docs "$dir/check_docs.sh"
 lint abi "$dir/check_abi.sh"
 lint scripts "$dir/check_scripts.sh"
