@@ -176,7 +176,7 @@ demo:                                      ## install what is missing, build wha
 check:                                     ## install what is missing, build, and run every test and lint
 	$(Q)tests/check.sh
 
-check-long:                                ## prove-reuse, check-kill, faults and fuzz at full length; the pages in a browser
+check-long:                                ## prove-reuse, check-kill, storms, faults and fuzz at full length; the pages in a browser
 	$(Q)tests/check.sh long
 
 check-doors: all doors                     ## every way to the driver by every function of ours; V=1 names each, UNHOOK=NAME breaks one
@@ -218,6 +218,7 @@ include src/simcuda/rules.mk
 include tests/programs/rules.mk
 include tests/gpu/rules.mk
 include tests/kill/rules.mk
+include tests/storm/rules.mk
 include tests/fuzz/rules.mk
 include tests/stacks/rules.mk
 include tests/doors/rules.mk
@@ -238,6 +239,9 @@ demo-parts: $(LIB_SO) $(REPORT) $(RUN) $(SIMCUDA_CORE) $(B)/programs/train $(DEM
 $(LINKS): build/%: FORCE
 	$(Q)ln -sfn release/$* $@
 $(call obj,$(CORE_SRCS) $(RUNTIME_SRCS) $(PRELOAD_SRCS) $(AUDIT_SRCS)): ALL_CFLAGS = $(LIBRARY_CFLAGS)
+
+# A sanitizer's runtime looks up names by our dlsym before it is ready for instrumented code.
+$(call obj,preload/real.c preload/resolve.c): ALL_CFLAGS += $(if $(SANITIZE),-fno-sanitize=all)
 
 $(CORE_LIB): $(call obj,$(CORE_SRCS))
 $(FORMAT_LIB): $(call obj,$(FORMAT_SRCS))

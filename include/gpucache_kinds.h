@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kinds of allocation in a recording, where their bytes are, and the kinds of event: part of gpucache_format.h. */
+/* The kinds of allocation in a recording, of event and of failure, and where bytes are: part of gpucache_format.h. */
 #ifndef GPUCACHE_KINDS_H
 #define GPUCACHE_KINDS_H
 
@@ -86,6 +86,35 @@ enum gpucache_event_kind {
 	GPUCACHE_EVENT_SYNC,    /* the program waited for the whole context */
 	GPUCACHE_EVENT_CONTEXT, /* detail: 1 first seen, 2 reset or destroyed */
 	GPUCACHE_EVENT_KIND_COUNT,
+};
+
+/* Why a request failed: words in src/why/causes.def, conditions in src/why/judge.c. */
+enum gpucache_verdict {
+	GPUCACHE_VERDICT_NONE,
+	GPUCACHE_VERDICT_IMPOSSIBLE,
+	GPUCACHE_VERDICT_LIMIT,
+	GPUCACHE_VERDICT_FRAGMENTED,
+	GPUCACHE_VERDICT_PENDING,
+	GPUCACHE_VERDICT_ROUNDING,
+	GPUCACHE_VERDICT_NEIGHBOUR,
+	GPUCACHE_VERDICT_UNTRACKED,
+	GPUCACHE_VERDICT_GROWTH,
+	GPUCACHE_VERDICT_SPIKE,
+	GPUCACHE_VERDICT_EXHAUSTED,
+	GPUCACHE_VERDICT_DRIVER,
+	GPUCACHE_VERDICT_WRONG_POOL,
+	GPUCACHE_VERDICT_CONTEXTS,
+	GPUCACHE_VERDICT_MANAGED,
+	GPUCACHE_VERDICT_PREALLOCATED,
+	GPUCACHE_VERDICT_PINNED,
+	GPUCACHE_VERDICT_COUNT,
+};
+
+enum gpucache_strength {
+	GPUCACHE_STRENGTH_NONE,
+	GPUCACHE_STRENGTH_POSSIBLE,
+	GPUCACHE_STRENGTH_LIKELY,
+	GPUCACHE_STRENGTH_CERTAIN, /* arithmetic */
 };
 
 #endif

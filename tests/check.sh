@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # check.sh: runs every test and lint; the last line is "N passed, N failed".
 #
-#   release   unit, model and fault tests, the driver's conformance, programs (also killed), golden reports, exports,
+#   release   unit, model and fault tests, the driver's conformance, storms, programs (also killed), golden reports, exports,
 #             HTML pages, the live view, fleets, hostile files and users, lints
 #   debug     the tests again with every check on (GPC_CHECK_LEVEL=2, -Og)
 #   asan      again with the address and undefined-behaviour sanitizers; fuzzes every reader
@@ -19,7 +19,6 @@ passed=0
 failed=0
 log=build/check.log
 NO_THREADS='/tests/(unit/(format|oom|config)|fault)/'
-mkdir -p build
 export PYTHONDONTWRITEBYTECODE=1
 
 count() { # PASSED FAILED
@@ -90,9 +89,9 @@ run_script() { # NAME COMMAND...
 # tests/programs stand for programs that we did not compile, so they are built without sanitizers.
 build() { # VARIANT
 	case $1 in
-	release) extra="programs kill-bins doors gpu-programs" ;;
-	asan) extra=fuzz-bin ;;
-	*) extra= ;;
+	release) extra="programs kill-bins doors gpu-programs storm-bins" ;;
+	asan) extra="fuzz-bin storm-bins" ;;
+	*) extra=storm-bins ;;
 	esac
 	# shellcheck disable=SC2086
 	make --no-print-directory -j"$jobs" VARIANT="$1" all $extra tests >"$log" 2>&1 && return 0
@@ -115,6 +114,10 @@ long() {
 	variant=asan
 	build asan || return
 	run_script fuzz build/asan/tests/fuzz/fuzz -s "${FUZZ_SECONDS:-300}" tests/fuzz/corpus build/fuzz
+	run_script storm env SECONDS_STORM=600 tests/storm/run.py build/asan
+	variant=tsan
+	build tsan || return
+	run_script storm env SECONDS_STORM=600 tests/storm/run.py build/tsan
 }
 
 check() { # VARIANT
@@ -130,6 +133,7 @@ check() { # VARIANT
 	run_binaries "$variant" $tests
 	# Fixed seeds: a failure is reproducible.
 	[ "$variant" != asan ] || run_script fuzz build/asan/tests/fuzz/fuzz -n "${FUZZ_INPUTS:-1500}" -S 1 -S 2 tests/fuzz/corpus build/fuzz
+	run_script storm tests/storm/run.py "build/$variant"
 	[ "$variant" = release ] || return
 	run_script programs tests/integration/run.sh build
 	run_script kill tests/kill/run.py build/release --runs 30
@@ -182,6 +186,7 @@ binary) # called by run_binaries
 *)
 	clean_up
 	leave_blanks
+	mkdir -p build
 	;;
 esac
 case ${1:-} in

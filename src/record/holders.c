@@ -119,11 +119,22 @@ struct gpc_growth gpc_record_growth(struct gpc_record *rec, uint32_t device)
 		if (site->device != device)
 			continue;
 		gpc_lock_take(&rec->site_locks[device].lock);
-		gpc_windows_begin(&rec->windows[i], &rec->clocks[device], site->live_bytes);
-		gpc_growth_consider(&growth, site, &rec->windows[i], &rec->clocks[device]);
+		gpc_windows_reach(&rec->windows[i], &rec->site_locks[device].clock);
+		gpc_growth_consider(
+			&growth, site, &rec->windows[i], &rec->site_locks[device].clock);
 		gpc_lock_release(&rec->site_locks[device].lock);
 	}
 	return growth;
+}
+
+uint64_t gpc_record_usual(struct gpc_record *rec, uint32_t device)
+{
+	uint64_t bytes;
+
+	gpc_lock_take(&rec->site_locks[device].lock);
+	bytes = gpc_window_clock_usual(&rec->site_locks[device].clock);
+	gpc_lock_release(&rec->site_locks[device].lock);
+	return bytes;
 }
 
 uint64_t gpc_record_growth_of(struct gpc_record *rec, uint32_t device, uint32_t stack)
@@ -136,7 +147,7 @@ uint64_t gpc_record_growth_of(struct gpc_record *rec, uint32_t device, uint32_t 
 		return 0;
 	windows = gpc_record_windows_of(rec, site);
 	gpc_lock_take(&rec->site_locks[device].lock);
-	gpc_windows_begin(windows, &rec->clocks[device], site->live_bytes);
+	gpc_windows_reach(windows, &rec->site_locks[device].clock);
 	bytes = gpc_growth_lately(site, windows);
 	gpc_lock_release(&rec->site_locks[device].lock);
 	return bytes;

@@ -31,7 +31,7 @@ static void forget(struct gpc_record *rec)
 	gpc_lock_init(&rec->event_lock, GPC_RANK_EVENTS);
 	for (unsigned i = 0; i < GPUCACHE_MAX_DEVICES; i++) {
 		gpc_lock_init(&rec->site_locks[i].lock, GPC_RANK_SITES);
-		gpc_window_clock_init(&rec->clocks[i]);
+		gpc_window_clock_init(&rec->site_locks[i].clock);
 	}
 }
 

@@ -78,10 +78,10 @@ struct gpc_record {
 	_Atomic uint32_t block_end;  /* 1 + the last slot of BLOCKS that was ever in use */
 	_Atomic uint32_t site_end;   /* 1 + the last record of SITES in use */
 	_Atomic uint32_t stream_end; /* the same for STREAMS */
-	struct gpc_window_clock clocks[GPUCACHE_MAX_DEVICES];
-	/* By device: guards the sums in SITES. */
+	/* By device: the lock guards the sums in SITES, their windows and the clock, on whose cache line it lies. */
 	struct {
 		_Alignas(64) struct gpc_lock lock;
+		struct gpc_window_clock clock;
 	} site_locks[GPUCACHE_MAX_DEVICES];
 
 	/* Lock: lock. */
@@ -217,6 +217,9 @@ uint32_t gpc_record_top_holders(struct gpc_record *rec, uint32_t device,
 
 /* Finds the site that grows most steadily on the device.  Takes each site's lock for a moment. */
 struct gpc_growth gpc_record_growth(struct gpc_record *rec, uint32_t device);
+
+/* The most that was live on the device in a usual window of the run; GPUCACHE_UNKNOWN if there is none. */
+uint64_t gpc_record_usual(struct gpc_record *rec, uint32_t device);
 
 /* The bytes by which one site grew in the later part of the run. */
 uint64_t gpc_record_growth_of(struct gpc_record *rec, uint32_t device, uint32_t stack);

@@ -185,18 +185,18 @@ static inline struct gpc_windows *gpc_record_windows_of(
 	return &rec->windows[site - rec->sites];
 }
 
-/* Adds `share` to the sums of site `stack`. */
+/*
+ * Adds `share` to the sums of site `stack`.  is_asked: the program asked for the memory; false: the driver took it for
+ * itself (a context, a module), which is no growth of the program.
+ */
 static inline void gpc_record_site_add(struct gpc_record *rec, uint32_t device, uint32_t stack,
-	struct gpc_share share, uint64_t now_ns)
+	struct gpc_share share, bool is_asked, uint64_t now_ns)
 {
 	struct gpucache_site *site = gpc_record_find_site(rec, device, stack);
-	struct gpc_windows *windows;
 
 	if (!site)
 		return;
-	windows = gpc_record_windows_of(rec, site);
 	gpc_lock_take(&rec->site_locks[device].lock);
-	gpc_windows_begin(windows, &rec->clocks[device], site->live_bytes);
 	gpc_record_add(&site->live_bytes, share.bytes);
 	gpc_record_add(&site->live_blocks, share.blocks);
 	gpc_record_add(&site->total_bytes, share.bytes);
@@ -206,25 +206,26 @@ static inline void gpc_record_site_add(struct gpc_record *rec, uint32_t device, 
 	if (site->first_ns == 0)
 		__atomic_store_n(&site->first_ns, now_ns, __ATOMIC_RELAXED);
 	__atomic_store_n(&site->last_ns, now_ns, __ATOMIC_RELAXED);
-	gpc_windows_grown(windows, &rec->clocks[device], site->live_bytes, share.bytes);
+	if (is_asked)
+		gpc_windows_add(gpc_record_windows_of(rec, site), &rec->site_locks[device].clock,
+			share.bytes);
 	gpc_lock_release(&rec->site_locks[device].lock);
 }
 
 /* Subtracts `share` from the live sums of site `stack`. */
-static inline void gpc_record_site_remove(
-	struct gpc_record *rec, uint32_t device, uint32_t stack, struct gpc_share share)
+static inline void gpc_record_site_remove(struct gpc_record *rec, uint32_t device, uint32_t stack,
+	struct gpc_share share, bool is_asked)
 {
 	struct gpucache_site *site = gpc_record_find_site(rec, device, stack);
-	struct gpc_windows *windows;
 
 	if (!site)
 		return;
-	windows = gpc_record_windows_of(rec, site);
 	gpc_lock_take(&rec->site_locks[device].lock);
-	gpc_windows_begin(windows, &rec->clocks[device], site->live_bytes);
 	gpc_record_add(&site->live_bytes, -share.bytes);
 	gpc_record_add(&site->live_blocks, -share.blocks);
-	gpc_windows_shrunk(windows, site->live_bytes);
+	if (is_asked)
+		gpc_windows_remove(gpc_record_windows_of(rec, site), &rec->site_locks[device].clock,
+			share.bytes);
 	gpc_lock_release(&rec->site_locks[device].lock);
 }
 
@@ -237,14 +238,6 @@ static inline bool gpc_record_is_peak(struct gpc_record *rec, uint32_t device, u
 {
 	return device < rec->n_devices &&
 	       live >= atomic_load_explicit(&rec->peak_next[device], memory_order_relaxed);
-}
-
-/* The fewest live bytes that are a new peak; 0: there is no such device. */
-static inline uint64_t gpc_record_next_peak(struct gpc_record *rec, uint32_t device)
-{
-	return device < rec->n_devices
-		       ? atomic_load_explicit(&rec->peak_next[device], memory_order_relaxed)
-		       : 0;
 }
 
 /*

@@ -175,13 +175,20 @@ FACE_PAIR(cuMemcpy2DUnaligned_v2, _ptds, (const CUDA_MEMCPY2D *p),
 FACE_PAIR(cuMemcpy2DAsync_v2, _ptsz, (const CUDA_MEMCPY2D *p, CUstream stream),
 	copy_2d(entry, null, stream, ASYNC, p))
 
-/* A fill is the device's work: unlike a copy's, its host memory is known to the driver, or all of it is near. */
+/*
+ * A fill is the device's work: unlike a copy's, its host memory is known to the driver (pinned, or of a pool), or all of
+ * it is near.
+ */
 static bool is_filled(uint64_t dst, uint64_t size)
 {
 	struct face_host block;
+	uint64_t base;
+	uint64_t room;
 
 	if (face_host_find(dst, &block))
 		return size <= block.size - (dst - block.base);
+	if (is_host(dst) && gpc_sim_mempool_find(face_sim(), dst, &base, &room, NULL))
+		return size <= room - (dst - base);
 	return !is_host(dst) || face_sim()->config.is_host_near;
 }
 

@@ -13,7 +13,8 @@
 #define MAX_STACK 32
 
 struct primary {
-	struct gpc_sim_context *context; /* never freed once created */
+	_Atomic(struct gpc_sim_context *)
+		context; /* never freed once created; read without the lock */
 	unsigned refs;
 	unsigned flags;
 	bool is_active;
@@ -130,17 +131,19 @@ struct gpc_sim_context *face_current(void)
 
 static CUresult primary_activate_locked(struct primary *primary, unsigned dev)
 {
+	struct gpc_sim_context *made = primary->context;
 	CUresult res = CUDA_SUCCESS;
 
 	if (primary->is_active)
 		return CUDA_SUCCESS;
-	if (!primary->context)
-		res = gpc_sim_context_create(machine, dev, primary->flags, &primary->context);
+	if (!made)
+		res = gpc_sim_context_create(machine, dev, primary->flags, &made);
 	else
 		res = gpc_sim_device_charge(&machine->devices[dev], machine->config.context_cost);
 	if (res != CUDA_SUCCESS)
 		return res;
-	atomic_store(&primary->context->broken, 0);
+	primary->context = made;
+	atomic_store(&made->broken, 0);
 	primary->is_active = true;
 	return CUDA_SUCCESS;
 }

@@ -79,10 +79,10 @@ static uint64_t kept_in(const struct gpucache_site *site, const struct gpc_windo
 	const struct series *series)
 {
 	/* What comes and goes is in `live`, and not in the least of a window. */
-	uint64_t floor = has_kept_all(site) ? site->live_bytes
-					    : gpc_larger(series->lows[N - 1], windows->low);
+	uint64_t floor =
+		has_kept_all(site) ? windows->live : gpc_larger(series->lows[N - 1], windows->low);
 
-	return gpc_bytes_less(gpc_smaller(floor, site->live_bytes), series->before);
+	return gpc_bytes_less(gpc_smaller(floor, windows->live), series->before);
 }
 
 static void add(struct gpc_growth *growth, const struct gpucache_site *site,
@@ -95,7 +95,7 @@ static void add(struct gpc_growth *growth, const struct gpucache_site *site,
 	growth->others_bytes = gpc_bytes_add(growth->others_bytes, growth->most.bytes);
 	growth->most = (struct gpc_growing){ .stack = site->stack,
 		.bytes = bytes,
-		.held = site->live_bytes,
+		.held = windows->live,
 		.n_blocks = site->live_blocks,
 		.total = site->total_bytes,
 		.is_renewed = is_renewed,
@@ -159,9 +159,8 @@ static bool began_late(const struct gpucache_site *site, const struct series *se
 static bool is_filled(const struct gpucache_site *site, const struct gpc_windows *windows,
 	const struct gpc_window_clock *clock)
 {
-	uint64_t count = atomic_load_explicit(&clock->count, memory_order_relaxed);
-
-	return !has_replaced(site) && gpc_bytes_less(count, windows->last) > count / QUIET_PART;
+	return !has_replaced(site) &&
+	       gpc_bytes_less(clock->count, windows->last) > clock->count / QUIET_PART;
 }
 
 void gpc_growth_consider(struct gpc_growth *growth, const struct gpucache_site *site,
@@ -171,7 +170,7 @@ void gpc_growth_consider(struct gpc_growth *growth, const struct gpucache_site *
 	struct series series;
 	uint32_t n_rises;
 
-	if (n_each == 0 || site->live_bytes == 0 || is_filled(site, windows, clock))
+	if (n_each == 0 || windows->live == 0 || is_filled(site, windows, clock))
 		return;
 	unite(&series, windows, n_each);
 	n_rises = count_rises(series.lows);
@@ -180,8 +179,7 @@ void gpc_growth_consider(struct gpc_growth *growth, const struct gpucache_site *
 		return;
 	}
 	if (needs_more(site, &series) || has_larger(site, &series)) {
-		add(growth, site, windows, gpc_bytes_less(site->live_bytes, usual_bytes(site)),
-			true);
+		add(growth, site, windows, gpc_bytes_less(windows->live, usual_bytes(site)), true);
 		return;
 	}
 	if (n_rises >= N / 2)

@@ -45,7 +45,7 @@ struct gpc_growth {
 };
 
 /*
- * Considers one site: its record, and its windows up to the running one of the clock (gpc_windows_begin).  Begin with a
+ * Considers one site: its record, and its windows up to the running one of the clock (gpc_windows_reach).  Begin with a
  * zeroed struct.
  */
 void gpc_growth_consider(struct gpc_growth *growth, const struct gpucache_site *site,

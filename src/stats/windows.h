@@ -13,7 +13,7 @@
  *
  * Exact for any number of blocks, because nothing is stored per block.
  *
- * Threads   A clock: any; one thread turns it, the others go on.  Windows: the caller holds the lock of the site.
+ * Threads   The caller holds the lock of the site's device; any thread may note what is live on the device.
  * Failure   None.
  * Limits    Lives in the process, not in the recording: what follows from it stands in OOMS.
  */
@@ -23,25 +23,26 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "base/saturating.h"
+
 #define GPC_WINDOWS 32u /* a power of two */
 
 /* One per device. */
 struct gpc_window_clock {
-	_Atomic uint32_t now; /* how often windows were united << 8 | the running window */
-	_Atomic uint64_t
-		total; /* bytes that were ever allocated; approximate, if threads allocate at once */
-	_Atomic uint64_t next;  /* the total that begins the next window */
-	_Atomic uint64_t count; /* of allocations, as approximate */
-	_Atomic uint64_t high;  /* the most that was live on the device in the running window */
-	uint64_t step;          /* bytes in a window */
-	uint64_t highs[GPC_WINDOWS];
-	atomic_flag is_busy;
+	uint32_t now;   /* how often windows were united << 8 | the running window */
+	uint64_t total; /* bytes that were ever allocated */
+	uint64_t next;  /* the total that begins the next window */
+	uint64_t step;  /* bytes in a window */
+	uint64_t count; /* of allocations */
+	_Alignas(64) _Atomic uint64_t high; /* the most that was live in the running window */
+	uint64_t highs[GPC_WINDOWS];        /* and in those before it */
 };
 
 /* One per site, zeroed: it held nothing in the windows before its first change. */
 struct gpc_windows {
 	_Alignas(64) uint32_t clock; /* when `low` and `high` were noted */
-	uint64_t low;                /* the least and the most in that window */
+	uint64_t live;
+	uint64_t low; /* the least and the most that was live in that window */
 	uint64_t high;
 	uint64_t smallest; /* request of the whole run; 0: none */
 	uint64_t largest;
@@ -52,23 +53,14 @@ struct gpc_windows {
 
 void gpc_window_clock_init(struct gpc_window_clock *clock);
 
-/* Slow path of gpc_window_clock_note. */
-void gpc_window_clock_turn(struct gpc_window_clock *clock, uint64_t total);
+/* Slow path of gpc_windows_add. */
+void gpc_window_clock_turn(struct gpc_window_clock *clock);
 
-/* Call after each allocation of `request` bytes on the device: `live` bytes are live. */
-static inline void gpc_window_clock_note(
-	struct gpc_window_clock *clock, uint64_t request, uint64_t live)
+/* Call after each allocation on the device, if `live` bytes are live there. */
+static inline void gpc_window_clock_note(struct gpc_window_clock *clock, uint64_t live)
 {
-	uint64_t total = atomic_load_explicit(&clock->total, memory_order_relaxed) + request;
-
-	atomic_store_explicit(&clock->total, total, memory_order_relaxed);
-	atomic_store_explicit(&clock->count,
-		atomic_load_explicit(&clock->count, memory_order_relaxed) + 1,
-		memory_order_relaxed);
 	if (live > atomic_load_explicit(&clock->high, memory_order_relaxed))
 		atomic_store_explicit(&clock->high, live, memory_order_relaxed);
-	if (__builtin_expect(total >= atomic_load_explicit(&clock->next, memory_order_relaxed), 0))
-		gpc_window_clock_turn(clock, total);
 }
 
 /*
@@ -77,36 +69,43 @@ static inline void gpc_window_clock_note(
  */
 uint64_t gpc_window_clock_usual(const struct gpc_window_clock *clock);
 
-/* Slow path of the functions below: windows have passed, in which the site held `live` bytes. */
-void gpc_windows_pass(struct gpc_windows *windows, uint32_t now, uint64_t live);
+/* Slow path of gpc_windows_reach. */
+void gpc_windows_pass(struct gpc_windows *windows, uint32_t now);
 
-/* Call before each change of a site that holds `live` bytes. */
-static inline void gpc_windows_begin(
-	struct gpc_windows *windows, const struct gpc_window_clock *clock, uint64_t live)
+/* Notes the windows that have passed since the site's last change. */
+static inline void gpc_windows_reach(
+	struct gpc_windows *windows, const struct gpc_window_clock *clock)
 {
-	uint32_t now = atomic_load_explicit(&clock->now, memory_order_relaxed);
-
-	if (__builtin_expect(windows->clock != now, 0))
-		gpc_windows_pass(windows, now, live);
+	if (__builtin_expect(windows->clock != clock->now, 0))
+		gpc_windows_pass(windows, clock->now);
 }
 
-/* Call after it. */
-static inline void gpc_windows_grown(struct gpc_windows *windows,
-	const struct gpc_window_clock *clock, uint64_t live, uint64_t request)
+/* The site allocates. */
+static inline void gpc_windows_add(
+	struct gpc_windows *windows, struct gpc_window_clock *clock, uint64_t bytes)
 {
-	windows->last = atomic_load_explicit(&clock->count, memory_order_relaxed);
-	if (live > windows->high)
-		windows->high = live;
-	if (request > windows->largest)
-		windows->largest = request;
-	if (request - 1 < windows->smallest - 1) /* 0 is the largest: none yet */
-		windows->smallest = request;
+	gpc_windows_reach(windows, clock);
+	windows->live += bytes;
+	if (windows->live > windows->high)
+		windows->high = windows->live;
+	if (bytes > windows->largest)
+		windows->largest = bytes;
+	if (bytes - 1 < windows->smallest - 1) /* 0 is the largest: none yet */
+		windows->smallest = bytes;
+	windows->last = ++clock->count;
+	clock->total += bytes;
+	if (__builtin_expect(clock->total >= clock->next, 0))
+		gpc_window_clock_turn(clock);
 }
 
-static inline void gpc_windows_shrunk(struct gpc_windows *windows, uint64_t live)
+/* The site frees. */
+static inline void gpc_windows_remove(
+	struct gpc_windows *windows, const struct gpc_window_clock *clock, uint64_t bytes)
 {
-	if (live < windows->low)
-		windows->low = live;
+	gpc_windows_reach(windows, clock);
+	windows->live = gpc_bytes_less(windows->live, bytes);
+	if (windows->live < windows->low)
+		windows->low = windows->live;
 }
 
 #endif

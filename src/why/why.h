@@ -110,7 +110,7 @@ struct gpc_facts gpc_facts_unknown(void);
 void gpc_facts_forget(struct gpc_facts *facts, enum gpc_fact_source source);
 
 /*
- * All facts of the MOMENT, but `conf` and the idle GPU.  `facts` refers to texts of `oom`.  The library calls this with
+ * All facts of the MOMENT, but `conf`.  `facts` refers to texts of `oom`.  The library calls this with
  * the record that it is about to store, the report with the one that it has read.
  */
 void gpc_facts_from_oom(struct gpc_facts *facts, const struct gpucache_oom *oom);

@@ -75,6 +75,19 @@ printf '/* see /ro%s/x */\n' ot >src/base/word.c
 must_find 'a path of one machine' "$here/check_words.sh" "$dir"
 rm src/base/word.c
 
+mkdir -p src/why
+printf 'FACT(MOMENT, BYTES, asked, "a")\nFACT(NAMES, TRUTH, is_lost, "b")\n' >src/why/facts.def
+printf '"{asked}"\n' >src/why/causes.def
+printf 'facts->asked =\n\tbytes; facts->is_lost == 1;\n' >src/why/judge.c
+touch src/why/derive.c
+must_find 'nobody sets is_lost' "$here/check_facts.sh" "$dir"
+printf 'facts->asked = facts->is_lost = 1;\n' >src/why/fill.c
+: >src/why/judge.c
+must_find 'nobody judges by is_lost' "$here/check_facts.sh" "$dir"
+printf 'facts->is_lost\n' >src/why/judge.c
+must_be_silent "$here/check_facts.sh" "$dir"
+rm -r src/why
+
 printf 'HOOK(cuMemAlloc_v2, x)\nHOOK(cuMemFree_v2, x)\n' >symbols.def
 printf 'GPUCACHE_API int gpucache_trim(void);\n' >gpucache.h
 printf 'int cuMemAlloc_v2, dlclose, dlsym, __assert_fail, _exit, _Exit, abort, exit, quick_exit, InitializeInjectionNvtx2, gpucache_trim, leaked;\n' >lib.c

@@ -54,13 +54,12 @@ static void leave_fences(struct gpc_context *context)
 		gpc_lock_take(&gpc_runtime.lock);
 		for (uint32_t i = 0; i < atomic_load(&device->n_contexts); i++) {
 			struct gpc_context *other = device->contexts[i];
-			struct gpc_pool *pool = &other->pool;
 
 			if (!other)
 				continue;
-			gpc_lock_take(&pool->lock);
-			gpc_fences_remove_member(&pool->fences, &context->drv.base);
-			gpc_lock_release(&pool->lock);
+			gpc_lock_take(&other->pool.lock);
+			gpc_fences_remove_member(&other->pool.fences, &context->drv.base);
+			gpc_lock_release(&other->pool.lock);
 		}
 		gpc_lock_release(&gpc_runtime.lock);
 	}

@@ -117,7 +117,7 @@ static __attribute__((noinline)) void record_levels(
  * Called after each allocation.  Peaks and history are kept per device, so they are sums over its contexts.  Most
  * allocations are neither a peak nor due for a point of the history.
  */
-static void note_levels(struct gpc_device *device, uint64_t request, uint64_t now_ns)
+static void note_levels(struct gpc_device *device, uint64_t now_ns)
 {
 	struct levels levels = levels_of(device);
 	uint64_t idle = gpc_tensors_idle_bytes(device);
@@ -128,7 +128,7 @@ static void note_levels(struct gpc_device *device, uint64_t request, uint64_t no
 					     gpc_bytes_less(levels.live + levels.in_use, idle)),
 		    0))
 		record_levels(device, &levels, idle, now_ns);
-	gpc_window_clock_note(&gpc_runtime.record.clocks[device->ordinal], request,
+	gpc_window_clock_note(&gpc_runtime.record.site_locks[device->ordinal].clock,
 		gpc_bytes_less(levels.live + levels.in_use, idle));
 }
 
@@ -140,8 +140,8 @@ void gpc_observe_malloc(struct gpc_context *context, enum gpucache_kind kind, ui
 	if (gpucache_kind_place(kind) != GPUCACHE_ON_DEVICE)
 		return;
 	gpc_record_site_add(&gpc_runtime.record, context->device->ordinal, request->mark, share,
-		request->now_ns);
-	note_levels(context->device, request->size, request->now_ns);
+		!gpc_kind_is_implicit(kind), request->now_ns);
+	note_levels(context->device, request->now_ns);
 }
 
 void gpc_observe_free(struct gpc_context *context, enum gpucache_kind kind, uint64_t address,
@@ -149,7 +149,8 @@ void gpc_observe_free(struct gpc_context *context, enum gpucache_kind kind, uint
 {
 	record_event(GPUCACHE_EVENT_FREE, context, kind, address, size, requested, stack, now_ns);
 	if (gpucache_kind_place(kind) == GPUCACHE_ON_DEVICE)
-		gpc_record_site_remove(&gpc_runtime.record, context->device->ordinal, stack, share);
+		gpc_record_site_remove(&gpc_runtime.record, context->device->ordinal, stack, share,
+			!gpc_kind_is_implicit(kind));
 }
 
 static struct gpc_share share_for(uint32_t stack, uint64_t address, uint64_t requested)
@@ -195,22 +196,22 @@ void gpc_observe_piece_taken(const struct gpc_observed *piece)
 {
 	record_piece(piece, GPUCACHE_BLOCK_LIVE);
 	gpc_record_site_add(&gpc_runtime.record, piece->device->ordinal, piece->stack,
-		share_for(piece->stack, piece->address, piece->size), piece->now_ns);
-	note_levels(piece->device, piece->size, piece->now_ns);
+		share_for(piece->stack, piece->address, piece->size), true, piece->now_ns);
+	note_levels(piece->device, piece->now_ns);
 }
 
 void gpc_observe_piece_freed(const struct gpc_observed *piece)
 {
 	gpc_record_site_remove(&gpc_runtime.record, piece->device->ordinal, piece->stack,
-		share_for(piece->stack, piece->address, piece->size));
+		share_for(piece->stack, piece->address, piece->size), true);
 	record_piece(piece, GPUCACHE_BLOCK_UNUSED);
 }
 
 /* The site of the block gives its bytes back: from now on the tensors in the block hold them. */
 static void lent(const struct gpc_block *block)
 {
-	gpc_record_site_remove(
-		&gpc_runtime.record, block->segment->pool->device, block->mark, share_of(block));
+	gpc_record_site_remove(&gpc_runtime.record, block->segment->pool->device, block->mark,
+		share_of(block), true);
 }
 
 static void taken(const struct gpc_block *block, const struct gpc_request *request)

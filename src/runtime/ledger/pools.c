@@ -27,8 +27,9 @@
 
 #define MAX_POOLS 64
 
-/* A pool's number is 1 + its index; 0: none. */
 struct driver_pool {
+	uint32_t
+		number; /* of no other pool, ever: an allocation may outlive its pool's entry; 0: none */
 	CUmemoryPool handle;
 	uint64_t used; /* by tracked allocations */
 	uint64_t idle; /* reserved beyond `used`, by the last query and the calls since */
@@ -39,6 +40,7 @@ struct driver_pool {
 
 static struct {
 	struct driver_pool pools[MAX_POOLS];
+	uint32_t last_number;
 	CUmemoryPool current[GPC_MAX_DEVICES]; /* NULL: the default pool, not asked for yet */
 	uint64_t idle[GPC_MAX_DEVICES];        /* as accounted for, of all its pools */
 	uint64_t graph[GPC_MAX_DEVICES];
@@ -161,25 +163,28 @@ void gpc_pools_trim(struct gpc_device *device)
 	gpc_pools_look(device);
 }
 
-void gpc_pools_count(uint32_t number, uint64_t size, bool is_malloc)
+void gpc_pools_count(struct gpc_device *device, uint32_t number, uint64_t size, bool is_malloc)
 {
-	struct driver_pool *pool = number ? &all.pools[number - 1] : NULL;
-	struct gpc_device *device;
-	struct gpc_context *owner;
+	struct gpc_context *owner = number ? gpc_context_owner(device) : NULL;
+	struct driver_pool *pool = NULL;
 	bool has_grown;
 
-	if (!pool)
+	if (!number)
 		return;
-	device = &gpc_runtime.devices[pool->device];
-	owner = gpc_context_owner(device);
 	gpc_lock_take(&all.lock);
+	for (uint32_t i = 0; !pool && i < MAX_POOLS; i++)
+		if (all.pools[i].kind && all.pools[i].number == number)
+			pool = &all.pools[i];
+	if (!pool) {
+		gpc_lock_release(&all.lock);
+		return;
+	}
 	has_grown = is_malloc && pool->idle < size;
 	if (is_malloc) {
 		pool->used += size;
 		pool->idle = gpc_bytes_less(pool->idle, size);
 	} else {
-		/* Not below 0: a reset of the primary context may have cleared the pool's accounting. */
-		pool->used = gpc_bytes_less(pool->used, size);
+		pool->used -= size;
 		pool->idle += size;
 		if (pool->is_gone && pool->used == 0)
 			*pool = (struct driver_pool){ .kind = GPUCACHE_KIND_NONE };
@@ -215,9 +220,10 @@ static bool add(CUmemoryPool handle, uint32_t device, enum gpucache_kind kind)
 		if (all.pools[i].kind)
 			continue;
 		pool = &all.pools[i];
-		*pool = (struct driver_pool){
-			.handle = handle, .device = device, .kind = (uint8_t)kind
-		};
+		*pool = (struct driver_pool){ .number = ++all.last_number,
+			.handle = handle,
+			.device = device,
+			.kind = (uint8_t)kind };
 	}
 	gpc_lock_release(&all.lock);
 	return pool != NULL;
@@ -330,7 +336,7 @@ static uint32_t find(CUmemoryPool handle, struct driver_pool *ret_pool)
 	gpc_lock_take(&all.lock);
 	pool = find_locked(handle);
 	if (pool) {
-		number = (uint32_t)(pool - all.pools) + 1;
+		number = pool->number;
 		*ret_pool = *pool;
 	}
 	gpc_lock_release(&all.lock);

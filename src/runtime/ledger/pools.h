@@ -44,11 +44,11 @@ void gpc_runtime_primary_reset(CUdevice device);
 /*
  * gpc_pools_look asks the driver what the pools and graphs of this device reserve, and accounts for it.  gpc_pools_trim
  * makes them return what they can.  gpc_pools_are_used is false if the program has used neither.  gpc_pools_count: an
- * allocation of `size` bytes from pool `number` (0: from none) was made or freed.
+ * allocation of `size` bytes from pool `number` of this device (0: from none) was made or freed.
  */
 void gpc_pools_look(struct gpc_device *device);
 void gpc_pools_trim(struct gpc_device *device);
 bool gpc_pools_are_used(void);
-void gpc_pools_count(uint32_t number, uint64_t size, bool is_malloc);
+void gpc_pools_count(struct gpc_device *device, uint32_t number, uint64_t size, bool is_malloc);
 
 #endif

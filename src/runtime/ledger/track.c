@@ -38,8 +38,8 @@ struct gpc_tracked {
 	struct gpc_context *context;
 	uint32_t number;
 	uint32_t stack;
-	uint8_t kind; /* enum gpucache_kind */
-	uint8_t pool; /* the driver's pool (pools.c) */
+	uint32_t pool; /* number of the driver's pool (pools.c); 0: none */
+	uint8_t kind;  /* enum gpucache_kind */
 	bool is_arena;
 };
 
@@ -178,7 +178,7 @@ static void end(struct gpc_tracked *tracked)
 		(struct gpc_share){ tracked->requested, 1 });
 	record_state(tracked, GPUCACHE_BLOCK_UNUSED, now_ns);
 	count(tracked, false, now_ns);
-	gpc_pools_count(tracked->pool, tracked->size, false);
+	gpc_pools_count(tracked->context->device, tracked->pool, tracked->size, false);
 	if (is_asked_for(tracked->kind))
 		atomic_fetch_sub(&tracked->context->device->budget.used_bytes, tracked->size);
 	gpc_slab_give_back(&gpc_runtime.heap.blocks, tracked->number);
@@ -190,7 +190,7 @@ static void begin(const struct gpc_tracked *tracked, const struct gpc_request *r
 	if (is_asked_for(tracked->kind))
 		atomic_fetch_add(&tracked->context->device->budget.used_bytes, tracked->size);
 	/* First subtract its bytes from the idle ones of the driver's pool: counted twice, they could set a peak. */
-	gpc_pools_count(tracked->pool, tracked->size, true);
+	gpc_pools_count(tracked->context->device, tracked->pool, tracked->size, true);
 	count(tracked, true, request->now_ns);
 	record_state(tracked, GPUCACHE_BLOCK_LIVE, request->now_ns);
 	gpc_observe_malloc(tracked->context, (enum gpucache_kind)tracked->kind, tracked->address,
@@ -231,7 +231,7 @@ void gpc_track_remember(struct gpc_context *context, const struct gpc_passed_cal
 		.number = number,
 		.stack = request->mark,
 		.kind = (uint8_t)call->kind,
-		.pool = (uint8_t)call->pool,
+		.pool = call->pool,
 	};
 	/* Memory of a context that another thread is ending may still be in our map, and would take the free. */
 	if (map_of(call->kind) == &tracked_all.maps[KEY_ADDRESS] &&
@@ -257,7 +257,7 @@ void gpc_runtime_lend(enum gpucache_kind kind, uint64_t key)
 	tracked = gpc_address_map_find(map_of(kind), key);
 	if (tracked && !tracked->is_arena) {
 		gpc_record_site_remove(&gpc_runtime.record, tracked->context->device->ordinal,
-			tracked->stack, (struct gpc_share){ tracked->requested, 1 });
+			tracked->stack, (struct gpc_share){ tracked->requested, 1 }, true);
 		tracked->stack = 0;
 		tracked->is_arena = true;
 		record_state(tracked, GPUCACHE_BLOCK_LIVE, gpc_clock_monotonic_ns());

@@ -58,7 +58,9 @@ static void read_config(void)
 static void write_config(void)
 {
 	const struct gpc_config *config = &gpc_runtime.config;
+	const char *loading = gpc_env_get("CUDA_MODULE_LOADING");
 
+	gpc_runtime.is_eager = loading && strcmp(loading, "EAGER") == 0;
 	gpc_config_describe(config, record_line, NULL);
 	for (unsigned i = 0; i < config->n_warnings; i++) {
 		char line[GPC_CONFIG_MAX_WARNING + 16];

@@ -88,6 +88,7 @@ struct gpc_runtime {
 	struct gpc_record record;
 	struct gpc_stacks stacks;
 	bool has_stacks;
+	bool is_eager; /* CUDA_MODULE_LOADING=EAGER */
 
 	/* Lock: lock (rank RUNTIME). */
 	struct gpc_device devices[GPC_MAX_DEVICES];

@@ -57,7 +57,7 @@ static void fill_growth(struct gpucache_oom *oom, const struct gpc_device *devic
 	oom->growth_total = growth.most.total;
 	oom->is_renewed = growth.most.is_renewed;
 	oom->is_varied = growth.most.is_varied;
-	oom->usual_live = gpc_window_clock_usual(&record->clocks[device->ordinal]);
+	oom->usual_live = gpc_record_usual(record, device->ordinal);
 }
 
 /* What the recording's blocks tell: contexts, and what the driver would use for the same blocks. */
@@ -107,7 +107,7 @@ static void find_all(struct gpc_context *context, struct gpc_gathered *gathered)
 		GPUCACHE_MAX_OOM_HOLDERS, &oom->n_sites, &oom->rest_bytes);
 	oom->n_tags = gpc_record_top_tags(record, device->ordinal, gpc_runtime_tags_end(),
 		oom->tags, GPUCACHE_MAX_OOM_TAGS, &oom->tag_rest_bytes);
-	oom->free_before = oom->free_after = look.device.device_free;
+	oom->free_after = look.device.device_free;
 	oom->piece = look.piece;
 	oom->other_piece = look.other_piece;
 	oom->largest_pending = look.largest_pending;
@@ -175,6 +175,7 @@ void gpc_gather_request(
 	oom->time_ns = rescue->request.now_ns;
 	oom->requested = rescue->size;
 	oom->rounded = rescue->rounded;
+	oom->free_before = rescue->free_before;
 	oom->limit = atomic_load(&device->budget.limit_bytes);
 	oom->stack = rescue->request.mark;
 	oom->thread = rescue->request.thread;

@@ -82,10 +82,10 @@ static void count_outcome(
 /*
  * True if the request exceeds all that could become free.  How much the driver's pools could return is unknown.  If
  * there are such pools, all memory counts that is not live in our pools.  False for requests that the driver serves,
- * because their size may be unknown.
+ * because their size may be unknown.  Sets free_before.
  */
 static bool is_out_of_reach(
-	const struct gpc_rescue *rescue, struct gpc_pool *const *pools, uint32_t n_pools)
+	struct gpc_rescue *rescue, struct gpc_pool *const *pools, uint32_t n_pools)
 {
 	struct gpc_driver *drv = &rescue->context->drv.base;
 	const struct gpc_device *device = rescue->context->device;
@@ -97,8 +97,10 @@ static bool is_out_of_reach(
 	for (uint32_t i = 0; i < n_pools; i++)
 		idle += gpc_pool_idle(pools[i]);
 	idle += atomic_load(&device->budget.moving_bytes);
+	rescue->free_before = GPUCACHE_UNKNOWN;
 	if (rescue->kind != GPUCACHE_KIND_DEVICE || drv->ops->mem_info(drv, &available, &total))
 		return false;
+	rescue->free_before = available;
 	return rescue->rounded >
 	       (gpc_pools_are_used() ? gpc_bytes_less(total, GPC_DEVICE_SUM(device, live_bytes))
 				     : gpc_bytes_add(available, idle));
@@ -142,6 +144,7 @@ void gpc_rescue_refused(
 		.kind = kind,
 		.size = known,
 		.rounded = known,
+		.free_before = GPUCACHE_UNKNOWN,
 		.request = gpc_runtime_request(known),
 	};
 

@@ -26,6 +26,8 @@ struct gpc_rescue {
 	enum gpucache_kind kind;
 	uint64_t size;    /* bytes requested */
 	uint64_t rounded; /* bytes needed: the size class */
+	uint64_t
+		free_before; /* set by gpc_rescue_run: free on the device before the ladder; or GPUCACHE_UNKNOWN */
 	struct gpc_request request;
 	enum gpc_status (*attempt)(struct gpc_rescue *rescue);
 	void *arg; /* of `attempt` */

@@ -377,14 +377,13 @@ static void a_symbolic_link_of_the_patterns_name_is_not_followed(void **state)
 	struct gpc_place place;
 	char pattern[300];
 	char target[300];
-	struct stat st;
 
 	(void)state;
 	snprintf(pattern, sizeof pattern, "%s/link", directory);
 	snprintf(target, sizeof target, "%s/must-not-appear", directory);
 	assert_int_equal(symlink(target, pattern), 0);
 	assert_int_equal(open_place(&place, pattern), GPC_OK);
-	assert_int_equal(stat(target, &st), -1);
+	assert_int_equal(access(target, F_OK), -1);
 	assert_string_not_equal(place.path, pattern);
 	close_place(&place);
 }
@@ -424,12 +423,10 @@ static void a_pattern_that_cannot_be_used_is_told_and_the_default_used(void **st
 static void a_pattern_too_long_is_told(void **state)
 {
 	struct gpc_place place;
-	char pattern[2000];
+	char pattern[2000] = "/";
 
 	(void)state;
-	memset(pattern, 'x', sizeof pattern - 1);
-	pattern[0] = '/';
-	pattern[sizeof pattern - 1] = '\0';
+	memset(pattern + 1, 'x', sizeof pattern - 2);
 	if (open_place(&place, pattern) == GPC_OK)
 		close_place(&place);
 	assert_int_equal(place.pattern_errno, ENAMETOOLONG);

@@ -447,6 +447,45 @@ static void a_reset_ends_all_pools(void **state)
 	world_run(NULL, "stacks:off", reset);
 }
 
+/* Another thread resets the device before we hear of the success. */
+static CUresult make_before_reset(struct gpc_passed_call *call)
+{
+	CUresult result = make_ordered(call);
+
+	CHECK(!world.cuDevicePrimaryCtxReset_v2(0));
+	gpc_runtime_primary_reset(0);
+	CHECK(!world.cuDevicePrimaryCtxRetain(&world.context, 0));
+	CHECK(!world.cuCtxSetCurrent(world.context));
+	return result;
+}
+
+static void resets_early(void)
+{
+	struct ordered ordered = { .call = { .make = make_before_reset, .size = MIB } };
+	struct gpc_tracked *old;
+
+	start();
+	CHECK(world_enter());
+	CHECK(!gpc_runtime_pool_malloc(&ordered.call, NULL, stream));
+	old = gpc_runtime_forget(ordered.ptr);
+	gpc_runtime_leave();
+	stream = world_stream();
+	(void)take(2 * MIB); /* from the pool that is in the place of the old one */
+	CHECK(booked(GPUCACHE_KIND_POOL) == SLAB - 2 * MIB);
+	CHECK(world_enter());
+	gpc_runtime_forgotten(old, CUDA_SUCCESS);
+	gpc_runtime_leave();
+	CHECK(booked(GPUCACHE_KIND_POOL) == SLAB - 2 * MIB);
+	look();
+	CHECK(booked(GPUCACHE_KIND_POOL) == SLAB - 2 * MIB);
+}
+
+static void what_a_pool_gave_before_a_reset_is_not_the_next_pools(void **state)
+{
+	(void)state;
+	world_run(NULL, "stacks:off", resets_early);
+}
+
 static void many(void)
 {
 	start();
@@ -544,6 +583,7 @@ int main(void)
 		cmocka_unit_test(memory_of_graphs_is_booked_and_trimmed),
 		cmocka_unit_test(pools_and_cache_make_room_for_each_other),
 		cmocka_unit_test(a_reset_ends_all_pools),
+		cmocka_unit_test(what_a_pool_gave_before_a_reset_is_not_the_next_pools),
 		cmocka_unit_test(what_gives_no_memory_is_not_asked_again),
 		cmocka_unit_test(more_pools_than_there_is_room_for_are_used_and_not_looked_into),
 		cmocka_unit_test(a_driver_that_lacks_all_of_it_is_not_asked),

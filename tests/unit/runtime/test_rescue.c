@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "model/balance.h"
@@ -461,6 +462,42 @@ static void a_climb_during_a_capture_does_not_break_it(void **state)
 	world_run("memory:1GiB,context:0", QUIET, during_a_capture);
 }
 
+static void refused(void)
+{
+	CUdeviceptr ptr;
+
+	world_start();
+	CHECK(world_malloc(&ptr, 30 * MIB) == no_memory);
+	CHECK(!(world_oom(0)->setup & GPUCACHE_OOM_EAGER));
+	CHECK(world_oom(0)->verdict == GPUCACHE_VERDICT_DRIVER);
+	CHECK(world_oom(0)->strength == GPUCACHE_STRENGTH_CERTAIN);
+	CHECK(world_oom(0)->free_before == 1024 * MIB && world_oom(0)->free_after == 1024 * MIB);
+}
+
+static void loads_all_modules(void)
+{
+	CUdeviceptr ptr;
+
+	setenv("CUDA_MODULE_LOADING", "EAGER", 1);
+	world_start();
+	unsetenv("CUDA_MODULE_LOADING"); /* as it was when the driver read it */
+	CHECK(world_malloc(&ptr, 2048 * MIB) == no_memory);
+	CHECK(world_oom(0)->setup & GPUCACHE_OOM_EAGER);
+}
+
+static void eager_loading_is_known_at_a_failure(void **state)
+{
+	(void)state;
+	world_run("memory:1GiB,context:0", "stacks:off", loads_all_modules);
+}
+
+static void a_refusal_is_told_with_a_reading_before_and_one_after_it(void **state)
+{
+	(void)state;
+	world_run("memory:1GiB,context:0,fail:cuMemAlloc_v2/1/2/1000", "stacks:off", refused);
+	world_assert_says("refused 30.00 MiB with 1.00 GiB free before and 1.00 GiB free");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -478,6 +515,8 @@ int main(void)
 		cmocka_unit_test(the_limit_is_honoured),
 		cmocka_unit_test(more_failures_than_the_recording_holds_do_no_harm),
 		cmocka_unit_test(a_size_that_overflowed_is_recorded_as_impossible),
+		cmocka_unit_test(eager_loading_is_known_at_a_failure),
+		cmocka_unit_test(a_refusal_is_told_with_a_reading_before_and_one_after_it),
 		cmocka_unit_test(a_climb_during_a_capture_does_not_break_it),
 	};
 

@@ -32,13 +32,12 @@ static void ask_for(uint32_t stack, uint64_t bytes)
 	struct gpucache_site *site = &sites[stack - 11].site;
 	struct gpc_windows *windows = &sites[stack - 11].windows;
 
-	gpc_windows_begin(windows, &clock_of_all, site->live_bytes);
 	site->live_bytes += bytes;
 	site->live_blocks++;
 	site->total_bytes += bytes;
 	site->total_blocks++;
-	gpc_windows_grown(windows, &clock_of_all, site->live_bytes, bytes);
-	gpc_window_clock_note(&clock_of_all, bytes, live_bytes());
+	gpc_windows_add(windows, &clock_of_all, bytes);
+	gpc_window_clock_note(&clock_of_all, live_bytes());
 }
 
 static void give_back(uint32_t stack, uint64_t bytes)
@@ -46,10 +45,9 @@ static void give_back(uint32_t stack, uint64_t bytes)
 	struct gpucache_site *site = &sites[stack - 11].site;
 	struct gpc_windows *windows = &sites[stack - 11].windows;
 
-	gpc_windows_begin(windows, &clock_of_all, site->live_bytes);
 	site->live_bytes -= bytes;
 	site->live_blocks--;
-	gpc_windows_shrunk(windows, site->live_bytes);
+	gpc_windows_remove(windows, &clock_of_all, bytes);
 }
 
 static void ask(uint32_t stack, bool is_kept)
@@ -64,7 +62,7 @@ static struct gpc_growth find(void)
 	struct gpc_growth growth = { 0 };
 
 	for (int i = 0; i < 2; i++) {
-		gpc_windows_begin(&sites[i].windows, &clock_of_all, sites[i].site.live_bytes);
+		gpc_windows_reach(&sites[i].windows, &clock_of_all);
 		gpc_growth_consider(&growth, &sites[i].site, &sites[i].windows, &clock_of_all);
 	}
 	return growth;

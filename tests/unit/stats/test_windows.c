@@ -5,30 +5,35 @@
 
 static struct gpc_window_clock clk;
 static struct gpc_windows windows;
-static uint64_t live;
 
 static int set_up(void **state)
 {
 	(void)state;
 	gpc_window_clock_init(&clk);
 	memset(&windows, 0, sizeof windows);
-	live = 0;
 	return 0;
 }
 
 static void change(int64_t by)
 {
-	gpc_windows_begin(&windows, &clk, live);
-	live = (uint64_t)((int64_t)live + by);
 	if (by > 0)
-		gpc_windows_grown(&windows, &clk, live, (uint64_t)by);
+		gpc_windows_add(&windows, &clk, (uint64_t)by);
 	else
-		gpc_windows_shrunk(&windows, live);
+		gpc_windows_remove(&windows, &clk, (uint64_t)-by);
+}
+
+/* `live` bytes are live on the device after an allocation of one byte by another site. */
+static void other_allocates(uint64_t live)
+{
+	static struct gpc_windows other;
+
+	gpc_windows_add(&other, &clk, 1);
+	gpc_window_clock_note(&clk, live);
 }
 
 static uint32_t running(void)
 {
-	return atomic_load(&clk.now) & 0xff;
+	return clk.now & 0xff;
 }
 
 static void windows_span_the_run_whatever_its_length(void **state)
@@ -37,7 +42,7 @@ static void windows_span_the_run_whatever_its_length(void **state)
 	for (uint64_t i = 1; i < 1000000; i++) {
 		uint32_t before = running();
 
-		gpc_window_clock_note(&clk, 1, i);
+		other_allocates(i);
 		assert_true(running() == before || running() == before + 1 ||
 			    (before == GPC_WINDOWS - 1 && running() == GPC_WINDOWS / 2));
 	}
@@ -51,21 +56,23 @@ static void windows_span_the_run_whatever_its_length(void **state)
 static void a_site_notes_the_windows_that_passed_it_by(void **state)
 {
 	(void)state;
-	change(100); /* window 0 */
-	gpc_window_clock_note(&clk, 1, 100);
-	change(50); /* window 1 */
-	change(-120);
+	change(100); /* in window 0, which it ends */
+	change(50);
+	change(-120); /* in window 2 */
 	for (int i = 0; i < 3; i++)
-		gpc_window_clock_note(&clk, 1, 30);
-	change(5); /* window 4 */
+		other_allocates(30);
+	change(5); /* in window 5 */
 	assert_int_equal(windows.lows[0], 0);
 	assert_int_equal(windows.highs[0], 100);
-	assert_int_equal(windows.lows[1], 30);
+	assert_int_equal(windows.lows[1], 100);
 	assert_int_equal(windows.highs[1], 150);
 	assert_int_equal(windows.lows[2], 30);
-	assert_int_equal(windows.highs[3], 30);
+	assert_int_equal(windows.highs[2], 150);
+	assert_int_equal(windows.lows[3], 30);
+	assert_int_equal(windows.highs[4], 30);
 	assert_int_equal(windows.low, 30);
 	assert_int_equal(windows.high, 35);
+	assert_int_equal(windows.live, 35);
 	assert_int_equal(windows.smallest, 5);
 	assert_int_equal(windows.largest, 100);
 }
@@ -73,17 +80,16 @@ static void a_site_notes_the_windows_that_passed_it_by(void **state)
 /* The same changes, noted at each window and only at the end, give the same windows. */
 static void a_site_that_missed_a_union_is_in_step(void **state)
 {
-	struct gpc_windows each = { 0 };
+	struct gpc_windows each;
 
 	(void)state;
 	change(7);
-	gpc_windows_begin(&each, &clk, 0);
-	gpc_windows_grown(&each, &clk, 7, 7);
+	each = windows;
 	for (uint32_t i = 0; i < 100 * GPC_WINDOWS; i++) {
-		gpc_window_clock_note(&clk, 1, 7);
-		gpc_windows_begin(&each, &clk, 7);
+		other_allocates(7);
+		gpc_windows_reach(&each, &clk);
 	}
-	gpc_windows_begin(&windows, &clk, live);
+	gpc_windows_reach(&windows, &clk);
 	assert_memory_equal(&each, &windows, sizeof each);
 	assert_int_equal(windows.lows[0], 0);
 	for (uint32_t i = 1; i < running(); i++)
@@ -96,9 +102,9 @@ static void the_usual_is_what_was_live_before_the_last_windows(void **state)
 	assert_true(gpc_window_clock_usual(&clk) == UINT64_MAX);
 	for (int step = 0; step < 400; step++)
 		for (uint64_t level = 100; level <= 500; level += 100)
-			gpc_window_clock_note(&clk, 1, level);
+			other_allocates(level);
 	assert_int_equal(gpc_window_clock_usual(&clk), 500);
-	gpc_window_clock_note(&clk, 1, 3000); /* a step that is unlike those before */
+	other_allocates(3000); /* a step that is unlike those before */
 	assert_int_equal(gpc_window_clock_usual(&clk), 500);
 }
 
@@ -106,7 +112,7 @@ static void what_only_rises_has_no_usual_level(void **state)
 {
 	(void)state;
 	for (uint64_t i = 1; i < 5000; i++)
-		gpc_window_clock_note(&clk, 1, i);
+		other_allocates(i);
 	assert_true(gpc_window_clock_usual(&clk) == UINT64_MAX);
 }
 

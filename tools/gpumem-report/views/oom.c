@@ -175,6 +175,30 @@ static void add_tries(const struct gpc_failure *failure, struct json_object *ver
 	}
 }
 
+/* The facts that are known, as src/why/facts.def names them; a site is the number of its stack. */
+static void add_facts(const struct gpc_facts *facts, struct json_object *verdict)
+{
+	struct json_object *object = gpc_json_add(verdict, "facts", json_object_new_object());
+
+	for (size_t i = 0; i < gpc_n_fact_rows; i++) {
+		const struct gpc_fact_row *row = &gpc_fact_rows[i];
+		const char *words = NULL;
+		uint64_t number = 0;
+
+		if (!gpc_fact_read(facts, row, &number, &words))
+			continue;
+		if (row->kind == GPC_FACT_WORDS)
+			gpc_json_text(object, row->name, words);
+		else if (row->kind == GPC_FACT_TRUTH)
+			gpc_json_bool(object, row->name, number == GPC_YES);
+		else if (row->kind == GPC_FACT_PURPOSE)
+			gpc_json_text(
+				object, row->name, gpc_purpose_words((enum gpc_purpose)number));
+		else
+			gpc_json_bytes(object, row->name, number);
+	}
+}
+
 static void print_json(struct gpc_report *report, const struct gpc_failure *failure,
 	const struct gpucache_device *device)
 {
@@ -209,6 +233,7 @@ static void print_json(struct gpc_report *report, const struct gpc_failure *fail
 	gpc_json_text(verdict, "then", gpc_cause_word(failure->answer.then_cause));
 	gpc_json_text(verdict, "then_strength", gpc_strength_word(failure->answer.then_strength));
 	add_tries(failure, verdict);
+	add_facts(&failure->facts, verdict);
 	for (unsigned v = 1; v < GPUCACHE_VERDICT_COUNT; v++)
 		if (oom->also >> v & 1)
 			json_object_array_add(also, json_object_new_string(gpc_cause_word(v)));

@@ -251,6 +251,20 @@ static bool is_decorated(const struct gpc_stack_frames *stack)
 	return has_file(stack, "/torch/utils/_contextlib.py");
 }
 
+/* True if a gradient was made on the device after `since_ns`. */
+static bool made_gradients(const struct search *search, uint64_t since_ns)
+{
+	const struct gpc_recording *recording = search->report->recording;
+	struct gpucache_site site;
+
+	for (uint64_t i = 0; i < recording->regions[GPUCACHE_REGION_SITES].count; i++)
+		if (gpc_recording_read_site(recording, i, &site) && site.stack &&
+			(int32_t)site.device == search->oom->device && site.last_ns > since_ns &&
+			gpc_purpose_of(search->report, site.stack) == GPC_PURPOSE_GRADIENTS)
+			return true;
+	return false;
+}
+
 static void set_growth(struct search *search)
 {
 	const struct gpucache_oom *oom = search->oom;
@@ -258,9 +272,14 @@ static void set_growth(struct search *search)
 	const uint32_t id = (uint32_t)facts->growth_site;
 	const struct gpucache_holder *growing = gpc_holdings_of_stack(oom, id);
 	const struct gpc_stack_frames *stack = gpc_frames_find(search->report->frames, id);
+	uint64_t first_ns = GPUCACHE_UNKNOWN;
 
 	if (facts->growth_site == GPUCACHE_UNKNOWN || !stack)
 		return;
+	if (growing)
+		(void)gpc_kept_most(search->report, oom, growing, &first_ns);
+	if (first_ns != GPUCACHE_UNKNOWN)
+		facts->had_backward = truth(made_gradients(search, first_ns));
 	facts->loop_place = frame_in(find_outermost(stack), search->texts->loop_place);
 	facts->evaluation_place = frame_in(find_evaluation(stack), search->texts->evaluation_place);
 	facts->is_appended = truth(is_appended(search, stack, growing));

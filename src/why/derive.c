@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The DERIVED facts: each quantity is computed once, and each condition of causes.def is decided here. */
+#include "model/torch.h"
+#include "why/numbers.h"
+
+#define STEP        (2 * GPC_MIB) /* of the driver: less than a step serves no request */
+#define SEGMENT     (20 * GPC_MIB) /* in the next run other threads may ask earlier: a segment more */
+#define WASTED_PART 8u             /* waste below this part of the GPU is no reason for a failure */
+#define REAL_PART   8u             /* a real placement wastes this part of what it places */
+#define LARGE_PART  8u             /* an activation above this part of the GPU is large by itself */
+#define STATES      4u             /* an optimizer keeps at most so many values per weight */
+
+/* What would be free if every block of our segments were the driver's own. */
+static uint64_t plain_room(const struct gpc_facts *f)
+{
+	uint64_t ours = plus(plus(f->live, f->rounding), plus(f->pending, f->cached));
+
+	return minus(plus(f->available, ours), f->plain_live);
+}
+
+/* An upper bound of resident managed memory: what nothing else explains. */
+static uint64_t managed_here(const struct gpc_facts *f)
+{
+	uint64_t ours = plus(
+		plus(f->live, or_none(f->rounding)), plus(or_none(f->pending), or_none(f->cached)));
+	uint64_t taken = minus(plus(ours, or_none(f->direct)), or_none(f->managed));
+	uint64_t rest = minus(minus(minus(f->total, f->available), taken), or_none(f->others));
+
+	return gpc_smaller(or_none(f->managed), rest);
+}
+
+static void derive_limit(struct gpc_facts *f)
+{
+	bool is_torch = f->is_torch_limit == GPC_YES;
+	uint64_t rounded =
+		f->is_segment == GPC_YES ? plus(f->need, STEP - 1) / STEP * STEP : f->need;
+	uint64_t needed = is_torch ? plus(f->torch_held, gpc_torch_segment_size(f->need))
+				   : plus(f->charged, rounded);
+
+	f->is_limited = truth(is_torch || is_below(f->limit, needed));
+	f->would_fit = truth(fits(f->need, f->available));
+	if (f->is_limited != GPC_YES || f->would_fit != GPC_YES || !is_known(needed))
+		return;
+	if (!is_torch)
+		needed = plus(gpc_round_up(needed, GPC_MIB), SEGMENT);
+	if (f->total < 10000 || !fits(needed, f->total))
+		return;
+	f->needed_mib = needed / GPC_MIB;
+	f->needed_fraction =
+		gpc_smaller((needed + f->total / 10000 - 1) / (f->total / 10000), 10000);
+}
+
+static void derive_sums(struct gpc_facts *f)
+{
+	uint64_t ours = plus(
+		plus(f->live, or_none(f->rounding)), plus(or_none(f->pending), or_none(f->cached)));
+	uint64_t implicit = plus(or_none(f->contexts), or_none(f->modules));
+	uint64_t best;
+
+	f->need = gpc_larger(f->asked, or_none(f->rounded));
+	f->held = minus(
+		plus(plus(f->live, or_none(f->rounding)), or_none(f->direct)), or_none(f->managed));
+	f->charged = minus(plus(ours, or_none(f->direct)), implicit);
+	derive_limit(f);
+	f->room = f->available;
+	if (f->is_torch_limit == GPC_YES)
+		f->room = 0;
+	else if (f->is_limited == GPC_YES)
+		f->room = gpc_smaller(f->available, minus(f->limit, f->charged));
+	best = gpc_larger(or_none(f->room), or_none(f->piece));
+	f->short_by = is_known(f->room) ? minus(f->need, best) : GPUCACHE_UNKNOWN;
+	f->left = plus(f->available, plus(or_none(f->cached), or_none(f->pending)));
+	f->torch_unused = minus(f->torch_held, f->torch_live);
+	f->slack = plus(plus(or_none(f->cached), or_none(f->pending)),
+		plus(or_none(f->rounding), plus(or_none(f->page_waste), or_none(f->torch_unused))));
+	f->most_room = plus(plus(f->available, or_none(f->cached)), f->held);
+	f->most_room = minus(f->most_room, implicit);
+	f->plain = plain_room(f);
+	f->wasted = minus(f->plain, best);
+	f->managed_here = managed_here(f);
+	if (is_known(f->n_contexts) && f->n_contexts > 0)
+		f->spare_contexts = or_none(f->contexts) / f->n_contexts * (f->n_contexts - 1);
+	f->is_scarce = truth(is_below(f->left, f->need) ||
+			     (is_below(f->plain, f->need) && is_known(f->cached) &&
+				     is_known(f->total) && f->cached < f->total / WASTED_PART));
+}
+
+/*
+ * With expandable segments the tensors and the request would have fitted, even if an eighth of the tensors' bytes and
+ * two large buffers were wasted.  PyTorch with expandable segments reserves more than it asks our cache for.
+ */
+static bool has_holes(const struct gpc_facts *f)
+{
+	uint64_t tensors = plus(f->torch_live, f->torch_live / REAL_PART);
+
+	return or_none(f->torch_asked) && f->is_torch_limit != GPC_YES &&
+	       fits(f->torch_held, f->live) && fits(f->torch_asked, f->torch_unused) &&
+	       fits(f->torch_held / REAL_PART, f->torch_unused) &&
+	       fits(plus(tensors, plus(f->torch_asked, 2 * GPC_TORCH_LARGE_BUFFER)),
+		       plus(f->torch_held, f->available));
+}
+
+static void derive_truths(struct gpc_facts *f)
+{
+	bool grows = or_none(f->growth) != 0 || or_none(f->kept_passes) != 0;
+	bool is_torch = or_none(f->torch_held) != 0;
+
+	f->always = GPC_YES;
+	f->is_missing = truth(or_none(f->short_by) != 0);
+	f->is_rounded_up = truth(is_below(f->asked, f->need) && is_known(f->room) &&
+				 fits(f->asked, gpc_larger(f->room, or_none(f->piece))));
+	f->is_padded = truth(is_known(f->need) && f->need - f->asked > f->need / 100);
+	f->is_for_tensor = truth(or_none(f->torch_asked) && f->is_torch_limit != GPC_YES &&
+				 is_below(f->torch_asked + f->torch_asked / 100, f->asked));
+	f->can_replay = truth(f->is_caching == GPC_YES && f->is_replayed == GPC_NOT_KNOWN);
+	f->is_by_other = truth(is_torch && f->torch_asked == 0 &&
+			       is_missing_from(f, plus(or_none(f->cached), f->torch_unused)));
+	f->has_holes = truth(has_holes(f));
+	f->pins_pages = truth(is_missing_from(f, f->page_waste));
+	f->asks_weights = truth(f->asked_purpose == GPC_PURPOSE_WEIGHTS);
+	f->asks_optimizer = truth(f->asked_purpose == GPC_PURPOSE_OPTIMIZER);
+	f->is_first_step = truth(f->asks_optimizer == GPC_YES && or_none(f->weights) &&
+				 fits(f->optimizer, f->weights * STATES));
+	f->asks_at_once = truth(f->asked_purpose == GPC_PURPOSE_ACTIVATIONS &&
+				is_part(f, f->torch_asked, LARGE_PART));
+	f->is_activations =
+		truth(is_known(f->activations) && fits(f->by_purpose / 2, f->activations) &&
+			fits(or_none(f->short_by), f->activations));
+	f->is_input = truth(f->is_activations == GPC_YES && f->is_generating == GPC_YES);
+	f->grows_weights = truth(grows && f->growth_purpose == GPC_PURPOSE_WEIGHTS);
+	f->grows_optimizer = truth(grows && f->growth_purpose == GPC_PURPOSE_OPTIMIZER);
+	f->grows_results = truth(grows && f->growth_purpose == GPC_PURPOSE_ACTIVATIONS);
+	f->grows_single = truth(f->grows_results == GPC_YES && f->is_result_alone == GPC_YES);
+	f->grows_summed = truth(f->grows_results == GPC_YES && f->had_backward == GPC_NO);
+	f->is_too_large = truth(is_below(f->most_room, f->need));
+}
+
+void gpc_facts_derive(struct gpc_facts *facts)
+{
+	gpc_facts_forget(facts, GPC_FROM_DERIVED);
+	derive_sums(facts);
+	derive_truths(facts);
+}

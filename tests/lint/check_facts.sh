@@ -1,0 +1,13 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# check_facts.sh [TOP]: each fact of src/why/facts.def is set somewhere, and judged by or said somewhere.
+set -eu
+cd "${1:-$(dirname "$0")/../..}"
+status=0
+setters=$(cat src/why/*.c src/oom/*.c src/runtime/rescue/*.c tools/gpumem-report/why/*.c 2>/dev/null | tr '\n' ' ')
+users=$(cat src/why/causes.def src/why/judge.c src/why/derive.c)
+for name in $(sed -nE 's/^FACT\([A-Z]+, +[A-Z]+, +([a-z0-9_]+),.*/\1/p' src/why/facts.def); do
+	printf '%s' "$setters" | grep -qE "(->|\.)$name[[:space:]]*=[^=]" || { echo "facts.def: nobody sets $name"; status=1; }
+	printf '%s' "$users" | grep -qE "\b$name\b" || { echo "facts.def: nobody judges by $name or says it"; status=1; }
+done
+exit $status
