@@ -5,8 +5,9 @@
  *
  * Each function here tells the runtime and calls the next definition, libc's.  It may run in a signal handler, in a child
  * of vfork, and in a process that never used CUDA.  So it takes no lock and looks nothing up: find_next found the next
- * definitions when we were loaded; only an end before that looks them up.  A return from main calls libc's own exit, for which the runtime has a handler.  A
- * process that makes the system call itself, dies by a signal, or becomes another program by exec, looks killed.
+ * definitions when we were loaded; only an end before that looks them up.  A return from main calls libc's own exit, for
+ * which the runtime has a handler.  A process that makes the system call itself, dies by a signal, or becomes another
+ * program by exec, looks killed.
  *
  * Threads that call exit at once race for libc's handlers, and the fastest ends the process while ours runs in another
  * thread.  So we tell before libc's exit begins.

@@ -494,7 +494,8 @@ static void eager_loading_is_known_at_a_failure(void **state)
 static void a_refusal_is_told_with_a_reading_before_and_one_after_it(void **state)
 {
 	(void)state;
-	world_run("memory:1GiB,context:0,fail:cuMemAlloc_v2/1/2/1000", "stacks:off", refused);
+	world_run("memory:1GiB,context:0,fail:cuMemAlloc_v2/1/2/1000",
+		"stacks:off,oom_report:always", refused);
 	world_assert_says("refused 30.00 MiB with 1.00 GiB free before and 1.00 GiB free");
 }
 
