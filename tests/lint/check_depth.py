@@ -34,10 +34,11 @@ LARGE = {
 }
 
 # Names of pointers to code of others, which is bounded by what is measured.
-OTHERS = """accessors_of allocate ask by_index by_pci by_uuid close construct current find_functions find_stream find_table get get_context
-get_first_interpreter get_main_interpreter get_proc_info get_reg get_running_state get_save_loc get_thread_state handle hear
-index_of init_local is_finalizing is_initialized lookup_in next next_exit of of_libc own process_name processes raise real real_close
-set_policy set_size step""".split()
+OTHERS = """accessors_of allocate ask at_once by_abort by_assert by_exit by_index by_pci by_uuid close construct
+current find_functions find_stream find_table get get_context get_first_interpreter get_main_interpreter
+get_proc_info get_reg get_running_state get_save_loc get_thread_state handle hear index_of init_local is_finalizing
+is_initialized lookup_in next of of_libc own process_name processes quickly raise real real_close set_policy set_size
+step""".split()
 # Tables and parameters that no initializer names.
 TABLES = {
     "is": ("is_same",),
