@@ -109,7 +109,7 @@ answers sizes_choose_the_memory_themselves 2 '--sizes chooses the memory itself'
 answers sizes_are_a_table 0 'without limit' --sizes -p gpucache -p pytorch -p none "$work/few.csv"
 answers sizes_are_in_the_json 0 '"sizes":' --sizes --json "$work/few.csv"
 answers where_it_does_not_fit_it_says_so 0 'fails' --sizes -p pytorch medium_1024_inference.csv.gz
-answers driver_calls_are_counted_by_kind 0 '  memory returned             1280' -p none medium_1024_inference.csv.gz
+answers driver_calls_are_counted_by_kind 0 '  memory returned            1,280' -p none medium_1024_inference.csv.gz
 answers what_is_cached_goes_back_where_the_trace_says_so 0 'peak reserved            50.00 MiB     50.00 MiB' -p gpucache -p pytorch "$work/empty_cache.csv"
 answers an_unknown_policy_is_wrong_usage 2 'there are gpucache, gpucache-on, pytorch, expandable, vmm, vmm-auto, none' -p jax "$work/few.csv"
 answers an_unknown_parameter_is_wrong_usage 2 'max_split_size_mb' -s max_splits:4 "$work/few.csv"
@@ -125,7 +125,7 @@ answers the_version_is_told 0 'gpumem-replay ' -V
 answers the_ring_is_replayed_after_what_was_held_before_it 0 'events 7..22 of 22 of the recording, GPU 0; 2 blocks of 18.00 MiB held before' "$work/ring.gpucache"
 # The newest recording may be one of another test that runs at the same time, so any recording counts.
 GPUCACHE_OUTPUT="$work/%p.gpucache" "$tool" >"$work/out" 2>"$work/err"
-head -1 "$work/out" | grep -q '\.gpucache: [0-9]* operations'
+head -1 "$work/out" | grep -q '\.gpucache: [0-9,]* operations'
 result without_a_trace_the_newest_recording_is_replayed $?
 # Snapshots of PyTorch: on GPU 1 two blocks are older than the history; one is still live, the other is freed in it.
 cat >"$work/snapshots.py" <<'END'

@@ -136,7 +136,7 @@ static enum exit_code save(const struct gpc_trace *trace, const char *path)
 }
 
 static enum exit_code run_sizes(const struct gpc_trace *trace,
-	const struct gpc_arguments *arguments, struct json_object *root)
+	const struct gpc_arguments *arguments, struct gpc_document *doc)
 {
 	struct gpc_run runs[GPC_N_SIZES][GPC_MAX_POLICIES];
 
@@ -147,32 +147,26 @@ static enum exit_code run_sizes(const struct gpc_trace *trace,
 		if (st)
 			return explain_policy(trace, policy, st);
 	}
-	if (root)
-		gpc_print_json_add_sizes(root, trace, runs, arguments->n_policies);
-	else
-		gpc_print_sizes(trace, runs, arguments->n_policies);
+	gpc_print_sizes(doc, trace, runs, arguments->n_policies);
 	return EXIT_DONE;
 }
 
 static enum exit_code run_and_print(const struct gpc_trace *trace,
-	const struct gpc_arguments *arguments, struct json_object *root)
+	const struct gpc_arguments *arguments, struct gpc_document *doc)
 {
 	struct gpc_run runs[GPC_MAX_POLICIES];
 	enum exit_code code;
 
 	if (arguments->with_sizes)
-		return run_sizes(trace, arguments, root);
+		return run_sizes(trace, arguments, doc);
 	code = run_policies(trace, arguments, runs);
-	if (code <= EXIT_FAILED && root)
-		gpc_print_json_add(root, trace, runs, arguments->n_policies);
-	else if (code <= EXIT_FAILED)
-		gpc_print_table(trace, runs, arguments->n_policies);
+	if (code <= EXIT_FAILED)
+		gpc_print_trace(doc, trace, runs, arguments->n_policies);
 	return code;
 }
 
-/* Replays one trace.  `root` is the root of the JSON; NULL: print a table. */
 static enum exit_code replay(const struct gpc_source *source, const struct gpc_arguments *arguments,
-	struct json_object *root)
+	struct gpc_document *doc)
 {
 	struct gpc_trace trace;
 	enum exit_code code = read_trace(source, arguments->which, &trace);
@@ -182,7 +176,7 @@ static enum exit_code replay(const struct gpc_source *source, const struct gpc_a
 	if (arguments->save)
 		code = save(&trace, arguments->save);
 	if (!code)
-		code = run_and_print(&trace, arguments, root);
+		code = run_and_print(&trace, arguments, doc);
 	if (trace.is_damaged) {
 		gpc_complain("%s is damaged; what could be read was replayed", trace.path);
 		code = code > EXIT_DAMAGED ? code : EXIT_DAMAGED;
@@ -192,7 +186,7 @@ static enum exit_code replay(const struct gpc_source *source, const struct gpc_a
 }
 
 /* Without a trace on the command line: the newest recording of this user. */
-static enum exit_code replay_newest(const struct gpc_arguments *arguments, struct json_object *root)
+static enum exit_code replay_newest(const struct gpc_arguments *arguments, struct gpc_document *doc)
 {
 	const struct gpc_directory_entry *entry = NULL;
 	enum exit_code code = EXIT_NOT_FOUND;
@@ -201,7 +195,7 @@ static enum exit_code replay_newest(const struct gpc_arguments *arguments, struc
 	gpc_directory_open(&directory, NULL);
 	entry = gpc_directory_find(&directory, 0);
 	if (entry)
-		code = replay(&(const struct gpc_source){ .text = entry->path }, arguments, root);
+		code = replay(&(const struct gpc_source){ .text = entry->path }, arguments, doc);
 	else
 		gpc_complain(
 			"no trace named, and no recording found; `gpumem-replay -h` shows how");
@@ -211,7 +205,7 @@ static enum exit_code replay_newest(const struct gpc_arguments *arguments, struc
 
 int main(int argc, char **argv)
 {
-	struct json_object *root = NULL;
+	struct gpc_document doc;
 	enum exit_code worst = EXIT_DONE;
 	enum gpc_arguments_answer answer;
 	struct gpc_arguments arguments;
@@ -222,21 +216,16 @@ int main(int argc, char **argv)
 	answer = gpc_arguments_read(argc, argv, &arguments);
 	if (answer != GPC_ARGUMENTS_RUN)
 		return answer == GPC_ARGUMENTS_DONE ? EXIT_DONE : EXIT_USAGE;
-	if (arguments.json)
-		root = gpc_print_json_begin();
+	gpc_print_begin(&doc, arguments.json);
 	if (arguments.n_sources == 0)
-		worst = replay_newest(&arguments, root);
+		worst = replay_newest(&arguments, &doc);
 	for (unsigned i = 0; i < arguments.n_sources; i++) {
-		enum exit_code code;
+		enum exit_code code = replay(&arguments.sources[i], &arguments, &doc);
 
-		if (i > 0 && !root)
-			putchar('\n');
-		code = replay(&arguments.sources[i], &arguments, root);
 		if (code > worst)
 			worst = code;
 	}
-	if (root)
-		gpc_print_json_end(root);
+	gpc_print_end(&doc);
 	if ((fflush(stdout) != 0 || ferror(stdout)) && errno != EPIPE) {
 		gpc_complain("cannot write to standard output");
 		worst = EXIT_IO;

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prints the runs of a trace: as a table with a column per policy, or as JSON.
- *
- * The JSON schema is gpumem.replay/1: fields are added, never removed or changed; names of sizes end
- * in `_bytes`.
+ * What gpumem-replay says: of each trace a table with a column per policy, or as JSON, schema gpumem.replay/2, a run
+ * per policy.
  *
  * Threads     One.
  * Failure     Write errors stay in the stream; main checks at the end.
@@ -11,24 +9,27 @@
 #ifndef GPC_REPLAY_PRINT_H
 #define GPC_REPLAY_PRINT_H
 
+#include "document/document.h"
 #include "tools/replay/run.h"
 
-struct json_object;
+/* Begins the document on standard output, and the array of traces; ends both. */
+void gpc_print_begin(struct gpc_document *doc, bool is_json);
+void gpc_print_end(struct gpc_document *doc);
 
-/* Prints the lines above a table: what the trace is, and what it leaves out. */
-void gpc_print_notes(const struct gpc_trace *trace);
-
-void gpc_print_table(const struct gpc_trace *trace, const struct gpc_run *runs, unsigned n_runs);
-
-/*
- * The JSON: begin makes the root, add appends a trace to it, end prints the root on standard output and frees it.  add
- * returns the array of the runs, which the root owns.
- */
-struct json_object *gpc_print_json_begin(void);
-struct json_object *gpc_print_json_add(struct json_object *root, const struct gpc_trace *trace,
+void gpc_print_trace(struct gpc_document *doc, const struct gpc_trace *trace,
 	const struct gpc_run *runs, unsigned n_runs);
-struct json_object *gpc_print_json_run(const struct gpc_run *run);
-void gpc_print_json_end(struct json_object *root);
+
+/* ---- for print_sizes.c ---- */
+
+/* Opens the trace's element, and says what the trace is and what it leaves out. */
+void gpc_print_open_trace(struct gpc_document *doc, const struct gpc_trace *trace);
+
+/* Opens the run's element. */
+void gpc_print_open_run(struct gpc_document *doc, const struct gpc_run *run);
+
+/* A table of text: a column of labels, then one of `width` letters for each run. */
+void gpc_print_columns(
+	struct gpc_column columns[], const struct gpc_run *runs, unsigned n, int width);
 
 /* ---- print_sizes.c: --sizes, a table with a row per device and a column for each of `n` policies ---- */
 
@@ -42,9 +43,7 @@ GPC_MUST_CHECK enum gpc_status gpc_sizes_run(const struct gpc_trace *trace,
 	const struct gpc_policy_ops *policy, const struct gpc_run_settings *settings,
 	struct gpc_run table[GPC_N_SIZES][GPC_MAX_POLICIES], unsigned i);
 
-void gpc_print_sizes(const struct gpc_trace *trace,
-	struct gpc_run table[GPC_N_SIZES][GPC_MAX_POLICIES], unsigned n);
-void gpc_print_json_add_sizes(struct json_object *root, const struct gpc_trace *trace,
+void gpc_print_sizes(struct gpc_document *doc, const struct gpc_trace *trace,
 	struct gpc_run table[GPC_N_SIZES][GPC_MAX_POLICIES], unsigned n);
 
 #endif
