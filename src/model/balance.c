@@ -10,8 +10,9 @@
 #include <string.h>
 
 const struct gpc_balance_line gpc_balance_lines[GPC_BALANCE_LINE_COUNT] = {
-#define BALANCE_LINE(member, label, ours) \
-	[GPC_BALANCE_LINE_##member] = { label, offsetof(struct gpucache_balance, member), ours },
+#define BALANCE_LINE(member, key, label, ours) \
+	[GPC_BALANCE_LINE_##                   \
+		member] = { key, label, offsetof(struct gpucache_balance, member), ours },
 #include "model/balance_lines.def"
 #undef BALANCE_LINE
 };

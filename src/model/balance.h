@@ -48,13 +48,14 @@ struct gpc_balance_facts {
 };
 
 struct gpc_balance_line {
+	const char *key; /* in JSON */
 	const char *label;
 	size_t offset; /* in struct gpucache_balance */
 	bool ours;
 };
 
 enum gpc_balance_line_number {
-#define BALANCE_LINE(member, label, ours) GPC_BALANCE_LINE_##member,
+#define BALANCE_LINE(member, key, label, ours) GPC_BALANCE_LINE_##member,
 #include "model/balance_lines.def"
 #undef BALANCE_LINE
 	GPC_BALANCE_LINE_COUNT,

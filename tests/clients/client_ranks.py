@@ -7,6 +7,7 @@ rank runs out of memory, `gpumem-report ranks` says which, and the report of it 
 import glob
 import json
 import os
+import re
 import subprocess
 import tempfile
 
@@ -40,8 +41,8 @@ def left(folder):
 
 def ranks_of(folder):
     """The table of the job: a row for each rank, of the GPU that it trained on."""
-    view = report("ranks", folder)
-    return [row for row in view["ranks"] if row["ordinal"] == row["rank"]], view["first_to_fail"]
+    job, = report("list", folder)["jobs"]
+    return [row for row in job["gpus"] if row["ordinal"] == row["rank"]], job["first_failure"]
 
 
 def compare_runs(backend, plain, ranks):
@@ -92,7 +93,7 @@ def train(python, backend, way):
         rows = ranks_of(folder)[0] if not wrong else []
         expected_nccl = NCCL if backend == "nccl" else 0
         if not wrong and [row["rank"] for row in rows] != [0, 1]:
-            wrong.append(f"ranks says {rows}")
+            wrong.append(f"list says {rows}")
         for row, rank in zip(rows, ranks):
             wrong += compare_rank(row, way, settled(backend, rank["counted"]), expected_nccl)
     peaks = [[f"{rank['counted'][key]:,}" for rank in ranks] for key in ("allocated_bytes.all.peak", "reserved_bytes.all.peak")]
@@ -108,10 +109,10 @@ def exhausted(python):
         wrong = [f"exit status {run.returncode}, or no OutOfMemoryError:\n{run.stderr[-1500:]}" for run in runs
                  if run.returncode != 1 or "torch.OutOfMemoryError" not in run.stderr]
         rows, first = ranks_of(folder)
-        shown = subprocess.run([tool("gpumem-report"), "ranks", folder], capture_output=True, text=True).stdout
+        shown = subprocess.run([tool("gpumem-report"), "list", folder], capture_output=True, text=True).stdout
         if len(rows) != 2 or not first or first["rank"] != 1:
             wrong.append(f"the first to fail is {first}")
-        if "rank 1 ran out of memory first" not in shown:
+        if not re.search(r"rank 1 [^:]*ran\s+out\s+of\s+memory\s+first", shown):
             wrong.append(shown)
         if "rank 1 of 2" not in runs[1].stderr or line not in runs[1].stderr:
             wrong.append(f"what stands on stderr does not name rank 1, or {line}:\n{runs[1].stderr[-3000:]}")

@@ -343,7 +343,7 @@ def case_perfetto_reads_counters_failures_and_ranges(export):
 def case_python_reads_the_same_holders_as_json(export):
     for recording in export.all():
         root = json.loads(export.text("json", recording))
-        expect_equal("the schema", root["schema"], "gpumem.report/1")
+        expect_equal("the schema", root["schema"], "gpumem.report/2")
         expect_held("json", export, recording, {
             device["ordinal"]: [(row["stack"], row["live_bytes"]) for row in device["holders"]]
             for device in root["devices"]})

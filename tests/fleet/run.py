@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests `merge`, `export --watch`, and the rules and dashboards of docs/fleet: run.py BUILD [WORD...]."""
+"""Tests `list` of a job, `export --watch`, and the rules and dashboards of docs/fleet: run.py BUILD [WORD...]."""
 import json
 import os
 import re
@@ -20,8 +20,8 @@ from runner import cases_of, run_cases  # noqa: E402
 
 GROW = 8 << 20
 
-# The most CPU time for a merge of 1,024 recordings, which a busy machine does not affect.
-MERGE_S = 10
+# The most CPU time for a list of 1,024 recordings, which a busy machine does not affect.
+LIST_S = 10
 
 
 def rank(world, number, *arguments, world_size=1):
@@ -33,8 +33,9 @@ def rank(world, number, *arguments, world_size=1):
     return path
 
 
-def merged(world, *targets):
-    return json.loads(world.report("merge", "--json", *(targets or [os.path.join(world.folder, "ranks")])).out)
+def listed(world, *targets):
+    job, = json.loads(world.report("list", "--json", *(targets or [os.path.join(world.folder, "ranks")])).out)["jobs"]
+    return job
 
 
 def case_first_and_odd(world):
@@ -42,27 +43,27 @@ def case_first_and_odd(world):
     for number in (0, 1, 2, 4):
         rank(world, number)
     rank(world, 3, "--grow", str(GROW))
-    expect_equal("first failure", merged(world)["first_failure"], None)
-    found = merged(world)
+    expect_equal("first failure", listed(world)["first_failure"], None)
+    found = listed(world)
     odd = found["odd_one_out"]
-    expect_equal("ranks", [one["rank"] for one in found["ranks"]], [0, 1, 2, 3, 4])
+    expect_equal("ranks", [one["rank"] for one in found["gpus"]], [0, 1, 2, 3, 4])
     expect_equal("the odd one", (odd["rank"], odd["is_more"]), (3, True))
     expect("remember_loss" in odd["where"], odd["where"])
-    peaks = sorted(one["peak_live_bytes"] for one in found["ranks"])
+    peaks = sorted(one["peak_live_bytes"] for one in found["gpus"])
     expect_equal("the median", found["median_peak_live_bytes"], peaks[2])
     expect_equal("its peak", odd["peak_live_bytes"], peaks[4])
     expect_equal("the difference", odd["difference_bytes"] % GROW, 0)
     for number in (5, 6):
         rank(world, number, "--oom")
-    first = merged(world)["first_failure"]
+    first = listed(world)["first_failure"]
     expect_equal("who failed first", first["rank"], 5)
     oom = world.report_json("oom", os.path.join(world.folder, "ranks", "5.gpucache"))
     expect_equal("as oom --json says", (first["verdict"], first["requested_bytes"], first["failed"]),
                  (oom["verdict"]["word"], oom["request"]["requested_bytes"], oom["time"]))
-    text = world.report("merge", os.path.join(world.folder, "ranks")).out
+    text = world.report("list", os.path.join(world.folder, "ranks")).out
     expect(re.search(r"rank 5 .*\n? *ran out of memory first", re.sub(r"\s+", " ", text)), text)
     expect("later: rank 6" in text, text)
-    for one in merged(world)["ranks"]:
+    for one in listed(world)["gpus"]:
         peak = world.report_json("summary", one["path"])["devices"][0]["peak"]["live_bytes"]
         expect(one["peak_live_bytes"] >= peak, f"{one} has a lower peak than {peak}")
 
@@ -70,24 +71,26 @@ def case_first_and_odd(world):
 def case_odd_holds_less(world):
     """A rank that lacks a site of the others is the odd one, too; of two ranks neither is."""
     paths = [rank(world, number, "--grow", str(GROW)) for number in (0, 1, 2)] + [rank(world, 3)]
-    odd = merged(world)["odd_one_out"]
+    odd = listed(world)["odd_one_out"]
     expect_equal("the odd one", (odd["rank"], odd["is_more"]), (3, False))
     expect("remember_loss" in odd["where"], odd["where"])
-    expect_equal("of two", merged(world, paths[0], paths[3])["odd_one_out"], None)
+    expect_equal("of two", listed(world, paths[0], paths[3])["odd_one_out"], None)
 
 
 def case_not_whole(world):
-    """Ranks without a recording are counted; junk, damage and processes without a GPU do not end the merge."""
+    """Ranks without a recording are counted; junk does not end the list."""
     for number in (0, 1):
         rank(world, number, world_size=4)
     folder = os.path.join(world.folder, "ranks")
     with open(os.path.join(folder, "junk.gpucache"), "wb") as file:
         file.write(b"junk")
-    done = world.report("merge", folder, status=4)
+    done = world.report("list", folder)
     expect("2 processes" in done.out, done.out)
     expect("the job has 4 ranks: 2 left no recording here" in done.out, done.out)
-    expect("junk.gpucache" in done.err, done.err)
-    expect_equal("nothing there", world.report("merge", world.folder + "/none", status=None).status, 3)
+    expect("junk.gpucache" in done.out, done.out)
+    done = world.report("list", os.path.join(folder, "0.gpucache"), os.path.join(folder, "junk.gpucache"), status=4)
+    expect("1 process" in done.out and "junk.gpucache" in done.err, done.out + done.err)
+    expect_equal("nothing there", world.report("list", world.folder + "/none", status=None).status, 3)
 
 
 def case_many(world):
@@ -98,14 +101,14 @@ def case_many(world):
     for i in range(1024):
         subprocess.run(["cp", "--sparse=always", failed if i == 700 else usual, os.path.join(folder, f"{i}.gpucache")], check=True)
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    found = merged(world, folder)
+    found = listed(world, folder)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     took = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    expect_equal("ranks", len(found["ranks"]), 1024)
+    expect_equal("ranks", len(found["gpus"]), 1024)
     expect(found["first_failure"]["path"].endswith("/700.gpucache"), found["first_failure"])
     expect(found["odd_one_out"]["path"].endswith("/700.gpucache"), found["odd_one_out"])
-    expect(took < MERGE_S, f"it took {took:.1f} s")
-    command = [os.path.join(world.build, "gpumem-report"), "merge", folder]
+    expect(took < LIST_S, f"it took {took:.1f} s")
+    command = [os.path.join(world.build, "gpumem-report"), "list", folder]
     most = []
     for few in (16, 1024):
         # Both sets contain the recording whose symbols are read.

@@ -50,8 +50,8 @@ def case_every_rank_has_its_recording_and_a_restart_keeps_the_old_ones(world):
     wanted.update({f"job7-{rank}-of-4-{rank % 2}.{pid}.gpucache": (rank, pid, "job7", "ended")
                    for rank, pid in enumerate(again)})
     expect_equal("the recordings after a restart", identities(world, folder), wanted)
-    listed = world.report_json("list", folder)["recordings"]
-    expect_equal("those that the report finds in the folder", len(listed), 2 * N_RANKS)
+    listed = [row for job in world.report_json("list", folder)["jobs"] for row in job["gpus"]]
+    expect_equal("those that the report finds in the folder", len({row["path"] for row in listed}), 2 * N_RANKS)
 
 
 def case_ranks_that_share_one_name_do_not_share_a_file(world):
@@ -101,7 +101,7 @@ def case_a_condition_is_looked_for_in_every_recording_of_a_folder_and_in_every_f
     expect("rank 0" in both.out and "rank 1" in both.out, both.out)
     world.report("check", fine, "no-such.gpucache", status=3)
     world.report("--json", fine, failing, status=2)
-    world.report("list", world.folder, world.folder, status=2)
+    world.report("list", fine, failing)
     os.unlink(failing)
     world.report("--fail-on=oom", world.folder)
     hole = os.path.join(world.folder, "hole.gpucache")

@@ -49,10 +49,9 @@ def by_tag(view):
 
 def held(world):
     """By tag, when it ended; `summary` and `leaks` agree."""
-    leaks = world.report_json("leaks")
-    devices = world.report_json("summary")["devices"]
-    expect_equal("the tags of the summary", devices[0]["tags"], leaks["tags"])
-    return by_tag(leaks)
+    ended, summary = (world.report_json(view)["devices"][0] for view in ("leaks", "summary"))
+    expect_equal("the tags of the summary", summary["tags"], ended["tags"])
+    return by_tag(ended)
 
 
 EPOCH = {"epoch/batch": 16, "epoch": 8, None: 4}

@@ -70,7 +70,7 @@ def case_once(world):
     child, _, path = start(world)
     for target in (path, world.folder):
         text = world.report("live", "--once", target).out
-        expect(re.search(rf"^ *{child.pid} +0 alive ", text, re.M), text)
+        expect(re.search(rf"^ *{child.pid} +0  alive ", text, re.M), text)
         expect("\x1b" not in text and all(len(line) <= 80 for line in text.splitlines()), text)
         root = json.loads(world.report("live", "--json", target).out)
         expect_equal("processes", [one["pid"] for one in root["processes"]], [child.pid])
@@ -116,7 +116,7 @@ def case_growth(world):
 def case_widths(world):
     """At 60, 80 and 200 columns every line fits, and a wider screen shows more."""
     child, _, path = start(world)
-    for columns, head in ((60, "CACHED PROGRAM"), (80, "CALL/s PROGRAM"), (200, "PEAK PROGRAM")):
+    for columns, head in ((60, "CACHED  PROGRAM"), (80, "CALL/s  PROGRAM"), (200, "PEAK  PROGRAM")):
         terminal = Terminal(world, columns, 24, path)
         try:
             lines = terminal.wait(rf"^ *{child.pid} .*alive")
@@ -134,8 +134,8 @@ def case_resize(world):
     child, _, path = start(world)
     terminal = Terminal(world, 60, 20, path)
     try:
-        terminal.wait("CACHED PROGRAM")
-        for columns, rows, head in ((150, 40, "PEAK PROGRAM"), (80, 12, "CALL/s PROGRAM"), (61, 8, "CACHED PROGRAM")):
+        terminal.wait("CACHED  PROGRAM")
+        for columns, rows, head in ((150, 40, "PEAK  PROGRAM"), (80, 12, "CALL/s  PROGRAM"), (61, 8, "CACHED  PROGRAM")):
             terminal.run("resize-window", "-x", str(columns), "-y", str(rows))
             expect(all(len(line) <= columns for line in terminal.wait(head)), "wider than the window")
         terminal.run("resize-window", "-x", "10", "-y", "3")
@@ -200,7 +200,7 @@ def case_keys(world):
         terminal.keys("h")
         terminal.wait("any key goes back")
         terminal.keys("x")
-        terminal.wait("GPU STATE")
+        terminal.wait("GPU  STATE")
         terminal.keys("P")
         terminal.wait("by pid")
         terminal.keys("Down")

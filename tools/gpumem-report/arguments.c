@@ -97,6 +97,9 @@ static const char *find_nearest(const char *word, const void *rows, size_t n, si
 
 static const struct gpc_command *find_command(const char *word)
 {
+	/* What parts of `list` were called. */
+	if (strcmp(word, "ranks") == 0 || strcmp(word, "merge") == 0)
+		word = "list";
 	for (size_t i = 0; i < GPC_N_COMMANDS; i++)
 		if (strcmp(gpc_commands[i].name, word) == 0)
 			return &gpc_commands[i];
@@ -310,7 +313,8 @@ static bool are_targets_fine(const struct gpc_options *options, const struct gpc
 	if (command->needs == GPC_NEEDS_TWO_RECORDINGS)
 		return options->n_targets == 2 || gpc_refuse("`%s` compares two recordings: %s A B",
 							  command->name, command->name);
-	if (options->n_targets < 2 || command->needs == GPC_NEEDS_RECORDINGS)
+	if (options->n_targets < 2 || command->needs == GPC_NEEDS_RECORDINGS ||
+		command->needs == GPC_NEEDS_FOLDERS)
 		return true;
 	if (command->needs != GPC_NEEDS_RECORDING || command->run == gpc_cmd_export)
 		return gpc_refuse("`%s` takes one at a time, not `%s` and `%s`", command->name,

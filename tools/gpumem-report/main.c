@@ -11,6 +11,7 @@
 #include "tools/gpumem-report/arguments.h"
 #include "tools/gpumem-report/export/export.h"
 #include "tools/gpumem-report/holders/leaks.h"
+#include "tools/gpumem-report/output/page.h"
 #include "tools/gpumem-report/target.h"
 #include "tools/replay/clean_stream.h"
 
@@ -152,11 +153,14 @@ static enum gpc_exit run_on_target(
 {
 	struct gpc_report report = { .options = options };
 	enum gpc_exit code = gpc_target_open(&report, command->needs);
+	struct gpc_document doc;
 
 	if (code == GPC_EXIT_MADE && !*out)
 		code = open_output(options, out);
 	if (code == GPC_EXIT_MADE) {
-		gpc_paper_init(&report.paper, *out, options->colour);
+		gpc_page_init(&doc, *out, options);
+		report.out = *out;
+		report.doc = &doc;
 		code = run(&report, command);
 		if (report.recording && options->target &&
 			(options->fail_on_oom || options->fail_on_leak))
@@ -202,11 +206,13 @@ static enum gpc_exit run_on_all(
 			code = worse(code, run_on_folder(options, command, out));
 		else
 			code = worse(code, run_on_target(options, command, out));
-	} while (++i < options->n_targets && command->needs != GPC_NEEDS_TWO_RECORDINGS);
+	} while (++i < options->n_targets && command->needs != GPC_NEEDS_TWO_RECORDINGS &&
+		 command->needs != GPC_NEEDS_FOLDERS);
 	if (is_of_all && *out) {
-		struct gpc_report report = { .options = options };
+		struct gpc_document doc;
+		struct gpc_report report = { .options = options, .out = *out, .doc = &doc };
 
-		gpc_paper_init(&report.paper, *out, options->colour);
+		gpc_page_init(&doc, *out, options);
 		code = worse(code, command->run(&report));
 	}
 	return code;

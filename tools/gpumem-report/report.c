@@ -8,9 +8,6 @@
 #include <stdarg.h>
 #include <string.h>
 
-/* The most files without symbols that a note names. */
-#define MOST_MISSING 4
-
 void gpc_complain(const char *format, ...)
 {
 	va_list args;
@@ -133,17 +130,6 @@ uint64_t gpc_report_count_live(
 	return n;
 }
 
-void gpc_report_print_who(const struct gpc_report *report)
-{
-	const struct gpucache_header *header = &report->recording->header;
-
-	gpc_paper_head(&report->paper, "%s, pid %u on %s: %s",
-		header->exe[0] ? gpc_base_name(header->exe) : "?", header->pid,
-		header->host[0] ? header->host : "?", gpc_state_word(report->recording->run_state));
-	if (header->command[0])
-		gpc_paper_head(&report->paper, "%s", header->command);
-}
-
 void gpc_report_add_names(const struct gpucache_device *device, struct gpc_text *ret_text)
 {
 	size_t start = ret_text->len;
@@ -252,106 +238,4 @@ bool gpc_report_read_env(
 		return true;
 	}
 	return false;
-}
-
-/* Prints a note; the name of the section, NOTES, stands only before the first one. */
-static void __attribute__((format(__printf__, 3, 4)))
-note(struct gpc_report *report, bool *is_first, const char *format, ...)
-{
-	char text[1024];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(text, sizeof text, format, args);
-	va_end(args);
-	if (*is_first)
-		fputc('\n', report->paper.out);
-	gpc_paper_wrap(&report->paper, *is_first ? "NOTES" : NULL, text);
-	*is_first = false;
-}
-
-static void note_dropped(struct gpc_report *report, bool *is_first, uint64_t n, const char *what)
-{
-	if (n)
-		note(report, is_first, "%s %s", gpc_show_count(n), what);
-}
-
-static void note_problems(struct gpc_report *report, bool *is_first)
-{
-	const struct gpc_recording *rec = report->recording;
-
-	for (unsigned i = 0; i < rec->n_problems && i < GPC_RECORDING_MAX_PROBLEMS; i++)
-		note(report, is_first, "DAMAGED: %s %s", gpc_region_name(rec->problems[i].kind),
-			rec->problems[i].text);
-	for (unsigned kind = 0; kind < GPUCACHE_REGION_COUNT; kind++)
-		if (rec->regions[kind].n_torn)
-			note(report, is_first,
-				"%s of %s: being written when the process died, omitted",
-				gpc_show_count(rec->regions[kind].n_torn),
-				gpc_region_name((enum gpucache_region_kind)kind));
-	if (rec->header.state & GPUCACHE_STATE_PASS)
-		note(report, is_first,
-			"The library disabled itself during this run; it recorded nothing after "
-			"that.");
-}
-
-/* Names the files whose symbols are missing, and tells how to provide them. */
-static void note_missing(struct gpc_report *report, bool *is_first)
-{
-	GPC_TEXT(text, 700);
-	const char *path;
-	unsigned n = 0;
-
-	for (size_t i = 0; report->frames && gpc_frames_next_missing(report->frames, &i, &path);
-		n++) {
-		const char *name = gpc_base_name(path);
-
-		if (n >= MOST_MISSING || strstr(text.buf, name))
-			continue;
-		gpc_text_add(&text, "%s", n ? ", " : "no symbols of ");
-		gpc_text_add_clean(&text, n ? name : path, strlen(n ? name : path));
-	}
-	if (n == 0)
-		return;
-	gpc_text_add(&text,
-		"%s: not here, or another build. Run `gpumem-report pack` where they are: it "
-		"writes the symbols next to the recording. Or name a copy: --sysroot DIR, "
-		"--debug-path DIR",
-		n > MOST_MISSING ? ", ..." : "");
-	note(report, is_first, "%s", text.buf);
-}
-
-void gpc_report_print_notes(struct gpc_report *report)
-{
-	const struct gpc_recording *rec = report->recording;
-	const struct gpucache_header *header = &rec->header;
-	bool is_first = true;
-	enum gpc_text_kind kind;
-
-	note_problems(report, &is_first);
-	note_missing(report, &is_first);
-	for (size_t i = 0;; i++) {
-		GPC_TEXT(text, 512);
-
-		if (!gpc_report_read_line(rec, i, &kind, &text))
-			break;
-		if (kind == GPC_TEXT_WARNING)
-			note(report, &is_first, "%s", text.buf);
-	}
-	note_dropped(report, &is_first, header->dropped_blocks,
-		"live allocations did not fit into the recording; tables lack them");
-	note_dropped(
-		report, &is_first, header->dropped_stacks, "stacks did not fit into the recording");
-	note_dropped(report, &is_first, header->dropped_sites,
-		"call sites did not fit into the recording; failures count them as others");
-	note_dropped(report, &is_first, header->dropped_segments,
-		"segments did not fit into the recording");
-	note_dropped(report, &is_first, header->dropped_tags,
-		"ranges did not fit into the recording; they count for the enclosing range");
-	note_dropped(report, &is_first, header->dropped_python,
-		"stacks lack their Python frames, which could not be read safely");
-	if (header->sample_bytes)
-		note(report, &is_first,
-			"stacks of small requests were sampled (stacks:sampled): sums by call site "
-			"are estimates, all other numbers are exact");
 }

@@ -14,15 +14,22 @@
 #ifndef GPC_REPORT_REPORT_H
 #define GPC_REPORT_REPORT_H
 
-#include <json-c/json.h>
+#include <stdio.h>
 
+#include "document/document.h"
 #include "format/balance.h"
 #include "format/directory.h"
 #include "tools/gpumem-report/output/map.h"
-#include "tools/gpumem-report/output/text.h"
+#include "tools/gpumem-report/output/show.h"
 #include "tools/gpumem-report/symbols/frames.h"
 
-#define GPC_REPORT_SCHEMA "gpumem.report/1"
+#define GPC_REPORT_SCHEMA "gpumem.report/2"
+
+enum gpc_colour_mode {
+	GPC_COLOUR_AUTO,
+	GPC_COLOUR_ALWAYS,
+	GPC_COLOUR_NEVER,
+};
 
 enum gpc_exit {
 	GPC_EXIT_MADE = 0,
@@ -80,13 +87,14 @@ struct gpc_options {
 
 struct gpc_report {
 	const struct gpc_options *options;
-	struct gpc_paper paper;
+	FILE *out;
+	struct gpc_document *doc; /* that the view says (output/page.h) */
 	/* NULL if the command needs none, and in the last call of GPC_NEEDS_RECORDINGS. */
 	struct gpc_recording *recording;
 	struct gpc_frames *frames;
 	/* Whether the filters take each stack, by 1 + its id, as filter.c stores it; NULL: it is not cached. */
 	struct gpc_memo *taken_stacks;
-	/* for `list` and `ranks`; else the folder from which `recording` was chosen */
+	/* GPC_NEEDS_DIRECTORY; else the folder from which `recording` was chosen */
 	struct gpc_directory directory;
 	bool is_newest_by_default; /* no recording was named: a command that we suggest need not name it either */
 };
@@ -96,6 +104,7 @@ enum gpc_needs {
 	GPC_NEEDS_RECORDINGS,     /* called once per recording, then once with recording NULL */
 	GPC_NEEDS_TWO_RECORDINGS, /* the first is opened, the second is options->targets[1] */
 	GPC_NEEDS_DIRECTORY,
+	GPC_NEEDS_FOLDERS, /* called once: opens options->targets itself */
 	GPC_NEEDS_NOTHING,
 };
 
@@ -196,15 +205,6 @@ bool gpc_report_find_oom(const struct gpc_report *report, int32_t ordinal, bool 
 
 /* Counts the failed requests of the selected devices that the program recovered from, or those that it did not. */
 unsigned gpc_report_count_ooms(const struct gpc_report *report, bool is_recovered);
-
-/*
- * Prints the section NOTES: what is damaged or torn, files without symbols, the library's warnings, what did not fit
- * into the recording.
- */
-void gpc_report_print_notes(struct gpc_report *report);
-
-/* Prints the head of most views: "train, pid 4711 on gpu07: killed", and the command line. */
-void gpc_report_print_who(const struct gpc_report *report);
 
 /* What a line of the region TEXT is. */
 enum gpc_text_kind {

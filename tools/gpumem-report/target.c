@@ -284,7 +284,7 @@ static enum gpc_exit find_list(struct gpc_report *report)
 
 enum gpc_exit gpc_target_open(struct gpc_report *report, enum gpc_needs needs)
 {
-	if (needs == GPC_NEEDS_NOTHING)
+	if (needs == GPC_NEEDS_NOTHING || needs == GPC_NEEDS_FOLDERS)
 		return GPC_EXIT_MADE;
 	return needs == GPC_NEEDS_DIRECTORY ? find_list(report) : find_recording(report);
 }

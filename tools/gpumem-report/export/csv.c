@@ -149,7 +149,7 @@ static void print_line(const struct gpc_report *report, const struct line *line,
 	const char *query = report->options->query ? report->options->query : USUAL;
 	bool has_unit = !gpc_export_has_word(report->options, "nounits");
 	const struct columns columns = columns_of(line);
-	FILE *out = report->paper.out;
+	FILE *out = report->out;
 	const char *between = "";
 	char name[64];
 

@@ -15,7 +15,7 @@ static void print_name(FILE *out, char *name)
 enum gpc_exit gpc_export_folded(struct gpc_report *report)
 {
 	struct gpc_export_samples samples;
-	FILE *out = report->paper.out;
+	FILE *out = report->out;
 
 	gpc_export_samples_create(&samples, report);
 	for (size_t s = 0; s < samples.n; s++) {

@@ -6,11 +6,11 @@
  * Times are microseconds of CLOCK_MONOTONIC.  A slice spans the first to the last event of a thread in
  * one range, as far back as the ring of events goes.
  */
+#include <json-c/json.h>
 #include <stdlib.h>
 
 #include "format/memory.h"
 #include "tools/gpumem-report/export/export.h"
-#include "tools/gpumem-report/output/json.h"
 
 /* The time that a thread spends in one range (tag). */
 struct slice {
@@ -27,6 +27,24 @@ struct trace {
 	size_t n_slices;
 };
 
+static void add_text(struct json_object *object, const char *key, const char *text)
+{
+	json_object_object_add(object, key, json_object_new_string(text));
+}
+
+static void add_number(struct json_object *object, const char *key, uint64_t number)
+{
+	json_object_object_add(object, key, json_object_new_uint64(number));
+}
+
+static struct json_object *add_args(struct json_object *event)
+{
+	struct json_object *args = json_object_new_object();
+
+	json_object_object_add(event, "args", args);
+	return args;
+}
+
 /* Begins an event, which end_event prints. */
 static struct json_object *begin_event(
 	const struct trace *trace, const char *phase, const char *name, uint64_t time_ns)
@@ -34,9 +52,9 @@ static struct json_object *begin_event(
 	struct json_object *event = json_object_new_object();
 	char ts[32];
 
-	gpc_json_text(event, "ph", phase);
-	gpc_json_text(event, "name", name);
-	gpc_json_bytes(event, "pid", trace->report->recording->header.pid);
+	add_text(event, "ph", phase);
+	add_text(event, "name", name);
+	add_number(event, "pid", trace->report->recording->header.pid);
 	snprintf(ts, sizeof ts, "%llu.%03u", (unsigned long long)(time_ns / 1000),
 		(unsigned)(time_ns % 1000));
 	if (time_ns)
@@ -47,7 +65,7 @@ static struct json_object *begin_event(
 
 static void end_event(struct trace *trace, struct json_object *event)
 {
-	fprintf(trace->report->paper.out, "%s%s", trace->has_event ? ",\n" : "",
+	fprintf(trace->report->out, "%s%s", trace->has_event ? ",\n" : "",
 		json_object_to_json_string_ext(event, JSON_C_TO_STRING_NOSLASHESCAPE));
 	trace->has_event = true;
 	json_object_put(event);
@@ -57,14 +75,14 @@ static void print_process(struct trace *trace)
 {
 	const struct gpucache_header *header = &trace->report->recording->header;
 	struct json_object *event = begin_event(trace, "M", "process_name", 0);
-	struct json_object *args = gpc_json_add(event, "args", json_object_new_object());
+	struct json_object *args = add_args(event);
 	char buf[300];
 
 	if (header->rank >= 0)
 		snprintf(buf, sizeof buf, "rank %d (%s)", header->rank, gpc_base_name(header->exe));
 	else
 		snprintf(buf, sizeof buf, "%s", gpc_base_name(header->exe));
-	gpc_json_text(args, "name", buf);
+	add_text(args, "name", buf);
 	end_event(trace, event);
 }
 
@@ -84,13 +102,13 @@ static void print_counters(struct trace *trace, const struct gpucache_device *de
 	for (size_t i = 0; i < history->n_points; i++) {
 		const struct gpucache_point *point = &history->points[i];
 		struct json_object *event = begin_event(trace, "C", name, point->time_ns);
-		struct json_object *args = gpc_json_add(event, "args", json_object_new_object());
+		struct json_object *args = add_args(event);
 
-		gpc_json_bytes(args, "live", point->live_bytes);
-		gpc_json_bytes(args, "pending", history->pending_bytes[i]);
-		gpc_json_bytes(args, "reserved", point->reserved_bytes);
+		add_number(args, "live", point->live_bytes);
+		add_number(args, "pending", history->pending_bytes[i]);
+		add_number(args, "reserved", point->reserved_bytes);
 		if (device->look_ns)
-			gpc_json_bytes(args, "free", free_at(device, point));
+			add_number(args, "free", free_at(device, point));
 		end_event(trace, event);
 	}
 }
@@ -110,8 +128,8 @@ static void print_failures(struct trace *trace)
 		snprintf(name, sizeof name, "OOM on GPU %d: %s requested%s", oom.device,
 			gpc_show_bytes(oom.requested), oom.recovered ? ", recovered" : "");
 		event = begin_event(trace, "i", name, oom.time_ns);
-		gpc_json_text(event, "s", "p");
-		gpc_json_bytes(event, "tid", oom.thread);
+		add_text(event, "s", "p");
+		add_number(event, "tid", oom.thread);
 		end_event(trace, event);
 	}
 }
@@ -125,7 +143,7 @@ static void end_slice(struct trace *trace, const struct slice *slice)
 		return;
 	gpc_recording_add_tag(trace->report->recording, slice->tag, &text);
 	event = begin_event(trace, "X", text.buf, slice->first_ns);
-	gpc_json_bytes(event, "tid", slice->thread);
+	add_number(event, "tid", slice->thread);
 	json_object_object_add(event, "dur",
 		json_object_new_double((double)(slice->last_ns - slice->first_ns) / 1000));
 	end_event(trace, event);
@@ -166,7 +184,7 @@ enum gpc_exit gpc_export_perfetto(struct gpc_report *report)
 	struct gpucache_device device;
 	struct gpc_history_view history;
 
-	fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n", report->paper.out);
+	fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n", report->out);
 	print_process(&trace);
 	for (uint64_t i = 0; gpc_report_next_device(report, &i, &device);)
 		if (gpc_recording_find_history(report->recording, device.ordinal, &history))
@@ -174,6 +192,6 @@ enum gpc_exit gpc_export_perfetto(struct gpc_report *report)
 	print_failures(&trace);
 	print_slices(&trace);
 	free(trace.slices);
-	fputs("\n]}\n", report->paper.out);
+	fputs("\n]}\n", report->out);
 	return GPC_EXIT_MADE;
 }

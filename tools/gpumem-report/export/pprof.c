@@ -213,7 +213,7 @@ enum gpc_exit gpc_export_pprof(struct gpc_report *report)
 
 	gpc_export_samples_create(&samples, report);
 	put_profile(&profile, &samples);
-	if (!print_compressed(report->paper.out, &profile.out)) {
+	if (!print_compressed(report->out, &profile.out)) {
 		gpc_complain("cannot write: %s", strerror(errno));
 		code = GPC_EXIT_IO;
 	}

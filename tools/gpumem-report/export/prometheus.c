@@ -179,12 +179,12 @@ void gpc_export_metrics(const struct gpc_report *reports, size_t n, FILE *out, b
 
 enum gpc_exit gpc_export_prometheus(struct gpc_report *report)
 {
-	gpc_export_metrics(report, 1, report->paper.out, false);
+	gpc_export_metrics(report, 1, report->out, false);
 	return GPC_EXIT_MADE;
 }
 
 enum gpc_exit gpc_export_openmetrics(struct gpc_report *report)
 {
-	gpc_export_metrics(report, 1, report->paper.out, true);
+	gpc_export_metrics(report, 1, report->out, true);
 	return GPC_EXIT_MADE;
 }

@@ -375,7 +375,7 @@ enum gpc_exit gpc_export_snapshot(struct gpc_report *report)
 	struct snapshot snapshot = { .report = report };
 
 	collect(&snapshot);
-	gpc_pickle_begin(&snapshot.pickle, report->paper.out);
+	gpc_pickle_begin(&snapshot.pickle, report->out);
 	gpc_pickle_begin_dict(&snapshot.pickle);
 	write_segments(&snapshot);
 	write_traces(&snapshot);

@@ -14,7 +14,7 @@
 
 #include "tools/gpumem-report/fit/run_program.h"
 #include "tools/gpumem-report/fit/smallest_gpu.h"
-#include "tools/gpumem-report/output/json.h"
+#include "tools/gpumem-report/output/page.h"
 
 #define MOST_VALUE UINT64_C(1000000000)
 #define FINENESS   16
@@ -24,27 +24,32 @@ struct sweep {
 	char variable[64];
 	uint64_t from;
 	uint64_t to;
-	struct json_object *runs; /* NULL: text */
-	uint64_t last_asked;      /* gpc_fit.asked_bytes of the last run; 0: no run yet */
+	uint64_t last_asked; /* gpc_fit.asked_bytes of the last run; 0: no run yet */
 	bool is_idle;        /* two values took the same bytes: the variable may have no effect */
 	bool is_over;        /* interrupted, failed, or is_idle */
 	enum gpc_exit worst; /* GPC_EXIT_MADE, or why the sweep ended */
 };
 
-static void print_how_it_ended(const struct gpc_paper *paper, const struct fit_program *program)
+/* How the program ended that made the recording. */
+static void show_ending(struct gpc_document *doc, const struct fit_program *program)
 {
+	const int status = program->status;
+
+	gpc_document_member(doc, "stopped", gpc_truth(program->is_stopped));
+	gpc_document_member(doc, "interrupted", gpc_truth(program->is_interrupted));
+	gpc_document_member(doc, "status", gpc_number((unsigned)status));
+	gpc_document_member(doc, "processes", gpc_count(program->n_processes));
 	if (program->n_processes > 1)
-		gpc_paper_line(paper, "the largest of %u processes; each needs a part of a GPU",
+		gpc_document_say(doc, "the largest of %u processes; each needs a part of a GPU",
 			program->n_processes);
 	if (program->is_stopped)
-		gpc_paper_line(paper, "ended after its steps; --steps=N runs more");
+		gpc_document_say(doc, "ended after its steps; --steps=N runs more");
 	else if (program->is_interrupted)
-		gpc_paper_line(paper, "interrupted: this is the answer so far");
-	else if (program->status)
-		gpc_paper_line(paper, "it FAILED, with %s %d: this is the answer up to that point",
-			WIFSIGNALED(program->status) ? "signal" : "status",
-			WIFSIGNALED(program->status) ? WTERMSIG(program->status)
-						     : WEXITSTATUS(program->status));
+		gpc_document_say(doc, "interrupted: this is the answer so far");
+	else if (status)
+		gpc_document_say(doc, "it FAILED, with %s %d: this is the answer up to that point",
+			WIFSIGNALED(status) ? "signal" : "status",
+			WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 }
 
 /* Computes the fit of report->recording, and complains if it cannot.  program NULL: the user named the recording. */
@@ -64,29 +69,18 @@ static enum gpc_exit find_fit(
 	return st == GPC_NOT_FOUND ? GPC_EXIT_NOT_FOUND : GPC_EXIT_IO;
 }
 
-/* Prints the fit, and how the program that made the recording ended.  program NULL: the user named the recording. */
+/* Shows the fit, and how the program that made the recording ended.  program NULL: the user named the recording. */
 static enum gpc_exit answer(
 	struct gpc_report *report, const struct gpc_fit *fit, const struct fit_program *program)
 {
-	struct json_object *root = report->options->json ? gpc_json_begin(report, "fit") : NULL;
-
-	if (root && program) {
-		gpc_json_bool(root, "stopped", program->is_stopped);
-		gpc_json_bool(root, "interrupted", program->is_interrupted);
-		json_object_object_add(root, "status", json_object_new_int(program->status));
-		gpc_json_bytes(root, "processes", program->n_processes);
-	}
-	if (root) {
-		gpc_fit_json(report, fit, root);
-		gpc_json_end(report, root);
-	} else {
-		gpc_report_print_who(report);
-		if (program)
-			print_how_it_ended(&report->paper, program);
-		gpc_fit_print(report, fit);
-		if (!program)
-			gpc_report_print_notes(report);
-	}
+	gpc_page_begin(report, "fit");
+	gpc_page_say_who(report, GPC_INK_PLAIN, "", NULL);
+	if (program)
+		show_ending(report->doc, program);
+	gpc_fit_show(report, fit);
+	if (!program)
+		gpc_page_notes(report);
+	gpc_document_end(report->doc);
 	return gpc_fit_is_good(fit) ? GPC_EXIT_MADE : GPC_EXIT_CONDITION;
 }
 
@@ -117,7 +111,7 @@ static void close_run(struct gpc_report *run)
 
 static enum gpc_exit run_once(const struct gpc_report *report)
 {
-	struct gpc_report run = { .options = report->options, .paper = report->paper };
+	struct gpc_report run = { .options = report->options, .doc = report->doc };
 	struct fit_program program;
 	struct gpc_fit fit;
 	enum gpc_exit code = record(&run, &program, NULL, NULL, &fit);
@@ -149,30 +143,29 @@ static bool read_sweep(const char *text, struct sweep *sweep)
 
 static void note_run(struct sweep *sweep, uint64_t value, const struct gpc_fit *fit)
 {
-	uint64_t need = gpc_fit_need(fit, &fit->caches[0], fit->target.model);
-	struct json_object *row;
-	char label[96];
+	const struct gpc_fit_target *target = &fit->target;
+	uint64_t need = gpc_fit_need(fit, &fit->caches[0], target->model);
+	const bool is_good = gpc_fit_is_good(fit);
+	GPC_TEXT(text, 200);
 
 	sweep->is_idle = sweep->last_asked == fit->asked_bytes;
 	sweep->last_asked = fit->asked_bytes;
-	if (!sweep->runs) {
-		gpc_format(label, sizeof label, "%s=%" PRIu64, sweep->variable, value);
-		gpc_fit_print_line(&sweep->report->paper, fit, label);
-		fflush(sweep->report->paper.out);
-		return;
-	}
-	row = json_object_new_object();
-	json_object_object_add(row, "value", json_object_new_int64((int64_t)value));
-	gpc_json_bytes(row, "needs_bytes", need);
-	gpc_json_bool(row, "fits", gpc_fit_is_good(fit));
-	json_object_array_add(sweep->runs, row);
+	gpc_text_add(&text, "%s=%llu needs %s", sweep->variable, (unsigned long long)value,
+		gpc_show_bytes(need));
+	if (target->bytes)
+		gpc_text_add(&text, ": %s on %s, %s %s", is_good ? "fits" : "does not fit",
+			target->model ? target->model->key : gpc_show_bytes(target->bytes),
+			gpc_show_bytes(gpc_distance(target->bytes, need)),
+			is_good ? "left" : "missing");
+	gpc_document_row(sweep->report->doc, gpc_sentence(text.buf), gpc_number(value),
+		gpc_bytes(need), gpc_truth(is_good));
+	fflush(sweep->report->out);
 }
 
 /* Runs the program with that value; true if it fits.  After a failed or interrupted run, returns false. */
 static bool try_value(struct sweep *sweep, uint64_t value)
 {
-	struct gpc_report run = { .options = sweep->report->options,
-		.paper = sweep->report->paper };
+	struct gpc_report run = { .options = sweep->report->options, .doc = sweep->report->doc };
 	struct fit_program program;
 	struct gpc_fit fit;
 	char text[32];
@@ -219,31 +212,27 @@ static uint64_t halve(struct sweep *sweep)
 	return good;
 }
 
-static void end_sweep(struct sweep *sweep, uint64_t good)
+static void end_sweep(const struct sweep *sweep, uint64_t good)
 {
 	const struct gpc_options *options = sweep->report->options;
-	struct json_object *root;
+	struct gpc_document *doc = sweep->report->doc;
 
 	if (sweep->is_idle)
 		gpc_complain("%s changes nothing: does the program read it?", sweep->variable);
-	if (sweep->runs) {
-		root = gpc_json_begin(sweep->report, "fit_sweep");
-		gpc_json_text(root, "variable", sweep->variable);
-		json_object_object_add(root, "runs", sweep->runs);
-		json_object_object_add(
-			root, "largest", good ? json_object_new_int64((int64_t)good) : NULL);
-		gpc_json_end(sweep->report, root);
-	} else if (options->on && good) {
-		gpc_paper_head(&sweep->report->paper,
-			"%s=%" PRIu64 " is the largest that fits on %s", sweep->variable, good,
-			options->on);
-	} else if (options->on) {
-		gpc_paper_head(&sweep->report->paper, "no value tried fits on %s", options->on);
-	}
+	gpc_document_member(doc, "largest", gpc_number(good ? good : GPUCACHE_UNKNOWN));
+	if (options->on && good)
+		gpc_document_say(doc, "%s=%llu is the largest that fits on %s", sweep->variable,
+			(unsigned long long)good, options->on);
+	else if (options->on)
+		gpc_document_say(doc, "no value tried fits on %s", options->on);
+	gpc_document_end(doc);
 }
 
 static enum gpc_exit run_sweep(struct gpc_report *report)
 {
+	static const struct gpc_column columns[] = { { NULL, "" }, { "value" }, { "needs_bytes" },
+		{ "fits" } };
+	static const struct gpc_section section = { "runs", NULL, GPC_COLUMNS(columns) };
 	const struct gpc_options *options = report->options;
 	struct sweep sweep = { .report = report };
 	uint64_t good = 0;
@@ -253,11 +242,14 @@ static enum gpc_exit run_sweep(struct gpc_report *report)
 			options->sweep);
 		return GPC_EXIT_USAGE;
 	}
-	sweep.runs = options->json ? json_object_new_array() : NULL;
+	gpc_page_begin(report, "fit_sweep");
+	gpc_document_member(report->doc, "variable", gpc_name(sweep.variable));
+	gpc_document_open(report->doc, &section);
 	if (options->on)
 		good = halve(&sweep);
 	else
 		double_up(&sweep);
+	gpc_document_close(report->doc);
 	end_sweep(&sweep, good);
 	if (sweep.worst != GPC_EXIT_MADE)
 		return sweep.worst;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prints the answer of `fit`, as text or as JSON.
+ * The sections of `fit`.
  *
  *      FIT      the requested bytes; the bytes of contexts, library code and others
  *      NEEDS    the smallest GPU for each allocator: in MiB, and from the table
@@ -8,14 +8,13 @@
  *      TRY      if bytes are missing: settings with which it fits, by a replay or by their bytes; or a smaller batch
  *      ...      the holders of the peak: sections of the other views
  */
-#include <inttypes.h>
 #include <string.h>
 
 #include "tools/gpumem-report/fit/smallest_gpu.h"
 #include "tools/gpumem-report/holders/purposes.h"
-#include "tools/gpumem-report/output/json.h"
+#include "tools/gpumem-report/output/page.h"
 
-#define DEFAULT_HOLDERS 5
+#define N_HOLDERS 5
 
 static bool find_holdings(
 	const struct gpc_report *report, const struct gpc_fit *fit, struct gpc_holdings *holdings)
@@ -25,7 +24,7 @@ static bool find_holdings(
 	if (!gpc_recording_find_peak(report->recording, fit->device.ordinal, &peak))
 		return false;
 	gpc_holdings_from_peak(holdings, report, &peak);
-	/* Lets gpc_holdings_print() add the section CATEGORY: the list of a peak has every tensor. */
+	/* Lets gpc_holdings_show() add the section CATEGORY: the list of a peak has every tensor. */
 	holdings->has_torch = fit->has_torch;
 	return true;
 }
@@ -48,51 +47,92 @@ static bool find_activations(
 	return rows[i].bytes > 0;
 }
 
-static void print_asked(const struct gpc_report *report, const struct gpc_fit *fit)
+static void show_asked(const struct gpc_report *report, const struct gpc_fit *fit)
 {
-	const struct gpc_paper *paper = &report->paper;
+	static const struct gpc_section section = { NULL, "FIT", .flags = GPC_MEMBERS };
+	struct gpc_document *doc = report->doc;
 
-	gpc_paper_section(paper, "FIT", "%s asked for at the peak, %s after the start%s",
+	gpc_document_open_object(doc, "device");
+	gpc_page_tell_device(doc, &fit->device);
+	gpc_document_close(doc);
+	gpc_document_open(doc, &section);
+	gpc_document_member(doc, "asked_bytes", gpc_bytes(fit->asked_bytes));
+	gpc_document_member(doc, "contexts_bytes", gpc_bytes(fit->contexts_bytes));
+	gpc_document_member(doc, "modules_bytes", gpc_bytes(fit->modules_bytes));
+	gpc_document_member(doc, "others_bytes", gpc_bytes(fit->others_bytes));
+	gpc_document_member(doc, "steps", gpc_count(fit->steps.n));
+	gpc_document_member(doc, "peak_step", gpc_count(fit->steps.n_peak));
+	gpc_document_member(doc, "whole", gpc_truth(fit->is_whole));
+	gpc_document_say(doc, "%s asked for at the peak, %s after the start%s",
 		gpc_show_bytes(fit->asked_bytes), gpc_show_duration(fit->peak_ns),
 		report->recording->run_state == GPC_RUN_ALIVE ? ", so far" : "");
 	if (fit->steps.n > 1)
-		gpc_paper_line(paper, "in step %s of %s", gpc_show_count(fit->steps.n_peak),
+		gpc_document_say(doc, "in step %s of %s", gpc_show_count(fit->steps.n_peak),
 			gpc_show_count(fit->steps.n));
-	gpc_paper_line(paper, "plus: %s contexts, %s library code, %s others",
+	gpc_document_say(doc, "plus: %s contexts, %s library code, %s others",
 		gpc_show_bytes(fit->contexts_bytes), gpc_show_bytes(fit->modules_bytes),
 		gpc_show_bytes(fit->others_bytes));
-	gpc_paper_line(paper, "as on GPU %" PRId32 ", %s", fit->device.ordinal, fit->device.name);
+	gpc_document_say(doc, "as on GPU %d, %s", fit->device.ordinal, fit->device.name);
 	if (!fit->is_whole)
-		gpc_paper_line(paper,
-			"incomplete: the first events were overwritten; a larger "
-			"recording_size keeps them");
+		gpc_document_say(doc,
+			"incomplete: the first events were overwritten; a larger recording_size "
+			"keeps them");
+	gpc_document_close(doc);
 }
 
-static void print_needs(const struct gpc_paper *paper, const struct gpc_fit *fit)
+static void show_needs(const struct gpc_report *report, const struct gpc_fit *fit)
 {
-	const bool is_narrow = paper->width < 80;
+	static const struct gpc_column columns[] = {
+		{ "smallest_device_bytes", "GPU memory", 12 },
+		{ "reserved_bytes", "reserved", 12 },
+		{ "smallest_gpu" },
+		{ NULL, "smallest GPU", -12 },
+		{ NULL, "with" },
+		{ "cache" },
+		{ "how" },
+		{ "needs_bytes" },
+		{ "fits" },
+	};
+	static const struct gpc_section section = { "caches", "NEEDS", GPC_COLUMNS(columns) };
+	const bool has_target = fit->target.bytes != 0;
+	struct gpc_document *doc = report->doc;
 
-	gpc_paper_section(paper, "NEEDS", "%10s %10s  smallest GPU", "GPU memory", "reserved");
+	gpc_document_open(doc, &section);
+	gpc_document_say(doc, "the smallest GPU that serves every request");
 	for (unsigned i = 0; i < fit->n_caches; i++) {
 		const struct gpc_fit_cache *cache = &fit->caches[i];
 		const struct gpc_sim_model *model = gpc_fit_smallest_model(fit, cache);
 
-		gpc_paper_line(paper, "%6" PRIu64 " MiB %10s  %-*s%s%s",
-			cache->smallest_bytes / GPC_MIB, gpc_show_bytes(cache->reserved_bytes),
-			is_narrow ? 0 : 8, model ? model->key : "none", is_narrow ? "" : "  ",
-			is_narrow ? "" : cache->words);
-		if (is_narrow)
-			gpc_paper_line(paper, "    with %s", cache->words);
+		gpc_document_row(doc, gpc_bytes(cache->smallest_bytes),
+			gpc_bytes(cache->reserved_bytes), gpc_name(model ? model->key : NULL),
+			gpc_name(model ? model->key : "none"), gpc_sentence(cache->words),
+			gpc_name(cache->key), gpc_name(cache->how),
+			has_target ? gpc_bytes(gpc_fit_need(fit, cache, fit->target.model))
+				   : gpc_blank(),
+			has_target ? gpc_truth(cache->is_on_target) : gpc_blank());
 	}
+	gpc_document_close(doc);
 }
 
-static void print_on(const struct gpc_paper *paper, const struct gpc_fit *fit)
+static void show_on(const struct gpc_report *report, const struct gpc_fit *fit)
 {
+	static const struct gpc_column columns[] = { { NULL, "", 12 }, { NULL, "" } };
+	static const struct gpc_section section = { "on", "ON", GPC_COLUMNS(columns),
+		.flags = GPC_OBJECT | GPC_BESIDE };
 	const struct gpc_fit_target *target = &fit->target;
+	struct gpc_document *doc = report->doc;
 
-	if (!target->bytes)
+	if (!target->bytes) {
+		gpc_document_member(doc, "on", gpc_blank());
 		return;
-	gpc_paper_section(paper, "ON", "%s%s%s, %s: %s", target->model ? target->model->key : "",
+	}
+	gpc_document_open(doc, &section);
+	gpc_document_member(doc, "gpu", gpc_name(target->model ? target->model->key : NULL));
+	gpc_document_member(doc, "total_bytes", gpc_bytes(target->bytes));
+	gpc_document_member(doc, "fits", gpc_truth(gpc_fit_is_good(fit)));
+	gpc_document_member(doc, "max_split_size_bytes",
+		gpc_bytes(fit->max_split_mib ? fit->max_split_mib * GPC_MIB : GPUCACHE_UNKNOWN));
+	gpc_document_say(doc, "%s%s%s, %s: %s", target->model ? target->model->key : "",
 		target->model ? ", " : "", target->model ? target->model->name : "a GPU",
 		gpc_show_bytes(target->bytes),
 		fit->caches[0].is_on_target ? "it fits" : "it does NOT fit");
@@ -100,13 +140,10 @@ static void print_on(const struct gpc_paper *paper, const struct gpc_fit *fit)
 		const struct gpc_fit_cache *cache = &fit->caches[i];
 		uint64_t need = gpc_fit_need(fit, cache, target->model);
 
-		if (cache->is_on_target)
-			gpc_paper_line(paper, "%12s are left    %s",
-				gpc_show_bytes(target->bytes - need), cache->words);
-		else
-			gpc_paper_line(paper, "%12s are missing %s",
-				gpc_show_bytes(need - target->bytes), cache->words);
+		gpc_document_fact(doc, gpc_bytes(gpc_distance(target->bytes, need)),
+			"are %s with %s", cache->is_on_target ? "left" : "missing", cache->words);
 	}
+	gpc_document_close(doc);
 }
 
 static void try_checkpoint(const struct gpc_report *report, const struct gpc_fit *fit)
@@ -114,126 +151,47 @@ static void try_checkpoint(const struct gpc_report *report, const struct gpc_fit
 	uint64_t missing = gpc_bytes_less(
 		gpc_fit_need(fit, &fit->caches[0], fit->target.model), fit->target.bytes);
 	struct gpc_purpose_row row;
-	GPC_TEXT(text, 600);
 	GPC_TEXT(site, 300);
 
 	if (!find_activations(report, fit, &row) || row.bytes < missing)
 		return;
 	gpc_frames_site(report->frames, row.stack, &site);
-	gpc_text_add(&text, "torch.utils.checkpoint: activations hold %s, most of it %s; ",
-		gpc_show_bytes(row.bytes), site.buf);
-	gpc_text_add(&text, "%s of them must go", gpc_show_share(missing, row.bytes));
-	gpc_paper_wrap(&report->paper, NULL, text.buf);
+	gpc_document_say(report->doc,
+		"torch.utils.checkpoint: activations hold %s, most of it %s; %s of them must go",
+		gpc_show_bytes(row.bytes), site.buf, gpc_show_share(missing, row.bytes));
 }
 
-static void print_try(const struct gpc_report *report, const struct gpc_fit *fit)
+static void show_try(const struct gpc_report *report, const struct gpc_fit *fit)
 {
-	const struct gpc_paper *paper = &report->paper;
+	struct gpc_document *doc = report->doc;
 
 	if (gpc_fit_is_good(fit))
 		return;
-	gpc_paper_section(paper, "TRY", "a smaller batch: --sweep=BATCH=1..64 finds the largest");
+	gpc_document_open_text(doc, "TRY");
+	gpc_document_say(doc, "a smaller batch: --sweep=BATCH=1..64 finds the largest");
 	for (unsigned i = 1; i < fit->n_caches; i++)
 		if (fit->caches[i].is_on_target)
-			gpc_paper_line(paper, "%s: fits", fit->caches[i].how);
+			gpc_document_say(doc, "%s: fits", fit->caches[i].how);
 	if (fit->max_split_mib)
-		gpc_paper_line(paper, "PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:%" PRIu64 ": fits",
-			fit->max_split_mib);
+		gpc_document_say(doc, "PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:%u: fits",
+			(unsigned)fit->max_split_mib);
 	try_checkpoint(report, fit);
+	gpc_document_close(doc);
 }
 
-void gpc_fit_print(const struct gpc_report *report, const struct gpc_fit *fit)
-{
-	const unsigned limit = report->options->limit;
-	struct gpc_holdings holdings;
-
-	print_asked(report, fit);
-	print_needs(&report->paper, fit);
-	print_on(&report->paper, fit);
-	print_try(report, fit);
-	if (!find_holdings(report, fit, &holdings))
-		return;
-	gpc_paper_section(&report->paper, "HOLDERS", "%s live by call site, at the peak",
-		gpc_show_bytes(holdings.total_bytes));
-	gpc_holdings_print(&holdings, report, limit ? limit : DEFAULT_HOLDERS);
-	gpc_holdings_fini(&holdings);
-}
-
-void gpc_fit_print_line(const struct gpc_paper *paper, const struct gpc_fit *fit, const char *label)
-{
-	const struct gpc_fit_cache *cache = &fit->caches[0];
-	uint64_t need = gpc_fit_need(fit, cache, fit->target.model);
-	const bool is_good = gpc_fit_is_good(fit);
-
-	fprintf(paper->out, "%-16s needs %8" PRIu64 " MiB", label, need / GPC_MIB);
-	if (fit->target.bytes)
-		fprintf(paper->out, ": %s on %s, %s %s", is_good ? "fits" : "does not fit",
-			fit->target.model ? fit->target.model->key
-					  : gpc_show_bytes(fit->target.bytes),
-			gpc_show_bytes(
-				is_good ? fit->target.bytes - need : need - fit->target.bytes),
-			is_good ? "left" : "missing");
-	fputc('\n', paper->out);
-}
-
-/* ---- JSON ---- */
-
-static struct json_object *caches_json(const struct gpc_fit *fit)
-{
-	struct json_object *array = json_object_new_array();
-
-	for (unsigned i = 0; i < fit->n_caches; i++) {
-		const struct gpc_fit_cache *cache = &fit->caches[i];
-		const struct gpc_sim_model *model = gpc_fit_smallest_model(fit, cache);
-		struct json_object *row = gpc_json_row(array);
-
-		gpc_json_text(row, "cache", cache->key);
-		gpc_json_text(row, "how", cache->how);
-		gpc_json_bytes(row, "reserved_bytes", cache->reserved_bytes);
-		gpc_json_bytes(row, "smallest_device_bytes", cache->smallest_bytes);
-		gpc_json_text(row, "smallest_gpu", model ? model->key : NULL);
-		if (fit->target.bytes) {
-			gpc_json_bytes(
-				row, "needs_bytes", gpc_fit_need(fit, cache, fit->target.model));
-			gpc_json_bool(row, "fits", cache->is_on_target);
-		}
-	}
-	return array;
-}
-
-static struct json_object *target_json(const struct gpc_fit *fit)
-{
-	struct json_object *on;
-
-	if (!fit->target.bytes)
-		return NULL;
-	on = json_object_new_object();
-	gpc_json_text(on, "gpu", fit->target.model ? fit->target.model->key : NULL);
-	gpc_json_bytes(on, "total_bytes", fit->target.bytes);
-	gpc_json_bool(on, "fits", gpc_fit_is_good(fit));
-	gpc_json_bytes(on, "max_split_size_bytes",
-		fit->max_split_mib ? fit->max_split_mib * GPC_MIB : GPUCACHE_UNKNOWN);
-	return on;
-}
-
-void gpc_fit_json(
-	const struct gpc_report *report, const struct gpc_fit *fit, struct json_object *root)
+void gpc_fit_show(const struct gpc_report *report, const struct gpc_fit *fit)
 {
 	struct gpc_holdings holdings;
+	GPC_TEXT(title, 100);
 
-	json_object_object_add(root, "device", gpc_json_device(&fit->device));
-	gpc_json_bytes(root, "asked_bytes", fit->asked_bytes);
-	gpc_json_bytes(root, "contexts_bytes", fit->contexts_bytes);
-	gpc_json_bytes(root, "modules_bytes", fit->modules_bytes);
-	gpc_json_bytes(root, "others_bytes", fit->others_bytes);
-	json_object_object_add(root, "steps", json_object_new_int64((int64_t)fit->steps.n));
-	json_object_object_add(
-		root, "peak_step", json_object_new_int64((int64_t)fit->steps.n_peak));
-	gpc_json_bool(root, "whole", fit->is_whole);
-	json_object_object_add(root, "caches", caches_json(fit));
-	json_object_object_add(root, "on", target_json(fit));
+	show_asked(report, fit);
+	show_needs(report, fit);
+	show_on(report, fit);
+	show_try(report, fit);
 	if (!find_holdings(report, fit, &holdings))
 		return;
-	gpc_holdings_json(&holdings, report, root);
+	gpc_text_add(
+		&title, "%s live by call site, at the peak", gpc_show_bytes(holdings.total_bytes));
+	gpc_holdings_show(&holdings, report, N_HOLDERS, title.buf);
 	gpc_holdings_fini(&holdings);
 }

@@ -76,12 +76,8 @@ const struct gpc_sim_model *gpc_fit_smallest_model(
 /* True if the run fits on the target with the program's own allocator, or if there is no target. */
 bool gpc_fit_is_good(const struct gpc_fit *fit);
 
-/* Prints the whole answer, or one line of it after `label`. */
-void gpc_fit_print(const struct gpc_report *report, const struct gpc_fit *fit);
-void gpc_fit_print_line(
-	const struct gpc_paper *paper, const struct gpc_fit *fit, const char *label);
-void gpc_fit_json(
-	const struct gpc_report *report, const struct gpc_fit *fit, struct json_object *root);
+/* Adds the whole answer to the document. */
+void gpc_fit_show(const struct gpc_report *report, const struct gpc_fit *fit);
 
 /* `fit -- PROGRAM`: runs options->program once, or with options->sweep once per value, and prints the answer. */
 enum gpc_exit gpc_fit_run(struct gpc_report *report);

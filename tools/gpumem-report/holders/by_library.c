@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "model/libraries.h"
+#include "tools/gpumem-report/output/page.h"
 
 static void add_name(const char *path, const struct gpc_library_row *row, struct gpc_text *ret_text)
 {
@@ -62,17 +63,20 @@ void gpc_libraries_create(struct gpc_groups *libraries, const struct gpc_report 
 	gpc_groups_sort(libraries);
 }
 
-void gpc_libraries_print(
-	const struct gpc_groups *libraries, const struct gpc_report *report, unsigned limit)
+void gpc_libraries_show(const struct gpc_groups *libraries, struct gpc_document *doc)
 {
-	const struct gpc_paper *paper = &report->paper;
+	static const struct gpc_column columns[] = { GPC_HOLDER_COLUMNS, { "library", "library" } };
+	static const struct gpc_section section = { "libraries", "LIBRARY", GPC_COLUMNS(columns),
+		5 };
+	const bool is_one = libraries->n == 1;
 
-	if (libraries->n == 1 && libraries->rows[0].name[0] != '(')
-		gpc_paper_section(
-			paper, "LIBRARY", "all of it was asked for by %s", libraries->rows[0].name);
-	if (libraries->n < 2)
-		return;
-	gpc_paper_section(paper, "LIBRARY", "the same %s by the library that asked for them",
-		gpc_show_bytes(libraries->total_bytes));
-	gpc_groups_print(libraries, report, limit, "library", NULL);
+	gpc_document_open(doc, &section);
+	if (libraries->n > 1)
+		gpc_document_say(doc, "the same %s by the library that asked for them",
+			gpc_show_bytes(libraries->total_bytes));
+	else if (is_one && libraries->rows[0].name[0] != '(')
+		gpc_document_say(doc, "all of it was asked for by %s", libraries->rows[0].name);
+	if (!is_one || gpc_document_is_whole(doc))
+		gpc_groups_show(libraries, doc);
+	gpc_document_close(doc);
 }

@@ -19,8 +19,8 @@
 #ifndef GPC_REPORT_LIBRARIES_H
 #define GPC_REPORT_LIBRARIES_H
 
+#include "tools/gpumem-report/holders/groups.h"
 #include "tools/gpumem-report/holders/holdings.h"
-#include "tools/gpumem-report/output/groups.h"
 
 #define GPC_THE_DRIVER "(the driver)" /* holds what it did not take back */
 
@@ -31,8 +31,7 @@ void gpc_libraries_create(struct gpc_groups *libraries, const struct gpc_report 
 void gpc_library_name(
 	const struct gpc_recording *recording, uint32_t stack, struct gpc_text *ret_text);
 
-/* Prints the section LIBRARY. */
-void gpc_libraries_print(
-	const struct gpc_groups *libraries, const struct gpc_report *report, unsigned limit);
+/* Adds the section LIBRARY. */
+void gpc_libraries_show(const struct gpc_groups *libraries, struct gpc_document *doc);
 
 #endif

@@ -6,12 +6,9 @@
 #include <string.h>
 
 #include "format/memory.h"
-#include "tools/gpumem-report/output/balance_sheet.h"
-#include "tools/gpumem-report/output/groups.h"
+#include "tools/gpumem-report/holders/groups.h"
 #include "tools/gpumem-report/output/map.h"
-
-/* The rows of the table without -n. */
-#define DEFAULT_ROWS 5
+#include "tools/gpumem-report/output/page.h"
 
 /* At least this many names that differ only in numbers share a row. */
 #define LEAST_FOLDED 3
@@ -115,49 +112,44 @@ static void rows_init(struct gpc_groups *rows, const struct gpc_report *report, 
 	free(found);
 }
 
-/* Prints a label on the rest of the line.  Cuts off the beginning of a long one: the innermost range is at its end. */
-static void print_label(const struct gpc_report *report, const struct gpc_group *row, int used)
-{
-	size_t room = (size_t)(report->paper.width - used);
-	const char *shown = row->name[0] ? row->name : "(in no range)";
-	size_t len = strlen(shown);
-	size_t at = len > room ? len - (room - 2) : 0;
+static const struct gpc_column columns[] = {
+	GPC_HOLDER_COLUMNS, { "tag" },
+	{ NULL, "range", .flags = GPC_KEEP_END }, /* the innermost range is at the end */
+};
+static const struct gpc_section tags = { "tags", NULL, GPC_COLUMNS(columns), 5,
+	.flags = GPC_JSON_ONLY };
+static const struct gpc_section patterns = { "tag_patterns", "TAGS", GPC_COLUMNS(columns), 5 };
 
-	while (((unsigned char)shown[at] & 0xc0) == 0x80)
-		at++;
-	fprintf(report->paper.out, "%s%s\n", at ? ".." : "", shown + at);
+static void show_rows(struct gpc_document *doc, const struct gpc_groups *rows)
+{
+	for (size_t i = 0; i < rows->n; i++) {
+		const struct gpc_group *row = &rows->rows[i];
+
+		gpc_document_row(doc,
+			GPC_HOLDER_CELLS(row->bytes, rows->total_bytes, row->n_blocks),
+			gpc_name(row->name), gpc_name(row->name[0] ? row->name : "(in no range)"));
+	}
+	gpc_groups_show_rest(rows, doc);
 }
 
-void gpc_tag_rows_print(const struct gpc_report *report, int32_t ordinal,
+void gpc_tag_rows_show(const struct gpc_report *report, int32_t ordinal,
 	const struct gpucache_oom *oom, const char *moment)
 {
+	struct gpc_document *doc = report->doc;
 	struct gpc_groups rows;
+
+	rows_init(&rows, report, ordinal, oom, false);
+	gpc_document_open(doc, &tags);
+	show_rows(doc, &rows);
+	gpc_document_close(doc);
+	gpc_groups_fini(&rows);
 
 	rows_init(&rows, report, ordinal, oom, true);
-	if (rows.n) {
-		gpc_paper_section(&report->paper, "TAGS", "%s live by the program's ranges, %s",
+	gpc_document_open(doc, &patterns);
+	if (rows.n)
+		gpc_document_say(doc, "%s live by the program's ranges, %s",
 			gpc_show_bytes(rows.total_bytes), moment);
-		gpc_groups_print(&rows, report, gpc_report_limit(report, DEFAULT_ROWS), "range",
-			print_label);
-	}
+	show_rows(doc, &rows);
+	gpc_document_close(doc);
 	gpc_groups_fini(&rows);
-}
-
-static struct json_object *rows_json(const struct gpc_report *report, int32_t ordinal,
-	const struct gpucache_oom *oom, bool is_folded)
-{
-	struct json_object *array;
-	struct gpc_groups rows;
-
-	rows_init(&rows, report, ordinal, oom, is_folded);
-	array = gpc_groups_json(&rows, report->options->limit, "tag");
-	gpc_groups_fini(&rows);
-	return array;
-}
-
-void gpc_tag_rows_json(struct json_object *object, const struct gpc_report *report, int32_t ordinal,
-	const struct gpucache_oom *oom)
-{
-	json_object_object_add(object, "tags", rows_json(report, ordinal, oom, false));
-	json_object_object_add(object, "tag_patterns", rows_json(report, ordinal, oom, true));
 }

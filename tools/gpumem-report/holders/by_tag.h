@@ -14,14 +14,10 @@
 #ifndef GPC_REPORT_TAG_ROWS_H
 #define GPC_REPORT_TAG_ROWS_H
 
-#include "tools/gpumem-report/output/holder_rows.h"
+#include "tools/gpumem-report/holders/holder_rows.h"
 
-/* Prints the section TAGS, whose first line ends with `moment`, as "when it ended"; nothing without rows. */
-void gpc_tag_rows_print(const struct gpc_report *report, int32_t ordinal,
+/* Adds the section TAGS: with names folded, in JSON also without.  `moment`: "when it ended". */
+void gpc_tag_rows_show(const struct gpc_report *report, int32_t ordinal,
 	const struct gpucache_oom *oom, const char *moment);
-
-/* Adds the members `tags`, a row per name, and `tag_patterns`, with names folded. */
-void gpc_tag_rows_json(struct json_object *object, const struct gpc_report *report, int32_t ordinal,
-	const struct gpucache_oom *oom);
 
 #endif

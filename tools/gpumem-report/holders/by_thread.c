@@ -6,10 +6,7 @@
 
 #include "format/memory.h"
 #include "format/streams.h"
-#include "tools/gpumem-report/output/groups.h"
-#include "tools/gpumem-report/output/json.h"
-
-#define DEFAULT_ROWS 10u
+#include "tools/gpumem-report/output/page.h"
 
 /* What the blocks are grouped by. */
 enum asker {
@@ -17,13 +14,21 @@ enum asker {
 	STREAMS,
 };
 
-static const struct {
-	const char *section;
-	const char *by;
-	const char *head;
-} words[] = {
-	[THREADS] = { "THREADS", "thread that asked for it", "thread" },
-	[STREAMS] = { "STREAMS", "stream it was asked for on", "stream" },
+static const struct gpc_column thread_columns[] = {
+	GPC_HOLDER_COLUMNS,
+	{ "thread" },
+	{ NULL, "thread" },
+};
+static const struct gpc_column stream_columns[] = {
+	GPC_HOLDER_COLUMNS,
+	{ "stream" },
+	{ "name", "stream" },
+	{ "handle" },
+	{ "destroyed" },
+};
+static const struct gpc_section sections[] = {
+	[THREADS] = { "threads", "THREADS", GPC_COLUMNS(thread_columns), 10 },
+	[STREAMS] = { "streams", "STREAMS", GPC_COLUMNS(stream_columns), 10 },
 };
 
 /* False if the section would tell nothing: one thread, or the legacy stream alone. */
@@ -52,20 +57,6 @@ static void describe(
 			text, "%u%s", id, id == report->recording->header.pid ? " (main)" : "");
 }
 
-static void add_stream(struct json_object *row, const struct gpc_report *report, uint32_t id)
-{
-	struct gpucache_stream stream;
-	GPC_TEXT(text, 64);
-
-	gpc_recording_add_stream(report->recording, id, &text);
-	gpc_json_bytes(row, "stream", id);
-	gpc_json_text(row, "name", text.buf);
-	if (!gpc_recording_read_stream(report->recording, id, &stream))
-		return;
-	gpc_json_bytes(row, "handle", stream.handle);
-	gpc_json_bool(row, "destroyed", stream.end_ns != 0);
-}
-
 /* Returns the rows of a device, biggest first; the caller frees them. */
 static struct gpc_row *make_rows(
 	const struct gpc_report *report, enum asker asker, int32_t ordinal, size_t *ret_n)
@@ -88,74 +79,49 @@ static struct gpc_row *make_rows(
 	return rows;
 }
 
-static void print_rows(const struct gpc_report *report, enum asker asker,
-	const struct gpc_row *rows, size_t n, uint64_t total)
+static void show_row(const struct gpc_report *report, struct gpc_document *doc, enum asker asker,
+	const struct gpc_row *row, uint64_t total)
 {
-	struct gpc_groups groups = { .rows = gpc_new(n, sizeof *groups.rows),
-		.total_bytes = total };
+	struct gpucache_stream stream = { .handle = GPUCACHE_UNKNOWN };
+	bool is_known =
+		asker == STREAMS && gpc_recording_read_stream(report->recording, row->id, &stream);
+	GPC_TEXT(text, 64);
 
-	/* Not gpc_groups_add: streams of two contexts may have the same name. */
-	for (; groups.n < n; groups.n++) {
-		const struct gpc_row *row = &rows[groups.n];
-		GPC_TEXT(text, 64);
-
-		describe(report, asker, row->id, &text);
-		groups.rows[groups.n] = (struct gpc_group){
-			.name = gpc_copy(text.buf), .bytes = row->bytes, .n_blocks = row->n_blocks
-		};
-	}
-	gpc_groups_print(
-		&groups, report, gpc_report_limit(report, DEFAULT_ROWS), words[asker].head, NULL);
-	gpc_groups_fini(&groups);
+	describe(report, asker, row->id, &text);
+	if (asker == THREADS)
+		gpc_document_row(doc, GPC_HOLDER_CELLS(row->bytes, total, row->n_blocks),
+			gpc_number(row->id), gpc_name(text.buf));
+	else
+		gpc_document_row(doc, GPC_HOLDER_CELLS(row->bytes, total, row->n_blocks),
+			gpc_number(row->id), gpc_name(text.buf), gpc_number(stream.handle),
+			is_known ? gpc_truth(stream.end_ns != 0) : gpc_blank());
 }
 
-static void print_section(
+static void show_section(
 	const struct gpc_report *report, enum asker asker, int32_t ordinal, const char *moment)
 {
+	struct gpc_document *doc = report->doc;
 	size_t n;
-	uint64_t total = 0;
 	struct gpc_row *rows = make_rows(report, asker, ordinal, &n);
+	uint64_t total = 0;
 
 	for (size_t i = 0; i < n; i++)
 		total = gpc_bytes_add(total, rows[i].bytes);
-	if (is_telling(report, asker, rows, n)) {
-		gpc_paper_section(&report->paper, words[asker].section, "%s live by the %s, %s",
-			gpc_show_bytes(total), words[asker].by, moment);
-		print_rows(report, asker, rows, n, total);
+	if (gpc_document_is_whole(doc) || is_telling(report, asker, rows, n)) {
+		gpc_document_open(doc, &sections[asker]);
+		gpc_document_say(doc, "%s live by the %s, %s", gpc_show_bytes(total),
+			asker == THREADS ? "thread that asked for it"
+					 : "stream it was asked for on",
+			moment);
+		for (size_t i = 0; i < n; i++)
+			show_row(report, doc, asker, &rows[i], total);
+		gpc_document_close(doc);
 	}
 	free(rows);
 }
 
-void gpc_asker_rows_print(const struct gpc_report *report, int32_t ordinal, const char *moment)
+void gpc_asker_rows_show(const struct gpc_report *report, int32_t ordinal, const char *moment)
 {
-	print_section(report, THREADS, ordinal, moment);
-	print_section(report, STREAMS, ordinal, moment);
-}
-
-static void add_array(struct json_object *object, const char *key, const struct gpc_report *report,
-	enum asker asker, int32_t ordinal)
-{
-	struct json_object *array = gpc_json_add(object, key, json_object_new_array());
-	unsigned limit = report->options->limit;
-	size_t n;
-	struct gpc_row *rows = make_rows(report, asker, ordinal, &n);
-
-	for (size_t i = 0; i < n && (!limit || i < limit); i++) {
-		struct json_object *row = gpc_json_row(array);
-
-		if (asker == STREAMS)
-			add_stream(row, report, rows[i].id);
-		else
-			gpc_json_bytes(row, "thread", rows[i].id);
-		gpc_json_bytes(row, "live_bytes", rows[i].bytes);
-		gpc_json_bytes(row, "blocks", rows[i].n_blocks);
-	}
-	free(rows);
-}
-
-void gpc_asker_rows_json(
-	struct json_object *object, const struct gpc_report *report, int32_t ordinal)
-{
-	add_array(object, "threads", report, THREADS, ordinal);
-	add_array(object, "streams", report, STREAMS, ordinal);
+	show_section(report, THREADS, ordinal, moment);
+	show_section(report, STREAMS, ordinal, moment);
 }

@@ -13,13 +13,9 @@
 #ifndef GPC_REPORT_ASKER_ROWS_H
 #define GPC_REPORT_ASKER_ROWS_H
 
-#include "tools/gpumem-report/output/holder_rows.h"
+#include "tools/gpumem-report/holders/holder_rows.h"
 
-/* Prints the sections THREADS and STREAMS of a device, with `moment` ("when it ended") in their first lines. */
-void gpc_asker_rows_print(const struct gpc_report *report, int32_t ordinal, const char *moment);
-
-/* Adds the arrays `threads` and `streams`, which are never omitted. */
-void gpc_asker_rows_json(
-	struct json_object *object, const struct gpc_report *report, int32_t ordinal);
+/* Adds the sections THREADS and STREAMS; JSON always has both.  `moment`: "when it ended". */
+void gpc_asker_rows_show(const struct gpc_report *report, int32_t ordinal, const char *moment);
 
 #endif

@@ -11,7 +11,8 @@
 
 #include "format/array.h"
 #include "tools/gpumem-report/holders/by_library.h"
-#include "tools/gpumem-report/output/json.h"
+#include "tools/gpumem-report/output/page.h"
+#include "tools/gpumem-report/output/stack.h"
 
 /* The most bytes of a label: longer ones are cut. */
 #define MAX_WHERE 400
@@ -214,53 +215,25 @@ void gpc_sites_create(struct gpc_groups *sites, const struct gpc_report *report,
 	gpc_groups_sort(sites);
 }
 
-/* Prints a call site on the rest of the line; if it does not fit, cuts it, but puts its wrappers on the next line. */
-static void print_where(const struct gpc_report *report, const struct gpc_group *row, int used)
+void gpc_sites_show(const struct gpc_groups *sites, const struct gpc_report *report)
 {
-	const struct gpc_paper *paper = &report->paper;
-	const char *where = row->name;
-	int room = paper->width - used;
-	const char *wrappers = strstr(where, ", via ");
-	int len = (int)strlen(where);
-
-	/* Wrappers are not cut off: two rows may differ in nothing else. */
-	if (len > room && wrappers && wrappers - where <= room)
-		fprintf(paper->out, "%.*s\n%*s%.*s\n", (int)(wrappers - where), where, used + 2, "",
-			room - 2, wrappers + 2);
-	else if (len <= room)
-		fprintf(paper->out, "%s\n", where);
-	else
-		fprintf(paper->out, "%.*s..\n", room - 2, where);
-}
-
-void gpc_sites_print(
-	const struct gpc_groups *sites, const struct gpc_report *report, unsigned limit)
-{
-	gpc_groups_print(sites, report, limit, "where", print_where);
-}
-
-struct json_object *gpc_sites_json(
-	const struct gpc_groups *sites, const struct gpc_report *report, unsigned limit)
-{
-	struct json_object *array = json_object_new_array();
-	size_t shown = limit && limit < sites->n ? limit : sites->n;
 	const char *refused = gpc_kind_words(GPUCACHE_KIND_REFUSED);
+	struct gpc_document *doc = report->doc;
 
-	for (size_t i = 0; i < shown; i++) {
+	for (size_t i = 0; i < sites->n; i++) {
 		const struct gpc_group *row = &sites->rows[i];
-		struct json_object *object = gpc_json_row(array);
 		GPC_TEXT(library, 64);
 
-		gpc_json_text(object, "where", row->name);
-		gpc_json_bytes(object, "live_bytes", row->bytes);
-		gpc_json_bytes(object, "blocks", row->n_blocks);
 		if (row->n_blocks)
 			gpc_library_name(report->recording, row->stack, &library);
 		else
 			gpc_text_add(
 				&library, strcmp(row->name, refused) ? "PyTorch" : GPC_THE_DRIVER);
-		gpc_json_text(object, "library", library.buf);
-		json_object_object_add(object, "stack", gpc_json_stack(report, row->stack));
+		gpc_document_row(doc,
+			GPC_HOLDER_CELLS(row->bytes, sites->total_bytes, row->n_blocks),
+			gpc_sentence(row->name), gpc_name(library.buf));
+		if (gpc_document_is_whole(doc))
+			gpc_stack_show(report, row->stack, 0);
 	}
-	return array;
+	gpc_groups_show_rest(sites, doc);
 }

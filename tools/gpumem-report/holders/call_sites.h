@@ -16,8 +16,8 @@
 #ifndef GPC_REPORT_SITES_H
 #define GPC_REPORT_SITES_H
 
+#include "tools/gpumem-report/holders/groups.h"
 #include "tools/gpumem-report/holders/holdings.h"
-#include "tools/gpumem-report/output/groups.h"
 
 /* The most labels of a stack: the call site and its callers. */
 #define GPC_SITES_MAX_DEPTH 4
@@ -25,12 +25,12 @@
 void gpc_sites_create(struct gpc_groups *sites, const struct gpc_report *report,
 	const struct gpc_holdings *holdings);
 
-/* Prints the table in the section that the caller began. */
-void gpc_sites_print(
-	const struct gpc_groups *sites, const struct gpc_report *report, unsigned limit);
-
-/* Returns the rows as a JSON array, which the caller owns: the first `limit`, or with limit 0 all. */
-struct json_object *gpc_sites_json(
-	const struct gpc_groups *sites, const struct gpc_report *report, unsigned limit);
+/* Adds the rows to the section in progress, of the columns GPC_SITE_COLUMNS. */
+#define GPC_SITE_COLUMNS                          \
+	GPC_HOLDER_COLUMNS, { "where", "where" }, \
+	{                                         \
+		"library"                         \
+	}
+void gpc_sites_show(const struct gpc_groups *sites, const struct gpc_report *report);
 
 #endif

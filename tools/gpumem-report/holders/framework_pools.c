@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "tools/gpumem-report/holders/by_library.h"
-#include "tools/gpumem-report/output/json.h"
 
 /* A framework has a pool if it holds at least 1/POOL_PART of the GPU in at most POOL_BLOCKS: pools grow by doubling. */
 #define POOL_PART   4
@@ -135,26 +134,21 @@ bool gpc_framework_add_pool(const struct gpc_report *report, const struct gpucac
 	return true;
 }
 
-void gpc_framework_print(const struct gpc_report *report, const struct gpucache_device *device)
+void gpc_framework_show(const struct gpc_report *report, const struct gpucache_device *device)
 {
+	static const struct gpc_section section = { "framework_pool", "POOL", .flags = GPC_OBJECT };
+	struct pool pool = find_pool(report, device);
+	struct gpc_document *doc = report->doc;
 	GPC_TEXT(text, 900);
 
-	if (!gpc_framework_add_pool(report, device, &text))
+	if (!gpc_framework_add_pool(report, device, &text)) {
+		gpc_document_member(doc, "framework_pool", gpc_blank());
 		return;
-	fputc('\n', report->paper.out);
-	gpc_paper_wrap(&report->paper, "POOL", text.buf);
-}
-
-void gpc_framework_json(struct json_object *object, const struct gpc_report *report,
-	const struct gpucache_device *device)
-{
-	struct pool pool = find_pool(report, device);
-	struct json_object *row = pool.framework ? json_object_new_object() : NULL;
-
-	if (row) {
-		gpc_json_text(row, "framework", pool.framework->name);
-		gpc_json_bytes(row, "bytes", pool.bytes);
-		gpc_json_bytes(row, "blocks", pool.n_blocks);
 	}
-	json_object_object_add(object, "framework_pool", row);
+	gpc_document_open(doc, &section);
+	gpc_document_say(doc, "%s", text.buf);
+	gpc_document_member(doc, "framework", gpc_name(pool.framework->name));
+	gpc_document_member(doc, "bytes", gpc_bytes(pool.bytes));
+	gpc_document_member(doc, "blocks", gpc_count(pool.n_blocks));
+	gpc_document_close(doc);
 }

@@ -36,11 +36,7 @@ void gpc_framework_add_less(const struct gpc_framework_row *framework, struct gp
 bool gpc_framework_add_pool(const struct gpc_report *report, const struct gpucache_device *device,
 	struct gpc_text *text);
 
-/* Prints the section POOL, if the device has one. */
-void gpc_framework_print(const struct gpc_report *report, const struct gpucache_device *device);
-
-/* Adds the member "framework_pool": the pool of the device, or null. */
-void gpc_framework_json(struct json_object *object, const struct gpc_report *report,
-	const struct gpucache_device *device);
+/* Adds the section POOL, which is empty if the device has none. */
+void gpc_framework_show(const struct gpc_report *report, const struct gpucache_device *device);
 
 #endif

@@ -11,7 +11,7 @@
 #include "tools/gpumem-report/holders/filter.h"
 #include "tools/gpumem-report/holders/purposes.h"
 #include "tools/gpumem-report/holders/torch_pool.h"
-#include "tools/gpumem-report/output/json.h"
+#include "tools/gpumem-report/output/page.h"
 
 /* Adds the rows to total_bytes, and merges rows of the same stack and kind. */
 static void unite(struct gpc_holdings *holdings)
@@ -200,33 +200,24 @@ void gpc_holdings_fini(struct gpc_holdings *holdings)
 	*holdings = (struct gpc_holdings){ 0 };
 }
 
-void gpc_holdings_print(
-	const struct gpc_holdings *holdings, const struct gpc_report *report, unsigned limit)
+void gpc_holdings_show(const struct gpc_holdings *holdings, const struct gpc_report *report,
+	unsigned n_rows, const char *title)
 {
+	static const struct gpc_column columns[] = { GPC_SITE_COLUMNS };
+	const struct gpc_section section = { "holders", "HOLDERS", GPC_COLUMNS(columns), n_rows };
+	struct gpc_document *doc = report->doc;
 	struct gpc_groups libraries;
 	struct gpc_groups sites;
 
 	gpc_sites_create(&sites, report, holdings);
-	gpc_sites_print(&sites, report, limit);
+	gpc_document_open(doc, &section);
+	gpc_document_say(doc, "%s", title);
+	gpc_sites_show(&sites, report);
+	gpc_document_close(doc);
+	gpc_document_member(doc, "not_listed_bytes", gpc_bytes(holdings->rest_bytes));
 	gpc_groups_fini(&sites);
-	gpc_purposes_print(holdings, report);
+	gpc_purposes_show(holdings, report);
 	gpc_libraries_create(&libraries, report, holdings);
-	gpc_libraries_print(&libraries, report, limit);
-	gpc_groups_fini(&libraries);
-}
-
-void gpc_holdings_json(const struct gpc_holdings *holdings, const struct gpc_report *report,
-	struct json_object *object)
-{
-	struct gpc_groups libraries;
-	struct gpc_groups sites;
-
-	gpc_sites_create(&sites, report, holdings);
-	json_object_object_add(
-		object, "holders", gpc_sites_json(&sites, report, report->options->limit));
-	gpc_groups_fini(&sites);
-	gpc_purposes_json(holdings, report, object);
-	gpc_libraries_create(&libraries, report, holdings);
-	json_object_object_add(object, "libraries", gpc_groups_json(&libraries, 0, "library"));
+	gpc_libraries_show(&libraries, doc);
 	gpc_groups_fini(&libraries);
 }

@@ -15,8 +15,8 @@
 #ifndef GPC_REPORT_HOLDINGS_H
 #define GPC_REPORT_HOLDINGS_H
 
+#include "tools/gpumem-report/holders/holder_rows.h"
 #include "tools/gpumem-report/holders/which_moment.h"
-#include "tools/gpumem-report/output/holder_rows.h"
 
 struct gpc_holdings {
 	struct gpc_row *rows; /* one per GPU, stack and kind */
@@ -52,10 +52,8 @@ void gpc_holdings_at(struct gpc_holdings *holdings, const struct gpc_report *rep
 
 void gpc_holdings_fini(struct gpc_holdings *holdings);
 
-/* Shows sites, categories and libraries: in the section that the caller began, or as members of `object`. */
-void gpc_holdings_print(
-	const struct gpc_holdings *holdings, const struct gpc_report *report, unsigned limit);
-void gpc_holdings_json(const struct gpc_holdings *holdings, const struct gpc_report *report,
-	struct json_object *object);
+/* Adds the sections HOLDERS, with the title and the first n_rows call sites, CATEGORY and LIBRARY. */
+void gpc_holdings_show(const struct gpc_holdings *holdings, const struct gpc_report *report,
+	unsigned n_rows, const char *title);
 
 #endif

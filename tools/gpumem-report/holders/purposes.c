@@ -5,8 +5,6 @@
 #include <string.h>
 
 #include "model/libraries.h"
-#include "tools/gpumem-report/output/groups.h"
-#include "tools/gpumem-report/output/json.h"
 #include "tools/gpumem-report/symbols/short_names.h"
 
 static bool has_any(const char *text, const char *const parts[])
@@ -152,59 +150,40 @@ uint64_t gpc_purposes_sum(const struct gpc_holdings *holdings, const struct gpc_
 	return total;
 }
 
-/* Prints a category and its largest holder; if room is scarce only the holder's file and line. */
-static void print_category(const struct gpc_report *report, const struct gpc_group *row, int used)
+void gpc_purposes_show(const struct gpc_holdings *holdings, const struct gpc_report *report)
 {
-	const struct gpc_paper *paper = &report->paper;
-	int room = paper->width - used - fprintf(paper->out, "%-15s  ", row->name);
-	GPC_TEXT(text, 200);
-	const char *place;
-
-	gpc_frames_site(report->frames, row->stack, &text);
-	place = (int)text.len > room ? strstr(text.buf, "  ") : NULL;
-	fprintf(paper->out, "%.*s\n", room > 0 ? room : 0,
-		place && place[2] != '(' ? place + 2 : text.buf);
-}
-
-void gpc_purposes_print(const struct gpc_holdings *holdings, const struct gpc_report *report)
-{
-	struct gpc_groups groups = { .rest_bytes = holdings->rest_bytes };
+	static const struct gpc_column columns[] = {
+		{ "live_bytes", "bytes", 12, GPC_SUMS },
+		{ NULL, "share", 7, GPC_SUMS },
+		{ "blocks", "blocks", 9, GPC_SUMS, .from = 72 },
+		{ "category", "category", -15 },
+		{ "biggest", "biggest" },
+		{ "biggest_bytes" },
+	};
+	static const struct gpc_section section = { "categories", "CATEGORY", GPC_COLUMNS(columns),
+		GPC_N_PURPOSES };
 	struct gpc_purpose_row rows[GPC_N_PURPOSES];
-	uint64_t bytes;
+	struct gpc_document *doc = report->doc;
+	uint64_t total = 0;
 
-	if (!holdings->has_torch)
-		return;
-	bytes = gpc_purposes_sum(holdings, report, rows);
-	if (!bytes)
-		return;
-	groups.total_bytes = gpc_bytes_add(bytes, holdings->rest_bytes);
-	for (unsigned i = 0; i < GPC_N_PURPOSES && rows[i].bytes; i++)
-		gpc_groups_add(&groups, gpc_purpose_words(rows[i].purpose), rows[i].bytes,
-			rows[i].n_blocks, rows[i].stack);
-	gpc_paper_section(&report->paper, "CATEGORY", "what %s are for, and the biggest of each",
-		gpc_show_bytes(groups.total_bytes));
-	gpc_groups_print(&groups, report, groups.n, "category", print_category);
-	gpc_groups_fini(&groups);
-}
-
-void gpc_purposes_json(const struct gpc_holdings *holdings, const struct gpc_report *report,
-	struct json_object *object)
-{
-	struct json_object *array = gpc_json_add(object, "categories", json_object_new_array());
-	struct gpc_purpose_row rows[GPC_N_PURPOSES];
-
-	if (!holdings->has_torch)
-		return;
-	(void)gpc_purposes_sum(holdings, report, rows);
-	for (unsigned i = 0; i < GPC_N_PURPOSES && rows[i].bytes; i++) {
-		struct json_object *row = gpc_json_row(array);
-		GPC_TEXT(text, 400);
-
-		gpc_frames_site(report->frames, rows[i].stack, &text);
-		gpc_json_text(row, "category", gpc_purpose_words(rows[i].purpose));
-		gpc_json_bytes(row, "live_bytes", rows[i].bytes);
-		gpc_json_bytes(row, "blocks", rows[i].n_blocks);
-		gpc_json_text(row, "biggest", text.buf);
-		gpc_json_bytes(row, "biggest_bytes", rows[i].stack_bytes);
+	gpc_document_open(doc, &section);
+	if (holdings->has_torch)
+		total = gpc_purposes_sum(holdings, report, rows);
+	if (total) {
+		total = gpc_bytes_add(total, holdings->rest_bytes);
+		gpc_document_say(
+			doc, "what %s are for, and the biggest of each", gpc_show_bytes(total));
 	}
+	for (unsigned i = 0; total && i < GPC_N_PURPOSES && rows[i].bytes; i++) {
+		GPC_TEXT(site, 400);
+
+		gpc_frames_site(report->frames, rows[i].stack, &site);
+		gpc_document_row(doc, gpc_bytes(rows[i].bytes), gpc_share(rows[i].bytes, total),
+			gpc_count(rows[i].n_blocks), gpc_name(gpc_purpose_words(rows[i].purpose)),
+			gpc_sentence(site.buf), gpc_bytes(rows[i].stack_bytes));
+	}
+	if (total && holdings->rest_bytes)
+		gpc_document_others(doc, gpc_bytes(holdings->rest_bytes),
+			gpc_share(holdings->rest_bytes, total));
+	gpc_document_close(doc);
 }

@@ -34,11 +34,7 @@ enum gpc_purpose gpc_purpose_of(const struct gpc_report *report, uint32_t id);
 uint64_t gpc_purposes_sum(const struct gpc_holdings *holdings, const struct gpc_report *report,
 	struct gpc_purpose_row rows[GPC_N_PURPOSES]);
 
-/* Prints the section CATEGORY; prints nothing for a device without PyTorch. */
-void gpc_purposes_print(const struct gpc_holdings *holdings, const struct gpc_report *report);
-
-/* Adds the array `categories`, empty without PyTorch. */
-void gpc_purposes_json(const struct gpc_holdings *holdings, const struct gpc_report *report,
-	struct json_object *object);
+/* Adds the section CATEGORY, which is empty for a device without PyTorch. */
+void gpc_purposes_show(const struct gpc_holdings *holdings, const struct gpc_report *report);
 
 #endif

@@ -27,12 +27,16 @@ struct gpc_torch gpc_torch_now(const struct gpc_report *report, int32_t ordinal)
 /* The sums of the failure's device when the request failed. */
 struct gpc_torch gpc_torch_at(const struct gpucache_oom *oom);
 
-/* Prints the section USED: what the GPU's used bytes consist of, "760.00 MiB, as nvidia-smi counts: ...". */
-void gpc_torch_print_used(const struct gpc_report *report, const struct gpc_torch *torch,
-	const struct gpucache_balance *balance, const uint64_t kind_bytes[GPUCACHE_MAX_KINDS]);
+/*
+ * Adds the balance sheet of a device to the section in progress, at a failure or with oom NULL now, or at the end; and
+ * the section USED if PyTorch has memory there: "760.00 MiB, as nvidia-smi counts: ...".
+ */
+void gpc_torch_show_sheet(const struct gpc_report *report, int32_t ordinal,
+	const struct gpucache_balance *balance, const uint64_t kind_bytes[GPUCACHE_MAX_KINDS],
+	const struct gpucache_oom *oom);
 
-/* The sums as a JSON object, which the caller owns: at a failure, and at the end.  NULL: PyTorch did not allocate. */
-struct json_object *gpc_torch_json_at(const struct gpucache_oom *oom);
-struct json_object *gpc_torch_json(const struct gpc_report *report, int32_t ordinal);
+/* Adds the object `torch`, in JSON: the sums at a failure, and at the end.  null: PyTorch did not allocate. */
+void gpc_torch_tell_at(const struct gpc_report *report, const struct gpucache_oom *oom);
+void gpc_torch_tell(const struct gpc_report *report, int32_t ordinal);
 
 #endif

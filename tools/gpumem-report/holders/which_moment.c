@@ -4,7 +4,7 @@
 
 #include "format/balance.h"
 #include "tools/gpumem-report/holders/filter.h"
-#include "tools/gpumem-report/output/json.h"
+#include "tools/gpumem-report/output/page.h"
 
 void gpc_moment_find(struct gpc_moment *moment, const struct gpc_report *report, int32_t ordinal)
 {
@@ -48,39 +48,40 @@ const char *gpc_moment_key(const struct gpc_moment *moment, const struct gpc_rep
 	return moment->at == GPC_AT_PEAK ? "peak" : gpc_state_word(report->recording->run_state);
 }
 
+bool gpc_moment_is_used(const struct gpc_report *report, const struct gpc_moment *moment)
+{
+	return gpc_moment_oom(moment) ||
+	       gpc_recording_totals(report->recording, moment->device).n_contexts > 0;
+}
+
 bool gpc_moment_next(const struct gpc_report *report, uint64_t *i,
 	struct gpucache_device *ret_device, struct gpc_moment *ret_moment)
 {
 	while (gpc_report_next_device(report, i, ret_device)) {
 		gpc_moment_find(ret_moment, report, ret_device->ordinal);
-		if (gpc_moment_oom(ret_moment) ||
-			gpc_recording_totals(report->recording, ret_device->ordinal).n_contexts > 0)
+		if (gpc_moment_is_used(report, ret_moment))
 			return true;
 	}
 	return false;
 }
 
-enum gpc_exit gpc_moment_view(struct gpc_report *report, const char *name, gpc_moment_show show)
+enum gpc_exit gpc_moment_view(struct gpc_report *report, const char *view, gpc_moment_tell tell)
 {
-	struct json_object *root = report->options->json ? gpc_json_begin(report, name) : NULL;
-	struct json_object *devices = root ? json_object_new_array() : NULL;
+	struct gpc_document *doc = report->doc;
 	struct gpucache_device device;
 	struct gpc_moment moment;
 
-	if (!root)
-		gpc_report_print_who(report);
+	gpc_page_begin(report, view);
+	gpc_page_say_who(report, GPC_INK_PLAIN, "", NULL);
+	gpc_document_open(doc, &gpc_page_devices);
 	for (uint64_t i = 0; gpc_moment_next(report, &i, &device, &moment);) {
-		struct json_object *object = root ? gpc_json_device(&device) : NULL;
-
-		if (root)
-			json_object_array_add(devices, object);
-		show(report, object, &device, &moment);
+		gpc_page_open_device(doc, &device);
+		gpc_document_member(doc, "moment", gpc_name(gpc_moment_key(&moment, report)));
+		tell(report, &device, &moment);
+		gpc_document_close(doc);
 	}
-	if (root) {
-		json_object_object_add(root, "devices", devices);
-		gpc_json_end(report, root);
-	} else {
-		gpc_report_print_notes(report);
-	}
+	gpc_document_close(doc);
+	gpc_page_notes(report);
+	gpc_document_end(doc);
 	return GPC_EXIT_MADE;
 }

@@ -34,6 +34,9 @@ const char *gpc_moment_words(const struct gpc_moment *moment, const struct gpc_r
 /* The moment in JSON: "peak", "oom", or for the end the state of the process, such as "killed". */
 const char *gpc_moment_key(const struct gpc_moment *moment, const struct gpc_report *report);
 
+/* True if the process had a context on the moment's GPU, or the moment is a failure there. */
+bool gpc_moment_is_used(const struct gpc_report *report, const struct gpc_moment *moment);
+
 /*
  * Iterates over the GPUs of -d on which the process had a context or a failure that is the moment to show; *i starts
  * at 0.  Returns false at the end.
@@ -41,11 +44,11 @@ const char *gpc_moment_key(const struct gpc_moment *moment, const struct gpc_rep
 bool gpc_moment_next(const struct gpc_report *report, uint64_t *i,
 	struct gpucache_device *ret_device, struct gpc_moment *ret_moment);
 
-/* Shows one GPU at a moment: in `object`, the GPU's element of the JSON, or as text if `object` is NULL. */
-typedef void (*gpc_moment_show)(struct gpc_report *report, struct json_object *object,
+/* Tells report->doc about one GPU at a moment, within the GPU's element of `devices`. */
+typedef void (*gpc_moment_tell)(const struct gpc_report *report,
 	const struct gpucache_device *device, const struct gpc_moment *moment);
 
-/* Calls `show` for each GPU of gpc_moment_next, with what every view prints before and after; `name` is for JSON. */
-enum gpc_exit gpc_moment_view(struct gpc_report *report, const char *name, gpc_moment_show show);
+/* Makes a view's document: calls `tell` for each GPU of gpc_moment_next. */
+enum gpc_exit gpc_moment_view(struct gpc_report *report, const char *view, gpc_moment_tell tell);
 
 #endif

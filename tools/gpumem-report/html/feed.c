@@ -7,7 +7,7 @@
  *      devices[]                history, peak, failures, end and moments with their holders; heap: segments and cells
  *
  * Times are nanoseconds after the start of the recorded process.  Holders are flat arrays: stack, bytes, blocks, ...
- * The data is written while the recording is read, so that it need not fit into memory.
+ * The data is a document (document/document.h), written while the recording is read: it need not fit into memory.
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -19,6 +19,7 @@
 #include "tools/gpumem-report/holders/over_time.h"
 #include "tools/gpumem-report/html/heap_cells.h"
 #include "tools/gpumem-report/html/name_table.h"
+#include "tools/gpumem-report/output/page.h"
 
 /* The page has the output of `oom` for this many failures, the last ones. */
 #define MAX_OOMS 16
@@ -32,116 +33,92 @@ extern const char gpc_html_tail_end[];
 struct run {
 	const struct gpc_report *report;
 	struct gpc_html_names *names;
-	FILE *out;
+	struct gpc_document *doc;
 };
 
-typedef unsigned long long ull;
+static const struct gpc_section element = { .flags = GPC_OBJECT };
 
-/* Writes what the command `view` prints with --json; `number` is the number of a failure, for `oom`. */
-static void put_view(
+/* Adds the members that the command `view` has with --json; `number` is the number of a failure, for `oom`. */
+static void show_view(
 	const struct run *run, enum gpc_exit (*view)(struct gpc_report *), uint64_t number)
 {
 	struct gpc_options options = *run->report->options;
 	struct gpc_report report = *run->report;
-	char *text = NULL;
-	size_t size = 0;
-	FILE *out = gpc_checked(open_memstream(&text, &size));
 
 	options.json = true;
 	options.number = number;
 	options.limit = 0;
 	report.options = &options;
-	report.paper.out = out;
+	report.doc = run->doc;
 	(void)view(&report);
-	fclose(out);
-	gpc_html_put_json(run->out, text && *text ? text : "null");
-	free(text);
 }
 
-static ull after_start(const struct run *run, uint64_t monotonic_ns)
+static struct gpc_cell after_start(const struct run *run, uint64_t monotonic_ns)
 {
-	return gpc_bytes_less(monotonic_ns, run->report->recording->header.start_monotonic_ns);
-}
-
-/* Writes a comma, the name and the bytes: null if they are unknown. */
-static void put_field(const struct run *run, const char *name, uint64_t bytes)
-{
-	if (bytes == GPUCACHE_UNKNOWN)
-		fprintf(run->out, ",\"%s\":null", name);
-	else
-		fprintf(run->out, ",\"%s\":%llu", name, (ull)bytes);
+	return gpc_number(
+		gpc_bytes_less(monotonic_ns, run->report->recording->header.start_monotonic_ns));
 }
 
 /* The page's number of a stack.  The memory of a context or module (kind not 0) has a number of its own. */
-static unsigned stack_number(const struct run *run, uint32_t stack, uint32_t kind)
+static struct gpc_cell stack_number(const struct run *run, uint32_t stack, uint32_t kind)
 {
 	const struct gpc_export_sample sample = { .stack = stack,
 		.what = kind ? gpc_kind_words(kind) : NULL };
 
-	return gpc_html_names_stack(run->names, &sample);
+	return gpc_number(gpc_html_names_stack(run->names, &sample));
 }
 
-/* Writes the field `holders`. */
-static void put_holders(const struct run *run, const struct gpc_holdings *holdings)
+static void show_holders(const struct run *run, const struct gpc_holdings *holdings)
 {
-	fputs(",\"holders\":[", run->out);
+	gpc_document_open_flat(run->doc, "holders");
 	for (size_t i = 0; i < holdings->n; i++) {
 		const struct gpc_row *row = &holdings->rows[i];
 
-		fprintf(run->out, "%s%u,%llu,%llu", i ? "," : "",
-			stack_number(run, row->id, row->kind), (ull)row->bytes, (ull)row->n_blocks);
+		gpc_document_row(run->doc, stack_number(run, row->id, row->kind),
+			gpc_bytes(row->bytes), gpc_count(row->n_blocks));
 	}
-	fputc(']', run->out);
+	gpc_document_close(run->doc);
+	/* PyTorch's bytes in no tensor, and the bytes of unlisted holders. */
+	gpc_document_member(run->doc, "torch_unused", gpc_bytes(holdings->torch_bytes));
+	gpc_document_member(run->doc, "rest",
+		gpc_bytes(gpc_bytes_add(holdings->rest_bytes, holdings->refused_bytes)));
 }
 
-/* Writes the holders.  PyTorch's bytes in no tensor, and the bytes of unlisted holders, are separate fields. */
-static void put_holdings(const struct run *run, const struct gpc_holdings *holdings)
+/* Adds the array of one member of the history's points. */
+static void show_points(const struct run *run, const char *key,
+	const struct gpc_history_view *history, size_t offset)
 {
-	put_holders(run, holdings);
-	put_field(run, "torch_unused", holdings->torch_bytes);
-	put_field(run, "rest", gpc_bytes_add(holdings->rest_bytes, holdings->refused_bytes));
-}
 
-/* Writes an array of numbers; null if `numbers` is NULL. */
-static void put_numbers(const struct run *run, const uint64_t *numbers, size_t n)
-{
-	if (!numbers) {
-		fputs("null", run->out);
-		return;
+	gpc_document_open_flat(run->doc, key);
+	for (size_t i = 0; i < history->n_points; i++) {
+		const char *point = (const char *)&history->points[i];
+		uint64_t value = *(const uint64_t *)(const void *)(point + offset);
+
+		gpc_document_row(run->doc, offset == offsetof(struct gpucache_point, time_ns)
+						   ? after_start(run, value)
+						   : gpc_bytes(value));
 	}
-	for (size_t i = 0; i < n; i++)
-		fprintf(run->out, "%c%llu", i ? ',' : '[', (ull)numbers[i]);
-	fputs(n ? "]" : "[]", run->out);
+	gpc_document_close(run->doc);
 }
 
-static void put_history(const struct run *run, int32_t ordinal)
+static void show_history(const struct run *run, int32_t ordinal)
 {
-	static const size_t fields[] = { offsetof(struct gpucache_point, time_ns),
-		offsetof(struct gpucache_point, requested_bytes),
-		offsetof(struct gpucache_point, live_bytes),
-		offsetof(struct gpucache_point, reserved_bytes) };
-	static const char *const keys[] = { "t", "requested", "live", "reserved" };
 	struct gpc_history_view history;
 
 	(void)gpc_recording_find_history(run->report->recording, ordinal, &history);
-	fputs(",\"history\":{", run->out);
-	for (size_t f = 0; f < 4; f++) {
-		fprintf(run->out, "%s\"%s\":[", f ? "," : "", keys[f]);
-		for (size_t p = 0; p < history.n_points; p++) {
-			const char *point = (const char *)&history.points[p];
-			uint64_t value = *(const uint64_t *)(const void *)(point + fields[f]);
-
-			fprintf(run->out, "%s%llu", p ? "," : "",
-				f ? (ull)value : after_start(run, value));
-		}
-		fputc(']', run->out);
-	}
-	fputs(",\"pending\":", run->out);
-	put_numbers(run, history.pending_bytes, history.n_points);
-	fputc('}', run->out);
+	gpc_document_open_object(run->doc, "history");
+	show_points(run, "t", &history, offsetof(struct gpucache_point, time_ns));
+	show_points(run, "requested", &history, offsetof(struct gpucache_point, requested_bytes));
+	show_points(run, "live", &history, offsetof(struct gpucache_point, live_bytes));
+	show_points(run, "reserved", &history, offsetof(struct gpucache_point, reserved_bytes));
+	gpc_document_open_flat(run->doc, "pending");
+	for (size_t i = 0; i < history.n_points; i++)
+		gpc_document_row(run->doc, gpc_bytes(history.pending_bytes[i]));
+	gpc_document_close(run->doc);
+	gpc_document_close(run->doc);
 }
 
-static void put_peak(const struct run *run, int32_t ordinal)
+static void show_peak(const struct run *run, int32_t ordinal)
 {
 	struct gpc_holdings holdings;
 	struct gpucache_peak peak;
@@ -149,178 +126,198 @@ static void put_peak(const struct run *run, int32_t ordinal)
 	if (!gpc_recording_find_peak(run->report->recording, ordinal, &peak))
 		return;
 	gpc_holdings_from_peak(&holdings, run->report, &peak);
-	fprintf(run->out, ",\"peak\":{\"t\":%llu", after_start(run, peak.time_ns));
-	put_field(run, "requested", peak.requested_bytes);
-	put_field(run, "live", peak.live_bytes);
-	put_field(run, "reserved", peak.reserved_bytes);
-	put_holders(run, &holdings);
-	put_field(run, "rest", holdings.rest_bytes);
-	fputc('}', run->out);
+	gpc_document_open_object(run->doc, "peak");
+	gpc_document_member(run->doc, "t", after_start(run, peak.time_ns));
+	gpc_document_member(run->doc, "requested", gpc_bytes(peak.requested_bytes));
+	gpc_document_member(run->doc, "live", gpc_bytes(peak.live_bytes));
+	gpc_document_member(run->doc, "reserved", gpc_bytes(peak.reserved_bytes));
+	show_holders(run, &holdings);
+	gpc_document_close(run->doc);
 	gpc_holdings_fini(&holdings);
 }
 
-static void put_end(const struct run *run, int32_t ordinal)
+static void show_end(const struct run *run, int32_t ordinal)
 {
 	struct gpc_holdings holdings;
 
 	gpc_holdings_from_live(&holdings, run->report, ordinal);
-	fprintf(run->out, ",\"end\":{\"t\":%llu",
-		after_start(run, gpc_recording_last_ns(run->report->recording)));
-	put_holdings(run, &holdings);
-	fputc('}', run->out);
+	gpc_document_open_object(run->doc, "end");
+	gpc_document_member(
+		run->doc, "t", after_start(run, gpc_recording_last_ns(run->report->recording)));
+	show_holders(run, &holdings);
+	gpc_document_close(run->doc);
 	gpc_holdings_fini(&holdings);
 }
 
-static void put_failures(const struct run *run, int32_t ordinal)
+static void show_failures(const struct run *run, int32_t ordinal)
 {
+	static const struct gpc_section section = { "ooms" };
 	const struct gpc_recording *rec = run->report->recording;
 	struct gpc_holdings holdings;
 	struct gpucache_oom oom;
-	bool is_first = true;
 
-	fputs(",\"ooms\":[", run->out);
+	gpc_document_open(run->doc, &section);
 	for (uint64_t i = 0; i < rec->regions[GPUCACHE_REGION_OOMS].count; i++) {
 		if (!gpc_recording_read_oom(rec, i, &oom) || oom.device != ordinal)
 			continue;
 		gpc_holdings_from_oom(&holdings, run->report, &oom);
-		fprintf(run->out, "%s{\"t\":%llu,\"number\":%llu,\"recovered\":%s",
-			is_first ? "" : ",", after_start(run, oom.time_ns), (ull)oom.number,
-			oom.recovered ? "true" : "false");
-		is_first = false;
-		put_field(run, "requested", oom.requested);
-		put_field(run, "limit", oom.limit ? oom.limit : GPUCACHE_UNKNOWN);
-		put_holdings(run, &holdings);
-		fputc('}', run->out);
+		gpc_document_open(run->doc, &element);
+		gpc_document_member(run->doc, "t", after_start(run, oom.time_ns));
+		gpc_document_member(run->doc, "number", gpc_number(oom.number));
+		gpc_document_member(run->doc, "recovered", gpc_truth(oom.recovered));
+		gpc_document_member(run->doc, "requested", gpc_bytes(oom.requested));
+		gpc_document_member(
+			run->doc, "limit", gpc_bytes(oom.limit ? oom.limit : GPUCACHE_UNKNOWN));
+		show_holders(run, &holdings);
+		gpc_document_close(run->doc);
 		gpc_holdings_fini(&holdings);
 	}
-	fputc(']', run->out);
+	gpc_document_close(run->doc);
 }
 
-static void put_moments(const struct run *run, int32_t ordinal)
+/* Each row has the time, the bytes live, the range, and where its deltas end. */
+static void show_moments(const struct run *run, int32_t ordinal)
 {
 	struct gpc_moments moments;
 	size_t n_deltas;
 
 	gpc_moments_create(&moments, run->report, ordinal);
 	n_deltas = moments.n ? moments.rows[moments.n - 1].end_delta : 0;
-	fprintf(run->out, ",\"moments\":{\"n_events\":%llu,\"n_holes\":%llu,\"rows\":[",
-		(ull)moments.n_events, (ull)moments.n_holes);
+	gpc_document_open_object(run->doc, "moments");
+	gpc_document_member(run->doc, "n_events", gpc_count(moments.n_events));
+	gpc_document_member(run->doc, "n_holes", gpc_count(moments.n_holes));
+	gpc_document_open_flat(run->doc, "rows");
 	for (size_t i = 0; i < moments.n; i++)
-		fprintf(run->out, "%s%llu,%llu,%u,%zu", i ? "," : "",
-			after_start(run, moments.rows[i].time_ns), (ull)moments.rows[i].live_bytes,
-			gpc_html_names_tag(run->names, moments.rows[i].tag),
-			moments.rows[i].end_delta);
-	fputs("],\"deltas\":[", run->out);
+		gpc_document_row(run->doc, after_start(run, moments.rows[i].time_ns),
+			gpc_bytes(moments.rows[i].live_bytes),
+			gpc_number(gpc_html_names_tag(run->names, moments.rows[i].tag)),
+			gpc_number(moments.rows[i].end_delta));
+	gpc_document_close(run->doc);
+	gpc_document_open_flat(run->doc, "deltas");
 	for (size_t i = 0; i < n_deltas; i++) {
 		const struct gpc_moment_delta *delta = &moments.deltas[i];
 		const struct gpc_moment_holder *holder = &moments.holders[delta->holder];
 
-		fprintf(run->out, "%s%u,%lld,%lld", i ? "," : "",
-			stack_number(run, holder->stack, holder->kind), (long long)delta->bytes,
-			(long long)delta->blocks);
+		gpc_document_row(run->doc, stack_number(run, holder->stack, holder->kind),
+			gpc_signed(delta->bytes), gpc_signed(delta->blocks));
 	}
-	fputs("]}", run->out);
+	gpc_document_close(run->doc);
+	gpc_document_close(run->doc);
 	gpc_moments_fini(&moments);
 }
 
-static void put_segment(
-	const struct run *run, const struct gpc_heap_segment *segment, unsigned long first)
+static void show_segment(const struct run *run, const struct gpc_heap_segment *segment)
 {
-	fprintf(run->out,
-		"%s{\"address\":\"0x%llx\",\"size\":%llu,\"t\":%llu,\"stack\":%u,\"kind\":",
-		first ? ",\n" : "", (ull)segment->address, (ull)segment->size,
-		after_start(run, segment->time_ns), stack_number(run, segment->stack, 0));
-	gpc_html_put_text(run->out, gpc_kind_words(segment->kind));
-	fprintf(run->out, ",\"ours\":%s,\"bytes\":[", segment->is_ours ? "true" : "false");
+	static const struct gpc_section one_line = { .flags = GPC_OBJECT | GPC_FLAT };
+	struct gpc_document *doc = run->doc;
+	GPC_TEXT(address, 24);
+
+	gpc_text_add(&address, "0x%llx", (unsigned long long)segment->address);
+	gpc_document_open(doc, &one_line);
+	gpc_document_member(doc, "address", gpc_name(address.buf));
+	gpc_document_member(doc, "size", gpc_bytes(segment->size));
+	gpc_document_member(doc, "t", after_start(run, segment->time_ns));
+	gpc_document_member(doc, "stack", stack_number(run, segment->stack, 0));
+	gpc_document_member(doc, "kind", gpc_name(gpc_kind_words(segment->kind)));
+	gpc_document_member(doc, "ours", gpc_truth(segment->is_ours));
+	gpc_document_open_flat(doc, "bytes");
 	for (unsigned i = 0; i < GPC_CELL_STATE_COUNT; i++)
-		fprintf(run->out, "%s%llu", i ? "," : "", (ull)segment->bytes[i]);
-	fprintf(run->out, "],\"n_pins\":%llu,\"pins\":[", (ull)segment->n_pins);
+		gpc_document_row(doc, gpc_bytes(segment->bytes[i]));
+	gpc_document_close(doc);
+	gpc_document_member(doc, "n_pins", gpc_count(segment->n_pins));
+	gpc_document_open_flat(doc, "pins");
 	for (unsigned i = 0; i < GPC_HEAP_MAX_PINS && segment->pins[i].n_blocks; i++)
-		fprintf(run->out, "%s%u,%llu,%llu", i ? "," : "",
-			stack_number(run, segment->pins[i].id, 0), (ull)segment->pins[i].bytes,
-			(ull)segment->pins[i].n_blocks);
-	fprintf(run->out, "],\"end\":%zu}", segment->end_cell);
+		gpc_document_row(doc, stack_number(run, segment->pins[i].id, 0),
+			gpc_bytes(segment->pins[i].bytes), gpc_count(segment->pins[i].n_blocks));
+	gpc_document_close(doc);
+	gpc_document_member(doc, "end", gpc_number(segment->end_cell));
+	gpc_document_close(doc);
 }
 
-static void put_heap(const struct run *run, int32_t ordinal)
+static void show_heap(const struct run *run, int32_t ordinal)
 {
+	static const struct gpc_section segments = { "segments" };
+	struct gpc_document *doc = run->doc;
 	struct gpc_heap_view heap;
 
 	gpc_heap_view_create(&heap, run->report, ordinal);
-	fprintf(run->out, ",\"heap\":{\"merged\":%s,\"words\":[",
-		heap.is_merged ? "true" : "false");
-	for (unsigned i = 0; i < GPC_CELL_STATE_COUNT; i++) {
-		fputs(i ? "," : "", run->out);
-		gpc_html_put_text(run->out, gpc_cell_word(i));
-	}
-	fputs("],\"segments\":[", run->out);
+	gpc_document_open_object(doc, "heap");
+	gpc_document_member(doc, "merged", gpc_truth(heap.is_merged));
+	gpc_document_open_flat(doc, "words");
+	for (unsigned i = 0; i < GPC_CELL_STATE_COUNT; i++)
+		gpc_document_row(doc, gpc_name(gpc_cell_word(i)));
+	gpc_document_close(doc);
+	gpc_document_open(doc, &segments);
 	for (size_t i = 0; i < heap.n_segments; i++)
-		put_segment(run, &heap.segments[i], i);
-	fputs("],\"cells\":[", run->out);
+		show_segment(run, &heap.segments[i]);
+	gpc_document_close(doc);
+	gpc_document_open_flat(doc, "cells");
 	for (size_t i = 0; i < heap.n_cells; i++) {
-		const struct gpc_cell *cell = &heap.cells[i];
+		const struct gpc_heap_cell *cell = &heap.cells[i];
 
-		fprintf(run->out, "%s%llu,%llu,%u,%u,%u", i ? "," : "", (ull)cell->size,
-			(ull)cell->requested, cell->state, stack_number(run, cell->stack, 0),
-			gpc_html_names_tag(run->names, cell->tag));
+		gpc_document_row(doc, gpc_bytes(cell->size), gpc_bytes(cell->requested),
+			gpc_number(cell->state), stack_number(run, cell->stack, 0),
+			gpc_number(gpc_html_names_tag(run->names, cell->tag)));
 	}
-	fputs("]}", run->out);
+	gpc_document_close(doc);
+	gpc_document_close(doc);
 	gpc_heap_view_fini(&heap);
 }
 
-static void put_device(const struct run *run, const struct gpucache_device *device, bool is_first)
+static void show_device(const struct run *run, const struct gpucache_device *device)
 {
-	fprintf(run->out, "%s{\"ordinal\":%d", is_first ? "" : ",\n", device->ordinal);
-	put_field(run, "total", device->total_bytes);
+	gpc_document_open(run->doc, &element);
+	gpc_document_member(run->doc, "ordinal", gpc_number((uint64_t)device->ordinal));
+	gpc_document_member(run->doc, "total", gpc_bytes(device->total_bytes));
 	/* The bytes in use at the last reading, without this process's.  The page's script adds those of each moment. */
-	put_field(run, "outside",
-		device->look_ns ? gpc_bytes_less(device->total_bytes,
-					  gpc_bytes_add(device->free_bytes, device->ours_bytes))
-				: GPUCACHE_UNKNOWN);
-	put_history(run, device->ordinal);
-	put_peak(run, device->ordinal);
-	put_end(run, device->ordinal);
-	put_failures(run, device->ordinal);
-	put_moments(run, device->ordinal);
-	put_heap(run, device->ordinal);
-	fputc('}', run->out);
+	gpc_document_member(run->doc, "outside",
+		gpc_bytes(device->look_ns
+				  ? gpc_bytes_less(device->total_bytes,
+					    gpc_bytes_add(device->free_bytes, device->ours_bytes))
+				  : GPUCACHE_UNKNOWN));
+	show_history(run, device->ordinal);
+	show_peak(run, device->ordinal);
+	show_end(run, device->ordinal);
+	show_failures(run, device->ordinal);
+	show_moments(run, device->ordinal);
+	show_heap(run, device->ordinal);
+	gpc_document_close(run->doc);
 }
 
-static void put_oom_views(const struct run *run)
+static void show_oom_views(const struct run *run)
 {
+	static const struct gpc_section section = { "ooms" };
 	const struct gpc_recording *rec = run->report->recording;
 	struct gpucache_oom oom;
 	uint64_t last = gpc_recording_find_oom(rec, 0, &oom) ? oom.number : 0;
-	bool is_first = true;
 
-	fputs(",\"ooms\":[", run->out);
+	gpc_document_open(run->doc, &section);
 	for (uint64_t n = last; n > 0 && n + MAX_OOMS > last; n--) {
 		if (!gpc_recording_find_oom(rec, n, &oom))
 			continue;
-		fputs(is_first ? "" : ",", run->out);
-		is_first = false;
-		put_view(run, gpc_cmd_oom, n);
+		gpc_document_open(run->doc, &element);
+		show_view(run, gpc_cmd_oom, n);
+		gpc_document_close(run->doc);
 	}
-	fputc(']', run->out);
+	gpc_document_close(run->doc);
 }
 
-static void put_run(const struct gpc_report *report)
+static void show_run(const struct gpc_report *report, struct gpc_document *doc)
 {
-	struct run run = { report, gpc_html_names_create(report), report->paper.out };
+	struct run run = { report, gpc_html_names_create(report), doc };
 	struct gpucache_device device;
-	bool is_first = true;
 
-	fputs("{\"summary\":", run.out);
-	put_view(&run, gpc_cmd_summary, 0);
-	put_oom_views(&run);
-	fputs(",\"devices\":[", run.out);
-	for (uint64_t i = 0; gpc_report_next_device(report, &i, &device);) {
-		put_device(&run, &device, is_first);
-		is_first = false;
-	}
-	fputc(']', run.out);
-	gpc_html_names_put(run.names, run.out);
-	fputc('}', run.out);
+	gpc_document_open(doc, &element);
+	gpc_document_open_object(doc, "summary");
+	show_view(&run, gpc_cmd_summary, 0);
+	gpc_document_close(doc);
+	show_oom_views(&run);
+	gpc_document_open(doc, &gpc_page_devices);
+	for (uint64_t i = 0; gpc_report_next_device(report, &i, &device);)
+		show_device(&run, &device);
+	gpc_document_close(doc);
+	gpc_html_names_show(run.names, doc);
+	gpc_document_close(doc);
 	gpc_html_names_destroy(run.names);
 }
 
@@ -328,10 +325,13 @@ static bool is_possible(const struct gpc_report *report)
 {
 	if (&gpc_html_head[0] == &gpc_html_head_end[0])
 		gpc_complain(
-			"this gpumem-report was built without D3, and can make no page; install "
+			"this gpumem-report was built without D3, and can make no page; "
+			"install "
 			"node-d3 (Debian's name) and build again");
 	else if (gpc_filter_is_set(report->options))
-		gpc_complain("html takes no filters: its page shows everything, and has a search");
+		gpc_complain(
+			"html takes no filters: its page shows everything, and has a "
+			"search");
 	else if (!report->options->output && isatty(STDOUT_FILENO))
 		gpc_complain("html does not write to a terminal: name a file, -o report.html");
 	else
@@ -341,28 +341,32 @@ static bool is_possible(const struct gpc_report *report)
 
 static void put(const struct gpc_report *report, const char *from, const char *to)
 {
-	fwrite(from, 1, (size_t)(to - from), report->paper.out);
+	fwrite(from, 1, (size_t)(to - from), report->out);
 }
 
 enum gpc_exit gpc_cmd_html(struct gpc_report *report)
 {
-	static unsigned n_runs;
+	static const struct gpc_section runs = { "runs" };
+	static struct gpc_document doc; /* from the first recording to the call without one */
+	bool has_begun = doc.n_levels > 0;
 
-	if (!report->recording) {
-		if (n_runs) {
-			fputs("]}", report->paper.out);
-			put(report, gpc_html_tail, gpc_html_tail_end);
-		}
-		n_runs = 0;
-		return GPC_EXIT_MADE;
-	}
-	if (n_runs == 0 && !is_possible(report))
+	if (report->recording && !has_begun && !is_possible(report))
 		return GPC_EXIT_USAGE;
-	if (n_runs == 0) {
+	if (report->recording && !has_begun) {
 		put(report, gpc_html_head, gpc_html_head_end);
-		fputs("{\"schema\":\"gpumem.html/1\",\"runs\":[", report->paper.out);
+		doc = (struct gpc_document){
+			.renderer = &gpc_render_json, .put = gpc_html_put, .self = report->out
+		};
+		gpc_document_begin(&doc);
+		gpc_document_member(&doc, "schema", gpc_name("gpumem.html/1"));
+		gpc_document_open(&doc, &runs);
 	}
-	fputs(n_runs++ ? ",\n" : "", report->paper.out);
-	put_run(report);
+	if (report->recording) {
+		show_run(report, &doc);
+	} else if (has_begun) {
+		gpc_document_close(&doc);
+		gpc_document_end(&doc);
+		put(report, gpc_html_tail, gpc_html_tail_end);
+	}
 	return GPC_EXIT_MADE;
 }

@@ -88,7 +88,7 @@ static void read_blocks(struct maker *maker, const struct gpc_recording *rec, in
 }
 
 static void add_cell(
-	struct maker *maker, struct gpc_heap_segment *segment, const struct gpc_cell *cell)
+	struct maker *maker, struct gpc_heap_segment *segment, const struct gpc_heap_cell *cell)
 {
 	segment->bytes[cell->state] = gpc_bytes_add(segment->bytes[cell->state], cell->size);
 	maker->heap->cells[maker->heap->n_cells++] = *cell;
@@ -99,7 +99,7 @@ static void add_gap(struct maker *maker, struct gpc_heap_segment *segment, uint6
 {
 	if (from < to)
 		add_cell(maker, segment,
-			&(struct gpc_cell){ .size = to - from, .state = (uint8_t)state });
+			&(struct gpc_heap_cell){ .size = to - from, .state = (uint8_t)state });
 }
 
 static uint8_t state_of(const struct gpucache_block *block)
@@ -141,8 +141,8 @@ static void cut(struct maker *maker, struct gpc_heap_segment *segment, size_t *a
 			continue;
 		}
 		add_cell(maker, segment,
-			&(struct gpc_cell){ block->size, block->requested, block->stack, block->tag,
-				state_of(block) });
+			&(struct gpc_heap_cell){ block->size, block->requested, block->stack,
+				block->tag, state_of(block) });
 		filled = offset + block->size;
 	}
 	if (filled < arena_end) {
@@ -158,7 +158,7 @@ static void find_pins(struct maker *maker, struct gpc_heap_segment *segment, siz
 	size_t n = 0;
 
 	for (size_t i = first; i < segment->end_cell; i++) {
-		const struct gpc_cell *cell = &maker->heap->cells[i];
+		const struct gpc_heap_cell *cell = &maker->heap->cells[i];
 
 		if (cell->state == GPC_CELL_LIVE)
 			maker->rows[n++] = (struct gpc_row){
@@ -183,8 +183,8 @@ static void merge(struct gpc_heap_view *heap, uint64_t parts)
 		size_t first = to;
 
 		for (; from < segment->end_cell; from++) {
-			struct gpc_cell *last = to > first ? &heap->cells[to - 1] : NULL;
-			const struct gpc_cell *cell = &heap->cells[from];
+			struct gpc_heap_cell *last = to > first ? &heap->cells[to - 1] : NULL;
+			const struct gpc_heap_cell *cell = &heap->cells[from];
 
 			if (last && last->size < segment->size / parts &&
 				cell->size < segment->size / parts) {

@@ -17,7 +17,7 @@
 #ifndef GPC_REPORT_HEAP_H
 #define GPC_REPORT_HEAP_H
 
-#include "tools/gpumem-report/output/holder_rows.h"
+#include "tools/gpumem-report/holders/holder_rows.h"
 
 #define GPC_HEAP_MAX_CELLS 40000
 #define GPC_HEAP_MAX_PINS  5
@@ -32,7 +32,7 @@ enum gpc_cell_state {
 	GPC_CELL_STATE_COUNT,
 };
 
-struct gpc_cell {
+struct gpc_heap_cell {
 	uint64_t size;
 	uint64_t requested;
 	uint32_t stack;
@@ -57,7 +57,7 @@ struct gpc_heap_segment {
 struct gpc_heap_view {
 	struct gpc_heap_segment *segments; /* by address */
 	size_t n_segments;
-	struct gpc_cell *cells;
+	struct gpc_heap_cell *cells;
 	size_t n_cells;
 	bool is_merged;
 };

@@ -38,27 +38,23 @@ struct gpc_html_names {
 	struct gpc_export_numbers frame_numbers;
 };
 
-/* Within <script> only `</script` and `<!--` are special: escapes each `<`. */
-void gpc_html_put_json(FILE *out, const char *json)
+void gpc_html_put(void *self, const char *bytes, size_t n)
 {
-	for (;;) {
-		size_t plain = strcspn(json, "<");
+	const char *end = bytes + n;
 
-		fwrite(json, 1, plain, out);
-		if (!json[plain])
-			break;
-		fputs("\\u003c", out);
-		json += plain + 1;
+	while (bytes < end) {
+		const char *special = memchr(bytes, '<', (size_t)(end - bytes)) ?: end;
+
+		fwrite(bytes, 1, (size_t)(special - bytes), self);
+		if (special < end)
+			fputs("\\u003c", self);
+		bytes = special + 1;
 	}
 }
 
-void gpc_html_put_text(FILE *out, const char *text)
+static void put_text(FILE *out, const char *text)
 {
-	struct json_object *string = json_object_new_string(text);
-
-	gpc_html_put_json(
-		out, json_object_to_json_string_ext(string, JSON_C_TO_STRING_NOSLASHESCAPE));
-	json_object_put(string);
+	gpc_json_put_string(gpc_html_put, out, text);
 }
 
 static void list_init(struct list *list)
@@ -121,7 +117,7 @@ static unsigned frame_number(
 		flags = (frame->is_python ? FLAG_PYTHON : 0) |
 			(frame->is_library ? FLAG_LIBRARY : 0);
 	fputs(number ? ",\n[" : "[", names->frames.out);
-	gpc_html_put_text(names->frames.out, text.buf);
+	put_text(names->frames.out, text.buf);
 	fprintf(names->frames.out, ",%u]", flags);
 	return number;
 }
@@ -138,7 +134,7 @@ static void put_sites(struct gpc_html_names *names, const struct gpc_export_samp
 	if (sample->what)
 		gpc_text_add(&text, "%s: ", sample->what);
 	gpc_frames_site(names->report->frames, sample->stack, &text);
-	gpc_html_put_text(names->stacks.out, text.buf);
+	put_text(names->stacks.out, text.buf);
 	for (size_t i = has_callers ? (size_t)stack->site + 1 : SIZE_MAX;
 		has_callers && i < stack->n && n < GPC_SITES_MAX_DEPTH; i++) {
 		if (stack->frames[i].is_library)
@@ -146,14 +142,14 @@ static void put_sites(struct gpc_html_names *names, const struct gpc_export_samp
 		gpc_text_clear(&text);
 		gpc_frame_describe_site(&stack->frames[i], &text);
 		fputc(',', names->stacks.out);
-		gpc_html_put_text(names->stacks.out, text.buf);
+		put_text(names->stacks.out, text.buf);
 		n++;
 	}
 	gpc_text_clear(&text);
 	if (has_callers)
 		gpc_frames_via(stack, &text);
 	fputs("],", names->stacks.out);
-	gpc_html_put_text(names->stacks.out, text.buf);
+	put_text(names->stacks.out, text.buf);
 	fprintf(names->stacks.out, ",%d,[", sample->what != NULL);
 }
 
@@ -208,21 +204,25 @@ unsigned gpc_html_names_tag(struct gpc_html_names *names, uint32_t tag)
 	gpc_recording_add_tag(rec, tag, &text);
 	number = number_of(&names->tags, text.buf, &is_new);
 	if (is_new)
-		gpc_html_put_text(names->tags.out, text.buf);
+		put_text(names->tags.out, text.buf);
 	if (row < rec->n_tags)
 		names->tag_numbers[row] = number + 1;
 	return number;
 }
 
-static void put_list(struct list *list, const char *name, FILE *out)
+static void show_list(struct gpc_document *doc, struct list *list, const char *key)
 {
+	const struct gpc_section section = { key, .flags = GPC_FLAT };
+
 	fflush(list->out);
-	fprintf(out, ",\"%s\":[%s]", name, list->text);
+	gpc_document_open(doc, &section);
+	fwrite(list->text, 1, list->size, doc->self);
+	gpc_document_close(doc);
 }
 
-void gpc_html_names_put(struct gpc_html_names *names, FILE *out)
+void gpc_html_names_show(struct gpc_html_names *names, struct gpc_document *doc)
 {
-	put_list(&names->frames, "frames", out);
-	put_list(&names->stacks, "stacks", out);
-	put_list(&names->tags, "tags", out);
+	show_list(doc, &names->frames, "frames");
+	show_list(doc, &names->stacks, "stacks");
+	show_list(doc, &names->tags, "tags");
 }

@@ -2,7 +2,7 @@
 /*
  * The names in a page of `gpumem-report html`: frames, stacks, ranges.  Each is stored once, in a list.
  *
- * The data of the page have numbers of names, which these functions return; gpc_html_names_put() writes the lists
+ * The data of the page have numbers of names, which these functions return; gpc_html_names_show() writes the lists
  * afterwards.
  *
  * Threads     One.
@@ -25,16 +25,13 @@ unsigned gpc_html_names_stack(struct gpc_html_names *names, const struct gpc_exp
 unsigned gpc_html_names_tag(struct gpc_html_names *names, uint32_t tag);
 
 /*
- * Writes the members `frames`, `stacks` and `tags`.  An element of `frames` is [name, flags].  One of `stacks` is
- * [[call site, its caller, ...], the library's function that the site called, 1 for a context or a module, else 0,
- * [frames, outermost first]].
+ * Adds the members `frames`, `stacks` and `tags` to a document that goes to a FILE.  An element of `frames` is [name,
+ * flags].  One of `stacks` is [[call site, its caller, ...], the library's function that the site called, 1 for a
+ * context or a module, else 0, [frames, outermost first]].
  */
-void gpc_html_names_put(struct gpc_html_names *names, FILE *out);
+void gpc_html_names_show(struct gpc_html_names *names, struct gpc_document *doc);
 
-/* Writes `text` as a JSON string that is safe within <script>. */
-void gpc_html_put_text(FILE *out, const char *text);
-
-/* Writes JSON so that it is safe within <script>. */
-void gpc_html_put_json(FILE *out, const char *json);
+/* Writes JSON to the FILE `self`.  Within <script> only `</script` and `<!--` are special: escapes each `<`. */
+void gpc_html_put(void *self, const char *bytes, size_t n);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One row per GPU of each recording of a job.  A call site is identified by a hash over its stack's positions in Python
+ * One row per GPU of each recording.  A call site is identified by a hash over its stack's positions in Python
  * code and offsets in modules.  No symbols are read for it, so 1,024 recordings take seconds.
  */
 #include "tools/gpumem-report/job/ranks_of_job.h"
@@ -11,7 +11,6 @@
 #include "format/array.h"
 #include "format/balance.h"
 #include "format/memory.h"
-#include "tools/gpumem-report/output/json.h"
 #include "tools/gpumem-report/symbols/short_names.h"
 #include "why/why.h"
 
@@ -101,53 +100,117 @@ static void take_failures(struct gpc_job_row *row, const struct gpc_recording *r
 	}
 }
 
-static struct gpc_job_row make_row(
-	const struct gpc_recording *rec, const struct gpucache_device *device)
+/* Moves *at over spaces.  Returns the length of the word there; 0 at the end of the text. */
+static size_t next_word(const char **at)
+{
+	size_t len;
+
+	*at += strspn(*at, " ");
+	len = strcspn(*at, " ");
+	return len;
+}
+
+/*
+ * The program's usual name: "train.py" for "/usr/bin/python3 -u /x/train.py --epochs 3", "-m package.train", else the
+ * name of the executable.
+ */
+static void add_script(const struct gpucache_header *header, struct gpc_text *ret_text)
+{
+	const char *exe = header->exe[0] ? gpc_base_name(header->exe) : "?";
+	const char *at = header->command;
+	size_t len = next_word(&at);
+
+	if (strncmp(exe, "python", 6) != 0) {
+		gpc_text_add_clean(ret_text, exe, strlen(exe));
+		return;
+	}
+	for (at += len; (len = next_word(&at)); at += len) {
+		if (at[0] == '-' && (len != 2 || (at[1] != 'm' && at[1] != 'c')))
+			continue;
+		if (at[0] != '-') {
+			const char *name = at + len;
+
+			while (name > at && name[-1] != '/')
+				name--;
+			gpc_text_add_clean(ret_text, name, (size_t)(at + len - name));
+			return;
+		}
+		gpc_text_add(ret_text, "%s %.*s ", exe, (int)len, at);
+		if (at[1] == 'c')
+			return;
+		at += len;
+		len = next_word(&at);
+		gpc_text_add_clean(ret_text, at, len);
+		return;
+	}
+	gpc_text_add_clean(ret_text, exe, strlen(exe));
+}
+
+static struct gpc_job_row make_row(const struct gpc_recording *rec)
 {
 	const struct gpucache_header *header = &rec->header;
-	struct gpc_device_totals totals = gpc_recording_totals(rec, device->ordinal);
-	struct gpc_job_row row = { .rank = header->rank,
+	struct gpc_job_row row = { .path = gpc_copy(rec->path),
+		.rank = header->rank,
 		.world_size = header->world_size,
 		.pid = header->pid,
 		.start_realtime_ns = header->start_realtime_ns,
 		.state = rec->run_state,
-		.device = *device,
-		.live_bytes = gpc_bytes_add(totals.sum.live_bytes, totals.sum.direct_bytes),
-		.peak_bytes = gpc_bytes_add(
-			totals.sum.peak_reserved_bytes, totals.sum.peak_direct_bytes) };
+		.device = { .ordinal = -1 } };
+	struct gpc_text program = gpc_text_init(row.program, sizeof row.program);
 
 	memcpy(row.job, header->job, sizeof row.job);
 	memcpy(row.host, header->host, sizeof row.host);
 	memcpy(row.command, header->command, sizeof row.command);
-	take_peak(&row, rec);
-	take_failures(&row, rec);
+	add_script(header, &program);
 	return row;
+}
+
+static void take_device(struct gpc_job_row *row, const struct gpc_recording *rec,
+	const struct gpucache_device *device)
+{
+	struct gpucache_counters sum = gpc_recording_totals(rec, device->ordinal).sum;
+
+	row->device = *device;
+	row->live_bytes = gpc_bytes_add(sum.live_bytes, sum.direct_bytes);
+	row->peak_bytes = gpc_bytes_add(sum.peak_reserved_bytes, sum.peak_direct_bytes);
+	take_peak(row, rec);
+	take_failures(row, rec);
 }
 
 void gpc_job_add(struct gpc_job *job, const struct gpc_report *report)
 {
 	const struct gpc_recording *rec = report->recording;
 	struct gpucache_device device;
-	size_t n = job->n;
+	size_t first = job->n;
 
 	for (uint64_t i = 0; gpc_report_next_device(report, &i, &device);) {
 		if (!gpc_recording_totals(rec, device.ordinal).n_contexts)
 			continue;
 		gpc_array_grow(&job->rows, sizeof *job->rows, job->n, &job->room);
-		job->rows[job->n] = make_row(rec, &device);
-		job->rows[job->n++].path = gpc_copy(rec->path);
+		job->rows[job->n] = make_row(rec);
+		take_device(&job->rows[job->n++], rec, &device);
 	}
-	job->n_processes += job->n > n;
-	job->n_unused += job->n == n;
+	if (job->n > first)
+		return;
+	gpc_array_grow(&job->rows, sizeof *job->rows, job->n, &job->room);
+	job->rows[job->n++] = make_row(rec);
 }
 
+bool gpc_job_is_one(const struct gpc_job_row *row)
+{
+	return row->job[0] || row->rank >= 0;
+}
+
+/* Jobs by name, their rows by rank; then what belongs to none, newest first. */
 static int compare_rows(const void *left, const void *right)
 {
 	const struct gpc_job_row *a = left;
 	const struct gpc_job_row *b = right;
+	int newer = GPC_ORDER(b->start_realtime_ns, a->start_realtime_ns);
 
-	return strcmp(a->job, b->job) ?: GPC_ORDER(a->rank, b->rank)
-		       ?: GPC_ORDER(a->start_realtime_ns, b->start_realtime_ns)
+	return GPC_ORDER(gpc_job_is_one(b), gpc_job_is_one(a)) ?: strcmp(a->job, b->job)
+		       ?: GPC_ORDER(a->rank, b->rank)
+		       ?: (gpc_job_is_one(a) ? -newer : newer)
 		       ?: GPC_ORDER(a->pid, b->pid)
 		       ?: strcmp(a->path, b->path)
 		       ?: GPC_ORDER(a->device.ordinal, b->device.ordinal);
@@ -159,6 +222,17 @@ void gpc_job_sort(struct gpc_job *job)
 		qsort(job->rows, job->n, sizeof *job->rows, compare_rows);
 }
 
+size_t gpc_job_end(const struct gpc_job *job, size_t first)
+{
+	size_t end = first;
+
+	while (end < job->n &&
+		gpc_job_is_one(&job->rows[end]) == gpc_job_is_one(&job->rows[first]) &&
+		strcmp(job->rows[end].job, job->rows[first].job) == 0)
+		end++;
+	return end;
+}
+
 void gpc_job_fini(struct gpc_job *job)
 {
 	for (size_t i = 0; i < job->n; i++)
@@ -167,50 +241,10 @@ void gpc_job_fini(struct gpc_job *job)
 	*job = (struct gpc_job){ 0 };
 }
 
-const struct gpc_job_row *gpc_job_first(const struct gpc_job_row *rows, size_t n)
-{
-	const struct gpc_job_row *first = NULL;
-
-	for (size_t i = 0; i < n; i++)
-		if (rows[i].oom.number &&
-			(!first || rows[i].oom.realtime_ns < first->oom.realtime_ns))
-			first = &rows[i];
-	return first;
-}
-
-uint64_t gpc_job_median(uint64_t *numbers, size_t n)
-{
-	if (n == 0)
-		return 0;
-	qsort(numbers, n, sizeof *numbers, gpc_array_by_number);
-	return numbers[(n - 1) / 2];
-}
-
 void gpc_job_add_who(const struct gpc_job_row *row, struct gpc_text *text)
 {
 	if (row->rank >= 0)
 		gpc_text_add(text, "rank %d (%s, pid %u)", row->rank, row->host, row->pid);
 	else
 		gpc_text_add(text, "pid %u on %s", row->pid, row->host);
-}
-
-struct json_object *gpc_job_row_json(const struct gpc_job_row *row)
-{
-	struct json_object *object = gpc_json_device(&row->device);
-	bool has_failed = row->oom.number != 0;
-
-	gpc_json_text(object, "path", row->path);
-	gpc_json_bytes(object, "rank", row->rank < 0 ? GPUCACHE_UNKNOWN : (uint64_t)row->rank);
-	gpc_json_bytes(object, "pid", row->pid);
-	gpc_json_text(object, "host", row->host);
-	gpc_json_text(object, "job", row->job);
-	gpc_json_text(object, "state", gpc_state_word(row->state));
-	gpc_json_bytes(object, "peak_bytes", row->peak_bytes);
-	gpc_json_bytes(object, "peak_live_bytes", row->peak_live_bytes);
-	gpc_json_bytes(object, "live_bytes", row->live_bytes);
-	gpc_json_bytes(object, "ooms", row->n_ooms);
-	gpc_json_text(object, "verdict", has_failed ? gpc_cause_word(row->oom.verdict) : "");
-	gpc_json_text(object, "strength", has_failed ? gpc_strength_word(row->oom.strength) : "");
-	gpc_json_text(object, "failed", has_failed ? gpc_show_rfc3339(row->oom.realtime_ns) : "");
-	return object;
 }

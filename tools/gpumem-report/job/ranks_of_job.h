@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The GPUs of a job's processes, one row of constant size each: `ranks` lists them, `merge` compares them.
+ * The GPUs of the processes of a folder, one row of constant size each.
  *
- *      each recording --> a row per GPU that it used      nothing else is kept
+ *      each recording --> a row per GPU that it used, or one of ordinal -1      nothing else is kept
  *
  * Call sites of different processes are the same if their stacks have the same positions in Python code, or the same
  * offsets in the same modules.  Comparing names instead would take a second per rank.
@@ -30,7 +30,8 @@ struct gpc_job_row {
 	char job[64];
 	char host[64];
 	char command[256];
-	int32_t rank; /* -1: the launcher set none */
+	char program[64]; /* its usual name: "train.py", "-m package.train" */
+	int32_t rank;     /* -1: the launcher set none */
 	int32_t world_size;
 	uint32_t pid;
 	uint64_t start_realtime_ns;
@@ -43,6 +44,7 @@ struct gpc_job_row {
 	struct gpc_job_site sites[GPC_JOB_SITES]; /* at the peak of live bytes, biggest first */
 	unsigned n_sites;
 	uint64_t n_ooms;
+	uint64_t distance; /* of its peak from the median; set by whoever sorts by it */
 	/* The first failure that the program did not recover from; number 0: none. */
 	struct {
 		uint64_t number;
@@ -58,26 +60,22 @@ struct gpc_job {
 	struct gpc_job_row *rows;
 	size_t n;
 	size_t room;
-	size_t n_processes;
-	size_t n_unused; /* processes without a row: they used no GPU */
 };
 
 /* Adds the rows of report->recording. */
 void gpc_job_add(struct gpc_job *job, const struct gpc_report *report);
 
-/* Sorts by job, rank, start, pid, path and GPU. */
+/* True if the process belongs to a job: it has a rank, or the job has a name. */
+bool gpc_job_is_one(const struct gpc_job_row *row);
+
+/* Sorts: the jobs, each by rank, start, pid, path and GPU; then what belongs to none, newest first. */
 void gpc_job_sort(struct gpc_job *job);
+
+/* One past the last row of the job, or of what belongs to none, that begins at rows[first]. */
+size_t gpc_job_end(const struct gpc_job *job, size_t first);
 void gpc_job_fini(struct gpc_job *job);
-
-/* Returns the row with the earliest failure that its program did not recover from, or NULL. */
-const struct gpc_job_row *gpc_job_first(const struct gpc_job_row *rows, size_t n);
-
-/* Returns the lower median.  Sorts `numbers`. */
-uint64_t gpc_job_median(uint64_t *numbers, size_t n);
 
 /* Appends "rank 17 (node3, pid 4711)", or without a rank "pid 4711 on node3". */
 void gpc_job_add_who(const struct gpc_job_row *row, struct gpc_text *text);
-
-struct json_object *gpc_job_row_json(const struct gpc_job_row *row);
 
 #endif

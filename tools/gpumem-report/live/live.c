@@ -2,6 +2,7 @@
 /* `live`: the screen and its keys, or a single reading as text or JSON. */
 #include <curses.h>
 #include <langinfo.h>
+#include <limits.h>
 #include <locale.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -9,116 +10,104 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "format/memory.h"
+#include "model/sheet.h"
 #include "tools/gpumem-report/live/processes.h"
-#include "tools/gpumem-report/output/json.h"
+#include "tools/gpumem-report/output/page.h"
 
 #define DEFAULT_EVERY_NS UINT64_C(1000000000)
 #define LEAST_EVERY_NS   UINT64_C(100000000)
 #define MOST_EVERY_NS    UINT64_C(60000000000)
 
-static void make_grid(struct live_grid *grid, int rows, int columns)
+static struct gpc_cell rate(double a_s)
 {
-	struct live_cell *cells =
-		gpc_resize(grid->cells, (size_t)rows * (size_t)columns, sizeof *cells);
-
-	*grid = (struct live_grid){ cells, rows, columns, 0 };
-	for (int i = 0; i < rows * columns; i++)
-		cells[i] = (struct live_cell){ " ", LIVE_PLAIN };
+	return gpc_number(a_s >= 0 ? (uint64_t)a_s : GPUCACHE_UNKNOWN);
 }
 
-static void print_grid(const struct live_grid *grid, FILE *out)
+static void tell_others(struct gpc_document *doc, const struct live_others *others)
 {
-	for (int row = 0; row < grid->used; row++) {
-		const struct live_cell *cells = &grid->cells[row * grid->columns];
-		int end = grid->columns;
+	static const struct gpc_column columns[] = { { "pid" }, { "name" }, { "bytes" } };
+	static const struct gpc_section section = { "other_processes", NULL, GPC_COLUMNS(columns) };
 
-		while (end > 0 && strcmp(cells[end - 1].letter, " ") == 0)
-			end--;
-		for (int i = 0; i < end; i++)
-			fputs(cells[i].letter, out);
-		fputc('\n', out);
+	if (!others) {
+		gpc_document_member(doc, "other_processes", gpc_blank());
+		return;
 	}
+	gpc_document_open(doc, &section);
+	for (unsigned i = 0; i < others->n; i++)
+		gpc_document_row(doc, gpc_number(others->rows[i].pid),
+			gpc_name(others->rows[i].name), gpc_bytes(others->rows[i].bytes));
+	gpc_document_close(doc);
 }
 
-static void add_rate(struct json_object *object, const char *key, double rate)
+static void tell_balance(struct gpc_document *doc, const struct live_gpu *gpu)
 {
-	json_object_object_add(object, key, rate >= 0 ? json_object_new_double(rate) : NULL);
-}
+	static const struct gpc_section section = { "balance", NULL, gpc_sheet_columns, 4,
+		.flags = GPC_SHEET_FLAGS };
+	const struct gpc_sheet sheet = { &gpu->balance, gpu->sum.kind_bytes, 0, 0, 0 };
 
-static struct json_object *others_json(const struct live_others *others)
-{
-	struct json_object *array = others ? json_object_new_array() : NULL;
-
-	for (unsigned i = 0; others && i < others->n; i++) {
-		struct json_object *row = gpc_json_row(array);
-
-		gpc_json_bytes(row, "pid", others->rows[i].pid);
-		gpc_json_text(row, "name", others->rows[i].name);
-		gpc_json_bytes(row, "bytes", others->rows[i].bytes);
+	if (!gpu->has_balance) {
+		gpc_document_member(doc, "balance", gpc_blank());
+		return;
 	}
-	return array;
+	gpc_document_open(doc, &section);
+	gpc_sheet_show(doc, &sheet);
+	gpc_document_close(doc);
 }
 
-static struct json_object *gpu_json(const struct live *live, const struct live_gpu *gpu)
+static void tell_gpu(struct gpc_document *doc, const struct live *live, const struct live_gpu *gpu)
 {
-	struct json_object *object = json_object_new_object();
-	struct json_object *holders;
+	static const struct gpc_column columns[] = { { "where" }, { "live_bytes" }, { "blocks" } };
+	static const struct gpc_section holders = { "holders", NULL, GPC_COLUMNS(columns) };
+	static const struct gpc_section element = { .flags = GPC_OBJECT };
 
-	json_object_object_add(object, "ordinal", json_object_new_int(gpu->ordinal));
-	gpc_json_text(object, "name", gpu->name);
-	gpc_json_text(object, "uuid", gpu->uuid);
-	json_object_object_add(object, "balance",
-		gpu->has_balance ? gpc_json_balance(&gpu->balance, gpu->sum.kind_bytes) : NULL);
-	gpc_json_bytes(object, "live_bytes", live_in_use(gpu));
-	gpc_json_bytes(object, "pending_bytes", gpu->sum.pending_bytes);
-	gpc_json_bytes(object, "cached_bytes", gpu->sum.cached_bytes);
-	gpc_json_bytes(object, "peak_live_bytes", gpu->sum.peak_live_bytes);
-	gpc_json_bytes(object, "calls", gpu->n_calls);
-	gpc_json_bytes(object, "waits", gpu->sum.n_sync);
-	gpc_json_bytes(object, "oom", gpu->sum.n_oom);
-	add_rate(object, "growth_bytes_per_second", gpu->growth_a_s);
-	add_rate(object, "seconds_left", gpu->seconds_left);
-	holders = gpc_json_add(object, "holders", json_object_new_array());
-	for (unsigned i = 0; i < gpu->n_holders; i++) {
-		struct json_object *row = gpc_json_row(holders);
-
-		gpc_json_text(row, "where", gpu->holders[i].where);
-		gpc_json_bytes(row, "live_bytes", gpu->holders[i].bytes);
-		gpc_json_bytes(row, "blocks", gpu->holders[i].n_blocks);
-	}
-	json_object_object_add(object, "other_processes", others_json(live_find_others(live, gpu)));
-	return object;
+	gpc_document_open(doc, &element);
+	gpc_document_member(doc, "ordinal", gpc_number((uint64_t)gpu->ordinal));
+	gpc_document_member(doc, "name", gpc_name(gpu->name));
+	gpc_document_member(doc, "uuid", gpc_name(gpu->uuid));
+	tell_balance(doc, gpu);
+	gpc_document_member(doc, "live_bytes", gpc_bytes(live_in_use(gpu)));
+	gpc_document_member(doc, "pending_bytes", gpc_bytes(gpu->sum.pending_bytes));
+	gpc_document_member(doc, "cached_bytes", gpc_bytes(gpu->sum.cached_bytes));
+	gpc_document_member(doc, "peak_live_bytes", gpc_bytes(gpu->sum.peak_live_bytes));
+	gpc_document_member(doc, "calls", gpc_count(gpu->n_calls));
+	gpc_document_member(doc, "waits", gpc_count(gpu->sum.n_sync));
+	gpc_document_member(doc, "oom", gpc_count(gpu->sum.n_oom));
+	gpc_document_member(doc, "growth_bytes_per_second", rate(gpu->growth_a_s));
+	gpc_document_member(doc, "seconds_left", rate(gpu->seconds_left));
+	gpc_document_open(doc, &holders);
+	for (unsigned i = 0; i < gpu->n_holders; i++)
+		gpc_document_row(doc, gpc_name(gpu->holders[i].where),
+			gpc_bytes(gpu->holders[i].bytes), gpc_count(gpu->holders[i].n_blocks));
+	gpc_document_close(doc);
+	tell_others(doc, live_find_others(live, gpu));
+	gpc_document_close(doc);
 }
 
 static void print_json(const struct live *live)
 {
-	struct json_object *root = gpc_json_begin(live->report, "live");
-	struct json_object *processes = gpc_json_add(root, "processes", json_object_new_array());
+	static const struct gpc_section processes = { "processes" };
+	static const struct gpc_section element = { .flags = GPC_OBJECT };
+	struct gpc_document *doc = live->report->doc;
 
+	gpc_page_begin(live->report, "live");
+	gpc_document_open(doc, &processes);
 	for (unsigned p = 0; p < live->n_processes; p++) {
 		const struct live_process *process = &live->processes[p];
-		struct json_object *object = gpc_json_identity(
-			process->path, &process->header, process->state, process->header.file_size);
-		struct json_object *gpus = gpc_json_add(object, "devices", json_object_new_array());
 
+		gpc_document_open(doc, &element);
+		gpc_page_identify(doc, process->path, &process->header, process->state,
+			process->header.file_size);
+		gpc_document_open(doc, &gpc_page_devices);
 		for (unsigned g = 0; g < process->n_gpus; g++)
-			json_object_array_add(gpus, gpu_json(live, &process->gpus[g]));
-		json_object_array_add(processes, object);
+			tell_gpu(doc, live, &process->gpus[g]);
+		gpc_document_close(doc);
+		gpc_document_close(doc);
 	}
-	gpc_json_end(live->report, root);
+	gpc_document_close(doc);
+	gpc_document_end(doc);
 }
 
-static void print_once(
-	const struct live *live, const struct gpc_report *report, struct live_screen *screen)
-{
-	struct live_grid grid = { 0 };
-
-	make_grid(&grid, (int)live->n_processes * LIVE_MAX_GPUS + 80, report->paper.width);
-	live_draw(live, screen, &grid);
-	print_grid(&grid, report->paper.out);
-	free(grid.cells);
-}
+/* ---- the terminal ---- */
 
 static void start_colours(const struct gpc_report *report)
 {
@@ -126,39 +115,57 @@ static void start_colours(const struct gpc_report *report)
 		return;
 	start_color();
 	use_default_colors();
-	init_pair(LIVE_ALARM, COLOR_RED, -1);
-	init_pair(LIVE_HEAD, COLOR_BLACK, COLOR_GREEN);
-	init_pair(LIVE_CHOSEN, COLOR_BLACK, COLOR_CYAN);
-	init_pair(LIVE_BAR_LIVE, COLOR_GREEN, -1);
-	init_pair(LIVE_BAR_PENDING, COLOR_YELLOW, -1);
-	init_pair(LIVE_BAR_CACHED, COLOR_CYAN, -1);
-	init_pair(LIVE_BAR_OTHER, COLOR_MAGENTA, -1);
+	init_pair(GPC_INK_ALARM, COLOR_RED, -1);
+	init_pair(GPC_INK_CHOSEN, COLOR_BLACK, COLOR_CYAN);
+	init_pair(GPC_INK_GREEN, COLOR_GREEN, -1);
+	init_pair(GPC_INK_YELLOW, COLOR_YELLOW, -1);
+	init_pair(GPC_INK_CYAN, COLOR_CYAN, -1);
+	init_pair(GPC_INK_MAGENTA, COLOR_MAGENTA, -1);
 }
 
 /* The colour pairs of start_colours() are numbered by ink; without colours, attributes tell the inks apart. */
-static void set_ink(unsigned ink)
+static void set_ink(void *self, enum gpc_ink ink)
 {
-	static const attr_t plain[LIVE_INK_COUNT] = { [LIVE_BOLD] = A_BOLD,
-		[LIVE_DIM] = A_DIM,
-		[LIVE_ALARM] = A_BOLD,
-		[LIVE_HEAD] = A_REVERSE,
-		[LIVE_CHOSEN] = A_REVERSE };
+	static const attr_t attributes[GPC_INK_COUNT] = { [GPC_INK_BOLD] = A_BOLD,
+		[GPC_INK_DIM] = A_DIM,
+		[GPC_INK_ALARM] = A_BOLD,
+		[GPC_INK_CHOSEN] = A_REVERSE };
+	bool has_pair = ink >= GPC_INK_ALARM && COLOR_PAIRS > GPC_INK_COUNT;
 
-	if ((ink == LIVE_ALARM || ink >= LIVE_HEAD) && COLOR_PAIRS > LIVE_INK_COUNT)
-		attr_set(ink == LIVE_ALARM ? A_BOLD : A_NORMAL, (short)ink, NULL);
-	else
-		attr_set(plain[ink], 0, NULL);
+	(void)self;
+	attr_set(has_pair && ink == GPC_INK_CHOSEN ? A_NORMAL : attributes[ink],
+		(short)(has_pair ? ink : 0), NULL);
 }
 
-static void show_grid(const struct live_grid *grid)
+/* `self`: the row on the screen.  A word that is longer than a line goes on over the next one, which is cleared. */
+static void put_on_screen(void *self, const char *bytes, size_t n)
 {
-	for (int row = 0; row < grid->rows; row++)
-		for (int column = 0; column < grid->columns; column++) {
-			const struct live_cell *cell = &grid->cells[row * grid->columns + column];
+	int *row = self;
 
-			set_ink(cell->ink);
-			mvaddstr(row, column, cell->letter);
-		}
+	if (n == 1 && *bytes == '\n') {
+		move(++*row, 0);
+		clrtoeol();
+	} else if (*row < LINES) {
+		addnstr(bytes, (int)n);
+	}
+}
+
+static void draw(const struct live *live, struct live_screen *screen, bool is_help)
+{
+	int row = 0;
+	struct gpc_document doc = { .renderer = &gpc_render_text,
+		.put = put_on_screen,
+		.self = &row,
+		.set_ink = set_ink,
+		.width = (unsigned)COLS,
+		.max_lines = (unsigned)LINES };
+
+	erase();
+	move(0, 0);
+	if (is_help)
+		live_show_help(&doc);
+	else
+		live_show(&doc, live, screen, LINES);
 	refresh();
 }
 
@@ -227,21 +234,8 @@ static bool press(struct live_screen *screen, int key, bool *is_help)
 	return true;
 }
 
-static void draw(
-	const struct live *live, struct live_screen *screen, struct live_grid *grid, bool is_help)
-{
-	make_grid(grid, LINES, COLS);
-	if (is_help)
-		live_draw_help(grid);
-	else
-		live_draw(live, screen, grid);
-	erase();
-	show_grid(grid);
-}
-
 static enum gpc_exit watch(struct live *live, struct live_screen *screen)
 {
-	struct live_grid grid = { 0 };
 	enum gpc_exit code = GPC_EXIT_MADE;
 	bool is_help = false;
 	int key = ERR;
@@ -250,7 +244,7 @@ static enum gpc_exit watch(struct live *live, struct live_screen *screen)
 		/* ERR: the interval has passed without a key.  A key only draws the last reading again. */
 		if (key == ERR && !screen->is_paused && !is_help)
 			code = live_look(live);
-		draw(live, screen, &grid, is_help);
+		draw(live, screen, is_help);
 		timeout((int)(screen->every_ns / 1000000));
 		key = getch();
 		if (is_help && key != ERR && key != KEY_RESIZE) {
@@ -258,7 +252,6 @@ static enum gpc_exit watch(struct live *live, struct live_screen *screen)
 			continue;
 		}
 	} while (code == GPC_EXIT_MADE && (key == ERR || press(screen, key, &is_help)));
-	free(grid.cells);
 	return code;
 }
 
@@ -317,7 +310,7 @@ enum gpc_exit gpc_cmd_live(struct gpc_report *report)
 	else if (code == GPC_EXIT_MADE && options->json)
 		print_json(&live);
 	else if (code == GPC_EXIT_MADE)
-		print_once(&live, report, &screen);
+		live_show(report->doc, &live, &screen, INT_MAX);
 	live_fini(&live);
 	return code;
 }

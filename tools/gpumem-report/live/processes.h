@@ -2,7 +2,7 @@
 /*
  * `live`: what processes hold now, read again and again.
  *
- *      recordings --look--> processes, each with its GPUs --draw--> a grid of cells --> terminal, or text
+ *      recordings --look--> processes, each with its GPUs --show--> a document --> terminal, text, or JSON
  *      NVML       --look--> other processes on those GPUs
  *
  * A look reads each recording whole.  The past and growth come from the history in the recording; the rates of calls
@@ -107,33 +107,6 @@ static inline uint64_t live_in_use(const struct live_gpu *gpu)
 void live_look_at_others(struct live *live);
 const struct live_others *live_find_others(const struct live *live, const struct live_gpu *gpu);
 
-/* What a cell means; live.c gives each meaning a colour. */
-enum live_ink {
-	LIVE_PLAIN,
-	LIVE_BOLD,
-	LIVE_DIM,
-	LIVE_ALARM,
-	LIVE_HEAD,   /* of the table */
-	LIVE_CHOSEN, /* the line of the cursor */
-	LIVE_BAR_LIVE,
-	LIVE_BAR_PENDING,
-	LIVE_BAR_CACHED,
-	LIVE_BAR_OTHER,
-	LIVE_INK_COUNT,
-};
-
-struct live_cell {
-	char letter[5]; /* one character, in UTF-8 */
-	uint8_t ink;
-};
-
-struct live_grid {
-	struct live_cell *cells;
-	int rows;
-	int columns;
-	int used; /* rows in use */
-};
-
 enum live_order {
 	LIVE_BY_MEMORY,
 	LIVE_BY_GROWTH,
@@ -146,17 +119,21 @@ struct live_screen {
 	char filter[64]; /* matches programs, ranks, call sites */
 	int chosen;      /* the line of the cursor, from 0 */
 	int first;       /* the uppermost line on the screen */
-	int n_lines;     /* of the table, at the last live_draw() */
+	int n_lines;     /* of the table, at the last live_show() */
 	bool is_unicode;
 	bool is_paused;
 	bool is_typing;    /* keys go into the filter */
 	uint64_t every_ns; /* between two looks; 0: there is only one, without keys */
 };
 
-/* Draws as many lines and columns as fit; sets n_lines, and keeps `chosen` and `first` within the table. */
-void live_draw(const struct live *live, struct live_screen *screen, struct live_grid *grid);
+/*
+ * Makes the screen as a document of at most `rows` lines; sets n_lines, and keeps `chosen` and `first` within the
+ * table.
+ */
+void live_show(
+	struct gpc_document *doc, const struct live *live, struct live_screen *screen, int rows);
 
-/* Draws the list of keys. */
-void live_draw_help(struct live_grid *grid);
+/* Makes the list of keys. */
+void live_show_help(struct gpc_document *doc);
 
 #endif

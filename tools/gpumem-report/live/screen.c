@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Draws `live` on a grid: a bar per GPU, a line per process and GPU, and the largest holders of the chosen line.
+ * The screen of `live`: a bar per GPU, a line per process and GPU, and the largest holders of the chosen line.
  *
- * A bar means the same without colour: | live, : pending, . cached, # others.  A narrow grid omits columns of the
- * table.
+ * A bar means the same without colour: | live, : pending, . cached, # others.
  */
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "format/array.h"
 #include "tools/gpumem-report/live/processes.h"
@@ -17,6 +14,9 @@
 #define WARN_SECONDS 600
 
 #define MAX_LINES (LIVE_MAX_PROCESSES * 4)
+
+/* Letters of a bar. */
+#define MAX_BAR 400
 
 /* A line of the table. */
 struct line {
@@ -32,61 +32,6 @@ struct card {
 	uint64_t cached;
 	double growth_a_s;
 };
-
-static int put(struct live_grid *grid, int row, int column, enum live_ink ink, const char *format,
-	...) __attribute__((format(__printf__, 5, 6)));
-
-/* Draws UTF-8 text, clipped to the grid; returns the column after the whole text. */
-static int put(
-	struct live_grid *grid, int row, int column, enum live_ink ink, const char *format, ...)
-{
-	char buf[600];
-	va_list args;
-	const char *at = buf;
-
-	va_start(args, format);
-	vsnprintf(buf, sizeof buf, format, args);
-	va_end(args);
-	if (row < 0 || row >= grid->rows)
-		return column;
-	if (row >= grid->used)
-		grid->used = row + 1;
-	for (size_t n; *at; at += n, column++) {
-		bool is_harmless;
-		struct live_cell cell = { "?", (uint8_t)ink };
-
-		n = gpc_text_letter(at, strlen(at), &is_harmless);
-		if (is_harmless)
-			snprintf(cell.letter, sizeof cell.letter, "%.*s", (int)n, at);
-		if (column >= 0 && column < grid->columns)
-			grid->cells[row * grid->columns + column] = cell;
-	}
-	return column;
-}
-
-/* Formats a number in at most five columns, with binary units: "12.3M". */
-static const char *brief(double n)
-{
-	static char buffers[8][16];
-	static unsigned next;
-	char *buf = buffers[next++ % 8];
-	static const char units[] = " KMGTPE";
-	unsigned unit = 0;
-
-	while (n >= 1000 && unit < 6) {
-		n /= 1024;
-		unit++;
-	}
-	if (unit == 0)
-		snprintf(buf, 16, "%.0f", n);
-	else
-		snprintf(buf, 16,
-			n < 10    ? "%.2f%c"
-			: n < 100 ? "%.1f%c"
-				  : "%.0f%c",
-			n, units[unit]);
-	return buf;
-}
 
 static bool is_same_gpu(const struct live_gpu *a, const struct live_gpu *b)
 {
@@ -122,93 +67,107 @@ static unsigned find_cards(const struct live *live, struct card *cards, unsigned
 	return n;
 }
 
-static void draw_bar(
-	struct live_grid *grid, int row, int column, int width, const struct card *card)
+static struct gpc_cell inked(const char *text, enum gpc_ink ink)
 {
+	struct gpc_cell cell = gpc_name(text);
+
+	cell.ink = ink;
+	return cell;
+}
+
+/* A bar with brackets, of `width` letters in all, and what stands on its sides. */
+static void show_bar(struct gpc_document *doc, const char *label, size_t width,
+	const struct card *card, const char *end)
+{
+	static const struct gpc_column columns[] = { { NULL, "" }, { NULL, "", 0, GPC_TIGHT },
+		{ NULL, "", 0, GPC_TIGHT }, { NULL, "", 0, GPC_TIGHT }, { NULL, "", 0, GPC_TIGHT },
+		{ NULL, "", 0, GPC_TIGHT }, { NULL, "", 0, GPC_TIGHT },
+		{ NULL, "", 0, GPC_TIGHT } };
+	static const struct gpc_section section = { "bar", NULL, GPC_COLUMNS(columns) };
 	const uint64_t total = card->gpu->balance.device_total;
 	const uint64_t ours = gpc_bytes_add(card->live, gpc_bytes_add(card->pending, card->cached));
 	const uint64_t used = gpc_bytes_less(total, card->gpu->balance.device_free);
-	const uint64_t parts[] = { card->live, card->pending, card->cached,
-		gpc_bytes_less(used, ours) };
-	static const char letters[] = "|:.#";
+	const uint64_t bytes[] = { card->live, card->pending, card->cached,
+		gpc_bytes_less(used, ours), GPUCACHE_UNKNOWN };
+	char parts[5][MAX_BAR + 1] = { "" };
 	uint64_t sum = 0;
-	int at = 0;
+	size_t at = 0;
 
-	put(grid, row, column, LIVE_BOLD, "[");
-	put(grid, row, column + width - 1, LIVE_BOLD, "]");
-	for (unsigned i = 0; i < 4 && total; i++) {
-		int end;
+	width = width < 2 ? 0 : width - 2 > MAX_BAR ? MAX_BAR : width - 2;
+	for (unsigned i = 0; i < 5; i++) {
+		size_t start = at;
+		double share;
 
-		sum = gpc_bytes_add(sum, parts[i]);
-		end = (int)((double)sum / (double)total * (width - 2) + 0.5);
-		for (; at < end && at < width - 2; at++)
-			put(grid, row, column + 1 + at, (enum live_ink)(LIVE_BAR_LIVE + i), "%c",
-				letters[i]);
+		sum = gpc_bytes_add(sum, bytes[i]);
+		share = total && i < 4 ? (double)sum / (double)total : 1;
+		for (; at < (size_t)(share * (double)width + 0.5) && at < width; at++)
+			parts[i][at - start] = "|:.# "[i];
 	}
+	gpc_document_open(doc, &section);
+	gpc_document_row(doc, gpc_name(label), inked("[", GPC_INK_BOLD),
+		inked(parts[0], GPC_INK_GREEN), inked(parts[1], GPC_INK_YELLOW),
+		inked(parts[2], GPC_INK_CYAN), inked(parts[3], GPC_INK_MAGENTA), gpc_name(parts[4]),
+		inked(end, GPC_INK_BOLD));
+	gpc_document_close(doc);
 }
 
-static int draw_card(struct live_grid *grid, int row, const struct card *card)
+static void show_card(struct gpc_document *doc, const struct card *card)
 {
 	const struct gpucache_balance *balance = &card->gpu->balance;
-	char label[64];
-	char end[64];
-	int used = 0;
+	GPC_TEXT(label, 64);
+	GPC_TEXT(end, 64);
 
-	snprintf(label, sizeof label, "%d %.*s", card->gpu->ordinal,
-		grid->columns >= 100  ? 24
-		: grid->columns >= 76 ? 12
-				      : 0,
+	gpc_text_add(&label, "%d %.*s ", card->gpu->ordinal,
+		doc->width >= 100  ? 24
+		: doc->width >= 76 ? 12
+				   : 0,
 		card->gpu->name);
 	if (!card->gpu->has_balance || balance->device_free == GPUCACHE_UNKNOWN) {
-		put(grid, row, 0, LIVE_BOLD, "%s", label);
-		put(grid, row, (int)strlen(label) + 1, LIVE_DIM,
-			"its free memory is not known yet");
-		return row + 1;
+		gpc_document_say(doc, "%sits free memory is not known yet", label.buf);
+		return;
 	}
-	snprintf(end, sizeof end, " %s/%s",
-		brief((double)gpc_bytes_less(balance->device_total, balance->device_free)),
-		brief((double)balance->device_total));
-	used = put(grid, row, 0, LIVE_BOLD, "%s", label) + 1;
-	draw_bar(grid, row, used, grid->columns - used - (int)strlen(end), card);
-	put(grid, row, grid->columns - (int)strlen(end), LIVE_BOLD, "%s", end);
-	return row + 1;
+	gpc_text_add(&end, "] ");
+	gpc_cell_write(
+		&end, gpc_brief(gpc_bytes_less(balance->device_total, balance->device_free)));
+	gpc_text_add(&end, "/");
+	gpc_cell_write(&end, gpc_brief(balance->device_total));
+	show_bar(doc, label.buf, doc->width - label.len - end.len + 1, card, end.buf);
 }
 
-/* Draws a warning if the GPU will soon be full; returns the row after it. */
-static int draw_warning(struct live_grid *grid, int row, const struct card *card)
+static void warn(struct gpc_document *doc, const struct card *card)
 {
 	const struct gpucache_balance *balance = &card->gpu->balance;
 	double room = (double)gpc_bytes_add(
 		balance->device_free, gpc_bytes_add(card->cached, card->pending));
 	double seconds = card->growth_a_s > 0 ? room / card->growth_a_s : -1;
+	GPC_TEXT(growth, 16);
 
 	if (!card->gpu->has_balance || balance->device_free == GPUCACHE_UNKNOWN || seconds < 0 ||
 		seconds > WARN_SECONDS)
-		return row;
-	put(grid, row, 2, LIVE_ALARM, "! GPU %d will be full in %s at %s/s", card->gpu->ordinal,
-		gpc_show_duration((uint64_t)(seconds * 1e9)),
-		gpc_show_bytes((uint64_t)card->growth_a_s));
-	return row + 1;
+		return;
+	gpc_cell_write(&growth, gpc_brief((uint64_t)card->growth_a_s));
+	gpc_document_shout(doc, GPC_INK_ALARM, "  ! GPU %d will be full in %s at %s/s",
+		card->gpu->ordinal, gpc_show_duration((uint64_t)(seconds * 1e9)), growth.buf);
 }
 
-/* Draws the other processes of the GPU, as gpustat does: "blender(5151) 300M".  Returns the row after them. */
-static int draw_others(
-	const struct live *live, struct live_grid *grid, int row, const struct card *card)
+/* Says the other processes of the GPU, as gpustat does: "blender(5151) 300M". */
+static void say_others(struct gpc_document *doc, const struct live *live, const struct card *card)
 {
 	const struct live_others *others = live_find_others(live, card->gpu);
-	int at;
+	GPC_TEXT(text, 800);
 
-	if (!others || others->n == 0)
-		return row;
-	at = put(grid, row, 2, LIVE_DIM, "others:");
-	for (unsigned i = 0; i < others->n; i++) {
+	for (unsigned i = 0; others && i < others->n; i++) {
 		const struct gpucache_neighbour *one = &others->rows[i];
 
-		at = put(grid, row, at, LIVE_DIM, " %.*s(%u) %s", (int)sizeof one->name,
-			one->name[0] ? one->name : "?", one->pid,
-			one->bytes == GPUCACHE_UNKNOWN ? "?" : brief((double)one->bytes));
+		gpc_text_add(&text, " %.*s(%u) ", (int)sizeof one->name,
+			one->name[0] ? one->name : "?", one->pid);
+		if (one->bytes == GPUCACHE_UNKNOWN)
+			gpc_text_add(&text, "?");
+		else
+			gpc_cell_write(&text, gpc_brief(one->bytes));
 	}
-	return row + 1;
+	if (text.len)
+		gpc_document_shout(doc, GPC_INK_DIM, "  others:%s", text.buf);
 }
 
 static int compare_lines(const struct line *a, const struct line *b, enum live_order order)
@@ -274,187 +233,201 @@ static const char *word_of(const struct live_process *process)
 	return process->is_seen ? gpc_state_word(process->state) : "gone";
 }
 
-static const char *rate(double a_s)
+static struct gpc_cell rate(double a_s)
 {
-	return a_s >= 0 ? brief(a_s) : "-";
+	return a_s >= 0 ? gpc_brief((uint64_t)a_s) : gpc_name("-");
 }
 
-/* Draws the columns from left to right; a narrow grid omits some of them. */
-static void draw_line(struct live_grid *grid, int row, const struct line *line, enum live_ink ink)
+static const struct gpc_column columns[] = {
+	{ NULL, "PID", 7 },
+	{ NULL, "RANK", 5, .from = 100 },
+	{ NULL, "GPU", 3 },
+	{ NULL, "STATE", -6 },
+	{ NULL, "LIVE", 6 },
+	{ NULL, "GROW/s", 6 },
+	{ NULL, "CACHED", 6 },
+	{ NULL, "PENDIN", 6, .from = 72 },
+	{ NULL, "CALL/s", 6, .from = 76 },
+	{ NULL, "WAIT/s", 6, .from = 100 },
+	{ NULL, "OOM", 4, .from = 100 },
+	{ NULL, "PEAK", 6, .from = 100 },
+	{ NULL, "PROGRAM" },
+};
+static const struct gpc_section table = { "lines", NULL, GPC_COLUMNS(columns) };
+
+static void show_line(struct gpc_document *doc, const struct line *line, enum gpc_ink ink)
 {
+	static const struct live_gpu none = { .calls_a_s = -1, .waits_a_s = -1 };
 	const struct live_process *process = line->process;
-	const struct live_gpu *gpu = line->gpu;
-	bool is_wide = grid->columns >= 100;
-	int at = put(grid, row, 0, ink, "%7u ", process->header.pid);
+	const struct live_gpu *gpu = line->gpu ? line->gpu : &none;
+	bool is_wide = doc->width >= 100 && process->header.command[0];
+	struct gpc_cell pid = gpc_number(process->header.pid);
 
-	if (is_wide)
-		at = process->header.rank >= 0
-			     ? put(grid, row, at, ink, "%5d ", process->header.rank)
-			     : put(grid, row, at, ink, "    - ");
-	at = gpu ? put(grid, row, at, ink, "%3d ", gpu->ordinal) : put(grid, row, at, ink, "  - ");
-	at = put(grid, row, at, ink, "%-6s ", word_of(process));
-	if (gpu) {
-		at = put(grid, row, at, ink, "%6s ", brief((double)live_in_use(gpu)));
-		at = put(grid, row, at, ink, "%6s ",
-			gpu->growth_a_s > 0 ? brief(gpu->growth_a_s) : "0");
-		at = put(grid, row, at, ink, "%6s ", brief((double)gpu->sum.cached_bytes));
-		if (grid->columns >= 72)
-			at = put(grid, row, at, ink, "%6s ", brief((double)gpu->sum.pending_bytes));
-		if (grid->columns >= 76)
-			at = put(grid, row, at, ink, "%6s ", rate(gpu->calls_a_s));
-		if (is_wide) {
-			at = put(grid, row, at, ink, "%6s ", rate(gpu->waits_a_s));
-			at = put(grid, row, at, ink, "%4llu ", (unsigned long long)gpu->sum.n_oom);
-			at = put(grid, row, at, ink, "%6s ",
-				brief((double)gpu->sum.peak_live_bytes));
-		}
-	}
-	at = put(grid, row, at, ink, "%s",
-		is_wide && process->header.command[0] ? process->header.command
-						      : gpc_base_name(process->header.exe));
-	for (; ink == LIVE_CHOSEN && at < grid->columns; at++)
-		put(grid, row, at, ink, " ");
+	pid.ink = ink;
+	gpc_document_row(doc, pid,
+		process->header.rank < 0 ? gpc_name("-")
+					 : gpc_number((uint64_t)process->header.rank),
+		line->gpu ? gpc_number((uint64_t)gpu->ordinal) : gpc_name("-"),
+		gpc_name(word_of(process)), gpc_brief(live_in_use(gpu)),
+		gpc_brief((uint64_t)gpu->growth_a_s), gpc_brief(gpu->sum.cached_bytes),
+		gpc_brief(gpu->sum.pending_bytes), rate(gpu->calls_a_s), rate(gpu->waits_a_s),
+		gpc_count(gpu->sum.n_oom), gpc_brief(gpu->sum.peak_live_bytes),
+		gpc_name(is_wide ? process->header.command : gpc_base_name(process->header.exe)));
 }
 
-static void draw_head(struct live_grid *grid, int row)
-{
-	bool is_wide = grid->columns >= 100;
-	int at = put(grid, row, 0, LIVE_HEAD, "    PID ");
-
-	if (is_wide)
-		at = put(grid, row, at, LIVE_HEAD, " RANK ");
-	at = put(grid, row, at, LIVE_HEAD, "GPU STATE    LIVE GROW/s CACHED ");
-	if (grid->columns >= 72)
-		at = put(grid, row, at, LIVE_HEAD, "PENDIN ");
-	if (grid->columns >= 76)
-		at = put(grid, row, at, LIVE_HEAD, "CALL/s ");
-	if (is_wide)
-		at = put(grid, row, at, LIVE_HEAD, "WAIT/s  OOM   PEAK ");
-	at = put(grid, row, at, LIVE_HEAD, "PROGRAM");
-	for (; at < grid->columns; at++)
-		put(grid, row, at, LIVE_HEAD, " ");
-}
-
-/* Draws the history of live bytes: each character stands for as many of its points, and shows their maximum. */
-static void draw_past(struct live_grid *grid, int row, int column, int width,
-	const struct live_gpu *gpu, bool is_unicode)
+/* Appends the history of live bytes: each letter stands for as many of its points, and shows their maximum. */
+static void add_past(
+	struct gpc_text *text, const struct live_gpu *gpu, unsigned width, bool is_unicode)
 {
 	static const char *const blocks[] = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
 	static const char letters[] = "_.-=+*#@";
 	unsigned n = gpu->n_points;
-	int shown = (int)n < width ? (int)n : width;
+	unsigned shown = n < width ? n : width;
 	uint64_t most = 1;
 
 	for (unsigned i = 0; i < n; i++)
-		most = gpu->points[i] > most ? gpu->points[i] : most;
-	for (int i = 0; i < shown; i++) {
+		most = gpc_larger(most, gpu->points[i]);
+	for (unsigned i = 0; i < shown; i++) {
 		uint64_t highest = 0;
 		unsigned level;
 
-		for (unsigned p = (unsigned)i * n / (unsigned)shown;
-			p < (unsigned)(i + 1) * n / (unsigned)shown; p++)
-			highest = gpu->points[p] > highest ? gpu->points[p] : highest;
-		level = (unsigned)((double)highest * 7.99 / (double)most);
+		for (unsigned p = i * n / shown; p < (i + 1) * n / shown; p++)
+			highest = gpc_larger(highest, gpu->points[p]);
+		level = (unsigned)((double)highest * 7.99 / (double)most) & 7;
 		if (is_unicode)
-			put(grid, row, column + i, LIVE_BAR_LIVE, "%s", blocks[level & 7]);
+			gpc_text_add(text, "%s", blocks[level]);
 		else
-			put(grid, row, column + i, LIVE_BAR_LIVE, "%c", letters[level & 7]);
+			gpc_text_add(text, "%c", letters[level]);
 	}
 }
 
-static void draw_holders(
-	struct live_grid *grid, int row, const struct line *line, const struct live_screen *screen)
+static void show_holders(
+	struct gpc_document *doc, const struct line *line, const struct live_screen *screen)
 {
+	static const struct gpc_column past_columns[] = { { NULL, "" }, { NULL, "", 0, GPC_TIGHT },
+		{ NULL, "", 0 } };
+	static const struct gpc_section past = { "past", NULL, GPC_COLUMNS(past_columns) };
+	static const struct gpc_column holder_columns[] = { { NULL, "", 7 }, { NULL, "", 8 },
+		{ NULL, "" } };
+	static const struct gpc_section holders = { "holders", NULL, GPC_COLUMNS(holder_columns) };
 	const struct live_gpu *gpu = line->gpu;
-	int at;
+	GPC_TEXT(history, 4 * LIVE_MAX_POINTS);
+	GPC_TEXT(label, 40);
+	GPC_TEXT(sum, 16);
 
+	gpc_document_gap(doc);
 	if (!gpu) {
-		put(grid, row, 0, LIVE_BOLD, "%u uses no GPU yet", line->process->header.pid);
+		gpc_document_shout(
+			doc, GPC_INK_BOLD, "%u uses no GPU yet", line->process->header.pid);
 		return;
 	}
-	at = put(grid, row, 0, LIVE_BOLD, "%u, GPU %d: ", line->process->header.pid, gpu->ordinal);
-	draw_past(grid, row, at, grid->columns - at - 22, gpu, screen->is_unicode);
-	put(grid, row, grid->columns - 20, LIVE_DIM, "%20s", gpc_show_bytes(live_in_use(gpu)));
-	row++;
-	for (unsigned i = 0; i < gpu->n_holders; i++, row++)
-		put(grid, row, 0, LIVE_PLAIN, "%11s %6s  %s", gpc_show_bytes(gpu->holders[i].bytes),
-			brief((double)gpu->holders[i].n_blocks),
-			gpu->holders[i].where ? gpu->holders[i].where : "?");
+	gpc_text_add(&label, "%u, GPU %d: ", line->process->header.pid, gpu->ordinal);
+	gpc_cell_write(&sum, gpc_brief(live_in_use(gpu)));
+	add_past(&history, gpu, doc->width - (unsigned)label.len - 9, screen->is_unicode);
+	gpc_document_open(doc, &past);
+	gpc_document_row(doc, gpc_name(label.buf), inked(history.buf, GPC_INK_GREEN),
+		inked(sum.buf, GPC_INK_BOLD));
+	gpc_document_close(doc);
+	gpc_document_open(doc, &holders);
+	for (unsigned i = 0; i < gpu->n_holders; i++)
+		gpc_document_row(doc, gpc_brief(gpu->holders[i].bytes),
+			gpc_count(gpu->holders[i].n_blocks),
+			gpc_name(gpu->holders[i].where ? gpu->holders[i].where : "?"));
 	if (gpu->n_holders == 0)
-		put(grid, row, 2, LIVE_DIM, "nothing is held");
+		gpc_document_say(doc, "  nothing is held");
+	gpc_document_close(doc);
 }
 
-static void draw_title(
-	const struct live *live, const struct live_screen *screen, struct live_grid *grid)
+static void say_title(
+	struct gpc_document *doc, const struct live *live, const struct live_screen *screen)
 {
 	static const char *const orders[] = { "memory", "growth", "pid" };
 	unsigned n_alive = 0;
+	GPC_TEXT(text, 200);
 
 	for (unsigned p = 0; p < live->n_processes; p++)
 		n_alive += live->processes[p].state == GPC_RUN_ALIVE && live->processes[p].is_seen;
-	put(grid, 0, 0, LIVE_BOLD, "gpumem live: %u process%s%s", n_alive, n_alive == 1 ? "" : "es",
+	gpc_text_add(&text, "gpumem live: %u process%s%s", n_alive, n_alive == 1 ? "" : "es",
 		n_alive < live->n_processes ? " alive" : "");
 	if (screen->is_typing || screen->filter[0])
-		put(grid, 0, 30, LIVE_ALARM, "filter: %s%s", screen->filter,
-			screen->is_typing ? "_" : "");
+		gpc_text_add(&text, "  filter: %s%s", screen->filter, screen->is_typing ? "_" : "");
 	/* With --once there are no keys to tell of. */
-	if (grid->columns >= 76 && screen->every_ns)
-		put(grid, 0, grid->columns - 34, LIVE_DIM, "%34s",
+	if (screen->every_ns)
+		gpc_text_add(&text, "  by %s  %s", orders[screen->order],
 			screen->is_paused ? "paused" : "F1 help  q ends");
-	if (grid->columns >= 100)
-		put(grid, 0, grid->columns - 60, LIVE_DIM, "by %s", orders[screen->order]);
+	gpc_document_shout(doc, GPC_INK_BOLD, "%s", text.buf);
 }
 
-void live_draw(const struct live *live, struct live_screen *screen, struct live_grid *grid)
+/* Chooses the lines of the table that are shown: at least three, and room is left for the holders below. */
+static int choose(struct live_screen *screen, int n, int n_lines, int rows)
 {
-	static struct line lines[MAX_LINES];
-	struct card cards[16];
-	unsigned n_cards = find_cards(live, cards, 16);
-	int n = find_lines(live, screen, lines);
-	int row = 1;
-	int room;
+	int room = rows - n_lines - 3 - (LIVE_MAX_HOLDERS + 2);
 
-	draw_title(live, screen, grid);
-	for (unsigned c = 0; c < n_cards && row < grid->rows / 2; c++) {
-		row = draw_warning(grid, draw_card(grid, row, &cards[c]), &cards[c]);
-		row = draw_others(live, grid, row, &cards[c]);
-	}
-	draw_head(grid, ++row);
 	screen->n_lines = n;
 	screen->chosen = screen->chosen >= n ? n - 1 : screen->chosen;
 	screen->chosen = screen->chosen < 0 ? 0 : screen->chosen;
-	/* The table leaves room for the holders below it, but has at least three lines. */
-	room = grid->rows - row - 1 - (LIVE_MAX_HOLDERS + 2);
 	room = room < 3 ? 3 : room;
 	if (screen->first > screen->chosen)
 		screen->first = screen->chosen;
 	if (screen->first + room <= screen->chosen)
 		screen->first = screen->chosen - room + 1;
-	for (int i = screen->first; i < n && i < screen->first + room; i++)
-		draw_line(grid, ++row, &lines[i],
-			i == screen->chosen && screen->every_ns    ? LIVE_CHOSEN
-			: lines[i].process->state == GPC_RUN_ALIVE ? LIVE_PLAIN
-								   : LIVE_DIM);
-	if (n == 0)
-		put(grid, ++row, 2, LIVE_DIM, "%s",
-			live->n_processes ? "no match" : "no live process is recorded");
-	else
-		draw_holders(grid, row + 2, &lines[screen->chosen], screen);
+	return n < screen->first + room ? n : screen->first + room;
 }
 
-void live_draw_help(struct live_grid *grid)
+void live_show(
+	struct gpc_document *doc, const struct live *live, struct live_screen *screen, int rows)
 {
-	static const char *const text[] = { "gpumem-report live", "",
-		"Up Down PgUp PgDn Home End   choose a line",
-		"M  G  P    by memory, growth, pid;  F6 > the next order",
-		"F3 / F4 \\  filter: program, \"rank 3\", call site;  Esc ends it",
-		"Z Space    pause", "+ -        refresh more or less often",
-		"F1 h ?     this;  F10 q ends", "",
-		"|  live, and straight from the driver    :  pending: freed, work may still use it",
-		".  cached: free, kept                    #  other processes, contexts, the driver",
-		"GROW/s  of the minimum: what a step takes and returns does not count", "",
-		"any key goes back" };
+	static struct line lines[MAX_LINES];
+	struct card cards[16];
+	unsigned n_cards = find_cards(live, cards, 16);
+	int n = find_lines(live, screen, lines);
+	int end;
 
-	for (int i = 0; i < (int)(sizeof text / sizeof text[0]); i++)
-		put(grid, i, 0, i ? LIVE_PLAIN : LIVE_BOLD, "%s", text[i]);
+	gpc_document_begin(doc);
+	say_title(doc, live, screen);
+	for (unsigned c = 0; c < n_cards && (int)doc->n_lines < rows / 2; c++) {
+		show_card(doc, &cards[c]);
+		warn(doc, &cards[c]);
+		say_others(doc, live, &cards[c]);
+	}
+	end = choose(screen, n, (int)doc->n_lines, rows);
+	gpc_document_gap(doc);
+	gpc_document_open(doc, &table);
+	for (int i = screen->first; i < end; i++)
+		show_line(doc, &lines[i],
+			i == screen->chosen && screen->every_ns    ? GPC_INK_CHOSEN
+			: lines[i].process->state == GPC_RUN_ALIVE ? GPC_INK_PLAIN
+								   : GPC_INK_DIM);
+	gpc_document_close(doc);
+	if (n == 0)
+		gpc_document_shout(doc, GPC_INK_DIM, "  %s",
+			live->n_processes ? "no match" : "no live process is recorded");
+	else
+		show_holders(doc, &lines[screen->chosen], screen);
+	gpc_document_end(doc);
+}
+
+void live_show_help(struct gpc_document *doc)
+{
+	static const char text[] =
+		"Up Down PgUp PgDn Home End   choose a line\n"
+		"M  G  P    by memory, growth, pid;  F6 > the next order\n"
+		"F3 / F4 \\  filter: program, \"rank 3\", call site;  Esc ends it\n"
+		"Z Space    pause\n"
+		"+ -        refresh more or less often\n"
+		"F1 h ?     this;  F10 q ends\n"
+		"\n"
+		"|  live, and straight from the driver    :  pending: freed, work may still use "
+		"it\n"
+		".  cached: free, kept                    #  other processes, contexts, the "
+		"driver\n"
+		"GROW/s  of the minimum: what a step takes and returns does not count\n"
+		"\n"
+		"any key goes back";
+
+	gpc_document_begin(doc);
+	gpc_document_shout(doc, GPC_INK_BOLD, "gpumem-report live");
+	for (const char *at = text; *at; at += strcspn(at, "\n"), at += *at == '\n')
+		gpc_document_say(doc, "%.*s", (int)strcspn(at, "\n"), at);
+	gpc_document_end(doc);
 }

@@ -9,8 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tools/gpumem-report/output/text.h"
-
 #define SYSTEM_DEBUG "/usr/lib/debug"
 
 static bool is_same_build(int fd, const struct gpucache_module *recorded)

@@ -12,7 +12,6 @@
 
 #include "format/memory.h"
 #include "model/libraries.h"
-#include "tools/gpumem-report/output/text.h"
 #include "tools/gpumem-report/symbols/python_code.h"
 #include "tools/gpumem-report/symbols/short_names.h"
 

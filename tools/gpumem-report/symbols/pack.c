@@ -5,11 +5,12 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <json-c/json.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "format/array.h"
-#include "tools/gpumem-report/output/json.h"
+#include "tools/gpumem-report/report.h"
 #include "tools/gpumem-report/symbols/symbol_file.h"
 
 struct addresses {
@@ -50,13 +51,16 @@ static struct json_object *symbols_json(struct gpc_symbols *symbols, uint64_t ad
 	if (list->n && list->rows[list->n - 1].function)
 		array = json_object_new_array();
 	for (size_t i = 0; array && i < list->n; i++) {
-		struct json_object *row = gpc_json_row(array);
+		const struct gpc_symbol *symbol = &list->rows[i];
+		struct json_object *row = json_object_new_object();
 
-		gpc_json_text(row, "function", list->rows[i].function);
-		if (list->rows[i].file) {
-			gpc_json_text(row, "file", list->rows[i].file);
-			gpc_json_bytes(row, "line", list->rows[i].line);
+		json_object_object_add(row, "function",
+			symbol->function ? json_object_new_string(symbol->function) : NULL);
+		if (symbol->file) {
+			json_object_object_add(row, "file", json_object_new_string(symbol->file));
+			json_object_object_add(row, "line", json_object_new_uint64(symbol->line));
 		}
+		json_object_array_add(array, row);
 	}
 	return array;
 }
@@ -91,13 +95,13 @@ static enum gpc_exit write_pack(
 	struct json_object *root = json_object_new_object();
 	struct json_object *all = json_object_new_object();
 	char *path = NULL;
-	FILE *out = report->paper.out;
+	FILE *out = report->out;
 	size_t n = 0;
 	bool is_written;
 
 	if (!report->options->output)
 		out = open_beside(report, &path);
-	gpc_json_text(root, "schema", GPC_PACK_SCHEMA);
+	json_object_object_add(root, "schema", json_object_new_string(GPC_PACK_SCHEMA));
 	json_object_object_add(root, "recording", gpc_pack_identity(report->recording));
 	for (size_t i = 0; out && i < addresses->n; i++) {
 		struct json_object *array = symbols_json(symbols, addresses->all[i]);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `check`: checks that a recording is intact, region by region. */
-#include "tools/gpumem-report/output/json.h"
+#include <string.h>
+
+#include "tools/gpumem-report/output/page.h"
 
 /* Counts the records or slots of a region, and for EVENTS also the unreadable events. */
 static uint64_t count_records(
@@ -56,48 +58,61 @@ static const char *word_of(const struct gpc_recording *rec, enum gpucache_region
 	return rec->regions[kind].present ? "whole" : "not there";
 }
 
-static void print_text(struct gpc_report *report)
+static const struct gpc_column columns[] = {
+	{ "region", "region", -8 },
+	{ "state", "state", -9 },
+	{ "size_bytes", "bytes", 12 },
+	{ "records", "records", 12 },
+	{ NULL, "" },
+	{ "torn" },
+	{ "holes" },
+	{ "dropped" },
+};
+static const struct gpc_section section = { "regions", NULL, GPC_COLUMNS(columns) };
+
+static void show_region(
+	struct gpc_document *doc, const struct gpc_recording *rec, enum gpucache_region_kind kind)
 {
-	const struct gpc_recording *rec = report->recording;
-	const struct gpc_paper *paper = &report->paper;
+	const struct gpc_region *region = &rec->regions[kind];
+	uint64_t n_dropped = gpc_recording_dropped(rec, kind);
+	uint64_t n_holes = 0;
+	uint64_t n = count_records(rec, kind, &n_holes);
+	GPC_TEXT(text, 160);
 
-	fprintf(paper->out, "%s\nformat %u.%u, %s, %s\n\n", rec->path, (unsigned)rec->header.major,
-		(unsigned)rec->header.minor, gpc_show_bytes(rec->header.file_size),
-		gpc_state_word(rec->run_state));
-	for (unsigned i = 1; i < GPUCACHE_REGION_COUNT; i++) {
-		const enum gpucache_region_kind kind = (enum gpucache_region_kind)i;
-		const struct gpc_region *region = &rec->regions[kind];
-		uint64_t n_dropped = gpc_recording_dropped(rec, kind);
-		uint64_t n_holes = 0;
-		GPC_TEXT(text, 160);
-
-		gpc_text_add(&text, "%-10s %-10s %11s %12s records", gpc_region_name(kind),
-			word_of(rec, kind), gpc_show_bytes(region->size),
-			gpc_show_count(count_records(rec, kind, &n_holes)));
-		if (region->n_torn)
-			gpc_text_add(&text, ", %s torn", gpc_show_count(region->n_torn));
-		if (n_holes)
-			gpc_text_add(&text, ", %s hole%s", gpc_show_count(n_holes),
-				n_holes == 1 ? "" : "s");
-		if (n_dropped)
-			gpc_text_add(&text, ", %s dropped", gpc_show_count(n_dropped));
-		gpc_paper_head(paper, "%s", text.buf);
-	}
-	gpc_report_print_notes(report);
-	if (rec->n_problems == 0)
-		fprintf(paper->out, "\nThe recording is whole.\n");
+	if (region->n_torn)
+		gpc_text_add(&text, ", %s torn", gpc_show_count(region->n_torn));
+	if (n_holes)
+		gpc_text_add(
+			&text, ", %s hole%s", gpc_show_count(n_holes), n_holes == 1 ? "" : "s");
+	if (n_dropped)
+		gpc_text_add(&text, ", %s dropped", gpc_show_count(n_dropped));
+	gpc_document_row(doc, gpc_name(gpc_region_name(kind)), gpc_name(word_of(rec, kind)),
+		gpc_bytes(region->size), gpc_count(n),
+		gpc_sentence(text.buf + (text.len ? strlen(", ") : 0)), gpc_count(region->n_torn),
+		gpc_count(n_holes), gpc_count(n_dropped));
 }
 
 enum gpc_exit gpc_cmd_check(struct gpc_report *report)
 {
-	if (report->options->json) {
-		/* gpc_json_begin() has listed the problems, as in every view. */
-		struct json_object *root = gpc_json_begin(report, "check");
+	const struct gpc_recording *rec = report->recording;
+	struct gpc_document *doc = report->doc;
 
-		gpc_json_bool(root, "whole", report->recording->n_problems == 0);
-		gpc_json_end(report, root);
-	} else {
-		print_text(report);
+	gpc_page_begin(report, "check");
+	gpc_document_member(doc, "whole", gpc_truth(rec->n_problems == 0));
+	gpc_document_open(doc, &section);
+	gpc_document_say(doc, "%s", rec->path);
+	gpc_document_say(doc, "format %u.%u, %s, %s", (unsigned)rec->header.major,
+		(unsigned)rec->header.minor, gpc_show_bytes(rec->header.file_size),
+		gpc_state_word(rec->run_state));
+	gpc_document_gap(doc);
+	for (unsigned i = 1; i < GPUCACHE_REGION_COUNT; i++)
+		show_region(doc, rec, (enum gpucache_region_kind)i);
+	gpc_document_close(doc);
+	gpc_page_notes(report);
+	if (rec->n_problems == 0) {
+		gpc_document_gap(doc);
+		gpc_document_say(doc, "The recording is whole.");
 	}
+	gpc_document_end(doc);
 	return GPC_EXIT_MADE;
 }

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "tools/gpumem-report/output/json.h"
+#include "tools/gpumem-report/output/page.h"
 
 enum gets {
 #define GETS(word, text) GETS_##word,
@@ -38,8 +38,11 @@ static bool is_wanted(const struct gpc_report *report, const struct symbol *symb
 	return !report->options->target || strstr(symbol->name, report->options->target);
 }
 
-static void print_group(struct gpc_report *report, enum gets gets)
+static void show_group(const struct gpc_report *report, enum gets gets)
 {
+	static const struct gpc_column names_columns[] = { { NULL, "" } };
+	const struct gpc_section section = { NULL, gets_of[gets].word, GPC_COLUMNS(names_columns),
+		.flags = GPC_TEXT_ONLY | GPC_BESIDE };
 	GPC_TEXT(text, GROUP_TEXT);
 
 	for (size_t i = 0; i < N_OF(symbols); i++)
@@ -47,32 +50,18 @@ static void print_group(struct gpc_report *report, enum gets gets)
 			gpc_text_add(&text, "%s%s", text.len ? " " : "", symbols[i].name);
 	if (!text.len)
 		return;
-	gpc_paper_section(&report->paper, gets_of[gets].word, "%s", gets_of[gets].text);
-	gpc_paper_wrap(&report->paper, NULL, text.buf);
-}
-
-static void print_json(struct gpc_report *report)
-{
-	struct json_object *root = gpc_json_begin(report, "symbols");
-	struct json_object *array = gpc_json_add(root, "symbols", json_object_new_array());
-
-	for (size_t i = 0; i < N_OF(symbols); i++) {
-		struct json_object *object;
-
-		if (!is_wanted(report, &symbols[i]))
-			continue;
-		object = gpc_json_row(array);
-		gpc_json_text(object, "name", symbols[i].name);
-		json_object_object_add(
-			object, "cuda_version", json_object_new_int((int)symbols[i].since));
-		gpc_json_text(object, "gets", gets_of[symbols[i].gets].word);
-		gpc_json_text(object, "text", gets_of[symbols[i].gets].text);
-	}
-	gpc_json_end(report, root);
+	gpc_document_open(report->doc, &section);
+	gpc_document_say(report->doc, "%s", gets_of[gets].text);
+	gpc_document_row(report->doc, gpc_sentence(text.buf));
+	gpc_document_close(report->doc);
 }
 
 enum gpc_exit gpc_cmd_symbols(struct gpc_report *report)
 {
+	static const struct gpc_column columns[] = { { "name" }, { "cuda_version" }, { "gets" },
+		{ "text" } };
+	static const struct gpc_section section = { "symbols", NULL, GPC_COLUMNS(columns) };
+	struct gpc_document *doc = report->doc;
 	size_t n_wanted = 0;
 
 	for (size_t i = 0; i < N_OF(symbols); i++)
@@ -82,17 +71,23 @@ enum gpc_exit gpc_cmd_symbols(struct gpc_report *report)
 			report->options->target);
 		return GPC_EXIT_NOT_FOUND;
 	}
-	if (report->options->json) {
-		print_json(report);
-		return GPC_EXIT_MADE;
-	}
+	gpc_page_begin(report, "symbols");
+	gpc_document_open(doc, &section);
 	if (report->options->target)
-		fprintf(report->paper.out, "Functions of the driver with `%s` in their name.\n",
+		gpc_document_say(doc, "Functions of the driver with `%s` in their name.",
 			report->options->target);
 	else
-		fprintf(report->paper.out,
-			"%zu functions of the driver; all others pass untouched.\n", n_wanted);
+		gpc_document_say(
+			doc, "%zu functions of the driver; all others pass untouched.", n_wanted);
+	for (size_t i = 0; i < N_OF(symbols); i++)
+		if (is_wanted(report, &symbols[i]))
+			gpc_document_row(doc, gpc_name(symbols[i].name),
+				gpc_number(symbols[i].since),
+				gpc_name(gets_of[symbols[i].gets].word),
+				gpc_name(gets_of[symbols[i].gets].text));
+	gpc_document_close(doc);
 	for (unsigned gets = 0; gets < N_OF(gets_of); gets++)
-		print_group(report, (enum gets)gets);
+		show_group(report, (enum gets)gets);
+	gpc_document_end(doc);
 	return GPC_EXIT_MADE;
 }

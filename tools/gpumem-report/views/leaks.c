@@ -9,19 +9,28 @@
 #include "tools/gpumem-report/holders/by_library.h"
 #include "tools/gpumem-report/holders/by_tag.h"
 #include "tools/gpumem-report/holders/by_thread.h"
-#include "tools/gpumem-report/output/balance_sheet.h"
-#include "tools/gpumem-report/output/json.h"
+#include "tools/gpumem-report/holders/groups.h"
+#include "tools/gpumem-report/output/page.h"
+#include "tools/gpumem-report/output/stack.h"
 
 #define DEFAULT_STACKS 10
 #define FRAMES_SHOWN   24
 
-struct groups {
-	struct gpc_leaks by_stack;
-	uint64_t bytes; /* of the leaks */
+struct sum {
+	uint64_t bytes;
 	uint64_t n_blocks;
-	uint64_t kept_bytes;
-	uint64_t n_kept_blocks;
 };
+
+static struct sum sum_of(const struct gpc_row *rows, size_t n)
+{
+	struct sum sum = { 0 };
+
+	for (size_t i = 0; i < n; i++) {
+		sum.bytes = gpc_bytes_add(sum.bytes, rows[i].bytes);
+		sum.n_blocks = gpc_bytes_add(sum.n_blocks, rows[i].n_blocks);
+	}
+	return sum;
+}
 
 static const char *ending_of(const struct gpc_report *report)
 {
@@ -33,72 +42,80 @@ static const char *ending_of(const struct gpc_report *report)
 	return endings[report->recording->run_state];
 }
 
-static void print_group(const struct gpc_report *report, const struct gpc_row *group)
+static const struct gpc_column columns[] = { { NULL, "" }, { "device" }, { "live_bytes" },
+	{ "blocks" }, { "is_held_by_library" }, { "first" }, { "last" } };
+static const struct gpc_section section = { "groups", NULL, GPC_COLUMNS(columns) };
+
+static void show_group(const struct gpc_report *report, const struct gpc_row *group, bool is_kept)
 {
 	uint64_t start = report->recording->header.start_monotonic_ns;
-	const struct gpc_paper *paper = &report->paper;
 	uint64_t first = gpc_bytes_less(group->first_ns, start);
 	uint64_t last = gpc_bytes_less(group->last_ns, start);
-	GPC_TEXT(taken, 100);
+	GPC_TEXT(text, 200);
 
-	fputc('\n', paper->out);
-	if (first == last)
-		gpc_text_add(&taken, "at %s", gpc_show_duration(first));
-	else
-		gpc_text_add(
-			&taken, "from %s to %s", gpc_show_duration(first), gpc_show_duration(last));
-	gpc_paper_head(paper, "%s (%s B) in %s block%s, taken %s", gpc_show_bytes(group->bytes),
+	gpc_text_add(&text, "%s (%s B) in %s block%s, taken %s %s", gpc_show_bytes(group->bytes),
 		gpc_show_count(group->bytes), gpc_show_count(group->n_blocks),
-		group->n_blocks == 1 ? "" : "s", taken.buf);
-	gpc_stack_print(report, group->id, FRAMES_SHOWN);
+		group->n_blocks == 1 ? "" : "s", first == last ? "at" : "from",
+		gpc_show_duration(first));
+	if (first != last)
+		gpc_text_add(&text, " to %s", gpc_show_duration(last));
+	gpc_document_gap(report->doc);
+	gpc_document_row(report->doc, gpc_sentence(text.buf), gpc_number((uint64_t)group->device),
+		gpc_bytes(group->bytes), gpc_count(group->n_blocks), gpc_truth(is_kept),
+		gpc_page_time(report, group->first_ns), gpc_page_time(report, group->last_ns));
+	gpc_stack_show(report, group->id, FRAMES_SHOWN);
 }
 
-/* Prints rows[0 .. n), which are the groups of one GPU. */
-static void print_device(const struct gpc_report *report, const struct gpc_row *rows, size_t n)
+/* Shows rows[0 .. n), which are the groups of one GPU. */
+static void show_gpu(const struct gpc_report *report, const struct gpc_row *rows, size_t n)
 {
-	size_t limit = gpc_report_limit(report, DEFAULT_STACKS);
-	const struct gpc_paper *paper = &report->paper;
+	size_t limit = gpc_report_limit(
+		report, gpc_document_is_whole(report->doc) ? UINT32_MAX : DEFAULT_STACKS);
 	struct gpucache_device device = { .ordinal = rows[0].device };
+	struct sum rest = n > limit ? sum_of(&rows[limit], n - limit) : (struct sum){ 0 };
+	uint64_t bytes = sum_of(rows, n).bytes;
+	struct gpc_document *doc = report->doc;
 	GPC_TEXT(names, 120);
-	uint64_t total = 0;
-	uint64_t rest = 0;
 
-	for (size_t i = 0; i < n; i++) {
-		total = gpc_bytes_add(total, rows[i].bytes);
-		rest = gpc_bytes_add(rest, i < limit ? 0 : rows[i].bytes);
-	}
 	(void)gpc_recording_find_device(report->recording, rows[0].device, &device);
 	gpc_report_add_names(&device, &names);
-	fputc('\n', paper->out);
-	gpc_paper_head(paper, "GPU %d%s%s: %s (%s B)", device.ordinal, names.len ? ", " : "",
-		names.buf, gpc_show_bytes(total), gpc_show_count(total));
+	gpc_document_gap(doc);
+	gpc_document_say(doc, "GPU %d%s%s: %s (%s B)", device.ordinal, names.len ? ", " : "",
+		names.buf, gpc_show_bytes(bytes), gpc_show_count(bytes));
 	for (size_t i = 0; i < n && i < limit; i++)
-		print_group(report, &rows[i]);
+		show_group(report, &rows[i], false);
+	gpc_document_gap(doc);
 	if (n > limit)
-		fprintf(paper->out, "\n%s (%s B) by %zu more stack%s (-n %zu)\n",
-			gpc_show_bytes(rest), gpc_show_count(rest), n - limit,
+		gpc_document_say(doc, "%s (%s B) by %zu more stack%s (-n %zu)",
+			gpc_show_bytes(rest.bytes), gpc_show_count(rest.bytes), n - limit,
 			n - limit == 1 ? "" : "s", n);
 }
 
-static void print_devices(struct gpc_report *report, const struct groups *groups)
+/* JSON also has the groups that are no leaks. */
+static void show_groups(const struct gpc_report *report, const struct gpc_leaks *leaks)
 {
-	const struct gpc_row *rows = groups->by_stack.rows;
-	size_t n = groups->by_stack.n;
+	const struct gpc_row *rows = leaks->rows;
 
-	for (size_t first = 0, end; first < n; first = end) {
-		for (end = first; end < n && rows[end].device == rows[first].device; end++)
+	gpc_document_open(report->doc, &section);
+	for (size_t first = 0, end; first < leaks->n; first = end) {
+		for (end = first; end < leaks->n && rows[end].device == rows[first].device; end++)
 			;
-		print_device(report, &rows[first], end - first);
-		gpc_tag_rows_print(report, rows[first].device, NULL, ending_of(report));
-		gpc_asker_rows_print(report, rows[first].device, ending_of(report));
+		show_gpu(report, &rows[first], end - first);
 	}
+	for (size_t i = 0; gpc_document_is_whole(report->doc) && i < leaks->n_kept; i++)
+		show_group(report, &leaks->kept[i], true);
+	gpc_document_close(report->doc);
 }
 
-/* Prints what is no leak, by library. */
-static void print_kept(const struct gpc_report *report, const struct groups *groups)
+/* Shows what is no leak, by library. */
+static void show_kept(
+	const struct gpc_report *report, const struct gpc_leaks *leaks, struct sum kept)
 {
-	const struct gpc_leaks *leaks = &groups->by_stack;
-	struct gpc_groups libraries = { .total_bytes = groups->kept_bytes };
+	static const struct gpc_column kept_columns[] = { GPC_HOLDER_COLUMNS,
+		{ "library", "library" } };
+	static const struct gpc_section libraries_section = { "held_by_libraries", "LIBRARY",
+		GPC_COLUMNS(kept_columns) };
+	struct gpc_groups libraries = { .total_bytes = kept.bytes };
 
 	for (size_t i = 0; i < leaks->n_kept; i++) {
 		GPC_TEXT(text, 64);
@@ -108,93 +125,96 @@ static void print_kept(const struct gpc_report *report, const struct groups *gro
 			&libraries, text.buf, leaks->kept[i].bytes, leaks->kept[i].n_blocks, 0);
 	}
 	gpc_groups_sort(&libraries);
-	gpc_paper_section(&report->paper, "LIBRARY",
-		"%s held by libraries until the process ends: no leak",
-		gpc_show_bytes(groups->kept_bytes));
-	gpc_groups_print(&libraries, report, libraries.n, "library", NULL);
+	gpc_document_open(report->doc, &libraries_section);
+	if (libraries.n)
+		gpc_document_say(report->doc,
+			"%s held by libraries until the process ends: no leak",
+			gpc_show_bytes(kept.bytes));
+	gpc_groups_show(&libraries, report->doc);
+	gpc_document_close(report->doc);
 	gpc_groups_fini(&libraries);
 }
 
-static void print_text(struct gpc_report *report, const struct groups *groups)
+static void show_devices(const struct gpc_report *report)
+{
+	struct gpc_document *doc = report->doc;
+	struct gpucache_device device;
+	uint64_t bytes;
+	uint64_t n;
+
+	gpc_document_open(doc, &gpc_page_devices);
+	for (uint64_t i = 0; gpc_report_next_device(report, &i, &device);) {
+		GPC_TEXT(where, 80);
+
+		if (gpc_recording_find_device(report->recording, 1, &(struct gpucache_device){ 0 }))
+			gpc_text_add(&where, "on GPU %d, ", device.ordinal);
+		gpc_text_add(&where, "%s", ending_of(report));
+		n = gpc_report_count_live(report, device.ordinal, &bytes);
+		gpc_page_open_device(doc, &device);
+		gpc_document_member(doc, "not_freed_bytes", gpc_bytes(bytes));
+		gpc_document_member(doc, "not_freed_blocks", gpc_count(n));
+		gpc_tag_rows_show(report, device.ordinal, NULL, where.buf);
+		gpc_asker_rows_show(report, device.ordinal, where.buf);
+		gpc_document_close(doc);
+	}
+	gpc_document_close(doc);
+}
+
+static void say_head(const struct gpc_report *report, bool is_known, size_t n)
 {
 	const struct gpc_recording *rec = report->recording;
-	const struct gpc_paper *paper = &report->paper;
-	bool knows = rec->regions[GPUCACHE_REGION_BLOCKS].count > 0;
+	struct gpc_document *doc = report->doc;
 
-	gpc_paper_head(paper, "%s, pid %u on %s: device memory %s", gpc_base_name(rec->header.exe),
+	gpc_document_say(doc, "%s, pid %u on %s: device memory %s", gpc_base_name(rec->header.exe),
 		rec->header.pid, rec->header.host, ending_of(report));
-	if (groups->by_stack.n)
-		gpc_paper_head(paper, "Biggest first; times are since the start of the process.");
-	if (rec->run_state == GPC_RUN_ALIVE && groups->by_stack.n)
-		gpc_paper_head(paper, "The process is alive; most of this may be wanted.");
-	if (groups->by_stack.n == 0)
-		fprintf(paper->out, knows ? "\nNone.\n" : "\nUnknown: BLOCKS cannot be read.\n");
-	print_devices(report, groups);
-	if (groups->by_stack.n_kept)
-		print_kept(report, groups);
-	gpc_report_print_notes(report);
-	if (!knows)
-		return;
-	fprintf(paper->out,
-		"\nSUMMARY: gpumem-report: %llu bytes %s in %llu allocation(s) from %zu call "
-		"site(s)\n",
-		(unsigned long long)groups->bytes,
-		rec->run_state == GPC_RUN_ALIVE ? "live" : "not freed",
-		(unsigned long long)groups->n_blocks, groups->by_stack.n);
+	if (n)
+		gpc_document_say(doc, "Biggest first; times are since the start of the process.");
+	if (n && rec->run_state == GPC_RUN_ALIVE)
+		gpc_document_say(doc, "The process is alive; most of this may be wanted.");
+	gpc_document_gap(doc);
+	if (n == 0)
+		gpc_document_say(doc, is_known ? "None." : "Unknown: BLOCKS cannot be read.");
 }
 
-static void add_devices(struct json_object *root, const struct gpc_report *report)
+/* One line, as the sanitizers' are: programs look for it. */
+static void say_summary(const struct gpc_report *report, struct sum leaked, size_t n)
 {
-	struct json_object *array = gpc_json_add(root, "devices", json_object_new_array());
-	struct gpucache_device device;
+	static const struct gpc_section summary = { .flags = GPC_TEXT_ONLY | GPC_RAW };
 
-	for (uint64_t i = 0; gpc_report_next_device(report, &i, &device);) {
-		struct json_object *object = gpc_json_device(&device);
-		uint64_t bytes;
-		uint64_t n = gpc_report_count_live(report, device.ordinal, &bytes);
-
-		gpc_json_bytes(object, "not_freed_bytes", bytes);
-		gpc_json_bytes(object, "not_freed_blocks", n);
-		gpc_tag_rows_json(object, report, device.ordinal, NULL);
-		gpc_asker_rows_json(object, report, device.ordinal);
-		json_object_array_add(array, object);
-	}
+	gpc_document_gap(report->doc);
+	gpc_document_open(report->doc, &summary);
+	gpc_document_say(report->doc,
+		"SUMMARY: gpumem-report: %llu bytes %s in %llu allocation(s) from %zu call site(s)",
+		(unsigned long long)leaked.bytes,
+		report->recording->run_state == GPC_RUN_ALIVE ? "live" : "not freed",
+		(unsigned long long)leaked.n_blocks, n);
+	gpc_document_close(report->doc);
 }
 
-static void add_group(struct json_object *array, const struct gpc_report *report,
-	const struct gpc_row *group, bool is_kept)
+static void show(const struct gpc_report *report, const struct gpc_leaks *leaks)
 {
-	struct json_object *object = gpc_json_row(array);
+	bool is_known = report->recording->regions[GPUCACHE_REGION_BLOCKS].count > 0;
+	struct sum kept = sum_of(leaks->kept, leaks->n_kept);
+	struct gpc_document *doc = report->doc;
+	struct sum all;
 
-	gpc_json_bytes(object, "device", (uint64_t)group->device);
-	gpc_json_bytes(object, "live_bytes", group->bytes);
-	gpc_json_bytes(object, "blocks", group->n_blocks);
-	gpc_json_bool(object, "is_held_by_library", is_kept);
-	gpc_json_time(object, "first", report, group->first_ns);
-	gpc_json_time(object, "last", report, group->last_ns);
-	json_object_object_add(object, "stack", gpc_json_stack(report, group->id));
-}
-
-static void print_json(struct gpc_report *report, const struct groups *groups)
-{
-	const struct gpc_leaks *leaks = &groups->by_stack;
-	struct json_object *root = gpc_json_begin(report, "leaks");
-	struct json_object *array;
-	size_t limit = report->options->limit ? report->options->limit : SIZE_MAX;
-
-	gpc_json_bytes(root, "not_freed_bytes", gpc_bytes_add(groups->bytes, groups->kept_bytes));
-	gpc_json_bytes(root, "not_freed_blocks", groups->n_blocks + groups->n_kept_blocks);
-	gpc_json_bytes(root, "held_by_libraries_bytes", groups->kept_bytes);
-	gpc_json_bytes(root, "held_by_libraries_blocks", groups->n_kept_blocks);
-	gpc_json_bytes(root, "call_sites", leaks->n + leaks->n_kept);
-	array = gpc_json_add(root, "groups", json_object_new_array());
-	for (size_t i = 0; i < leaks->n && i < limit; i++)
-		add_group(array, report, &leaks->rows[i], false);
-	for (size_t i = 0; i < leaks->n_kept && leaks->n + i < limit; i++)
-		add_group(array, report, &leaks->kept[i], true);
-	add_devices(root, report);
-	gpc_tag_rows_json(root, report, -1, NULL);
-	gpc_json_end(report, root);
+	all.n_blocks = gpc_report_count_live(report, -1, &all.bytes);
+	gpc_page_begin(report, "leaks");
+	say_head(report, is_known, leaks->n);
+	gpc_document_member(doc, "not_freed_bytes", gpc_bytes(all.bytes));
+	gpc_document_member(doc, "not_freed_blocks", gpc_count(all.n_blocks));
+	gpc_document_member(doc, "held_by_libraries_bytes", gpc_bytes(kept.bytes));
+	gpc_document_member(doc, "held_by_libraries_blocks", gpc_count(kept.n_blocks));
+	gpc_document_member(doc, "call_sites", gpc_count(leaks->n + leaks->n_kept));
+	show_groups(report, leaks);
+	show_devices(report);
+	show_kept(report, leaks, kept);
+	gpc_page_notes(report);
+	all.bytes = gpc_bytes_less(all.bytes, kept.bytes);
+	all.n_blocks = gpc_bytes_less(all.n_blocks, kept.n_blocks);
+	if (is_known)
+		say_summary(report, all, leaks->n);
+	gpc_document_end(doc);
 }
 
 /* Unites the stacks that print the same. */
@@ -207,23 +227,12 @@ static size_t tidy(const struct gpc_report *report, struct gpc_row *rows, size_t
 
 enum gpc_exit gpc_cmd_leaks(struct gpc_report *report)
 {
-	struct groups groups = { 0 };
-	struct gpc_leaks *leaks = &groups.by_stack;
+	struct gpc_leaks leaks;
 
-	gpc_leaks_find(leaks, report);
-	groups.n_blocks = gpc_report_count_live(report, -1, &groups.bytes);
-	for (size_t i = 0; i < leaks->n_kept; i++) {
-		groups.kept_bytes = gpc_bytes_add(groups.kept_bytes, leaks->kept[i].bytes);
-		groups.n_kept_blocks += leaks->kept[i].n_blocks;
-	}
-	groups.bytes = gpc_bytes_less(groups.bytes, groups.kept_bytes);
-	groups.n_blocks = gpc_bytes_less(groups.n_blocks, groups.n_kept_blocks);
-	leaks->n = tidy(report, leaks->rows, leaks->n);
-	leaks->n_kept = tidy(report, leaks->kept, leaks->n_kept);
-	if (report->options->json)
-		print_json(report, &groups);
-	else
-		print_text(report, &groups);
-	gpc_leaks_fini(leaks);
+	gpc_leaks_find(&leaks, report);
+	leaks.n = tidy(report, leaks.rows, leaks.n);
+	leaks.n_kept = tidy(report, leaks.kept, leaks.n_kept);
+	show(report, &leaks);
+	gpc_leaks_fini(&leaks);
 	return GPC_EXIT_MADE;
 }

@@ -5,34 +5,30 @@
  */
 #include "config/config.h"
 #include "config/option.h"
-#include "tools/gpumem-report/output/json.h"
-
-static void print_json(struct gpc_report *report)
-{
-	struct json_object *root = gpc_json_begin(report, "options");
-	struct json_object *array = gpc_json_add(root, "options", json_object_new_array());
-
-	for (size_t i = 0; i < GPC_OPTION_COUNT; i++) {
-		const struct gpc_option_row *row = &gpc_option_rows[i];
-		struct json_object *object = gpc_json_row(array);
-
-		gpc_json_text(object, "name", row->name);
-		gpc_json_text(object, "value", gpc_option_hint(row));
-		gpc_json_text(object, "default", row->default_text);
-		gpc_json_text(object, "text", row->help);
-	}
-	gpc_json_end(report, root);
-}
+#include "tools/gpumem-report/output/page.h"
 
 enum gpc_exit gpc_cmd_options(struct gpc_report *report)
 {
+	static const struct gpc_column columns[] = { { "name" }, { "value" }, { "default" },
+		{ "text" } };
+	static const struct gpc_section section = { "options", NULL, GPC_COLUMNS(columns) };
+	struct gpc_document *doc = report->doc;
 	GPC_TEXT(text, GPC_CONFIG_HELP_SIZE);
 
-	if (report->options->json) {
-		print_json(report);
+	if (!gpc_document_is_whole(doc)) {
+		gpc_config_help(&text);
+		fputs(text.buf, report->out);
 		return GPC_EXIT_MADE;
 	}
-	gpc_config_help(&text);
-	fputs(text.buf, report->paper.out);
+	gpc_page_begin(report, "options");
+	gpc_document_open(doc, &section);
+	for (size_t i = 0; i < GPC_OPTION_COUNT; i++) {
+		const struct gpc_option_row *row = &gpc_option_rows[i];
+
+		gpc_document_row(doc, gpc_name(row->name), gpc_name(gpc_option_hint(row)),
+			gpc_name(row->default_text), gpc_name(row->help));
+	}
+	gpc_document_close(doc);
+	gpc_document_end(doc);
 	return GPC_EXIT_MADE;
 }

@@ -4,19 +4,20 @@
 
 #include "base/clock.h"
 #include "model/counters.h"
+#include "model/sheet.h"
 #include "tools/gpumem-report/holders/by_tag.h"
 #include "tools/gpumem-report/holders/by_thread.h"
 #include "tools/gpumem-report/holders/filter.h"
 #include "tools/gpumem-report/holders/framework_pools.h"
 #include "tools/gpumem-report/holders/holdings.h"
 #include "tools/gpumem-report/holders/leaks.h"
-#include "tools/gpumem-report/output/balance_sheet.h"
-#include "tools/gpumem-report/output/json.h"
+#include "tools/gpumem-report/holders/torch_pool.h"
+#include "tools/gpumem-report/output/page.h"
 #include "tools/gpumem-report/why/failure.h"
 #include "why/why.h"
 
 /* Rows of the table of holders: few, so that one GPU fits on a screen. */
-#define DEFAULT_HOLDERS 5
+#define N_HOLDERS 5
 
 /* The duration of the run, as far as known. */
 static uint64_t run_ns(const struct gpc_recording *rec)
@@ -26,204 +27,311 @@ static uint64_t run_ns(const struct gpc_recording *rec)
 	return gpc_bytes_less(gpc_recording_last_ns(rec), rec->header.start_monotonic_ns);
 }
 
-static void print_headline(
-	struct gpc_report *report, const struct gpucache_oom *fatal, unsigned n_recovered)
+static void say_headline(
+	const struct gpc_report *report, const struct gpucache_oom *fatal, unsigned n_recovered)
 {
 	static const char *const after[] = { " for ", " after ", ", last seen after ",
 		" without cleanup (_exit) after " };
 	const struct gpc_recording *rec = report->recording;
 	const struct gpucache_header *header = &rec->header;
-	const struct gpc_paper *paper = &report->paper;
 	struct gpucache_device second;
-	GPC_TEXT(ending, 60);
+	GPC_TEXT(started, 200);
+	GPC_TEXT(text, 200);
 
+	gpc_text_add(&text, "%s%s", after[rec->run_state], gpc_show_duration(run_ns(rec)));
 	if (fatal)
-		gpc_text_add(&ending, ", OUT OF MEMORY");
+		gpc_text_add(&text, ", OUT OF MEMORY");
 	if (fatal && gpc_recording_find_device(rec, 1, &second))
-		gpc_text_add(&ending, " on GPU %d", fatal->device);
+		gpc_text_add(&text, " on GPU %d", fatal->device);
 	if (!fatal && n_recovered)
-		gpc_text_add(&ending, ", %u failure%s recovered", n_recovered,
+		gpc_text_add(&text, ", %u failure%s recovered", n_recovered,
 			n_recovered == 1 ? "" : "s");
-	fputs(gpc_paper_ink(paper, fatal ? GPC_INK_ALARM : GPC_INK_BOLD), paper->out);
-	gpc_paper_head(paper, "%s, pid %u on %s: %s%s%s%s",
-		header->exe[0] ? gpc_base_name(header->exe) : "?", header->pid,
-		header->host[0] ? header->host : "?", gpc_state_word(rec->run_state),
-		after[rec->run_state], gpc_show_duration(run_ns(rec)), ending.buf);
-	fputs(gpc_paper_ink(paper, GPC_INK_PLAIN), paper->out);
-	fprintf(paper->out, "started %s", gpc_show_time(header->start_realtime_ns));
+	gpc_text_add(&started, "started %s", gpc_show_time(header->start_realtime_ns));
 	if (header->rank >= 0)
-		fprintf(paper->out, ", rank %d", header->rank);
+		gpc_text_add(&started, ", rank %d", header->rank);
 	if (header->rank >= 0 && header->world_size > 0)
-		fprintf(paper->out, " of %d", header->world_size);
+		gpc_text_add(&started, " of %d", header->world_size);
 	if (header->job[0])
-		fprintf(paper->out, ", job %s", header->job);
-	fputc('\n', paper->out);
-	if (header->command[0])
-		fprintf(paper->out, "%.*s%s\n", paper->width - 2, header->command,
-			(int)strlen(header->command) > paper->width - 2 ? ".." : "");
+		gpc_text_add(&started, ", job %s", header->job);
+	gpc_page_say_who(report, fatal ? GPC_INK_ALARM : GPC_INK_BOLD, text.buf, started.buf);
 }
 
-static void print_rescued(const struct gpc_paper *paper, const struct gpucache_counters *sum)
+static void tell_verdict(const struct gpc_report *report, const struct gpucache_oom *oom)
 {
-	gpc_paper_line(paper,
-		"%13s would have failed without the ladder:", gpc_show_count(sum->n_rescued));
+	struct gpc_document *doc = report->doc;
+	struct gpc_failure failure;
+
+	if (!oom) {
+		gpc_document_member(doc, "verdict", gpc_blank());
+		return;
+	}
+	gpc_failure_explain(report, oom, &failure);
+	gpc_document_open_object(doc, "verdict");
+	gpc_document_member(doc, "word", gpc_name(gpc_cause_word(failure.oom.verdict)));
+	gpc_document_member(doc, "strength", gpc_name(gpc_strength_word(failure.oom.strength)));
+	gpc_document_member(doc, "oom_number", gpc_number(oom->number));
+	gpc_document_close(doc);
+}
+
+/* ---- counters ---- */
+
+static void tell_array(
+	struct gpc_document *doc, const struct gpc_counter *counter, const uint64_t words[])
+{
+	bool is_by_kind = counter->counts == GPC_COUNTS_BYTES_BY_KIND;
+	unsigned n = is_by_kind ? GPUCACHE_KIND_COUNT : GPC_RUNG_COUNT;
+
+	gpc_document_open_object(doc, counter->key);
+	for (unsigned i = 0; i < n; i++)
+		if (!is_by_kind || words[i])
+			gpc_document_member(doc,
+				is_by_kind ? gpc_kind_words(i) : gpc_rung_words(i).word,
+				gpc_number(words[i]));
+	gpc_document_close(doc);
+}
+
+/* Adds the counters of this `when`, each under its key. */
+static void tell_counters(const struct gpc_report *report, const struct gpucache_counters *sum,
+	enum gpc_counter_when when)
+{
+	struct gpc_document *doc = report->doc;
+
+	for (unsigned i = 0; i < GPC_N_COUNTERS; i++) {
+		const struct gpc_counter *counter = &gpc_counters[i];
+		const uint64_t *words = gpc_counter_words(sum, counter);
+
+		if (counter->when != when)
+			continue;
+		if (counter->counts == GPC_COUNTS_TIME)
+			gpc_document_member(doc, counter->key, gpc_page_time(report, *words));
+		else if (counter->counts == GPC_COUNTS_REASON)
+			gpc_document_member(
+				doc, counter->key, gpc_name(gpc_one_stream_end_words(*words).word));
+		else if (counter->n_words > 1)
+			tell_array(doc, counter, words);
+		else
+			gpc_document_member(doc, counter->key, gpc_number(*words));
+	}
+}
+
+static void show_calls(
+	const struct gpc_report *report, int32_t ordinal, const struct gpucache_counters *sum)
+{
+	static const struct gpc_column columns[] = { { NULL, "", 13 }, { NULL, "" } };
+	static const struct gpc_section section = { "calls", "CALLS", GPC_COLUMNS(columns),
+		.flags = GPC_OBJECT | GPC_BESIDE };
+	uint64_t start_ns = report->recording->header.start_monotonic_ns;
+	uint64_t fewer = gpc_bytes_less(sum->n_malloc, sum->n_driver_malloc);
+	const struct {
+		uint64_t n;
+		const char *words;
+	} rows[] = { { sum->n_gc_segments, "segments given back to the driver" },
+		{ sum->n_fence, "fences for freed memory" },
+		{ sum->n_sync, "times gpucache waited for the GPU" },
+		{ sum->n_oom, "failed: out of memory" },
+		{ sum->n_rescued, "would have failed without the ladder:" } };
+	struct gpc_document *doc = report->doc;
+	struct gpucache_torch torch;
+
+	gpc_document_open(doc, &section);
+	tell_counters(report, sum, GPC_WHEN_EVER);
+	gpc_document_fact(doc, gpc_count(sum->n_malloc), "allocations by the program, %s frees",
+		gpc_show_count(sum->n_free));
+	if (gpc_recording_find_torch(report->recording, ordinal, &torch))
+		gpc_document_fact(doc, gpc_count(torch.n_malloc), "tensors of PyTorch, %s freed",
+			gpc_show_count(torch.n_free));
+	gpc_document_fact(doc, gpc_count(sum->n_hit), "answered from the cache (%s)",
+		sum->n_malloc ? gpc_show_share(sum->n_hit, sum->n_malloc) : "none to answer");
+	gpc_document_fact(doc, gpc_count(sum->n_driver_malloc), "allocations from the driver%s%s%s",
+		fewer ? ": " : "", fewer ? gpc_show_share(fewer, sum->n_malloc) : "",
+		fewer ? " fewer" : "");
+	if (sum->last_driver_malloc_ns > start_ns)
+		gpc_document_fact(doc, gpc_blank(), "the last of them, %s after the start",
+			gpc_show_duration(sum->last_driver_malloc_ns - start_ns));
+	if (sum->one_stream_end)
+		gpc_document_fact(doc, gpc_blank(), "one stream does not order all reuse: %s",
+			gpc_one_stream_end_words(sum->one_stream_end).text);
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		if (rows[i].n)
+			gpc_document_fact(doc, gpc_count(rows[i].n), "%s", rows[i].words);
 	for (unsigned i = 0; i < GPUCACHE_MAX_RUNGS; i++)
 		if (sum->n_rescued_by[i])
-			gpc_paper_line(paper, "%13s   %s", gpc_show_count(sum->n_rescued_by[i]),
+			gpc_document_fact(doc, gpc_count(sum->n_rescued_by[i]), "  %s",
 				gpc_rung_words(i).text);
+	gpc_document_close(doc);
 }
 
-/* Prints "N WHAT", unless n is 0. */
-static void print_count(const struct gpc_paper *paper, uint64_t n, const char *what)
+static void show_peak(
+	const struct gpc_report *report, int32_t ordinal, const struct gpc_device_totals *totals)
 {
-	if (n)
-		gpc_paper_line(paper, "%13s %s", gpc_show_count(n), what);
-}
-
-static void print_calls(
-	struct gpc_report *report, int32_t ordinal, const struct gpucache_counters *sum)
-{
-	struct gpucache_torch torch;
-	const struct gpc_recording *rec = report->recording;
-	const struct gpc_paper *paper = &report->paper;
-
-	gpc_paper_section(paper, "CALLS", "%13s allocations by the program, %s frees",
-		gpc_show_count(sum->n_malloc), gpc_show_count(sum->n_free));
-	if (gpc_recording_find_torch(rec, ordinal, &torch))
-		gpc_paper_line(paper, "%13s tensors of PyTorch, %s freed",
-			gpc_show_count(torch.n_malloc), gpc_show_count(torch.n_free));
-	gpc_paper_line(paper, "%13s answered from the cache (%s)", gpc_show_count(sum->n_hit),
-		sum->n_malloc ? gpc_show_share(sum->n_hit, sum->n_malloc) : "none to answer");
-	if (sum->n_malloc > sum->n_driver_malloc)
-		gpc_paper_line(paper, "%13s allocations from the driver: %s fewer",
-			gpc_show_count(sum->n_driver_malloc),
-			gpc_show_share(sum->n_malloc - sum->n_driver_malloc, sum->n_malloc));
-	else
-		gpc_paper_line(paper, "%13s allocations from the driver",
-			gpc_show_count(sum->n_driver_malloc));
-	if (sum->last_driver_malloc_ns > rec->header.start_monotonic_ns)
-		gpc_paper_line(paper, "%13s the last of them, %s after the start", "",
-			gpc_show_duration(
-				sum->last_driver_malloc_ns - rec->header.start_monotonic_ns));
-	print_count(paper, sum->n_gc_segments, "segments given back to the driver");
-	if (sum->one_stream_end)
-		gpc_paper_line(paper, "%13s one stream does not order all reuse: %s", "",
-			gpc_one_stream_end_words(sum->one_stream_end).text);
-	print_count(paper, sum->n_fence, "fences for freed memory");
-	print_count(paper, sum->n_sync, "times gpucache waited for the GPU");
-	if (sum->n_rescued)
-		print_rescued(paper, sum);
-	print_count(paper, sum->n_oom, "failed: out of memory");
-}
-
-static void print_peak(
-	struct gpc_report *report, int32_t ordinal, const struct gpc_device_totals *totals)
-{
-	const struct gpc_recording *rec = report->recording;
-	const char *of_contexts = totals->n_contexts > 1 ? " (sum of its contexts' own peaks)" : "";
+	static const struct gpc_section section = { "peak", "PEAK", .flags = GPC_OBJECT };
+	uint64_t start_ns = report->recording->header.start_monotonic_ns;
 	const struct gpucache_counters *sum = &totals->sum;
+	const struct {
+		uint64_t bytes;
+		const char *words;
+	} rows[] = { { sum->peak_direct_bytes, "straight from the driver" },
+		{ sum->peak_pending_bytes, "freed, but not yet safe to use again" },
+		{ sum->peak_host_bytes, "of pinned host memory" } };
+	struct gpc_document *doc = report->doc;
 	struct gpucache_peak peak;
+	bool is_known = gpc_recording_find_peak(report->recording, ordinal, &peak);
 
-	gpc_paper_section(&report->paper, "PEAK", "%s asked for, %s rounded, %s reserved%s",
+	gpc_document_open(doc, &section);
+	tell_counters(report, sum, GPC_WHEN_PEAK);
+	gpc_document_member(doc, "time", gpc_page_time(report, is_known ? peak.time_ns : 0));
+	gpc_document_say(doc, "%s asked for, %s rounded, %s reserved%s",
 		gpc_show_bytes(sum->peak_requested_bytes), gpc_show_bytes(sum->peak_live_bytes),
-		gpc_show_bytes(sum->peak_reserved_bytes), of_contexts);
-	if (sum->peak_direct_bytes)
-		gpc_paper_line(&report->paper, "and %s straight from the driver",
-			gpc_show_bytes(sum->peak_direct_bytes));
-	if (sum->peak_pending_bytes)
-		gpc_paper_line(&report->paper, "and %s freed, but not yet safe to use again",
-			gpc_show_bytes(sum->peak_pending_bytes));
-	if (sum->peak_host_bytes)
-		gpc_paper_line(&report->paper, "and %s of pinned host memory",
-			gpc_show_bytes(sum->peak_host_bytes));
-	if (gpc_recording_find_peak(rec, ordinal, &peak) &&
-		peak.time_ns >= rec->header.start_monotonic_ns)
-		gpc_paper_line(&report->paper, "at %s, %s after the start",
-			gpc_show_time(gpc_report_realtime(rec, peak.time_ns)),
-			gpc_show_duration(peak.time_ns - rec->header.start_monotonic_ns));
+		gpc_show_bytes(sum->peak_reserved_bytes),
+		totals->n_contexts > 1 ? " (sum of its contexts' own peaks)" : "");
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		if (rows[i].bytes)
+			gpc_document_say(
+				doc, "and %s %s", gpc_show_bytes(rows[i].bytes), rows[i].words);
+	if (is_known && peak.time_ns >= start_ns)
+		gpc_document_say(doc, "at %s, %s after the start",
+			gpc_show_time(gpc_report_realtime(report->recording, peak.time_ns)),
+			gpc_show_duration(peak.time_ns - start_ns));
+	gpc_document_close(doc);
 }
 
-static void print_holders(struct gpc_report *report, const struct gpc_moment *moment)
+/* ---- a GPU ---- */
+
+static void show_holders(const struct gpc_report *report, const struct gpc_moment *moment)
 {
 	const char *words = gpc_moment_words(moment, report);
 	struct gpc_holdings holdings;
-	GPC_TEXT(filters, 200);
+	GPC_TEXT(title, 400);
 
 	gpc_holdings_at(&holdings, report, moment);
 	if (!moment->is_there) {
-		gpc_paper_section(&report->paper, "HOLDERS", "%s",
+		gpc_text_add(&title, "%s",
 			moment->at == GPC_AT_OOM ? "memory did not run out on it"
 						 : "no peak was recorded");
 	} else if (moment->at == GPC_AT_END &&
 		   report->recording->regions[GPUCACHE_REGION_BLOCKS].count == 0) {
-		gpc_paper_section(&report->paper, "HOLDERS", "unknown: BLOCKS cannot be read");
+		gpc_text_add(&title, "unknown: BLOCKS cannot be read");
 	} else if (holdings.n == 0) {
-		gpc_paper_section(&report->paper, "HOLDERS", "none: nothing was live %s", words);
+		gpc_text_add(&title, "none: nothing was live %s", words);
 	} else {
-		gpc_filter_describe(report->options, &filters);
-		gpc_paper_section(&report->paper, "HOLDERS", "%s live by call site, %s%s",
-			gpc_show_bytes(holdings.total_bytes), words, filters.buf);
-		gpc_holdings_print(&holdings, report, gpc_report_limit(report, DEFAULT_HOLDERS));
+		gpc_text_add(&title, "%s live by call site, %s",
+			gpc_show_bytes(holdings.total_bytes), words);
+		gpc_filter_describe(report->options, &title);
 	}
+	gpc_holdings_show(&holdings, report, N_HOLDERS, title.buf);
 	gpc_holdings_fini(&holdings);
 }
 
-/* Prints the GPU's other names, and the verdict of a failure on this GPU if WHY explains another failure. */
-static void print_names(struct gpc_report *report, const struct gpucache_device *device,
+/* Says the GPU's other names, and the verdict of a failure on this GPU if WHY explains another failure. */
+static void say_names(struct gpc_document *doc, const struct gpucache_device *device,
 	const struct gpucache_oom *oom, const struct gpucache_oom *fatal)
 {
 	GPC_TEXT(text, 120);
 
 	gpc_report_add_names(device, &text);
 	if (text.len)
-		gpc_paper_line(&report->paper, "%s", text.buf);
+		gpc_document_say(doc, "%s", text.buf);
 	if (oom && fatal && oom->number != fatal->number)
-		gpc_paper_line(&report->paper, "%s (%s): gpumem-report oom %llu",
+		gpc_document_say(doc, "%s (%s): gpumem-report oom %llu",
 			gpc_cause_word(oom->verdict), gpc_strength_word(oom->strength),
 			(unsigned long long)oom->number);
 }
 
-static void print_balance(struct gpc_report *report, const struct gpucache_device *device,
+static void show_no_balance(const struct gpc_report *report, const struct gpucache_device *device,
+	const struct gpc_moment *moment)
+{
+	struct gpc_document *doc = report->doc;
+
+	gpc_document_member(doc, "balance", gpc_blank());
+	gpc_document_open_text(doc, "BALANCE");
+	gpc_document_say(doc, "GPU %d: %s", device->ordinal,
+		moment->at == GPC_AT_END   ? "the library never asked the driver how full it is"
+		: moment->at == GPC_AT_OOM ? "memory did not run out on it"
+					   : "only the holders of its peak are recorded");
+	say_names(doc, device, NULL, NULL);
+	gpc_document_close(doc);
+}
+
+static void show_balance(const struct gpc_report *report, const struct gpucache_device *device,
 	const struct gpc_moment *moment, const struct gpucache_oom *fatal,
 	const struct gpucache_counters *sum)
 {
+	static const struct gpc_section section = { "balance", "BALANCE", gpc_sheet_columns, 4,
+		.flags = GPC_SHEET_FLAGS };
 	const struct gpucache_oom *oom = gpc_moment_oom(moment);
+	struct gpc_document *doc = report->doc;
 	struct gpucache_balance balance;
-	bool is_known = oom || (moment->at == GPC_AT_END &&
-				       gpc_recording_balance(report->recording, device, &balance));
 
-	if (is_known)
-		gpc_paper_section(&report->paper, "BALANCE", "GPU %d, %s, %s", device->ordinal,
-			device->name, gpc_moment_words(moment, report));
-	else
-		gpc_paper_section(&report->paper, "BALANCE",
-			moment->at == GPC_AT_END
-				? "GPU %d: the library never asked the driver how full it is"
-			: moment->at == GPC_AT_OOM
-				? "GPU %d: memory did not run out on it"
-				: "GPU %d: only the holders of its peak are recorded",
-			device->ordinal);
-	print_names(report, device, oom, fatal);
-	if (is_known)
-		gpc_sheet_print(report, device->ordinal, oom ? &oom->balance : &balance,
-			oom ? oom->kind_bytes : sum->kind_bytes, oom);
+	if (!oom && (moment->at != GPC_AT_END ||
+			    !gpc_recording_balance(report->recording, device, &balance))) {
+		show_no_balance(report, device, moment);
+		return;
+	}
+	gpc_document_open(doc, &section);
+	gpc_document_say(doc, "GPU %d, %s, %s", device->ordinal, device->name,
+		gpc_moment_words(moment, report));
+	say_names(doc, device, oom, fatal);
+	gpc_torch_show_sheet(report, device->ordinal, oom ? &oom->balance : &balance,
+		oom ? oom->kind_bytes : sum->kind_bytes, oom);
+	gpc_document_close(doc);
 }
 
-static void print_device(struct gpc_report *report, const struct gpucache_device *device,
+static void show_device(const struct gpc_report *report, const struct gpucache_device *device,
 	const struct gpc_moment *moment, const struct gpucache_oom *fatal)
 {
 	struct gpc_device_totals totals = gpc_recording_totals(report->recording, device->ordinal);
+	const char *words = gpc_moment_words(moment, report);
+	struct gpc_document *doc = report->doc;
+	struct gpucache_oom oom;
 
-	print_balance(report, device, moment, fatal, &totals.sum);
-	print_peak(report, device->ordinal, &totals);
-	gpc_framework_print(report, device);
-	print_holders(report, moment);
+	gpc_page_open_device(doc, device);
+	gpc_document_member(doc, "moment", gpc_name(gpc_moment_key(moment, report)));
+	if (gpc_document_is_whole(doc))
+		tell_verdict(report,
+			gpc_report_find_oom(report, device->ordinal, true, &oom) ? &oom : NULL);
+	show_balance(report, device, moment, fatal, &totals.sum);
+	gpc_document_open_object(doc, "now");
+	tell_counters(report, &totals.sum, GPC_WHEN_HEAP);
+	tell_counters(report, &totals.sum, GPC_WHEN_BESIDE);
+	gpc_document_close(doc);
+	show_peak(report, device->ordinal, &totals);
+	gpc_torch_tell(report, device->ordinal);
+	gpc_framework_show(report, device);
+	show_holders(report, moment);
 	if (moment->at != GPC_AT_PEAK)
-		gpc_tag_rows_print(report, device->ordinal, gpc_moment_oom(moment),
-			gpc_moment_words(moment, report));
+		gpc_tag_rows_show(report, device->ordinal, gpc_moment_oom(moment), words);
 	if (moment->at == GPC_AT_END)
-		gpc_asker_rows_print(report, device->ordinal, gpc_moment_words(moment, report));
-	print_calls(report, device->ordinal, &totals.sum);
+		gpc_asker_rows_show(report, device->ordinal, words);
+	show_calls(report, device->ordinal, &totals.sum);
+	gpc_document_close(doc);
+}
+
+/* The GPU that WHY is about comes first.  Text leaves out GPUs that the process did not use. */
+static void show_devices(const struct gpc_report *report, const struct gpucache_oom *fatal)
+{
+	struct gpc_document *doc = report->doc;
+	bool is_whole = gpc_document_is_whole(doc);
+	struct gpucache_device device;
+	struct gpc_moment moment;
+	unsigned n_used = 0;
+
+	gpc_document_open(doc, &gpc_page_devices);
+	for (unsigned round = fatal ? 0 : 1; round < 2; round++)
+		for (uint64_t i = 0; gpc_report_next_device(report, &i, &device);) {
+			gpc_moment_find(&moment, report, device.ordinal);
+			if (fatal && (device.ordinal == fatal->device) == (round == 1))
+				continue;
+			if (!is_whole && !gpc_moment_is_used(report, &moment))
+				continue;
+			show_device(report, &device, &moment, fatal);
+			n_used++;
+		}
+	gpc_document_close(doc);
+	gpc_document_open_text(doc, "BALANCE");
+	if (n_used == 0)
+		gpc_document_say(doc, "%s",
+			report->options->device >= 0 ? "that GPU was not used" : "no GPU was used");
+	gpc_document_close(doc);
 }
 
 static bool find_any_peak(const struct gpc_report *report, struct gpucache_peak *ret_peak)
@@ -237,175 +345,35 @@ static bool find_any_peak(const struct gpc_report *report, struct gpucache_peak 
 	return false;
 }
 
-static void print_next(struct gpc_report *report, const struct gpucache_oom *fatal)
+static void say_next(const struct gpc_report *report, const struct gpucache_oom *fatal)
 {
-	const char *section = "NEXT"; /* NULL for further lines */
 	GPC_TEXT(target, 600);
 	struct gpucache_peak peak;
 	uint64_t bytes = 0;
 
 	(void)gpc_report_count_live(report, -1, &bytes);
 	gpc_report_target(report, &target);
-	if (fatal || (report->recording->run_state != GPC_RUN_ALIVE && gpc_leaks_exist(report))) {
-		gpc_paper_section(&report->paper, section, "gpumem-report %s%s",
-			fatal ? "oom" : "leaks", target.buf);
-		section = NULL;
-	}
+	gpc_document_open_text(report->doc, "NEXT");
+	if (fatal || (report->recording->run_state != GPC_RUN_ALIVE && gpc_leaks_exist(report)))
+		gpc_document_say(
+			report->doc, "gpumem-report %s%s", fatal ? "oom" : "leaks", target.buf);
 	/* Without a failure, a peak well above the live bytes is what a reader asks about next. */
 	if (!fatal && report->options->moment == GPC_AT_USUAL && find_any_peak(report, &peak) &&
 		peak.requested_bytes > gpc_bytes_add(bytes, bytes / 8))
-		gpc_paper_section(&report->paper, section, "gpumem-report --at=peak%s", target.buf);
+		gpc_document_say(report->doc, "gpumem-report --at=peak%s", target.buf);
+	gpc_document_close(report->doc);
 }
 
-static void print_text(
-	struct gpc_report *report, const struct gpucache_oom *fatal, unsigned n_recovered)
+static void show_why(const struct gpc_report *report, const struct gpucache_oom *fatal)
 {
-	struct gpucache_device device;
-	struct gpc_failure failure;
-	struct gpc_moment moment;
-	unsigned n_used = 0;
-
-	print_headline(report, fatal, n_recovered);
-	if (fatal) {
-		fputc('\n', report->paper.out);
-		gpc_failure_explain(report, fatal, &failure);
-		gpc_failure_print(&failure, false);
-	}
-	/* The GPU that WHY is about comes first. */
-	for (uint64_t i = 0; fatal && gpc_moment_next(report, &i, &device, &moment);)
-		if (device.ordinal == fatal->device)
-			print_device(report, &device, &moment, fatal);
-	for (uint64_t i = 0; gpc_moment_next(report, &i, &device, &moment); n_used++)
-		if (!fatal || device.ordinal != fatal->device)
-			print_device(report, &device, &moment, fatal);
-	if (n_used == 0)
-		gpc_paper_section(&report->paper, "BALANCE", "%s",
-			report->options->device >= 0 ? "that GPU was not used" : "no GPU was used");
-	gpc_report_print_notes(report);
-	print_next(report, fatal);
-}
-
-static struct json_object *array_json(const struct gpc_counter *counter, const uint64_t words[])
-{
-	struct json_object *object = json_object_new_object();
-	bool is_by_kind = counter->counts == GPC_COUNTS_BYTES_BY_KIND;
-	unsigned n = is_by_kind ? GPUCACHE_KIND_COUNT : GPC_RUNG_COUNT;
-
-	for (unsigned i = 0; i < n; i++)
-		if (!is_by_kind || words[i])
-			gpc_json_bytes(object,
-				is_by_kind ? gpc_kind_words(i) : gpc_rung_words(i).word, words[i]);
-	return object;
-}
-
-/* Adds the counters of this `when`, each under its key. */
-static void add_counters(struct json_object *object, const struct gpc_report *report,
-	const struct gpucache_counters *sum, enum gpc_counter_when when)
-{
-	for (unsigned i = 0; i < GPC_N_COUNTERS; i++) {
-		const struct gpc_counter *counter = &gpc_counters[i];
-		const uint64_t *words = gpc_counter_words(sum, counter);
-
-		if (counter->when != when)
-			continue;
-		if (counter->counts == GPC_COUNTS_TIME)
-			gpc_json_time(object, counter->key, report, *words);
-		else if (counter->counts == GPC_COUNTS_REASON)
-			gpc_json_text(object, counter->key, gpc_one_stream_end_words(*words).word);
-		else if (counter->n_words > 1)
-			json_object_object_add(object, counter->key, array_json(counter, words));
-		else
-			gpc_json_bytes(object, counter->key, *words);
-	}
-}
-
-static struct json_object *verdict_json(
-	const struct gpc_report *report, const struct gpucache_oom *oom)
-{
-	struct json_object *verdict;
 	struct gpc_failure failure;
 
-	if (!oom)
-		return NULL;
-	gpc_failure_explain(report, oom, &failure);
-	verdict = json_object_new_object();
-	gpc_json_text(verdict, "word", gpc_cause_word(failure.oom.verdict));
-	gpc_json_text(verdict, "strength", gpc_strength_word(failure.oom.strength));
-	gpc_json_bytes(verdict, "oom_number", oom->number);
-	return verdict;
-}
-
-/* The balance sheet of the moment; NULL for a peak, for which none is recorded. */
-static struct json_object *balance_json(const struct gpc_report *report,
-	const struct gpucache_device *device, const struct gpc_moment *moment,
-	const struct gpucache_counters *sum)
-{
-	const struct gpucache_oom *oom = gpc_moment_oom(moment);
-	struct gpucache_balance balance;
-
-	if (oom)
-		return gpc_json_balance(&oom->balance, oom->kind_bytes);
-	if (moment->at != GPC_AT_END || !gpc_recording_balance(report->recording, device, &balance))
-		return NULL;
-	return gpc_json_balance(&balance, sum->kind_bytes);
-}
-
-static struct json_object *device_json(struct gpc_report *report,
-	const struct gpucache_device *device, const struct gpc_moment *moment)
-{
-	struct gpc_device_totals totals = gpc_recording_totals(report->recording, device->ordinal);
-	struct json_object *object = gpc_json_device(device);
-	struct json_object *now;
-	struct json_object *peak;
-	struct gpucache_oom oom;
-	struct gpucache_peak record;
-	struct gpc_holdings holdings;
-
-	gpc_json_text(object, "moment", gpc_moment_key(moment, report));
-	json_object_object_add(object, "verdict",
-		verdict_json(report,
-			gpc_report_find_oom(report, device->ordinal, true, &oom) ? &oom : NULL));
-	json_object_object_add(
-		object, "balance", balance_json(report, device, moment, &totals.sum));
-	now = gpc_json_add(object, "now", json_object_new_object());
-	add_counters(now, report, &totals.sum, GPC_WHEN_HEAP);
-	add_counters(now, report, &totals.sum, GPC_WHEN_BESIDE);
-	add_counters(gpc_json_add(object, "calls", json_object_new_object()), report, &totals.sum,
-		GPC_WHEN_EVER);
-	peak = gpc_json_add(object, "peak", json_object_new_object());
-	add_counters(peak, report, &totals.sum, GPC_WHEN_PEAK);
-	gpc_json_time(peak, "time", report,
-		gpc_recording_find_peak(report->recording, device->ordinal, &record)
-			? record.time_ns
-			: 0);
-	json_object_object_add(object, "torch", gpc_torch_json(report, device->ordinal));
-	gpc_framework_json(object, report, device);
-	gpc_holdings_at(&holdings, report, moment);
-	gpc_holdings_json(&holdings, report, object);
-	gpc_holdings_fini(&holdings);
-	if (moment->at != GPC_AT_PEAK)
-		gpc_tag_rows_json(object, report, device->ordinal, gpc_moment_oom(moment));
-	if (moment->at == GPC_AT_END)
-		gpc_asker_rows_json(object, report, device->ordinal);
-	return object;
-}
-
-static void print_json(
-	struct gpc_report *report, const struct gpucache_oom *fatal, unsigned n_recovered)
-{
-	struct json_object *root = gpc_json_begin(report, "summary");
-	struct json_object *devices;
-	struct gpucache_device device;
-	struct gpc_moment moment;
-
-	json_object_object_add(root, "verdict", verdict_json(report, fatal));
-	gpc_json_bytes(root, "recovered_failures", n_recovered);
-	devices = gpc_json_add(root, "devices", json_object_new_array());
-	for (uint64_t i = 0; gpc_report_next_device(report, &i, &device);) {
-		gpc_moment_find(&moment, report, device.ordinal);
-		json_object_array_add(devices, device_json(report, &device, &moment));
+	if (!fatal) {
+		gpc_document_member(report->doc, "verdict", gpc_blank());
+		return;
 	}
-	gpc_json_end(report, root);
+	gpc_failure_explain(report, fatal, &failure);
+	gpc_failure_show(&failure);
 }
 
 enum gpc_exit gpc_cmd_summary(struct gpc_report *report)
@@ -415,9 +383,13 @@ enum gpc_exit gpc_cmd_summary(struct gpc_report *report)
 		gpc_report_find_oom(report, -1, true, &oom) ? &oom : NULL;
 	const unsigned n_recovered = gpc_report_count_ooms(report, true);
 
-	if (report->options->json)
-		print_json(report, fatal, n_recovered);
-	else
-		print_text(report, fatal, n_recovered);
+	gpc_page_begin(report, "summary");
+	say_headline(report, fatal, n_recovered);
+	gpc_document_member(report->doc, "recovered_failures", gpc_count(n_recovered));
+	show_why(report, fatal);
+	show_devices(report, fatal);
+	gpc_page_notes(report);
+	say_next(report, fatal);
+	gpc_document_end(report->doc);
 	return GPC_EXIT_MADE;
 }

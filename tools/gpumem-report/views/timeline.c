@@ -16,7 +16,7 @@
 #include "format/balance.h"
 #include "model/balance.h"
 #include "tools/gpumem-report/holders/which_moment.h"
-#include "tools/gpumem-report/output/json.h"
+#include "tools/gpumem-report/output/page.h"
 
 #define HEIGHT       12
 #define AXIS_WIDTH   12
@@ -33,7 +33,7 @@ struct column {
 
 struct chart {
 	struct column columns[MOST_COLUMNS];
-	int n;
+	int n; /* AXIS_WIDTH .. MOST_COLUMNS */
 	uint64_t first_ns;
 	uint64_t last_ns;
 	uint64_t most;
@@ -97,7 +97,7 @@ static char letter_of(const struct column *column, uint64_t level)
 	return column->reserved >= level ? '.' : ' ';
 }
 
-static void print_chart(const struct gpc_paper *paper, const struct chart *chart)
+static void say_chart(struct gpc_document *doc, const struct chart *chart)
 {
 	for (int row = HEIGHT; row > 0; row--) {
 		uint64_t level = chart->most / HEIGHT * (uint64_t)row;
@@ -112,84 +112,76 @@ static void print_chart(const struct gpc_paper *paper, const struct chart *chart
 		line[chart->n] = '\0';
 		for (int end = chart->n; end > 0 && line[end - 1] == ' '; end--)
 			line[end - 1] = '\0';
-		fprintf(paper->out, "%*s |%s\n", AXIS_WIDTH,
+		gpc_document_say(doc, "%*s |%s", AXIS_WIDTH,
 			row == HEIGHT       ? gpc_show_bytes(chart->most)
 			: row == HEIGHT / 2 ? gpc_show_bytes(chart->most / 2)
 					    : "",
 			line);
 	}
-	fprintf(paper->out, "%*s +", AXIS_WIDTH, "0 B");
-	for (int i = 0; i < chart->n; i++)
-		fputc('-', paper->out);
-	fputc('\n', paper->out);
 }
 
-static void print_axis(const struct gpc_report *report, const struct chart *chart)
+static void say_axis(
+	struct gpc_document *doc, const struct gpc_report *report, const struct chart *chart)
 {
 	uint64_t start = report->recording->header.start_monotonic_ns;
 	const char *from = gpc_show_duration(gpc_bytes_less(chart->first_ns, start));
 	const char *to = gpc_show_duration(gpc_bytes_less(chart->last_ns, start));
-	unsigned n_failed = 0;
+	char line[MOST_COLUMNS + 1] = "";
 
 	for (int i = 0; i < chart->n; i++)
-		n_failed += chart->columns[i].n_failed;
-	fprintf(report->paper.out, "%*s%s%*s\n", AXIS_WIDTH + 2, "", from,
-		chart->n - (int)strlen(from), to);
-	gpc_paper_head(&report->paper, "# asked for, : rounded, ~ pending, . reserved%s",
+		line[i] = '-';
+	gpc_document_say(doc, "%*s +%s", AXIS_WIDTH, "0 B", line);
+	gpc_document_say(
+		doc, "%*s%s%*s", AXIS_WIDTH + 2, "", from, chart->n - (int)strlen(from), to);
+}
+
+static void draw(struct gpc_document *doc, const struct gpc_report *report,
+	const struct gpucache_device *device, const struct gpc_history_view *history)
+{
+	static const struct gpc_section section = { .flags = GPC_TEXT_ONLY | GPC_RAW };
+	unsigned n_failed = 0;
+	struct chart chart = { .n = (int)doc->width - AXIS_WIDTH - 2 };
+
+	chart.n = chart.n > MOST_COLUMNS ? MOST_COLUMNS : chart.n;
+	chart.first_ns = history->points[0].time_ns;
+	chart.last_ns = gpc_larger(history->points[history->n_points - 1].time_ns,
+		gpc_recording_last_ns(report->recording));
+	for (size_t i = 0; i < history->n_points; i++)
+		add_point(&chart, history, i);
+	add_failures(&chart, report, device->ordinal);
+	fill_gaps(&chart);
+	for (int i = 0; i < chart.n; i++)
+		n_failed += chart.columns[i].n_failed;
+	gpc_document_say(doc, "GPU %d, %s: at most %s reserved", device->ordinal, device->name,
+		gpc_show_bytes(chart.most));
+	gpc_document_open(doc, &section);
+	say_chart(doc, &chart);
+	say_axis(doc, report, &chart);
+	gpc_document_close(doc);
+	gpc_document_say(doc, "# asked for, : rounded, ~ pending, . reserved%s",
 		n_failed ? "; x a request failed" : "");
 }
 
-static void print_device(const struct gpc_report *report, const struct gpucache_device *device)
+static void show_device(const struct gpc_report *report, const struct gpucache_device *device,
+	const struct gpc_moment *moment)
 {
+	static const struct gpc_column columns[] = { { "time" }, GPC_POINT_COLUMNS };
+	static const struct gpc_section section = { "history", "TIMELINE", GPC_COLUMNS(columns) };
+	struct gpc_document *doc = report->doc;
 	struct gpc_history_view history;
-	struct chart chart = { .n = report->paper.width - AXIS_WIDTH - 2 };
 
-	if (!gpc_recording_find_history(report->recording, device->ordinal, &history) ||
-		history.n_points == 0) {
-		gpc_paper_section(&report->paper, "TIMELINE", "GPU %d: no history was recorded",
-			device->ordinal);
-		return;
-	}
-	if (chart.n > MOST_COLUMNS)
-		chart.n = MOST_COLUMNS;
-	chart.first_ns = history.points[0].time_ns;
-	chart.last_ns = gpc_larger(history.points[history.n_points - 1].time_ns,
-		gpc_recording_last_ns(report->recording));
-	for (size_t i = 0; i < history.n_points; i++)
-		add_point(&chart, &history, i);
-	add_failures(&chart, report, device->ordinal);
-	fill_gaps(&chart);
-	gpc_paper_section(&report->paper, "TIMELINE", "GPU %d, %s: at most %s reserved",
-		device->ordinal, device->name, gpc_show_bytes(chart.most));
-	print_chart(&report->paper, &chart);
-	print_axis(report, &chart);
-}
-
-static void add_history(
-	struct json_object *object, const struct gpc_report *report, int32_t ordinal)
-{
-	struct gpc_history_view history;
-	struct json_object *points;
-
-	if (gpc_recording_find_history(report->recording, ordinal, &history))
-		gpc_json_bytes(object, "interval_ns", history.interval_ns);
-	points = gpc_json_add(object, "history", json_object_new_array());
-	for (size_t i = 0; i < history.n_points; i++) {
-		struct json_object *point = gpc_json_row(points);
-
-		gpc_json_time(point, "time", report, history.points[i].time_ns);
-		gpc_json_point(point, &history, i);
-	}
-}
-
-static void show_device(struct gpc_report *report, struct json_object *object,
-	const struct gpucache_device *device, const struct gpc_moment *moment)
-{
 	(void)moment;
-	if (object)
-		add_history(object, report, device->ordinal);
+	(void)gpc_recording_find_history(report->recording, device->ordinal, &history);
+	gpc_document_member(doc, "interval_ns", gpc_number(history.interval_ns));
+	gpc_document_open(doc, &section);
+	if (history.n_points)
+		draw(doc, report, device, &history);
 	else
-		print_device(report, device);
+		gpc_document_say(doc, "GPU %d: no history was recorded", device->ordinal);
+	for (size_t i = 0; i < history.n_points; i++)
+		gpc_document_row(doc, gpc_page_time(report, history.points[i].time_ns),
+			GPC_POINT_CELLS(&history, i));
+	gpc_document_close(doc);
 }
 
 enum gpc_exit gpc_cmd_timeline(struct gpc_report *report)

@@ -15,11 +15,8 @@
 #include "tools/gpumem-report/holders/by_thread.h"
 #include "tools/gpumem-report/holders/call_paths.h"
 #include "tools/gpumem-report/holders/filter.h"
-#include "tools/gpumem-report/output/json.h"
 #include "tools/gpumem-report/output/map.h"
 #include "tools/gpumem-report/symbols/short_names.h"
-
-#define DEFAULT_ROWS 12
 
 struct function {
 	const char *name; /* within the path's name, up to `len` */
@@ -89,84 +86,53 @@ static void functions_create(struct functions *functions, const struct gpc_paths
 	qsort(functions->rows, functions->n, sizeof *functions->rows, compare_bytes);
 }
 
-static void print_functions(const struct gpc_report *report, const struct functions *functions,
-	const struct gpc_moment *moment)
+static const struct gpc_column columns[] = {
+	{ "own_bytes", "own", 12, GPC_SUMS },
+	{ NULL, "share", 7, GPC_SUMS },
+	{ "inclusive_bytes", "with calls", 12 },
+	{ "own_blocks", "blocks", 9, GPC_SUMS },
+	{ "function", "function" },
+};
+static const struct gpc_section top = { "functions", "TOP", GPC_COLUMNS(columns), .n_rows = 12 };
+
+static void show_functions(
+	struct gpc_document *doc, const struct functions *functions, uint64_t total)
 {
-	size_t limit = gpc_report_limit(report, DEFAULT_ROWS);
-	size_t shown = functions->n < limit ? functions->n : limit;
-	uint64_t total = functions->paths->total_bytes;
-	const struct gpc_paper *paper = &report->paper;
-	struct gpc_rounded *rounded = gpc_new(shown + 1, sizeof *rounded);
-	uint32_t *shares = gpc_new(shown + 1, sizeof *shares);
-	uint64_t *own = gpc_new(shown + 1, sizeof *own);
-	GPC_TEXT(filters, 200);
-
-	gpc_filter_describe(report->options, &filters);
-	gpc_paper_section(paper, "TOP", "GPU %d: %s live %s%s", moment->device,
-		gpc_show_bytes(total), gpc_moment_words(moment, report), filters.buf);
-	own[shown] = functions->paths->rest_bytes;
-	for (size_t i = 0; i < functions->n; i++)
-		own[i < shown ? i : shown] += functions->rows[i].own_bytes;
-	gpc_rounded_parts(gpc_rounded_of(total), own, shown + 1, rounded);
-	gpc_rounded_shares(total, own, shown + 1, shares);
-	if (total)
-		fprintf(paper->out, "%s%12s %7s %12s %9s  %s%s\n",
-			gpc_paper_ink(paper, GPC_INK_DIM), "own", "share", "with calls", "blocks",
-			"function", gpc_paper_ink(paper, GPC_INK_PLAIN));
-	for (size_t i = 0; total && i < shown; i++) {
-		const struct function *row = &functions->rows[i];
-		int used = fprintf(paper->out, "%12s %7s %12s %9s  ", gpc_show_rounded(rounded[i]),
-			gpc_show_tenths(shares[i]), gpc_show_bytes(row->total_bytes),
-			row->own_blocks ? gpc_show_count(row->own_blocks) : "");
-		int room = paper->width - used;
-
-		fprintf(paper->out, "%.*s\n", (int)row->len < room ? (int)row->len : room,
-			row->name);
-	}
-	if (own[shown])
-		fprintf(paper->out, "%12s %7s %12s %9s  all others\n",
-			gpc_show_rounded(rounded[shown]), gpc_show_tenths(shares[shown]), "", "");
-	free(rounded);
-	free(shares);
-	free(own);
-}
-
-static void add_functions(struct json_object *parent, const struct functions *functions)
-{
-	struct json_object *array = gpc_json_add(parent, "functions", json_object_new_array());
-
 	for (size_t i = 0; i < functions->n; i++) {
 		const struct function *row = &functions->rows[i];
-		struct json_object *object = gpc_json_row(array);
+		GPC_TEXT(name, 400);
 
-		json_object_object_add(
-			object, "function", json_object_new_string_len(row->name, (int)row->len));
-		gpc_json_bytes(object, "own_bytes", row->own_bytes);
-		gpc_json_bytes(object, "own_blocks", row->own_blocks);
-		gpc_json_bytes(object, "inclusive_bytes", row->total_bytes);
+		gpc_text_add(&name, "%.*s", (int)row->len, row->name);
+		gpc_document_row(doc, gpc_bytes(row->own_bytes), gpc_share(row->own_bytes, total),
+			gpc_bytes(row->total_bytes), gpc_count(row->own_blocks),
+			gpc_name(name.buf));
 	}
+	if (functions->paths->rest_bytes)
+		gpc_document_others(doc, gpc_bytes(functions->paths->rest_bytes),
+			gpc_share(functions->paths->rest_bytes, total), gpc_blank(), gpc_blank(),
+			gpc_blank());
 }
 
-static void show_device(struct gpc_report *report, struct json_object *object,
-	const struct gpucache_device *device, const struct gpc_moment *moment)
+static void show_device(const struct gpc_report *report, const struct gpucache_device *device,
+	const struct gpc_moment *moment)
 {
+	struct gpc_document *doc = report->doc;
 	struct gpc_paths paths;
 	struct functions functions;
+	GPC_TEXT(filters, 200);
 
 	gpc_paths_create(&paths, report, moment);
 	functions_create(&functions, &paths);
-	if (object) {
-		gpc_json_text(object, "moment", gpc_moment_key(moment, report));
-		gpc_json_bytes(object, "live_bytes", paths.total_bytes);
-		add_functions(object, &functions);
-		if (moment->at == GPC_AT_END)
-			gpc_asker_rows_json(object, report, device->ordinal);
-	} else {
-		print_functions(report, &functions, moment);
-		if (moment->at == GPC_AT_END)
-			gpc_asker_rows_print(
-				report, device->ordinal, gpc_moment_words(moment, report));
-	}
+	gpc_filter_describe(report->options, &filters);
+	gpc_document_member(doc, "live_bytes", gpc_bytes(paths.total_bytes));
+	gpc_document_member(doc, "not_listed_bytes", gpc_bytes(paths.rest_bytes));
+	gpc_document_open(doc, &top);
+	gpc_document_say(doc, "GPU %d: %s live %s%s", moment->device,
+		gpc_show_bytes(paths.total_bytes), gpc_moment_words(moment, report), filters.buf);
+	show_functions(doc, &functions, paths.total_bytes);
+	gpc_document_close(doc);
+	if (moment->at == GPC_AT_END)
+		gpc_asker_rows_show(report, device->ordinal, gpc_moment_words(moment, report));
 	free(functions.rows);
 	gpc_paths_fini(&paths);
 }

@@ -82,32 +82,97 @@ bool gpc_failure_say_try(const struct gpc_failure *failure, unsigned n, struct g
 	return gpc_say_try(ret_text, &failure->facts, &failure->answer, &names, n, ret_reach);
 }
 
-void gpc_failure_print(const struct gpc_failure *failure, bool with_also)
+/* A sentence beside a label; with a key, it is also a member in JSON. */
+static void tell(
+	struct gpc_document *doc, const char *key, const char *label, struct gpc_text *text)
 {
-	const struct gpc_paper *paper = &failure->report->paper;
-	const struct gpc_site_names names = names_of(failure);
-	const char *label = "TRY";
-	const char *reach;
-	GPC_TEXT(text, 800);
+	const struct gpc_section section = { NULL, label, .flags = GPC_MEMBERS | GPC_JOINED };
 
-	gpc_failure_say_why(failure, &text);
-	gpc_paper_wrap(paper, "WHY", text.buf);
-	gpc_text_clear(&text);
-	gpc_say_also(&text, &failure->answer);
-	if (with_also && text.len)
-		gpc_paper_wrap(paper, "ALSO", text.buf);
-	gpc_text_clear(&text);
-	gpc_say_held(failure->report, &failure->oom, &text);
-	if (text.len)
-		gpc_paper_wrap(paper, "HELD", text.buf);
-	gpc_text_clear(&text);
-	gpc_say_short(&text, &failure->facts, &names);
-	gpc_paper_wrap(paper, "SHORT", text.buf);
+	gpc_document_open(doc, &section);
+	if (key)
+		gpc_document_member(doc, key, gpc_sentence(text->buf));
+	if (text->len)
+		gpc_document_say(doc, "%s", text->buf);
+	gpc_document_close(doc);
+	gpc_text_clear(text);
+}
+
+static void show_tries(const struct gpc_failure *failure)
+{
+	static const struct gpc_column columns[] = { { "advice", "" }, { "reach" } };
+	static const struct gpc_section section = { "try", "TRY", GPC_COLUMNS(columns),
+		.flags = GPC_BESIDE | GPC_JOINED };
+	struct gpc_document *doc = failure->report->doc;
+	const char *reach;
+
+	gpc_document_open(doc, &section);
 	for (unsigned n = 0; n < GPC_MAX_TRIES; n++) {
-		gpc_text_clear(&text);
+		GPC_TEXT(text, 800);
+
 		if (!gpc_failure_say_try(failure, n, &text, &reach))
 			break;
-		gpc_paper_wrap(paper, label, text.buf);
-		label = "";
+		gpc_document_row(doc, gpc_sentence(text.buf), gpc_name(reach));
 	}
+	gpc_document_close(doc);
+}
+
+/* The facts that are known, as src/why/facts.def names them; a site is the number of its stack. */
+static void tell_facts(const struct gpc_failure *failure)
+{
+	struct gpc_document *doc = failure->report->doc;
+
+	gpc_document_open_object(doc, "facts");
+	for (size_t i = 0; i < gpc_n_fact_rows; i++) {
+		const struct gpc_fact_row *row = &gpc_fact_rows[i];
+		const char *words = NULL;
+		uint64_t number = 0;
+		struct gpc_cell cell;
+
+		if (!gpc_fact_read(&failure->facts, row, &number, &words))
+			continue;
+		if (row->kind == GPC_FACT_WORDS)
+			cell = gpc_name(words);
+		else if (row->kind == GPC_FACT_TRUTH)
+			cell = gpc_truth(number == GPC_YES);
+		else if (row->kind == GPC_FACT_PURPOSE)
+			cell = gpc_name(gpc_purpose_words((enum gpc_purpose)number));
+		else
+			cell = gpc_number(number);
+		gpc_document_member(doc, row->name, cell);
+	}
+	gpc_document_close(doc);
+}
+
+void gpc_failure_show(const struct gpc_failure *failure)
+{
+	static const struct gpc_section section = { "verdict", .flags = GPC_OBJECT };
+	const struct gpc_site_names names = names_of(failure);
+	const struct gpc_answer *answer = &failure->answer;
+	struct gpc_document *doc = failure->report->doc;
+	GPC_TEXT(text, 800);
+
+	gpc_document_gap(doc);
+	gpc_document_open(doc, &section);
+	gpc_document_member(doc, "word", gpc_name(gpc_cause_word(answer->cause)));
+	gpc_document_member(doc, "strength", gpc_name(gpc_strength_word(answer->strength)));
+	gpc_document_member(doc, "then", gpc_name(gpc_cause_word(answer->then_cause)));
+	gpc_document_member(
+		doc, "then_strength", gpc_name(gpc_strength_word(answer->then_strength)));
+	gpc_document_member(doc, "oom_number", gpc_number(failure->oom.number));
+	gpc_document_open_flat(doc, "also");
+	for (unsigned cause = 1; cause < GPUCACHE_VERDICT_COUNT; cause++)
+		if (answer->also >> cause & 1)
+			gpc_document_row(doc, gpc_name(gpc_cause_word(cause)));
+	gpc_document_close(doc);
+	gpc_failure_say_why(failure, &text);
+	tell(doc, "why", "WHY", &text);
+	gpc_say_also(&text, answer);
+	tell(doc, NULL, "ALSO", &text);
+	gpc_say_held(failure->report, &failure->oom, &text);
+	tell(doc, "held", "HELD", &text);
+	gpc_say_short(&text, &failure->facts, &names);
+	tell(doc, "short", "SHORT", &text);
+	show_tries(failure);
+	tell_facts(failure);
+	gpc_document_close(doc);
 }

@@ -37,7 +37,7 @@ void gpc_failure_say_why(const struct gpc_failure *failure, struct gpc_text *ret
 bool gpc_failure_say_try(const struct gpc_failure *failure, unsigned n, struct gpc_text *ret_text,
 	const char **ret_reach);
 
-/* Prints the sections WHY, HELD (unless empty), SHORT and TRY; with_also: also ALSO. */
-void gpc_failure_print(const struct gpc_failure *failure, bool with_also);
+/* Adds the object `verdict`, with the known facts in JSON: in text the sections WHY, ALSO, HELD, SHORT and TRY that have words. */
+void gpc_failure_show(const struct gpc_failure *failure);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* After sorting, rows that are to be merged are neighbours. */
-#include "tools/gpumem-report/output/holder_rows.h"
+#include "tools/gpumem-report/holders/holder_rows.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A group is what holders of one name hold together.  The table of groups has numbers that add up, as printed, to the
- * total of its section.
+ * A group is what holders of one name hold together.
  *
  * Threads     One.
  * Failure     None.
@@ -37,18 +36,9 @@ void gpc_groups_add(struct gpc_groups *groups, const char *name, uint64_t bytes,
 void gpc_groups_sort(struct gpc_groups *groups);
 void gpc_groups_fini(struct gpc_groups *groups);
 
-/* Prints what a row is called on the rest of the line, whose first `used` columns are printed, and ends the line. */
-typedef void (*gpc_group_print)(
-	const struct gpc_report *report, const struct gpc_group *row, int used);
-
-/*
- * Prints the head of the table, with `what` over its last column, and the first `limit` rows; the others and rest_bytes
- * share a last row.  `print` NULL: prints the row's name, cut to the line.
- */
-void gpc_groups_print(const struct gpc_groups *groups, const struct gpc_report *report,
-	size_t limit, const char *what, gpc_group_print print);
-
-/* Returns the first `limit` rows, or with limit 0 all, as a JSON array; `key` is the member that has the name. */
-struct json_object *gpc_groups_json(const struct gpc_groups *groups, size_t limit, const char *key);
+/* Adds the rows to the section in progress, whose columns are GPC_HOLDER_COLUMNS and the name; then the rest. */
+void gpc_groups_show(const struct gpc_groups *groups, struct gpc_document *doc);
+/* Adds rest_bytes to the row of all others. */
+void gpc_groups_show_rest(const struct gpc_groups *groups, struct gpc_document *doc);
 
 #endif
