@@ -38,6 +38,7 @@
 #include <stdint.h>
 
 #include "base/text.h"
+#include "gpucache_format.h"
 
 #define GPC_MAX_COLUMNS 32u
 #define GPC_MAX_DEPTH   12u
@@ -116,6 +117,17 @@ static inline struct gpc_cell gpc_change(uint64_t before, uint64_t after)
 static inline struct gpc_cell gpc_signed(int64_t change)
 {
 	return change < 0 ? gpc_change(-(uint64_t)change, 0) : gpc_change(0, (uint64_t)change);
+}
+
+/* For cells: a number that is unknown where it is 0, and one that is where it is negative. */
+static inline uint64_t gpc_unless_zero(uint64_t n)
+{
+	return n ? n : GPUCACHE_UNKNOWN;
+}
+
+static inline uint64_t gpc_unless_negative(int64_t n)
+{
+	return n < 0 ? GPUCACHE_UNKNOWN : (uint64_t)n;
 }
 
 /* Of a column.  SUMS: "all others" has its sum, or nothing if a cell of it is unknown. */

@@ -157,13 +157,14 @@ static void show_recorded(struct gpc_document *doc, const struct gpc_trace *trac
 void gpc_print_open_trace(struct gpc_document *doc, const struct gpc_trace *trace)
 {
 	static const struct gpc_section element = { .flags = GPC_OBJECT };
+	GPC_TEXT(n_ops, 40);
 	GPC_TEXT(fixed, 40);
 
+	gpc_cell_write(&n_ops, gpc_count(trace->n_ops));
 	gpc_document_gap(doc);
 	gpc_document_open(doc, &element);
-	gpc_document_say(doc, "%s: %llu operations on %u stream%s", trace->path,
-		(unsigned long long)trace->n_ops, trace->n_streams,
-		trace->n_streams == 1 ? "" : "s");
+	gpc_document_say(doc, "%s: %s operations on %u stream%s", trace->path, n_ops.buf,
+		trace->n_streams, trace->n_streams == 1 ? "" : "s");
 	gpc_document_member(doc, "path", gpc_name(trace->path));
 	gpc_document_member(doc, "n_operations", gpc_count(trace->n_ops));
 	gpc_document_member(doc, "n_streams", gpc_count(trace->n_streams));

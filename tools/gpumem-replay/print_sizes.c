@@ -39,10 +39,14 @@ static void add_run(struct gpc_text *text, const struct gpc_run *run)
 		gpc_text_add(text, "fails");
 		return;
 	}
-	gpc_text_add(text, "%llu+%llu", (unsigned long long)run->n_calls[GPC_SIM_COST_MALLOC],
-		(unsigned long long)run->n_calls[GPC_SIM_COST_FREE]);
-	if (run->has_work)
-		gpc_text_add(text, ", %llu waits", (unsigned long long)run->n_waits);
+	gpc_cell_write(text, gpc_count(run->n_calls[GPC_SIM_COST_MALLOC]));
+	gpc_text_add(text, "+");
+	gpc_cell_write(text, gpc_count(run->n_calls[GPC_SIM_COST_FREE]));
+	if (run->has_work) {
+		gpc_text_add(text, ", ");
+		gpc_cell_write(text, gpc_count(run->n_waits));
+		gpc_text_add(text, " waits");
+	}
 	if (!run->policy->is_model && run->n_operations) {
 		gpc_text_add(text, ", ");
 		gpc_cell_write(text, gpc_duration(run->elapsed_ns / run->n_operations));

@@ -219,7 +219,7 @@ static void end_sweep(const struct sweep *sweep, uint64_t good)
 
 	if (sweep->is_idle)
 		gpc_complain("%s changes nothing: does the program read it?", sweep->variable);
-	gpc_document_member(doc, "largest", gpc_number(good ? good : GPUCACHE_UNKNOWN));
+	gpc_document_member(doc, "largest", gpc_number(gpc_unless_zero(good)));
 	if (options->on && good)
 		gpc_document_say(doc, "%s=%llu is the largest that fits on %s", sweep->variable,
 			(unsigned long long)good, options->on);

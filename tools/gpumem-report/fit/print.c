@@ -83,7 +83,8 @@ static void show_asked(const struct gpc_report *report, const struct gpc_fit *fi
 static void show_needs(const struct gpc_report *report, const struct gpc_fit *fit)
 {
 	static const struct gpc_column columns[] = {
-		{ "smallest_device_bytes", "GPU memory", 12 },
+		{ "smallest_device_bytes" },
+		{ NULL, "GPU, MiB", 10 }, /* exact, and so an argument of --on and --sim */
 		{ "reserved_bytes", "reserved", 12 },
 		{ "smallest_gpu" },
 		{ NULL, "smallest GPU", -12 },
@@ -104,6 +105,7 @@ static void show_needs(const struct gpc_report *report, const struct gpc_fit *fi
 		const struct gpc_sim_model *model = gpc_fit_smallest_model(fit, cache);
 
 		gpc_document_row(doc, gpc_bytes(cache->smallest_bytes),
+			gpc_number(cache->smallest_bytes / GPC_MIB),
 			gpc_bytes(cache->reserved_bytes), gpc_name(model ? model->key : NULL),
 			gpc_name(model ? model->key : "none"), gpc_sentence(cache->words),
 			gpc_name(cache->key), gpc_name(cache->how),
@@ -131,7 +133,7 @@ static void show_on(const struct gpc_report *report, const struct gpc_fit *fit)
 	gpc_document_member(doc, "total_bytes", gpc_bytes(target->bytes));
 	gpc_document_member(doc, "fits", gpc_truth(gpc_fit_is_good(fit)));
 	gpc_document_member(doc, "max_split_size_bytes",
-		gpc_bytes(fit->max_split_mib ? fit->max_split_mib * GPC_MIB : GPUCACHE_UNKNOWN));
+		gpc_bytes(gpc_unless_zero(fit->max_split_mib * GPC_MIB)));
 	gpc_document_say(doc, "%s%s%s, %s: %s", target->model ? target->model->key : "",
 		target->model ? ", " : "", target->model ? target->model->name : "a GPU",
 		gpc_show_bytes(target->bytes),

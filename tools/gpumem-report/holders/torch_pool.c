@@ -66,8 +66,7 @@ void gpc_torch_tell_at(const struct gpc_report *report, const struct gpucache_oo
 		return;
 	}
 	gpc_document_open_object(doc, "torch");
-	gpc_document_member(doc, "requested_bytes",
-		gpc_bytes(torch.requested ? torch.requested : GPUCACHE_UNKNOWN));
+	gpc_document_member(doc, "requested_bytes", gpc_bytes(gpc_unless_zero(torch.requested)));
 	gpc_document_member(doc, "allocated_bytes", gpc_bytes(torch.in_tensors));
 	gpc_document_member(doc, "reserved_bytes", gpc_bytes(torch.reserved));
 	gpc_document_close(doc);

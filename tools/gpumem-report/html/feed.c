@@ -166,8 +166,7 @@ static void show_failures(const struct run *run, int32_t ordinal)
 		gpc_document_member(run->doc, "number", gpc_number(oom.number));
 		gpc_document_member(run->doc, "recovered", gpc_truth(oom.recovered));
 		gpc_document_member(run->doc, "requested", gpc_bytes(oom.requested));
-		gpc_document_member(
-			run->doc, "limit", gpc_bytes(oom.limit ? oom.limit : GPUCACHE_UNKNOWN));
+		gpc_document_member(run->doc, "limit", gpc_bytes(gpc_unless_zero(oom.limit)));
 		show_holders(run, &holdings);
 		gpc_document_close(run->doc);
 		gpc_holdings_fini(&holdings);

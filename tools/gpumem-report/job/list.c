@@ -89,7 +89,7 @@ static void say_job(struct gpc_document *doc, const struct gpc_job_row *rows, si
 		n_processes += is_process(rows, i);
 		n_states[rows[i].state] += is_process(rows, i);
 		n_failed += rows[i].oom.number != 0;
-		world = rows[i].world_size > world ? rows[i].world_size : world;
+		world = rows[i].header.world_size > world ? rows[i].header.world_size : world;
 	}
 	for (unsigned i = 0; i < 4; i++)
 		if (n_states[i])
@@ -97,25 +97,24 @@ static void say_job(struct gpc_document *doc, const struct gpc_job_row *rows, si
 				gpc_state_word((enum gpc_run_state)i));
 	if (n_failed)
 		gpc_text_add(&text, ", %s OUT OF MEMORY", gpc_show_count(n_failed));
-	gpc_document_say(doc, "%s%s%s process%s%s", rows[0].job, rows[0].job[0] ? ": " : "",
-		gpc_show_count(n_processes), n_processes == 1 ? "" : "es", text.buf);
+	gpc_document_say(doc, "%s%s%s process%s%s", rows[0].header.job,
+		rows[0].header.job[0] ? ": " : "", gpc_show_count(n_processes),
+		n_processes == 1 ? "" : "es", text.buf);
 	if (world > 0 && (size_t)world > n_processes)
 		gpc_document_say(doc, "the job has %d ranks: %d left no recording here", world,
 			world - (int)n_processes);
-	if (rows[0].command[0])
-		gpc_document_say(doc, "%s", rows[0].command);
-	gpc_document_member(
-		doc, "world_size", gpc_number(world > 0 ? (uint64_t)world : GPUCACHE_UNKNOWN));
+	if (rows[0].header.command[0])
+		gpc_document_say(doc, "%s", rows[0].header.command);
+	gpc_document_member(doc, "world_size", gpc_number(gpc_unless_zero((uint64_t)world)));
 }
 
 /* Members by which a row is found again. */
 static void tell_row(struct gpc_document *doc, const struct gpc_job_row *row)
 {
 	gpc_document_member(doc, "path", gpc_name(row->path));
-	gpc_document_member(
-		doc, "rank", gpc_number(row->rank < 0 ? GPUCACHE_UNKNOWN : (uint64_t)row->rank));
-	gpc_document_member(doc, "pid", gpc_number(row->pid));
-	gpc_document_member(doc, "host", gpc_name(row->host));
+	gpc_document_member(doc, "rank", gpc_number(gpc_unless_negative(row->header.rank)));
+	gpc_document_member(doc, "pid", gpc_number(row->header.pid));
+	gpc_document_member(doc, "host", gpc_name(row->header.host));
 	gpc_document_member(doc, "ordinal", gpc_number((uint64_t)row->device.ordinal));
 }
 
@@ -202,7 +201,7 @@ static int by_interest(const void *left, const void *right)
 
 	return GPC_ORDER(b->oom.number != 0, a->oom.number != 0)
 		       ?: GPC_ORDER(b->distance, a->distance)
-		       ?: GPC_ORDER(a->rank, b->rank)
+		       ?: GPC_ORDER(a->header.rank, b->header.rank)
 		       ?: GPC_ORDER(a->device.ordinal, b->device.ordinal);
 }
 
@@ -219,20 +218,21 @@ static void show_row(struct gpc_document *doc, const struct gpc_job_row *row,
 	if (device->physical && device->physical - 1 != (uint64_t)device->ordinal)
 		gpc_text_add(&gpu, " (%u)", (unsigned)(device->physical - 1));
 	gpc_document_row(doc, gpc_name(gpc_state_word(row->state)), second,
-		gpc_number(row->rank < 0 ? GPUCACHE_UNKNOWN : (uint64_t)row->rank),
-		gpc_number(row->pid), gpc_name(gpu.buf),
-		has_gpu ? gpc_bytes(row->peak_live_bytes) : gpc_blank(),
+		gpc_number(gpc_unless_negative(row->header.rank)), gpc_number(row->header.pid),
+		gpc_name(gpu.buf), has_gpu ? gpc_bytes(row->peak_live_bytes) : gpc_blank(),
 		has_gpu ? gpc_bytes(row->peak_bytes) : gpc_blank(), gpc_bytes(row->live_bytes),
 		gpc_name(has_failed    ? gpc_cause_word(row->oom.verdict)
 			 : row->n_ooms ? "recovered"
 				       : ""),
 		gpc_name(last), gpc_name(has_failed ? gpc_strength_word(row->oom.strength) : ""),
 		gpc_count(row->n_ooms), gpc_time(has_failed ? row->oom.realtime_ns : 0),
-		gpc_name(row->program), gpc_name(row->command), gpc_name(row->host),
-		gpc_name(row->path), gpc_time(row->start_realtime_ns),
-		gpc_number(has_gpu ? (uint64_t)device->ordinal : GPUCACHE_UNKNOWN),
+		gpc_name(row->program), gpc_name(row->header.command), gpc_name(row->header.host),
+		gpc_name(row->path), gpc_time(row->header.start_realtime_ns),
+		gpc_name(row->header.exe), gpc_name(row->header.version),
+		gpc_number(gpc_unless_zero(row->header.driver_version)),
+		gpc_bytes(row->header.file_size), gpc_number(gpc_unless_negative(device->ordinal)),
 		gpc_name(device->name), gpc_name(device->uuid),
-		gpc_number(device->physical ? device->physical - 1 : GPUCACHE_UNKNOWN),
+		gpc_number(gpc_unless_negative((int64_t)device->physical - 1)),
 		gpc_name(device->pci_bus_id));
 }
 
@@ -258,6 +258,10 @@ static void show_table(
 		{ "host" },
 		{ "path" },
 		{ "started" },
+		{ "exe" },
+		{ "library_version" },
+		{ "driver_version" },
+		{ "file_bytes" },
 		{ "ordinal" },
 		{ "name" },
 		{ "uuid" },
@@ -278,8 +282,9 @@ static void show_table(
 	for (size_t i = 0; i < n && i < limit; i++)
 		show_row(doc, &rows[i],
 			is_job ? gpc_change(median, rows[i].peak_live_bytes)
-			       : gpc_duration(gpc_bytes_less(now, rows[i].start_realtime_ns)),
-			is_job ? rows[i].host : rows[i].program);
+			       : gpc_duration(
+					 gpc_bytes_less(now, rows[i].header.start_realtime_ns)),
+			is_job ? rows[i].header.host : rows[i].program);
 	if (n > limit)
 		gpc_document_say(doc, "... and %s more%s", gpc_show_count(n - limit),
 			is_job ? ", closer to the median" : "");
@@ -295,7 +300,7 @@ static void show_job(const struct gpc_report *report, struct gpc_job_row *rows, 
 	struct gpc_findings found = { 0 };
 
 	gpc_document_open(doc, &element);
-	gpc_document_member(doc, "job", gpc_name(rows[0].job));
+	gpc_document_member(doc, "job", gpc_name(rows[0].header.job));
 	if (is_job) {
 		found = gpc_job_compare(rows, n);
 		for (size_t i = 0; i < n; i++)

@@ -148,20 +148,13 @@ static void add_script(const struct gpucache_header *header, struct gpc_text *re
 
 static struct gpc_job_row make_row(const struct gpc_recording *rec)
 {
-	const struct gpucache_header *header = &rec->header;
 	struct gpc_job_row row = { .path = gpc_copy(rec->path),
-		.rank = header->rank,
-		.world_size = header->world_size,
-		.pid = header->pid,
-		.start_realtime_ns = header->start_realtime_ns,
+		.header = rec->header,
 		.state = rec->run_state,
 		.device = { .ordinal = -1 } };
 	struct gpc_text program = gpc_text_init(row.program, sizeof row.program);
 
-	memcpy(row.job, header->job, sizeof row.job);
-	memcpy(row.host, header->host, sizeof row.host);
-	memcpy(row.command, header->command, sizeof row.command);
-	add_script(header, &program);
+	add_script(&rec->header, &program);
 	return row;
 }
 
@@ -198,7 +191,7 @@ void gpc_job_add(struct gpc_job *job, const struct gpc_report *report)
 
 bool gpc_job_is_one(const struct gpc_job_row *row)
 {
-	return row->job[0] || row->rank >= 0;
+	return row->header.job[0] || row->header.rank >= 0;
 }
 
 /* Jobs by name, their rows by rank; then what belongs to none, newest first. */
@@ -206,12 +199,12 @@ static int compare_rows(const void *left, const void *right)
 {
 	const struct gpc_job_row *a = left;
 	const struct gpc_job_row *b = right;
-	int newer = GPC_ORDER(b->start_realtime_ns, a->start_realtime_ns);
+	int newer = GPC_ORDER(b->header.start_realtime_ns, a->header.start_realtime_ns);
 
-	return GPC_ORDER(gpc_job_is_one(b), gpc_job_is_one(a)) ?: strcmp(a->job, b->job)
-		       ?: GPC_ORDER(a->rank, b->rank)
+	return GPC_ORDER(gpc_job_is_one(b), gpc_job_is_one(a)) ?: strcmp(a->header.job, b->header.job)
+		       ?: GPC_ORDER(a->header.rank, b->header.rank)
 		       ?: (gpc_job_is_one(a) ? -newer : newer)
-		       ?: GPC_ORDER(a->pid, b->pid)
+		       ?: GPC_ORDER(a->header.pid, b->header.pid)
 		       ?: strcmp(a->path, b->path)
 		       ?: GPC_ORDER(a->device.ordinal, b->device.ordinal);
 }
@@ -228,7 +221,7 @@ size_t gpc_job_end(const struct gpc_job *job, size_t first)
 
 	while (end < job->n &&
 		gpc_job_is_one(&job->rows[end]) == gpc_job_is_one(&job->rows[first]) &&
-		strcmp(job->rows[end].job, job->rows[first].job) == 0)
+		strcmp(job->rows[end].header.job, job->rows[first].header.job) == 0)
 		end++;
 	return end;
 }
@@ -243,8 +236,9 @@ void gpc_job_fini(struct gpc_job *job)
 
 void gpc_job_add_who(const struct gpc_job_row *row, struct gpc_text *text)
 {
-	if (row->rank >= 0)
-		gpc_text_add(text, "rank %d (%s, pid %u)", row->rank, row->host, row->pid);
+	if (row->header.rank >= 0)
+		gpc_text_add(text, "rank %d (%s, pid %u)", row->header.rank, row->header.host,
+			row->header.pid);
 	else
-		gpc_text_add(text, "pid %u on %s", row->pid, row->host);
+		gpc_text_add(text, "pid %u on %s", row->header.pid, row->header.host);
 }

@@ -27,14 +27,8 @@ struct gpc_job_site {
 
 struct gpc_job_row {
 	char *path;
-	char job[64];
-	char host[64];
-	char command[256];
+	struct gpucache_header header;
 	char program[64]; /* its usual name: "train.py", "-m package.train" */
-	int32_t rank;     /* -1: the launcher set none */
-	int32_t world_size;
-	uint32_t pid;
-	uint64_t start_realtime_ns;
 	enum gpc_run_state state;
 	struct gpucache_device device;
 	uint64_t live_bytes; /* with memory that no pool serves */

@@ -103,12 +103,11 @@ void gpc_page_identify(struct gpc_document *doc, const char *path,
 	gpc_document_member(doc, "command", gpc_name(header->command));
 	gpc_document_member(doc, "host", gpc_name(header->host));
 	gpc_document_member(doc, "job", gpc_name(header->job));
-	gpc_document_member(doc, "rank",
-		gpc_number(header->rank < 0 ? GPUCACHE_UNKNOWN : (uint64_t)header->rank));
+	gpc_document_member(doc, "rank", gpc_number(gpc_unless_negative(header->rank)));
 	gpc_document_member(doc, "started", gpc_time(header->start_realtime_ns));
 	gpc_document_member(doc, "library_version", gpc_name(header->version));
-	gpc_document_member(doc, "driver_version",
-		gpc_number(header->driver_version ? header->driver_version : GPUCACHE_UNKNOWN));
+	gpc_document_member(
+		doc, "driver_version", gpc_number(gpc_unless_zero(header->driver_version)));
 	gpc_document_member(doc, "file_bytes", gpc_bytes(size));
 }
 
@@ -156,7 +155,7 @@ void gpc_page_tell_device(struct gpc_document *doc, const struct gpucache_device
 	gpc_document_member(doc, "name", gpc_name(device->name));
 	gpc_document_member(doc, "uuid", gpc_name(device->uuid));
 	gpc_document_member(doc, "physical_index",
-		gpc_number(device->physical ? device->physical - 1 : GPUCACHE_UNKNOWN));
+		gpc_number(gpc_unless_negative((int64_t)device->physical - 1)));
 	gpc_document_member(doc, "pci_bus_id", gpc_name(device->pci_bus_id));
 }
 

@@ -45,7 +45,7 @@ struct gpc_cell gpc_page_time(const struct gpc_report *report, uint64_t monotoni
 	{ "blocks", "blocks", 9, GPC_SUMS }, { NULL, "mean", 11, .from = 72 }
 #define GPC_HOLDER_CELLS(bytes, total, n_blocks) \
 	gpc_bytes(bytes), gpc_share(bytes, total), \
-	gpc_count((n_blocks) ? (n_blocks) : GPUCACHE_UNKNOWN), \
+	gpc_count(gpc_unless_zero(n_blocks)), \
 	(n_blocks) ? gpc_bytes((bytes) / (n_blocks)) : gpc_blank()
 
 /* The bytes of point i of a history. */

@@ -40,7 +40,7 @@ static void show_frame(struct gpc_document *doc, const struct gpc_stack_frames *
 	cell.ink = is_site ? GPC_INK_BOLD : GPC_INK_PLAIN;
 	gpc_document_row(doc, gpc_name(is_site ? ">" : ""), gpc_name(number.buf), cell,
 		gpc_name(frame->is_python ? "python" : "native"), gpc_name(frame->function),
-		gpc_name(frame->file), gpc_number(frame->line ? frame->line : GPUCACHE_UNKNOWN),
+		gpc_name(frame->file), gpc_number(gpc_unless_zero(frame->line)),
 		gpc_name(frame->module),
 		gpc_number(frame->is_python ? GPUCACHE_UNKNOWN : frame->offset),
 		gpc_truth(frame->is_inlined), gpc_truth(is_site));

@@ -86,9 +86,9 @@ static void show_gpu(const struct gpc_report *report, const struct gpc_row *rows
 		show_group(report, &rows[i], false);
 	gpc_document_gap(doc);
 	if (n > limit)
-		gpc_document_say(doc, "%s (%s B) by %zu more stack%s (-n %zu)",
-			gpc_show_bytes(rest.bytes), gpc_show_count(rest.bytes), n - limit,
-			n - limit == 1 ? "" : "s", n);
+		gpc_document_say(doc, "%s (%s B) by %s more stack%s (-n %zu)",
+			gpc_show_bytes(rest.bytes), gpc_show_count(rest.bytes),
+			gpc_show_count(n - limit), n - limit == 1 ? "" : "s", n);
 }
 
 /* JSON also has the groups that are no leaks. */

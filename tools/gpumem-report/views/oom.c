@@ -62,8 +62,7 @@ static void show_request(const struct gpc_report *report, const struct gpucache_
 	gpc_document_member(doc, "requested_bytes", gpc_bytes(oom->requested));
 	gpc_document_member(doc, "rounded_bytes", gpc_bytes(oom->rounded));
 	gpc_document_member(doc, "short_by_bytes", gpc_bytes(oom->short_by));
-	gpc_document_member(
-		doc, "limit_bytes", gpc_bytes(oom->limit ? oom->limit : GPUCACHE_UNKNOWN));
+	gpc_document_member(doc, "limit_bytes", gpc_bytes(gpc_unless_zero(oom->limit)));
 	gpc_document_member(doc, "kind", gpc_name(gpc_kind_words(oom->kind)));
 	gpc_document_member(doc, "thread", gpc_number(oom->thread));
 	gpc_document_member(doc, "tag", gpc_name(tag.buf));
@@ -134,7 +133,7 @@ static void show_neighbours(const struct gpc_report *report, const struct gpucac
 			row->name[0] ? row->name : "(name not visible)");
 		gpc_document_row(doc, gpc_bytes(row->bytes), gpc_sentence(text.buf),
 			gpc_number(row->pid), gpc_name(row->name),
-			gpc_number(row->own_age_s ? row->own_age_s : GPUCACHE_UNKNOWN));
+			gpc_number(gpc_unless_zero(row->own_age_s)));
 	}
 	gpc_document_close(doc);
 }

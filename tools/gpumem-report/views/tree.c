@@ -108,8 +108,8 @@ static void show_row(const struct tree *tree, const struct node *node, size_t de
 	cell.depth = depth < UINT16_MAX ? depth & UINT16_MAX : UINT16_MAX;
 	gpc_document_row(tree->doc, gpc_bytes(node->bytes),
 		gpc_share(node->bytes, tree->total_bytes),
-		gpc_count(node->n_blocks ? node->n_blocks : GPUCACHE_UNKNOWN), gpc_number(depth),
-		cell, gpc_truth(is_cut));
+		gpc_count(gpc_unless_zero(node->n_blocks)), gpc_number(depth), cell,
+		gpc_truth(is_cut));
 }
 
 /* Shows what text says of the children that it does not show. */
