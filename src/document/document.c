@@ -30,7 +30,9 @@ void gpc_document_begin(struct gpc_document *doc)
 	}
 	doc->levels[0] = (struct gpc_level){ .section = &root };
 	doc->n_levels = 1;
-	doc->renderer->begin(doc);
+	doc->n_lines = 0;
+	if (doc->renderer->begin)
+		doc->renderer->begin(doc);
 }
 
 static bool is_hidden(const struct gpc_document *doc, const struct gpc_section *section)
@@ -123,7 +125,7 @@ void gpc_document_row_of(struct gpc_document *doc, const struct gpc_cell cells[]
 
 void gpc_document_member(struct gpc_document *doc, const char *key, struct gpc_cell cell)
 {
-	if (!doc->n_hidden)
+	if (!doc->n_hidden && doc->renderer->member)
 		doc->renderer->member(doc, key, cell);
 }
 
@@ -132,7 +134,7 @@ static void say(struct gpc_document *doc, enum gpc_ink ink, const char *format, 
 	GPC_TEXT(text, SENTENCE);
 
 	gpc_text_vadd(&text, format, args);
-	if (!doc->n_hidden)
+	if (!doc->n_hidden && doc->renderer->say)
 		doc->renderer->say(doc, ink, text.buf);
 }
 
@@ -211,6 +213,7 @@ void gpc_document_end(struct gpc_document *doc)
 		doc->n_within--;
 		return;
 	}
-	doc->renderer->end(doc);
+	if (doc->renderer->end)
+		doc->renderer->end(doc);
 	doc->n_levels = 0;
 }

@@ -230,6 +230,7 @@ void gpc_cell_write(struct gpc_text *text, struct gpc_cell cell);
 
 /* ---- who renders it ---- */
 
+/* begin, member, say and end may be NULL. */
 struct gpc_renderer {
 	void (*begin)(struct gpc_document *doc);
 	void (*open)(struct gpc_document *doc);

@@ -5,15 +5,15 @@
 #include "document/document.h"
 #include "gpucache_format.h"
 
-static void put(struct gpc_document *doc, const char *text)
+static void add(struct gpc_document *doc, const char *text)
 {
 	doc->put(doc->self, text, strlen(text));
 }
 
 void gpc_json_put_string(
-	void (*put_bytes)(void *self, const char *bytes, size_t n), void *self, const char *text)
+	void (*put)(void *self, const char *bytes, size_t n), void *self, const char *text)
 {
-	put_bytes(self, "\"", 1);
+	put(self, "\"", 1);
 	while (*text) {
 		size_t plain = 0;
 		GPC_TEXT(escape, 8);
@@ -21,7 +21,7 @@ void gpc_json_put_string(
 		while ((unsigned char)text[plain] >= ' ' && text[plain] != '"' &&
 			text[plain] != '\\')
 			plain++;
-		put_bytes(self, text, plain);
+		put(self, text, plain);
 		text += plain;
 		if (!*text)
 			break;
@@ -29,10 +29,10 @@ void gpc_json_put_string(
 			gpc_text_add(&escape, "\\%c", *text);
 		else
 			gpc_text_add(&escape, "\\u%04x", (unsigned)(unsigned char)*text);
-		put_bytes(self, escape.buf, escape.len);
+		put(self, escape.buf, escape.len);
 		text++;
 	}
-	put_bytes(self, "\"", 1);
+	put(self, "\"", 1);
 }
 
 static void put_string(struct gpc_document *doc, const char *text)
@@ -74,6 +74,13 @@ static bool is_known(struct gpc_cell cell)
 	return cell.number != GPUCACHE_UNKNOWN;
 }
 
+static void add_share(struct gpc_text *text, struct gpc_cell cell)
+{
+	unsigned n = (unsigned)(10000.0 * (double)cell.number / (double)cell.whole + 0.5);
+
+	gpc_text_add(text, "%u.%04u", n / 10000, n % 10000);
+}
+
 static void put_cell(struct gpc_document *doc, struct gpc_cell cell)
 {
 	GPC_TEXT(text, 32);
@@ -89,29 +96,25 @@ static void put_cell(struct gpc_document *doc, struct gpc_cell cell)
 	else if (cell.kind == GPC_KIND_CHANGE)
 		gpc_text_add(&text, "%lld", (long long)(cell.number - cell.whole));
 	else if (cell.kind == GPC_KIND_SHARE)
-		gpc_text_add(&text, "%u.%04u",
-			(unsigned)(10000.0 * (double)cell.number / (double)cell.whole + 0.5) /
-				10000,
-			(unsigned)(10000.0 * (double)cell.number / (double)cell.whole + 0.5) %
-				10000);
+		add_share(&text, cell);
 	else
 		gpc_text_add(&text, "%llu", (unsigned long long)cell.number);
-	put(doc, text.buf);
+	add(doc, text.buf);
 }
 
 /* Begins a line within the first `n` levels. */
 static void begin_line(struct gpc_document *doc, unsigned n)
 {
-	put(doc, "\n");
+	add(doc, "\n");
 	for (unsigned i = 0; i < n; i++)
 		if (!(doc->levels[i].section->flags & GPC_MEMBERS))
-			put(doc, "  ");
+			add(doc, "  ");
 }
 
 static void end_row(struct gpc_document *doc, struct gpc_level *level)
 {
 	if (level->is_row_open)
-		put(doc, " }");
+		add(doc, " }");
 	level->is_row_open = false;
 }
 
@@ -122,7 +125,7 @@ static void begin_item(struct gpc_document *doc, unsigned n_levels)
 	bool is_flat = level->section->flags & GPC_FLAT;
 
 	end_row(doc, level);
-	put(doc, level->n_items++ ? "," : "");
+	add(doc, level->n_items++ ? "," : "");
 	if (!is_flat)
 		begin_line(doc, n_levels);
 }
@@ -130,12 +133,12 @@ static void begin_item(struct gpc_document *doc, unsigned n_levels)
 static void put_key(struct gpc_document *doc, const char *key)
 {
 	put_string(doc, key);
-	put(doc, ": ");
+	add(doc, ": ");
 }
 
 static void json_begin(struct gpc_document *doc)
 {
-	put(doc, "{");
+	add(doc, "{");
 }
 
 static void json_open(struct gpc_document *doc)
@@ -148,12 +151,12 @@ static void json_open(struct gpc_document *doc)
 		return;
 	}
 	if (section->key && level[-1].is_row_open)
-		put(doc, ", ");
+		add(doc, ", ");
 	else
 		begin_item(doc, doc->n_levels - 1);
 	if (section->key)
 		put_key(doc, section->key);
-	put(doc, section->flags & GPC_OBJECT ? "{" : "[");
+	add(doc, section->flags & GPC_OBJECT ? "{" : "[");
 }
 
 static void json_member(struct gpc_document *doc, const char *key, struct gpc_cell cell)
@@ -177,7 +180,7 @@ static void json_row(struct gpc_document *doc, const struct gpc_cell cells[])
 		if (section->flags & GPC_FLAT) {
 			begin_item(doc, doc->n_levels);
 		} else if (section->columns[i].key) {
-			put(doc, gap);
+			add(doc, gap);
 			put_key(doc, section->columns[i].key);
 			gap = ", ";
 		} else {
@@ -186,13 +189,6 @@ static void json_row(struct gpc_document *doc, const struct gpc_cell cells[])
 		put_cell(doc, cells[i]);
 	}
 	level->is_row_open = !(section->flags & GPC_FLAT);
-}
-
-static void json_say(struct gpc_document *doc, enum gpc_ink ink, const char *sentence)
-{
-	(void)ink;
-	(void)doc;
-	(void)sentence;
 }
 
 static void json_close(struct gpc_document *doc)
@@ -207,18 +203,17 @@ static void json_close(struct gpc_document *doc)
 	end_row(doc, level);
 	if (level->n_items && !(section->flags & GPC_FLAT))
 		begin_line(doc, doc->n_levels - 1);
-	put(doc, section->flags & GPC_OBJECT ? "}" : "]");
+	add(doc, section->flags & GPC_OBJECT ? "}" : "]");
 }
 
 static void json_end(struct gpc_document *doc)
 {
-	put(doc, "\n}\n");
+	add(doc, "\n}\n");
 }
 
 const struct gpc_renderer gpc_render_json = { .begin = json_begin,
 	.open = json_open,
 	.member = json_member,
-	.say = json_say,
 	.row = json_row,
 	.close = json_close,
 	.end = json_end,

@@ -152,7 +152,6 @@ static void wrap(struct gpc_document *doc, const char *text, unsigned hang)
 	while (*text) {
 		size_t room = doc->width > doc->column ? doc->width - doc->column : 1;
 		size_t size = take_words(text, room, doc->is_brief);
-
 		size_t plain = size;
 
 		while (plain > 0 && text[plain - 1] == ' ')
@@ -293,11 +292,6 @@ static void put_heads(struct gpc_document *doc)
 
 /* ---- the renderer ---- */
 
-static void text_begin(struct gpc_document *doc)
-{
-	doc->n_lines = 0;
-}
-
 static void text_open(struct gpc_document *doc)
 {
 	const struct gpc_section *section = gpc_document_level(doc)->section;
@@ -307,13 +301,6 @@ static void text_open(struct gpc_document *doc)
 	doc->label = section->label;
 	gpc_document_level(doc)->had_gap = doc->wants_gap;
 	doc->wants_gap |= !doc->is_brief && !(section->flags & GPC_JOINED);
-}
-
-static void text_member(struct gpc_document *doc, const char *key, struct gpc_cell cell)
-{
-	(void)doc;
-	(void)key;
-	(void)cell;
 }
 
 static void text_say(struct gpc_document *doc, enum gpc_ink ink, const char *sentence)
@@ -354,15 +341,6 @@ static void text_close(struct gpc_document *doc)
 		doc->label = NULL;
 }
 
-static void text_end(struct gpc_document *doc)
-{
-	(void)doc;
-}
-
-const struct gpc_renderer gpc_render_text = { .begin = text_begin,
-	.open = text_open,
-	.member = text_member,
-	.say = text_say,
-	.row = text_row,
-	.close = text_close,
-	.end = text_end };
+const struct gpc_renderer gpc_render_text = {
+	.open = text_open, .say = text_say, .row = text_row, .close = text_close
+};

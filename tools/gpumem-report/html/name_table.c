@@ -45,7 +45,7 @@ void gpc_html_put(void *self, const char *bytes, size_t n)
 	while (bytes < end) {
 		const char *special = memchr(bytes, '<', (size_t)(end - bytes)) ?: end;
 
-		fwrite(bytes, 1, (size_t)(special - bytes), self);
+		fwrite_unlocked(bytes, 1, (size_t)(special - bytes), self);
 		if (special < end)
 			fputs("\\u003c", self);
 		bytes = special + 1;

@@ -53,7 +53,7 @@ static bool wants_colour(FILE *out, enum gpc_colour_mode mode)
 
 static void put(void *self, const char *bytes, size_t n)
 {
-	fwrite(bytes, 1, n, self);
+	fwrite_unlocked(bytes, 1, n, self);
 }
 
 void gpc_page_init(struct gpc_document *doc, FILE *out, const struct gpc_options *options)
