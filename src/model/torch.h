@@ -36,24 +36,4 @@ static inline bool gpc_torch_is_mapped(const struct gpucache_oom *oom)
 	return oom->torch.reserved > oom->balance.requested;
 }
 
-/*
- * True if PyTorch failed because of fragmentation (with its usual segments, asking us for one):
- *   - what it has reserved but not in tensors is at least 1/8 of its cache, and eight times the request;
- *   - with expandable_segments the request would have fit, even if they wasted 1/8 of the tensors' bytes and two
- *     large buffers;
- *   - no call site grew by more than the unused bytes: growth would soon have filled them.
- */
-static inline bool gpc_torch_is_fragmented(const struct gpucache_oom *oom)
-{
-	const struct gpucache_oom_torch *torch = &oom->torch;
-	uint64_t unused = gpc_torch_unused(torch);
-	uint64_t needed = gpc_bytes_add(gpc_bytes_add(torch->allocated, torch->allocated / 8),
-		gpc_bytes_add(torch->requested, 2 * GPC_TORCH_LARGE_BUFFER));
-
-	return torch->requested && !gpc_torch_is_mapped(oom) && oom->kind != GPUCACHE_KIND_TENSOR &&
-	       unused / 8 >= torch->requested && unused >= torch->reserved / 8 &&
-	       oom->growth_bytes <= unused && oom->balance.device_free != GPUCACHE_UNKNOWN &&
-	       needed <= gpc_bytes_add(torch->reserved, oom->balance.device_free);
-}
-
 #endif
