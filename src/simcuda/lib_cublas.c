@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A stand-in for libcublas: handles and their modes; names_cublas.def lists what computes.
+ * A stand-in for libcublas: handles and their modes; names_cublas.txt lists what computes.
  *
  * A handle takes its default workspace when it is created: 32 MiB from compute capability 9.0 on, 4 MiB before
  * (reference of cublasSetWorkspace).  NVIDIA does not document when the real library takes the workspace.  So a

@@ -48,10 +48,13 @@ simcuda.objs  := $(simcuda.cuda) $(simcuda.audit) $(B)/src/simcuda/standin.o
 define STANDIN
 simcuda.$(1) := $$(patsubst %.c,$$(B)/%.o,$$(wildcard src/simcuda/lib$(1).c src/simcuda/lib$(1)_*.c src/simcuda/lib_$(1).c src/simcuda/lib_$(1)_*.c))
 simcuda.objs += $$(simcuda.$(1)) $$(B)/src/simcuda/stubs_$(1).o
-$$(B)/src/simcuda/stubs_$(1).o: src/simcuda/stubs.c src/simcuda/names_$(1).def
+$$(B)/src/simcuda/names_$(1).def: src/simcuda/names_$(1).txt src/simcuda/names.awk
+	$$(Q)mkdir -p $$(@D)
+	$$(Q)awk -f src/simcuda/names.awk $$< >$$@
+$$(B)/src/simcuda/stubs_$(1).o: src/simcuda/stubs.c $$(B)/src/simcuda/names_$(1).def
 	$$(call say,CC,$$@)
 	$$(Q)mkdir -p $$(@D)
-	$$(Q)$$(CC) $$(ALL_CPPFLAGS) $$(ALL_CFLAGS) -DNAMES='"simcuda/names_$(1).def"' $$(stubflags.$(1)) -MMD -MP -c -o $$@ $$<
+	$$(Q)$$(CC) $$(ALL_CPPFLAGS) $$(ALL_CFLAGS) -DNAMES='"$$(B)/src/simcuda/names_$(1).def"' $$(stubflags.$(1)) -MMD -MP -c -o $$@ $$<
 $$(addprefix $$(SIMCUDA_DIR)/,$$(sonames.$(1))): $$(simcuda.$(1)) $$(B)/src/simcuda/stubs_$(1).o $$(B)/src/simcuda/standin.o
 	$$(call say,LINK,$$@)
 	$$(Q)mkdir -p $$(@D)

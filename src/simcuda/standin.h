@@ -2,7 +2,7 @@
 /*
  * Shared by the stand-ins for the libraries over CUDA (cuBLAS, cuDNN, cuFFT ...).
  *
- * Every function of a library is a row of its table, names_<library>.def:
+ * Every function of a library is a row of its table, made from names_<library>.txt by names.awk:
  *
  *      OWN(name)     has a body in lib_<library>.c
  *      WORK(name)    submits a kernel without effect to the stream of its handle, the first argument

@@ -13,10 +13,12 @@ exported() { # FILE
 }
 
 find -L build/clients/*/lib -name 'lib*.so*' 2>/dev/null >"$work/real" || true
-for table in src/simcuda/names_*.def; do
+for table in src/simcuda/names_*.txt; do
 	word=${table#src/simcuda/names_}
-	word=${word%.def}
-	grep -oE '(OWN|WORK|RESULT|NOT)\([A-Za-z_0-9]+\)' "$table" | sed 's/.*(//; s/)//' | sort >"$work/table"
+	word=${word%.txt}
+	awk -f src/simcuda/names.awk "$table" >"$work/rows"
+	! grep -vE '^(OWN|WORK|RESULT|NOT)\([A-Za-z_0-9]+\)$' "$work/rows" || status=1
+	sed 's/.*(//; s/)//' "$work/rows" | sort >"$work/table"
 	[ -z "$(uniq -d "$work/table")" ] || {
 		echo "$table: more than once: $(uniq -d "$work/table" | tr '\n' ' ')"
 		status=1
