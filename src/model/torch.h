@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The size rules of PyTorch's allocator (c10/cuda/CUDACachingAllocator.cpp), with its names. */
+/* The size rules of PyTorch's allocator (c10/cuda/CUDACachingAllocator.cpp), with its names; the names of its nodes. */
 #ifndef GPC_MODEL_TORCH_H
 #define GPC_MODEL_TORCH_H
+
+#include <string.h>
 
 #include "base/bytes.h"
 #include "gpucache_format.h"
@@ -34,6 +36,24 @@ static inline uint64_t gpc_torch_unused(const struct gpucache_oom_torch *torch)
 static inline bool gpc_torch_is_mapped(const struct gpucache_oom *oom)
 {
 	return oom->torch.reserved > oom->balance.requested;
+}
+
+/*
+ * The node of the backward pass in the name of its function: "AddmmBackward0", of *ret_len bytes, in
+ * "torch::autograd::generated::AddmmBackward0::apply(...)".  NULL: the function is none.
+ */
+static inline const char *gpc_torch_node(const char *function, size_t *ret_len)
+{
+	static const char scope[] = "torch::autograd::";
+	const char *end = strstr(function, "::apply");
+	const char *name = end;
+
+	if (strncmp(function, scope, sizeof scope - 1) != 0 || !end || (end[7] && end[7] != '('))
+		return NULL;
+	while (name[-1] != ':')
+		name--;
+	*ret_len = (size_t)(end - name);
+	return name;
 }
 
 #endif

@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "model/libraries.h"
 #include "model/python_lines.h"
+#include "model/torch.h"
 #include "stack/mangled.h"
 #include "stack/symtab.h"
 
@@ -222,20 +223,13 @@ static bool name_frame(struct gpc_modules *modules, uint64_t frame, struct nativ
 /* Shortens "torch::autograd::generated::AddmmBackward0::apply" to "AddmmBackward0"; false for other names. */
 static bool find_node(struct native_name *name)
 {
-	static const char scope[] = "torch::autograd::";
-	static const char apply[] = "::apply";
-	size_t len = strlen(name->text);
-	size_t end = len - (sizeof apply - 1);
-	size_t start = end;
+	size_t len;
+	const char *node = gpc_torch_node(name->text, &len);
 
-	if (len < sizeof scope + sizeof apply ||
-		strncmp(name->text, scope, sizeof scope - 1) != 0 ||
-		strcmp(name->text + end, apply) != 0)
+	if (!node)
 		return false;
-	while (name->text[start - 1] != ':')
-		start--;
-	memmove(name->text, name->text + start, end - start);
-	name->text[end - start] = '\0';
+	memmove(name->text, node, len);
+	name->text[len] = '\0';
 	name->module = "backward pass";
 	return true;
 }

@@ -14,6 +14,7 @@
 #include "base/bytes.h"
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/lock.h"
 #include "base/metamem.h"
 #include "base/saturating.h"
@@ -68,15 +69,6 @@ int gpc_modules_unload(int (*close)(void *handle), void *handle)
 	result = close(handle);
 	atomic_fetch_add_explicit(&gpc_modules_unloads, ONE_ENDED - 1, memory_order_acq_rel);
 	return result;
-}
-
-static uint64_t hash_bytes(const uint8_t *data, uint32_t size)
-{
-	uint64_t h = UINT64_C(0xcbf29ce484222325) ^ size;
-
-	for (uint32_t i = 0; i < size; i++)
-		h = (h ^ data[i]) * UINT64_C(0x100000001b3);
-	return h;
 }
 
 /* True if one segment maps [address, address + size) from the object's file. */
@@ -312,7 +304,8 @@ static int each_object(struct dl_phdr_info *info, size_t size, void *arg)
 			.start = info->dlpi_addr + segment->p_vaddr,
 			.end = info->dlpi_addr + segment->p_vaddr + segment->p_memsz,
 			.bias = info->dlpi_addr,
-			.build_hash = hash_bytes(build_id, build_id_size),
+			.build_hash = gpc_hash_bytes(
+				GPC_HASH_START ^ build_id_size, build_id, build_id_size),
 			.scan = batch->scan,
 		};
 

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/metamem.h"
 
 #define N_SLOTS (2 * GPUCACHE_MAX_TAGS) /* a power of two */
@@ -63,15 +64,11 @@ struct key {
 	char name[GPC_TAG_NAME_SIZE];
 };
 
-/* FNV-1a over parent, domain and name. */
 static void set_hash(struct key *key)
 {
-	const uint64_t prime = UINT64_C(0x100000001b3);
-	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+	const uint64_t start = GPC_HASH_START ^ ((uint64_t)key->parent << 32 | key->domain);
+	const uint64_t hash = gpc_hash_bytes(start, key->name, key->size);
 
-	hash = ((hash ^ key->parent) * prime ^ key->domain) * prime;
-	for (uint32_t i = 0; i < key->size; i++)
-		hash = (hash ^ (unsigned char)key->name[i]) * prime;
 	key->hash = (uint32_t)(hash ^ hash >> 32);
 }
 

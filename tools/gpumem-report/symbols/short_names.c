@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "model/torch.h"
+
 static bool skip(const char **at, const char *what)
 {
 	size_t len = strlen(what);
@@ -72,16 +74,12 @@ void gpc_name_short(const char *function, struct gpc_text *ret_text)
 
 bool gpc_name_node(const char *function, struct gpc_text *ret_text)
 {
-	static const char scope[] = "torch::autograd::";
-	const char *end = strstr(function, "::apply(");
-	const char *name = end;
+	size_t len;
+	const char *node = gpc_torch_node(function, &len);
 
-	if (strncmp(function, scope, sizeof scope - 1) != 0 || !end)
-		return false;
-	while (name > function && name[-1] != ':')
-		name--;
-	gpc_text_add(ret_text, "%.*s", (int)(end - name), name);
-	return true;
+	if (node)
+		gpc_text_add(ret_text, "%.*s", (int)len, node);
+	return node;
 }
 
 bool gpc_name_operator(const char *function, struct gpc_text *ret_text)
@@ -93,13 +91,4 @@ bool gpc_name_operator(const char *function, struct gpc_text *ret_text)
 		return false;
 	gpc_text_add(ret_text, "%.*s", (int)strcspn(name, ":"), name);
 	return true;
-}
-
-uint64_t gpc_hash_bytes(uint64_t hash, const void *data, size_t size)
-{
-	const unsigned char *bytes = data;
-
-	for (size_t i = 0; i < size; i++)
-		hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
-	return hash;
 }

@@ -14,6 +14,7 @@
 
 #include <stdbool.h>
 
+#include "base/hash.h"
 #include "base/text.h"
 
 /* Appends the name without return type, templates, parameters, "(anonymous namespace)" and "<locals>". */
@@ -24,9 +25,5 @@ bool gpc_name_node(const char *function, struct gpc_text *ret_text);
 
 /* If the function is PyTorch's entry point of an operator, appends the operator, as "gelu".  Else returns false. */
 bool gpc_name_operator(const char *function, struct gpc_text *ret_text);
-
-/* Continues the FNV-1a hash `hash` with data[0 .. size).  A hash begins with GPC_HASH_START. */
-#define GPC_HASH_START UINT64_C(0xcbf29ce484222325)
-uint64_t gpc_hash_bytes(uint64_t hash, const void *data, size_t size);
 
 #endif
