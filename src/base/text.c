@@ -8,8 +8,6 @@
 
 #include <string.h>
 
-#include "base/rounded.h"
-
 /* gpc_text_distance() does not compare longer words. */
 #define MAX_WORD 48
 
@@ -228,9 +226,41 @@ void gpc_text_add_age(struct gpc_text *text, uint64_t ns)
 	gpc_text_add(text, "%llu %s", (unsigned long long)(ns / units[i].ns), units[i].name);
 }
 
+__extension__ typedef unsigned __int128 wide;
+
+static uint64_t rounded(wide number, uint64_t by)
+{
+	return (uint64_t)((number + by / 2) / by);
+}
+
 void gpc_text_add_bytes(struct gpc_text *text, uint64_t bytes)
 {
-	gpc_text_add_rounded(text, gpc_rounded_of(bytes));
+	static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
+	unsigned unit = 0;
+	uint64_t hundredths = bytes;
+
+	while (bytes >> (10 * unit) >= 1024)
+		unit++;
+	if (unit > 0)
+		hundredths = rounded((wide)bytes * 100, UINT64_C(1) << (10 * unit));
+	if (hundredths == 102400 && unit > 0 && unit < 6) {
+		/* Rounding gave 1024.00: that is 1.00 of the next unit. */
+		hundredths = 100;
+		unit++;
+	}
+	if (unit == 0)
+		gpc_text_add(text, "%llu B", (unsigned long long)bytes);
+	else
+		gpc_text_add(text, "%llu.%02llu %s", (unsigned long long)(hundredths / 100),
+			(unsigned long long)(hundredths % 100), units[unit]);
+}
+
+void gpc_text_add_share(struct gpc_text *text, uint64_t part, uint64_t whole)
+{
+	const uint64_t tenths = rounded((wide)part * 1000, whole);
+
+	gpc_text_add(text, "%llu.%llu %%", (unsigned long long)(tenths / 10),
+		(unsigned long long)(tenths % 10));
 }
 
 void gpc_text_add_amounts_of(

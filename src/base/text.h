@@ -72,6 +72,9 @@ uint32_t gpc_text_encode(uint32_t letter, char out[4]);
 /* Appends a byte count in binary units with two decimals: "512 B", "1.50 GiB". */
 void gpc_text_add_bytes(struct gpc_text *text, uint64_t bytes);
 
+/* Appends part of whole, which is not 0: "12.3 %". */
+void gpc_text_add_share(struct gpc_text *text, uint64_t part, uint64_t whole);
+
 /* Appends a time, in nanoseconds, in its largest unit: "850 ms", "12 s", "5 min", "3 h", "2 d". */
 void gpc_text_add_age(struct gpc_text *text, uint64_t ns);
 

@@ -37,12 +37,8 @@ static void write_brief(struct gpc_text *text, uint64_t n)
 
 static void write_share(struct gpc_text *text, uint64_t part, uint64_t whole)
 {
-	unsigned tenths;
-
-	if (whole == 0 || whole == GPUCACHE_UNKNOWN)
-		return;
-	tenths = (unsigned)(1000.0 * (double)part / (double)whole + 0.5);
-	gpc_text_add(text, "%u.%u %%", tenths / 10, tenths % 10);
+	if (whole != 0 && whole != GPUCACHE_UNKNOWN)
+		gpc_text_add_share(text, part, whole);
 }
 
 static void write_change(struct gpc_text *text, uint64_t before, uint64_t after)

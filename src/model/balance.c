@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Our own accounting is fact; NVML's numbers only divide the remainder.  Each claim is cut out of the remainder in a
- * fixed order, so no line is negative, and NVML's lines never make the sum exceed the device.  Lines are rounded for
- * print by largest remainder (base/rounded.h).
+ * fixed order, so no line is negative, and NVML's lines never make the sum exceed the device.
  */
 #include "model/balance.h"
 #include "base/bytes.h"
@@ -122,53 +121,4 @@ void gpc_balance_settle(const struct gpc_balance_facts *facts, struct gpucache_b
 	sheet.driver_reserve = cut(&rest, facts->driver);
 	sheet.unattributed = rest;
 	*ret_balance = sheet;
-}
-
-/* Collects the bytes of the lines that are ours, or of all that are not; returns how many there are. */
-static size_t gather(const struct gpucache_balance *balance, bool ours, uint64_t values[])
-{
-	size_t n = 0;
-
-	for (unsigned i = 0; i < GPC_BALANCE_LINE_COUNT; i++)
-		if (gpc_balance_lines[i].ours == ours)
-			values[n++] = gpc_balance_value(balance, &gpc_balance_lines[i]);
-	return n;
-}
-
-void gpc_balance_round(const struct gpucache_balance *balance, struct gpc_balance_print *ret_print)
-{
-	int64_t difference = gpc_balance_difference(balance);
-	uint64_t distance = difference < 0 ? 0 - (uint64_t)difference : (uint64_t)difference;
-	uint64_t taken = gpc_balance_taken(balance);
-	uint64_t values[GPC_BALANCE_LINE_COUNT];
-	size_t n_ours = gather(balance, true, values);
-	/* The sum of our lines, the other lines, and the difference. */
-	uint64_t parts[GPC_BALANCE_LINE_COUNT + 2] = { taken };
-	struct gpc_rounded amounts[GPC_BALANCE_LINE_COUNT + 2];
-	size_t n = 1 + gather(balance, false, parts + 1);
-
-	*ret_print = (struct gpc_balance_print){ .total = gpc_rounded_of(balance->device_total),
-		.difference = gpc_rounded_of(distance) };
-	if (difference < 0) {
-		uint64_t of_sum[] = { balance->device_total, distance };
-		struct gpc_rounded sum = gpc_rounded_of(gpc_balance_sum(balance));
-		struct gpc_rounded split[2];
-
-		gpc_rounded_parts(sum, of_sum, 2, split);
-		ret_print->total = split[0];
-		ret_print->difference = split[1];
-		gpc_rounded_parts(sum, parts, n, amounts);
-	} else {
-		parts[n] = distance;
-		gpc_rounded_parts(ret_print->total, parts, n + 1, amounts);
-		ret_print->difference = amounts[n];
-	}
-	ret_print->taken = amounts[0];
-	memcpy(&ret_print->lines[n_ours], amounts + 1, (n - 1) * sizeof *amounts);
-	gpc_rounded_parts(ret_print->taken, values, n_ours, ret_print->lines);
-	memcpy(&values[n_ours], parts + 1, (n - 1) * sizeof *values);
-	gpc_rounded_shares(
-		balance->device_total, values, GPC_BALANCE_LINE_COUNT, ret_print->shares);
-	for (size_t i = 0; i < n_ours; i++)
-		ret_print->taken_share += ret_print->shares[i];
 }

@@ -28,7 +28,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/rounded.h"
 #include "base/saturating.h"
 #include "gpucache_format.h"
 
@@ -105,20 +104,5 @@ uint64_t gpc_balance_sum(const struct gpucache_balance *balance);
  * device_total minus the sum of all known lines; 0 if the total is unknown.
  */
 int64_t gpc_balance_difference(const struct gpucache_balance *balance);
-
-/*
- * The sheet as printed: our lines add up to `taken`, all known lines to `total`, less a positive
- * difference.  Unknown lines have no number.
- */
-struct gpc_balance_print {
-	struct gpc_rounded lines[GPC_BALANCE_LINE_COUNT];
-	struct gpc_rounded taken;
-	struct gpc_rounded total;
-	struct gpc_rounded difference;           /* without its sign */
-	uint32_t shares[GPC_BALANCE_LINE_COUNT]; /* tenths of a percent of the total */
-	uint32_t taken_share;
-};
-
-void gpc_balance_round(const struct gpucache_balance *balance, struct gpc_balance_print *ret_print);
 
 #endif

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "base/rounded.h"
 
 void gpc_site_describe(
 	const struct gpc_describer *describer, uint32_t stack, char *buf, size_t size)
@@ -75,12 +74,11 @@ uint32_t gpc_holder_rows_fill(struct gpc_holder_row *rows, const struct gpucache
 	return n_rows;
 }
 
-static void add_row(struct gpc_text *text, struct gpc_rounded bytes,
-	const struct gpc_holder_row *row, uint64_t now_ns)
+static void add_row(struct gpc_text *text, const struct gpc_holder_row *row, uint64_t now_ns)
 {
 	GPC_TEXT(field, 40);
 
-	gpc_text_add_rounded(&field, bytes);
+	gpc_text_add_bytes(&field, row->bytes);
 	gpc_text_add(text, "%13s %9llu", field.buf, (unsigned long long)row->n_blocks);
 	gpc_text_clear(&field);
 	if (row->oldest_ns)
@@ -96,23 +94,18 @@ void gpc_holder_rows_write(struct gpc_text *text, const struct gpc_holder_row *r
 	uint32_t max, uint64_t total, uint64_t now_ns)
 {
 	struct gpc_holder_row others = { .site = "others" };
-	struct gpc_rounded rounded[GPUCACHE_MAX_OOM_HOLDERS + 1];
-	uint64_t bytes[GPUCACHE_MAX_OOM_HOLDERS + 1];
 	uint64_t shown_bytes = 0;
 	uint32_t shown = n < max ? n : max;
 
-	for (uint32_t i = 0; i < shown; i++) {
-		bytes[i] = rows[i].bytes;
-		shown_bytes = gpc_bytes_add(shown_bytes, bytes[i]);
-	}
+	for (uint32_t i = 0; i < shown; i++)
+		shown_bytes = gpc_bytes_add(shown_bytes, rows[i].bytes);
 	for (uint32_t i = shown; i < n; i++)
 		unite(&others, &rows[i]);
-	bytes[shown] = gpc_bytes_less(total, shown_bytes);
-	gpc_rounded_parts(gpc_rounded_of(total), bytes, shown + 1, rounded);
+	others.bytes = gpc_bytes_less(total, shown_bytes);
 	gpc_text_add(text, "%13s %9s %7s %13s  %s\n", "bytes", "blocks", "oldest", "growth",
 		"call site");
 	for (uint32_t i = 0; i < shown; i++)
-		add_row(text, rounded[i], &rows[i], now_ns);
-	if (bytes[shown])
-		add_row(text, rounded[shown], &others, now_ns);
+		add_row(text, &rows[i], now_ns);
+	if (others.bytes)
+		add_row(text, &others, now_ns);
 }

@@ -61,8 +61,7 @@ uint32_t gpc_holder_rows_fill(struct gpc_holder_row *rows, const struct gpucache
 	uint32_t n, const struct gpc_describer *describer, size_t site_size);
 
 /*
- * Appends a table of the biggest rows, at most `max`, and a row for the rest.  The printed bytes add up to
- * `total`.
+ * Appends a table of the biggest rows, at most `max`, and a row for the rest of `total`.
  */
 void gpc_holder_rows_write(struct gpc_text *text, const struct gpc_holder_row *rows, uint32_t n,
 	uint32_t max, uint64_t total, uint64_t now_ns);

@@ -141,69 +141,51 @@ static void put_why(struct page *page)
 }
 
 /* One number of a column, right-aligned up to its unit. */
-static void add_number(struct gpc_text *text, struct gpc_rounded amount)
+static void add_number(struct gpc_text *text, uint64_t bytes)
 {
 	GPC_TEXT(number, 32);
 
-	gpc_text_add_rounded(&number, amount);
+	gpc_text_add_bytes(&number, bytes);
 	gpc_text_add(text, "%16s", number.buf);
 }
 
-static void put_balance_line(struct page *page, const char *label, const char *sign,
-	struct gpc_rounded amount, uint32_t share, const char *what)
+static void put_balance_line(
+	struct page *page, const char *label, const char *sign, uint64_t bytes, const char *what)
 {
 	GPC_TEXT(line, GPC_SHORT_WIDTH + 1);
+	GPC_TEXT(share, 16);
 
 	gpc_text_add(&line, "%-7s%s", label, sign);
-	add_number(&line, amount);
-	gpc_text_add(&line, " %4u.%u %%  %s", (unsigned)(share / 10), (unsigned)(share % 10), what);
+	add_number(&line, bytes);
+	gpc_text_add_share(&share, bytes, page->form->oom->balance.device_total);
+	gpc_text_add(&line, " %8s  %s", share.buf, what);
 	put_line(page, line.buf, line.len);
 }
 
 /* The parts of the line above, except those below 1 % of the device: room is scarce. */
-static void put_kinds(struct page *page, const struct gpucache_oom *oom, struct gpc_rounded of_all)
+static void put_kinds(struct page *page, const struct gpucache_oom *oom)
 {
 	unsigned int kind = GPUCACHE_KIND_NONE;
-	struct gpc_rounded amounts[GPUCACHE_MAX_KINDS];
-	uint32_t shares[GPUCACHE_MAX_KINDS];
-	uint64_t bytes[GPUCACHE_MAX_KINDS];
-	unsigned int kinds[GPUCACHE_MAX_KINDS];
-	size_t n = 0;
 
 	while ((kind = gpc_balance_next_kind(oom->kind_bytes, kind)) != GPUCACHE_KIND_NONE) {
-		kinds[n] = kind;
-		bytes[n++] = oom->kind_bytes[kind];
-	}
-	gpc_rounded_parts(of_all, bytes, n, amounts);
-	gpc_rounded_shares(oom->balance.device_total, bytes, n, shares);
-	for (size_t i = 0; i < n; i++) {
 		GPC_TEXT(what, 64);
 
-		if (bytes[i] < oom->balance.device_total / 100)
+		if (oom->kind_bytes[kind] < oom->balance.device_total / 100)
 			continue;
-		gpc_text_add(&what, "  %s", gpc_kind_words(kinds[i]));
-		put_balance_line(page, "", " ", amounts[i], shares[i], what.buf);
+		gpc_text_add(&what, "  %s", gpc_kind_words(kind));
+		put_balance_line(page, "", " ", oom->kind_bytes[kind], what.buf);
 	}
 }
 
 /* Divides the line above further: bytes in PyTorch's tensors, and in its cache but in no tensor. */
-static void put_torch(struct page *page, const struct gpucache_oom *oom, uint64_t line_bytes,
-	struct gpc_rounded of_all)
+static void put_torch(struct page *page, const struct gpucache_oom *oom)
 {
-	static const char *const whats[] = { "  in PyTorch's tensors",
-		"  PyTorch's cache, in no tensor" };
 	uint64_t unused = gpc_torch_unused(&oom->torch);
-	uint64_t bytes[3] = { oom->torch.reserved - unused, unused,
-		gpc_bytes_less(line_bytes, oom->torch.reserved) };
-	struct gpc_rounded amounts[3];
-	uint32_t shares[3];
 
 	if (!oom->torch.reserved)
 		return;
-	gpc_rounded_parts(of_all, bytes, 3, amounts);
-	gpc_rounded_shares(oom->balance.device_total, bytes, 3, shares);
-	for (size_t i = 0; i < 2; i++)
-		put_balance_line(page, "", " ", amounts[i], shares[i], whats[i]);
+	put_balance_line(page, "", " ", oom->torch.reserved - unused, "  in PyTorch's tensors");
+	put_balance_line(page, "", " ", unused, "  PyTorch's cache, in no tensor");
 }
 
 /* Zero and unknown lines are omitted; free memory is always printed. */
@@ -211,37 +193,32 @@ static void put_balance(struct page *page, const struct gpucache_oom *oom)
 {
 	const struct gpucache_balance *sheet = &oom->balance;
 	int64_t difference = gpc_balance_difference(sheet);
-	struct gpc_balance_print print;
 	const char *label = "WHERE";
 	const char *sign = " ";
 	GPC_TEXT(total, 64);
 
 	if (sheet->device_total == GPUCACHE_UNKNOWN || sheet->device_total == 0)
 		return;
-	gpc_balance_round(sheet, &print);
 	for (size_t i = 0; i < GPC_BALANCE_LINE_COUNT; i++) {
 		uint64_t bytes = gpc_balance_value(sheet, &gpc_balance_lines[i]);
 
 		if (bytes == GPUCACHE_UNKNOWN || (bytes == 0 && i != GPC_BALANCE_LINE_device_free))
 			continue;
-		put_balance_line(page, label, sign, print.lines[i], print.shares[i],
-			gpc_balance_lines[i].label);
+		put_balance_line(page, label, sign, bytes, gpc_balance_lines[i].label);
 		if (i == GPC_BALANCE_LINE_direct)
-			put_kinds(page, oom, print.lines[i]);
+			put_kinds(page, oom);
 		if (i == (gpc_torch_is_mapped(oom) ? GPC_BALANCE_LINE_direct
 						   : GPC_BALANCE_LINE_requested))
-			put_torch(page, oom, bytes, print.lines[i]);
+			put_torch(page, oom);
 		label = "";
 		sign = "+";
 	}
 	gpc_text_add(&total, "total");
-	if (difference != 0) {
-		gpc_text_add(&total, " (%s by ",
-			difference < 0 ? "the lines pass it" : "the lines miss it");
-		gpc_text_add_rounded(&total, print.difference);
-		gpc_text_add(&total, ")");
-	}
-	put_balance_line(page, label, "=", print.total, 1000, total.buf);
+	if (difference < 0)
+		gpc_text_add_amounts(&total, " (the lines pass it by @)", 0 - (uint64_t)difference);
+	else if (difference > 0)
+		gpc_text_add_amounts(&total, " (the lines miss it by @)", (uint64_t)difference);
+	put_balance_line(page, label, "=", sheet->device_total, total.buf);
 }
 
 /* Appends ", oldest 12 s, +216.12 MiB" to a line that has room for it. */
@@ -311,7 +288,7 @@ static void put_holders(struct page *page, const struct gpc_holder_row *rows, ui
 		GPC_TEXT(line, GPC_SHORT_WIDTH + 1);
 
 		gpc_text_add(&line, "%-7s ", label);
-		add_number(&line, gpc_rounded_of(rows[i].bytes));
+		add_number(&line, rows[i].bytes);
 		gpc_text_add(&line, " %7llu block%s  %s", (unsigned long long)rows[i].n_blocks,
 			rows[i].n_blocks == 1 ? " " : "s", rows[i].site);
 		add_history(&line, &rows[i], page->form->oom->time_ns);

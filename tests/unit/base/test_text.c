@@ -107,6 +107,21 @@ static void bytes_are_shown_in_the_unit_that_fits(void **state)
 	assert_string_equal(bytes(UINT64_C(1) << 63), "8.00 EiB");
 }
 
+static void a_share_has_one_decimal(void **state)
+{
+	GPC_TEXT(text, 80);
+
+	(void)state;
+	gpc_text_add_share(&text, 1, 3);
+	gpc_text_add(&text, ", ");
+	gpc_text_add_share(&text, UINT64_MAX / 2, UINT64_MAX);
+	gpc_text_add(&text, ", ");
+	gpc_text_add_share(&text, 2999, 3000);
+	gpc_text_add(&text, ", ");
+	gpc_text_add_share(&text, 3, 2);
+	assert_string_equal(text.buf, "33.3 %, 50.0 %, 100.0 %, 150.0 %");
+}
+
 static void bytes_that_round_up_to_the_next_unit_are_shown_in_it(void **state)
 {
 	(void)state;
@@ -260,6 +275,7 @@ int main(void)
 		cmocka_unit_test(too_long_a_text_is_cut_and_marked),
 		cmocka_unit_test(bytes_are_shown_in_the_unit_that_fits),
 		cmocka_unit_test(each_place_of_a_sentence_takes_an_amount),
+		cmocka_unit_test(a_share_has_one_decimal),
 		cmocka_unit_test(bytes_that_round_up_to_the_next_unit_are_shown_in_it),
 		cmocka_unit_test(padding_reaches_the_column_and_no_further),
 		cmocka_unit_test(an_unknown_conversion_is_shown),
