@@ -124,8 +124,8 @@ static void mutate_arguments(
 	static const char *const words[] = { " ", " -", " --", "summary", "export", "watch", "fit",
 		" --format=", "csv,noheader", " --query=", " --at=", "oom:3",
 		" --where=", " --fail-on=", "growth>10%", " --device", " -n", " -o", " --on",
-		"h100", " --sweep", "A=1..9", "99999999999999999999", "-1", "1e9", "80%", "16GiB",
-		" -p", " -g", " --sizes", "=", ",", "..", NULL };
+		"h100", " --ended", " --progress", "99999999999999999999", "-1", "1e9", "80%",
+		"16GiB", " -p", " -g", " --sizes", "=", ",", "..", NULL };
 
 	fuzz_mutate_text(random, input, other, words);
 }

@@ -126,9 +126,8 @@ def case_fit_without_memory_leaves_neither_folder_nor_program(world):
     pid = os.path.join(world.folder, "pid")
     # gpumem-report runs out of memory after the program has ended, or while it runs.
     for behind in "", f"; echo $$ > {pid}; exec sleep 100000":
-        program = f"LD_PRELOAD={world.build}/libgpucache.so {world.program('train')} --steps 3; touch {at}{behind}"
-        result = world.run([os.path.join(world.build, "gpumem-report"), "fit", "--", "/bin/sh", "-c", program],
-                           with_us=False, **starving)
+        program = f"{world.program('train')} --steps 3; touch {at}{behind}"
+        result = launch(world, "--fit", "/bin/sh", "-c", program, **starving)
         expect_equal("the end", (result.status, left_over(world)), (5, []))
         expect("gpumem-report: out of memory" in result.err, result.err)
         os.unlink(at)

@@ -32,7 +32,6 @@ enum long_option {
 	OPTION_SYMBOLS,
 	OPTION_NO_SYMBOLS,
 	OPTION_WATCH,
-	OPTION_STEPS,
 	OPTION_TEXTS = 0x1000, /* + the offset of the member that is set to the text */
 	OPTION_FLAGS = 0x2000, /* + the offset of the member that is set to true */
 };
@@ -62,8 +61,8 @@ static const struct option long_options[] = {
 	{ "once", no_argument, NULL, FLAG(once) },
 	{ "watch", required_argument, NULL, OPTION_WATCH },
 	{ "on", required_argument, NULL, TEXT(on) },
-	{ "steps", required_argument, NULL, OPTION_STEPS },
-	{ "sweep", required_argument, NULL, TEXT(sweep) },
+	{ "ended", required_argument, NULL, TEXT(ended) },
+	{ "progress", no_argument, NULL, FLAG(progress) },
 #define FILTER(name, value, is_of, help) { #name, required_argument, NULL, TEXT(filters.name) },
 #include "tools/gpumem-report/holders/filters.def"
 #undef FILTER
@@ -249,8 +248,6 @@ static bool read_special(int letter, struct gpc_options *options)
 		break;
 	case OPTION_WATCH:
 		return read_interval(optarg, &options->watch_ns);
-	case OPTION_STEPS:
-		return read_number("--steps", optarg, 1000000, &options->steps);
 	default:
 		break;
 	}
@@ -316,7 +313,7 @@ static bool are_targets_fine(const struct gpc_options *options, const struct gpc
 	if (options->n_targets < 2 || command->needs == GPC_NEEDS_RECORDINGS ||
 		command->needs == GPC_NEEDS_FOLDERS)
 		return true;
-	if (command->needs != GPC_NEEDS_RECORDING || command->run == gpc_cmd_export)
+	if (command->needs > GPC_NEEDS_LARGEST || command->run == gpc_cmd_export)
 		return gpc_refuse("`%s` takes one at a time, not `%s` and `%s`", command->name,
 			options->targets[0], options->targets[1]);
 	return !options->json ||
@@ -352,25 +349,19 @@ static bool is_watch_fine(const struct gpc_options *options, const struct gpc_co
 	return true;
 }
 
-/* With a program after `--`, gpc_fit_run() runs instead of gpc_cmd_fit(). */
-static bool is_fit_fine(const struct gpc_options *options, const struct gpc_command **command)
+static bool is_fit_fine(const struct gpc_options *options, const struct gpc_command *command)
 {
-	static const struct gpc_command run = { "fit", NULL, GPC_NEEDS_NOTHING, gpc_fit_run };
 	struct gpc_fit_target target;
 
-	if ((*command)->run != gpc_cmd_fit)
-		return (!options->on && !options->steps && !options->sweep) ||
-		       gpc_refuse("--on, --steps and --sweep are options of `fit`, not of `%s`",
-			       (*command)->name);
-	if (options->on && !gpc_fit_read_target(options->on, &target))
-		return gpc_refuse(
-			"--on needs a GPU or a size, not `%s`; `gpucache-run --sim list` names "
-			"the GPUs",
-			options->on);
-	if (options->program)
-		*command = &run;
-	return options->program || (!options->steps && !options->sweep) ||
-	       gpc_refuse("--steps and --sweep need a program: fit ... -- PROGRAM");
+	if (command->run != gpc_cmd_fit)
+		return (!options->on && !options->ended && !options->progress) ||
+		       gpc_refuse("--on, --ended and --progress are options of `fit`, not of `%s`",
+			       command->name);
+	return !options->on || gpc_fit_read_target(options->on, &target) ||
+	       gpc_refuse(
+		       "--on needs a GPU or a size, not `%s`; `gpucache-run --sim list` names "
+		       "the GPUs",
+		       options->on);
 }
 
 static bool is_export_fine(const struct gpc_options *options, const struct gpc_command *command)
@@ -413,10 +404,6 @@ enum gpc_arguments gpc_arguments_read(int argc, char **argv, struct gpc_options 
 				return GPC_ARGUMENTS_BAD;
 		}
 	}
-	if (command->run == gpc_cmd_fit && optind < argc && strcmp(argv[optind - 1], "--") == 0) {
-		options.program = &argv[optind];
-		optind = argc;
-	}
 	for (; optind < argc; optind++)
 		if (!read_word(argv[optind], n_words++, &options, &command))
 			return GPC_ARGUMENTS_BAD;
@@ -425,7 +412,7 @@ enum gpc_arguments gpc_arguments_read(int argc, char **argv, struct gpc_options 
 		options.moment = GPC_AT_END;
 	if (!is_moment_fine(&options) || !are_targets_fine(&options, command) ||
 		!is_export_fine(&options, command) || !is_watch_fine(&options, &command) ||
-		!is_fit_fine(&options, &command))
+		!is_fit_fine(&options, command))
 		return GPC_ARGUMENTS_BAD;
 	*ret_options = options;
 	*ret_command = command;

@@ -75,9 +75,9 @@ struct gpc_options {
 	bool once;         /* of `live`: one look, without a screen */
 	uint64_t watch_ns; /* interval of --watch; 0: not given */
 	const char *on;    /* of `fit`: a key of sim/model.h, or a size; NULL: not given */
-	uint64_t steps;    /* of `fit`: after this many it ends the program; 0: not given */
-	const char *sweep; /* of `fit`: VARIABLE=FROM..TO; NULL: one run */
-	char **program;    /* of `fit`: the arguments after --; NULL: none */
+	bool progress;     /* of `fit`: the steps so far, and no more */
+	const char *
+		ended; /* of `fit`, how the program ended: stopped, interrupted, or its exit status; NULL: not given */
 	enum gpc_colour_mode colour;
 	struct gpc_places places; /* where files with symbols are searched */
 	const char **targets;     /* FILEs, DIRs, PIDs, or for `symbols` one NAME; malloc'ed */
@@ -96,11 +96,13 @@ struct gpc_report {
 	struct gpc_memo *taken_stacks;
 	/* GPC_NEEDS_DIRECTORY; else the folder from which `recording` was chosen */
 	struct gpc_directory directory;
+	unsigned n_processes; /* of GPC_NEEDS_LARGEST: those of the folder that used a GPU */
 	bool is_newest_by_default; /* no recording was named: a command that we suggest need not name it either */
 };
 
 enum gpc_needs {
 	GPC_NEEDS_RECORDING,
+	GPC_NEEDS_LARGEST,        /* the same; of a folder, that with the highest peak */
 	GPC_NEEDS_RECORDINGS,     /* called once per recording, then once with recording NULL */
 	GPC_NEEDS_TWO_RECORDINGS, /* the first is opened, the second is options->targets[1] */
 	GPC_NEEDS_DIRECTORY,

@@ -16,6 +16,7 @@
 #include <zlib.h>
 
 #include "format/memory.h"
+#include "tools/gpumem-report/fit/smallest_gpu.h"
 #include "tools/replay/clean_stream.h"
 
 #define CHUNK      (1 << 16)
@@ -218,6 +219,47 @@ static enum gpc_exit open_worthiest(struct gpc_report *report, const char *direc
 	return code;
 }
 
+static uint64_t peak_of(const struct gpc_recording *recording)
+{
+	uint64_t most = 0;
+
+	for (uint64_t i = 0; i < recording->regions[GPUCACHE_REGION_DEVICES].count; i++) {
+		struct gpucache_device device;
+		struct gpc_device_totals totals;
+
+		if (!gpc_recording_read_device(recording, i, &device))
+			continue;
+		totals = gpc_recording_totals(recording, device.ordinal);
+		most = gpc_larger(most, gpc_bytes_add(totals.sum.peak_reserved_bytes,
+						totals.sum.peak_direct_bytes));
+	}
+	return most;
+}
+
+/* Opens the recording of a directory with the highest peak, and counts those that used a GPU. */
+static enum gpc_exit open_largest(struct gpc_report *report, const char *directory_path)
+{
+	gpc_directory_open(&report->directory, directory_path);
+	for (size_t i = 0; i < report->directory.n_entries; i++) {
+		struct gpc_recording *one;
+		GPC_TEXT(text, 200);
+
+		if (gpc_recording_open(report->directory.entries[i].path, &one, &text) != GPC_OK)
+			continue;
+		report->n_processes += peak_of(one) > 0;
+		if (peak_of(one) > (report->recording ? peak_of(report->recording) : 0)) {
+			gpc_recording_close(report->recording);
+			report->recording = one;
+		} else {
+			gpc_recording_close(one);
+		}
+	}
+	if (report->recording)
+		return GPC_EXIT_MADE;
+	gpc_fit_complain_unused(report);
+	return GPC_EXIT_NOT_FOUND;
+}
+
 static enum gpc_exit open_newest_of_pid(struct gpc_report *report, const char *pid)
 {
 	const struct gpc_directory_entry *entry;
@@ -258,7 +300,7 @@ bool gpc_target_is_folder(const char *target)
 	return target && stat(target, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-static enum gpc_exit find_recording(struct gpc_report *report)
+static enum gpc_exit find_recording(struct gpc_report *report, enum gpc_needs needs)
 {
 	const char *target = report->options->target;
 
@@ -269,7 +311,8 @@ static enum gpc_exit find_recording(struct gpc_report *report)
 	if (is_pid(target))
 		return open_newest_of_pid(report, target);
 	if (gpc_target_is_folder(target))
-		return open_worthiest(report, target);
+		return needs == GPC_NEEDS_LARGEST ? open_largest(report, target)
+						  : open_worthiest(report, target);
 	return gpc_target_open_file(report, target);
 }
 
@@ -286,5 +329,5 @@ enum gpc_exit gpc_target_open(struct gpc_report *report, enum gpc_needs needs)
 {
 	if (needs == GPC_NEEDS_NOTHING || needs == GPC_NEEDS_FOLDERS)
 		return GPC_EXIT_MADE;
-	return needs == GPC_NEEDS_DIRECTORY ? find_list(report) : find_recording(report);
+	return needs == GPC_NEEDS_DIRECTORY ? find_list(report) : find_recording(report, needs);
 }

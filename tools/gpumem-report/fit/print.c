@@ -170,7 +170,8 @@ static void show_try(const struct gpc_report *report, const struct gpc_fit *fit)
 	if (gpc_fit_is_good(fit))
 		return;
 	gpc_document_open_text(doc, "TRY");
-	gpc_document_say(doc, "a smaller batch: --sweep=BATCH=1..64 finds the largest");
+	gpc_document_say(
+		doc, "a smaller batch: gpucache-run --fit --sweep BATCH=1..64 finds the largest");
 	for (unsigned i = 1; i < fit->n_caches; i++)
 		if (fit->caches[i].is_on_target)
 			gpc_document_say(doc, "%s: fits", fit->caches[i].how);

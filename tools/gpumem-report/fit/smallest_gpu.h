@@ -79,7 +79,7 @@ bool gpc_fit_is_good(const struct gpc_fit *fit);
 /* Adds the whole answer to the document. */
 void gpc_fit_show(const struct gpc_report *report, const struct gpc_fit *fit);
 
-/* `fit -- PROGRAM`: runs options->program once, or with options->sweep once per value, and prints the answer. */
-enum gpc_exit gpc_fit_run(struct gpc_report *report);
+/* Complains that no process, or the program of --ended, took memory of a GPU. */
+void gpc_fit_complain_unused(const struct gpc_report *report);
 
 #endif
