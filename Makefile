@@ -122,7 +122,7 @@ HIT_SRCS     := $(if $(LTO),$(addprefix src/,$(addsuffix .c,base/clock base/meta
                 preload/hooks_torch.c)
 FORMAT_SRCS  := $(sort $(wildcard src/format/*.c))
 SIM_SRCS     := $(sort $(wildcard src/sim/*.c))
-REPLAY_LIB_SRCS := $(sort $(wildcard tools/replay/*.c))
+REPLAY_LIB_SRCS := $(sort $(wildcard tools/lib/*.c tools/replay/*.c))
 REPORT_SRCS  := $(sort $(wildcard tools/gpumem-report/*.c tools/gpumem-report/*/*.c))
 REPLAY_SRCS  := $(sort $(wildcard tools/gpumem-replay/*.c))
 UNIT_SRCS    := $(sort $(wildcard tests/unit/*/test_*.c))

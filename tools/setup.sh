@@ -50,6 +50,7 @@ need_command make make
 need_header stdlib.h libc6-dev
 need_header elfutils/libdwfl.h libdw-dev
 need_header json-c/json.h libjson-c-dev
+need_header uthash.h uthash-dev
 need_header zlib.h zlib1g-dev
 need_header ncurses.h libncurses-dev
 # Opened at run time, so the build succeeds without it.

@@ -9,8 +9,8 @@ $(B)/tests/fuzz/report_main.o: tools/gpumem-report/main.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -Wno-missing-prototypes -Dmain=gpc_report_main -MMD -MP -c -o $@ $<
 
-# Renamed, because gpumem-report has functions of the same names.
-fuzz.replay := -Dgpc_arguments_read=gpc_replay_arguments_read -Dgpc_complain=gpc_replay_complain
+# Renamed, because gpumem-report has a function of the same name.
+fuzz.replay := -Dgpc_arguments_read=gpc_replay_arguments_read
 $(B)/tests/fuzz/target_replay.o: ALL_CPPFLAGS += $(fuzz.replay)
 $(B)/tests/fuzz/replay_arguments.o: tools/gpumem-replay/arguments.c
 	$(call say,CC,$@)

@@ -2,8 +2,6 @@
 /* getopt_long() finds the options; the words that it leaves are traces. */
 #include "tools/gpumem-replay/arguments.h"
 
-#include <getopt.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,17 +41,6 @@ static const struct option long_options[] = {
 	{ "version", no_argument, NULL, 'V' },
 	{ NULL, 0, NULL, 0 },
 };
-
-void gpc_complain(const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	fputs("gpumem-replay: ", stderr);
-	vfprintf(stderr, format, args);
-	fputc('\n', stderr);
-	va_end(args);
-}
 
 static void print_examples(void)
 {
@@ -228,9 +215,8 @@ static bool read_device(const char *text, int *ret_ordinal)
 {
 	uint64_t ordinal = 0;
 
-	if (!read_whole(text, 0, UINT8_MAX, &ordinal))
-		return gpc_refuse(
-			"--device needs a number from 0 to %d, not `%s`", UINT8_MAX, text);
+	if (!gpc_read_number("--device", text, UINT8_MAX, &ordinal))
+		return false;
 	*ret_ordinal = (int)ordinal;
 	return true;
 }
@@ -303,9 +289,7 @@ enum gpc_arguments_answer gpc_arguments_read(
 			return GPC_ARGUMENTS_DONE;
 		case '?':
 		case ':':
-			gpc_complain("%s `%s`; `gpumem-replay -h` lists the options",
-				letter == ':' ? "a value is missing after" : "no such option:",
-				argv[optind - 1]);
+			gpc_complain_option(argv[optind - 1], known);
 			return GPC_ARGUMENTS_BAD;
 		default:
 			if (!read_option(letter, &arguments))

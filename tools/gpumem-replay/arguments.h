@@ -11,6 +11,7 @@
 #define GPC_REPLAY_ARGUMENTS_H
 
 #include "tools/gpumem-replay/trace_file.h"
+#include "tools/lib/command_line.h"
 #include "tools/replay/run.h"
 
 #define GPC_MAX_SOURCES 64
@@ -34,18 +35,8 @@ struct gpc_arguments {
 	bool json;
 };
 
-enum gpc_arguments_answer {
-	GPC_ARGUMENTS_RUN,
-	GPC_ARGUMENTS_DONE, /* -h or -V: the answer is printed */
-	GPC_ARGUMENTS_BAD,
-};
-
 /* Parses argv; may reorder it, and cuts values of --set in place. */
 enum gpc_arguments_answer gpc_arguments_read(
 	int argc, char **argv, struct gpc_arguments *ret_arguments);
-
-/* Print "gpumem-replay: ", the text and a newline on standard error; gpc_refuse also returns false. */
-void gpc_complain(const char *format, ...) __attribute__((format(__printf__, 1, 2)));
-#define gpc_refuse(...) (gpc_complain(__VA_ARGS__), false)
 
 #endif

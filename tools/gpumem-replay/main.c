@@ -13,7 +13,7 @@
 #include "tools/gpumem-replay/kit.h"
 #include "tools/gpumem-replay/print.h"
 #include "tools/gpumem-replay/trace_file.h"
-#include "tools/replay/clean_stream.h"
+#include "tools/lib/clean_stream.h"
 
 /* The same codes as of gpumem-report, except for 1, which there means that a condition is true. */
 enum exit_code {

@@ -12,7 +12,6 @@
 #include "tools/gpumem-report/holders/filter.h"
 #include "tools/gpumem-report/target.h"
 
-#include <getopt.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,29 +70,6 @@ static const struct option long_options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-/*
- * Returns the name nearest to the word by edit distance, from `n` rows of `size` bytes that each begin with a name.
- * NULL if that takes more than 3 edits, or for a short word more than half as many as it has letters: that is no typo.
- */
-static const char *find_nearest(const char *word, const void *rows, size_t n, size_t size)
-{
-	size_t len = strlen(word);
-	size_t least = (len < 6 ? len / 2 : 3) + 1;
-	const char *nearest = NULL;
-
-	for (size_t i = 0; i < n; i++) {
-		const char *name =
-			*(const char *const *)(const void *)((const char *)rows + i * size);
-		size_t d = gpc_text_distance(name, word, len);
-
-		if (d < least) {
-			least = d;
-			nearest = name;
-		}
-	}
-	return nearest;
-}
-
 static const struct gpc_command *find_command(const char *word)
 {
 	/* What parts of `list` were called. */
@@ -108,49 +84,13 @@ static const struct gpc_command *find_command(const char *word)
 static void complain_command(const char *word)
 {
 	const char *nearest =
-		find_nearest(word, gpc_commands, GPC_N_COMMANDS, sizeof gpc_commands[0]);
+		gpc_nearest(word, gpc_commands, GPC_N_COMMANDS, sizeof gpc_commands[0]);
 
 	if (nearest)
 		gpc_complain("no command or file `%s`; did you mean `%s`?", word, nearest);
 	else
 		gpc_complain(
 			"no command or file `%s`; `gpumem-report -h` lists the commands", word);
-}
-
-static void complain_option(const char *word)
-{
-	const size_t n_options = sizeof long_options / sizeof long_options[0] - 1;
-	size_t len = strcspn(word, "=");
-	const char *nearest;
-	char name[24];
-
-	if (strncmp(word, "--", 2) != 0 || len < 3 || len - 2 >= sizeof name) {
-		gpc_complain(
-			"unknown option or missing value: `%s`; `gpumem-report -h` lists the "
-			"options",
-			word);
-		return;
-	}
-	snprintf(name, sizeof name, "%.*s", (int)len - 2, word + 2);
-	nearest = find_nearest(name, long_options, n_options, sizeof long_options[0]);
-	if (nearest && strcmp(nearest, name) == 0)
-		gpc_complain("`--%s` needs a value, or takes none", nearest);
-	else if (nearest)
-		gpc_complain("unknown option `--%s`; did you mean `--%s`?", name, nearest);
-	else
-		gpc_complain("unknown option `--%s`; `gpumem-report -h` lists the options", name);
-}
-
-static bool read_number(const char *option, const char *text, uint64_t most, uint64_t *ret_number)
-{
-	char *end;
-	unsigned long long number = strtoull(text, &end, 10);
-
-	if (text[0] < '0' || text[0] > '9' || *end || number > most)
-		return gpc_refuse("%s needs a number from 0 to %llu, not `%s`", option,
-			(unsigned long long)most, text);
-	*ret_number = number;
-	return true;
 }
 
 /* Stores the index of `text` among three words. */
@@ -214,11 +154,11 @@ static bool read_special(int letter, struct gpc_options *options)
 
 	switch (letter) {
 	case 'd':
-		is_good = read_number("-d", optarg, GPC_MAX_ORDINAL - 1, &number);
+		is_good = gpc_read_number("-d", optarg, GPC_MAX_ORDINAL - 1, &number);
 		options->device = (int32_t)number;
 		break;
 	case 'n':
-		is_good = read_number("-n", optarg, 1000000, &number);
+		is_good = gpc_read_number("-n", optarg, 1000000, &number);
 		options->limit = (unsigned)number;
 		break;
 	case 'o':
@@ -265,7 +205,7 @@ static bool read_option(int letter, struct gpc_options *options)
 	else
 		memcpy((char *)options + (letter - OPTION_TEXTS), &optarg, sizeof optarg);
 	if (letter == TEXT(filters.thread))
-		return read_number("--thread", optarg, UINT32_MAX, &thread);
+		return gpc_read_number("--thread", optarg, UINT32_MAX, &thread);
 	if (letter == TEXT(places.sysroot) && !gpc_target_is_folder(optarg))
 		return gpc_refuse("--sysroot needs a directory, not `%s`", optarg);
 	if (letter == TEXT(filters.stream) && !gpc_stream_is_wish(optarg))
@@ -373,7 +313,7 @@ static bool is_export_fine(const struct gpc_options *options, const struct gpc_c
 		       "--format and --query are options of `export`, not of `%s`", command->name);
 }
 
-enum gpc_arguments gpc_arguments_read(int argc, char **argv, struct gpc_options *ret_options,
+enum gpc_arguments_answer gpc_arguments_read(int argc, char **argv, struct gpc_options *ret_options,
 	const struct gpc_command **ret_command)
 {
 	struct gpc_options options = { .device = -1 };
@@ -393,7 +333,7 @@ enum gpc_arguments gpc_arguments_read(int argc, char **argv, struct gpc_options 
 			return GPC_ARGUMENTS_DONE;
 		case '?':
 		case ':':
-			complain_option(argv[optind - 1]);
+			gpc_complain_option(argv[optind - 1], long_options);
 			return GPC_ARGUMENTS_BAD;
 		case 1:
 			if (!read_word(optarg, n_words++, &options, &command))

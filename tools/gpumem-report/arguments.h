@@ -14,17 +14,11 @@
 
 #include "tools/gpumem-report/report.h"
 
-enum gpc_arguments {
-	GPC_ARGUMENTS_RUN,
-	GPC_ARGUMENTS_DONE, /* -h, -V: printed */
-	GPC_ARGUMENTS_BAD,
-};
-
 /*
  * Parses argv; *ret_command is the command to run.  The caller frees ret_options->targets in every
  * case.
  */
-enum gpc_arguments gpc_arguments_read(int argc, char **argv, struct gpc_options *ret_options,
+enum gpc_arguments_answer gpc_arguments_read(int argc, char **argv, struct gpc_options *ret_options,
 	const struct gpc_command **ret_command);
 
 /* Prints the help on stdout. */

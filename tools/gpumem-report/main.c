@@ -13,7 +13,7 @@
 #include "tools/gpumem-report/holders/leaks.h"
 #include "tools/gpumem-report/output/page.h"
 #include "tools/gpumem-report/target.h"
-#include "tools/replay/clean_stream.h"
+#include "tools/lib/clean_stream.h"
 
 /* A stream that replaces control characters (clean_stream.h); for binary formats a plain one. */
 static FILE *stream_of(const struct gpc_options *options, int fd)
@@ -90,7 +90,7 @@ static bool is_device_missing(const struct gpc_report *report)
 
 static enum gpc_exit run(struct gpc_report *report, const struct gpc_command *command)
 {
-	struct gpc_memo taken_stacks = { 0 };
+	struct gpc_map taken_stacks = { 0 };
 	enum gpc_exit code;
 
 	if (is_device_missing(report))
@@ -106,7 +106,7 @@ static enum gpc_exit run(struct gpc_report *report, const struct gpc_command *co
 		code = GPC_EXIT_DAMAGED;
 	}
 	report->taken_stacks = NULL;
-	gpc_memo_fini(&taken_stacks);
+	gpc_map_fini(&taken_stacks);
 	gpc_frames_destroy(report->frames);
 	return code;
 }

@@ -5,20 +5,7 @@
 #include "tools/gpumem-report/holders/filter.h"
 
 #include <pwd.h>
-#include <stdarg.h>
 #include <string.h>
-
-void gpc_complain(const char *format, ...)
-{
-	va_list args;
-
-	fflush(stdout);
-	fputs("gpumem-report: ", stderr);
-	va_start(args, format);
-	vfprintf(stderr, format, args);
-	va_end(args);
-	fputc('\n', stderr);
-}
 
 void gpc_owner_add(uint32_t owner, struct gpc_text *ret_text)
 {

@@ -19,9 +19,10 @@
 #include "document/document.h"
 #include "format/balance.h"
 #include "format/directory.h"
-#include "tools/gpumem-report/output/map.h"
 #include "tools/gpumem-report/output/show.h"
 #include "tools/gpumem-report/symbols/frames.h"
+#include "tools/lib/command_line.h"
+#include "tools/lib/map.h"
 
 #define GPC_REPORT_SCHEMA "gpumem.report/2"
 
@@ -93,7 +94,7 @@ struct gpc_report {
 	struct gpc_recording *recording;
 	struct gpc_frames *frames;
 	/* Whether the filters take each stack, by 1 + its id, as filter.c stores it; NULL: it is not cached. */
-	struct gpc_memo *taken_stacks;
+	struct gpc_map *taken_stacks;
 	/* GPC_NEEDS_DIRECTORY; else the folder from which `recording` was chosen */
 	struct gpc_directory directory;
 	unsigned n_processes; /* of GPC_NEEDS_LARGEST: those of the folder that used a GPU */
@@ -131,10 +132,6 @@ enum gpc_command_number {
 };
 
 extern const struct gpc_command gpc_commands[GPC_N_COMMANDS];
-
-/* Both print "gpumem-report: ..." on standard error; gpc_refuse returns false. */
-void gpc_complain(const char *format, ...) __attribute__((format(__printf__, 1, 2)));
-#define gpc_refuse(...) (gpc_complain(__VA_ARGS__), false)
 
 /* Appends the user name, or "uid 2001". */
 void gpc_owner_add(uint32_t owner, struct gpc_text *ret_text);

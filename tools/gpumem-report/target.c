@@ -17,7 +17,7 @@
 
 #include "format/memory.h"
 #include "tools/gpumem-report/fit/smallest_gpu.h"
-#include "tools/replay/clean_stream.h"
+#include "tools/lib/clean_stream.h"
 
 #define CHUNK      (1 << 16)
 #define LEAST_MOST (UINT64_C(32) << 20)

@@ -465,3 +465,12 @@ enum gpc_status gpc_run_smallest(const struct gpc_trace *trace, const struct gpc
 		*ret_plenty = plenty;
 	return GPC_OK;
 }
+
+uint64_t gpc_run_find_max_split(
+	uint64_t most, bool (*serves)(void *arg, uint64_t max_split_size), void *arg)
+{
+	for (uint64_t size = 512 * GPC_MIB; size >= 32 * GPC_MIB; size /= 2)
+		if (size <= most && serves(arg, size))
+			return size;
+	return 0;
+}

@@ -91,4 +91,11 @@ GPC_MUST_CHECK enum gpc_status gpc_run_smallest(const struct gpc_trace *trace,
 	const struct gpc_policy_ops *policy, const struct gpc_run_settings *settings,
 	uint64_t *ret_bytes, struct gpc_run *ret_plenty);
 
+/*
+ * The largest of 512, 256, ... 32 MiB, but none above `most`, for which `serves` is true; 0: there is none.  As
+ * max_split_size a larger one slows the cache less.
+ */
+uint64_t gpc_run_find_max_split(
+	uint64_t most, bool (*serves)(void *arg, uint64_t max_split_size), void *arg);
+
 #endif

@@ -114,14 +114,14 @@ bool gpc_export_number(struct gpc_export_numbers *numbers, const struct gpc_repo
 	unsigned *ret_number)
 {
 	const struct gpc_frame *frame = gpc_export_frame(report, sample, i);
-	uint64_t *known = frame ? gpc_memo_at(&numbers->by_place, frame->place) : NULL;
+	uint64_t *known = frame ? gpc_map_at(&numbers->by_place, frame->place) : NULL;
 	uint64_t none = 0;
 	bool is_new = false;
 
 	known = known ? known : &none;
 	if (!*known) {
 		gpc_export_name(report, sample, i, ret_text);
-		*known = gpc_memo_number(&numbers->by_name, ret_text->buf, &is_new) + 1;
+		*known = gpc_map_number(&numbers->by_name, ret_text->buf, &is_new) + 1;
 	}
 	*ret_number = (unsigned)*known - 1;
 	return is_new;
@@ -129,6 +129,6 @@ bool gpc_export_number(struct gpc_export_numbers *numbers, const struct gpc_repo
 
 void gpc_export_numbers_fini(struct gpc_export_numbers *numbers)
 {
-	gpc_memo_fini(&numbers->by_name);
-	gpc_memo_fini(&numbers->by_place);
+	gpc_map_fini(&numbers->by_name);
+	gpc_map_fini(&numbers->by_place);
 }

@@ -15,8 +15,8 @@
 #ifndef GPC_REPORT_EXPORT_H
 #define GPC_REPORT_EXPORT_H
 
-#include "tools/gpumem-report/output/map.h"
 #include "tools/gpumem-report/report.h"
+#include "tools/lib/map.h"
 
 /* A name in a path; longer ones, such as C++ templates, are truncated. */
 #define GPC_EXPORT_NAME_SIZE 1024
@@ -55,8 +55,8 @@ void gpc_export_name(const struct gpc_report *report, const struct gpc_export_sa
 
 /* Numbers the names of paths in the order of first use.  An all-zero object is empty. */
 struct gpc_export_numbers {
-	struct gpc_memo by_name;  /* number + 1 */
-	struct gpc_memo by_place; /* number + 1, by gpc_frame.place: saves making the name */
+	struct gpc_map by_name;  /* number + 1 */
+	struct gpc_map by_place; /* number + 1, by gpc_frame.place: saves making the name */
 };
 
 /* The number of name i of the path.  Returns true if it is new: the name is in ret_text. */

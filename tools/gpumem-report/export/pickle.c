@@ -32,7 +32,7 @@ void gpc_pickle_end(struct gpc_pickle *pickle)
 {
 	put_byte(pickle, '.');
 	json_object_put(pickle->words);
-	gpc_memo_fini(&pickle->lists);
+	gpc_map_fini(&pickle->lists);
 }
 
 /* Writes LONG_BINGET, a reference to the object of that number. */
@@ -74,7 +74,7 @@ void gpc_pickle_begin_list(struct gpc_pickle *pickle)
 
 bool gpc_pickle_begin_numbered_list(struct gpc_pickle *pickle, size_t id)
 {
-	uint64_t *known = gpc_memo_at(&pickle->lists, id + 1);
+	uint64_t *known = gpc_map_at(&pickle->lists, id + 1);
 
 	if (*known) {
 		get(pickle, (uint32_t)*known - 1);

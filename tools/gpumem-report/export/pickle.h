@@ -18,7 +18,7 @@
 #include <json-c/json.h>
 #include <stdio.h>
 
-#include "tools/gpumem-report/output/map.h"
+#include "tools/lib/map.h"
 
 #define GPC_PICKLE_MAX_DEPTH   8
 #define GPC_PICKLE_N_CONSTANTS 64 /* in the cache of constants */
@@ -26,7 +26,7 @@
 struct gpc_pickle {
 	FILE *out;
 	struct json_object *words; /* the number of each word in the pickle's memo */
-	struct gpc_memo lists;     /* 1 + the number of each numbered list, by 1 + its id */
+	struct gpc_map lists;      /* 1 + the number of each numbered list, by 1 + its id */
 	uint32_t n_memo;           /* numbers given so far */
 	struct {
 		const char *text;

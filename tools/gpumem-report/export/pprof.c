@@ -43,7 +43,7 @@ struct bytes {
 struct profile {
 	const struct gpc_report *report;
 	struct bytes out;
-	struct gpc_memo strings;
+	struct gpc_map strings;
 	struct gpc_export_numbers locations;
 };
 
@@ -94,7 +94,7 @@ static void put_message(struct bytes *bytes, unsigned field, struct bytes *messa
 static uint64_t string_of(struct profile *profile, const char *text)
 {
 	bool is_new;
-	uint64_t number = gpc_memo_number(&profile->strings, text, &is_new);
+	uint64_t number = gpc_map_number(&profile->strings, text, &is_new);
 
 	if (is_new)
 		put_data(&profile->out, PROFILE_STRING_TABLE, text, strlen(text));
@@ -218,7 +218,7 @@ enum gpc_exit gpc_export_pprof(struct gpc_report *report)
 		code = GPC_EXIT_IO;
 	}
 	gpc_export_samples_fini(&samples);
-	gpc_memo_fini(&profile.strings);
+	gpc_map_fini(&profile.strings);
 	gpc_export_numbers_fini(&profile.locations);
 	free(profile.out.data);
 	return code;

@@ -66,22 +66,23 @@ static enum gpc_status replay(
 	return st;
 }
 
-/* Returns the largest max_split_size, in MiB, with which all requests succeed: a larger one slows the cache less. */
-static uint64_t find_max_split(const struct gpc_trace *trace, uint64_t device_bytes)
-{
-	for (uint64_t mib = 512; mib >= 32; mib /= 2) {
-		const struct gpc_run_settings settings = {
-			.policy.max_split_size = mib * GPC_MIB,
-			.device_bytes = device_bytes,
-			.is_unwatched = true,
-		};
-		struct gpc_run run;
+struct place {
+	const struct gpc_trace *trace;
+	uint64_t device_bytes;
+};
 
-		if (!gpc_run_once(trace, &gpc_policy_pytorch, &settings, &run) &&
-			gpc_run_is_good(&run))
-			return mib;
-	}
-	return 0;
+static bool fits_with(void *arg, uint64_t max_split_size)
+{
+	const struct place *place = arg;
+	const struct gpc_run_settings settings = {
+		.policy.max_split_size = max_split_size,
+		.device_bytes = place->device_bytes,
+		.is_unwatched = true,
+	};
+	struct gpc_run run;
+
+	return !gpc_run_once(place->trace, &gpc_policy_pytorch, &settings, &run) &&
+	       gpc_run_is_good(&run);
 }
 
 /* The size of a GPU of the run's model that leaves the program as much room as the target: contexts differ in size. */
@@ -96,11 +97,14 @@ static uint64_t target_of_run(const struct gpc_fit *fit)
 
 static void compare(const struct gpc_trace *trace, struct gpc_fit *fit)
 {
+	struct place place = { trace, target_of_run(fit) };
+
 	for (unsigned i = 0; i < fit->n_caches; i++)
 		fit->caches[i].is_on_target =
 			gpc_fit_need(fit, &fit->caches[i], fit->target.model) <= fit->target.bytes;
 	if (fit->target.bytes && fit->has_torch && !fit->caches[0].is_on_target)
-		fit->max_split_mib = find_max_split(trace, target_of_run(fit));
+		fit->max_split_mib =
+			gpc_run_find_max_split(UINT64_MAX, fits_with, &place) / GPC_MIB;
 }
 
 static enum gpc_status find(

@@ -7,8 +7,8 @@
 
 #include "format/memory.h"
 #include "tools/gpumem-report/holders/groups.h"
-#include "tools/gpumem-report/output/map.h"
 #include "tools/gpumem-report/output/page.h"
+#include "tools/lib/map.h"
 
 /* At least this many names that differ only in numbers share a row. */
 #define LEAST_FOLDED 3
@@ -62,7 +62,7 @@ static void add_rows(struct gpc_groups *rows, const struct gpc_report *report,
 {
 	char **labels = gpc_new(n, sizeof *labels);
 	char **patterns = gpc_new(n, sizeof *patterns);
-	struct gpc_memo counts = { 0 }; /* the labels of each pattern */
+	struct gpc_map counts = { 0 }; /* the labels of each pattern */
 
 	for (size_t i = 0; i < n; i++) {
 		GPC_TEXT(text, GPC_LABEL_SIZE);
@@ -70,18 +70,18 @@ static void add_rows(struct gpc_groups *rows, const struct gpc_report *report,
 		gpc_recording_add_tag(report->recording, found[i].id, &text);
 		labels[i] = gpc_copy(text.buf);
 		patterns[i] = pattern_of(text.buf);
-		*gpc_memo_of(&counts, patterns[i]) += strchr(labels[i], '*') ? LEAST_FOLDED - 1 : 1;
+		*gpc_map_of(&counts, patterns[i]) += strchr(labels[i], '*') ? LEAST_FOLDED - 1 : 1;
 	}
 	for (size_t i = 0; i < n; i++) {
 		bool is_one_of_many =
-			is_folded && *gpc_memo_of(&counts, patterns[i]) >= LEAST_FOLDED;
+			is_folded && *gpc_map_of(&counts, patterns[i]) >= LEAST_FOLDED;
 
 		gpc_groups_add(rows, is_one_of_many ? patterns[i] : labels[i], found[i].bytes,
 			found[i].n_blocks, 0);
 		free(labels[i]);
 		free(patterns[i]);
 	}
-	gpc_memo_fini(&counts);
+	gpc_map_fini(&counts);
 	free(labels);
 	free(patterns);
 	gpc_groups_sort(rows);

@@ -92,7 +92,7 @@ bool gpc_filter_takes_stack(const struct gpc_report *report, uint32_t stack)
 		return true;
 	if (!report->taken_stacks)
 		return takes_stack(report, stack);
-	answer = gpc_memo_at(report->taken_stacks, UINT64_C(1) + stack);
+	answer = gpc_map_at(report->taken_stacks, UINT64_C(1) + stack);
 	if (!*answer)
 		*answer = takes_stack(report, stack) ? TAKEN : LEFT_OUT;
 	return *answer == TAKEN;

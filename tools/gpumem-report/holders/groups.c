@@ -12,7 +12,7 @@ void gpc_groups_add(struct gpc_groups *groups, const char *name, uint64_t bytes,
 	uint32_t stack)
 {
 	bool is_new;
-	size_t number = gpc_memo_number(&groups->numbers, name, &is_new);
+	size_t number = gpc_map_number(&groups->numbers, name, &is_new);
 	struct gpc_group *row;
 
 	if (is_new) {
@@ -49,7 +49,7 @@ void gpc_groups_fini(struct gpc_groups *groups)
 	for (size_t i = 0; i < groups->n; i++)
 		free(groups->rows[i].name);
 	free(groups->rows);
-	gpc_memo_fini(&groups->numbers);
+	gpc_map_fini(&groups->numbers);
 	*groups = (struct gpc_groups){ 0 };
 }
 

@@ -8,8 +8,8 @@
 #ifndef GPC_REPORT_TABLE_H
 #define GPC_REPORT_TABLE_H
 
-#include "tools/gpumem-report/output/map.h"
 #include "tools/gpumem-report/report.h"
+#include "tools/lib/map.h"
 
 struct gpc_group {
 	char *name;
@@ -23,9 +23,9 @@ struct gpc_groups {
 	struct gpc_group *rows;
 	size_t n;
 	size_t room;
-	struct gpc_memo numbers; /* of rows */
-	uint64_t total_bytes;    /* of the rows and the rest */
-	uint64_t rest_bytes;     /* of holders that the recording does not list */
+	struct gpc_map numbers; /* of rows */
+	uint64_t total_bytes;   /* of the rows and the rest */
+	uint64_t rest_bytes;    /* of holders that the recording does not list */
 };
 
 /* Adds bytes and blocks to the row of that name. */

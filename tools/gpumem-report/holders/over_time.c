@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "format/array.h"
-#include "tools/gpumem-report/output/map.h"
+#include "tools/lib/map.h"
 #include "tools/replay/tensors.h"
 
 struct level {
@@ -53,7 +53,7 @@ struct walk {
 	struct gpucache_event *events; /* of this device, if they change the bytes held */
 	size_t n_events;
 	struct step *steps;
-	struct gpc_memo numbers; /* 1 + the index of each holder, by key_of */
+	struct gpc_map numbers; /* 1 + the index of each holder, by key_of */
 	/* By holder: */
 	struct level *levels; /* at the present step */
 	struct level *said;   /* the sum of the deltas written so far */
@@ -93,13 +93,13 @@ static uint64_t key_of(struct gpc_moment_holder holder)
 
 static uint32_t find_holder(struct walk *walk, struct gpc_moment_holder holder)
 {
-	return (uint32_t)(*gpc_memo_at(&walk->numbers, key_of(holder)) - 1);
+	return (uint32_t)(*gpc_map_at(&walk->numbers, key_of(holder)) - 1);
 }
 
 static void add_holder(struct walk *walk, struct gpc_moment_holder holder, size_t *room)
 {
 	struct gpc_moments *moments = walk->moments;
-	uint64_t *number = gpc_memo_at(&walk->numbers, key_of(holder));
+	uint64_t *number = gpc_map_at(&walk->numbers, key_of(holder));
 
 	if (*number)
 		return;
@@ -154,7 +154,7 @@ static void find_holders(struct walk *walk, int32_t ordinal)
 	if (all)
 		qsort(all, moments->n_holders, sizeof *all, compare_holders);
 	for (size_t i = 0; i < moments->n_holders; i++)
-		*gpc_memo_at(&walk->numbers, key_of(all[i])) = i + 1;
+		*gpc_map_at(&walk->numbers, key_of(all[i])) = i + 1;
 	walk->unsampled = 0;
 	while (walk->unsampled < moments->n_holders &&
 		(all[walk->unsampled].stack || all[walk->unsampled].kind))
@@ -439,7 +439,7 @@ void gpc_moments_create(
 	free(walk.said);
 	free(walk.start);
 	free(walk.next_link);
-	gpc_memo_fini(&walk.numbers);
+	gpc_map_fini(&walk.numbers);
 }
 
 void gpc_moments_fini(struct gpc_moments *moments)

@@ -2,8 +2,10 @@
 /* Rules over function and file names, tried from the innermost frame outwards; the first match decides. */
 #include "tools/gpumem-report/holders/purposes.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "format/array.h"
 #include "model/libraries.h"
 #include "tools/gpumem-report/symbols/short_names.h"
 
@@ -118,6 +120,14 @@ enum gpc_purpose gpc_purpose_of(const struct gpc_report *report, uint32_t id)
 	return category == GPC_N_PURPOSES ? category_of_operator(stack) : category;
 }
 
+static int compare_bytes(const void *left, const void *right)
+{
+	const struct gpc_purpose_row *a = left;
+	const struct gpc_purpose_row *b = right;
+
+	return GPC_ORDER(b->bytes, a->bytes) ?: GPC_ORDER(a->purpose, b->purpose);
+}
+
 uint64_t gpc_purposes_sum(const struct gpc_holdings *holdings, const struct gpc_report *report,
 	struct gpc_purpose_row rows[GPC_N_PURPOSES])
 {
@@ -140,13 +150,7 @@ uint64_t gpc_purposes_sum(const struct gpc_holdings *holdings, const struct gpc_
 			row->stack_bytes = holding->bytes;
 		}
 	}
-	for (unsigned i = 1; i < GPC_N_PURPOSES; i++)
-		for (unsigned k = i; k > 0 && rows[k].bytes > rows[k - 1].bytes; k--) {
-			struct gpc_purpose_row swap = rows[k];
-
-			rows[k] = rows[k - 1];
-			rows[k - 1] = swap;
-		}
+	qsort(rows, GPC_N_PURPOSES, sizeof *rows, compare_bytes);
 	return total;
 }
 

@@ -21,7 +21,7 @@ enum {
 
 /* The names of one kind, with their numbers, and the text that lists their elements. */
 struct list {
-	struct gpc_memo numbers; /* of gpc_memo_number */
+	struct gpc_map numbers; /* of gpc_map_number */
 	char *text;
 	size_t size;
 	FILE *out;
@@ -64,7 +64,7 @@ static void list_init(struct list *list)
 
 static void list_fini(struct list *list)
 {
-	gpc_memo_fini(&list->numbers);
+	gpc_map_fini(&list->numbers);
 	fclose(list->out);
 	free(list->text);
 }
@@ -72,7 +72,7 @@ static void list_fini(struct list *list)
 /* Returns the number of the name.  If *ret_is_new, the caller writes the name's element to list->out. */
 static unsigned number_of(struct list *list, const char *name, bool *ret_is_new)
 {
-	unsigned number = (unsigned)gpc_memo_number(&list->numbers, name, ret_is_new);
+	unsigned number = (unsigned)gpc_map_number(&list->numbers, name, ret_is_new);
 
 	if (*ret_is_new && number)
 		fputs(",\n", list->out);

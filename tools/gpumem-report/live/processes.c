@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "format/array.h"
 #include "format/balance.h"
 #include "format/memory.h"
 #include "tools/gpumem-report/target.h"
@@ -80,28 +81,31 @@ static void read_history(
 	gpu->growth_a_s = growth_of(&history.points[history.n_points - n], n, now_ns);
 }
 
+static int compare_holders(const void *left, const void *right)
+{
+	const struct live_holder *a = left;
+	const struct live_holder *b = right;
+
+	return GPC_ORDER(b->bytes, a->bytes) ?: GPC_ORDER(a->stack, b->stack);
+}
+
 static void read_holders(struct live_gpu *gpu, const struct gpc_recording *recording)
 {
+	uint64_t count = recording->regions[GPUCACHE_REGION_SITES].count;
+	struct live_holder *all = gpc_new(count + 1, sizeof *all);
 	struct gpucache_site site;
+	size_t n = 0;
 
-	gpu->n_holders = 0;
-	for (uint64_t i = 0; i < recording->regions[GPUCACHE_REGION_SITES].count; i++) {
-		unsigned at = gpu->n_holders;
-
-		if (!gpc_recording_read_site(recording, i, &site) || !site.live_bytes ||
-			site.device != gpu->ordinal)
-			continue;
-		while (at > 0 && gpu->holders[at - 1].bytes < site.live_bytes)
-			at--;
-		if (at == LIVE_MAX_HOLDERS)
-			continue;
-		gpu->n_holders += gpu->n_holders < LIVE_MAX_HOLDERS;
-		memmove(&gpu->holders[at + 1], &gpu->holders[at],
-			(gpu->n_holders - at - 1) * sizeof gpu->holders[0]);
-		gpu->holders[at] = (struct live_holder){
-			.stack = site.stack, .bytes = site.live_bytes, .n_blocks = site.live_blocks
-		};
-	}
+	for (uint64_t i = 0; i < count; i++)
+		if (gpc_recording_read_site(recording, i, &site) && site.live_bytes &&
+			site.device == gpu->ordinal)
+			all[n++] = (struct live_holder){ .stack = site.stack,
+				.bytes = site.live_bytes,
+				.n_blocks = site.live_blocks };
+	qsort(all, n, sizeof *all, compare_holders);
+	gpu->n_holders = (unsigned)gpc_smaller(n, LIVE_MAX_HOLDERS);
+	memcpy(gpu->holders, all, gpu->n_holders * sizeof *all);
+	free(all);
 }
 
 /* Marks the holders whose memory is a context or module: a live block of such a kind has the same stack. */

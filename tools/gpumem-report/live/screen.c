@@ -170,8 +170,11 @@ static void say_others(struct gpc_document *doc, const struct live *live, const 
 		gpc_document_shout(doc, GPC_INK_DIM, "  others:%s", text.buf);
 }
 
-static int compare_lines(const struct line *a, const struct line *b, enum live_order order)
+static int compare_lines(const void *left, const void *right, void *arg)
 {
+	const enum live_order order = *(const enum live_order *)arg;
+	const struct line *a = left;
+	const struct line *b = right;
 	double x = a->gpu ? (double)live_in_use(a->gpu) : -1;
 	double y = b->gpu ? (double)live_in_use(b->gpu) : -1;
 
@@ -200,17 +203,11 @@ static bool is_wanted(const struct line *line, const char *filter)
 	return false;
 }
 
-/* Inserts a line in the order of the screen, if the filter takes it.  An insertion sort. */
+/* Appends a line, if the filter takes it. */
 static void add_line(struct line *lines, int *n, struct line line, const struct live_screen *screen)
 {
-	int at = *n;
-
-	if (*n == MAX_LINES || !is_wanted(&line, screen->filter))
-		return;
-	for (; at > 0 && compare_lines(&line, &lines[at - 1], screen->order) < 0; at--)
-		lines[at] = lines[at - 1];
-	lines[at] = line;
-	(*n)++;
+	if (*n < MAX_LINES && is_wanted(&line, screen->filter))
+		lines[(*n)++] = line;
 }
 
 static int find_lines(const struct live *live, const struct live_screen *screen, struct line *lines)
@@ -225,6 +222,7 @@ static int find_lines(const struct live *live, const struct live_screen *screen,
 		for (unsigned g = 0; g < process->n_gpus; g++)
 			add_line(lines, &n, (struct line){ process, &process->gpus[g] }, screen);
 	}
+	qsort_r(lines, (size_t)n, sizeof *lines, compare_lines, (void *)&screen->order);
 	return n;
 }
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "gpucache_version.h"
-#include "tools/replay/clean_stream.h"
+#include "tools/lib/clean_stream.h"
 
 #define WIDTH_PIPED 80
 #define WIDTH_LEAST 60

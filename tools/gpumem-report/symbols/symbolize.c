@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each address is resolved once, and kept in `lists`.  A module's file is opened at the first lookup in the module.
+ * Each address is resolved once, and kept in `found`.  A module's file is opened at the first lookup in the module.
  * libdw reads debug information; functions.c finds names in the symbol table, and elf_files.c the files.
  */
 #include "tools/gpumem-report/symbols/symbolize.h"
@@ -16,10 +16,10 @@
 
 #include "format/memory.h"
 #include "model/libraries.h"
-#include "tools/gpumem-report/output/map.h"
 #include "tools/gpumem-report/report.h"
 #include "tools/gpumem-report/symbols/functions.h"
 #include "tools/gpumem-report/symbols/symbol_file.h"
+#include "tools/lib/table.h"
 
 typedef char *(*demangle_function)(const char *name, char *buf, size_t *size, int *status);
 
@@ -35,6 +35,13 @@ struct object {
 	bool is_wanted; /* there is no file, and an address in it was looked up */
 };
 
+/* The symbols of an address. */
+struct found {
+	uint64_t address;
+	struct gpc_symbol_list list;
+	UT_hash_handle hh;
+};
+
 struct gpc_symbols {
 	const struct gpc_recording *recording;
 	struct gpc_places places;
@@ -42,7 +49,7 @@ struct gpc_symbols {
 	demangle_function demangle;
 	bool is_wanted; /* the files that the recording names may be opened: is_believed() */
 	struct json_object *pack; /* from gpc_pack_open; NULL: none */
-	struct gpc_memo lists;    /* a struct gpc_symbol_list * for each address */
+	struct found *found;
 };
 
 /* Finds a debug file.  libdw's own search would open whatever the debug link names, and hang if that is a pipe. */
@@ -126,19 +133,19 @@ struct gpc_symbols *gpc_symbols_create(
 	return symbols;
 }
 
-static void list_destroy(struct gpc_symbol_list *list)
+static void list_fini(struct gpc_symbol_list *list)
 {
-	for (size_t i = 0; list && i < list->n; i++) {
+	for (size_t i = 0; i < list->n; i++) {
 		free(list->rows[i].function);
 		free(list->rows[i].file);
 	}
-	if (list)
-		free(list->rows);
-	free(list);
+	free(list->rows);
 }
 
 void gpc_symbols_destroy(struct gpc_symbols *symbols)
 {
+	struct found *found, *next;
+
 	if (!symbols)
 		return;
 	for (size_t i = 0; i < symbols->recording->n_modules; i++) {
@@ -146,9 +153,11 @@ void gpc_symbols_destroy(struct gpc_symbols *symbols)
 		if (symbols->objects[i].dwfl)
 			dwfl_end(symbols->objects[i].dwfl);
 	}
-	for (size_t i = 0; i < symbols->lists.n_rows; i++)
-		list_destroy((void *)(uintptr_t)symbols->lists.rows[i].number);
-	gpc_memo_fini(&symbols->lists);
+	HASH_ITER (hh, symbols->found, found, next) {
+		HASH_DEL(symbols->found, found);
+		list_fini(&found->list);
+		free(found);
+	}
 	json_object_put(symbols->pack);
 	free(symbols->objects);
 	free(symbols);
@@ -365,18 +374,18 @@ static struct gpc_symbol_list look_up(struct gpc_symbols *symbols, uint64_t addr
 struct gpc_symbol_list *gpc_symbols_find(struct gpc_symbols *symbols, uint64_t address)
 {
 	static struct gpc_symbol_list none;
-	struct gpc_symbol_list *list;
-	uint64_t *known;
+	struct found *found;
 
 	if (!address)
 		return &none;
-	known = gpc_memo_at(&symbols->lists, address);
-	if (!*known) {
-		list = gpc_new(1, sizeof *list);
-		*list = look_up(symbols, address);
-		*known = (uintptr_t)list;
+	HASH_FIND(hh, symbols->found, &address, sizeof address, found);
+	if (!found) {
+		found = gpc_new(1, sizeof *found);
+		found->address = address;
+		found->list = look_up(symbols, address);
+		HASH_ADD(hh, symbols->found, address, sizeof address, found);
 	}
-	return (void *)(uintptr_t)*known;
+	return &found->list;
 }
 
 bool gpc_symbols_next_missing(const struct gpc_symbols *symbols, size_t *i, const char **ret_path)

@@ -13,9 +13,9 @@
 #include "format/array.h"
 #include "tools/gpumem-report/holders/call_paths.h"
 #include "tools/gpumem-report/holders/filter.h"
-#include "tools/gpumem-report/output/map.h"
 #include "tools/gpumem-report/output/page.h"
 #include "tools/gpumem-report/target.h"
+#include "tools/lib/map.h"
 
 /* Many programs allocate through wrappers, so rows name this many callers. */
 #define CALLERS 2
@@ -29,7 +29,7 @@ struct changes {
 	struct change *rows;
 	size_t n;
 	size_t room;
-	struct gpc_memo numbers; /* the index of a row, by name */
+	struct gpc_map numbers; /* the index of a row, by name */
 	uint64_t totals[2];
 };
 
@@ -38,14 +38,14 @@ static void changes_fini(struct changes *changes)
 	for (size_t i = 0; i < changes->n; i++)
 		free(changes->rows[i].name);
 	free(changes->rows);
-	gpc_memo_fini(&changes->numbers);
+	gpc_map_fini(&changes->numbers);
 	*changes = (struct changes){ 0 };
 }
 
 static void add(struct changes *changes, const char *name, uint64_t bytes, unsigned side)
 {
 	bool is_new;
-	size_t number = gpc_memo_number(&changes->numbers, name, &is_new);
+	size_t number = gpc_map_number(&changes->numbers, name, &is_new);
 	struct change *row;
 
 	if (is_new) {

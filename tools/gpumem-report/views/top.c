@@ -15,8 +15,8 @@
 #include "tools/gpumem-report/holders/by_thread.h"
 #include "tools/gpumem-report/holders/call_paths.h"
 #include "tools/gpumem-report/holders/filter.h"
-#include "tools/gpumem-report/output/map.h"
 #include "tools/gpumem-report/symbols/short_names.h"
+#include "tools/lib/map.h"
 
 struct function {
 	const char *name; /* within the path's name, up to `len` */
@@ -31,7 +31,7 @@ struct functions {
 	const struct gpc_paths *paths;
 	struct function *rows;
 	size_t n;
-	struct gpc_memo numbers; /* the index of a row, + 1, by the hash of its name */
+	struct gpc_map numbers; /* the index of a row, + 1, by the hash of its name */
 };
 
 static int compare_names(const struct function *a, const struct function *b)
@@ -56,7 +56,7 @@ static void add(struct functions *functions, const struct gpc_path *path, size_t
 	const char *name = path->names[i];
 	size_t len = gpc_path_function_length(name);
 	uint64_t *known =
-		gpc_memo_at(&functions->numbers, gpc_hash_bytes(GPC_HASH_START, name, len) | 1);
+		gpc_map_at(&functions->numbers, gpc_hash_bytes(GPC_HASH_START, name, len) | 1);
 	struct function *row = &functions->rows[*known ? *known - 1 : functions->n];
 
 	if (!*known) {
@@ -82,7 +82,7 @@ static void functions_create(struct functions *functions, const struct gpc_paths
 	for (size_t p = 0; p < paths->n; p++)
 		for (size_t i = 0; i <= paths->rows[p].site && i < paths->rows[p].n; i++)
 			add(functions, &paths->rows[p], p, i);
-	gpc_memo_fini(&functions->numbers);
+	gpc_map_fini(&functions->numbers);
 	qsort(functions->rows, functions->n, sizeof *functions->rows, compare_bytes);
 }
 

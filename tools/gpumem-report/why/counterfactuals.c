@@ -10,7 +10,7 @@
 
 #include "alloc/size_class.h"
 #include "base/bytes.h"
-#include "tools/gpumem-report/output/map.h"
+#include "tools/lib/map.h"
 #include "tools/replay/run.h"
 
 enum outcome {
@@ -226,23 +226,25 @@ static uint64_t find_largest_segment(const struct gpc_what_if *what_if)
 	return largest;
 }
 
-/* Tries large values first: they slow the cache least.  Values above the largest segment have no effect. */
+static bool serves_with(void *arg, uint64_t max_split_size)
+{
+	struct trial *trial = arg;
+	struct gpc_policy_settings settings = trial->what_if->settings;
+	char setting[48];
+
+	settings.max_split_size = max_split_size;
+	gpc_format(setting, sizeof setting, "max_split_size_mb:%llu",
+		(unsigned long long)(max_split_size / GPC_MIB));
+	return try(trial, trial->what_if->policy, &settings, setting);
+}
+
+/* Values above the largest segment have no effect. */
 static void try_max_split(struct trial *trial)
 {
 	const struct gpc_what_if *what_if = trial->what_if;
-	struct gpc_policy_settings settings = what_if->settings;
-	uint64_t largest = find_largest_segment(what_if);
-	char setting[48];
 
-	for (uint64_t mib = 512; mib >= 32 && !what_if->settings.max_split_size; mib /= 2) {
-		settings.max_split_size = mib * GPC_MIB;
-		if (settings.max_split_size > largest)
-			continue;
-		gpc_format(
-			setting, sizeof setting, "max_split_size_mb:%llu", (unsigned long long)mib);
-		if (try(trial, what_if->policy, &settings, setting))
-			return;
-	}
+	if (!what_if->settings.max_split_size)
+		(void)gpc_run_find_max_split(find_largest_segment(what_if), serves_with, trial);
 }
 
 void gpc_what_if_try_settings(const struct gpc_what_if *what_if, struct gpc_facts *facts,
@@ -280,14 +282,14 @@ static uint64_t find_enough(const struct gpc_what_if *what_if, const struct gpuc
 
 /* The largest size of each thread, rounded up to GPC_RUN_DEVICE_STEP, and the sum of these sizes. */
 struct largest {
-	struct gpc_memo by_thread;
+	struct gpc_map by_thread;
 	uint64_t sum;
 };
 
 static void add_size(struct largest *largest, uint32_t thread, uint64_t size)
 {
 	/* A memo has no key 0, but a recording may name a thread 0. */
-	uint64_t *known = gpc_memo_at(&largest->by_thread, (uint64_t)thread + 1);
+	uint64_t *known = gpc_map_at(&largest->by_thread, (uint64_t)thread + 1);
 	uint64_t rounded = gpc_round_up(size, GPC_RUN_DEVICE_STEP);
 
 	if (rounded <= *known)
@@ -311,7 +313,7 @@ static uint64_t refused_to_others(
 			other.thread != oom->thread && other.device == oom->device &&
 			other.verdict == GPUCACHE_VERDICT_LIMIT)
 			add_size(&largest, other.thread, other.rounded);
-	gpc_memo_fini(&largest.by_thread);
+	gpc_map_fini(&largest.by_thread);
 	return largest.sum;
 }
 
@@ -335,10 +337,10 @@ static uint64_t passing_of_others(
 			event.thread == oom->thread || event.size > GPC_MEDIUM_SEGMENT)
 			continue;
 		if (largest.by_thread.n < MAX_THREADS ||
-			*gpc_memo_at(&largest.by_thread, (uint64_t)event.thread + 1))
+			*gpc_map_at(&largest.by_thread, (uint64_t)event.thread + 1))
 			add_size(&largest, event.thread, event.size);
 	}
-	gpc_memo_fini(&largest.by_thread);
+	gpc_map_fini(&largest.by_thread);
 	return largest.sum;
 }
 

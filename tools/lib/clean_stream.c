@@ -3,7 +3,7 @@
  * A clean stream is a stream of fopencookie().  A write may end in the middle of a character or of a colour sequence:
  * the stream keeps that unit, and the next write completes it.
  */
-#include "tools/replay/clean_stream.h"
+#include "tools/lib/clean_stream.h"
 
 #include <errno.h>
 #include <stdint.h>

@@ -4,7 +4,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "tools/replay/clean_stream.h"
+#include "tools/lib/clean_stream.h"
 #include "unit.h"
 
 /* Writes and flushes each piece, and checks what the stream has written in the end. */
