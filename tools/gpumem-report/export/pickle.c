@@ -24,14 +24,15 @@ static void put_little(struct gpc_pickle *pickle, uint64_t value, unsigned n)
 
 void gpc_pickle_begin(struct gpc_pickle *pickle, FILE *out)
 {
-	*pickle = (struct gpc_pickle){ .out = out, .words = json_object_new_object() };
+	*pickle = (struct gpc_pickle){ .out = out };
 	fputs("\x80\x02", out);
 }
 
 void gpc_pickle_end(struct gpc_pickle *pickle)
 {
 	put_byte(pickle, '.');
-	json_object_put(pickle->words);
+	gpc_map_fini(&pickle->words);
+	gpc_map_fini(&pickle->constants);
 	gpc_map_fini(&pickle->lists);
 }
 
@@ -74,7 +75,7 @@ void gpc_pickle_begin_list(struct gpc_pickle *pickle)
 
 bool gpc_pickle_begin_numbered_list(struct gpc_pickle *pickle, size_t id)
 {
-	uint64_t *known = gpc_map_at(&pickle->lists, id + 1);
+	uint64_t *known = gpc_map_at(&pickle->lists, id);
 
 	if (*known) {
 		get(pickle, (uint32_t)*known - 1);
@@ -102,36 +103,30 @@ void gpc_pickle_end_list(struct gpc_pickle *pickle)
 	pickle->depth--;
 }
 
-/* Writes a word, or refers to it if it was written before.  Returns its number. */
-static uint32_t put_word(struct gpc_pickle *pickle, const char *text)
+/* Writes a word, or refers to it if it was written before.  Returns 1 + its number. */
+static uint64_t put_word(struct gpc_pickle *pickle, const char *text)
 {
-	struct json_object *known;
+	uint64_t *known = gpc_map_of(&pickle->words, text);
 	size_t len = strlen(text);
-	uint32_t number;
 
-	if (json_object_object_get_ex(pickle->words, text, &known)) {
-		number = (uint32_t)json_object_get_uint64(known);
-		get(pickle, number);
-		return number;
+	if (*known) {
+		get(pickle, (uint32_t)*known - 1);
+		return *known;
 	}
 	put_byte(pickle, 'X');
 	put_little(pickle, len, 4);
 	fwrite(text, 1, len, pickle->out);
-	number = name_it(pickle);
-	json_object_object_add(pickle->words, text, json_object_new_uint64(number));
-	return number;
+	return *known = name_it(pickle) + UINT64_C(1);
 }
 
 void gpc_pickle_constant(struct gpc_pickle *pickle, const char *text)
 {
-	size_t at = (uintptr_t)text % GPC_PICKLE_N_CONSTANTS;
+	uint64_t *known = gpc_map_at(&pickle->constants, (uintptr_t)text);
 
-	if (pickle->constants[at].text == text) {
-		get(pickle, pickle->constants[at].number);
-		return;
-	}
-	pickle->constants[at].number = put_word(pickle, text);
-	pickle->constants[at].text = text;
+	if (*known)
+		get(pickle, (uint32_t)*known - 1);
+	else
+		*known = put_word(pickle, text);
 }
 
 void gpc_pickle_false(struct gpc_pickle *pickle)

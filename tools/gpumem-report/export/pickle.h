@@ -9,29 +9,25 @@
  * Invariants  1 A word is written once; after that, a reference to it is written.
  *             2 Constants are found by their address, so the text at that address must not change.
  * Threads     One.
- * Failure     Write errors stay in the stream.  Out of memory: words are written in full.
+ * Failure     Write errors stay in the stream.
  * Limits      Lists nest at most GPC_PICKLE_MAX_DEPTH deep.
  */
 #ifndef GPC_REPORT_PICKLE_H
 #define GPC_REPORT_PICKLE_H
 
-#include <json-c/json.h>
 #include <stdio.h>
 
 #include "tools/lib/map.h"
 
-#define GPC_PICKLE_MAX_DEPTH   8
-#define GPC_PICKLE_N_CONSTANTS 64 /* in the cache of constants */
+#define GPC_PICKLE_MAX_DEPTH 8
 
 struct gpc_pickle {
 	FILE *out;
-	struct json_object *words; /* the number of each word in the pickle's memo */
-	struct gpc_map lists;      /* 1 + the number of each numbered list, by 1 + its id */
-	uint32_t n_memo;           /* numbers given so far */
-	struct {
-		const char *text;
-		uint32_t number;
-	} constants[GPC_PICKLE_N_CONSTANTS];
+	/* 1 + the number in the pickle's memo: */
+	struct gpc_map words;     /* by the text */
+	struct gpc_map constants; /* by the address */
+	struct gpc_map lists;     /* by the id */
+	uint32_t n_memo;          /* numbers given so far */
 	unsigned depth;
 	unsigned n_items[GPC_PICKLE_MAX_DEPTH]; /* in the present batch of each open list */
 };
