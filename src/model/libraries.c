@@ -39,13 +39,21 @@ const struct gpc_library_row *gpc_library_row_of(const char *path)
 	return NULL;
 }
 
+/* A shared object where the system's packages have theirs. */
+static bool is_of_system(const char *path)
+{
+	return (strncmp(path, "/usr/lib", 8) == 0 || strncmp(path, "/lib", 4) == 0) &&
+	       strstr(gpc_base_name(path), ".so");
+}
+
 enum gpc_library_kind gpc_library_kind_of(const char *path)
 {
 	const struct gpc_library_row *row = gpc_library_row_of(path);
 
 	if (row)
 		return row->kind;
-	return gpc_library_package(path) ? GPC_LIBRARY_PACKAGE : GPC_LIBRARY_PROGRAM;
+	return gpc_library_package(path) || is_of_system(path) ? GPC_LIBRARY_PACKAGE
+							       : GPC_LIBRARY_PROGRAM;
 }
 
 bool gpc_library_keeper_look(struct gpc_library_keeper *keeper, const char *path)
@@ -100,10 +108,12 @@ bool gpc_library_holds_python(const char *file, size_t size)
 {
 	static const char *const parts[] = { "/site-packages/", "/dist-packages/", "/lib/python3",
 		"/lib64/python3", "/torchinductor_" };
-	static const char frozen[] = "<frozen ";
+	/* Frozen modules; code that torch.fx generated. */
+	static const char *const starts[] = { "<frozen ", "<eval_with_key>" };
 
-	if (size >= sizeof frozen - 1 && memcmp(file, frozen, sizeof frozen - 1) == 0)
-		return true;
+	for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++)
+		if (size >= strlen(starts[i]) && memcmp(file, starts[i], strlen(starts[i])) == 0)
+			return true;
 	for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
 		if (memmem(file, size, parts[i], strlen(parts[i])))
 			return true;

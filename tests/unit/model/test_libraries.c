@@ -18,6 +18,11 @@ static void a_mapped_file_is_known_by_its_name_and_by_its_package(void **state)
 	assert_int_equal(gpc_library_kind_of("/v/dist-packages/a.so"), GPC_LIBRARY_PROGRAM);
 	assert_int_equal(gpc_library_kind_of("/opt/app/train"), GPC_LIBRARY_PROGRAM);
 	assert_null(gpc_library_row_of("/opt/app/train"));
+	assert_int_equal(gpc_library_kind_of("/opt/app/libmine.so"), GPC_LIBRARY_PROGRAM);
+	assert_int_equal(gpc_library_kind_of("/usr/lib/x86_64-linux-gnu/libphysics.so.4"),
+		GPC_LIBRARY_PACKAGE);
+	assert_int_equal(gpc_library_kind_of("/lib/libphysics.so"), GPC_LIBRARY_PACKAGE);
+	assert_int_equal(gpc_library_kind_of("/usr/lib/app/train"), GPC_LIBRARY_PROGRAM);
 	assert_string_equal(gpc_library_row_of("/v/site-packages/cupy/a.so")->name, "CuPy");
 	assert_string_equal(gpc_library_package("/v/site-packages/mine/a.so"), "mine/a.so");
 	assert_null(gpc_library_package("/v/site-packages/a.so"));
@@ -65,6 +70,7 @@ static void python_files_of_packages_and_of_the_standard_library_are_not_the_pro
 	assert_true(holds("/usr/lib/python3/dist-packages/numba/core.py"));
 	assert_true(holds("/usr/lib64/python3.11/threading.py"));
 	assert_true(holds("<frozen runpy>"));
+	assert_true(holds("<eval_with_key>.11"));
 	assert_true(holds("/tmp/torchinductor_me/ab/cabc.py"));
 	assert_true(holds("/venv/bin/torchrun"));
 	assert_true(holds("/bin/run"));
