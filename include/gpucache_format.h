@@ -469,9 +469,10 @@ struct gpucache_peak {
 	uint64_t reserved_bytes;
 	uint32_t n_holders; /* in holders[], biggest first */
 	uint32_t n_sites;   /* stacks with live blocks */
-	/* of stacks that are not in holders[], and of allocations without a stack */
+	/* of stacks that are not in holders[], and of allocations without a stack; without contexts and modules */
 	uint64_t rest_bytes;
 	struct gpucache_holder holders[GPUCACHE_MAX_HOLDERS];
+	uint64_t kind_bytes[GPUCACHE_MAX_KINDS];
 };
 
 /*
@@ -591,7 +592,8 @@ struct gpucache_oom {
 	uint32_t n_contexts;   /* on the device; 0: unknown */
 	uint32_t setup;        /* GPUCACHE_OOM_* */
 	uint32_t is_varied;    /* 1: the growing site's blocks are of many sizes */
-	uint32_t reserved_32;
+	uint32_t idle_gpu;     /* 1 + another device on which nobody holds memory; 0: none, or unknown */
+	uint64_t idle_free;    /* free there */
 };
 
 #endif

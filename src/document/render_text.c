@@ -122,11 +122,12 @@ static void begin_line(struct gpc_document *doc, bool is_beside)
 		put_blanks(doc, doc->indent - doc->column);
 }
 
-/* A number keeps its unit, and "via" its name. */
+/* A number keeps its unit, and "via" and "<" the name after them. */
 static bool may_break(const char *text, size_t at)
 {
 	return text[at] == ' ' && !gpc_bytes_is_unit(text + at + 1) &&
-	       !(at >= 4 && memcmp(text + at - 4, " via", 4) == 0);
+	       !(at >= 4 && memcmp(text + at - 4, " via", 4) == 0) &&
+	       !(at >= 2 && memcmp(text + at - 2, " <", 2) == 0);
 }
 
 /*

@@ -83,6 +83,12 @@ static inline bool gpc_kind_is_implicit(unsigned int kind)
 	return kind == GPUCACHE_KIND_CONTEXT || kind == GPUCACHE_KIND_MODULE;
 }
 
+/* The bytes of these kinds. */
+static inline uint64_t gpc_implicit_bytes(const uint64_t kind_bytes[GPUCACHE_MAX_KINDS])
+{
+	return gpc_bytes_add(kind_bytes[GPUCACHE_KIND_CONTEXT], kind_bytes[GPUCACHE_KIND_MODULE]);
+}
+
 void gpc_balance_settle(
 	const struct gpc_balance_facts *facts, struct gpucache_balance *ret_balance);
 
@@ -91,10 +97,9 @@ uint64_t gpc_balance_taken(const struct gpucache_balance *balance);
 
 /* The part of gpc_balance_taken() that counts against a limit: without the driver's contexts and modules. */
 static inline uint64_t gpc_balance_charged(
-	const struct gpucache_balance *balance, const uint64_t kind_bytes[])
+	const struct gpucache_balance *balance, const uint64_t kind_bytes[GPUCACHE_MAX_KINDS])
 {
-	return gpc_bytes_less(gpc_balance_taken(balance),
-		gpc_bytes_add(kind_bytes[GPUCACHE_KIND_CONTEXT], kind_bytes[GPUCACHE_KIND_MODULE]));
+	return gpc_bytes_less(gpc_balance_taken(balance), gpc_implicit_bytes(kind_bytes));
 }
 
 /* Sum of all known lines. */

@@ -34,8 +34,8 @@ struct gpc_describer {
 	 */
 	void (*history)(void *self, uint32_t stack, uint64_t *ret_oldest_ns, uint64_t *ret_growth);
 	/*
-	 * True if freeing the site's memory makes room on the device; false for implicit memory of the driver, and
-	 * for managed memory, which may be elsewhere.  NULL: always true.
+	 * True if freeing the site's memory makes room on the device; false for managed memory, which may be
+	 * elsewhere.  NULL: always true.
 	 */
 	bool (*can_free)(void *self, uint32_t stack);
 };

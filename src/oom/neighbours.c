@@ -83,12 +83,30 @@ static struct gpc_nvml_device *find_device(
 	return NULL;
 }
 
+static bool read_memory(const struct gpc_nvml *nvml, struct gpc_nvml_device *device,
+	struct gpc_nvml_memory *ret_memory)
+{
+	*ret_memory = (struct gpc_nvml_memory){ .version = GPC_NVML_MEMORY_V2 };
+	return nvml->memory && nvml->memory(device, ret_memory) == GPC_NVML_SUCCESS;
+}
+
+uint64_t gpc_nvml_idle(const struct gpc_nvml *nvml, const struct gpc_neighbours_query *query)
+{
+	struct gpc_nvml_device *device = nvml->ready ? find_device(nvml, query) : NULL;
+	struct gpc_nvml_memory memory;
+
+	if (!device || !read_memory(nvml, device, &memory) ||
+		memory.used > memory.total / GPC_IDLE_PART)
+		return 0;
+	return memory.available;
+}
+
 static void ask_memory(
 	const struct gpc_nvml *nvml, struct gpc_nvml_device *device, struct gpc_neighbours *found)
 {
-	struct gpc_nvml_memory memory = { .version = GPC_NVML_MEMORY_V2 };
+	struct gpc_nvml_memory memory;
 
-	if (!nvml->memory || nvml->memory(device, &memory) != GPC_NVML_SUCCESS)
+	if (!read_memory(nvml, device, &memory))
 		return;
 	found->driver_bytes = memory.reserved;
 	found->nvml_total_bytes = memory.total;

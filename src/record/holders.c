@@ -7,6 +7,7 @@
  * that hold most, at a failure only.
  */
 #include "base/metamem.h"
+#include "model/balance.h"
 #include "model/held.h"
 #include "record/store.h"
 
@@ -68,8 +69,9 @@ static void rank(struct ranking *ranking, uint32_t stack, uint64_t bytes, uint64
 	ranking->bytes += bytes;
 }
 
-/* The bytes that the program holds on a device, those of blocks without a stack included. */
-static uint64_t total_requested(const struct gpc_record *rec, uint32_t device)
+/* The bytes on a device by kind, and returns those that the program holds, of blocks without a stack, too. */
+static uint64_t sum_kinds(
+	const struct gpc_record *rec, uint32_t device, uint64_t ret_kind_bytes[GPUCACHE_MAX_KINDS])
 {
 	uint64_t total = 0;
 
@@ -81,8 +83,11 @@ static uint64_t total_requested(const struct gpc_record *rec, uint32_t device)
 			continue;
 		total += __atomic_load_n(&counters->requested_bytes, __ATOMIC_RELAXED);
 		total += __atomic_load_n(&counters->direct_bytes, __ATOMIC_RELAXED);
+		for (unsigned kind = 0; kind < GPUCACHE_KIND_COUNT; kind++)
+			ret_kind_bytes[kind] +=
+				__atomic_load_n(&counters->kind_bytes[kind], __ATOMIC_RELAXED);
 	}
-	return total;
+	return gpc_bytes_less(total, gpc_implicit_bytes(ret_kind_bytes));
 }
 
 uint32_t gpc_record_top_holders(struct gpc_record *rec, uint32_t device,
@@ -91,7 +96,8 @@ uint32_t gpc_record_top_holders(struct gpc_record *rec, uint32_t device,
 {
 	struct ranking ranking = { .holders = holders, .max = max };
 	uint32_t end = gpc_record_site_end(rec);
-	uint64_t total = rec->base ? total_requested(rec, device) : 0;
+	uint64_t kind_bytes[GPUCACHE_MAX_KINDS] = { 0 };
+	uint64_t total = rec->base ? sum_kinds(rec, device, kind_bytes) : 0;
 
 	for (uint32_t i = 1; i < end; i++) {
 		const struct gpucache_site *site = &rec->sites[i];
@@ -211,6 +217,7 @@ void gpc_record_peak_take(struct gpc_record *rec, uint32_t device, uint64_t now_
 		peak.number = ++rec->peak_number;
 		peak.n_holders = gpc_record_top_holders(rec, device, peak.holders,
 			GPUCACHE_MAX_HOLDERS, &peak.n_sites, &peak.rest_bytes);
+		(void)sum_kinds(rec, device, peak.kind_bytes);
 		slots += slots[0].number > slots[1].number;
 		gpc_record_unmark(rec, slots, sizeof *slots);
 		gpc_record_store(slots, &peak, sizeof peak);

@@ -210,6 +210,7 @@ void gpc_record_history(struct gpc_record *rec, uint32_t device, uint64_t now_ns
 /*
  * Finds the stacks that hold most memory of a device now, largest first, and returns their number, at most `max`.
  * *ret_n_sites: the number of all stacks that hold memory.  *ret_rest_bytes: live bytes that are not in holders[].
+ * Contexts and modules are in neither.
  */
 uint32_t gpc_record_top_holders(struct gpc_record *rec, uint32_t device,
 	struct gpucache_holder *holders, uint32_t max, uint32_t *ret_n_sites,

@@ -186,11 +186,11 @@ static inline struct gpc_windows *gpc_record_windows_of(
 }
 
 /*
- * Adds `share` to the sums of site `stack`.  is_asked: the program asked for the memory; false: the driver took it for
- * itself (a context, a module), which is no growth of the program.
+ * Adds `share` to the sums of site `stack`.  What the driver takes for itself (a context, a module) is no site's: it is
+ * in the kind_bytes of the counters.
  */
 static inline void gpc_record_site_add(struct gpc_record *rec, uint32_t device, uint32_t stack,
-	struct gpc_share share, bool is_asked, uint64_t now_ns)
+	struct gpc_share share, uint64_t now_ns)
 {
 	struct gpucache_site *site = gpc_record_find_site(rec, device, stack);
 
@@ -206,15 +206,14 @@ static inline void gpc_record_site_add(struct gpc_record *rec, uint32_t device, 
 	if (site->first_ns == 0)
 		__atomic_store_n(&site->first_ns, now_ns, __ATOMIC_RELAXED);
 	__atomic_store_n(&site->last_ns, now_ns, __ATOMIC_RELAXED);
-	if (is_asked)
-		gpc_windows_add(gpc_record_windows_of(rec, site), &rec->site_locks[device].clock,
-			share.bytes);
+	gpc_windows_add(
+		gpc_record_windows_of(rec, site), &rec->site_locks[device].clock, share.bytes);
 	gpc_lock_release(&rec->site_locks[device].lock);
 }
 
 /* Subtracts `share` from the live sums of site `stack`. */
-static inline void gpc_record_site_remove(struct gpc_record *rec, uint32_t device, uint32_t stack,
-	struct gpc_share share, bool is_asked)
+static inline void gpc_record_site_remove(
+	struct gpc_record *rec, uint32_t device, uint32_t stack, struct gpc_share share)
 {
 	struct gpucache_site *site = gpc_record_find_site(rec, device, stack);
 
@@ -223,9 +222,8 @@ static inline void gpc_record_site_remove(struct gpc_record *rec, uint32_t devic
 	gpc_lock_take(&rec->site_locks[device].lock);
 	gpc_record_add(&site->live_bytes, -share.bytes);
 	gpc_record_add(&site->live_blocks, -share.blocks);
-	if (is_asked)
-		gpc_windows_remove(gpc_record_windows_of(rec, site), &rec->site_locks[device].clock,
-			share.bytes);
+	gpc_windows_remove(
+		gpc_record_windows_of(rec, site), &rec->site_locks[device].clock, share.bytes);
 	gpc_lock_release(&rec->site_locks[device].lock);
 }
 

@@ -163,6 +163,10 @@ void gpc_facts_from_oom(struct gpc_facts *facts, const struct gpucache_oom *oom)
 		facts->torch_live = gpc_smaller(oom->torch.allocated, oom->torch.reserved);
 		facts->torch_held = oom->torch.reserved;
 	}
+	if (oom->idle_gpu) {
+		facts->idle_gpu = oom->idle_gpu - 1;
+		facts->idle_free = oom->idle_free;
+	}
 	if (oom->n_neighbours == 0 || first->bytes == GPUCACHE_UNKNOWN)
 		return;
 	facts->neighbour_pid = first->pid;

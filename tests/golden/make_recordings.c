@@ -358,7 +358,8 @@ static void make_xla(const char *dir)
 	builder_live(&b, 500 * MIB, 500 * MIB, stack, 1)->kind = GPUCACHE_KIND_CONTEXT;
 	b.peaks[1].n_holders = 1;
 	b.peaks[1].rest_bytes = 0;
-	b.peaks[1].holders[0] = (struct gpucache_holder){ stack, 2, 105 * GIB + 500 * MIB };
+	b.peaks[1].kind_bytes[GPUCACHE_KIND_CONTEXT] = 500 * MIB;
+	b.peaks[1].holders[0] = (struct gpucache_holder){ stack, 1, 105 * GIB };
 	builder_line(&b, "env XLA_PYTHON_CLIENT_PREALLOCATE=false");
 	write_and_end(&b, dir, "xla.gpucache");
 }

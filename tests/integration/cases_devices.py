@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Several GPUs in one process: the figures of one exclude memory on the others."""
+import re
 import sys
 
 from harness import GIB, MIB, expect, expect_equal
@@ -25,7 +26,7 @@ def sums_of(device):
     """(held in all, by call site) of one GPU's holders."""
     sites = {}
     for row in device["holders"]:
-        name = next((n for n in ("fill_cache", "load_weights", "everywhere") if f"{n} " in row["where"]), "other")
+        name = next((n for n in ("fill_cache", "load_weights", "everywhere") if re.search(rf"\b{n}[ :]", row["where"])), "other")
         sites[name] = sites.get(name, 0) + row["live_bytes"]
     return sum(row["live_bytes"] for row in device["holders"]), sites
 
@@ -144,3 +145,10 @@ def case_what_sampled_stacks_stand_for_is_told_gpu_by_gpu(world):
     for device in range(3):
         alone = world.report_json("leaks", world.recording(), "-d", str(device))["groups"]
         expect_equal(f"GPU {device}", [group for group in together if group["device"] == device], alone)
+
+
+def case_a_gpu_on_which_nobody_holds_memory_is_named(world):
+    for n_gpus, wanted in ((1, False), (3, True)):
+        done = world.run([world.program("train"), "--oom"], sim=f"memory:1GiB,context:300MiB,devices:{n_gpus}",
+                         GPUCACHE_CONF="oom_report:always")
+        expect_equal(f"named, of {n_gpus}", "part of it on GPU 1, where nobody holds memory" in done.err, wanted)

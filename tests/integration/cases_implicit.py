@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Memory that the driver takes for itself: contexts and modules, measured around the calls that cause it."""
 import os
+import re
 import shutil
 
 from harness import MIB, expect, expect_equal
@@ -65,16 +66,21 @@ def case_contexts_and_modules_are_no_leaks(world):
     expect_equal("the bytes held", world.held_bytes(), 0)
     text = world.report("summary", world.recording()).out
     expect(" live by call site" in text, "nobody holds anything")
-    expect("  contexts: " in text and "  modules: " in text, f"they have no rows of their own: {text}")
+    expect("  contexts\n" in text and "  modules\n" in text, f"they have no rows of their own: {text}")
 
 
 def case_a_context_is_no_row_of_the_place_whose_call_made_it(world):
-    """Nor in the list of holders of a failure."""
+    """Nor in the list of holders of a failure, nor at the peak."""
     done = world.run([world.program("train"), "--oom"], sim="memory:1GiB,context:300MiB")
-    expect(" 1 block   contexts: " in done.err, f"the short form has no line of the context: {done.err}")
-    for view in "summary", "oom":
+    expect("300.00 MiB   29.3 %    contexts\n" in done.err, f"the short form has no line of the context: {done.err}")
+    expect_equal("lines of the context", done.err.count("contexts"), 1)
+    for view in "summary", "oom", "--at=peak":
         text = world.report(view, world.recording()).out
-        expect("         1  300.00 MiB  contexts: " in text, f"{view} has no row of the context: {text}")
+        expect(re.search(r"300\.00 MiB +[0-9.]+ % +contexts\n", text), f"{view} has no row of the context: {text}")
+    device = world.report_json("top", None, "--at=peak")["devices"][0]
+    functions = {row["function"].split()[0]: row["inclusive_bytes"] for row in device["functions"]}
+    expect_equal("the context, at the peak", functions["(contexts)"], 300 * MIB)
+    expect_equal("the rest", functions["main"], device["live_bytes"] - 300 * MIB)
 
 
 def case_the_context_is_of_who_made_it(world):

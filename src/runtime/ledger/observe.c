@@ -139,8 +139,9 @@ void gpc_observe_malloc(struct gpc_context *context, enum gpucache_kind kind, ui
 		request->mark, request->now_ns);
 	if (gpucache_kind_place(kind) != GPUCACHE_ON_DEVICE)
 		return;
-	gpc_record_site_add(&gpc_runtime.record, context->device->ordinal, request->mark, share,
-		!gpc_kind_is_implicit(kind), request->now_ns);
+	if (!gpc_kind_is_implicit(kind))
+		gpc_record_site_add(&gpc_runtime.record, context->device->ordinal, request->mark,
+			share, request->now_ns);
 	note_levels(context->device, request->now_ns);
 }
 
@@ -148,9 +149,8 @@ void gpc_observe_free(struct gpc_context *context, enum gpucache_kind kind, uint
 	uint64_t size, uint64_t requested, uint32_t stack, uint64_t now_ns, struct gpc_share share)
 {
 	record_event(GPUCACHE_EVENT_FREE, context, kind, address, size, requested, stack, now_ns);
-	if (gpucache_kind_place(kind) == GPUCACHE_ON_DEVICE)
-		gpc_record_site_remove(&gpc_runtime.record, context->device->ordinal, stack, share,
-			!gpc_kind_is_implicit(kind));
+	if (gpucache_kind_place(kind) == GPUCACHE_ON_DEVICE && !gpc_kind_is_implicit(kind))
+		gpc_record_site_remove(&gpc_runtime.record, context->device->ordinal, stack, share);
 }
 
 static struct gpc_share share_for(uint32_t stack, uint64_t address, uint64_t requested)
@@ -196,22 +196,22 @@ void gpc_observe_piece_taken(const struct gpc_observed *piece)
 {
 	record_piece(piece, GPUCACHE_BLOCK_LIVE);
 	gpc_record_site_add(&gpc_runtime.record, piece->device->ordinal, piece->stack,
-		share_for(piece->stack, piece->address, piece->size), true, piece->now_ns);
+		share_for(piece->stack, piece->address, piece->size), piece->now_ns);
 	note_levels(piece->device, piece->now_ns);
 }
 
 void gpc_observe_piece_freed(const struct gpc_observed *piece)
 {
 	gpc_record_site_remove(&gpc_runtime.record, piece->device->ordinal, piece->stack,
-		share_for(piece->stack, piece->address, piece->size), true);
+		share_for(piece->stack, piece->address, piece->size));
 	record_piece(piece, GPUCACHE_BLOCK_UNUSED);
 }
 
 /* The site of the block gives its bytes back: from now on the tensors in the block hold them. */
 static void lent(const struct gpc_block *block)
 {
-	gpc_record_site_remove(&gpc_runtime.record, block->segment->pool->device, block->mark,
-		share_of(block), true);
+	gpc_record_site_remove(
+		&gpc_runtime.record, block->segment->pool->device, block->mark, share_of(block));
 }
 
 static void taken(const struct gpc_block *block, const struct gpc_request *request)

@@ -257,7 +257,7 @@ void gpc_runtime_lend(enum gpucache_kind kind, uint64_t key)
 	tracked = gpc_address_map_find(map_of(kind), key);
 	if (tracked && !tracked->is_arena) {
 		gpc_record_site_remove(&gpc_runtime.record, tracked->context->device->ordinal,
-			tracked->stack, (struct gpc_share){ tracked->requested, 1 }, true);
+			tracked->stack, (struct gpc_share){ tracked->requested, 1 });
 		tracked->stack = 0;
 		tracked->is_arena = true;
 		record_state(tracked, GPUCACHE_BLOCK_LIVE, gpc_clock_monotonic_ns());

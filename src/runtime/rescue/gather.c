@@ -112,6 +112,8 @@ static void find_all(struct gpc_context *context, struct gpc_gathered *gathered)
 	oom->other_piece = look.other_piece;
 	oom->largest_pending = look.largest_pending;
 	oom->setup = look.setup;
+	oom->idle_gpu = look.idle_gpu;
+	oom->idle_free = look.idle_free;
 	oom->n_free =
 		GPC_DEVICE_SUM(device, n_free) + gpc_counter_get(&gpc_tensors_sums(device)->n_free);
 	oom->host_bytes = GPC_DEVICE_SUM(device, host_bytes);

@@ -7,7 +7,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "model/balance.h"
 #include "oom/holder_rows.h"
 #include "record/store.h"
 #include "runtime/process/state.h"
@@ -22,44 +21,26 @@ static bool is_live_there(
 	       __atomic_load_n(&block->state, __ATOMIC_RELAXED) == GPUCACHE_BLOCK_LIVE;
 }
 
-/* The kind of memory that the stack holds on the device: CONTEXT or MODULE if it holds any, else that of one block. */
-static unsigned int kind_of(const struct gpc_device *device, uint32_t stack)
+/* Managed memory may be elsewhere.  One block of a site tells the kind of all. */
+static bool can_free(void *self, uint32_t stack)
 {
 	const struct gpc_record *record = &gpc_runtime.record;
-	unsigned int found = GPUCACHE_KIND_NONE;
 
 	for (uint32_t i = 0; i < gpc_record_block_end(record); i++) {
 		const struct gpucache_block *block = &record->blocks[i];
-		unsigned int kind = __atomic_load_n(&block->kind, __ATOMIC_RELAXED);
 
-		if (!is_live_there(block, device, stack))
-			continue;
-		found = kind;
-		if (gpc_kind_is_implicit(kind))
-			break;
+		if (is_live_there(block, self, stack))
+			return __atomic_load_n(&block->kind, __ATOMIC_RELAXED) !=
+			       GPUCACHE_KIND_MANAGED;
 	}
-	return found;
+	return true;
 }
 
-static bool can_free(void *self, uint32_t stack)
-{
-	unsigned int kind = kind_of(self, stack);
-
-	return !gpc_kind_is_implicit(kind) && kind != GPUCACHE_KIND_MANAGED;
-}
-
-/* Writes the call site; "contexts: SITE" if the driver took the memory for itself during a call from there. */
 static void describe(void *self, uint32_t stack, char *buf, size_t size)
 {
-	unsigned int kind = kind_of(self, stack);
-	struct gpc_text text = gpc_text_init(buf, size);
-
-	if (!gpc_runtime.has_stacks)
-		return;
-	if (gpc_kind_is_implicit(kind))
-		gpc_text_add(&text, "%s: ", gpc_kind_words(kind));
-	if (!gpc_stack_describe(&gpc_runtime.stacks, stack, buf + text.len, size - text.len))
-		buf[0] = '\0';
+	(void)self;
+	if (gpc_runtime.has_stacks)
+		(void)gpc_stack_describe(&gpc_runtime.stacks, stack, buf, size);
 }
 
 static void tell_history(void *self, uint32_t stack, uint64_t *ret_oldest_ns, uint64_t *ret_growth)
@@ -96,13 +77,8 @@ void gpc_holders_print(struct gpc_device *device, uint64_t total)
 	uint64_t rest;
 	uint32_t n = gpc_record_top_holders(&gpc_runtime.record, device->ordinal, holders,
 		GPUCACHE_MAX_OOM_HOLDERS, &n_sites, &rest);
-	uint32_t n_own = 0;
 
-	/* Leaves out contexts and modules, whose memory the program cannot free. */
-	for (uint32_t i = 0; i < n; i++)
-		if (!gpc_kind_is_implicit(kind_of(device, holders[i].stack)))
-			holders[n_own++] = holders[i];
-	n = gpc_holder_rows_fill(rows, holders, n_own, &describer, GPC_HOLDER_SITE_SIZE);
+	n = gpc_holder_rows_fill(rows, holders, n, &describer, GPC_HOLDER_SITE_SIZE);
 	gpc_holder_rows_write(&text, rows, n, MOST_ROWS, total, gpc_clock_monotonic_ns());
 	if (n)
 		gpc_log_block(text.buf, text.len);

@@ -18,6 +18,18 @@
 /* Bounds the sum of all waits for bytes on the move; the ladder has waited before, and longer. */
 #define MOVES_MS 20
 
+static struct gpc_neighbours_query query_of(const struct gpc_device *device)
+{
+	return (struct gpc_neighbours_query){
+		.uuid = device->known.uuid,
+		.pci_bus_id = device->known.pci_bus_id,
+		/* Without a UUID the number must do, which is wrong if CUDA_VISIBLE_DEVICES hides devices. */
+		.index = device->known.uuid[0] ? -1 : (int)device->ordinal,
+		.own_pid = (uint32_t)getpid(),
+		.proc = "/proc",
+	};
+}
+
 /*
  * NVML is loaded at the first need, without a lock of ours: a thread that holds the loader's lock may wait for that
  * lock.  Of two threads that fail at once, the second does not wait, and gets only unknown numbers.
@@ -29,14 +41,7 @@ static bool ask_neighbours(const struct gpc_device *device, struct gpc_neighbour
 		.open = gpc_runtime.loader->open,
 		.lookup_in = gpc_runtime.loader->lookup_in,
 	};
-	struct gpc_neighbours_query query = {
-		.uuid = device->known.uuid,
-		.pci_bus_id = device->known.pci_bus_id,
-		/* Without a UUID the number must do, which is wrong if CUDA_VISIBLE_DEVICES hides devices. */
-		.index = device->known.uuid[0] ? -1 : (int)device->ordinal,
-		.own_pid = (uint32_t)getpid(),
-		.proc = "/proc",
-	};
+	const struct gpc_neighbours_query query = query_of(device);
 	struct gpc_nvml *nvml = &gpc_runtime.nvml;
 
 	if (atomic_flag_test_and_set(&is_busy)) {
@@ -51,6 +56,21 @@ static bool ask_neighbours(const struct gpc_device *device, struct gpc_neighbour
 	gpc_neighbours_ask(nvml, &query, ret_neighbours);
 	atomic_flag_clear(&is_busy);
 	return true;
+}
+
+/* Finds another GPU of the process that is idle.  Only after ask_neighbours() was true: then nvml was tried. */
+static void ask_idle(const struct gpc_device *device, struct gpc_look *look)
+{
+	for (uint32_t i = 0; i < gpc_runtime.n_devices; i++) {
+		const struct gpc_neighbours_query query = query_of(&gpc_runtime.devices[i]);
+		uint64_t available =
+			i == device->ordinal ? 0 : gpc_nvml_idle(&gpc_runtime.nvml, &query);
+
+		if (available <= look->idle_free)
+			continue;
+		look->idle_gpu = i + 1;
+		look->idle_free = available;
+	}
 }
 
 struct question {
@@ -122,10 +142,12 @@ static void look_once(struct gpc_context *context, struct gpc_look *look)
 		record->counters ? record->counters : context->pool.counters;
 	size_t n_counters = record->counters ? record->n_counters : 1;
 
+	look->idle_gpu = 0;
+	look->idle_free = 0;
 	if (gpc_runtime.config.oom_report == GPC_OOM_REPORT_NEVER)
 		gpc_neighbours_ask(NULL, NULL, &look->neighbours);
-	else
-		(void)gpc_runtime_ask_neighbours(context->device, &look->neighbours);
+	else if (gpc_runtime_ask_neighbours(context->device, &look->neighbours))
+		ask_idle(context->device, look);
 	ask_driver(context, &look->device);
 	look_at_pools(context, look);
 	gpc_balance_fill(counters, n_counters, &look->device, &look->neighbours, &look->balance,

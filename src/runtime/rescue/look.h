@@ -19,6 +19,8 @@
 
 struct gpc_look {
 	struct gpc_neighbours neighbours;
+	uint32_t idle_gpu; /* 1 + a device on which nobody holds memory; 0: none, or unknown */
+	uint64_t idle_free;
 	struct gpc_device_look device;
 	struct gpucache_balance balance;
 	uint64_t kind_bytes[GPUCACHE_MAX_KINDS];

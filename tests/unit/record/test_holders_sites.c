@@ -8,11 +8,11 @@ static const struct gpc_share share = { 100, 1 };
 static void a_stack_has_a_record_on_each_device_that_it_used(void **state)
 {
 	(void)state;
-	gpc_record_site_add(&rec, 0, 40, share, true, 1);
-	gpc_record_site_add(&rec, 1, 40, share, true, 2);
-	gpc_record_site_add(&rec, 1, 40, share, true, 3);
-	gpc_record_site_add(&rec, 0, 7, share, true, 4);
-	gpc_record_site_remove(&rec, 1, 40, share, true);
+	gpc_record_site_add(&rec, 0, 40, share, 1);
+	gpc_record_site_add(&rec, 1, 40, share, 2);
+	gpc_record_site_add(&rec, 1, 40, share, 3);
+	gpc_record_site_add(&rec, 0, 7, share, 4);
+	gpc_record_site_remove(&rec, 1, 40, share);
 	assert_int_equal(gpc_record_site_end(&rec), 4);
 	assert_true(rec.sites[1].stack == 40 && rec.sites[1].device == 0);
 	assert_true(rec.sites[2].stack == 40 && rec.sites[2].device == 1);
@@ -30,39 +30,16 @@ static void a_pair_that_finds_no_room_is_counted_once(void **state)
 
 	(void)state;
 	for (uint32_t stack = 1; stack < n; stack++)
-		gpc_record_site_add(&rec, 1, stack, share, true, 1);
+		gpc_record_site_add(&rec, 1, stack, share, 1);
 	assert_int_equal(gpc_record_site_end(&rec), n);
 	assert_int_equal(rec.header->dropped_sites, 0);
-	gpc_record_site_add(&rec, 0, 5, share, true, 1);
-	gpc_record_site_add(&rec, 0, 5, share, true, 1);
-	gpc_record_site_remove(&rec, 0, 5, share, true);
+	gpc_record_site_add(&rec, 0, 5, share, 1);
+	gpc_record_site_add(&rec, 0, 5, share, 1);
+	gpc_record_site_remove(&rec, 0, 5, share);
 	assert_int_equal(rec.header->dropped_sites, 1);
 	assert_int_equal(gpc_record_site_end(&rec), n);
-	gpc_record_site_add(&rec, 1, 5, share, true, 1);
+	gpc_record_site_add(&rec, 1, 5, share, 1);
 	assert_int_equal(rec.sites[5].live_blocks, 2);
-}
-
-/* A context after the other, from one line, while another line keeps a byte now and then. */
-static void what_the_driver_takes_for_itself_is_no_growth(void **state)
-{
-	struct gpc_growth growth;
-
-	(void)state;
-	for (uint64_t n = 1; n <= 200; n++) {
-		gpc_record_site_add(&rec, 0, 5, share, false, n);
-		gpc_record_site_add(&rec, 0, 7, (struct gpc_share){ 1, 1 }, true, n);
-	}
-	growth = gpc_record_growth(&rec, 0);
-	assert_int_equal(growth.most.stack, 7);
-	assert_int_equal(growth.most.held, 200);
-	assert_int_equal(growth.others_bytes, 0);
-	assert_int_equal(gpc_record_growth_of(&rec, 0, 5), 0);
-	/* It is held all the same, and another GPU knows nothing of either. */
-	assert_int_equal(rec.sites[1].live_bytes, 200 * share.bytes);
-	assert_int_equal(gpc_record_growth(&rec, 1).most.stack, 0);
-	for (int n = 0; n < 200; n++)
-		gpc_record_site_remove(&rec, 0, 5, share, false);
-	assert_int_equal(gpc_record_growth(&rec, 0).most.held, 200);
 }
 
 static void without_memory_for_the_table_nothing_is_counted(void **state)
@@ -74,8 +51,8 @@ static void without_memory_for_the_table_nothing_is_counted(void **state)
 	gpc_metamem_fail_at(2);
 	assert_int_equal(gpc_record_open(&other, &params), GPC_OK);
 	gpc_metamem_fail_at(0);
-	gpc_record_site_add(&other, 0, 5, share, true, 1);
-	gpc_record_site_remove(&other, 0, 5, share, true);
+	gpc_record_site_add(&other, 0, 5, share, 1);
+	gpc_record_site_remove(&other, 0, 5, share);
 	assert_int_equal(gpc_record_site_end(&other), 1);
 	gpc_record_close(&other);
 }
@@ -85,7 +62,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		private_test(a_stack_has_a_record_on_each_device_that_it_used),
 		private_test(a_pair_that_finds_no_room_is_counted_once),
-		private_test(what_the_driver_takes_for_itself_is_no_growth),
 		private_test(without_memory_for_the_table_nothing_is_counted),
 	};
 

@@ -30,7 +30,7 @@ static void every_way_to_store_marks_its_page(void **state)
 	for (uint32_t i = 0; i < 300; i++) {
 		gpc_record_block(&rec, 50 * i % rec.n_blocks, &block);
 		gpc_record_segment(&rec, i % rec.n_segments, &segment);
-		gpc_record_site_add(&rec, i % 2, i, (struct gpc_share){ 100, 1 }, true, i);
+		gpc_record_site_add(&rec, i % 2, i, (struct gpc_share){ 100, 1 }, i);
 		gpc_record_history(
 			&rec, 1, rec.header->start_monotonic_ns + i * 1000000, i, i, 0, i);
 		gpc_record_peak(&rec, i % 2, i, 1000 * i, 1000 * i, 1000 * i);

@@ -143,11 +143,11 @@ static void use_everything(struct gpc_record *rec)
 	gpc_record_block(rec, 1, &block);
 	gpc_record_block(rec, UINT32_MAX, &block);
 	gpc_record_event(rec, &event);
-	gpc_record_site_add(rec, 0, 1, (struct gpc_share){ 100, 1 }, true, 1);
-	gpc_record_site_add(rec, 0, 0, (struct gpc_share){ 100, 1 }, true, 1);
-	gpc_record_site_add(rec, 0, UINT32_MAX, (struct gpc_share){ 100, 1 }, true, 1);
-	gpc_record_site_add(rec, beyond, 1, (struct gpc_share){ 100, 1 }, true, 1);
-	gpc_record_site_remove(rec, 0, 1, (struct gpc_share){ 100, 1 }, true);
+	gpc_record_site_add(rec, 0, 1, (struct gpc_share){ 100, 1 }, 1);
+	gpc_record_site_add(rec, 0, 0, (struct gpc_share){ 100, 1 }, 1);
+	gpc_record_site_add(rec, 0, UINT32_MAX, (struct gpc_share){ 100, 1 }, 1);
+	gpc_record_site_add(rec, beyond, 1, (struct gpc_share){ 100, 1 }, 1);
+	gpc_record_site_remove(rec, 0, 1, (struct gpc_share){ 100, 1 });
 	gpc_record_stacks_dropped(rec, 1, 1);
 	gpc_record_state_add(rec, GPUCACHE_STATE_PASS);
 	gpc_record_append(rec, GPUCACHE_REGION_STACKS, &event, 24);
@@ -313,8 +313,7 @@ static void write_for_ever(struct gpc_record *rec)
 
 		gpc_record_block(rec, (uint32_t)(n * 2654435761u) % rec->n_blocks, &block);
 		gpc_record_event(rec, &event);
-		gpc_record_site_add(
-			rec, 0, 1 + (uint32_t)n % 100, (struct gpc_share){ n, 1 }, true, n);
+		gpc_record_site_add(rec, 0, 1 + (uint32_t)n % 100, (struct gpc_share){ n, 1 }, n);
 		stack.head.size = (uint32_t)sizeof stack.head + 8u * stack.head.n_native;
 		stack.head.id = n_stacks + 1;
 		n_stacks += gpc_record_append(rec, GPUCACHE_REGION_STACKS, &stack, stack.head.size);
@@ -402,10 +401,10 @@ static void *work(void *arg)
 
 		gpc_record_event(rec, &event);
 		gpc_record_site_add(
-			rec, worker->number % 2, 1 + i % 3, (struct gpc_share){ 10, 1 }, true, n);
+			rec, worker->number % 2, 1 + i % 3, (struct gpc_share){ 10, 1 }, n);
 		if (i % 2)
 			gpc_record_site_remove(rec, worker->number % 2, 1 + (i - 1) % 3,
-				(struct gpc_share){ 10, 1 }, true);
+				(struct gpc_share){ 10, 1 });
 		if (i % 64 == 0) {
 			gpc_record_peak(rec, 0, n, n, n, n);
 			gpc_record_history(rec, 0, n * 1000, n, n, 0, n);
@@ -516,7 +515,7 @@ static void a_muted_recording_keeps_counters_and_sites_and_nothing_else(void **s
 	gpc_record_mute(&rec);
 	gpc_record_block(&rec, 1, &block);
 	gpc_record_event(&rec, &event);
-	gpc_record_site_add(&rec, 0, 1, (struct gpc_share){ 100, 1 }, true, 1);
+	gpc_record_site_add(&rec, 0, 1, (struct gpc_share){ 100, 1 }, 1);
 	assert_int_equal(rec.header->dropped_blocks, 0);
 	assert_int_equal(rec.blocks[1].state, GPUCACHE_BLOCK_UNUSED);
 	assert_int_equal(rec.sites[1].live_bytes, 100);

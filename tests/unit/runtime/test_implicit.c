@@ -105,6 +105,17 @@ static uint64_t of_kind(enum gpucache_kind kind)
 	return COUNTER(kind_bytes[kind]);
 }
 
+/* What the driver takes for itself is no call site's, and no rest of what call sites hold. */
+static bool is_held_by_a_site(void)
+{
+	struct gpucache_holder holders[1];
+	uint32_t n_sites;
+	uint64_t rest;
+
+	return gpc_record_top_holders(&gpc_runtime.record, 0, holders, 1, &n_sites, &rest) > 0 ||
+	       n_sites > 0 || rest > 0;
+}
+
 /* The two halves of the hook. */
 static struct gpc_tracked *unload_begins(CUmodule one)
 {
@@ -137,6 +148,7 @@ static void a_module(void)
 	CHECK(!load());
 	CHECK(of_kind(GPUCACHE_KIND_MODULE) == MODULE_COST && COUNTER(direct_bytes) == MODULE_COST);
 	CHECK(COUNTER(n_malloc) == 0 && gpc_runtime.devices[0].budget.used_bytes == 0);
+	CHECK(!is_held_by_a_site());
 	unload(module, CUDA_SUCCESS);
 	CHECK(of_kind(GPUCACHE_KIND_MODULE) == 0 && COUNTER(direct_bytes) == 0);
 	unload(module, CUDA_ERROR_INVALID_HANDLE);
@@ -152,6 +164,7 @@ static void contexts(void)
 	CHECK(!call(make_context, GPUCACHE_KIND_CONTEXT));
 	CHECK(world_context()->handle == context);
 	CHECK(of_kind(GPUCACHE_KIND_CONTEXT) == CONTEXT_COST);
+	CHECK(!is_held_by_a_site());
 	CHECK(!world_destroy(context));
 	CHECK(GPC_DEVICE_SUM(&gpc_runtime.devices[0], direct_bytes) == 0);
 }

@@ -42,6 +42,17 @@ static void says(const char *what)
 		fail_msg("%s", advice);
 }
 
+static void an_idle_gpu_is_named(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	s.oom.idle_gpu = 4;
+	s.oom.idle_free = 78 * GPC_GIB;
+	assert_int_equal(advise(&s, GPUCACHE_VERDICT_EXHAUSTED), 2);
+	says("or place part of it on GPU 3, where nobody holds memory: 78.00 GiB is free");
+}
+
 static void an_exhausted_gpu_is_told_how_much_must_go_and_who_holds_most(void **state)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
@@ -351,6 +362,7 @@ static void other_causes_say_what_to_do(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_idle_gpu_is_named),
 		cmocka_unit_test(an_exhausted_gpu_is_told_how_much_must_go_and_who_holds_most),
 		cmocka_unit_test(a_request_that_never_fits_is_not_told_to_free),
 		cmocka_unit_test(growth_is_told_by_what_it_is),

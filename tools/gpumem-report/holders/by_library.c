@@ -50,7 +50,10 @@ void gpc_libraries_create(struct gpc_groups *libraries, const struct gpc_report 
 	for (size_t i = 0; i < holdings->n; i++) {
 		GPC_TEXT(text, 64);
 
-		gpc_library_name(report->recording, holdings->rows[i].id, &text);
+		if (holdings->rows[i].kind && !holdings->rows[i].id)
+			gpc_text_add(&text, "%s", GPC_THE_DRIVER);
+		else
+			gpc_library_name(report->recording, holdings->rows[i].id, &text);
 		gpc_groups_add(libraries, text.buf, holdings->rows[i].bytes,
 			holdings->rows[i].n_blocks, 0);
 	}

@@ -53,7 +53,7 @@ static void fill(struct gpc_path *path, const struct gpc_report *report, const s
 	path->names = gpc_new((has_frames ? stack->n : 1) + 2, sizeof *path->names);
 	if (has_frames) {
 		add_frames(path, stack, !row->kind);
-	} else {
+	} else if (!row->kind) {
 		gpc_frames_site(report->frames, row->id, &text);
 		path->names[path->n++] = gpc_copy(text.buf);
 	}

@@ -23,6 +23,7 @@ struct entry {
 	uint64_t bytes;
 	uint64_t n_blocks;
 	char *labels[GPC_SITES_MAX_DEPTH]; /* of the site, its caller, ...; then NULL */
+	const struct gpc_frame *frames[GPC_SITES_MAX_DEPTH]; /* where there are any */
 	char *via; /* the library's function that the site called; NULL: none */
 };
 
@@ -49,11 +50,12 @@ static void label(const struct gpc_report *report, struct entry *entry, unsigned
 	unsigned level = 0;
 	GPC_TEXT(text, MAX_WHERE);
 
-	/* The site did not request this memory, but made the driver take it: it gets a label of its own. */
-	if (kind)
-		gpc_text_add(&text, "%s: ", gpc_kind_words(kind));
+	/* No site requested what the driver took for itself. */
 	if (kind || !stack || stack->site < 0) {
-		gpc_frames_site(report->frames, entry->stack, &text);
+		if (kind)
+			gpc_text_add(&text, "%s", gpc_kind_words(kind));
+		else
+			gpc_frames_site(report->frames, entry->stack, &text);
 		entry->labels[0] = gpc_copy(text.buf);
 		return;
 	}
@@ -65,6 +67,7 @@ static void label(const struct gpc_report *report, struct entry *entry, unsigned
 			continue;
 		gpc_text_clear(&text);
 		gpc_frame_describe_site(&stack->frames[i], &text);
+		entry->frames[level] = &stack->frames[i];
 		entry->labels[level++] = gpc_copy(text.buf);
 	}
 }
@@ -96,45 +99,40 @@ static int compare_vias(const void *left, const void *right)
 	return compare_labels(a->via, b->via) ?: compare_entries(left, right);
 }
 
-/*
- * Appends "remember  train.c:140, via device_alloc": labels[level] in full, then the functions of the labels before it,
- * back to the call site, and with has_via the library's function.
- */
-static void describe_row(
-	const struct entry *entry, unsigned level, bool has_via, struct gpc_text *text)
+/* True if all of entries[first .. end) have the label of the first one. */
+static bool is_common(const struct entries *entries, size_t first, size_t end, unsigned level)
 {
-	const char *before = ", via ";
+	const char *label = entries->all[first].labels[level];
+	bool is_common = label != NULL;
 
-	while (level > 0 && !entry->labels[level])
-		level--;
-	gpc_text_add(text, "%s", entry->labels[level]);
-	while (level-- > 0) {
-		const char *name = entry->labels[level];
-		const char *end = strstr(name, "  ");
-
-		gpc_text_add(
-			text, "%s%.*s", before, end ? (int)(end - name) : (int)strlen(name), name);
-		before = ", ";
-	}
-	if (has_via)
-		gpc_text_add(text, "%s%s", before, entry->via);
+	for (size_t i = first; i < end; i++)
+		is_common &= compare_labels(entries->all[i].labels[level], label) == 0;
+	return is_common;
 }
 
-/* Adds entries[first .. end) as one row, named after labels[level]. */
+/*
+ * Adds entries[first .. end), which have the same labels up to `level`, as one row: "alloc  train.c:9, via gelu <
+ * remember:140 < main:200".  The callers are those that tell the row from others, else GPC_CHAIN_CALLERS that all have.
+ */
 static void add_row(struct gpc_groups *sites, const struct entries *entries, size_t first,
 	size_t end, unsigned level)
 {
+	const struct entry *entry = &entries->all[first];
+	bool has_via = entry->via != NULL;
 	GPC_TEXT(text, MAX_WHERE);
-	bool has_via = entries->all[first].via != NULL;
 
 	for (size_t i = first; i < end; i++)
-		has_via &= compare_labels(entries->all[i].via, entries->all[first].via) == 0;
-	describe_row(&entries->all[first], level, has_via, &text);
-	for (size_t i = first; i < end; i++) {
-		const struct entry *entry = &entries->all[i];
-
-		gpc_groups_add(sites, text.buf, entry->bytes, entry->n_blocks, entry->stack);
-	}
+		has_via &= compare_labels(entries->all[i].via, entry->via) == 0;
+	gpc_text_add(&text, "%s", entry->labels[0]);
+	if (has_via)
+		gpc_text_add(&text, ", via %s", entry->via);
+	for (unsigned i = 1; i < GPC_SITES_MAX_DEPTH && (i <= level || i <= GPC_CHAIN_CALLERS) &&
+			     is_common(entries, first, end, i);
+		i++)
+		gpc_frame_add_caller(entry->frames[0], entry->frames[i], &text);
+	for (size_t i = first; i < end; i++)
+		gpc_groups_add(sites, text.buf, entries->all[i].bytes, entries->all[i].n_blocks,
+			entries->all[i].stack);
 }
 
 /* Adds entries[first .. end), which have the same labels, as a row per function of a library that the site called. */

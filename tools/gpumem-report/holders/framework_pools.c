@@ -64,25 +64,6 @@ static bool has_own_pool(
 	return !had(recording, framework->no_pool) && !had(recording, framework->drivers_pool);
 }
 
-/* Subtracts contexts and modules: the framework's library is on their stacks, but the driver took that memory. */
-static void leave_out_contexts(
-	const struct gpc_report *report, const struct gpucache_peak *peak, struct pool *pool)
-{
-	uint64_t count = report->recording->regions[GPUCACHE_REGION_BLOCKS].count;
-	struct gpucache_block block;
-
-	for (uint64_t i = 0; i < count; i++) {
-		if (!gpc_recording_read_block(report->recording, i, &block) ||
-			!gpc_kind_is_implicit(block.kind) || block.time_ns > peak->time_ns)
-			continue;
-		for (uint32_t h = 0; h < peak->n_holders; h++)
-			if (peak->holders[h].stack == block.stack && pool->n_blocks) {
-				pool->bytes = gpc_bytes_less(pool->bytes, block.requested);
-				pool->n_blocks--;
-			}
-	}
-}
-
 static struct pool find_pool(const struct gpc_report *report, const struct gpucache_device *device)
 {
 	struct pool pool = { 0 };
@@ -102,8 +83,6 @@ static struct pool find_pool(const struct gpc_report *report, const struct gpuca
 		pool.bytes = gpc_bytes_add(pool.bytes, peak.holders[i].bytes);
 		pool.n_blocks += peak.holders[i].n_blocks;
 	}
-	if (pool.framework)
-		leave_out_contexts(report, &peak, &pool);
 	if (pool.framework &&
 		(pool.bytes < device->total_bytes / POOL_PART || pool.n_blocks > POOL_BLOCKS ||
 			!has_own_pool(report->recording, pool.framework)))

@@ -27,29 +27,26 @@ static uint32_t kind_of(const struct gpucache_block *block)
 	return gpc_kind_is_implicit(block->kind) ? block->kind : GPUCACHE_KIND_NONE;
 }
 
-static void find_kinds(
-	struct gpc_holdings *holdings, const struct gpc_recording *rec, int32_t ordinal)
+/* Adds a row for each kind of memory that the driver took for itself.  A list does not say where in the program that was. */
+static void add_implicit(
+	struct gpc_holdings *holdings, const uint64_t kind_bytes[GPUCACHE_MAX_KINDS])
 {
-	uint64_t count = rec->regions[GPUCACHE_REGION_BLOCKS].count;
-	struct gpucache_block block;
-
-	for (uint64_t b = 0; b < count; b++) {
-		if (!gpc_recording_read_block(rec, b, &block) || !kind_of(&block) ||
-			!gpc_recording_holds_device_memory(&block) || block.device != ordinal)
-			continue;
-		for (size_t i = 0; i < holdings->n; i++)
-			if (holdings->rows[i].id == block.stack)
-				holdings->rows[i].kind = block.kind;
-	}
+	for (uint32_t kind = 0; kind < GPUCACHE_KIND_COUNT; kind++)
+		if (gpc_kind_is_implicit(kind) && kind_bytes[kind])
+			holdings->rows[holdings->n++] =
+				(struct gpc_row){ .kind = kind, .bytes = kind_bytes[kind] };
 }
 
-/* Drops rows that the filters do not take.  Drops bytes without stacks, too: there is nothing to test. */
-static void filter_list(struct gpc_holdings *holdings, const struct gpc_report *report)
+/* With filters: drops rows that they do not take, and bytes without stacks, where there is nothing to test. */
+static void filter_list(struct gpc_holdings *holdings, const struct gpc_report *report,
+	const uint64_t kind_bytes[GPUCACHE_MAX_KINDS])
 {
 	size_t n = 0;
 
-	if (!gpc_filter_is_set(report->options))
+	if (!gpc_filter_is_set(report->options)) {
+		add_implicit(holdings, kind_bytes);
 		return;
+	}
 	for (size_t i = 0; i < holdings->n; i++)
 		if (gpc_filter_takes_stack(report, holdings->rows[i].id))
 			holdings->rows[n++] = holdings->rows[i];
@@ -75,7 +72,7 @@ static uint64_t read_list(struct gpc_holdings *holdings, const struct gpucache_h
 	uint64_t listed = 0;
 
 	*holdings = (struct gpc_holdings){
-		.rows = gpc_new(n, sizeof *holdings->rows),
+		.rows = gpc_new(n + GPUCACHE_KIND_COUNT, sizeof *holdings->rows),
 		.n = n,
 		.rest_bytes = rest_bytes,
 		.total_bytes = rest_bytes,
@@ -103,8 +100,7 @@ void gpc_holdings_from_oom(struct gpc_holdings *holdings, const struct gpc_repor
 	holdings->refused_bytes =
 		gpc_smaller(oom->kind_bytes[GPUCACHE_KIND_REFUSED], holdings->rest_bytes);
 	holdings->rest_bytes -= holdings->refused_bytes;
-	find_kinds(holdings, report->recording, oom->device);
-	filter_list(holdings, report);
+	filter_list(holdings, report, oom->kind_bytes);
 	unite(holdings);
 }
 
@@ -113,12 +109,13 @@ void gpc_holdings_from_peak(struct gpc_holdings *holdings, const struct gpc_repo
 {
 	const uint64_t listed =
 		read_list(holdings, peak->holders, peak->n_holders, peak->rest_bytes);
-	const uint64_t most = gpc_bytes_less(peak->requested_bytes, listed);
+	const uint64_t most = gpc_bytes_less(
+		peak->requested_bytes, gpc_bytes_add(listed, gpc_implicit_bytes(peak->kind_bytes)));
 
 	/* The rest of a peak includes PyTorch's bytes in no tensor, which no call site requested: leaves them out. */
 	if (holdings->rest_bytes > most && gpc_torch_now(report, peak->device).reserved)
 		holdings->rest_bytes = holdings->total_bytes = most;
-	filter_list(holdings, report);
+	filter_list(holdings, report, peak->kind_bytes);
 	unite(holdings);
 }
 

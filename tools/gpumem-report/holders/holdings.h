@@ -31,10 +31,7 @@ struct gpc_holdings {
 /* Returns the holder of this stack in the record of a failure, or NULL if it is not listed. */
 const struct gpucache_holder *gpc_holdings_of_stack(const struct gpucache_oom *oom, uint32_t stack);
 
-/*
- * Makes the holdings from the list in the record of a failure.  The list has stacks without kinds: a stack is that of a
- * context or module if BLOCKS has a block of that kind with this stack.
- */
+/* Makes the holdings from the list in the record of a failure. */
 void gpc_holdings_from_oom(struct gpc_holdings *holdings, const struct gpc_report *report,
 	const struct gpucache_oom *oom);
 

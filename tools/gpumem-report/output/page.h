@@ -42,7 +42,7 @@ struct gpc_cell gpc_page_time(const struct gpc_report *report, uint64_t monotoni
 /* The first columns of every table of holders, and their cells; 0 blocks: unknown. */
 #define GPC_HOLDER_COLUMNS \
 	{ "live_bytes", "bytes", 12, GPC_SUMS }, { NULL, "share", 7, GPC_SUMS }, \
-	{ "blocks", "blocks", 9, GPC_SUMS }, { NULL, "mean", 11, .from = 72 }
+	{ "blocks", "blocks", 9, GPC_SUMS }, { NULL, "mean", 11, .from = 100 }
 #define GPC_HOLDER_CELLS(bytes, total, n_blocks) \
 	gpc_bytes(bytes), gpc_share(bytes, total), \
 	gpc_count(gpc_unless_zero(n_blocks)), \

@@ -18,6 +18,9 @@
 /* Longer names do not fit on a terminal line next to a frame's number. */
 #define MAX_WHOLE 100
 
+/* What is said of one frame. */
+#define MAX_WORDS 300
+
 #define NO_CODE 1 /* gpc_frame.text of all Python frames whose code was not recorded */
 
 enum frame_class {
@@ -417,6 +420,42 @@ void gpc_frame_describe(const struct gpc_frame *frame, bool whole_path, struct g
 	}
 	/* Functions and files are clean already, but the module's path is as the recording has it. */
 	gpc_text_clean(ret_text->buf + start);
+}
+
+void gpc_frame_add_caller(
+	const struct gpc_frame *site, const struct gpc_frame *caller, struct gpc_text *ret_text)
+{
+	GPC_TEXT(words, MAX_WORDS);
+	const char *gap;
+
+	gpc_frame_describe(caller, false, &words);
+	gap = strstr(words.buf, "  ");
+	gpc_text_add(ret_text, " < %.*s", gap ? (int)(gap - words.buf) : (int)words.len, words.buf);
+	if (!caller->file)
+		return;
+	if (!site->file || strcmp(site->file, caller->file) != 0)
+		gpc_text_add(ret_text, " %s", gap + 2);
+	else if (caller->line)
+		gpc_text_add(ret_text, ":%u", (unsigned)caller->line);
+}
+
+void gpc_frames_chain(const struct gpc_stack_frames *stack, size_t first, struct gpc_text *ret_text)
+{
+	const struct gpc_frame *site = &stack->frames[first];
+	unsigned n_callers = 0;
+	GPC_TEXT(words, MAX_WORDS);
+	const char *gap;
+
+	gpc_frame_describe_site(site, &words);
+	gap = strstr(words.buf, "  ");
+	gpc_text_add(ret_text, "%.*s%s", gap ? (int)(gap - words.buf) : (int)words.len, words.buf,
+		gap ? gap + 1 : "");
+	for (size_t i = first + 1; i < stack->n && n_callers < GPC_CHAIN_CALLERS; i++) {
+		if (stack->frames[i].is_library)
+			continue;
+		gpc_frame_add_caller(site, &stack->frames[i], ret_text);
+		n_callers++;
+	}
 }
 
 void gpc_frames_via(const struct gpc_stack_frames *stack, struct gpc_text *ret_text)

@@ -79,6 +79,21 @@ void gpc_frame_describe(const struct gpc_frame *frame, bool whole_path, struct g
 /* The same, with the short names, for a site; a node of the backward pass as "AddmmBackward0  (backward pass)". */
 void gpc_frame_describe_site(const struct gpc_frame *frame, struct gpc_text *ret_text);
 
+/*
+ * Appends a caller to a site: " < train_step:60", or " < train_step train.py:60" if that is another file than the
+ * site's, or " < main" without a file.
+ */
+void gpc_frame_add_caller(
+	const struct gpc_frame *site, const struct gpc_frame *caller, struct gpc_text *ret_text);
+
+/*
+ * Appends frame `first` and up to GPC_CHAIN_CALLERS frames of the program that called it, for a sentence: "alloc
+ * train.c:9 < remember:140 < main:200".
+ */
+#define GPC_CHAIN_CALLERS 2
+void gpc_frames_chain(
+	const struct gpc_stack_frames *stack, size_t first, struct gpc_text *ret_text);
+
 /* Appends the name of the function `via`: "Linear.forward", "gelu"; nothing if via is -1. */
 void gpc_frames_via(const struct gpc_stack_frames *stack, struct gpc_text *ret_text);
 

@@ -27,24 +27,12 @@ struct search {
 	struct gpc_purpose_row rows[GPC_N_PURPOSES];
 };
 
-/* Appends "function file:line", with a single blank, for a sentence. */
-static void add_frame(const struct gpc_frame *frame, struct gpc_text *text)
-{
-	GPC_TEXT(words, 300);
-	const char *gap;
-
-	gpc_frame_describe_site(frame, &words);
-	gap = strstr(words.buf, "  ");
-	gpc_text_add(text, "%.*s%s", gap ? (int)(gap - words.buf) : (int)words.len, words.buf,
-		gap ? gap + 1 : "");
-}
-
 void gpc_add_place(const struct gpc_report *report, uint32_t id, struct gpc_text *text)
 {
 	const struct gpc_stack_frames *stack = gpc_frames_find(report->frames, id);
 
 	if (stack && stack->site >= 0)
-		add_frame(&stack->frames[stack->site], text);
+		gpc_frames_chain(stack, (size_t)stack->site, text);
 	else
 		gpc_frames_site(report->frames, id, text);
 }
@@ -58,13 +46,15 @@ static const char *place_of(const struct search *search, uint32_t stack, char bu
 	return buf;
 }
 
-static const char *frame_in(const struct gpc_frame *frame, char buf[GPC_PLACE_SIZE])
+/* The chain from frame `first` on, in a buffer of the caller; first < 0: NULL. */
+static const char *chain_in(
+	const struct gpc_stack_frames *stack, int first, char buf[GPC_PLACE_SIZE])
 {
 	struct gpc_text text = gpc_text_init(buf, GPC_PLACE_SIZE);
 
-	if (!frame)
+	if (first < 0)
 		return NULL;
-	add_frame(frame, &text);
+	gpc_frames_chain(stack, (size_t)first, &text);
 	return buf;
 }
 
@@ -175,36 +165,43 @@ static bool is_of_program(const struct gpc_frame *frame)
 	return frame->is_python && !frame->is_library && frame->function;
 }
 
-/* The innermost function of the program whose name suggests evaluation; NULL if there is none. */
-static const struct gpc_frame *find_evaluation(const struct gpc_stack_frames *stack)
+/* The innermost function of the program whose name suggests evaluation; -1: there is none. */
+static int find_evaluation(const struct gpc_stack_frames *stack)
 {
 	static const char *const words[] = { "eval", "valid", "test", "infer", "predict",
 		"generate", "sample" };
 
-	for (size_t i = 0; stack && i < stack->n; i++)
+	for (size_t i = 0; i < stack->n; i++)
 		for (size_t w = 0; w < sizeof words / sizeof words[0]; w++)
 			if (is_of_program(&stack->frames[i]) &&
 				strstr(stack->frames[i].function, words[w]))
-				return &stack->frames[i];
-	return NULL;
+				return (int)i;
+	return -1;
 }
 
 /*
- * The outermost function of the program, whose locals live longest.  Does not look beyond a trainer (Lightning,
- * transformers) that calls the program back: the functions beyond it wait for the trainer, and keep no results.
+ * The line that uses a model, and may keep what it returned: the innermost one of the program but for those that PyTorch
+ * called, as it calls each forward().  Does not look beyond a trainer (Lightning, transformers) that calls the program
+ * back: the functions beyond it wait for the trainer, and keep no results.  -1: there is none.
  */
-static const struct gpc_frame *find_outermost(const struct gpc_stack_frames *stack)
+static int find_user(const struct gpc_stack_frames *stack)
 {
-	const struct gpc_frame *found = NULL;
+	bool is_called_back = false;
+	int found = -1;
 
-	for (size_t i = 0; stack && i < stack->n; i++) {
+	for (size_t i = 0; i < stack->n; i++) {
 		const struct gpc_frame *frame = &stack->frames[i];
 
-		if (found && frame->is_python && frame->is_library && frame->file &&
-			!strstr(frame->file, "/torch/"))
-			break;
-		if (is_of_program(frame) && (!found || strcmp(frame->function, "<module>") != 0))
-			found = frame;
+		if (is_of_program(frame)) {
+			if (found >= 0 && !is_called_back)
+				break;
+			found = (int)i;
+			is_called_back = false;
+		} else if (frame->is_python && found >= 0) {
+			if (!frame->file || !strstr(frame->file, "/torch/"))
+				break;
+			is_called_back = true;
+		}
 	}
 	return found;
 }
@@ -280,8 +277,9 @@ static void set_growth(struct search *search)
 		(void)gpc_kept_most(search->report, oom, growing, &first_ns);
 	if (first_ns != GPUCACHE_UNKNOWN)
 		facts->had_backward = truth(made_gradients(search, first_ns));
-	facts->loop_place = frame_in(find_outermost(stack), search->texts->loop_place);
-	facts->evaluation_place = frame_in(find_evaluation(stack), search->texts->evaluation_place);
+	facts->loop_place = chain_in(stack, find_user(stack), search->texts->loop_place);
+	facts->evaluation_place =
+		chain_in(stack, find_evaluation(stack), search->texts->evaluation_place);
 	facts->is_appended = truth(is_appended(search, stack, growing));
 	facts->is_result_alone = truth(is_decorated(stack) || is_result_alone(search, growing));
 }
