@@ -106,6 +106,7 @@ static void derive_truths(struct gpc_facts *f)
 	bool is_torch = or_none(f->torch_held) != 0;
 
 	f->always = GPC_YES;
+	f->is_replaced = truth(f->is_renewed == GPC_YES && !or_none(f->kept_passes));
 	f->is_missing = truth(or_none(f->short_by) != 0);
 	f->is_rounded_up = truth(is_below(f->asked, f->need) && is_known(f->room) &&
 				 fits(f->asked, gpc_larger(f->room, or_none(f->piece))));

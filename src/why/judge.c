@@ -196,7 +196,9 @@ static strength judge_FRAGMENTED(const struct gpc_facts *f)
 		return NONE;
 	/* Our replays move neither PyTorch's tensors nor the driver's steps. */
 	if (f->has_holes == GPC_YES)
-		return or_none(f->growth) > f->torch_unused ? POSSIBLE : LIKELY;
+		return gpc_larger(or_none(f->growth), or_none(f->kept_bytes)) > f->torch_unused
+			       ? POSSIBLE
+			       : LIKELY;
 	if (f->pins_pages == GPC_YES)
 		return LIKELY;
 	if (is_cured && (outweighs(f, f->others) || is_at_brim(f)))

@@ -25,6 +25,7 @@ struct search {
 	struct gpc_facts *facts;
 	struct gpc_named_texts *texts;
 	struct gpc_purpose_row rows[GPC_N_PURPOSES];
+	uint32_t growing; /* the stack whose growth is told; 0: none */
 };
 
 void gpc_add_place(const struct gpc_report *report, uint32_t id, struct gpc_text *text)
@@ -139,9 +140,8 @@ static void set_purposes(struct search *search)
 	char asked[GPC_PLACE_SIZE];
 
 	facts->asked_purpose = gpc_purpose_of(search->report, oom->stack);
-	if (facts->growth_site != GPUCACHE_UNKNOWN)
-		facts->growth_purpose =
-			gpc_purpose_of(search->report, (uint32_t)facts->growth_site);
+	if (search->growing)
+		facts->growth_purpose = gpc_purpose_of(search->report, search->growing);
 	weights = row_of(search, GPC_PURPOSE_WEIGHTS);
 	activations = row_of(search, GPC_PURPOSE_ACTIVATIONS);
 	facts->weights = weights->bytes;
@@ -266,12 +266,12 @@ static void set_growth(struct search *search)
 {
 	const struct gpucache_oom *oom = search->oom;
 	struct gpc_facts *facts = search->facts;
-	const uint32_t id = (uint32_t)facts->growth_site;
-	const struct gpucache_holder *growing = gpc_holdings_of_stack(oom, id);
-	const struct gpc_stack_frames *stack = gpc_frames_find(search->report->frames, id);
+	const struct gpucache_holder *growing = gpc_holdings_of_stack(oom, search->growing);
+	const struct gpc_stack_frames *stack =
+		gpc_frames_find(search->report->frames, search->growing);
 	uint64_t first_ns = GPUCACHE_UNKNOWN;
 
-	if (facts->growth_site == GPUCACHE_UNKNOWN || !stack)
+	if (!stack)
 		return;
 	if (growing)
 		(void)gpc_kept_most(search->report, oom, growing, &first_ns);
@@ -290,13 +290,12 @@ static void set_kept(struct search *search)
 	struct gpc_facts *facts = search->facts;
 
 	facts->is_one_pass = truth(gpc_kept_may_be_one_pass(search->report, search->oom));
+	search->growing = facts->growth_site != GPUCACHE_UNKNOWN ? (uint32_t)facts->growth_site : 0;
 	if (!kept.stack)
 		return;
+	search->growing = kept.stack;
 	facts->kept_passes = kept.n_passes - 1; /* the running one needs its own */
 	facts->kept_bytes = kept.bytes;
-	facts->growth_site = kept.stack;
-	facts->growth = kept.bytes;
-	facts->is_renewed = GPC_NO;
 }
 
 /* ---- other reasons ---- */
