@@ -17,8 +17,8 @@
 #include <stdio.h>
 
 #include "document/document.h"
-#include "format/balance.h"
 #include "format/directory.h"
+#include "format/sheet.h"
 #include "tools/gpumem-report/output/show.h"
 #include "tools/gpumem-report/symbols/frames.h"
 #include "tools/lib/command_line.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/balance.h"
+#include "format/sheet.h"
 #include "model/counters.h"
 #include "tools/gpumem-report/export/export.h"
 

@@ -86,7 +86,7 @@ static void print_process(struct trace *trace)
 	end_event(trace, event);
 }
 
-/* The device's free bytes at a point: free and ours of the last reading, less ours at the point (format/balance.h). */
+/* The device's free bytes at a point: free and ours of the last reading, less ours at the point (format/sheet.h). */
 static uint64_t free_at(const struct gpucache_device *device, const struct gpucache_point *point)
 {
 	return gpc_bytes_less(

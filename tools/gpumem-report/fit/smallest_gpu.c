@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "format/balance.h"
+#include "format/sheet.h"
 #include "tools/replay/run.h"
 
 enum whose {

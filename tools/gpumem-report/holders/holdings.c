@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 
-#include "format/balance.h"
 #include "format/memory.h"
+#include "format/sheet.h"
 #include "tools/gpumem-report/holders/by_library.h"
 #include "tools/gpumem-report/holders/call_sites.h"
 #include "tools/gpumem-report/holders/filter.h"

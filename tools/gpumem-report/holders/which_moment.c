@@ -2,7 +2,7 @@
 /* Without --at, the moment is the newest failure that the program did not recover from, else the end. */
 #include "tools/gpumem-report/holders/which_moment.h"
 
-#include "format/balance.h"
+#include "format/sheet.h"
 #include "tools/gpumem-report/holders/filter.h"
 #include "tools/gpumem-report/output/page.h"
 

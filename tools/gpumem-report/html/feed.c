@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "format/balance.h"
 #include "format/memory.h"
+#include "format/sheet.h"
 #include "tools/gpumem-report/holders/filter.h"
 #include "tools/gpumem-report/holders/holdings.h"
 #include "tools/gpumem-report/holders/over_time.h"

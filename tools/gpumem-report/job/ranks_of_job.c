@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "format/array.h"
-#include "format/balance.h"
 #include "format/memory.h"
+#include "format/sheet.h"
 #include "tools/gpumem-report/symbols/short_names.h"
 #include "why/why.h"
 

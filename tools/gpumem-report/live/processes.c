@@ -10,8 +10,8 @@
 
 #include "base/clock.h"
 #include "format/array.h"
-#include "format/balance.h"
 #include "format/memory.h"
+#include "format/sheet.h"
 #include "tools/gpumem-report/target.h"
 
 /* Growth is measured over the last points of the history: of a full one, which has 512 to 1,024, at most a fifth. */

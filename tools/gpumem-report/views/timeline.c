@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/balance.h"
+#include "format/sheet.h"
 #include "model/balance.h"
 #include "tools/gpumem-report/holders/which_moment.h"
 #include "tools/gpumem-report/output/page.h"

@@ -3,7 +3,7 @@
 
 #include <unistd.h>
 
-#include "format/balance.h"
+#include "format/sheet.h"
 #include "tests/unit/format/recording_builder.h"
 
 #define GIB (UINT64_C(1) << 30)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sums the counters, corrects the last reading by our own changes since, and lets model/balance.h compute the lines. */
-#include "format/balance.h"
+#include "format/sheet.h"
 
 #include "model/counters.h"
 

@@ -16,8 +16,8 @@
  * Failure     False if the recording has no reading of the device.
  * Limits      What other processes allocated or freed after the last reading is not included.
  */
-#ifndef GPC_FORMAT_BALANCE_H
-#define GPC_FORMAT_BALANCE_H
+#ifndef GPC_FORMAT_SHEET_H
+#define GPC_FORMAT_SHEET_H
 
 #include "format/recording.h"
 #include "model/balance.h"
