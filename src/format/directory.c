@@ -263,9 +263,10 @@ struct gpc_directory_choice gpc_directory_choose(
 		if (entry->header.state & GPUCACHE_STATE_OOM_SEEN || choice.worth < GPC_WORTH_USED)
 			worth = worth_of(entry, &failed_ns);
 		choice.n_failed += failed_ns != 0;
-		if (failed_ns && newest &&
-			(failed_ns >= first_ns ||
-				(is_usual && !is_related(entry, failed_ns, newest))))
+		if (failed_ns && newest && is_usual && !is_related(entry, failed_ns, newest))
+			continue;
+		choice.n_rivals += failed_ns != 0;
+		if (failed_ns && newest && failed_ns >= first_ns)
 			continue;
 		if (choice.entry && worth <= choice.worth && !failed_ns)
 			continue;

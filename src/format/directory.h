@@ -69,6 +69,7 @@ struct gpc_directory_choice {
 	unsigned n_recordings; /* all that are readable */
 	unsigned n_newer;      /* readable ones that started after the chosen one */
 	unsigned n_failed; /* all in which a request failed without recovery, and that were read */
+	unsigned n_rivals; /* those of them of which the first one was chosen */
 };
 
 /*

@@ -196,7 +196,12 @@ static void say_choice(const struct gpc_report *report, const struct gpc_directo
 
 	if (choice->n_recordings < 2)
 		return;
-	snprintf(failed, sizeof failed, "the first of %u that ran out of memory", choice->n_failed);
+	if (choice->n_rivals > 1)
+		snprintf(failed, sizeof failed, "the first of %u that ran out of memory",
+			choice->n_rivals);
+	else
+		snprintf(failed, sizeof failed, "the latest of %u that ran out of memory",
+			choice->n_failed);
 	gpc_complain("%s: %s; of %u recordings, %u newer (gpumem-report list%s%s)",
 		choice->entry->path, choice->n_failed > 1 ? failed : reasons[choice->worth],
 		choice->n_recordings, choice->n_newer, target ? " " : "", target ? target : "");

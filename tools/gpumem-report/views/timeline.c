@@ -49,17 +49,40 @@ static struct column *column_at(struct chart *chart, uint64_t time_ns)
 				    : 0];
 }
 
-static void add_point(struct chart *chart, const struct gpc_history_view *history, size_t i)
+/* `levels` are those of a moment; pending bytes apart. */
+static void add_point(struct chart *chart, const struct gpucache_point *levels, uint64_t pending)
 {
-	const struct gpucache_point *point = &history->points[i];
-	struct column *column = column_at(chart, point->time_ns);
+	struct column *column = column_at(chart, levels->time_ns);
 
-	column->requested = gpc_larger(column->requested, point->requested_bytes);
-	column->live = gpc_larger(column->live, point->live_bytes);
-	column->pending = gpc_larger(column->pending, history->pending_bytes[i]);
-	column->reserved = gpc_larger(column->reserved, point->reserved_bytes);
+	column->requested = gpc_larger(column->requested, levels->requested_bytes);
+	column->live = gpc_larger(column->live, levels->live_bytes);
+	column->pending = gpc_larger(column->pending, pending);
+	column->reserved = gpc_larger(column->reserved, levels->reserved_bytes);
 	column->has_point = true;
 	chart->most = gpc_larger(chart->most, gpc_larger(column->reserved, column->live));
+}
+
+/* The peak, if it was between two points, and the end, after the last one. */
+static void add_peak_and_end(struct chart *chart, const struct gpc_recording *rec, int32_t ordinal)
+{
+	const struct gpc_device_totals totals = gpc_recording_totals(rec, ordinal);
+	const struct gpucache_counters *sum = &totals.sum;
+	uint64_t used = gpc_bytes_less(sum->direct_bytes, sum->kind_bytes[GPUCACHE_KIND_POOL]);
+	struct gpucache_peak peak;
+
+	if (gpc_recording_find_peak(rec, ordinal, &peak) && peak.reserved_bytes > chart->most)
+		add_point(chart,
+			&(struct gpucache_point){ .time_ns = peak.time_ns,
+				.requested_bytes = peak.requested_bytes,
+				.live_bytes = peak.live_bytes,
+				.reserved_bytes = peak.reserved_bytes },
+			0);
+	add_point(chart,
+		&(struct gpucache_point){ .time_ns = chart->last_ns,
+			.requested_bytes = gpc_bytes_add(sum->requested_bytes, used),
+			.live_bytes = gpc_bytes_add(sum->live_bytes, used),
+			.reserved_bytes = gpc_bytes_add(sum->reserved_bytes, sum->direct_bytes) },
+		sum->pending_bytes);
 }
 
 /* Gives a column without a point the values of the column before it. */
@@ -147,7 +170,8 @@ static void draw(struct gpc_document *doc, const struct gpc_report *report,
 	chart.last_ns = gpc_larger(history->points[history->n_points - 1].time_ns,
 		gpc_recording_last_ns(report->recording));
 	for (size_t i = 0; i < history->n_points; i++)
-		add_point(&chart, history, i);
+		add_point(&chart, &history->points[i], history->pending_bytes[i]);
+	add_peak_and_end(&chart, report->recording, device->ordinal);
 	add_failures(&chart, report, device->ordinal);
 	fill_gaps(&chart);
 	for (int i = 0; i < chart.n; i++)
