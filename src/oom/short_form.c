@@ -37,6 +37,8 @@ struct page {
 /* A line, with its end. */
 #define LINE_BYTES (GPC_SHORT_WIDTH + 1)
 
+#define FULL_BYTES 400
+
 /* Appends line[0 .. len), cut to the width, with '?' for anything but printable ASCII. */
 static void put_line(struct page *page, const char *line, size_t len)
 {
@@ -312,19 +314,18 @@ static void put_advice(struct page *page)
 	}
 }
 
-static void put_full(struct page *page, const struct gpc_short_form *form)
+/* A command is not cut, as no line above may be: it is there to be pasted. */
+static void write_full(struct gpc_text *line, const struct gpc_short_form *form)
 {
-	GPC_TEXT(line, 2 * GPC_SHORT_WIDTH);
+	const char *report = is_said(form->report) ? form->report : "gpumem-report";
 
 	if (!is_said(form->recording))
 		return;
-	gpc_text_add(&line, "%-7sgpumem-report oom ", "FULL");
-	if (strlen(form->recording) + line.len <= GPC_SHORT_WIDTH &&
-		gpc_text_is_plain(form->recording))
-		gpc_text_add(&line, "%s", form->recording);
+	gpc_text_add(line, "%-7s%s oom ", "FULL", report);
+	if (line->len + strlen(form->recording) < FULL_BYTES && gpc_text_is_plain(form->recording))
+		gpc_text_add(line, "%s\n", form->recording);
 	else
-		gpc_text_add(&line, "%u", form->pid);
-	put_line(page, line.buf, line.len);
+		gpc_text_add(line, "%u\n", form->pid);
 }
 
 static void add_site(void *self, uint32_t stack, struct gpc_text *text)
@@ -355,10 +356,14 @@ void gpc_short_form_write(const struct gpc_short_form *form, struct gpc_text *te
 		.names = { .self = (void *)(uintptr_t)form->describer, .add = add_site },
 		.out = text,
 		.max_lines = GPC_SHORT_LINES - 1,
-		.max_bytes = GPC_SHORT_BYTES - LINE_BYTES,
 	};
+	GPC_TEXT(full, FULL_BYTES + 8);
 	uint32_t n_rows;
+	size_t most;
 
+	write_full(&full, form);
+	most = GPC_SHORT_BYTES - full.len;
+	page.max_bytes = most;
 	gpc_facts_from_oom(&page.facts, form->oom);
 	gpc_conf_prefix(form->conf, conf, sizeof conf);
 	page.facts.conf = conf;
@@ -367,12 +372,10 @@ void gpc_short_form_write(const struct gpc_short_form *form, struct gpc_text *te
 	put_headline(&page, form);
 	put_why(&page);
 	/* Who holds the memory, and what to do, comes before the last lines of the sheet. */
-	page.max_bytes = GPC_SHORT_BYTES - (MAX_HOLDERS + GPC_MAX_TRIES + 1) * LINE_BYTES;
+	page.max_bytes = most - (MAX_HOLDERS + GPC_MAX_TRIES) * LINE_BYTES;
 	put_balance(&page, form->oom);
-	page.max_bytes = GPC_SHORT_BYTES - LINE_BYTES;
+	page.max_bytes = most;
 	put_holders(&page, rows, n_rows);
 	put_advice(&page);
-	page.max_lines = GPC_SHORT_LINES;
-	page.max_bytes = GPC_SHORT_BYTES;
-	put_full(&page, form);
+	gpc_text_add(text, "%s", full.buf);
 }

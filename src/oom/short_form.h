@@ -12,9 +12,9 @@
  *	FULL   gpumem-report oom /path/of/the/recording
  *
  * Invariants
- *   1 At most GPC_SHORT_LINES lines of at most GPC_SHORT_WIDTH characters, all printable ASCII; at most
- *     GPC_SHORT_BYTES in all.
- *   2 FULL is never truncated: if the path does not fit or cannot be pasted, the pid replaces it.
+ *   1 At most GPC_SHORT_LINES lines, all printable ASCII, of at most GPC_SHORT_WIDTH characters, but for FULL; at
+ *     most GPC_SHORT_BYTES in all.
+ *   2 FULL is a line that a shell takes: if the recording's path is very long or cannot be pasted, the pid replaces it.
  *   3 Only measurements are printed: no arguments, no environment, nothing of other users beyond what
  *     this user may see.
  *
@@ -45,6 +45,7 @@ struct gpc_short_form {
 	const char *gpu_name;                  /* may be NULL or empty, as all texts here */
 	const char *program;                   /* its name, not its arguments */
 	const char *recording;                 /* path; NULL: there is no recording */
+	const char *report;                    /* what runs gpumem-report */
 	uint32_t pid;
 	int32_t rank; /* -1: none */
 	int32_t world_size;

@@ -101,3 +101,16 @@ def case_a_worker_of_multiprocessing_says_why_and_its_parent_does_not_repeat_it(
         expect_equal(f"{method}: the end", (ours.status, ours.out), (1, "1\n"))
         expect_equal(f"{method}: lines and blocks", told(ours.err), (1, 1))
         world.forget_recordings()
+
+
+def case_the_command_for_the_whole_report_runs_in_any_shell(world):
+    """Also where no folder of PATH has it; where one has, its name is enough."""
+    for path in "/usr/bin:/bin", f"/usr/bin:/bin:{world.build}":
+        done = world.run([world.program("ends"), "exit", "fatal"], sim=SIM, PATH=path)
+        commands = re.findall(r"^FULL   (.*)$", done.err, re.M) + re.findall(r"; (\S+ oom \S+)$", done.err, re.M)
+        expect_equal(f"commands with {path}", len(commands), 2)
+        for command in commands:
+            expect_equal(f"{command}: its name alone", command.startswith("gpumem-report "), world.build in path)
+            text = world.run(["/bin/sh", "-c", command], with_us=False, PATH=path)
+            expect(text.status == 0 and "OUT OF MEMORY" in text.out, f"{command}: {text}")
+        world.forget_recordings()

@@ -37,9 +37,8 @@ static void print_leaks(void *arg)
 		if (bytes == 0)
 			continue;
 		gpc_text_add_bytes(&text, bytes);
-		gpc_log("GPU %u: %s not freed when the process ended; by call site: gpumem-report "
-			"leaks %s",
-			d, text.buf, gpc_runtime.record.path);
+		gpc_log("GPU %u: %s not freed when the process ended; by call site: %s leaks %s", d,
+			text.buf, gpc_runtime.report_command, gpc_runtime.record.path);
 		gpc_holders_print(device, bytes);
 	}
 }

@@ -240,6 +240,7 @@ bool gpc_runtime_start(void)
 	if (n_devices > (int)GPC_MAX_DEVICES)
 		n_devices = (int)GPC_MAX_DEVICES;
 	read_config();
+	gpc_report_command_find(gpc_runtime.report_command, sizeof gpc_runtime.report_command);
 	if (gpc_heap_init(&gpc_runtime.heap, &gpc_runtime_observer)) {
 		gpc_log("no memory for our own tables; every call goes straight to the driver");
 		return false;

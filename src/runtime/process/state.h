@@ -16,6 +16,7 @@
 #include "config/config.h"
 #include "driver/driver_cuda.h"
 #include "oom/neighbours.h"
+#include "runtime/process/report_command.h"
 #include "record/record.h"
 #include "stack/capture.h"
 #include "stack/sample.h"
@@ -89,6 +90,7 @@ struct gpc_runtime {
 	struct gpc_stacks stacks;
 	bool has_stacks;
 	bool is_eager; /* CUDA_MODULE_LOADING=EAGER */
+	char report_command[GPC_REPORT_COMMAND_SIZE];
 
 	/* Lock: lock (rank RUNTIME). */
 	struct gpc_device devices[GPC_MAX_DEVICES];

@@ -45,6 +45,7 @@ void gpc_notice_write(
 		.physical = (int)device->known.physical - 1,
 		.program = header ? gpc_base_name(header->exe) : "",
 		.recording = recording(),
+		.report = gpc_runtime.report_command,
 		.pid = (uint32_t)getpid(),
 		.rank = header ? header->rank : -1,
 		.world_size = header ? header->world_size : -1,
@@ -86,15 +87,15 @@ void gpc_notice_say_first(const struct gpc_device *device, const struct gpucache
 {
 	const char *path = recording();
 	GPC_TEXT(size, 32);
-	GPC_TEXT(where, GPC_RECORD_MAX_PATH);
+	GPC_TEXT(where, GPC_RECORD_MAX_PATH + GPC_REPORT_COMMAND_SIZE);
 
 	if (atomic_exchange(&notices.has_said_first, true))
 		return;
 	gpc_text_add_bytes(&size, oom->requested);
 	if (path && gpc_text_is_plain(path))
-		gpc_text_add(&where, "; gpumem-report oom %s", path);
+		gpc_text_add(&where, "; %s oom %s", gpc_runtime.report_command, path);
 	else if (path)
-		gpc_text_add(&where, "; gpumem-report oom %u", (unsigned)getpid());
+		gpc_text_add(&where, "; %s oom %u", gpc_runtime.report_command, (unsigned)getpid());
 	gpc_log("out of memory on GPU %u: %s asked for, %s (%s)%s", device->ordinal, size.buf,
 		gpc_cause_word(oom->verdict), gpc_strength_word(oom->strength), where.buf);
 }

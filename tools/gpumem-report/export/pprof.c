@@ -166,8 +166,11 @@ static void put_samples(struct profile *profile, const struct gpc_export_samples
 	for (size_t i = 0; i < samples->n; i++) {
 		const struct gpc_export_sample *sample = &samples->rows[i];
 
+		/* SITES has no contexts and modules. */
 		put_sample(profile, sample,
-			(uint64_t[N_TYPES]){ 0, 0, sample->n_blocks, sample->bytes });
+			(uint64_t[N_TYPES]){ sample->what ? sample->n_blocks : 0,
+				sample->what ? sample->bytes : 0, sample->n_blocks,
+				sample->bytes });
 	}
 	for (uint64_t i = 1; i < rec->regions[GPUCACHE_REGION_SITES].count; i++) {
 		if (!gpc_recording_read_site(rec, i, &site) || !site.total_bytes ||

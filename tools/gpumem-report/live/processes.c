@@ -92,7 +92,7 @@ static int compare_holders(const void *left, const void *right)
 static void read_holders(struct live_gpu *gpu, const struct gpc_recording *recording)
 {
 	uint64_t count = recording->regions[GPUCACHE_REGION_SITES].count;
-	struct live_holder *all = gpc_new(count + 1, sizeof *all);
+	struct live_holder *all = gpc_new(count + GPUCACHE_KIND_COUNT, sizeof *all);
 	struct gpucache_site site;
 	size_t n = 0;
 
@@ -102,24 +102,14 @@ static void read_holders(struct live_gpu *gpu, const struct gpc_recording *recor
 			all[n++] = (struct live_holder){ .stack = site.stack,
 				.bytes = site.live_bytes,
 				.n_blocks = site.live_blocks };
+	for (uint32_t kind = 0; kind < GPUCACHE_KIND_COUNT; kind++)
+		if (gpc_kind_is_implicit(kind) && gpu->sum.kind_bytes[kind])
+			all[n++] = (struct live_holder){ .kind = kind,
+				.bytes = gpu->sum.kind_bytes[kind] };
 	qsort(all, n, sizeof *all, compare_holders);
 	gpu->n_holders = (unsigned)gpc_smaller(n, LIVE_MAX_HOLDERS);
 	memcpy(gpu->holders, all, gpu->n_holders * sizeof *all);
 	free(all);
-}
-
-/* Marks the holders whose memory is a context or module: a live block of such a kind has the same stack. */
-static void find_kinds(struct live_gpu *gpu, const struct gpc_recording *recording)
-{
-	struct gpucache_block block;
-
-	for (uint64_t b = 0; b < recording->regions[GPUCACHE_REGION_BLOCKS].count; b++)
-		if (gpc_recording_read_block(recording, b, &block) &&
-			gpc_kind_is_implicit(block.kind) && block.device == gpu->ordinal &&
-			block.state == GPUCACHE_BLOCK_LIVE)
-			for (unsigned i = 0; i < gpu->n_holders; i++)
-				if (gpu->holders[i].stack == block.stack)
-					gpu->holders[i].kind = block.kind;
 }
 
 /* Estimates how long the memory that is free, cached or pending lasts at the present growth. */
@@ -158,7 +148,6 @@ static void read_gpu(struct live_gpu *gpu, const struct gpc_recording *recording
 	gpu->has_balance = gpc_recording_balance(recording, device, &gpu->balance);
 	read_history(gpu, recording, now_ns);
 	read_holders(gpu, recording);
-	find_kinds(gpu, recording);
 	find_end(gpu);
 }
 
@@ -170,11 +159,8 @@ static const char *find_name(const struct live_process *process, uint32_t stack)
 	return NULL;
 }
 
-static void add_name(
-	struct live_process *process, struct gpc_frames *frames, const struct live_holder *holder)
+static void add_name(struct live_process *process, struct gpc_frames *frames, uint32_t stack)
 {
-	uint32_t stack = holder->stack;
-	const struct gpc_stack_frames *found = stack ? gpc_frames_find(frames, stack) : NULL;
 	GPC_TEXT(text, 400);
 
 	/* Drops the oldest name.  If its stack is among the largest holders again, the stack gets a name again. */
@@ -183,13 +169,7 @@ static void add_name(
 		memmove(&process->names[0], &process->names[1],
 			--process->n_names * sizeof process->names[0]);
 	}
-	if (holder->kind)
-		gpc_text_add(&text, "%s: ", gpc_kind_words(holder->kind));
-	gpc_frames_site(frames, stack, &text);
-	if (!holder->kind && found && found->site >= 0 && found->via >= 0) {
-		gpc_text_add(&text, ", via ");
-		gpc_frames_via(found, &text);
-	}
+	gpc_frames_where(frames, stack, GPC_CHAIN_CALLERS, &text);
 	process->names[process->n_names++] = (struct live_name){ stack, gpc_copy(text.buf) };
 }
 
@@ -201,20 +181,23 @@ static void name_holders(
 
 	for (unsigned g = 0; g < process->n_gpus; g++)
 		for (unsigned i = 0; i < process->gpus[g].n_holders; i++) {
-			uint32_t stack = process->gpus[g].holders[i].stack;
+			const struct live_holder *holder = &process->gpus[g].holders[i];
 
-			if (find_name(process, stack))
+			if (holder->kind || find_name(process, holder->stack))
 				continue;
 			if (!frames)
 				frames = gpc_frames_create(
 					recording, &live->report->options->places);
-			add_name(process, frames, &process->gpus[g].holders[i]);
+			add_name(process, frames, holder->stack);
 		}
 	gpc_frames_destroy(frames);
 	for (unsigned g = 0; g < process->n_gpus; g++)
-		for (unsigned i = 0; i < process->gpus[g].n_holders; i++)
-			process->gpus[g].holders[i].where =
-				find_name(process, process->gpus[g].holders[i].stack);
+		for (unsigned i = 0; i < process->gpus[g].n_holders; i++) {
+			struct live_holder *holder = &process->gpus[g].holders[i];
+
+			holder->where = holder->kind ? gpc_kind_words(holder->kind)
+						     : find_name(process, holder->stack);
+		}
 }
 
 static void read_process(

@@ -439,10 +439,10 @@ void gpc_frame_add_caller(
 		gpc_text_add(ret_text, ":%u", (unsigned)caller->line);
 }
 
-void gpc_frames_chain(const struct gpc_stack_frames *stack, size_t first, struct gpc_text *ret_text)
+void gpc_frames_chain(const struct gpc_stack_frames *stack, size_t first, unsigned n_callers,
+	struct gpc_text *ret_text)
 {
 	const struct gpc_frame *site = &stack->frames[first];
-	unsigned n_callers = 0;
 	GPC_TEXT(words, MAX_WORDS);
 	const char *gap;
 
@@ -450,11 +450,16 @@ void gpc_frames_chain(const struct gpc_stack_frames *stack, size_t first, struct
 	gap = strstr(words.buf, "  ");
 	gpc_text_add(ret_text, "%.*s%s", gap ? (int)(gap - words.buf) : (int)words.len, words.buf,
 		gap ? gap + 1 : "");
-	for (size_t i = first + 1; i < stack->n && n_callers < GPC_CHAIN_CALLERS; i++) {
+	gpc_text_clear(&words);
+	if (n_callers > 0 && (int)first == stack->site)
+		gpc_frames_via(stack, &words);
+	if (words.len)
+		gpc_text_add(ret_text, ", via %s", words.buf);
+	for (size_t i = first + 1; i < stack->n && n_callers > 0; i++) {
 		if (stack->frames[i].is_library)
 			continue;
 		gpc_frame_add_caller(site, &stack->frames[i], ret_text);
-		n_callers++;
+		n_callers--;
 	}
 }
 
@@ -489,6 +494,17 @@ void gpc_frames_site(struct gpc_frames *frames, uint32_t id, struct gpc_text *re
 		gpc_text_add(ret_text, "(stack %u was not recorded)", (unsigned)id);
 	else
 		gpc_frame_describe_site(&stack->frames[stack->site], ret_text);
+}
+
+void gpc_frames_where(
+	struct gpc_frames *frames, uint32_t id, unsigned n_callers, struct gpc_text *ret_text)
+{
+	const struct gpc_stack_frames *stack = gpc_frames_find(frames, id);
+
+	if (id && stack && stack->site >= 0)
+		gpc_frames_chain(stack, (size_t)stack->site, n_callers, ret_text);
+	else
+		gpc_frames_site(frames, id, ret_text);
 }
 
 /* Skips the driver, the runtime and the like: no view needs the names of their functions. */

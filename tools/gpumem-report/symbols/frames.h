@@ -87,12 +87,19 @@ void gpc_frame_add_caller(
 	const struct gpc_frame *site, const struct gpc_frame *caller, struct gpc_text *ret_text);
 
 /*
- * Appends frame `first` and up to GPC_CHAIN_CALLERS frames of the program that called it, for a sentence: "alloc
- * train.c:9 < remember:140 < main:200".
+ * Appends the call site of stack `id` for a sentence, or why there is none: "Net.forward net.py:12", and with n_callers
+ * what it called and who called it, ", via gelu < step:18".
+ */
+void gpc_frames_where(
+	struct gpc_frames *frames, uint32_t id, unsigned n_callers, struct gpc_text *ret_text);
+
+/*
+ * Appends frame `first` and up to n_callers frames of the program that called it, for a sentence: "alloc train.c:9 <
+ * remember:140 < main:200".
  */
 #define GPC_CHAIN_CALLERS 2
-void gpc_frames_chain(
-	const struct gpc_stack_frames *stack, size_t first, struct gpc_text *ret_text);
+void gpc_frames_chain(const struct gpc_stack_frames *stack, size_t first, unsigned n_callers,
+	struct gpc_text *ret_text);
 
 /* Appends the name of the function `via`: "Linear.forward", "gelu"; nothing if via is -1. */
 void gpc_frames_via(const struct gpc_stack_frames *stack, struct gpc_text *ret_text);

@@ -54,7 +54,7 @@ void gpc_failure_explain(const struct gpc_report *report, const struct gpucache_
 
 static void add_site(void *self, uint32_t stack, struct gpc_text *text)
 {
-	gpc_add_place(self, stack, text);
+	gpc_frames_where(((const struct gpc_report *)self)->frames, stack, GPC_CHAIN_CALLERS, text);
 }
 
 static struct gpc_site_names names_of(const struct gpc_failure *failure)

@@ -28,22 +28,12 @@ struct search {
 	uint32_t growing; /* the stack whose growth is told; 0: none */
 };
 
-void gpc_add_place(const struct gpc_report *report, uint32_t id, struct gpc_text *text)
-{
-	const struct gpc_stack_frames *stack = gpc_frames_find(report->frames, id);
-
-	if (stack && stack->site >= 0)
-		gpc_frames_chain(stack, (size_t)stack->site, text);
-	else
-		gpc_frames_site(report->frames, id, text);
-}
-
 /* The place of a stack, in a buffer of the caller. */
 static const char *place_of(const struct search *search, uint32_t stack, char buf[GPC_PLACE_SIZE])
 {
 	struct gpc_text text = gpc_text_init(buf, GPC_PLACE_SIZE);
 
-	gpc_add_place(search->report, stack, &text);
+	gpc_frames_where(search->report->frames, stack, GPC_CHAIN_CALLERS, &text);
 	return buf;
 }
 
@@ -55,7 +45,7 @@ static const char *chain_in(
 
 	if (first < 0)
 		return NULL;
-	gpc_frames_chain(stack, (size_t)first, &text);
+	gpc_frames_chain(stack, (size_t)first, GPC_CHAIN_CALLERS, &text);
 	return buf;
 }
 
@@ -99,7 +89,7 @@ static void add_pinned(
 	gpc_rows_by_bytes(rows, n);
 	if (n) {
 		gpc_text_add(text, "%s of pinned host memory, most of it (", gpc_show_bytes(bytes));
-		gpc_add_place(report, rows[0].id, text);
+		gpc_frames_where(report->frames, rows[0].id, 0, text);
 		gpc_text_add(text, ")");
 	}
 	free(rows);
@@ -126,7 +116,7 @@ void gpc_say_held(
 			break;
 		gpc_text_add(ret_text, "%s%s %s (", i ? ", " : "", gpc_show_bytes(rows[i].bytes),
 			gpc_purpose_words(rows[i].purpose));
-		gpc_add_place(report, rows[i].stack, ret_text);
+		gpc_frames_where(report->frames, rows[i].stack, 0, ret_text);
 		gpc_text_add(ret_text, ")");
 	}
 }

@@ -36,7 +36,4 @@ void gpc_named_facts(const struct gpc_report *report, const struct gpucache_oom 
 void gpc_say_held(
 	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *ret_text);
 
-/* Appends the call site of the stack for a sentence: "Block.forward batch.py:16". */
-void gpc_add_place(const struct gpc_report *report, uint32_t stack, struct gpc_text *text);
-
 #endif
