@@ -118,7 +118,7 @@ PRELOAD_SRCS := $(sort $(wildcard preload/*.c))
 AUDIT_SRCS   := preload/audit/audit.c
 HIT_SRCS     := $(if $(LTO),$(addprefix src/,$(addsuffix .c,base/clock base/metamem stats/windows runtime/memory runtime/context/contexts \
                 runtime/ledger/observe runtime/ledger/tensors runtime/process/enter runtime/process/stacks)) \
-                $(wildcard src/alloc/*.c) $(addprefix src/stack/,capture.c depot.c python.c unwind.c walk.c) preload/hooks_memory.c \
+                $(wildcard src/alloc/*.c) $(addprefix src/stack/,capture.c depot.c python.c trails.c unwind.c walk.c) preload/hooks_memory.c \
                 preload/hooks_torch.c)
 FORMAT_SRCS  := $(sort $(wildcard src/format/*.c))
 SIM_SRCS     := $(sort $(wildcard src/sim/*.c))

@@ -42,6 +42,7 @@ enum gpc_lock_rank {
 	GPC_RANK_SEGMENT_MAP, /* alloc: changes of the segment map */
 	GPC_RANK_DEPOT,       /* stack: a stack seen for the first time */
 	GPC_RANK_MODULES,     /* stack: loaded and unloaded objects */
+	GPC_RANK_TRAILS,      /* stack: a trail being written */
 	GPC_RANK_RECORD,      /* record: append regions, history, peaks */
 	GPC_RANK_SITES,       /* record: the sums of one device's sites */
 	GPC_RANK_EVENTS,      /* record: the ring of events */
@@ -91,6 +92,15 @@ static inline void gpc_lock_take(struct gpc_lock *lock)
 	gpc_lock_note_taken(lock->rank);
 	if (__builtin_expect(!gpc_lock_grab(lock), 0))
 		gpc_lock_wait(lock);
+}
+
+/* Takes the lock if it is free. */
+static inline bool gpc_lock_try(struct gpc_lock *lock)
+{
+	if (!gpc_lock_grab(lock))
+		return false;
+	gpc_lock_note_taken(lock->rank);
+	return true;
 }
 
 static inline void gpc_lock_release(struct gpc_lock *lock)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A capture lets the native walk and the Python walk fill one local array of frames, and has the depot intern the
- * array.  Only a stack that is new to the depot costs a look for new modules.  A description for a message is made from
- * the stored frames and code objects; dladdr and the symbol tables of files (symtab.h) name the native frames.
+ * A capture that is on no trail lets the native walk and the Python walk fill one local array of frames, and has the
+ * depot intern the array.  Only a stack that is new to the depot costs a look for new modules.  A description for a
+ * message is made from the stored frames and code objects; dladdr and the symbol tables of files (symtab.h) name the
+ * native frames.
  */
 #include "stack/capture.h"
 
@@ -31,30 +32,33 @@ static uint32_t cut(uint32_t n, uint32_t limit, uint32_t *flags)
 static bool forget_unloaded(void *self)
 {
 	struct gpc_modules *modules = self;
-	uint32_t n_gone = gpc_modules_n_gone(modules);
+	uint32_t n_turns = gpc_modules_n_turns(modules);
 
 	gpc_modules_look(modules);
-	return gpc_modules_n_gone(modules) != n_gone;
+	return gpc_modules_n_turns(modules) != n_turns;
 }
 
-__attribute__((noinline)) uint32_t gpc_stack_capture(struct gpc_stacks *stacks, uint32_t skip)
+/* Returns the id of the stack from `start` on.  *ret_is_known: it was seen before, and all that is in it is known. */
+static __attribute__((noinline)) uint32_t take_walk(struct gpc_stacks *stacks,
+	const struct gpc_walk_start *start, uint32_t skip, bool *ret_is_known)
 {
 	uint64_t frames[2 * GPC_STACKS_DEPTH + 1];
 	struct gpc_stack_frames stack;
 	bool is_new = false;
-	uint32_t n_gone;
+	uint32_t n_turns;
+	bool is_sure;
 	bool is_any;
 	uint32_t n;
 	uint32_t id;
 
-	gpc_modules_watch(&stacks->modules);
 	do {
-		n_gone = gpc_modules_n_gone(&stacks->modules);
+		n_turns = gpc_modules_n_turns(&stacks->modules);
 		stack = (struct gpc_stack_frames){ .frames = frames };
-		/* One frame more than is stored, to know whether the stack is deeper.  skip + 1 omits this function. */
-		n = gpc_unwind_capture(&stacks->unwind, frames, GPC_STACKS_DEPTH + 1, skip + 1);
+		/* One frame more than is stored, to know whether the stack is deeper. */
+		n = gpc_unwind_capture_from(
+			&stacks->unwind, start, frames, GPC_STACKS_DEPTH + 1, skip);
 		stack.n_native = (uint16_t)cut(n, GPC_STACKS_DEPTH, &stack.flags);
-		gpc_modules_mark(&stacks->modules, frames, stack.n_native);
+		is_sure = gpc_modules_mark(&stacks->modules, frames, stack.n_native);
 		stack.n_python = (uint16_t)gpc_python_capture(
 			&stacks->python, frames + stack.n_native, GPC_STACKS_DEPTH, &stack.flags);
 		is_any = stack.n_native || stack.n_python;
@@ -63,12 +67,71 @@ __attribute__((noinline)) uint32_t gpc_stack_capture(struct gpc_stacks *stacks, 
 			break;
 		gpc_modules_look(&stacks->modules);
 		/* Rules of unloaded code may have misled this walk, and a generation may have changed: walk again. */
-	} while (gpc_modules_n_gone(&stacks->modules) != n_gone);
+	} while (gpc_modules_n_turns(&stacks->modules) != n_turns);
 	if (stack.flags & GPUCACHE_STACK_NO_PYTHON)
 		atomic_fetch_add_explicit(&stacks->n_no_python, 1, memory_order_relaxed);
+	*ret_is_known = id && is_sure && !(stack.flags & GPUCACHE_STACK_NO_PYTHON);
 	if (!is_any || id)
 		return id;
 	return gpc_depot_put(&stacks->depot, &stack, &is_new);
+}
+
+/* Changes whenever the words of a trail may mean another stack than before. */
+static uint64_t epoch_of(const struct gpc_stacks *stacks)
+{
+	return (uint64_t)gpc_modules_n_turns(&stacks->modules) << 32 |
+	       gpc_walk_n_changes(&stacks->unwind.walk);
+}
+
+/* True if what a capture started with is still so: Python may have been found since, or be about to end. */
+static bool is_still(struct gpc_stacks *stacks, const struct gpc_trail_start *start)
+{
+	struct gpc_python_top top;
+
+	return epoch_of(stacks) == start->epoch && gpc_python_find_top(&stacks->python, &top) &&
+	       top.thread == start->python.thread && top.frame == start->python.frame;
+}
+
+/* For the debug variants: true if a walk finds stack `id`, too, or something has changed since. */
+static __attribute__((unused)) bool is_as_walk_says(
+	struct gpc_stacks *stacks, const struct gpc_trail_start *start, uint32_t id)
+{
+	bool is_known;
+
+	return take_walk(stacks, &start->walk, start->skip, &is_known) == id ||
+	       !is_still(stacks, start);
+}
+
+/* A stack that was never seen before may never be seen again, so the trail of a known one is kept. */
+static __attribute__((noinline)) void keep_trail(
+	struct gpc_stacks *stacks, const struct gpc_trail_start *start, uint32_t id)
+{
+	struct gpc_stack_frames stack;
+
+	if (is_still(stacks, start) && gpc_depot_find(&stacks->depot, id, &stack))
+		gpc_trails_keep(&stacks->trails, &stacks->unwind.walk, &stacks->python, start, id,
+			&stack, GPC_STACKS_DEPTH);
+}
+
+__attribute__((noinline)) uint32_t gpc_stack_capture(struct gpc_stacks *stacks, uint32_t skip)
+{
+	struct gpc_trail_start start = { .walk = gpc_walk_caller(), .skip = skip };
+	bool may_follow;
+	bool is_known;
+	uint32_t id;
+
+	gpc_modules_watch(&stacks->modules);
+	start.epoch = epoch_of(stacks);
+	may_follow = gpc_python_find_top(&stacks->python, &start.python);
+	id = may_follow ? gpc_trails_find(&stacks->trails, &stacks->python, &start) : 0;
+	if (id) {
+		GPC_CHECK(is_as_walk_says(stacks, &start, id));
+		return id;
+	}
+	id = take_walk(stacks, &start.walk, skip, &is_known);
+	if (may_follow && is_known)
+		keep_trail(stacks, &start, id);
+	return id;
 }
 
 /* The most callers that a description names. */
@@ -340,6 +403,7 @@ enum gpc_status gpc_stacks_init(struct gpc_stacks *stacks, const struct gpc_stac
 	gpc_unwind_init(&stacks->unwind, params->lookup_in);
 	stacks->unwind.forget_unloaded = forget_unloaded;
 	stacks->unwind.self = &stacks->modules;
+	gpc_trails_init(&stacks->trails);
 	gpc_python_init(&stacks->python, params->with_python, &stacks->codes, params->lookup_in);
 	return GPC_OK;
 
@@ -352,6 +416,7 @@ undo_depot:
 
 void gpc_stacks_fini(struct gpc_stacks *stacks)
 {
+	gpc_trails_fini(&stacks->trails);
 	gpc_unwind_fini(&stacks->unwind);
 	gpc_modules_fini(&stacks->modules);
 	gpc_codes_fini(&stacks->codes);

@@ -2,6 +2,7 @@
 /*
  * Captures the calling thread's stack, and returns its 32-bit id.
  *
+ *   seen before: trails.h ------------------> id
  *   native frames (unwind.h) --+
  *                              +--> depot.h --> id;  a new stack goes to the sink: STACKS, CODES, MODULES
  *   Python frames (python.h) --+
@@ -31,9 +32,10 @@
 #include "stack/modules.h"
 #include "stack/python.h"
 #include "stack/sink.h"
+#include "stack/trails.h"
 #include "stack/unwind.h"
 
-#define GPC_STACKS_DEPTH 64u /* frames of each kind */
+#define GPC_STACKS_DEPTH GPC_TRAILS_DEPTH /* frames of each kind */
 
 struct gpc_stacks_params {
 	struct gpc_stack_sink sink;
@@ -49,6 +51,7 @@ struct gpc_stacks {
 	struct gpc_codes codes;
 	struct gpc_depot depot;
 	struct gpc_modules modules;
+	struct gpc_trails trails;
 	_Atomic uint64_t n_no_python;
 };
 

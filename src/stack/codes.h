@@ -6,8 +6,8 @@
  *      intern table (intern.h)   [ struct gpucache_code | name, file, line table, padding ] ...   as in the recording
  *      keys[i]                   { code, fingerprint } of number i
  *
- * The key is the object's address and a fingerprint of its content (python_code.h), because the interpreter reuses the
- * address as soon as the object dies.
+ * The key is the object's address and a fingerprint, because the interpreter reuses the address as soon as the object
+ * dies: the number that Python gives each object, or a hash of its content (python_code.h).
  *
  * Invariants  1 The key of a number is complete before the number is published, and never changes.
  * Threads     find, add and get: any.  init and fini: one.

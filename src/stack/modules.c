@@ -44,6 +44,7 @@ struct batch {
 	uint64_t time_ns;
 	uint32_t used;
 	bool is_cut;
+	bool has_turned; /* a mapping came back, or took the place of another one */
 	char path[GPUCACHE_MAX_PATH];
 	char exe[GPUCACHE_MAX_PATH];
 	char directory[GPUCACHE_MAX_PATH]; /* the working directory, for relative paths */
@@ -262,6 +263,7 @@ static void add_mapping_locked(struct batch *batch, struct gpc_module *module, c
 	}
 	gpc_format(module->name, sizeof module->name, "%s", gpc_base_name(batch->path));
 	add_locked(batch->modules, module);
+	batch->has_turned |= module->generation != 0;
 	record.start = in_generation(module->generation, module->start);
 	record.end = in_generation(module->generation, module->end);
 	record.bias = in_generation(module->generation, module->bias);
@@ -278,6 +280,7 @@ static void look_at_mapping_locked(struct batch *batch, struct gpc_module *modul
 	struct gpc_module *known = find_locked(batch->modules, module);
 
 	if (known) {
+		batch->has_turned |= known->is_gone;
 		known->scan = batch->scan;
 		known->is_gone = false;
 	} else {
@@ -352,11 +355,10 @@ static void finish(const struct batch *batch)
 			end = gpc_larger(end, module->end);
 		}
 	}
-	if (end) {
-		if (modules->walk)
-			gpc_walk_forget(modules->walk, start, end);
-		atomic_fetch_add_explicit(&modules->n_gone, 1, memory_order_relaxed);
-	}
+	if (end && modules->walk)
+		gpc_walk_forget(modules->walk, start, end);
+	if (end || batch->has_turned)
+		atomic_fetch_add_explicit(&modules->n_turns, 1, memory_order_release);
 	gpc_lock_release(&modules->lock);
 }
 
@@ -383,6 +385,7 @@ static enum gpc_status scan(struct gpc_modules *modules)
 		batch->scan = 0;
 		batch->used = 0;
 		batch->is_cut = false;
+		batch->has_turned = false;
 		dl_iterate_phdr(each_object, batch);
 		send(batch);
 		finish(batch);
@@ -429,11 +432,12 @@ void gpc_modules_look(struct gpc_modules *modules)
 
 /* --- Frames ----------------------------------------------------------------------------------- */
 
-void gpc_modules_mark_all(struct gpc_modules *modules, uint64_t *frames, uint32_t n)
+bool gpc_modules_mark_all(struct gpc_modules *modules, uint64_t *frames, uint32_t n)
 {
 	uint64_t start = atomic_load_explicit(&modules->start, memory_order_relaxed);
 	uint64_t end = atomic_load_explicit(&modules->end, memory_order_relaxed);
 	bool has_looked = false;
+	bool is_sure = true;
 
 	for (uint32_t i = 0; i < n; i++) {
 		/* If a call is its function's last instruction, it returns to what lies behind. */
@@ -452,8 +456,10 @@ void gpc_modules_mark_all(struct gpc_modules *modules, uint64_t *frames, uint32_
 			i--;
 			continue;
 		}
+		is_sure &= is_loaded;
 		frames[i] = in_generation(generation, frames[i]);
 	}
+	return is_sure;
 }
 
 void gpc_modules_find(
@@ -463,7 +469,7 @@ void gpc_modules_find(
 	uint64_t now = address;
 
 	*ret_place = (struct gpc_module_place){ .address = address };
-	gpc_modules_mark(modules, &now, 1);
+	(void)gpc_modules_mark(modules, &now, 1);
 	ret_place->is_loaded = now == frame;
 	if (ret_place->is_loaded)
 		return;

@@ -71,7 +71,8 @@ struct gpc_modules {
 	struct gpc_module *known;
 
 	_Atomic uint64_t watched; /* gpc_modules_unloads at the last look */
-	_Atomic uint32_t n_gone;  /* scans that found something unloaded */
+	_Atomic uint32_t
+		n_turns; /* scans that found a place with another owner, or none any more */
 	/* [start, end) has every place whose frames may need a generation; end 0: there is none. */
 	_Atomic uint64_t start;
 	_Atomic uint64_t end;
@@ -109,19 +110,26 @@ static inline void gpc_modules_watch(struct gpc_modules *modules)
 		gpc_modules_look(modules);
 }
 
-/* Gives n return addresses of the calling thread's stack their generations. */
-void gpc_modules_mark_all(struct gpc_modules *modules, uint64_t *frames, uint32_t n);
+/*
+ * Gives n return addresses of the calling thread's stack their generations.  False: one lies where an object has been and
+ * none is known now, so that the next call may give it another generation, even if the number below stays.
+ */
+bool gpc_modules_mark_all(struct gpc_modules *modules, uint64_t *frames, uint32_t n);
 
-static inline void gpc_modules_mark(struct gpc_modules *modules, uint64_t *frames, uint32_t n)
+static inline bool gpc_modules_mark(struct gpc_modules *modules, uint64_t *frames, uint32_t n)
 {
-	if (__builtin_expect(atomic_load_explicit(&modules->end, memory_order_relaxed) != 0, 0))
-		gpc_modules_mark_all(modules, frames, n);
+	return __builtin_expect(
+		       atomic_load_explicit(&modules->end, memory_order_relaxed) == 0, 1) ||
+	       gpc_modules_mark_all(modules, frames, n);
 }
 
-/* If this number grew since before a walk, rules of unloaded code may have misled the walk. */
-static inline uint32_t gpc_modules_n_gone(const struct gpc_modules *modules)
+/*
+ * If this number grew since before a walk, rules of unloaded code may have misled the walk, and its addresses may have other
+ * generations now.
+ */
+static inline uint32_t gpc_modules_n_turns(const struct gpc_modules *modules)
 {
-	return atomic_load_explicit(&modules->n_gone, memory_order_relaxed);
+	return atomic_load_explicit(&modules->n_turns, memory_order_acquire);
 }
 
 /* Where a recorded frame is, or was. */

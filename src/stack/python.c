@@ -12,6 +12,7 @@
 
 #include "model/python_lines.h"
 #include "stack/python_text.h"
+#include "stack/trail.h"
 
 /*
  * Values of frame->owner.  A shim is a frame of the interpreter itself: FRAME_OWNED_BY_CSTACK in 3.12 and 3.13,
@@ -186,9 +187,23 @@ static __attribute__((noinline)) uint32_t add_code(
 	return gpc_codes_add(python->codes, key, &text);
 }
 
-static uint32_t number_of(const struct gpc_python *python, uintptr_t code)
+/* From 3.12 on by the number that Python gives each code object, else by what is in it. */
+static ALWAYS_INLINE uint64_t fingerprint_of(const struct gpc_python *python, uintptr_t code)
 {
-	struct gpc_code_key key = gpc_python_code_key(&python->layout, &python->types, code);
+	uint16_t at = python->layout.code_version;
+	uint32_t version = 0;
+
+	if (at != GPC_PYTHON_NO_FIELD &&
+		!atomic_load_explicit(&python->has_seen_others, memory_order_relaxed))
+		memcpy(&version, (const void *)(code + at), sizeof version);
+	if (version)
+		return version;
+	return gpc_python_code_key(&python->layout, &python->types, code).fingerprint;
+}
+
+static ALWAYS_INLINE uint32_t number_of(const struct gpc_python *python, uintptr_t code)
+{
+	struct gpc_code_key key = { code, fingerprint_of(python, code) };
 	uint32_t number = gpc_codes_find(python->codes, &key);
 
 	return number ? number : add_code(python, code, &key);
@@ -263,17 +278,21 @@ static bool has_subinterpreters(const struct gpc_python *python)
 	return python->get_first_interpreter() != python->get_main_interpreter();
 }
 
-/* Finds this thread's state; 0: none.  *ret_is_ours: it has this thread's id, and no other state can run here. */
-static ALWAYS_INLINE uintptr_t own_thread(struct walker *walker, bool *ret_is_ours)
+/*
+ * Finds this thread's state; 0: none.  *ret_is_ours: it has this thread's id, and no other state can run here.  In a
+ * subinterpreter the running state is not PyGILState's.  A thread without the GIL has no running state.
+ */
+static ALWAYS_INLINE uintptr_t own_thread(
+	struct gpc_python *python, struct walker *walker, bool *ret_is_ours)
 {
-	const struct gpc_python *python = walker->python;
-	uintptr_t thread = (uintptr_t)python->get_thread_state();
 	uintptr_t running = python->get_running_state ? (uintptr_t)python->get_running_state() : 0;
+	uintptr_t thread = running ? running : (uintptr_t)python->get_thread_state();
+	bool has_others = thread && has_subinterpreters(python);
 
-	/* In a subinterpreter the running state is not PyGILState's.  A thread without the GIL has no running state. */
-	if (running)
-		thread = running;
-	*ret_is_ours = thread && (running || !has_subinterpreters(python)) &&
+	/* Each interpreter numbers its code objects itself (fingerprint_of). */
+	if (has_others)
+		atomic_store_explicit(&python->has_seen_others, true, memory_order_relaxed);
+	*ret_is_ours = thread && (running || !has_others) &&
 		       load(walker, thread, python->layout.thread_id, sizeof(uint64_t)) ==
 			       (uint64_t)pthread_self();
 	return thread;
@@ -332,7 +351,7 @@ static enum gpc_python_state look(struct gpc_python *python)
 
 /* Walks this thread's frames through `probe`.  Returns the next state. */
 static enum gpc_python_state walk_for_trial(
-	const struct gpc_python *python, const struct gpc_probe *probe)
+	struct gpc_python *python, const struct gpc_probe *probe)
 {
 	struct walker walker = { .python = python, .probe = probe };
 	uint64_t frames[TRIAL_FRAMES];
@@ -341,7 +360,7 @@ static enum gpc_python_state walk_for_trial(
 	bool is_ours;
 	uint32_t n;
 
-	thread = own_thread(&walker, &is_ours);
+	thread = own_thread(python, &walker, &is_ours);
 	if (!thread || (!is_ours && has_subinterpreters(python)))
 		return GPC_PYTHON_TRIAL;
 	if (walker.failed || !is_ours)
@@ -444,12 +463,129 @@ uint32_t gpc_python_capture(
 	}
 	if (state != GPC_PYTHON_READY)
 		return 0;
-	thread = own_thread(&walker, &is_ours);
+	thread = own_thread(python, &walker, &is_ours);
 	if (is_ours)
 		n = walk(&walker, false, thread, frames, max, flags);
 	if (thread && (!is_ours || walker.failed))
 		*flags |= GPUCACHE_STACK_NO_PYTHON;
 	return n;
+}
+
+/* --- Trails ----------------------------------------------------------------------------------- */
+
+bool gpc_python_find_top(struct gpc_python *python, struct gpc_python_top *ret_top)
+{
+	struct walker walker = { .python = python };
+	uint32_t state = atomic_load_explicit(&python->state, memory_order_acquire);
+	bool is_ours;
+
+	*ret_top = (struct gpc_python_top){ 0 };
+	if (state == GPC_PYTHON_LOOK)
+		state = prepare(python, state);
+	if (state == GPC_PYTHON_OFF || state == GPC_PYTHON_LOOK)
+		return true;
+	if (state != GPC_PYTHON_READY || !may_read(python))
+		return false;
+	ret_top->thread = own_thread(python, &walker, &is_ours);
+	if (!ret_top->thread)
+		return true;
+	if (!is_ours)
+		return false;
+	ret_top->frame = innermost_frame(&walker, ret_top->thread);
+	if (ret_top->frame)
+		ret_top->instruction =
+			load_pointer(&walker, ret_top->frame, python->layout.frame_instruction);
+	return true;
+}
+
+/* All that the walk reads of a frame, but for the link to the next. */
+struct sight {
+	uint64_t code;
+	uint64_t fingerprint; /* 0: no code object */
+	uint64_t instruction;
+	uint32_t kind;
+};
+
+static ALWAYS_INLINE struct sight see(struct walker *walker, const struct frame *frame)
+{
+	const struct gpc_python_layout *layout = &walker->python->layout;
+	struct sight sight = { .kind = frame->owner | (uint32_t)frame->is_entry << 8 };
+
+	if (frame->is_shim)
+		return sight;
+	sight.code = frame->code;
+	if (!frame->code || load_pointer(walker, frame->code, layout->object_type) !=
+				    walker->python->types.code)
+		return sight;
+	sight.fingerprint = fingerprint_of(walker->python, frame->code);
+	if (layout->chain == GPC_PYTHON_FRAME_OBJECTS)
+		sight.instruction =
+			load(walker, frame->at, layout->frame_instruction, sizeof(uint32_t));
+	else
+		sight.instruction =
+			load_pointer(walker, frame->at, layout->frame_instruction) - frame->code;
+	return sight;
+}
+
+bool gpc_python_trace(const struct gpc_python *python, const struct gpc_python_top *top,
+	uint32_t max, struct gpc_python_trail *trail)
+{
+	struct walker walker = { .python = python };
+	uint32_t n_frames = 0, n = 0;
+	bool is_cut = false;
+
+	for (uintptr_t at = top->frame; at && !is_cut; n++) {
+		struct frame frame = load_frame(&walker, at);
+		struct gpc_python_link *link = &trail->links[n];
+		struct sight sight = see(&walker, &frame);
+
+		if (n == GPC_PYTHON_TRAIL_LINKS || (!frame.is_shim && !sight.fingerprint) ||
+			sight.instruction > UINT32_MAX)
+			return false;
+		trail_store(&link->at, at);
+		trail_store(&link->code, sight.code);
+		trail_store(&link->fingerprint, sight.fingerprint);
+		trail_store(&link->instruction, (uint32_t)sight.instruction);
+		trail_store(&link->kind, sight.kind);
+		if (!frame.is_shim && !is_incomplete(&walker, &frame))
+			is_cut = n_frames++ == max;
+		at = load_pointer(&walker, at, python->layout.frame_previous);
+	}
+	trail_store(&trail->thread, top->thread);
+	trail_store(&trail->is_cut, is_cut);
+	trail_store(&trail->n, n);
+	return true;
+}
+
+bool gpc_python_follows(const struct gpc_python *python, const struct gpc_python_top *top,
+	const struct gpc_python_trail *trail)
+{
+	struct walker walker = { .python = python };
+	uint32_t n = trail_load(&trail->n);
+	uintptr_t at = top->frame;
+
+	if (trail_load(&trail->thread) != top->thread)
+		return false;
+	for (uint32_t i = 0; i < n && i < GPC_PYTHON_TRAIL_LINKS; i++) {
+		const struct gpc_python_link *link = &trail->links[i];
+		uintptr_t expected = trail_load(&link->at);
+		struct frame frame;
+		struct sight sight;
+
+		if (at != expected)
+			return false;
+		/* The same address, but the processor need not wait for the load of the link before. */
+		__asm__("" : "+r"(expected));
+		frame = load_frame(&walker, expected);
+		sight = see(&walker, &frame);
+		if (sight.code != trail_load(&link->code) ||
+			sight.fingerprint != trail_load(&link->fingerprint) ||
+			sight.instruction != trail_load(&link->instruction) ||
+			sight.kind != trail_load(&link->kind))
+			return false;
+		at = load_pointer(&walker, expected, python->layout.frame_previous);
+	}
+	return !at || trail_load(&trail->is_cut);
 }
 
 void gpc_python_init(struct gpc_python *python, bool is_on, struct gpc_codes *codes,

@@ -62,6 +62,8 @@ struct gpc_python {
 	struct gpc_codes *codes;
 	void *(*lookup_in)(void *handle, const char *name); /* dlsym */
 
+	_Atomic bool
+		has_seen_others; /* a subinterpreter, which numbers its code objects as the others do */
 	_Atomic uint32_t n_waited; /* captures since the last lookup */
 	_Atomic uint32_t wait;     /* captures between two lookups */
 	_Atomic uint32_t state;    /* enum gpc_python_state */
@@ -78,6 +80,32 @@ struct gpc_python {
 	struct gpc_python_types types;
 };
 
+/* Where this thread's frames begin: its state, the innermost frame, and its instruction; all 0: it has no frames. */
+struct gpc_python_top {
+	uintptr_t thread;
+	uintptr_t frame;
+	uintptr_t instruction;
+};
+
+/* A frame of the interpreter's list, with all that a walk reads of it. */
+struct gpc_python_link {
+	_Atomic uint64_t at;
+	_Atomic uint64_t code;
+	_Atomic uint64_t fingerprint; /* of the code object; 0: the frame is a shim */
+	_Atomic uint32_t instruction; /* from the code object on */
+	_Atomic uint32_t kind;
+};
+
+/* What a walk of the frames of this thread reads. */
+#define GPC_PYTHON_TRAIL_LINKS 48u
+
+struct gpc_python_trail {
+	_Atomic uint64_t thread;
+	_Atomic uint32_t n;
+	_Atomic bool is_cut; /* the walk went no further than the last link */
+	struct gpc_python_link links[GPC_PYTHON_TRAIL_LINKS];
+};
+
 /* is_on false: captures no Python frames, and looks for no Python. */
 void gpc_python_init(struct gpc_python *python, bool is_on, struct gpc_codes *codes,
 	void *(*lookup_in)(void *handle, const char *name));
@@ -88,5 +116,16 @@ void gpc_python_init(struct gpc_python *python, bool is_on, struct gpc_codes *co
  */
 uint32_t gpc_python_capture(
 	struct gpc_python *python, uint64_t *frames, uint32_t max, uint32_t *flags);
+
+/* Finds the top.  False: only gpc_python_capture can say what frames there are. */
+bool gpc_python_find_top(struct gpc_python *python, struct gpc_python_top *ret_top);
+
+/* Writes what a walk for at most max frames reads.  False: too many links, or a frame that cannot be read. */
+bool gpc_python_trace(const struct gpc_python *python, const struct gpc_python_top *top,
+	uint32_t max, struct gpc_python_trail *trail);
+
+/* True if a walk from the top would read what the trail has.  The trail may be changing meanwhile. */
+bool gpc_python_follows(const struct gpc_python *python, const struct gpc_python_top *top,
+	const struct gpc_python_trail *trail);
 
 #endif

@@ -9,7 +9,8 @@
  * Threads   Any, for a code object on a frame of the calling thread: the frame keeps it alive, and it never changes.
  * Failure   None: a part of an unexpected type is omitted, or "?".
  * Limits    Two successive code objects at the same addresses get one key if they have the same first line and sizes,
- *           the same last 16 bytes of name and of file name, and the same last 8 bytes of the line table.
+ *           the same last 16 bytes of name and of file name, and the same last 8 bytes of the line table.  From 3.12 on
+ *           Python numbers its code objects, and python.c takes the number instead.
  */
 #ifndef GPC_STACK_PYTHON_CODE_H
 #define GPC_STACK_PYTHON_CODE_H

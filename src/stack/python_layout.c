@@ -27,21 +27,21 @@
 	.chain = GPC_PYTHON_FRAME_OBJECTS, .thread_id = 176, .thread_frame = 24,           \
 	.cframe_frame = NONE, .frame_previous = 24, .frame_code = 32, .frame_owner = NONE, \
 	.frame_is_entry = NONE, .code_file = 104, .code_name = 112, .code_first_line = 40, \
-	.code_line_table = 120, .code_bytes = NONE
+	.code_line_table = 120, .code_bytes = NONE, .code_version = NONE
 
 /* Interpreter frames of 3.11, behind a cframe.  A flag marks those entered from C. */
 #define FRAMES_311                                                                                \
 	.chain = GPC_PYTHON_ENTRY_FLAGS, .thread_id = 152, .thread_frame = 56, .cframe_frame = 8, \
 	.frame_previous = 48, .frame_code = 32, .frame_instruction = 56, .frame_owner = 69,       \
 	.frame_is_entry = 68, .code_file = 112, .code_name = 128, .code_first_line = 72,          \
-	.code_line_table = 136, .code_bytes = 184
+	.code_line_table = 136, .code_bytes = 184, .code_version = NONE
 
 /* Interpreter frames of 3.12, behind a cframe.  A shim is the caller of those entered from C. */
 #define FRAMES_312                                                                          \
 	.chain = GPC_PYTHON_SHIMS, .thread_id = 136, .thread_frame = 56, .cframe_frame = 0, \
 	.frame_previous = 8, .frame_code = 0, .frame_instruction = 56, .frame_owner = 70,   \
 	.frame_is_entry = NONE, .code_file = 112, .code_name = 128, .code_first_line = 68,  \
-	.code_line_table = 136, .code_bytes = 192
+	.code_line_table = 136, .code_bytes = 192, .code_version = 92
 
 static const struct gpc_python_layout layouts[] = {
 	{ .version = 0x0309, .frame_instruction = 104, FRAME_OBJECTS, OBJECT, TEXT_BEFORE_312 },
@@ -71,6 +71,9 @@ static const struct offsets_map maps[] = {
 	{ 0x030d, 2, 0, 19, 28, 34, 44, 64, 67 },
 	{ 0x030e, 2, 16, 22, 31, 39, 50, 74, 77 },
 };
+
+/* From 3.12 on a code object has co_version this many bytes before its file name. */
+#define VERSION_BEFORE_FILE 20u
 
 /* The head of a non-ASCII string is longer by the two words utf8_length and utf8. */
 #define WIDE_HEAD_EXTRA 16u
@@ -135,6 +138,7 @@ static enum gpc_status read_offsets(
 		.code_first_line = offset_at(code, 5, &ok),
 		.code_line_table = offset_at(code, 4, &ok),
 		.code_bytes = offset_at(code, 9, &ok),
+		.code_version = NONE,
 		.object_type = offset_at(object, 1, &ok),
 		.object_size = offset_at(bytes, 1, &ok),
 		.bytes_data = offset_at(bytes, 2, &ok),
@@ -146,6 +150,9 @@ static enum gpc_status read_offsets(
 
 	if (!ok)
 		return GPC_UNSUPPORTED;
+	/* Not published, but it is where it was in 3.12.  Without the GIL threads have ranges of versions. */
+	if (!words[2] && layout.code_file > VERSION_BEFORE_FILE)
+		layout.code_version = (uint16_t)(layout.code_file - VERSION_BEFORE_FILE);
 	*ret_layout = layout;
 	return GPC_OK;
 }

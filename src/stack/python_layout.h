@@ -54,7 +54,8 @@ struct gpc_python_layout {
 	uint16_t code_name; /* the qualified one, if there is one */
 	uint16_t code_first_line;
 	uint16_t code_line_table;
-	uint16_t code_bytes; /* the first instruction */
+	uint16_t code_bytes;   /* the first instruction */
+	uint16_t code_version; /* a number that no other code object ever gets, or 0; 4 bytes */
 
 	uint16_t object_type;
 	uint16_t object_size; /* the number of items in an object of variable size */

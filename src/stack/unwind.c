@@ -43,7 +43,7 @@
 #define PAGE 4096u
 
 /* An unwinder reports at most this many frames, ours and a sanitizer's, before the caller's.  find_start skips them. */
-#define OWN_FRAMES 6u
+#define OWN_FRAMES 9u
 #define MAX_SKIP   32u
 
 /* The start of unw_accessors_t; the fourth member reads and writes memory. */
@@ -275,25 +275,21 @@ static __attribute__((noinline)) uint32_t compare_learned(struct gpc_unwind *unw
 	return n;
 }
 
-__attribute__((noinline)) uint32_t gpc_unwind_capture(
-	struct gpc_unwind *unwind, uint64_t *frames, uint32_t max, uint32_t skip)
+__attribute__((noinline)) uint32_t gpc_unwind_capture_from(struct gpc_unwind *unwind,
+	const struct gpc_walk_start *start, uint64_t *frames, uint32_t max, uint32_t skip)
 {
-	const uintptr_t *here = __builtin_frame_address(0);
-	const void *caller = __builtin_extract_return_addr(__builtin_return_address(0));
-	const struct gpc_walk_start start = {
-		.ip = (uintptr_t)caller, .sp = (uintptr_t)(here + 2), .bp = here[0]
-	};
+	const void *caller = (const void *)start->ip;
 	bool must_learn = false;
 	uint32_t n;
 
 	GPC_CHECK(!gpc_lock_is_any_held());
 	if (!unwind->backtrace || max > GPC_UNWIND_MAX_FRAMES || skip > MAX_SKIP)
 		return 0;
-	n = gpc_walk_frames(&unwind->walk, &start, frames, max, skip, &must_learn);
+	n = gpc_walk_frames(&unwind->walk, start, frames, max, skip, &must_learn);
 	if (must_learn) {
 		(void)forget_unloaded(unwind);
 		gpc_walk_learn(&unwind->walk);
-		n = gpc_walk_frames(&unwind->walk, &start, frames, max, skip, &must_learn);
+		n = gpc_walk_frames(&unwind->walk, start, frames, max, skip, &must_learn);
 		if (n && has_forgotten(unwind))
 			n = compare_learned(unwind, caller, frames, n, max, skip);
 	}
@@ -302,4 +298,12 @@ __attribute__((noinline)) uint32_t gpc_unwind_capture(
 		return n;
 	}
 	return ask_unwinder(unwind, caller, frames, max, skip);
+}
+
+__attribute__((noinline)) uint32_t gpc_unwind_capture(
+	struct gpc_unwind *unwind, uint64_t *frames, uint32_t max, uint32_t skip)
+{
+	const struct gpc_walk_start start = gpc_walk_caller();
+
+	return gpc_unwind_capture_from(unwind, &start, frames, max, skip);
 }

@@ -62,4 +62,8 @@ void gpc_unwind_fini(struct gpc_unwind *unwind);
 uint32_t gpc_unwind_capture(
 	struct gpc_unwind *unwind, uint64_t *frames, uint32_t max, uint32_t skip);
 
+/* As gpc_unwind_capture, from `start`, which a function of this thread that has not returned yet got of gpc_walk_caller. */
+uint32_t gpc_unwind_capture_from(struct gpc_unwind *unwind, const struct gpc_walk_start *start,
+	uint64_t *frames, uint32_t max, uint32_t skip);
+
 #endif

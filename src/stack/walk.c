@@ -12,6 +12,7 @@
 #include <stddef.h>
 
 #include "base/metamem.h"
+#include "stack/trail.h"
 
 #define N_SLOTS (2 * GPC_WALK_RULES)
 
@@ -140,8 +141,16 @@ static uint64_t find_rule(const struct gpc_walk *walk, uintptr_t ip)
 				       : UNKNOWN;
 }
 
-static void forget_all(struct gpc_walk_table *table)
+static void note_change(struct gpc_walk *walk)
 {
+	atomic_fetch_add_explicit(&walk->n_changes, 1, memory_order_release);
+}
+
+/* What is learned again need not be what it was. */
+static void forget_all(struct gpc_walk *walk)
+{
+	struct gpc_walk_table *table = walk->table;
+
 	for (uint32_t i = 0; i < N_SLOTS; i++)
 		atomic_store_explicit(&table->slots[i], 0, memory_order_relaxed);
 	for (uint32_t i = 0; i < GPC_WALK_RULES; i++) {
@@ -149,16 +158,18 @@ static void forget_all(struct gpc_walk_table *table)
 		store(&table->rules[i].word, 0);
 	}
 	atomic_store_explicit(&table->n_rules, 0, memory_order_relaxed);
+	note_change(walk);
 }
 
 /* Adds an address, with the address learned next as the guess for its successor.  Clears a full table first. */
-static void add_rule(struct gpc_walk_table *table, uintptr_t ip, uint64_t rule)
+static void add_rule(struct gpc_walk *walk, uintptr_t ip, uint64_t rule)
 {
+	struct gpc_walk_table *table = walk->table;
 	uint32_t number;
 	uint16_t end = 0;
 
 	if (atomic_load_explicit(&table->n_rules, memory_order_relaxed) >= GPC_WALK_RULES)
-		forget_all(table);
+		forget_all(walk);
 	number = atomic_fetch_add_explicit(&table->n_rules, 1, memory_order_relaxed);
 	if (number >= GPC_WALK_RULES)
 		return;
@@ -183,10 +194,12 @@ static void put_rule(struct gpc_walk *walk, uintptr_t ip, uint64_t rule)
 
 	if (ip >> ADDRESS_BITS)
 		return;
-	if (number < GPC_WALK_RULES)
+	if (number == GPC_WALK_RULES) {
+		add_rule(walk, ip, rule);
+	} else if (load(&walk->table->rules[number].word) != word_of_rule(ip, rule)) {
 		store(&walk->table->rules[number].word, word_of_rule(ip, rule));
-	else
-		add_rule(walk->table, ip, rule);
+		note_change(walk);
+	}
 }
 
 static __attribute__((noinline)) bool find_readable(
@@ -227,9 +240,46 @@ static inline uint32_t find_successor(
 	return number;
 }
 
-__attribute__((no_sanitize("address"))) uint32_t gpc_walk_frames(const struct gpc_walk *walk,
-	const struct gpc_walk_start *start, uint64_t *frames, uint32_t max, uint32_t skip,
-	bool *ret_must_learn)
+/* A trail being written. */
+struct tracer {
+	struct gpc_walk_trail *trail;
+	uintptr_t sp;
+	uintptr_t bp_from; /* where the frame pointer was loaded; 0: it is the one at the start */
+	bool has_bp;       /* the trail has that word */
+	uint32_t n;
+	bool failed;
+};
+
+static inline void trace_word(struct tracer *tracer, uintptr_t address, uintptr_t word)
+{
+	uint64_t offset = (address - tracer->sp) / sizeof word;
+
+	if (tracer->n == GPC_WALK_TRAIL_WORDS || offset > UINT16_MAX) {
+		tracer->failed = true;
+		return;
+	}
+	trail_store(&tracer->trail->offsets[tracer->n], (uint16_t)offset);
+	trail_store(&tracer->trail->words[tracer->n++], word);
+}
+
+/* The walk is about to depend on the frame pointer. */
+static inline void trace_bp(struct tracer *tracer, uintptr_t bp)
+{
+	if (tracer->has_bp)
+		return;
+	tracer->has_bp = true;
+	if (tracer->bp_from) {
+		trace_word(tracer, tracer->bp_from, bp);
+		return;
+	}
+	trail_store(&tracer->trail->bp, bp);
+	trail_store(&tracer->trail->needs_bp, true);
+}
+
+/* Inlined into two functions: in gpc_walk_frames `tracer` is NULL. */
+static inline __attribute__((always_inline, no_sanitize("address"))) uint32_t walk_on(
+	const struct gpc_walk *walk, const struct gpc_walk_start *start, uint64_t *frames,
+	uint32_t max, uint32_t skip, bool *ret_must_learn, struct tracer *tracer)
 {
 	struct gpc_walk_table *table = walk->table;
 	struct gpc_walk_start at = *start;
@@ -253,6 +303,8 @@ __attribute__((no_sanitize("address"))) uint32_t gpc_walk_frames(const struct gp
 		rule = rule_in(load(&found->word), at.ip);
 		kind = kind_of(rule);
 		end = at.sp + size_of(rule);
+		if (tracer && i > 0)
+			trace_word(tracer, at.sp - 8, at.ip);
 		if (i >= skip)
 			frames[i - skip] = at.ip;
 		if (__builtin_expect(kind < BY_SIZE, 0)) {
@@ -261,6 +313,8 @@ __attribute__((no_sanitize("address"))) uint32_t gpc_walk_frames(const struct gp
 				(void)find_successor(table, last, at.ip);
 			return kind == LAST && i + 1 > skip ? i + 1 - skip : 0;
 		}
+		if (tracer && kind != BY_SIZE)
+			trace_bp(tracer, at.bp);
 		if (kind != BY_SIZE && end != at.bp + 16) {
 			*ret_must_learn = kind == BY_BOTH;
 			if (kind == BY_BOTH)
@@ -275,6 +329,10 @@ __attribute__((no_sanitize("address"))) uint32_t gpc_walk_frames(const struct gp
 				return 0;
 			readable_end = known.end;
 		}
+		if (tracer && save_of(rule)) {
+			tracer->bp_from = end - save_of(rule);
+			tracer->has_bp = false;
+		}
 		if (save_of(rule))
 			at.bp = word_at(end - save_of(rule));
 		at.ip = word_at(end - 8);
@@ -282,6 +340,52 @@ __attribute__((no_sanitize("address"))) uint32_t gpc_walk_frames(const struct gp
 		last = &found->place;
 	}
 	return max;
+}
+
+__attribute__((no_sanitize("address"))) uint32_t gpc_walk_frames(const struct gpc_walk *walk,
+	const struct gpc_walk_start *start, uint64_t *frames, uint32_t max, uint32_t skip,
+	bool *ret_must_learn)
+{
+	return walk_on(walk, start, frames, max, skip, ret_must_learn, NULL);
+}
+
+__attribute__((no_sanitize("address"))) uint32_t gpc_walk_trace(const struct gpc_walk *walk,
+	const struct gpc_walk_start *start, uint64_t *frames, uint32_t max, uint32_t skip,
+	struct gpc_walk_trail *trail)
+{
+	struct tracer tracer = { .trail = trail, .sp = start->sp };
+	bool must_learn = false;
+	uint32_t n;
+
+	trail_store(&trail->ip, start->ip);
+	trail_store(&trail->sp, start->sp);
+	trail_store(&trail->needs_bp, false);
+	n = walk_on(walk, start, frames, max, skip, &must_learn, &tracer);
+	trail_store(&trail->n, tracer.n);
+	return tracer.failed ? 0 : n;
+}
+
+__attribute__((no_sanitize("address"))) bool gpc_walk_follows(const struct gpc_walk_start *start,
+	const struct gpc_walk_trail *trail, const _Atomic uint32_t *seq, uint32_t of)
+{
+	uintptr_t end = start->sp >= known.start && start->sp < known.end ? known.end : start->sp;
+	uint32_t n = trail_load(&trail->n);
+
+	if (trail_load(&trail->ip) != start->ip || trail_load(&trail->sp) != start->sp ||
+		(trail_load(&trail->needs_bp) && trail_load(&trail->bp) != start->bp))
+		return false;
+	/*
+	 * The processor expects that the words are equal, and reads all of them at once.  The order of the conditions is that
+	 * of their needs: this offset and all words before are of one trail, so the walk would read there, too.
+	 */
+	for (uint32_t i = 0; i < n && i < GPC_WALK_TRAIL_WORDS; i++) {
+		uintptr_t at = start->sp + 8 * (uintptr_t)trail_load(&trail->offsets[i]);
+
+		if (at >= end || atomic_load_explicit(seq, memory_order_acquire) != of ||
+			word_at(at) != trail_load(&trail->words[i]))
+			return false;
+	}
+	return true;
 }
 
 /* --- Learning --------------------------------------------------------------------------------- */
@@ -354,6 +458,7 @@ void gpc_walk_forget(struct gpc_walk *walk, uintptr_t start, uintptr_t end)
 			store(&walk->table->rules[i].word, word_of_rule(ip, UNKNOWN));
 	}
 	atomic_store_explicit(&walk->n_learned, 0, memory_order_relaxed);
+	note_change(walk);
 }
 
 void gpc_walk_refute(struct gpc_walk *walk, uintptr_t ip)

@@ -67,6 +67,7 @@ struct gpc_walk {
 	struct gpc_walk_steps steps;
 	bool (*is_readable)(uintptr_t address);
 	_Atomic uint32_t n_learned; /* calls of gpc_walk_learn since the last gpc_walk_forget */
+	_Atomic uint32_t n_changes; /* grows after a rule changed: a walk may go another way */
 	_Atomic bool has_forgotten; /* code has been unloaded since the start */
 };
 
@@ -75,6 +76,32 @@ struct gpc_walk_start {
 	uintptr_t ip;
 	uintptr_t sp;
 	uintptr_t bp;
+};
+
+/* Where the caller of the current function goes on after it.  Frame pointers are always kept (Makefile). */
+static inline __attribute__((always_inline)) struct gpc_walk_start gpc_walk_caller(void)
+{
+	const uintptr_t *here = __builtin_frame_address(0);
+
+	return (struct gpc_walk_start){
+		.ip = (uintptr_t)__builtin_extract_return_addr(__builtin_return_address(0)),
+		.sp = (uintptr_t)(here + 2),
+		.bp = here[0],
+	};
+}
+
+/* All words of the stack that a walk by rules depended on, in the order in which it needed them: at most two a frame. */
+#define GPC_WALK_TRAIL_WORDS 136u
+
+struct gpc_walk_trail {
+	_Atomic uint64_t ip; /* the start */
+	_Atomic uint64_t sp;
+	_Atomic uint64_t bp; /* what it must be there, if it is needed */
+	_Atomic bool needs_bp;
+	_Atomic uint32_t n;
+	_Atomic uint16_t
+		offsets[GPC_WALK_TRAIL_WORDS]; /* in words, from the stack pointer at the start */
+	_Atomic uint64_t words[GPC_WALK_TRAIL_WORDS];
 };
 
 /* If a step is NULL, there is no table.  readable(address) is true if the page of that address can be read. */
@@ -89,6 +116,22 @@ void gpc_walk_fini(struct gpc_walk *walk);
  */
 uint32_t gpc_walk_frames(const struct gpc_walk *walk, const struct gpc_walk_start *start,
 	uint64_t *frames, uint32_t max, uint32_t skip, bool *ret_must_learn);
+
+/* As gpc_walk_frames, and writes the words that the walk depended on.  0 also if they are too many, or too far out. */
+uint32_t gpc_walk_trace(const struct gpc_walk *walk, const struct gpc_walk_start *start,
+	uint64_t *frames, uint32_t max, uint32_t skip, struct gpc_walk_trail *trail);
+
+/*
+ * True if a walk from `start` would read the words of the trail, which another thread may be changing: *seq differs
+ * from `of` as soon as it does, and then no further word of the stack is read.
+ */
+bool gpc_walk_follows(const struct gpc_walk_start *start, const struct gpc_walk_trail *trail,
+	const _Atomic uint32_t *seq, uint32_t of);
+
+static inline uint32_t gpc_walk_n_changes(const struct gpc_walk *walk)
+{
+	return atomic_load_explicit(&walk->n_changes, memory_order_acquire);
+}
 
 /* Forgets the rules of addresses in [start, end), where code was unloaded. */
 void gpc_walk_forget(struct gpc_walk *walk, uintptr_t start, uintptr_t end);

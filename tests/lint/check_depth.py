@@ -23,7 +23,7 @@ LARGE_BYTES = 1024
 LARGE = {
     "gpc_walk_learn": "libunwind's context and cursor: the walk starts in the frame that holds them",
     "ask_unwinder": "the return addresses of a walk without rules",
-    "gpc_stack_capture": "the frames of a stack; a table for each thread would cost each thread as much",
+    "take_walk": "the frames of a stack; a table for each thread would cost each thread as much",
     "gpc_record_peak_take": "the holders of a peak, found before the lock that stores them",
     "gpc_log": "a line",
     "add_code": "the names of a code object that is new",

@@ -297,16 +297,16 @@ static void code_of_no_module_elsewhere_has_no_generation(void **state)
 static void what_is_unloaded_unseen_is_found_by_the_next_look(void **state)
 {
 	struct gpc_modules modules;
-	uint32_t n_gone;
+	uint32_t n_turns;
 
 	(void)state;
 	open_modules(&modules);
 	(void)frame_of(&modules, 0, false);
-	n_gone = gpc_modules_n_gone(&modules);
+	n_turns = gpc_modules_n_turns(&modules);
 	gpc_modules_watch(&modules);
-	assert_int_equal(gpc_modules_n_gone(&modules), n_gone);
+	assert_int_equal(gpc_modules_n_turns(&modules), n_turns);
 	gpc_modules_look(&modules);
-	assert_int_equal(gpc_modules_n_gone(&modules), n_gone + 1);
+	assert_int_equal(gpc_modules_n_turns(&modules), n_turns + 1);
 	gpc_modules_fini(&modules);
 }
 
@@ -314,14 +314,14 @@ static struct gpc_modules *inside;
 
 static int close_and_watch(void *plugin)
 {
-	uint32_t n_gone = gpc_modules_n_gone(inside);
+	uint32_t n_turns = gpc_modules_n_turns(inside);
 
 	gpc_modules_watch(inside);
-	assert_int_equal(gpc_modules_n_gone(inside), n_gone);
+	assert_int_equal(gpc_modules_n_turns(inside), n_turns);
 	dlclose(plugin);
 	/* Another thread may be here before our dlclose has ended. */
 	gpc_modules_watch(inside);
-	assert_int_equal(gpc_modules_n_gone(inside), n_gone + 1);
+	assert_int_equal(gpc_modules_n_turns(inside), n_turns + 1);
 	return 0;
 }
 
@@ -452,14 +452,14 @@ static void what_finds_no_room_in_the_table_is_recorded_as_nothing(void **state)
 	make_up(GPUCACHE_MAX_MODULES + 1, true, PLACE);
 	gpc_modules_look(&modules);
 	frame = PLACE + 1;
-	gpc_modules_mark(&modules, &frame, 1);
+	assert_false(gpc_modules_mark(&modules, &frame, 1));
 	assert_int_equal(frame >> 48, GPC_NO_GENERATION);
 	assert_int_equal(box.n[GPUCACHE_REGION_MODULES], GPUCACHE_MAX_MODULES);
 	/* What has its record comes back to it. */
 	make_up(1, false, 0);
 	gpc_modules_look(&modules);
 	frame = PLACE + 1;
-	gpc_modules_mark(&modules, &frame, 1);
+	assert_true(gpc_modules_mark(&modules, &frame, 1));
 	assert_int_equal(frame, PLACE + 1);
 	made_up.is_on = false;
 	gpc_modules_fini(&modules);

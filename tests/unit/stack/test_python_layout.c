@@ -37,6 +37,7 @@ static void check_offsets(const struct gpc_python_layout *layout)
 	assert_int_equal(layout->code_line_table, 136);
 	assert_int_equal(layout->code_first_line, 68);
 	assert_int_equal(layout->code_bytes, 200);
+	assert_int_equal(layout->code_version, 92);
 	assert_int_equal(layout->bytes_data, 32);
 	assert_int_equal(layout->text_state, 32);
 	assert_int_equal(layout->text_wide_data, 56);
@@ -55,8 +56,10 @@ static void versions_39_to_312_come_from_tables(void **state)
 	assert_int_equal(layout.version, 0x030a);
 	assert_int_equal(gpc_python_layout_find("3.11.2 (main", NULL, &layout), GPC_OK);
 	assert_int_equal(layout.chain, GPC_PYTHON_ENTRY_FLAGS);
+	assert_int_equal(layout.code_version, GPC_PYTHON_NO_FIELD);
 	assert_int_equal(gpc_python_layout_find("3.12.1+ (main", NULL, &layout), GPC_OK);
 	assert_int_equal(layout.chain, GPC_PYTHON_SHIMS);
+	assert_int_equal(layout.code_version, 92);
 }
 
 static void versions_313_and_314_tell_their_own_offsets(void **state)
@@ -77,6 +80,10 @@ static void versions_313_and_314_tell_their_own_offsets(void **state)
 	assert_int_equal(layout.kind_shift, 2);
 	assert_int_equal(layout.other_kind_shift, 16);
 	check_offsets(&layout);
+	/* Without the GIL. */
+	words[2] = 1;
+	assert_int_equal(gpc_python_layout_find("3.14.1 (main", words, &layout), GPC_OK);
+	assert_int_equal(layout.code_version, GPC_PYTHON_NO_FIELD);
 }
 
 static void offsets_that_cannot_be_are_refused(void **state)

@@ -224,15 +224,15 @@ static void a_stack_taken_again_is_one_without_python(void **state)
 	for (volatile int i = 0; i < 2; i++) {
 		struct library library = open_library("a.so");
 		uint64_t before;
-		uint32_t n_gone;
+		uint32_t n_turns;
 
 		check_through(&library, capture, NULL);
-		n_gone = gpc_modules_n_gone(&stacks.modules);
+		n_turns = gpc_modules_n_turns(&stacks.modules);
 		dlclose(library.handle);
 		before = gpc_stacks_dropped_python(&stacks);
 		(void)capture_below(5 - i);
 		assert_int_equal(gpc_stacks_dropped_python(&stacks), before + 1);
-		assert_int_equal(gpc_modules_n_gone(&stacks.modules), n_gone + 1);
+		assert_int_equal(gpc_modules_n_turns(&stacks.modules), n_turns + 1);
 	}
 }
 
