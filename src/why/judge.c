@@ -9,6 +9,8 @@
 #define BRIM_PART   16u           /* a request below this part of the GPU is small */
 #define MINOR_PART  64u
 #define SOME_BLOCKS 12u /* fewer may be of a loop over layers */
+#define LOADED_BLOCKS \
+	1024u /* so many of a size, and nothing is freed: hardly the shards of one load */
 
 typedef enum gpucache_strength strength;
 
@@ -89,17 +91,20 @@ static strength judge_PREALLOCATED(const struct gpc_facts *f)
 
 /*
  * How likely one loop keeps all it allocates, rather than the layers of a model (few blocks, from several sites) or
- * data loaded once (nothing is freed meanwhile; weights may be many, but of many sizes).
+ * data loaded once (nothing is freed meanwhile, and the parts are few, or of many sizes, or another line asks next).
  */
 static strength is_loop(const struct gpc_facts *f)
 {
-	bool is_loaded = is_below(f->n_frees, f->growth_blocks);
-
 	if (f->is_renewed == GPC_YES)
 		return LIKELY;
+	if (is_below(f->n_frees, f->growth_blocks))
+		return f->growth_blocks < GPC_LOADED_BLOCKS || f->is_varied == GPC_YES ||
+				       f->asked_site != f->growth_site
+			       ? NONE
+			       : LIKELY;
 	if (f->growth_blocks >= GPC_MANY_BLOCKS)
-		return is_loaded && f->is_varied == GPC_YES ? NONE : LIKELY;
-	if (f->growth_blocks < SOME_BLOCKS || is_loaded)
+		return LIKELY;
+	if (f->growth_blocks < SOME_BLOCKS)
 		return NONE;
 	return or_none(f->growth_others) <= f->growth / 2 ? LIKELY : POSSIBLE;
 }
@@ -199,7 +204,7 @@ static strength judge_FRAGMENTED(const struct gpc_facts *f)
 		return gpc_larger(or_none(f->growth), or_none(f->kept_bytes)) > f->torch_unused
 			       ? POSSIBLE
 			       : LIKELY;
-	if (f->pins_pages == GPC_YES)
+	if (f->pins_pages == GPC_YES || f->idles_in_pools == GPC_YES)
 		return LIKELY;
 	if (is_cured && (outweighs(f, f->others) || is_at_brim(f)))
 		return POSSIBLE;
