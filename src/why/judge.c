@@ -8,6 +8,7 @@
 #define REAL_PART   8u            /* a real placement wastes this part of what it places */
 #define BRIM_PART   16u           /* a request below this part of the GPU is small */
 #define MINOR_PART  64u
+#define FEW_FREES   8u
 #define SOME_BLOCKS 12u /* fewer may be of a loop over layers */
 #define LOADED_BLOCKS \
 	1024u /* so many of a size, and nothing is freed: hardly the shards of one load */
@@ -89,22 +90,32 @@ static strength judge_PREALLOCATED(const struct gpc_facts *f)
 		       : NONE;
 }
 
+/* True if what grows was loaded: next to nothing was freed, and the parts are few, or another line asks for more. */
+static bool is_loaded(const struct gpc_facts *f)
+{
+	uint64_t mean = f->growth_blocks ? f->growth_held / f->growth_blocks : 0;
+
+	return is_below(f->n_frees, gpc_smaller(f->growth_blocks, FEW_FREES)) &&
+	       (f->growth_blocks < GPC_LOADED_BLOCKS ||
+		       (f->asked_site != f->growth_site && f->need / 4 > mean));
+}
+
 /*
  * How likely one loop keeps all it allocates, rather than the layers of a model (few blocks, from several sites) or
- * data loaded once (nothing is freed meanwhile, and the parts are few, or of many sizes, or another line asks next).
+ * data loaded once (little is freed meanwhile, or weights, which may be many, but of many sizes).
  */
 static strength is_loop(const struct gpc_facts *f)
 {
+	bool has_freed_less = is_below(f->n_frees, f->growth_blocks);
+
 	if (f->is_renewed == GPC_YES)
 		return LIKELY;
-	if (is_below(f->n_frees, f->growth_blocks))
-		return f->growth_blocks < GPC_LOADED_BLOCKS || f->is_varied == GPC_YES ||
-				       f->asked_site != f->growth_site
-			       ? NONE
-			       : LIKELY;
+	if (is_loaded(f))
+		return f->growth_blocks >= GPC_MANY_BLOCKS && f->is_varied != GPC_YES ? POSSIBLE
+										      : NONE;
 	if (f->growth_blocks >= GPC_MANY_BLOCKS)
-		return LIKELY;
-	if (f->growth_blocks < SOME_BLOCKS)
+		return has_freed_less && f->is_varied == GPC_YES ? NONE : LIKELY;
+	if (f->growth_blocks < SOME_BLOCKS || has_freed_less)
 		return NONE;
 	return or_none(f->growth_others) <= f->growth / 2 ? LIKELY : POSSIBLE;
 }

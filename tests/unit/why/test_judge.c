@@ -143,7 +143,7 @@ static void make_growth_of_many_blocks(struct scene *s)
 }
 static void miss_growth_of_many_blocks(struct scene *s)
 {
-	s->oom.growth_blocks--;
+	s->oom.growth_blocks = GPC_MANY_BLOCKS - 1;
 	s->oom.growth_others = 0;
 }
 
