@@ -592,8 +592,9 @@ struct gpucache_oom {
 	uint32_t n_contexts;   /* on the device; 0: unknown */
 	uint32_t setup;        /* GPUCACHE_OOM_* */
 	uint32_t is_varied;    /* 1: the growing site's blocks are of many sizes */
-	uint32_t idle_gpu;     /* 1 + another device on which nobody holds memory; 0: none, or unknown */
-	uint64_t idle_free;    /* free there */
+	uint32_t
+		idle_gpu; /* 1 + another device on which nobody holds memory; 0: none, or unknown */
+	uint64_t idle_free; /* free there */
 };
 
 #endif

@@ -2,6 +2,7 @@
 /* OOMS: a ring of failed requests.  While a thread fills or changes a slot, the slot's seq is odd. */
 #include <string.h>
 
+#include "base/bytes.h"
 #include "record/record.h"
 
 static struct gpucache_oom *slot_of(const struct gpc_record *rec, uint64_t number)
@@ -72,14 +73,32 @@ static void change_end(struct gpc_record *rec, struct gpucache_oom *oom)
 	gpc_lock_release(&rec->lock);
 }
 
-void gpc_record_oom_recover(struct gpc_record *rec, uint64_t number)
+static bool is_settled_with(
+	const struct gpucache_oom *oom, const struct gpucache_oom *last, uint64_t size)
+{
+	return !oom->recovered && oom->device == last->device && oom->thread == last->thread &&
+	       gpucache_kind_place(oom->kind) == gpucache_kind_place(last->kind) &&
+	       gpc_larger(oom->requested, oom->torch.requested) <= size;
+}
+
+void gpc_record_oom_recover(struct gpc_record *rec, uint64_t number, uint64_t size)
 {
 	struct gpucache_oom *oom = change_begin(rec, number);
+	struct gpucache_oom last;
 
 	if (!oom)
 		return;
+	last = *oom;
 	__atomic_store_n(&oom->recovered, 1, __ATOMIC_RELEASE);
 	change_end(rec, oom);
+	for (uint64_t n = 1; n < GPUCACHE_MAX_OOMS && n < number; n++) {
+		oom = change_begin(rec, number - n);
+		if (!oom)
+			continue;
+		if (is_settled_with(oom, &last, size))
+			__atomic_store_n(&oom->recovered, 1, __ATOMIC_RELEASE);
+		change_end(rec, oom);
+	}
 }
 
 /* A reader may see one of the two stores without the other. */

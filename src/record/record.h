@@ -240,8 +240,11 @@ uint32_t gpc_record_top_tags(const struct gpc_record *rec, uint32_t device, uint
 struct gpucache_oom *gpc_record_oom_begin(struct gpc_record *rec);
 void gpc_record_oom_commit(struct gpc_record *rec, struct gpucache_oom *oom);
 
-/* Sets `recovered` of OOM `number`, while the OOM is in the ring. */
-void gpc_record_oom_recover(struct gpc_record *rec, uint64_t number);
+/*
+ * Sets `recovered` of OOM `number`, while the OOM is in the ring, and of those before it that the same thread's success
+ * of `size` bytes settles, too: on the same device, in the same memory (host or device), of at most that size.
+ */
+void gpc_record_oom_recover(struct gpc_record *rec, uint64_t number, uint64_t size);
 
 /* Sets `reported` of OOM `number`, and takes `recovered` back.  Async-signal-safe, without a lock. */
 void gpc_record_oom_say(struct gpc_record *rec, uint64_t number);

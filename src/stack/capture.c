@@ -135,7 +135,7 @@ __attribute__((noinline)) uint32_t gpc_stack_capture(struct gpc_stacks *stacks, 
 }
 
 /* The most callers that a description names. */
-#define DESCRIBED_CALLERS 2
+#define DESCRIBED_CALLERS 4
 
 /* The Python frames of a stack, innermost first, and the table of their code objects. */
 struct python_frames {
@@ -354,7 +354,8 @@ bool gpc_stack_describe(struct gpc_stacks *stacks, uint32_t id, char *buf, size_
 {
 	/* Tried in order until the text fits. */
 	static const struct extent extents[] = { { true, true, DESCRIBED_CALLERS },
-		{ true, true, 1 }, { false, true, 1 }, { false, true, 0 }, { false, false, 0 } };
+		{ true, true, 3 }, { true, true, 2 }, { true, true, 1 }, { false, true, 1 },
+		{ false, true, 0 }, { false, false, 0 } };
 	struct gpc_text text = gpc_text_init(buf, size);
 	struct python_frames python = { .codes = &stacks->codes };
 	struct gpc_stack_frames stack;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The windows of a site are united to the last GPC_GROWTH_WINDOWS, which span half of the run or more.  A loop that began
- * late is looked for in the last ones as they are.
+ * later is looked for in the last ones as they are, and united to fewer.
  */
 #include "stats/growth.h"
 
@@ -185,9 +185,13 @@ void gpc_growth_consider(struct gpc_growth *growth, const struct gpucache_site *
 	if (n_rises >= N / 2)
 		growth->others_bytes =
 			gpc_bytes_add(growth->others_bytes, kept_in(site, windows, &series));
-	unite(&series, windows, 1);
-	if (began_late(site, &series))
-		add(growth, site, windows, kept_in(site, windows, &series), false);
+	for (uint32_t n = 1; n <= n_each; n *= 2) {
+		unite(&series, windows, n);
+		if (began_late(site, &series)) {
+			add(growth, site, windows, kept_in(site, windows, &series), false);
+			return;
+		}
+	}
 }
 
 uint64_t gpc_growth_lately(const struct gpucache_site *site, const struct gpc_windows *windows)

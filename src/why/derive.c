@@ -58,8 +58,8 @@ static void derive_sums(struct gpc_facts *f)
 	uint64_t best;
 
 	f->need = gpc_larger(f->asked, or_none(f->rounded));
-	f->held = minus(
-		plus(plus(f->live, or_none(f->rounding)), or_none(f->direct)), or_none(f->managed));
+	f->held = minus(plus(plus(f->live, or_none(f->rounding)), or_none(f->direct)),
+		plus(or_none(f->managed), or_none(f->pool_idle)));
 	f->charged = minus(plus(ours, or_none(f->direct)), implicit);
 	derive_limit(f);
 	f->room = f->available;
@@ -69,10 +69,12 @@ static void derive_sums(struct gpc_facts *f)
 		f->room = gpc_smaller(f->available, minus(f->limit, f->charged));
 	best = gpc_larger(or_none(f->room), or_none(f->piece));
 	f->short_by = is_known(f->room) ? minus(f->need, best) : GPUCACHE_UNKNOWN;
+	f->to_free = is_known(f->short_by) ? gpc_round_up(f->short_by, STEP) : GPUCACHE_UNKNOWN;
 	f->left = plus(f->available, plus(or_none(f->cached), or_none(f->pending)));
 	f->torch_unused = minus(f->torch_held, f->torch_live);
 	f->slack = plus(plus(or_none(f->cached), or_none(f->pending)),
-		plus(or_none(f->rounding), plus(or_none(f->page_waste), or_none(f->torch_unused))));
+		plus(plus(or_none(f->rounding), or_none(f->pool_idle)),
+			plus(or_none(f->page_waste), or_none(f->torch_unused))));
 	f->most_room = plus(plus(f->available, or_none(f->cached)), f->held);
 	f->most_room = minus(f->most_room, implicit);
 	f->plain = plain_room(f);
@@ -117,6 +119,7 @@ static void derive_truths(struct gpc_facts *f)
 	f->is_by_other = truth(is_torch && f->torch_asked == 0 &&
 			       is_missing_from(f, plus(or_none(f->cached), f->torch_unused)));
 	f->has_holes = truth(has_holes(f));
+	f->idles_in_pools = truth(is_missing_from(f, f->pool_idle));
 	f->pins_pages = truth(is_missing_from(f, f->page_waste));
 	f->asks_weights = truth(f->asked_purpose == GPC_PURPOSE_WEIGHTS);
 	f->asks_optimizer = truth(f->asked_purpose == GPC_PURPOSE_OPTIMIZER);

@@ -125,6 +125,7 @@ static void set_balance(struct gpc_facts *facts, const struct gpucache_oom *oom)
 		facts->n_contexts = oom->n_contexts;
 	facts->modules = oom->kind_bytes[GPUCACHE_KIND_MODULE];
 	facts->managed = oom->kind_bytes[GPUCACHE_KIND_MANAGED];
+	facts->pool_idle = oom->kind_bytes[GPUCACHE_KIND_POOL];
 	facts->outside = sheet->process_outside;
 	facts->others = others_of(oom);
 	facts->reserve = sheet->driver_reserve;

@@ -8,7 +8,10 @@
 #define REAL_PART   8u            /* a real placement wastes this part of what it places */
 #define BRIM_PART   16u           /* a request below this part of the GPU is small */
 #define MINOR_PART  64u
+#define FEW_FREES   8u
 #define SOME_BLOCKS 12u /* fewer may be of a loop over layers */
+#define LOADED_BLOCKS \
+	1024u /* so many of a size, and nothing is freed: hardly the shards of one load */
 
 typedef enum gpucache_strength strength;
 
@@ -87,19 +90,32 @@ static strength judge_PREALLOCATED(const struct gpc_facts *f)
 		       : NONE;
 }
 
+/* True if what grows was loaded: next to nothing was freed, and the parts are few, or another line asks for more. */
+static bool is_loaded(const struct gpc_facts *f)
+{
+	uint64_t mean = f->growth_blocks ? f->growth_held / f->growth_blocks : 0;
+
+	return is_below(f->n_frees, gpc_smaller(f->growth_blocks, FEW_FREES)) &&
+	       (f->growth_blocks < GPC_LOADED_BLOCKS ||
+		       (f->asked_site != f->growth_site && f->need / 4 > mean));
+}
+
 /*
  * How likely one loop keeps all it allocates, rather than the layers of a model (few blocks, from several sites) or
- * data loaded once (nothing is freed meanwhile; weights may be many, but of many sizes).
+ * data loaded once (little is freed meanwhile, or weights, which may be many, but of many sizes).
  */
 static strength is_loop(const struct gpc_facts *f)
 {
-	bool is_loaded = is_below(f->n_frees, f->growth_blocks);
+	bool has_freed_less = is_below(f->n_frees, f->growth_blocks);
 
 	if (f->is_renewed == GPC_YES)
 		return LIKELY;
+	if (is_loaded(f))
+		return f->growth_blocks >= GPC_MANY_BLOCKS && f->is_varied != GPC_YES ? POSSIBLE
+										      : NONE;
 	if (f->growth_blocks >= GPC_MANY_BLOCKS)
-		return is_loaded && f->is_varied == GPC_YES ? NONE : LIKELY;
-	if (f->growth_blocks < SOME_BLOCKS || is_loaded)
+		return has_freed_less && f->is_varied == GPC_YES ? NONE : LIKELY;
+	if (f->growth_blocks < SOME_BLOCKS || has_freed_less)
 		return NONE;
 	return or_none(f->growth_others) <= f->growth / 2 ? LIKELY : POSSIBLE;
 }
@@ -199,7 +215,7 @@ static strength judge_FRAGMENTED(const struct gpc_facts *f)
 		return gpc_larger(or_none(f->growth), or_none(f->kept_bytes)) > f->torch_unused
 			       ? POSSIBLE
 			       : LIKELY;
-	if (f->pins_pages == GPC_YES)
+	if (f->pins_pages == GPC_YES || f->idles_in_pools == GPC_YES)
 		return LIKELY;
 	if (is_cured && (outweighs(f, f->others) || is_at_brim(f)))
 		return POSSIBLE;

@@ -41,6 +41,8 @@
 
 /* A site with this many blocks is in a loop: no network has as many equal layers. */
 #define GPC_MANY_BLOCKS 160u
+/* And so many of one size, though nothing is freed: hardly the shards of one load. */
+#define GPC_LOADED_BLOCKS 320u
 
 /* What memory is for. */
 enum gpc_purpose {

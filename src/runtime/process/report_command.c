@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Asks access() for the program in each folder of PATH, then in those beside the file that this code was loaded from. */
 #include "runtime/process/report_command.h"
 
 #include <dlfcn.h>

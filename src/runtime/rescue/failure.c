@@ -261,7 +261,7 @@ static void settle_locked(struct failure *failure, uint64_t size)
 {
 	if (!failure->is_open || size < failure->asked || !speaks_for(failure))
 		return;
-	gpc_record_oom_recover(&gpc_runtime.record, failure->gathered.oom.number);
+	gpc_record_oom_recover(&gpc_runtime.record, failure->gathered.oom.number, size);
 	failure->is_open = false;
 }
 
@@ -271,7 +271,7 @@ static void settle_locked(struct failure *failure, uint64_t size)
  */
 static void note_caught_locked(struct gpc_device *device, struct failure *last)
 {
-	gpc_record_oom_recover(&gpc_runtime.record, last->gathered.oom.number);
+	gpc_record_oom_recover(&gpc_runtime.record, last->gathered.oom.number, 0);
 	last->notice.is_caught = true;
 	watch_for(device, last);
 }

@@ -113,7 +113,7 @@ static void an_exhausted_gpu(void **state)
 	write_page(&form);
 	assert_string_equal(page,
 		"gpucache: OUT OF MEMORY on GPU 0 (NVIDIA H200, 100.00 GiB) - pid 4711, python3\n"
-		"WHY    exhausted (certain): 90.00 GiB is live here, 4.00 GiB in all was left, "
+		"WHY    exhausted (certain): 90.00 GiB is held here, 4.00 GiB in all was left, "
 		"8.00 GiB was asked for\n"
 		"SHORT  by 4.00 GiB: 8.00 GiB asked for, by attn.forward model.py:212, 4.00 GiB "
 		"free "

@@ -77,15 +77,15 @@ static void a_mark_reaches_its_oom_only(void **state)
 	struct gpucache_oom *oom = gpc_record_oom_begin(&rec);
 
 	(void)state;
-	gpc_record_oom_recover(&rec, 1); /* not committed yet */
+	gpc_record_oom_recover(&rec, 1, 0); /* not committed yet */
 	assert_int_equal(oom->recovered, 0);
 	gpc_record_oom_commit(&rec, oom);
-	gpc_record_oom_recover(&rec, 0);
-	gpc_record_oom_recover(&rec, 1 + GPUCACHE_MAX_OOMS);
+	gpc_record_oom_recover(&rec, 0, 0);
+	gpc_record_oom_recover(&rec, 1 + GPUCACHE_MAX_OOMS, 0);
 	gpc_record_oom_say(&rec, 1 + GPUCACHE_MAX_OOMS);
 	assert_int_equal(oom->recovered, 0);
 	assert_int_equal(oom->reported, 0);
-	gpc_record_oom_recover(&rec, 1);
+	gpc_record_oom_recover(&rec, 1, 0);
 	assert_int_equal(oom->recovered, 1);
 	assert_int_equal(oom->reported, 0);
 	gpc_record_oom_say(&rec, 1); /* it ended the process after all */

@@ -167,7 +167,7 @@ static void use_everything(struct gpc_record *rec)
 	gpc_record_top_holders(rec, 0, holders, 4, &n_sites, &rest);
 	oom = gpc_record_oom_begin(rec);
 	gpc_record_oom_commit(rec, oom);
-	gpc_record_oom_recover(rec, 1);
+	gpc_record_oom_recover(rec, 1, 0);
 	gpc_record_oom_say(rec, 1);
 	gpc_record_end(rec, 1);
 }

@@ -271,12 +271,14 @@ static void recovers(void)
 
 	world_start();
 	CHECK(!world_malloc(&live, 600 * MIB));
+	CHECK(world_malloc(&ptr, 700 * MIB) == no_memory);
+	CHECK(world_malloc(&ptr, 490 * MIB) == no_memory);
 	CHECK(world_malloc(&ptr, 500 * MIB) == no_memory);
 	CHECK(!world_malloc(&ptr, MIB) && !world_free(ptr));
-	CHECK(!world_oom(0)->recovered); /* a smaller one says nothing */
+	CHECK(!world_oom(2)->recovered); /* a smaller one says nothing */
 	CHECK(!world_free(live));
 	CHECK(!world_malloc(&ptr, 500 * MIB));
-	CHECK(world_oom(0)->recovered);
+	CHECK(world_oom(2)->recovered && world_oom(1)->recovered && !world_oom(0)->recovered);
 	CHECK(gpc_runtime.devices[0].failed_size == 0);
 	exit(3);
 }

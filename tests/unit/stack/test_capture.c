@@ -206,16 +206,16 @@ static void a_python_stack_is_described_by_its_innermost_python_frame(void **sta
 	assert_string_equal(describe(frames, 1, 2), "grow train.py:40");
 }
 
-static void a_python_frame_is_followed_by_two_callers_with_the_lines_of_its_own_file(void **state)
+static void a_python_frame_is_followed_by_four_callers_with_the_lines_of_its_own_file(void **state)
 {
 	uint64_t alloc = add_code(2, "Device.alloc", "/home/me/train.py");
 	uint64_t step = add_code(3, "fit.<locals>.<lambda>", "/opt/x/fit.py");
 	uint64_t main = add_code(4, "main.", "/home/me/train.py");
-	uint64_t frames[] = { alloc | 2, step | 2, main | 2, alloc | 2 };
+	uint64_t frames[] = { alloc | 2, step | 2, main | 2, alloc | 2, step | 2, main | 2 };
 
 	(void)state;
-	assert_string_equal(
-		describe(frames, 0, 4), "Device.alloc train.py:41 < <lambda> < main.:41");
+	assert_string_equal(describe(frames, 0, 6),
+		"Device.alloc train.py:41 < <lambda> < main.:41 < alloc:41 < <lambda>");
 }
 
 static void where_there_is_little_room_callers_are_left_out(void **state)
@@ -368,7 +368,7 @@ int main(void)
 		TEST(a_python_stack_is_described_by_its_innermost_python_frame),
 		TEST(where_there_is_little_room_callers_are_left_out),
 		TEST(frames_of_libraries_are_the_way_and_not_the_site),
-		TEST(a_python_frame_is_followed_by_two_callers_with_the_lines_of_its_own_file),
+		TEST(a_python_frame_is_followed_by_four_callers_with_the_lines_of_its_own_file),
 		TEST(a_native_stack_is_described_by_its_innermost_frame_outside_cuda),
 		TEST(a_static_function_is_described_by_its_name_and_its_callers),
 		TEST(what_is_no_id_has_no_description),

@@ -190,6 +190,23 @@ static void a_loop_that_began_late_is_found_unless_it_gave_back(void **state)
 	}
 }
 
+/* Weights that are loaded first take most of the bytes, and so of the windows; the loop has the rest. */
+static void a_loop_that_began_after_a_load_is_found(void **state)
+{
+	(void)state;
+	for (int part = 1; part < 7; part++) {
+		assert_int_equal(set_up(NULL), 0);
+		for (int i = 0; i < 100 * part; i++)
+			ask(13, true);
+		for (int i = 0; i < 100 * (8 - part); i++) {
+			ask(12, false);
+			ask(11, true);
+		}
+		if (find().most.stack != 11)
+			fail_msg("%d of 8 loaded: %u", part, find().most.stack);
+	}
+}
+
 static void the_layers_of_a_model_that_came_late_are_no_growth(void **state)
 {
 	(void)state;
@@ -403,6 +420,7 @@ int main(void)
 		cmocka_unit_test_setup(what_was_filled_before_much_small_work_is_no_growth, set_up),
 		cmocka_unit_test_setup(what_other_sites_keep_as_steadily_is_told, set_up),
 		cmocka_unit_test_setup(a_loop_that_began_late_is_found_unless_it_gave_back, set_up),
+		cmocka_unit_test(a_loop_that_began_after_a_load_is_found),
 		cmocka_unit_test_setup(the_layers_of_a_model_that_came_late_are_no_growth, set_up),
 		cmocka_unit_test_setup(what_is_replaced_and_larger_each_time_is_found, set_up),
 		cmocka_unit_test_setup(

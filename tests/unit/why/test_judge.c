@@ -138,12 +138,12 @@ static void hide_growth(struct scene *s)
 static void make_growth_of_many_blocks(struct scene *s)
 {
 	make_growth(s);
-	s->oom.growth_blocks = GPC_MANY_BLOCKS;
+	s->oom.growth_blocks = GPC_LOADED_BLOCKS;
 	s->oom.n_free = 0;
 }
 static void miss_growth_of_many_blocks(struct scene *s)
 {
-	s->oom.growth_blocks--;
+	s->oom.growth_blocks = GPC_MANY_BLOCKS - 1;
 	s->oom.growth_others = 0;
 }
 

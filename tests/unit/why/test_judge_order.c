@@ -39,7 +39,7 @@ static void make_growth(struct scene *s)
 static void make_growth_of_many_blocks(struct scene *s)
 {
 	make_growth(s);
-	s->oom.growth_blocks = GPC_MANY_BLOCKS;
+	s->oom.growth_blocks = GPC_LOADED_BLOCKS;
 	s->oom.n_free = 0;
 }
 
@@ -281,6 +281,25 @@ static void the_next_larger_block_does_not_outweigh_those_before_it(void **state
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_EXHAUSTED);
 }
 
+/* 30 GiB of the program's 90 are idle in a pool of the driver, which does not give them back. */
+static void what_idles_in_the_drivers_pools_is_not_held(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	s.oom.balance.requested -= 60 * GPC_GIB;
+	s.oom.balance.direct = 60 * GPC_GIB;
+	s.oom.kind_bytes[GPUCACHE_KIND_POOL] = 30 * GPC_GIB;
+	judge(&s);
+	assert_int_equal(s.facts.held, 60 * GPC_GIB);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_FRAGMENTED);
+	assert_int_equal(s.oom.strength, GPUCACHE_STRENGTH_LIKELY);
+	/* Too little to matter. */
+	s.oom.kind_bytes[GPUCACHE_KIND_POOL] = 4 * GPC_GIB - 1;
+	judge(&s);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_EXHAUSTED);
+}
+
 static void a_cause_that_outweighs_growth_comes_first(void **state)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
@@ -301,6 +320,7 @@ static void a_cause_that_outweighs_growth_comes_first(void **state)
 	/* Another place asks for more than all that grew. */
 	s = scene_of_an_exhausted_gpu();
 	make_growth_of_many_blocks(&s);
+	s.oom.n_free = s.oom.growth_blocks;
 	s.oom.growth_stack = s.oom.stack + 1;
 	s.oom.growth_bytes = s.oom.rounded;
 	judge(&s);
@@ -308,6 +328,10 @@ static void a_cause_that_outweighs_growth_comes_first(void **state)
 	s.oom.growth_bytes++;
 	judge(&s);
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_GROWTH);
+	/* If nothing was freed, it loaded something before it asked for something else. */
+	s.oom.n_free = 0;
+	judge(&s);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_EXHAUSTED);
 
 	s = scene_of_an_exhausted_gpu();
 	make_neighbour(&s);
@@ -461,6 +485,7 @@ int main(void)
 		cmocka_unit_test(a_leak_is_growth_though_pieces_are_free),
 		cmocka_unit_test(where_several_sites_keep_as_much_nothing_is_certain),
 		cmocka_unit_test(the_next_larger_block_does_not_outweigh_those_before_it),
+		cmocka_unit_test(what_idles_in_the_drivers_pools_is_not_held),
 		cmocka_unit_test(a_cause_that_outweighs_growth_comes_first),
 		cmocka_unit_test(a_limit_counts_no_contexts_and_whole_steps_of_the_driver),
 		cmocka_unit_test(without_holders_none_is_named),

@@ -40,7 +40,7 @@ static void because_has_the_numbers_of_its_cause(void **state)
 			"grew by 7.00 GiB in the later part of the run, and keeps 9.00 GiB in 40 "
 			"blocks",
 		[GPUCACHE_VERDICT_SPIKE] = "8.00 GiB was asked for on top of 84.00 GiB; 11.00 GiB",
-		[GPUCACHE_VERDICT_EXHAUSTED] = "84.00 GiB is live here",
+		[GPUCACHE_VERDICT_EXHAUSTED] = "84.00 GiB is held here",
 		[GPUCACHE_VERDICT_DRIVER] =
 			"8.00 GiB with 12.00 GiB free before and 13.00 GiB free",
 		[GPUCACHE_VERDICT_CONTEXTS] = "3 contexts of this process hold 6.00 GiB",

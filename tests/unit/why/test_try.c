@@ -86,7 +86,7 @@ static void grow(struct scene *s)
 {
 	s->oom.growth_bytes = s->oom.growth_total = s->oom.growth_held = 4 * GPC_GIB;
 	s->oom.growth_stack = 9;
-	s->oom.growth_blocks = 300;
+	s->oom.growth_blocks = s->oom.n_free = 300;
 	s->oom.stack = s->oom.growth_stack;
 }
 
@@ -254,7 +254,12 @@ static void the_settings_that_a_replay_found_are_advised_with_those_that_are_set
 	s.answer = gpc_why(&s.facts);
 	s.answer.cause = GPUCACHE_VERDICT_FRAGMENTED;
 	say(&s);
-	says("no setting: replayed with each, the request fails, too");
+	says("no setting makes room: replayed with each, the request fails, too");
+	s.facts.top_site = 5;
+	s.facts.top_held = 50 * GPC_GIB;
+	say(&s);
+	says("free the blocks that lie between the free pieces, or allocate them before those that "
+	     "are freed: model.py:5 holds most, 50.00 GiB");
 }
 
 static void pages_that_small_blocks_pin_are_computed(void **state)

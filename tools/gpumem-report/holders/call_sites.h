@@ -20,7 +20,7 @@
 #include "tools/gpumem-report/holders/holdings.h"
 
 /* The most labels of a stack: the call site and its callers. */
-#define GPC_SITES_MAX_DEPTH 4
+#define GPC_SITES_MAX_DEPTH 5
 
 void gpc_sites_create(struct gpc_groups *sites, const struct gpc_report *report,
 	const struct gpc_holdings *holdings);

@@ -97,7 +97,7 @@ void gpc_frames_where(
  * Appends frame `first` and up to n_callers frames of the program that called it, for a sentence: "alloc train.c:9 <
  * remember:140 < main:200".
  */
-#define GPC_CHAIN_CALLERS 2
+#define GPC_CHAIN_CALLERS 4
 void gpc_frames_chain(const struct gpc_stack_frames *stack, size_t first, unsigned n_callers,
 	struct gpc_text *ret_text);
 

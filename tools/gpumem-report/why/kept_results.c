@@ -213,8 +213,7 @@ struct gpc_kept gpc_kept_find(const struct gpc_report *report, const struct gpuc
 	struct gpc_kept kept = { 0 };
 	uint64_t first_ns;
 
-	if (!oom->torch.requested || !oom->torch.allocated ||
-		oom->verdict == GPUCACHE_VERDICT_GROWTH)
+	if (!oom->torch.requested || !oom->torch.allocated)
 		return kept;
 	for (uint32_t i = 0; i < oom->n_holders; i++) {
 		const struct gpucache_holder *holder = &oom->holders[i];
