@@ -50,6 +50,7 @@ static struct {
 	int memory_result;
 	int processes_result;
 	int name_result;
+	unsigned long long used;
 	unsigned n_processes;
 	struct gpc_nvml_process processes[400];
 	const char *name;
@@ -102,6 +103,8 @@ static int fake_memory(struct gpc_nvml_device *device, struct gpc_nvml_memory *m
 	assert_int_equal(memory->version, 0x02000028);
 	memory->total = 1000;
 	memory->reserved = 30;
+	memory->used = fake.used;
+	memory->available = 970 - fake.used;
 	return fake.memory_result;
 }
 
@@ -485,6 +488,23 @@ static void the_number_of_the_gpu_is_nvmls(void **state)
 	assert_int_equal(ask().index, -1);
 }
 
+static void a_gpu_is_idle_if_next_to_nothing_of_it_is_used(void **state)
+{
+	(void)state;
+	assert_int_equal(gpc_nvml_idle(&(struct gpc_nvml){ 0 }, &query), 0); /* not ready */
+	assert_int_equal(gpc_nvml_init(&nvml, &loader), GPC_OK);
+	fake.used = 1000 / GPC_IDLE_PART;
+	assert_int_equal(gpc_nvml_idle(&nvml, &query), 970 - fake.used);
+	fake.used++;
+	assert_int_equal(gpc_nvml_idle(&nvml, &query), 0);
+	fake.used = 0;
+	fake.memory_result = 3;
+	assert_int_equal(gpc_nvml_idle(&nvml, &query), 0);
+	fake.memory_result = 0;
+	fake.uuid_result = fake.pci_result = fake.index_result = 6;
+	assert_int_equal(gpc_nvml_idle(&nvml, &query), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -502,6 +522,7 @@ int main(void)
 		TEST(names_come_from_proc_and_else_from_nvml_without_arguments),
 		TEST(a_process_of_ones_own_is_told_with_its_age),
 		TEST(the_number_of_the_gpu_is_nvmls),
+		TEST(a_gpu_is_idle_if_next_to_nothing_of_it_is_used),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
