@@ -39,8 +39,14 @@ static bool return_enough_segments(struct gpc_ladder *ladder, uint64_t *ret_byte
 {
 	if (!ladder->pool || ladder->is_out_of_reach)
 		return false;
-	*ret_bytes = gpc_pool_trim(ladder->pool, ladder->wanted);
+	*ret_bytes = gpc_pool_trim(ladder->pool, ladder->wanted, false);
 	return true;
+}
+
+/* Without a bound, the driver may wait for running work, if it can return no segment otherwise. */
+static uint64_t trim(const struct gpc_ladder *ladder, struct gpc_pool *pool, uint64_t wanted)
+{
+	return gpc_pool_trim(pool, wanted, ladder->sync_ms == 0);
 }
 
 static uint64_t wait_for_device(struct gpc_ladder *ladder, struct gpc_pool *pool, uint64_t size)
@@ -58,13 +64,11 @@ static void wait_for_moves(struct gpc_ladder *ladder)
 /* Waits as a plain cudaFree does, but only until the oldest fences make enough room. */
 static bool wait_for_enough_fences(struct gpc_ladder *ladder, uint64_t *ret_bytes)
 {
-	uint64_t bytes;
-
 	if (!ladder->pool || ladder->is_out_of_reach)
 		return false;
-	bytes = wait_for_device(ladder, ladder->pool, ladder->wanted);
+	*ret_bytes = wait_for_device(ladder, ladder->pool, ladder->wanted);
 	/* The freed blocks may be many small pieces, so the segments that they leave idle go back to the driver. */
-	*ret_bytes = bytes + (bytes ? gpc_pool_trim(ladder->pool, ladder->wanted) : 0);
+	*ret_bytes += trim(ladder, ladder->pool, ladder->wanted);
 	wait_for_moves(ladder);
 	return true;
 }
@@ -78,8 +82,10 @@ static bool return_everything(struct gpc_ladder *ladder, uint64_t *ret_bytes)
 		return false;
 	for (uint32_t i = 0; i < ladder->n_pools; i++) {
 		(void)wait_for_device(ladder, ladder->pools[i], 0);
-		bytes += gpc_pool_trim(ladder->pools[i], UINT64_MAX);
+		bytes += trim(ladder, ladder->pools[i], UINT64_MAX);
 	}
+	for (uint32_t i = 0; i < ladder->n_pools; i++)
+		gpc_pool_wait_late(ladder->pools[i], &ladder->moves_left_ms);
 	if (ladder->trim_driver)
 		ladder->trim_driver(ladder->arg);
 	wait_for_moves(ladder);
@@ -97,7 +103,7 @@ static bool ask_handlers(struct gpc_ladder *ladder, uint64_t *ret_bytes)
 		return false;
 	for (uint32_t i = 0; i < ladder->n_pools && did_free; i++) {
 		(void)wait_for_device(ladder, ladder->pools[i], 0);
-		bytes += gpc_pool_trim(ladder->pools[i], ladder->wanted);
+		bytes += trim(ladder, ladder->pools[i], ladder->wanted);
 	}
 	if (did_free)
 		wait_for_moves(ladder);

@@ -16,15 +16,30 @@
 #include "runtime/rescue/failure.h"
 #include "stats/counters.h"
 
+#define IDLE_MS 1000 /* bounds the wait for the driver's pools if oom_sync_ms is 0 */
+
+/*
+ * True if the host may wait for the context.  Work that waits for the host would never end, so the context must be
+ * seen idle first; a driver that cannot tell is trusted.
+ */
+static bool may_wait(struct gpc_context *context)
+{
+	uint64_t sync_ms = gpc_runtime.config.oom_sync_ms;
+	uint64_t left_ms = sync_ms ? sync_ms : IDLE_MS;
+	enum gpc_status st = gpc_pool_wait_idle(&context->pool, &left_ms);
+
+	return !st || (st == GPC_UNSUPPORTED && sync_ms == 0);
+}
+
 /*
  * Trims the driver's pools.  They return no memory that was freed in stream order until the host has waited for the
- * device, so wait first.  This wait cannot be bounded, and is left out if oom_sync_ms asks for a bound.
+ * device, so wait first.
  */
 static void trim_pools(struct gpc_context *context)
 {
 	struct gpc_driver *drv = &context->drv.base;
 
-	if (gpc_runtime.config.oom_sync_ms == 0 && gpc_pools_are_used() &&
+	if (gpc_pools_are_used() && may_wait(context) &&
 		gpc_captures_try_hold(&gpc_runtime.heap.captures)) {
 		(void)!drv->ops->context_sync(drv);
 		gpc_captures_release(&gpc_runtime.heap.captures);
@@ -162,7 +177,7 @@ bool gpc_runtime_make_room(void)
 
 	for (uint32_t i = 0; i < n; i++) {
 		(void)gpc_pool_wait(pools[i], 0);
-		(void)gpc_pool_trim(pools[i], UINT64_MAX);
+		(void)gpc_pool_trim(pools[i], UINT64_MAX, true);
 	}
 	if (context)
 		trim_pools(context);

@@ -219,7 +219,7 @@ static void memory_that_others_free_meanwhile_is_found_after_any_rung(void **sta
 		assert_int_equal(ladder.freed[rung], 0);
 		stage_free(&stage, program.address);
 		assert_int_equal(gpc_pool_wait(&stage.pool, 0), 30 * GPC_MIB);
-		assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX), 30 * GPC_MIB);
+		assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX, true), 30 * GPC_MIB);
 	}
 }
 
