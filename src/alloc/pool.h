@@ -228,8 +228,11 @@ uint64_t gpc_pool_trim(struct gpc_pool *pool, uint64_t wanted, bool may_wait);
  */
 GPC_MUST_CHECK enum gpc_status gpc_pool_wait_idle(struct gpc_pool *pool, uint64_t *left_ms);
 
-/* Calls gpc_pool_wait_idle if the driver did not have at once what was returned beside running work. */
-void gpc_pool_wait_late(struct gpc_pool *pool, uint64_t *left_ms);
+/* Calls gpc_pool_wait_idle, and returns true, if the driver did not have at once what was returned beside running work. */
+bool gpc_pool_wait_late(struct gpc_pool *pool, uint64_t *left_ms);
+
+/* Waits, however long, for the work of the context that is submitted already.  No-op while a capture forbids it. */
+void gpc_pool_wait_out(struct gpc_pool *pool);
 
 /*
  * Returns false if the device cannot enforce the order of cudaFree in this context (barrier.h); then the host must

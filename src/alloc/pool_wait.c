@@ -256,10 +256,17 @@ enum gpc_status gpc_pool_wait_idle(struct gpc_pool *pool, uint64_t *left_ms)
 	return st;
 }
 
-void gpc_pool_wait_late(struct gpc_pool *pool, uint64_t *left_ms)
+bool gpc_pool_wait_late(struct gpc_pool *pool, uint64_t *left_ms)
 {
-	if (atomic_exchange(&pool->late_bytes, 0) > 0)
-		(void)!gpc_pool_wait_idle(pool, left_ms);
+	if (atomic_exchange(&pool->late_bytes, 0) == 0)
+		return false;
+	(void)!gpc_pool_wait_idle(pool, left_ms);
+	return true;
+}
+
+void gpc_pool_wait_out(struct gpc_pool *pool)
+{
+	(void)!sync_members(pool, &pool->drv, 1);
 }
 
 struct gpc_pool_sync gpc_pool_begin_sync(struct gpc_pool *pool)

@@ -92,6 +92,17 @@ def case_room_is_given_back_beside_work_that_cannot_reach_it(world):
             expect_equal(f"{work}: the run", (ours.status, ours.out, ours.err), (0, plain.out, ""))
 
 
+def case_room_that_the_driver_takes_only_when_idle_is_waited_for(world):
+    """A driver that frees nothing beside work costs a wait, not a failure."""
+    for work in ("stream", "legacy"):
+        ours = world.run([world.program("beside"), work], sim=f"{SIM},free_async:late")
+        expect_equal(f"{work}: the run", (ours.status, ours.out, ours.err), (0, "8 of 8, and the work is over\n", ""))
+
+
+def case_room_in_a_pool_of_the_driver_behind_work_is_waited_for(world):
+    expect_rescue(world, "busy-pool", "return_everything", plain=(1, ""))
+
+
 def case_room_in_a_pool_of_the_driver_is_given_back(world):
     expect_rescue(world, "pool", "return_everything", plain=(1, ""))
 
