@@ -39,6 +39,10 @@
  *   old drivers    Drivers before CUDA 12.5 have no cuCtxRecordEvent and cuCtxWaitEvent, so the host waits in
  *                  cudaFree.
  *
+ * Under the one-stream rule no barrier is due for order.  But a free that leaves a segment idle makes one due, unless the
+ * driver has eight times as much memory free as is idle here: its event, on the legacy stream, lets that segment go back
+ * before work submitted later has ended.
+ *
  * After plain cudaFree, calls that only observe (a query, a wait for a stream or an event) or free host
  * memory find all earlier work complete.  So before such a call the host waits for the barrier's event.
  *
@@ -86,6 +90,8 @@ struct gpc_barrier {
 	gpc_event event;   /* of the last barrier; 0: none yet */
 	/* recorded on the legacy stream, behind the work of all blocks that the one-stream rule left loose; 0: none */
 	gpc_event legacy_event;
+	gpc_event
+		idle_event; /* recorded and queried at once, to learn whether work runs; 0: none yet */
 	bool is_on_legacy;          /* that event is legacy_event */
 	bool is_due;                /* counted in n_due */
 	bool is_unsettled;          /* counted in n_unsettled */

@@ -11,7 +11,8 @@
  *             under their locks, then moving_bytes, then the driver's free memory misses no byte on its way to the
  *             driver, but may count such a byte twice.  It may miss a byte on its way to a pool; moved_bytes, read
  *             before and after, shows that.  If it reads moving_bytes as 0, every earlier move has ended, and memory
- *             that such a move returned can be requested.
+ *             that such a move returned can be requested.  What a driver takes late that was returned beside running
+ *             work is in late_bytes of the pool (pool.h) until the work has ended, or has been waited for.
  * Progress    No move waits for another, and no pool's lock is held during the driver call of a move.  But the driver
  *             may block that call for as long as kernels run, so waits for moves are bounded.
  */

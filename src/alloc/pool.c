@@ -79,7 +79,7 @@ void gpc_pool_forget(struct gpc_pool *pool)
 void gpc_pool_fini(struct gpc_pool *pool)
 {
 	(void)gpc_pool_wait(pool, 0);
-	(void)gpc_pool_trim(pool, UINT64_MAX);
+	(void)gpc_pool_trim(pool, UINT64_MAX, true);
 	gpc_lock_take(&pool->lock);
 	gpc_fences_fini(&pool->fences, true);
 	gpc_pool_end_barrier_locked(pool, true);
@@ -377,7 +377,7 @@ uint64_t gpc_pool_idle(struct gpc_pool *pool)
 
 	gpc_lock_take(&pool->lock);
 	bytes = gpc_counter_get(&pool->counters->cached_bytes) +
-		gpc_counter_get(&pool->counters->pending_bytes);
+		gpc_counter_get(&pool->counters->pending_bytes) + atomic_load(&pool->late_bytes);
 	gpc_lock_release(&pool->lock);
 	return bytes;
 }

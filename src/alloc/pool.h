@@ -93,9 +93,11 @@ struct gpc_pool {
 	_Atomic gpc_devptr unplaced;
 	uint64_t unplaced_size;
 	struct gpc_range *unplaced_range; /* of its pages; NULL: it is one driver allocation */
-	atomic_bool is_pressed;           /* memory was refused, so vmm:auto uses pages */
-	atomic_bool has_no_pages;         /* mapping pages failed, and is not tried again */
-	_Atomic uint64_t page_devices;    /* bit i: device i may access the pool's pages, too */
+	/* What the driver did not have at once of the memory returned beside work, whose end was not seen since. */
+	_Atomic uint64_t late_bytes;
+	atomic_bool is_pressed;        /* memory was refused, so vmm:auto uses pages */
+	atomic_bool has_no_pages;      /* mapping pages failed, and is not tried again */
+	_Atomic uint64_t page_devices; /* bit i: device i may access the pool's pages, too */
 	/* True after gpc_pool_cut has served a request, until a segment is allocated or returned. */
 	atomic_bool is_short;
 	uint64_t cut_bytes;    /* size of the cut segments of large blocks, except those of pages */
@@ -195,7 +197,7 @@ uint64_t gpc_pool_wait(struct gpc_pool *pool, uint64_t size);
  */
 uint64_t gpc_pool_wait_within(struct gpc_pool *pool, uint64_t size, uint64_t *left_ms);
 
-/* Bytes that are idle here: free in a segment, or pending. */
+/* Bytes that are idle here: free in a segment, pending, or returned beside work and not at the driver yet. */
 uint64_t gpc_pool_idle(struct gpc_pool *pool);
 
 /*
@@ -215,9 +217,22 @@ void gpc_pool_reopen(struct gpc_pool *pool);
 /*
  * Returns idle memory to the driver until at least `wanted` bytes are returned: a single segment if one is
  * large enough, else the segments that are idle longest, and then idle pages.  Skips memory that work may still use.
- * Returns the bytes returned.
+ * While other work runs it returns only what goes back without a wait for that work; if this driver can return no
+ * segment so, `may_wait` allows the wait.  Returns the bytes returned.
  */
-uint64_t gpc_pool_trim(struct gpc_pool *pool, uint64_t wanted);
+uint64_t gpc_pool_trim(struct gpc_pool *pool, uint64_t wanted, bool may_wait);
+
+/*
+ * Waits until no work of the context runs, for at most *left_ms milliseconds, from which it subtracts the time it took.
+ * GPC_DEVICE_NOT_READY: some still runs.  Any other error: that cannot be known now, so it did not wait.
+ */
+GPC_MUST_CHECK enum gpc_status gpc_pool_wait_idle(struct gpc_pool *pool, uint64_t *left_ms);
+
+/* Calls gpc_pool_wait_idle, and returns true, if the driver did not have at once what was returned beside running work. */
+bool gpc_pool_wait_late(struct gpc_pool *pool, uint64_t *left_ms);
+
+/* Waits, however long, for the work of the context that is submitted already.  No-op while a capture forbids it. */
+void gpc_pool_wait_out(struct gpc_pool *pool);
 
 /*
  * Returns false if the device cannot enforce the order of cudaFree in this context (barrier.h); then the host must
@@ -247,11 +262,15 @@ void gpc_pool_wait_for_one_stream(struct gpc_pool *pool);
 void gpc_pool_settle_one_stream(struct gpc_pool *pool);
 
 /*
- * Call gpc_pool_begin_sync before the program's own synchronization of the context, and gpc_pool_end_sync, with the
- * number returned, after it succeeded: the blocks freed before it become FREE.
+ * Call gpc_pool_begin_sync before the program's own synchronization of the context, and gpc_pool_end_sync, with what
+ * it returned, after it succeeded: the blocks freed before it become FREE, and their work is known to be complete.
  */
-uint64_t gpc_pool_begin_sync(struct gpc_pool *pool);
-void gpc_pool_end_sync(struct gpc_pool *pool, uint64_t number, uint64_t now_ns);
+struct gpc_pool_sync {
+	uint64_t fence; /* of the pool's fences, the last one that the synchronization covers */
+	uint64_t frees; /* the same for the barrier's frees */
+};
+struct gpc_pool_sync gpc_pool_begin_sync(struct gpc_pool *pool);
+void gpc_pool_end_sync(struct gpc_pool *pool, struct gpc_pool_sync sync, uint64_t now_ns);
 
 /* The bytes that can be returned to the driver now, or once the device is done with them. */
 uint64_t gpc_pool_returnable(struct gpc_pool *pool);

@@ -7,16 +7,19 @@
 
 #include "driver/sticky.h"
 
+static void add_due_locked(struct gpc_pool *pool)
+{
+	if (!pool->barrier.is_due)
+		atomic_fetch_add(&pool->heap->duties->n_due, 1);
+	pool->barrier.is_due = true;
+}
+
 static void add_duty(struct gpc_pool *pool)
 {
-	struct gpc_barrier *barrier = &pool->barrier;
-
-	if (!barrier->is_due)
-		atomic_fetch_add(&pool->heap->duties->n_due, 1);
-	if (!barrier->is_unsettled)
+	add_due_locked(pool);
+	if (!pool->barrier.is_unsettled)
 		atomic_fetch_add(&pool->heap->duties->n_unsettled, 1);
-	barrier->is_due = true;
-	barrier->is_unsettled = true;
+	pool->barrier.is_unsettled = true;
 }
 
 static void end_due_locked(struct gpc_pool *pool)
@@ -53,7 +56,11 @@ bool gpc_pool_keeps_order(struct gpc_pool *pool)
 
 void gpc_pool_loosen_locked(struct gpc_pool *pool, struct gpc_block *block)
 {
-	block->segment->last_loose = ++pool->barrier.n_frees;
+	struct gpc_segment *segment = block->segment;
+
+	segment->last_loose = ++pool->barrier.n_frees;
+	if ((segment->n_live == 0 || segment->range) && gpc_pool_may_be_short(pool, segment->size))
+		add_due_locked(pool);
 }
 
 bool gpc_pool_owe_barrier_locked(struct gpc_pool *pool, struct gpc_block *block)
@@ -76,6 +83,7 @@ struct raising {
 	uint64_t fence;  /* of the last fence that the barrier covers; 0: none */
 	gpc_event event;
 	bool is_on_legacy; /* an event on the legacy stream, which orders nothing: only its completion is of interest */
+	bool is_mark; /* the same, and nobody needs it now: not worth a wait */
 	bool is_lost; /* neither the device nor the host keeps the order: the barrier stays due */
 	enum gpc_status st;
 };
@@ -89,7 +97,7 @@ static gpc_event *event_of(struct gpc_barrier *barrier, bool is_on_legacy)
  * Returns false if the last barrier covers all frees, or if a capture forbids one.  The legacy stream has an event of
  * its own: a slow thread may record it after another thread has raised a barrier that covers more.
  */
-static bool begin_raising_locked(struct gpc_pool *pool, struct raising *raising)
+static bool begin_raising_locked(struct gpc_pool *pool, bool is_forced, struct raising *raising)
 {
 	struct gpc_barrier *barrier = &pool->barrier;
 	gpc_event *event;
@@ -100,6 +108,7 @@ static bool begin_raising_locked(struct gpc_pool *pool, struct raising *raising)
 	*raising = (struct raising){
 		.number = barrier->n_frees,
 		.is_on_legacy = pool->fences.is_one_stream || !has_barriers(pool),
+		.is_mark = pool->fences.is_one_stream && !is_forced,
 	};
 	event = event_of(barrier, raising->is_on_legacy);
 	if (!*event)
@@ -123,7 +132,9 @@ static bool tell_driver(struct gpc_pool *pool, struct raising *raising)
 	if (!st && !raising->is_on_legacy)
 		st = ops->fence_wait(pool->drv, raising->event);
 	raising->st = st;
-	if (st) {
+	if (st && raising->is_mark) {
+		raising->is_lost = true;
+	} else if (st) {
 		st = ops->context_sync(pool->drv);
 		has_waited = !st;
 		/* In a broken context no work runs any more, so its order is kept. */
@@ -177,7 +188,8 @@ static void raise_barrier(struct gpc_pool *pool, bool is_forced)
 	bool has_waited;
 
 	gpc_lock_take(&pool->lock);
-	is_raising = (is_forced || pool->barrier.is_due) && begin_raising_locked(pool, &raising);
+	is_raising = (is_forced || pool->barrier.is_due) &&
+		     begin_raising_locked(pool, is_forced, &raising);
 	gpc_lock_release(&pool->lock);
 	if (!is_raising)
 		return;
@@ -208,6 +220,55 @@ bool gpc_pool_order_pending(struct gpc_pool *pool)
 	if (is_possible)
 		raise_barrier(pool, true);
 	return is_possible;
+}
+
+void gpc_pool_pass_locked(struct gpc_pool *pool, uint64_t number)
+{
+	struct gpc_barrier *barrier = &pool->barrier;
+
+	barrier->passed = gpc_larger(barrier->passed, number);
+	barrier->raised = gpc_larger(barrier->raised, number);
+	if (barrier->raised == barrier->n_frees)
+		end_due_locked(pool);
+	if (barrier->passed == barrier->n_frees)
+		end_unsettled_locked(pool);
+}
+
+/* Without the lock, because a record may block: another thread may record the event again, which then covers more. */
+enum gpc_status gpc_pool_ask_idle(struct gpc_pool *pool)
+{
+	const struct gpc_driver_ops *ops = pool->drv->ops;
+	struct gpc_barrier *barrier = &pool->barrier;
+	enum gpc_status st = GPC_OK;
+	bool is_one_stream;
+	gpc_event event;
+	uint64_t number;
+
+	gpc_lock_take(&pool->lock);
+	if (pool->is_forgotten || !gpc_pool_may_part_locked(pool)) {
+		gpc_lock_release(&pool->lock);
+		return GPC_UNSUPPORTED;
+	}
+	if (!barrier->idle_event)
+		st = ops->event_create(pool->drv, &barrier->idle_event);
+	event = barrier->idle_event;
+	is_one_stream = pool->fences.is_one_stream;
+	number = barrier->n_frees;
+	gpc_lock_release(&pool->lock);
+	if (!st)
+		st = is_one_stream ? ops->legacy_record(pool->drv, event)
+				   : ops->fence_record(pool->drv, event);
+	if (!st)
+		st = ops->event_query(pool->drv, event);
+	gpc_captures_release(&pool->heap->captures);
+	if (st)
+		return st;
+	gpc_lock_take(&pool->lock);
+	if (!pool->is_forgotten)
+		gpc_pool_pass_locked(pool, number);
+	gpc_lock_release(&pool->lock);
+	atomic_store(&pool->late_bytes, 0);
+	return GPC_OK;
 }
 
 /* The event is queried under the lock: the query is cheap, and no other thread can destroy the event meanwhile. */
@@ -260,11 +321,13 @@ void gpc_pool_end_barrier_locked(struct gpc_pool *pool, bool context_lives)
 		ops->event_destroy(pool->drv, pool->barrier.event);
 	if (context_lives && pool->barrier.legacy_event)
 		ops->event_destroy(pool->drv, pool->barrier.legacy_event);
+	if (context_lives && pool->barrier.idle_event)
+		ops->event_destroy(pool->drv, pool->barrier.idle_event);
 	end_due_locked(pool);
 	end_unsettled_locked(pool);
 	pool->barrier.n_frees = 0;
 	pool->barrier.raised = 0;
 	pool->barrier.recorded = 0;
 	pool->barrier.passed = 0;
-	pool->barrier.event = pool->barrier.legacy_event = 0;
+	pool->barrier.event = pool->barrier.legacy_event = pool->barrier.idle_event = 0;
 }

@@ -28,7 +28,7 @@ static void withdraw_locked(struct gpc_pool *pool, struct gpc_segment *segment)
 
 void gpc_pool_end_pages(struct gpc_pool *pool)
 {
-	(void)gpc_pool_trim(pool, UINT64_MAX);
+	(void)gpc_pool_trim(pool, UINT64_MAX, true);
 	gpc_lock_take(&pool->lock);
 	gpc_list_each (link, &pool->segments) {
 		struct gpc_segment *segment = gpc_list_entry(link, struct gpc_segment, link);

@@ -26,6 +26,12 @@ bool gpc_pool_may_cut(const struct gpc_pool *pool, uint64_t segment_size);
 /* True if policy allows a block of `size` bytes to serve `rounded` uncut. */
 bool gpc_pool_may_waste(const struct gpc_pool *pool, uint64_t size, uint64_t rounded);
 
+/*
+ * True if a request may soon need what is cached here with `bytes` more, because the driver does not have much more
+ * free; false if that is unknown.
+ */
+bool gpc_pool_may_be_short(const struct gpc_pool *pool, uint64_t bytes);
+
 /* True if policy allows `bytes` more to be wasted. */
 bool gpc_pool_has_waste_left(const struct gpc_pool *pool, uint64_t bytes);
 
@@ -158,6 +164,15 @@ bool gpc_pool_order_pending(struct gpc_pool *pool);
 /* Queries, without waiting, whether the work before the last free has completed; if so, raises barrier.passed. */
 void gpc_pool_learn(struct gpc_pool *pool);
 
+/* The work before all frees up to this number has completed. */
+void gpc_pool_pass_locked(struct gpc_pool *pool, uint64_t number);
+
+/*
+ * GPC_OK: no work of the context runs, apart from what other threads submit meanwhile.  GPC_DEVICE_NOT_READY: some does.
+ * Any other: the driver cannot tell, a capture forbids the question, or the context is ending.
+ */
+GPC_MUST_CHECK enum gpc_status gpc_pool_ask_idle(struct gpc_pool *pool);
+
 /* True if all work submitted before the frees in this segment has completed: its idle memory may be returned. */
 static inline bool gpc_pool_is_settled(const struct gpc_segment *segment)
 {
@@ -176,6 +191,7 @@ struct gpc_memory {
 	struct gpc_range *range; /* of its pages; NULL: it is one allocation */
 	uint64_t page_bytes;
 	uint64_t devices; /* as in struct gpc_segment */
+	bool is_exported; /* the same */
 };
 
 /*
@@ -244,8 +260,8 @@ uint64_t gpc_pool_segment_size(const struct gpc_pool *pool, uint64_t rounded);
  */
 bool gpc_pool_book_refused(struct gpc_pool *pool, uint64_t size);
 
-/* Returns idle exported segments to the driver, unless a capture forbids it. */
-void gpc_pool_return_exported(struct gpc_pool *pool);
+/* Returns idle exported segments to the driver, unless a capture forbids it, or, without may_wait, running work. */
+void gpc_pool_return_exported(struct gpc_pool *pool, bool may_wait);
 
 /* Calls gpc_pool_return_exported, and returns segments that were idle for longer than decay_ns. */
 void gpc_pool_return_due(struct gpc_pool *pool, uint64_t now_ns);

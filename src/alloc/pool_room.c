@@ -27,6 +27,7 @@
 #define CUT_NUMERATOR   2
 #define CUT_DENOMINATOR 5
 #define WASTE_PART      50 /* all blocks together waste at most 1 / WASTE_PART of the room */
+#define SHORT_PART      8  /* idle memory over 1 / SHORT_PART of what is free may be needed */
 #define LOOK_PART       8  /* the driver is asked again after 1 / LOOK_PART of the room has moved */
 
 void gpc_pool_look_for_room(struct gpc_pool *pool, uint64_t refused)
@@ -59,6 +60,14 @@ static uint64_t room_of(const struct gpc_pool *pool)
 	if (room == 0)
 		return UINT64_MAX;
 	return gpc_bytes_less(limit && limit < room ? limit : room, gpc_bytes_less(used, own));
+}
+
+bool gpc_pool_may_be_short(const struct gpc_pool *pool, uint64_t bytes)
+{
+	uint64_t reserved = gpc_counter_get(&pool->counters->reserved_bytes);
+	uint64_t cached = gpc_counter_get(&pool->counters->cached_bytes);
+
+	return gpc_bytes_less(room_of(pool), reserved) / SHORT_PART < cached + bytes;
 }
 
 bool gpc_pool_may_cut(const struct gpc_pool *pool, uint64_t segment_size)

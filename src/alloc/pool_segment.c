@@ -114,10 +114,42 @@ static void forget_refused_locked(struct gpc_pool *pool)
 	gpc_counter_set(refused, 0);
 }
 
-static enum gpc_status give_back(struct gpc_pool *pool, const struct gpc_memory *memory)
+/* How segments may go back to the driver now.  Pages always may: to unmap them waits for nothing. */
+struct way {
+	bool is_free; /* by mem_free: no work runs, or the caller may wait for it */
+	bool is_beside; /* by mem_free_beside, which is preferred; never what another process may hold */
+};
+
+/*
+ * The question also tells which segments are settled.  Ask for each segment: another thread may submit work meanwhile,
+ * for which a free would wait.
+ */
+static struct way find_way(struct gpc_pool *pool, bool may_wait)
 {
-	return memory->range ? gpc_pool_unmap_pages(pool, memory)
-			     : pool->drv->ops->mem_free(pool->drv, memory->address);
+	struct way way = { .is_free = may_wait };
+
+	if (gpc_captures_is_any_open(&pool->heap->captures))
+		return way;
+	if (!gpc_pool_ask_idle(pool))
+		return (struct way){ .is_free = true };
+	gpc_pool_learn(pool);
+	gpc_lock_take(&pool->lock);
+	/* A barrier that has not passed holds back what is freed in stream order. */
+	way.is_beside = pool->fences.is_one_stream || pool->barrier.passed == pool->barrier.raised;
+	gpc_lock_release(&pool->lock);
+	way.is_beside = way.is_beside && !pool->drv->ops->prepare_beside(pool->drv);
+	return way;
+}
+
+static enum gpc_status give_back(
+	struct gpc_pool *pool, const struct gpc_memory *memory, struct way way)
+{
+	if (memory->range)
+		return gpc_pool_unmap_pages(pool, memory);
+	if (way.is_beside && !memory->is_exported &&
+		!pool->drv->ops->mem_free_beside(pool->drv, memory->address))
+		return GPC_OK;
+	return pool->drv->ops->mem_free(pool->drv, memory->address);
 }
 
 /*
@@ -131,9 +163,9 @@ static void book_given_back(struct gpc_pool *pool, uint64_t size, enum gpc_statu
 }
 
 /* Returns detached memory to the driver, without the lock, and releases the hold on captures. */
-static void end_parting(struct gpc_pool *pool, const struct gpc_memory *parting)
+static void end_parting(struct gpc_pool *pool, const struct gpc_memory *parting, struct way way)
 {
-	enum gpc_status st = give_back(pool, parting);
+	enum gpc_status st = give_back(pool, parting, way);
 
 	gpc_captures_release(&pool->heap->captures);
 	book_given_back(pool, parting->size, st);
@@ -224,6 +256,7 @@ static void count_new_segment(struct gpc_pool *pool, uint64_t size, uint64_t now
 static bool return_unplaced(struct gpc_pool *pool)
 {
 	struct gpc_memory memory = { 0 };
+	struct way way = find_way(pool, true); /* not while captures are held */
 	bool is_held;
 
 	gpc_lock_take(&pool->lock);
@@ -238,7 +271,7 @@ static bool return_unplaced(struct gpc_pool *pool)
 	is_held |= pool->unplaced == 0;
 	gpc_lock_release(&pool->lock);
 	if (memory.address)
-		end_parting(pool, &memory);
+		end_parting(pool, &memory, way);
 	return is_held;
 }
 
@@ -295,7 +328,8 @@ enum gpc_status gpc_pool_grow(
 	if (is_dead)
 		atomic_fetch_sub(&pool->budget->used_bytes, memory.size);
 	else if (is_second) /* the memory of another thread waits already */
-		book_given_back(pool, memory.size, give_back(pool, &memory));
+		book_given_back(pool, memory.size,
+			give_back(pool, &memory, (struct way){ .is_free = true }));
 	else if (st)
 		(void)return_unplaced(pool);
 	gpc_pool_end_move(pool, memory.size);
@@ -309,7 +343,10 @@ static void detach_locked(
 	struct gpucache_counters *counters = pool->counters;
 
 	*ret_memory = (struct gpc_memory){
-		.address = segment->address, .size = segment->size, .range = segment->range
+		.address = segment->address,
+		.size = segment->size,
+		.range = segment->range,
+		.is_exported = segment->is_exported,
 	};
 	gpc_pool_begin_move(pool, segment->size);
 	pool->heap->observer.segment_removed(segment);
@@ -330,14 +367,22 @@ static void detach_locked(
 	end_segment(pool->heap, segment);
 }
 
+/* False if work on the idle segment may still be running, for which the driver does not promise to wait. */
+static bool may_part(const struct gpc_segment *segment, struct way way)
+{
+	if (!gpc_pool_is_settled(segment))
+		return false;
+	return segment->range || way.is_free || (way.is_beside && !segment->is_exported);
+}
+
 /*
  * Detaches an idle segment.  Returning memory invalidates open captures, so on true none can begin until end_parting().
- * False if one is open, or if work on the memory may still be running: the driver does not promise to wait for it.
+ * False if one is open, or if the segment may not go back.
  */
-static bool begin_parting_locked(
-	struct gpc_pool *pool, struct gpc_segment *segment, struct gpc_memory *ret_parting)
+static bool begin_parting_locked(struct gpc_pool *pool, struct gpc_segment *segment, struct way way,
+	struct gpc_memory *ret_parting)
 {
-	if (!gpc_pool_is_settled(segment) || !gpc_pool_may_part_locked(pool))
+	if (!may_part(segment, way) || !gpc_pool_may_part_locked(pool))
 		return false;
 	detach_locked(pool, segment, ret_parting);
 	return true;
@@ -347,7 +392,7 @@ static bool begin_parting_locked(
  * Chooses the smallest returnable idle segment of at least `wanted` bytes, else the one idle longest; NULL if there is
  * none.
  */
-static struct gpc_segment *choose_idle(struct gpc_pool *pool, uint64_t wanted)
+static struct gpc_segment *choose_idle(struct gpc_pool *pool, struct way way, uint64_t wanted)
 {
 	struct gpc_segment *oldest = NULL;
 	struct gpc_segment *best = NULL;
@@ -355,7 +400,7 @@ static struct gpc_segment *choose_idle(struct gpc_pool *pool, uint64_t wanted)
 	gpc_list_each (link, &pool->idle) {
 		struct gpc_segment *segment = gpc_list_entry(link, struct gpc_segment, idle);
 
-		if (!gpc_pool_is_settled(segment))
+		if (!may_part(segment, way))
 			continue;
 		oldest = oldest ? oldest : segment;
 		if (segment->size >= wanted && (!best || segment->size < best->size))
@@ -368,34 +413,52 @@ static struct gpc_segment *choose_idle(struct gpc_pool *pool, uint64_t wanted)
  * Detaches an idle segment; of one made of pages, no more pages than wanted.  Without an idle segment, detaches idle
  * pages of a segment in use.  False: there is nothing to detach, or a capture forbids it.
  */
-static bool part_locked(struct gpc_pool *pool, uint64_t wanted, struct gpc_memory *ret_parting)
+static bool part_locked(
+	struct gpc_pool *pool, struct way way, uint64_t wanted, struct gpc_memory *ret_parting)
 {
-	struct gpc_segment *segment = choose_idle(pool, wanted);
+	struct gpc_segment *segment = choose_idle(pool, way, wanted);
 
 	if (segment && (!segment->range || segment->is_exported ||
 			       gpc_bytes_less(segment->size, segment->page_bytes) < wanted))
-		return begin_parting_locked(pool, segment, ret_parting);
+		return begin_parting_locked(pool, segment, way, ret_parting);
 	return gpc_pool_take_pages_locked(
 		pool, segment ? segment->first : NULL, wanted, ret_parting);
 }
 
-uint64_t gpc_pool_trim(struct gpc_pool *pool, uint64_t wanted)
+/* The driver's free memory; 0: unknown. */
+static uint64_t driver_free(struct gpc_pool *pool)
 {
+	uint64_t available = 0;
+	uint64_t total;
+
+	return pool->drv->ops->mem_info(pool->drv, &available, &total) ? 0 : available;
+}
+
+uint64_t gpc_pool_trim(struct gpc_pool *pool, uint64_t wanted, bool may_wait)
+{
+	uint64_t expected = 0; /* what the driver should have, once something went beside work */
+	bool is_beside = false;
 	uint64_t went = 0;
 
-	gpc_pool_learn(pool);
 	while (went < wanted) {
+		struct way way = find_way(pool, may_wait);
 		struct gpc_memory parting;
 		bool is_parting;
 
+		if (way.is_beside && !is_beside)
+			expected = driver_free(pool);
+		is_beside |= way.is_beside;
 		gpc_lock_take(&pool->lock);
-		is_parting = part_locked(pool, wanted - went, &parting);
+		is_parting = part_locked(pool, way, wanted - went, &parting);
 		gpc_lock_release(&pool->lock);
 		if (!is_parting)
 			break;
-		end_parting(pool, &parting);
+		end_parting(pool, &parting, way);
 		went += parting.size;
+		expected += parting.size;
 	}
+	if (is_beside && went)
+		atomic_fetch_add(&pool->late_bytes, gpc_bytes_less(expected, driver_free(pool)));
 	return went;
 }
 
@@ -405,8 +468,9 @@ uint64_t gpc_pool_trim(struct gpc_pool *pool, uint64_t wanted)
  * Returns one idle segment to the driver: an exported one or, if before_ns > 0, one that has been idle since before
  * that time.  False: there is none, or it cannot be returned now.
  */
-static bool return_one(struct gpc_pool *pool, uint64_t before_ns)
+static bool return_one(struct gpc_pool *pool, bool may_wait, uint64_t before_ns)
 {
+	struct way way = find_way(pool, may_wait);
 	struct gpc_memory parting;
 	bool is_parting = false;
 
@@ -417,14 +481,14 @@ static bool return_one(struct gpc_pool *pool, uint64_t before_ns)
 		bool is_due = before_ns ? segment->idle_since_ns < before_ns : segment->is_exported;
 
 		if (is_due)
-			is_parting = begin_parting_locked(pool, segment, &parting);
+			is_parting = begin_parting_locked(pool, segment, way, &parting);
 		/* The first one is idle longest: if it is not due by age, no other is. */
 		if (is_due || before_ns)
 			break;
 	}
 	gpc_lock_release(&pool->lock);
 	if (is_parting)
-		end_parting(pool, &parting);
+		end_parting(pool, &parting, way);
 	return is_parting;
 }
 
@@ -438,25 +502,22 @@ static void decay(struct gpc_pool *pool, uint64_t now_ns)
 		return;
 	atomic_store_explicit(&pool->next_decay_ns, now_ns + pool->params.decay_ns / DECAY_PART,
 		memory_order_relaxed);
-	gpc_pool_learn(pool);
-	while (return_one(pool, now_ns - pool->params.decay_ns))
+	while (return_one(pool, true, now_ns - pool->params.decay_ns))
 		;
 }
 
-void gpc_pool_return_exported(struct gpc_pool *pool)
+void gpc_pool_return_exported(struct gpc_pool *pool, bool may_wait)
 {
 	if (pool->unplaced)
 		(void)return_unplaced(pool);
-	if (atomic_load_explicit(&pool->n_leaving, memory_order_relaxed) > 0)
-		gpc_pool_learn(pool);
 	while (atomic_load_explicit(&pool->n_leaving, memory_order_relaxed) > 0 &&
-		!gpc_captures_is_any_open(&pool->heap->captures) && return_one(pool, 0))
+		!gpc_captures_is_any_open(&pool->heap->captures) && return_one(pool, may_wait, 0))
 		;
 }
 
 void gpc_pool_return_due(struct gpc_pool *pool, uint64_t now_ns)
 {
-	gpc_pool_return_exported(pool);
+	gpc_pool_return_exported(pool, true);
 	decay(pool, now_ns);
 }
 
@@ -470,7 +531,7 @@ void gpc_pool_collect_garbage(struct gpc_pool *pool)
 	uint64_t used = atomic_load(&budget->used_bytes);
 
 	if (base && used > allowed)
-		(void)gpc_pool_trim(pool, used - allowed);
+		(void)gpc_pool_trim(pool, used - allowed, true);
 }
 
 void gpc_pool_forget_segments_locked(struct gpc_pool *pool, struct gpc_list *ret_paged)
@@ -518,7 +579,7 @@ void gpc_pool_drop_pages(struct gpc_pool *pool, struct gpc_driver *const *member
 
 		gpc_list_remove(link);
 		if (is_over) {
-			(void)!give_back(pool, &memory);
+			(void)!give_back(pool, &memory, (struct way){ .is_free = true });
 			atomic_fetch_sub(&pool->budget->used_bytes, memory.size);
 		}
 		gpc_pool_end_move(pool, memory.size);

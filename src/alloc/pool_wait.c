@@ -34,7 +34,7 @@ uint64_t gpc_pool_reap(struct gpc_pool *pool)
 	if (gpc_pool_reap_locked(pool, true, pool->drv->ops->now_ns(pool->drv), &bytes))
 		bytes = 0; /* a broken context: the program's next call reports it */
 	gpc_lock_release(&pool->lock);
-	gpc_pool_return_exported(pool);
+	gpc_pool_return_exported(pool, false);
 	return bytes;
 }
 
@@ -194,7 +194,7 @@ uint64_t gpc_pool_wait(struct gpc_pool *pool, uint64_t size)
 	/* The first wait emptied the ring, so a second wait covers the frees that the first did not. */
 	if (has_rest && bytes > 0)
 		bytes += wait_once(pool, size, &has_rest);
-	gpc_pool_return_exported(pool);
+	gpc_pool_return_exported(pool, false);
 	return bytes;
 }
 
@@ -247,19 +247,42 @@ void gpc_pool_reopen(struct gpc_pool *pool)
 	atomic_store(&pool->is_closed, false);
 }
 
-uint64_t gpc_pool_begin_sync(struct gpc_pool *pool)
+enum gpc_status gpc_pool_wait_idle(struct gpc_pool *pool, uint64_t *left_ms)
 {
-	uint64_t number = 0;
+	enum gpc_status st = gpc_pool_ask_idle(pool);
+
+	while (st == GPC_DEVICE_NOT_READY && gpc_pause(1, left_ms))
+		st = gpc_pool_ask_idle(pool);
+	return st;
+}
+
+bool gpc_pool_wait_late(struct gpc_pool *pool, uint64_t *left_ms)
+{
+	if (atomic_exchange(&pool->late_bytes, 0) == 0)
+		return false;
+	(void)!gpc_pool_wait_idle(pool, left_ms);
+	return true;
+}
+
+void gpc_pool_wait_out(struct gpc_pool *pool)
+{
+	(void)!sync_members(pool, &pool->drv, 1);
+}
+
+struct gpc_pool_sync gpc_pool_begin_sync(struct gpc_pool *pool)
+{
+	struct gpc_pool_sync sync = { 0 };
 
 	gpc_lock_take(&pool->lock);
 	/* With peers, synchronising one context says nothing about the others' work. */
 	if (pool->fences.n_members == 1)
-		number = gpc_fences_begin_sync(&pool->fences);
+		sync.fence = gpc_fences_begin_sync(&pool->fences);
+	sync.frees = pool->barrier.n_frees;
 	gpc_lock_release(&pool->lock);
-	return number;
+	return sync;
 }
 
-void gpc_pool_end_sync(struct gpc_pool *pool, uint64_t number, uint64_t now_ns)
+void gpc_pool_end_sync(struct gpc_pool *pool, struct gpc_pool_sync sync, uint64_t now_ns)
 {
 	struct gpc_list passed;
 
@@ -267,8 +290,10 @@ void gpc_pool_end_sync(struct gpc_pool *pool, uint64_t number, uint64_t now_ns)
 	gpc_lock_take(&pool->lock);
 	/* A peer may have joined in the meantime. */
 	if (pool->fences.n_members == 1 && !pool->is_forgotten)
-		gpc_fences_pass(&pool->fences, number, &passed);
+		gpc_fences_pass(&pool->fences, sync.fence, &passed);
+	if (!pool->is_forgotten)
+		gpc_pool_pass_locked(pool, sync.frees);
 	(void)gpc_pool_free_passed_locked(pool, &passed, now_ns);
 	gpc_lock_release(&pool->lock);
-	gpc_pool_return_exported(pool);
+	gpc_pool_return_exported(pool, true);
 }

@@ -50,6 +50,14 @@ struct gpc_driver_ops {
 	/* Frees memory of mem_alloc.  May wait for the whole device.              [may block] */
 	enum gpc_status (*mem_free)(struct gpc_driver *drv, gpc_devptr ptr);
 
+	/*
+	 * mem_free_beside frees memory of mem_alloc that no work uses any more, beside work of the context that runs:
+	 * it waits only for what fence_wait makes all later work wait for.  Call prepare_beside before the first time.
+	 * If either fails, the driver cannot do that now.
+	 */
+	enum gpc_status (*prepare_beside)(struct gpc_driver *drv);
+	enum gpc_status (*mem_free_beside)(struct gpc_driver *drv, gpc_devptr ptr);
+
 	/* Free and total bytes of the device.                                     [may block] */
 	enum gpc_status (*mem_info)(
 		struct gpc_driver *drv, uint64_t *ret_free, uint64_t *ret_total);
@@ -97,6 +105,7 @@ struct gpc_driver_ops {
 #define GPC_DRIVER_OPS                                                                          \
 	{                                                                                       \
 		.now_ns = now_ns, .mem_alloc = mem_alloc, .mem_free = mem_free,                 \
+		.prepare_beside = prepare_beside, .mem_free_beside = mem_free_beside,           \
 		.mem_info = mem_info, .event_create = event_create,                             \
 		.event_destroy = event_destroy, .fence_record = fence_record,                   \
 		.fence_wait = fence_wait, .event_query = event_query, .event_wait = event_wait, \

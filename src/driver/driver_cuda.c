@@ -89,6 +89,41 @@ static enum gpc_status mem_free(struct gpc_driver *drv, gpc_devptr ptr)
 	return IN_CONTEXT(drv, cuMemFree_v2(ptr));
 }
 
+static bool has_pools(struct gpc_cuda_driver *cuda)
+{
+	CUdevice device = 0;
+	int value = 0;
+
+	return cuda->fns->cuDeviceGetAttribute &&
+	       !IN_CONTEXT(&cuda->base, cuCtxGetDevice(&device)) &&
+	       !cuda->fns->cuDeviceGetAttribute(
+		       &value, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, device) &&
+	       value;
+}
+
+/* Two threads may each create a stream, of which one stays unused. */
+static enum gpc_status prepare_beside(struct gpc_driver *drv)
+{
+	struct gpc_cuda_driver *cuda = of(drv);
+	CUstream stream = NULL;
+	enum gpc_status st;
+
+	if (atomic_load(&cuda->beside))
+		return GPC_OK;
+	if (!cuda->fns->cuMemFreeAsync || !cuda->fns->cuStreamCreate || !has_pools(cuda))
+		return GPC_UNSUPPORTED;
+	st = IN_CONTEXT(drv, cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	if (!st)
+		atomic_store(&cuda->beside, stream);
+	return st;
+}
+
+/* cuMemFreeAsync accepts memory of cuMemAlloc, and frees it in the order of its stream alone. */
+static enum gpc_status mem_free_beside(struct gpc_driver *drv, gpc_devptr ptr)
+{
+	return IN_CONTEXT(drv, cuMemFreeAsync(ptr, atomic_load(&of(drv)->beside)));
+}
+
 static enum gpc_status mem_info(struct gpc_driver *drv, uint64_t *ret_free, uint64_t *ret_total)
 {
 	size_t available = 0;

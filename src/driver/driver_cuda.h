@@ -9,7 +9,7 @@
  * After a sticky error every later call of the context returns that error (sticky.h).  The first sticky error is kept,
  * because the pool answers requests without the driver and must return the same error.
  *
- * Threads   Any; a struct gpc_cuda_driver is constant after init, except `sticky`.
+ * Threads   Any; a struct gpc_cuda_driver is constant after init, except `sticky` and `beside`.
  * Failure   As driver.h; the status carries the driver's code.
  */
 #ifndef GPC_DRIVER_DRIVER_CUDA_H
@@ -25,7 +25,9 @@ struct gpc_cuda_driver {
 	struct gpc_driver base; /* must be first */
 	const struct gpc_cuda_fns *fns;
 	CUcontext context;
-	_Atomic int sticky;  /* the first sticky CUresult; 0: none */
+	_Atomic int sticky; /* the first sticky CUresult; 0: none */
+	/* Our own stream, without work, for mem_free_beside; NULL: none yet.  It ends with the context. */
+	_Atomic(CUstream) beside;
 	CUdevice device;     /* set by gpc_cuda_driver_use_pages */
 	bool has_rdma_pages; /* a network card may access the pages */
 };

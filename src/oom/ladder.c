@@ -15,8 +15,8 @@
 #define WAIT_STEP_MS 10
 
 /*
- * Bounds the waits for moves if sync_ms is 0.  The driver may block a thread that returns memory until a kernel ends,
- * and that kernel may never end.
+ * Bounds the waits for moves, and those before unfinished work is waited for, if sync_ms is 0.  The driver may block a
+ * thread that returns memory until a kernel ends, and that kernel may never end.
  */
 #define MOVES_MS 1000
 
@@ -39,8 +39,14 @@ static bool return_enough_segments(struct gpc_ladder *ladder, uint64_t *ret_byte
 {
 	if (!ladder->pool || ladder->is_out_of_reach)
 		return false;
-	*ret_bytes = gpc_pool_trim(ladder->pool, ladder->wanted);
+	*ret_bytes = gpc_pool_trim(ladder->pool, ladder->wanted, false);
 	return true;
+}
+
+/* Without a bound, the driver may wait for running work, if it can return no segment otherwise. */
+static uint64_t trim(const struct gpc_ladder *ladder, struct gpc_pool *pool, uint64_t wanted)
+{
+	return gpc_pool_trim(pool, wanted, ladder->sync_ms == 0);
 }
 
 static uint64_t wait_for_device(struct gpc_ladder *ladder, struct gpc_pool *pool, uint64_t size)
@@ -55,16 +61,46 @@ static void wait_for_moves(struct gpc_ladder *ladder)
 		gpc_pool_wait_for_moves(ladder->pools[0], &ladder->moves_left_ms);
 }
 
+/* Polls for memory that the driver did not have at once: it may take it before the work has ended. */
+static void wait_for_late(struct gpc_ladder *ladder)
+{
+	for (uint32_t i = 0; i < ladder->n_pools; i++)
+		if (gpc_pool_wait_late(ladder->pools[i], &ladder->moves_left_ms))
+			ladder->late_pools |= UINT64_C(1) << i;
+}
+
+/* Waits for the work that still may keep memory from the driver.  False: there was none, or the wait has a bound. */
+static bool wait_for_unfinished_work(struct gpc_ladder *ladder)
+{
+	if (ladder->sync_ms || (!ladder->late_pools && !ladder->is_untrimmed))
+		return false;
+	for (uint32_t i = 0; i < ladder->n_pools; i++)
+		if (ladder->late_pools >> i & 1)
+			gpc_pool_wait_out(ladder->pools[i]);
+	if (ladder->is_untrimmed)
+		(void)ladder->trim_driver(ladder->arg, true);
+	ladder->late_pools = 0;
+	ladder->is_untrimmed = false;
+	return true;
+}
+
+static enum gpc_status try_again(struct gpc_ladder *ladder)
+{
+	enum gpc_status st = ladder->attempt(ladder->arg);
+
+	if (gpc_ladder_helps(st) && wait_for_unfinished_work(ladder))
+		st = ladder->attempt(ladder->arg);
+	return st;
+}
+
 /* Waits as a plain cudaFree does, but only until the oldest fences make enough room. */
 static bool wait_for_enough_fences(struct gpc_ladder *ladder, uint64_t *ret_bytes)
 {
-	uint64_t bytes;
-
 	if (!ladder->pool || ladder->is_out_of_reach)
 		return false;
-	bytes = wait_for_device(ladder, ladder->pool, ladder->wanted);
+	*ret_bytes = wait_for_device(ladder, ladder->pool, ladder->wanted);
 	/* The freed blocks may be many small pieces, so the segments that they leave idle go back to the driver. */
-	*ret_bytes = bytes + (bytes ? gpc_pool_trim(ladder->pool, ladder->wanted) : 0);
+	*ret_bytes += trim(ladder, ladder->pool, ladder->wanted);
 	wait_for_moves(ladder);
 	return true;
 }
@@ -78,10 +114,11 @@ static bool return_everything(struct gpc_ladder *ladder, uint64_t *ret_bytes)
 		return false;
 	for (uint32_t i = 0; i < ladder->n_pools; i++) {
 		(void)wait_for_device(ladder, ladder->pools[i], 0);
-		bytes += gpc_pool_trim(ladder->pools[i], UINT64_MAX);
+		bytes += trim(ladder, ladder->pools[i], UINT64_MAX);
 	}
+	wait_for_late(ladder);
 	if (ladder->trim_driver)
-		ladder->trim_driver(ladder->arg);
+		ladder->is_untrimmed = !ladder->trim_driver(ladder->arg, false);
 	wait_for_moves(ladder);
 	*ret_bytes = bytes;
 	return true;
@@ -97,10 +134,12 @@ static bool ask_handlers(struct gpc_ladder *ladder, uint64_t *ret_bytes)
 		return false;
 	for (uint32_t i = 0; i < ladder->n_pools && did_free; i++) {
 		(void)wait_for_device(ladder, ladder->pools[i], 0);
-		bytes += gpc_pool_trim(ladder->pools[i], ladder->wanted);
+		bytes += trim(ladder, ladder->pools[i], ladder->wanted);
 	}
-	if (did_free)
+	if (did_free) {
+		wait_for_late(ladder);
 		wait_for_moves(ladder);
+	}
 	*ret_bytes = bytes;
 	return true;
 }
@@ -129,6 +168,8 @@ enum gpc_status gpc_ladder_climb(struct gpc_ladder *ladder, enum gpc_status st)
 	ladder->wait_left_ms = ladder->wait_ms;
 	ladder->sync_left_ms = ladder->sync_ms;
 	ladder->moves_left_ms = ladder->sync_ms ? ladder->sync_ms : MOVES_MS;
+	ladder->late_pools = 0;
+	ladder->is_untrimmed = false;
 	for (uint32_t i = 0; i < N_RUNGS && gpc_ladder_helps(st);) {
 		uint64_t bytes = 0;
 		bool has_run = rungs[i](ladder, &bytes);
@@ -137,7 +178,7 @@ enum gpc_status gpc_ladder_climb(struct gpc_ladder *ladder, enum gpc_status st)
 		ladder->n_tried = i + 1;
 		/* Retry even if the rung freed nothing: another process may have freed memory meanwhile. */
 		if (has_run)
-			st = ladder->attempt(ladder->arg);
+			st = try_again(ladder);
 		if (!st)
 			ladder->helped = i + 1;
 		if (i == LAST_RUNG && ladder->wait_left_ms > 0)

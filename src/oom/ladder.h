@@ -35,11 +35,18 @@ struct gpc_ladder {
 
 	/* Retries the request.  GPC_DEVICE_NO_MEMORY or GPC_LIMIT: still no room. */
 	enum gpc_status (*attempt)(void *arg);
-	/* Makes the driver trim its own pools and graph memory; may be NULL. */
-	void (*trim_driver)(void *arg);
+	/*
+	 * Makes the driver trim its own pools and graph memory; may be NULL.  False: work runs, so they may keep some.
+	 * must_wait: waits for the work first, however long.
+	 */
+	bool (*trim_driver)(void *arg, bool must_wait);
 	/* Calls the program's OOM handlers; false: there are none.  May be NULL. */
 	bool (*call_handlers)(void *arg, uint64_t wanted, bool *ret_did_free);
 	void *arg;
+
+	/* Of the climb: what the driver may have only once running work has ended. */
+	uint64_t late_pools; /* bit i: memory of pools[i] was returned beside work */
+	bool is_untrimmed;   /* trim_driver returned false */
 
 	/* Results. */
 	uint64_t sync_left_ms;              /* what is left of sync_ms */

@@ -123,7 +123,7 @@ static void return_owed(struct gpc_context *context)
 {
 	if (__builtin_expect(
 		    atomic_load_explicit(&context->owed_bytes, memory_order_relaxed) > 0, 0))
-		(void)gpc_pool_trim(&context->pool, atomic_exchange(&context->owed_bytes, 0));
+		(void)gpc_pool_trim(&context->pool, atomic_exchange(&context->owed_bytes, 0), true);
 }
 
 static void say_off_grid_once(const struct gpc_context *context)
@@ -221,18 +221,18 @@ CUresult gpc_runtime_malloc_on(CUdeviceptr *ret_ptr, size_t size, CUstream strea
 static CUresult sync_for_free(struct gpc_pool *pool)
 {
 	struct gpc_captures *captures = &gpc_runtime.heap.captures;
-	uint64_t number;
+	struct gpc_pool_sync sync;
 	enum gpc_status st;
 
 	if (gpc_captures_is_near(captures))
 		return CUDA_SUCCESS;
-	number = gpc_pool_begin_sync(pool);
+	sync = gpc_pool_begin_sync(pool);
 	if (!gpc_captures_try_hold(captures))
 		return CUDA_SUCCESS;
 	st = pool->drv->ops->context_sync(pool->drv);
 	gpc_captures_release(captures);
 	if (!st)
-		gpc_pool_end_sync(pool, number, pool->drv->ops->now_ns(pool->drv));
+		gpc_pool_end_sync(pool, sync, pool->drv->ops->now_ns(pool->drv));
 	return (CUresult)gpc_status_to_device(st);
 }
 

@@ -223,6 +223,9 @@ static const struct key keys[] = {
 		"a free of at least so many bytes waits for work (0)"),
 	CHOICE("free_waits_for", free_waits_alone, "device", "context",
 		"that of the device, or of the memory's context alone (device)"),
+	CHOICE("free_async", is_async_free_late, "now", "late",
+		"cuMemFreeAsync of memory of cuMemAlloc on an idle stream: now, or late, when the "
+		"device is idle (now)"),
 	OTHER("queue", apply_queue,
 		"work that a stream takes before the host must wait; 0: no end (0)"),
 	CHOICE("host_access", is_host_near, "mapped", "direct",

@@ -76,7 +76,8 @@ struct gpc_sim_config {
 	uint64_t oom_after;  /* bytes that a device allocates in all, even if freed; 0: no limit */
 	uint64_t free_waits; /* a cuMemFree of at least this many bytes waits for work */
 	bool free_waits_alone; /* a free waits only for work of the memory's context */
-	uint64_t queue;        /* entries in a stream's queue; 0: unbounded */
+	bool is_async_free_late; /* cuMemFreeAsync of memory of cuMemAlloc waits for the whole device */
+	uint64_t queue;          /* entries in a stream's queue; 0: unbounded */
 	bool is_host_near; /* reports that the host accesses device memory directly, as on Grace */
 	bool is_event_queued; /* cuCtxRecordEvent, cuCtxWaitEvent take an entry in each stream's queue */
 	bool is_answered; /* results that no kernel computed are read as numbers, not as what is there */

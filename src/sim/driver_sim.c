@@ -86,6 +86,27 @@ static enum gpc_status sim_mem_free(struct gpc_driver *drv, gpc_devptr ptr)
 	return status_of(res);
 }
 
+static enum gpc_status sim_prepare_beside(struct gpc_driver *drv)
+{
+	struct gpc_sim_driver *self = self_of(drv);
+	enum gpc_status st = GPC_OK;
+
+	if (!atomic_load(&self->has_beside))
+		st = status_of(begin(self, GPC_SIM_COST_EVENT_CREATE, "cuStreamCreate"));
+	atomic_store(&self->has_beside, st == GPC_OK);
+	return st;
+}
+
+static enum gpc_status sim_mem_free_beside(struct gpc_driver *drv, gpc_devptr ptr)
+{
+	struct gpc_sim_driver *self = self_of(drv);
+	CUresult res;
+
+	count(&self->counters.n_mem_free);
+	res = begin(self, GPC_SIM_COST_FREE, "cuMemFreeAsync");
+	return status_of(res != CUDA_SUCCESS ? res : gpc_sim_mem_free_now(self->sim, ptr));
+}
+
 static enum gpc_status sim_mem_info(struct gpc_driver *drv, uint64_t *ret_free, uint64_t *ret_total)
 {
 	struct gpc_sim_driver *self = self_of(drv);
@@ -295,6 +316,8 @@ static const struct gpc_driver_ops sim_ops = {
 	.now_ns = sim_now_ns,
 	.mem_alloc = sim_mem_alloc,
 	.mem_free = sim_mem_free,
+	.prepare_beside = sim_prepare_beside,
+	.mem_free_beside = sim_mem_free_beside,
 	.mem_info = sim_mem_info,
 	.event_create = sim_event_create,
 	.event_destroy = sim_event_destroy,

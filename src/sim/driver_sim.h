@@ -46,6 +46,8 @@ struct gpc_sim_driver {
 	struct gpc_sim *sim;
 	struct gpc_sim_context *context;
 	bool owns_context;
+	atomic_bool
+		has_beside; /* the stream that mem_free_beside needs; it costs nothing but its creation */
 	struct gpc_sim_counters counters;
 };
 

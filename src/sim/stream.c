@@ -243,13 +243,12 @@ struct gpc_sim_stream *gpc_sim_stream_of_thread(struct gpc_sim_context *context)
 	return found;
 }
 
-/* The earliest start of work on the stream, if the stream itself is busy until `own_ns`. */
-static uint64_t start_of(const struct gpc_sim_stream *stream, uint64_t own_ns)
+/* The end of all that work on the stream waits for, if the stream itself is busy until `own_ns`. */
+static uint64_t end_of_earlier(const struct gpc_sim_stream *stream, uint64_t own_ns)
 {
-	struct gpc_sim_context *context = stream->context;
-	uint64_t start = gpc_sim_later(gpc_sim_clock_now(&context->sim->clock), own_ns);
+	const struct gpc_sim_context *context = stream->context;
+	uint64_t start = gpc_sim_later(own_ns, atomic_load(&context->barrier_ns));
 
-	start = gpc_sim_later(start, atomic_load(&context->barrier_ns));
 	if (context->primary)
 		start = gpc_sim_later(start, atomic_load(&context->primary->barrier_ns));
 	if (gpc_sim_is_legacy(stream))
@@ -257,6 +256,18 @@ static uint64_t start_of(const struct gpc_sim_stream *stream, uint64_t own_ns)
 	if (gpc_sim_is_blocking(stream))
 		return gpc_sim_later(start, atomic_load(&context->legacy.tail_ns));
 	return start;
+}
+
+static uint64_t start_of(const struct gpc_sim_stream *stream, uint64_t own_ns)
+{
+	return gpc_sim_later(
+		gpc_sim_clock_now(&stream->context->sim->clock), end_of_earlier(stream, own_ns));
+}
+
+bool gpc_sim_stream_is_idle(const struct gpc_sim_stream *stream)
+{
+	return gpc_sim_is_over(
+		stream->context->sim, end_of_earlier(stream, atomic_load(&stream->tail_ns)));
 }
 
 /* `end` is the end of work of the context. */
@@ -535,19 +546,40 @@ static uint64_t end_before_free(struct gpc_sim *sim, const struct gpc_sim_device
 	return end;
 }
 
+/* The device of the allocation that starts at `ptr`, its size and owner; NULL: none starts there. */
+static struct gpc_sim_device *find_start(
+	struct gpc_sim *sim, uint64_t ptr, uint64_t *ret_size, uint32_t *ret_owner)
+{
+	struct gpc_sim_device *device = gpc_sim_device_of(sim, ptr);
+	uint64_t base;
+
+	if (!device || !gpc_sim_device_find(device, ptr, &base, ret_size, ret_owner) ||
+		base != ptr || gpc_sim_ipc_find(sim, ptr, NULL, NULL))
+		return NULL;
+	return device;
+}
+
+CUresult gpc_sim_mem_free_now(struct gpc_sim *sim, uint64_t ptr)
+{
+	uint64_t size;
+	uint32_t owner;
+	struct gpc_sim_device *device = find_start(sim, ptr, &size, &owner);
+
+	return device ? gpc_sim_device_free(device, ptr) : CUDA_ERROR_INVALID_VALUE;
+}
+
 CUresult gpc_sim_mem_free(struct gpc_sim *sim, uint64_t ptr)
 {
 	struct gpc_sim_race_clock *known;
+	struct gpc_sim_device *device;
 	uint32_t owner;
-	struct gpc_sim_device *device = gpc_sim_device_of(sim, ptr);
-	uint64_t base;
 	uint64_t size;
 	CUresult res = gpc_sim_capture_check_unsafe(sim);
 
 	if (res != CUDA_SUCCESS)
 		return res;
-	if (!device || !gpc_sim_device_find(device, ptr, &base, &size, &owner) || base != ptr ||
-		gpc_sim_ipc_find(sim, ptr, NULL, NULL))
+	device = find_start(sim, ptr, &size, &owner);
+	if (!device)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (size < sim->config.free_waits)
 		return gpc_sim_device_free(device, ptr);

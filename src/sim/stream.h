@@ -181,4 +181,10 @@ CUresult gpc_sim_event_sync(struct gpc_sim_event *event);
 CUresult gpc_sim_mem_alloc(struct gpc_sim_context *context, uint64_t size, uint64_t *ret_ptr);
 CUresult gpc_sim_mem_free(struct gpc_sim *sim, uint64_t ptr);
 
+/* Frees memory as cuMemFreeAsync does, at once and without a wait: the caller's stream has no work. */
+CUresult gpc_sim_mem_free_now(struct gpc_sim *sim, uint64_t ptr);
+
+/* True if work submitted to the stream now would begin at once. */
+bool gpc_sim_stream_is_idle(const struct gpc_sim_stream *stream);
+
 #endif

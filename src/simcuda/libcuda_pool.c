@@ -90,10 +90,16 @@ static CUresult free_plain_async(struct gpc_sim_stream *stream, CUdeviceptr ptr)
 
 	if (!device || !gpc_sim_device_find(device, ptr, &base, NULL, NULL) || base != ptr)
 		return CUDA_ERROR_INVALID_VALUE;
+	/* Not behind a host function of another stream, which holds back all effects (effect.h). */
+	if (gpc_sim_stream_is_idle(stream) && !face_sim()->config.is_async_free_late)
+		return gpc_sim_mem_free_now(face_sim(), ptr);
 	struct gpc_sim_effect *effect = gpc_sim_effect_create(GPC_SIM_EFFECT_FREE, 0);
 	if (!effect)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	effect->dst = ptr;
+	if (face_sim()->config.is_async_free_late)
+		effect->duration_ns = gpc_bytes_less(
+			atomic_load(&device->tail_ns), gpc_sim_clock_now(&face_sim()->clock));
 	return gpc_sim_stream_submit(stream, effect);
 }
 

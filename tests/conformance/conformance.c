@@ -108,6 +108,22 @@ static bool memory_taken_is_missing_until_it_is_freed(struct gpc_driver *drv, in
 	return true;
 }
 
+static bool memory_freed_beside_work_is_back_at_once(struct gpc_driver *drv, int *ret_line)
+{
+	uint64_t before = 0, after = 0, total = 0;
+	gpc_devptr ptr = 0;
+
+	if (drv->ops->prepare_beside(drv))
+		return false;
+	EXPECT(drv->ops->mem_info(drv, &before, &total) == GPC_OK);
+	EXPECT(drv->ops->mem_alloc(drv, 32 * GPC_MIB, &ptr) == GPC_OK);
+	EXPECT(drv->ops->mem_free_beside(drv, ptr) == GPC_OK);
+	EXPECT(drv->ops->mem_info(drv, &after, &total) == GPC_OK);
+	EXPECT(after == before);
+	EXPECT(drv->ops->mem_free_beside(drv, ptr) == INVALID_VALUE);
+	return true;
+}
+
 static bool the_clock_does_not_go_back(struct gpc_driver *drv, int *ret_line)
 {
 	uint64_t last = drv->ops->now_ns(drv);
@@ -299,6 +315,7 @@ int gpc_conformance_run(struct gpc_driver *drv, const char *name)
 		QUESTION(memory_that_cannot_be_is_refused_and_writes_nothing),
 		QUESTION(an_error_of_memory_does_not_stay),
 		QUESTION(memory_taken_is_missing_until_it_is_freed),
+		QUESTION(memory_freed_beside_work_is_back_at_once),
 		QUESTION(the_clock_does_not_go_back),
 		QUESTION(a_fence_passes_once_the_context_is_done),
 		QUESTION(an_event_may_be_recorded_again),

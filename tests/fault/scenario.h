@@ -141,7 +141,7 @@ static void ladder_part(void)
 {
 	struct gpc_driver *drv = &run.drv.base;
 	gpc_devptr base = 0;
-	uint64_t number;
+	struct gpc_pool_sync sync;
 
 	for (int i = 0; i < 2; i++) {
 		run.large[1] = alloc(150 * GPC_MIB);
@@ -154,12 +154,12 @@ static void ladder_part(void)
 	if (run.large[2])
 		assert_int_equal(gpc_pool_export(&run.pool, run.large[2], &base), GPC_OK);
 	release(&run.large[0]);
-	number = gpc_pool_begin_sync(&run.pool);
+	sync = gpc_pool_begin_sync(&run.pool);
 	if (!drv->ops->context_sync(drv))
-		gpc_pool_end_sync(&run.pool, number, now_ns());
+		gpc_pool_end_sync(&run.pool, sync, now_ns());
 	release(&run.large[2]);
 	(void)gpc_pool_wait(&run.pool, 0);
-	(void)gpc_pool_trim(&run.pool, 4 * GPC_MIB);
+	(void)gpc_pool_trim(&run.pool, 4 * GPC_MIB, true);
 	run.large[3] = alloc(3 * GPC_MIB);
 }
 

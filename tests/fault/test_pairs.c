@@ -45,7 +45,7 @@ static void end_pair(uint64_t used_before)
 
 	release_all();
 	(void)gpc_pool_wait(&run.pool, 0);
-	(void)gpc_pool_trim(&run.pool, UINT64_MAX);
+	(void)gpc_pool_trim(&run.pool, UINT64_MAX, true);
 	kept = gpc_counter_get(&run.pool.counters->kind_bytes[GPUCACHE_KIND_REFUSED]);
 	assert_int_equal(gpc_counter_get(&run.pool.counters->reserved_bytes), 0);
 	assert_int_equal(gpc_sim_device_used_bytes(device) - used_before, kept);

@@ -76,6 +76,30 @@ static void ask_about_memory_info(void)
 
 /* ---- what waits for a kernel ---- */
 
+/* Freed in the order of a stream without work. */
+static void ask_what_is_freed_beside(size_t size, const char *name)
+{
+	CUdeviceptr ptr = block(size);
+	size_t before, after, total;
+	CUstream idle;
+	uint64_t start;
+	uint64_t ns;
+
+	NEED(cuStreamCreate(&idle, CU_STREAM_NON_BLOCKING));
+	NEED(cuMemGetInfo(&before, &total));
+	keep_busy(0, KERNEL_NS);
+	start = now_ns();
+	NEED(cuMemFreeAsync(ptr, idle));
+	ns = now_ns() - start;
+	NEED(cuMemGetInfo(&after, &total));
+	printf("cuMemFreeAsync of %s on an idle stream beside a kernel of 100 ms: %.3f ms, %s, %zu "
+	       "KiB are free at once\n",
+		name, (double)ns / 1e6,
+		cuStreamQuery(streams[0]) == CUDA_ERROR_NOT_READY ? "does not wait" : "waits",
+		(after - before) / 1024);
+	NEED(cuStreamDestroy(idle));
+}
+
 static void ask_what_waits(size_t size, const char *name)
 {
 	CUdeviceptr ptr = block(size);
@@ -91,6 +115,8 @@ static void ask_what_waits(size_t size, const char *name)
 	is_running = cuStreamQuery(streams[0]) == CUDA_ERROR_NOT_READY;
 	printf("cuMemFree of %s beside a kernel of 100 ms: %.3f ms, %s\n", name, (double)ns / 1e6,
 		is_running ? "does not wait" : "waits");
+	NEED(cuCtxSynchronize());
+	ask_what_is_freed_beside(size, name);
 	NEED(cuCtxSynchronize());
 	keep_busy(0, KERNEL_NS);
 	start = now_ns();

@@ -80,6 +80,29 @@ def case_room_behind_a_kernel_above_pending_limit_needs_no_ladder(world):
     expect_equal("the steps that helped", world.rescued_by(), {})
 
 
+def case_room_is_given_back_beside_work_that_cannot_reach_it(world):
+    """Plain cudaMalloc waits for no kernel that began after the frees; nor do we, whether it ends or waits for the host."""
+    for work in ("stream", "synced", "legacy", "flag"):
+        for driver in ("13000", "12040"):
+            sim = f"{SIM},driver:{driver}"
+            command = [world.program("beside"), work]
+            plain = world.run(command, with_us=False, sim=sim)
+            ours = world.run(command, sim=sim)
+            expect_equal(f"{work}: the run without us", plain.out, "8 of 8, and the work is running\n")
+            expect_equal(f"{work}: the run", (ours.status, ours.out, ours.err), (0, plain.out, ""))
+
+
+def case_room_that_the_driver_takes_only_when_idle_is_waited_for(world):
+    """A driver that frees nothing beside work costs a wait, not a failure."""
+    for work in ("stream", "legacy"):
+        ours = world.run([world.program("beside"), work], sim=f"{SIM},free_async:late")
+        expect_equal(f"{work}: the run", (ours.status, ours.out, ours.err), (0, "8 of 8, and the work is over\n", ""))
+
+
+def case_room_in_a_pool_of_the_driver_behind_work_is_waited_for(world):
+    expect_rescue(world, "busy-pool", "return_everything", plain=(1, ""))
+
+
 def case_room_in_a_pool_of_the_driver_is_given_back(world):
     expect_rescue(world, "pool", "return_everything", plain=(1, ""))
 

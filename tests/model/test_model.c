@@ -299,17 +299,17 @@ static void do_launch(struct worker *worker)
 static void do_sync(struct worker *worker)
 {
 	struct gpc_pool *pool = &pools[worker->pool];
-	uint64_t number;
+	struct gpc_pool_sync sync;
 
 	if (!gpc_captures_try_hold(&heap.captures))
 		return;
 	gpc_captures_release(&heap.captures);
-	number = gpc_pool_begin_sync(pool);
+	sync = gpc_pool_begin_sync(pool);
 	if (!gpc_captures_try_hold(&heap.captures))
 		return;
 	MUST(pool->drv->ops->context_sync(pool->drv) == GPC_OK);
 	gpc_captures_release(&heap.captures);
-	gpc_pool_end_sync(pool, number, now_ns());
+	gpc_pool_end_sync(pool, sync, now_ns());
 }
 
 /* Nothing that the pools do may invalidate a capture of the program. */
@@ -373,7 +373,7 @@ static void do_one(struct worker *worker)
 	else if (dice < 980)
 		(void)gpc_pool_wait(pool, random_below(&worker->random, 2) * 4 * GPC_MIB);
 	else if (dice < 995)
-		(void)gpc_pool_trim(pool, random_size(&worker->random));
+		(void)gpc_pool_trim(pool, random_size(&worker->random), true);
 	else if (dice < 996)
 		do_export(worker);
 	else
@@ -462,7 +462,7 @@ static void close_machine(void)
 	for (uint32_t i = 0; i < N_POOLS; i++) {
 		(void)gpc_pool_wait(&pools[i], 0);
 		assert_int_equal(pools[i].counters->pending_bytes, 0);
-		(void)gpc_pool_trim(&pools[i], UINT64_MAX);
+		(void)gpc_pool_trim(&pools[i], UINT64_MAX, true);
 		assert_int_equal(pools[i].counters->reserved_bytes, 0);
 		assert_null(gpc_pool_check(&pools[i]));
 	}

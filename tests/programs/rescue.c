@@ -9,6 +9,7 @@
  *   context      the room is in what another context freed
  *   pending      the room is in memory that a kernel still uses, for 50 ms on a non-blocking stream
  *   pool         the room is in a memory pool of the driver
+ *   busy-pool    the same, and a kernel still uses it, for an hour
  *   graph        the room is in memory that a graph had of the driver
  *   handler      the room is in the program's own cache, which its OOM handler empties (gpucache.h)
  *   again        the driver refuses (GPUSIM=fail:...), and then no more
@@ -93,7 +94,7 @@ static size_t kept_by_driver(size_t size)
 	return size;
 }
 
-static size_t pool(void)
+static size_t pool_behind(uint64_t kernel_ns)
 {
 	int (*find)(void **pool, int device);
 	int (*set)(void *pool, int attribute, void *value);
@@ -107,9 +108,22 @@ static size_t pool(void)
 	OK((cudaError_t)find(&found, 0));
 	OK((cudaError_t)set(found, RELEASE_THRESHOLD, &all));
 	OK(cudaMallocAsync(&block, 600 * MIB, stream));
+	if (kernel_ns)
+		OK(launch(stream, kernel_ns, block, 600 * MIB, -1));
 	OK(cudaFreeAsync(block, stream));
-	OK(cudaStreamSynchronize(stream));
+	if (!kernel_ns)
+		OK(cudaStreamSynchronize(stream));
 	return kept_by_driver(600 * MIB);
+}
+
+static size_t pool(void)
+{
+	return pool_behind(0);
+}
+
+static size_t busy_pool(void)
+{
+	return pool_behind(3600000 * MS);
 }
 
 static size_t graph(void)
@@ -167,6 +181,7 @@ static const struct {
 	{ "context", context },
 	{ "pending", pending },
 	{ "pool", pool },
+	{ "busy-pool", busy_pool },
 	{ "graph", graph },
 	{ "handler", handler },
 	{ "again", again },

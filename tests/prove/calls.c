@@ -236,7 +236,7 @@ static void go_on_with_sync(struct prove_machine *machine, struct prove_call *ca
 	if (call->stage == 1 && prove_sync_context(machine, call->context))
 		return;
 	if (call->stage == 2)
-		gpc_pool_end_sync(pool, call->number, drv->ops->now_ns(drv));
+		gpc_pool_end_sync(pool, call->sync, drv->ops->now_ns(drv));
 	call->op = PROVE_CONTINUE;
 }
 
@@ -261,7 +261,7 @@ void prove_call_begin(struct prove_machine *machine, const struct prove_step *st
 		begin_export(machine, step, call);
 	} else {
 		call->op = PROVE_SYNC;
-		call->number = gpc_pool_begin_sync(&machine->contexts[step->context].pool);
+		call->sync = gpc_pool_begin_sync(&machine->contexts[step->context].pool);
 	}
 	if (machine->is_threaded)
 		prove_call_continue(machine, &machine->threads[step->thread], true);

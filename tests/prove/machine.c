@@ -162,7 +162,7 @@ static void end_contexts(struct prove_machine *machine)
 		if (gpc_sim_context_state(context->drv.sim.context) != CUDA_SUCCESS)
 			prove_complain(&machine->threads[0], "work touched memory given back");
 		(void)gpc_pool_wait(&context->pool, 0);
-		(void)gpc_pool_trim(&context->pool, UINT64_MAX);
+		(void)gpc_pool_trim(&context->pool, UINT64_MAX, true);
 		drop_things(machine, c);
 		count_pool(machine, &context->pool);
 	}

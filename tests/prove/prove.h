@@ -187,7 +187,7 @@ struct prove_call {
 	uint8_t context;
 	uint8_t other;
 	bool must_wait[PROVE_CONTEXTS];
-	uint64_t number;
+	struct gpc_pool_sync sync;
 	gpc_devptr address;
 	struct prove_stream *stream;
 };

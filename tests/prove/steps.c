@@ -66,15 +66,15 @@ static bool keep_order(struct prove_machine *machine, const struct prove_block *
 	struct gpc_pool *pool = &machine->contexts[block->context].pool;
 	bool must_wait =
 		machine->program->order == PROVE_DEVICE ? !gpc_pool_keeps_order(pool) : true;
-	uint64_t number;
+	struct gpc_pool_sync sync;
 
 	if (machine->program->order == PROVE_FENCE || machine->variant == PROVE_NO_HOST_WAIT ||
 		!must_wait)
 		return !gpc_captures_is_near(&machine->heap.captures);
-	number = gpc_pool_begin_sync(pool);
+	sync = gpc_pool_begin_sync(pool);
 	if (!prove_sync_context(machine, block->context))
 		return false;
-	gpc_pool_end_sync(pool, number, gpc_sim_clock_now(&machine->sim->clock));
+	gpc_pool_end_sync(pool, sync, gpc_sim_clock_now(&machine->sim->clock));
 	return true;
 }
 
@@ -357,7 +357,7 @@ static void do_pool(struct prove_machine *machine, const struct prove_step *step
 	else if (step->op == PROVE_WAIT)
 		(void)gpc_pool_wait(pool, step->n);
 	else
-		(void)gpc_pool_trim(pool, step->n);
+		(void)gpc_pool_trim(pool, step->n, step->b % 2);
 }
 
 /* A correct program ends the work of peers on the context's memory first. */

@@ -30,6 +30,16 @@ static enum gpc_status prove_mem_free(struct gpc_driver *drv, gpc_devptr ptr)
 	return real_of(drv)->ops->mem_free(real_of(drv), ptr);
 }
 
+static enum gpc_status prove_prepare_beside(struct gpc_driver *drv)
+{
+	return real_of(drv)->ops->prepare_beside(real_of(drv));
+}
+
+static enum gpc_status prove_mem_free_beside(struct gpc_driver *drv, gpc_devptr ptr)
+{
+	return real_of(drv)->ops->mem_free_beside(real_of(drv), ptr);
+}
+
 static enum gpc_status prove_mem_info(
 	struct gpc_driver *drv, uint64_t *ret_free, uint64_t *ret_total)
 {
@@ -135,6 +145,8 @@ static const struct gpc_driver_ops prove_ops = {
 	.now_ns = prove_now_ns,
 	.mem_alloc = prove_mem_alloc,
 	.mem_free = prove_mem_free,
+	.prepare_beside = prove_prepare_beside,
+	.mem_free_beside = prove_mem_free_beside,
 	.mem_info = prove_mem_info,
 	.event_create = prove_event_create,
 	.event_destroy = prove_event_destroy,

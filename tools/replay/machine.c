@@ -39,6 +39,8 @@ static struct gpc_driver *count(struct gpc_driver *drv, enum gpc_sim_cost kind)
 FORWARD(uint64_t, ops, now_ns, inner_of(drv), (struct gpc_driver *drv), (inner))
 COUNTED(ops, mem_alloc, MALLOC, (struct gpc_driver *drv, uint64_t size, gpc_devptr *ret_ptr), (inner, size, ret_ptr))
 COUNTED(ops, mem_free, FREE, (struct gpc_driver *drv, gpc_devptr ptr), (inner, ptr))
+FORWARD(enum gpc_status, ops, prepare_beside, inner_of(drv), (struct gpc_driver *drv), (inner)) /* makes a call once */
+COUNTED(ops, mem_free_beside, FREE, (struct gpc_driver *drv, gpc_devptr ptr), (inner, ptr))
 COUNTED(ops, mem_info, INFO, (struct gpc_driver *drv, uint64_t *ret_free, uint64_t *ret_total), (inner, ret_free, ret_total))
 COUNTED(ops, event_create, EVENT_CREATE, (struct gpc_driver *drv, gpc_event *ret_event), (inner, ret_event))
 COUNTED(ops, fence_record, RECORD, (struct gpc_driver *drv, gpc_event event), (inner, event))

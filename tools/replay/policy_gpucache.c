@@ -133,11 +133,11 @@ static enum gpc_status alloc(
 static enum gpc_status sync_device(void *arg, struct gpc_driver *driver, uint64_t now_ns)
 {
 	struct gpucache *self = arg;
-	uint64_t number = gpc_pool_begin_sync(&self->pool);
+	struct gpc_pool_sync sync = gpc_pool_begin_sync(&self->pool);
 	enum gpc_status st = driver->ops->context_sync(driver);
 
 	if (!st)
-		gpc_pool_end_sync(&self->pool, number, now_ns);
+		gpc_pool_end_sync(&self->pool, sync, now_ns);
 	return st;
 }
 
@@ -165,7 +165,7 @@ static void empty_cache(void *arg)
 	struct gpucache *self = arg;
 
 	(void)gpc_pool_reap(&self->pool);
-	(void)gpc_pool_trim(&self->pool, UINT64_MAX);
+	(void)gpc_pool_trim(&self->pool, UINT64_MAX, true);
 }
 
 static void submits(void *arg)

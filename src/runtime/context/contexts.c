@@ -334,7 +334,7 @@ struct gpc_sync gpc_runtime_begin_sync(CUcontext handle)
 	context = gpc_context_find_own(handle);
 	sync.context = context;
 	if (context)
-		sync.number = gpc_pool_begin_sync(&context->pool);
+		sync.covered = gpc_pool_begin_sync(&context->pool);
 	return sync;
 }
 
@@ -345,7 +345,7 @@ void gpc_runtime_end_sync(struct gpc_sync sync, CUresult result)
 	if (!context)
 		return;
 	if (!result)
-		gpc_pool_end_sync(&context->pool, sync.number,
+		gpc_pool_end_sync(&context->pool, sync.covered,
 			context->drv.base.ops->now_ns(&context->drv.base));
 	else
 		hear(context, result);

@@ -10,20 +10,20 @@
 
 #include <stdbool.h>
 
+#include "alloc/pool.h"
 #include "driver/cuda_fns.h"
 #include "gpucache_format.h"
 
 struct gpc_context;
 struct gpc_device;
-struct gpc_pool;
 
 /*
  * gpc_runtime_begin_sync and _end_sync enclose a call by which the program waits for all work of a context (NULL: the
  * current one).  If the call succeeds, blocks freed before the begin may be reused.
  */
 struct gpc_sync {
-	void *context;
-	uint64_t number;
+	struct gpc_context *context;
+	struct gpc_pool_sync covered;
 };
 struct gpc_sync gpc_runtime_begin_sync(CUcontext context);
 void gpc_runtime_end_sync(struct gpc_sync sync, CUresult result);

@@ -46,7 +46,7 @@ static uint64_t trim_device(const struct gpc_device *device, uint64_t bytes)
 
 	for (uint32_t i = 0; i < n && went < bytes; i++) {
 		(void)gpc_pool_reap(pools[i]);
-		went += gpc_pool_trim(pools[i], bytes - went);
+		went += gpc_pool_trim(pools[i], bytes - went, true);
 	}
 	return went;
 }

@@ -16,27 +16,33 @@
 #include "runtime/rescue/failure.h"
 #include "stats/counters.h"
 
+#define IDLE_MS 1000 /* bounds the first wait for the driver's pools if oom_sync_ms is 0 */
+
 /*
  * Trims the driver's pools.  They return no memory that was freed in stream order until the host has waited for the
- * device, so wait first.  This wait cannot be bounded, and is left out if oom_sync_ms asks for a bound.
+ * device, so wait first.  Work that waits for the host would never end, so without must_wait the context must be seen
+ * idle before; a driver that cannot tell is trusted.  False: work runs.
  */
-static void trim_pools(struct gpc_context *context)
+static bool trim_pools(struct gpc_context *context, bool must_wait)
 {
-	struct gpc_driver *drv = &context->drv.base;
+	uint64_t sync_ms = gpc_runtime.config.oom_sync_ms;
+	uint64_t left_ms = sync_ms ? sync_ms : IDLE_MS;
+	bool is_used = gpc_pools_are_used();
+	enum gpc_status st = GPC_OK;
 
-	if (gpc_runtime.config.oom_sync_ms == 0 && gpc_pools_are_used() &&
-		gpc_captures_try_hold(&gpc_runtime.heap.captures)) {
-		(void)!drv->ops->context_sync(drv);
-		gpc_captures_release(&gpc_runtime.heap.captures);
-	}
+	if (is_used && !must_wait)
+		st = gpc_pool_wait_idle(&context->pool, &left_ms);
+	if (is_used && (!st || (st == GPC_UNSUPPORTED && sync_ms == 0)))
+		gpc_pool_wait_out(&context->pool);
 	gpc_pools_trim(context->device);
+	return st != GPC_DEVICE_NOT_READY;
 }
 
-static void trim_driver(void *arg)
+static bool trim_driver(void *arg, bool must_wait)
 {
 	const struct gpc_rescue *rescue = arg;
 
-	trim_pools(rescue->context);
+	return trim_pools(rescue->context, must_wait);
 }
 
 static bool call_handlers(void *arg, uint64_t wanted, bool *ret_did_free)
@@ -159,12 +165,16 @@ bool gpc_runtime_make_room(void)
 	struct gpc_context *context = gpc_context_current();
 	struct gpc_pool *pools[GPC_MAX_CONTEXTS];
 	uint32_t n = context ? gpc_device_pools(context->device, pools) : 0;
+	uint64_t sync_ms = gpc_runtime.config.oom_sync_ms;
+	uint64_t left_ms = sync_ms;
 
 	for (uint32_t i = 0; i < n; i++) {
 		(void)gpc_pool_wait(pools[i], 0);
-		(void)gpc_pool_trim(pools[i], UINT64_MAX);
+		(void)gpc_pool_trim(pools[i], UINT64_MAX, true);
+		if (gpc_pool_wait_late(pools[i], &left_ms) && !sync_ms)
+			gpc_pool_wait_out(pools[i]);
 	}
 	if (context)
-		trim_pools(context);
+		(void)trim_pools(context, sync_ms == 0);
 	return context != NULL;
 }

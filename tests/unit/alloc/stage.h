@@ -121,6 +121,12 @@ static inline void stage_end_events(struct stage *stage, const gpc_event *events
 	}
 }
 
+static inline void stage_end_idle_event(const struct gpc_pool *pool)
+{
+	if (pool->barrier.idle_event)
+		pool->drv->ops->event_destroy(pool->drv, pool->barrier.idle_event);
+}
+
 static inline struct gpc_request stage_request(struct stage *stage, uint64_t size)
 {
 	return (struct gpc_request){ .size = size,

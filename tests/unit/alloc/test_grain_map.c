@@ -99,7 +99,7 @@ static void the_map_of_a_segment_that_goes_back_is_empty_for_the_next(void **sta
 	(void)state;
 	assert_int_equal(stage.heap.grain_maps.n_live, 1);
 	stage_free(&stage, block);
-	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX), 2 * GPC_MIB);
+	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX, true), 2 * GPC_MIB);
 	assert_int_equal(stage.heap.grain_maps.n_live, 0);
 	(void)stage_alloc(&stage, 512);
 	assert_int_equal(stage.heap.grain_maps.n_live, 1);

@@ -272,7 +272,7 @@ static void with_max_split_a_block_serves_up_to_the_very_byte(void **state)
 		given = stage_alloc(&stage, rows[i].request);
 		assert_int_equal(given == block, rows[i].is_served);
 		stage_free(&stage, given);
-		(void)gpc_pool_trim(&stage.pool, UINT64_MAX);
+		(void)gpc_pool_trim(&stage.pool, UINT64_MAX, true);
 	}
 }
 
@@ -374,7 +374,7 @@ static void the_observer_is_told_everything_once(void **state)
 	assert_int_equal(diary.last_state, GPC_BLOCK_PENDING);
 	(void)gpc_pool_reap(&stage.pool);
 	assert_int_equal(diary.last_state, GPC_BLOCK_FREE);
-	(void)gpc_pool_trim(&stage.pool, 1);
+	(void)gpc_pool_trim(&stage.pool, 1, true);
 	assert_int_equal(diary.n_removed, 1);
 	assert_int_equal(diary.last_state, GPC_BLOCK_UNUSED);
 	/* The next owner may lend it, too. */
@@ -438,7 +438,7 @@ static void *work(void *arg)
 		if (address)
 			stage_free(&stage, address);
 		if (self->random >> 24 == 77)
-			(void)gpc_pool_trim(&stage.pool, 1);
+			(void)gpc_pool_trim(&stage.pool, 1, true);
 	}
 	return NULL;
 }
@@ -499,7 +499,7 @@ static void a_dead_context_is_forgotten_without_any_driver_call(void **state)
 	struct gpc_request request;
 	gpc_devptr a;
 	gpc_devptr address = 0;
-	uint64_t number;
+	struct gpc_pool_sync sync;
 
 	(void)state;
 	a = stage_alloc(&stage, 4096);
@@ -507,7 +507,7 @@ static void a_dead_context_is_forgotten_without_any_driver_call(void **state)
 	assert_int_equal(
 		gpc_pool_reap(&stage.pool), 20 * GPC_MIB); /* and the fence keeps its event */
 	export_under_a_capture(stage_alloc(&stage, 30 * GPC_MIB));
-	number = gpc_pool_begin_sync(&stage.pool);
+	sync = gpc_pool_begin_sync(&stage.pool);
 	stage_keep_events(&stage, events);
 	memcpy(&before, &stage.drv.counters, sizeof before);
 	gpc_pool_forget(&stage.pool);
@@ -517,11 +517,11 @@ static void a_dead_context_is_forgotten_without_any_driver_call(void **state)
 	assert_int_equal(stage.pool.counters->reserved_bytes, 0);
 	stage_check(&stage);
 	/* Nothing is idle, and nothing is to go back. */
-	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX), 0);
+	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX, true), 0);
 	assert_int_equal(gpc_pool_reap(&stage.pool), 0);
 	assert_int_equal(stage_try_free(&stage, a), GPC_NOT_FOUND);
 	/* A synchronisation that began before ends after: it has nothing to pass. */
-	gpc_pool_end_sync(&stage.pool, number, 0);
+	gpc_pool_end_sync(&stage.pool, sync, 0);
 	/* What a late thread is given by the driver does not stay with a pool that is gone. */
 	request = stage_request(&stage, 4096);
 	assert_int_equal(gpc_pool_grow(&stage.pool, &request, &address), GPC_NOT_FOUND);

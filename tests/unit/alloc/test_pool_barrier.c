@@ -2,71 +2,7 @@
 /* The order of cudaFree on the device.  The clock is virtual: a wait on the host moves it. */
 #include <pthread.h>
 
-#include "one_stage.h"
-
-#define LONG_NS (1000 * MS)
-
-static struct gpc_sim_stream *a, *b; /* non-blocking */
-
-static int open_on(int driver_version, bool is_one_stream)
-{
-	struct gpc_pool_params params = stage_params();
-	struct gpc_sim_config config = stage_config();
-
-	params.has_barriers = true;
-	params.is_one_stream = is_one_stream;
-	config.driver_version = driver_version;
-	stage_open_on(&stage, &config, &params, NULL);
-	a = stage_stream(&stage);
-	b = stage_stream(&stage);
-	return 0;
-}
-
-static int open_with_barriers(void **state)
-{
-	(void)state;
-	return open_on(13000, false);
-}
-
-static int open_old(void **state)
-{
-	(void)state;
-	return open_on(12040, false);
-}
-
-static int open_one(void **state)
-{
-	(void)state;
-	return open_on(13000, true);
-}
-
-static uint64_t now(void)
-{
-	return gpc_sim_clock_now(&stage.sim->clock);
-}
-
-static bool runs(struct gpc_sim_stream *stream)
-{
-	return gpc_sim_stream_query(stream) == CUDA_ERROR_NOT_READY;
-}
-
-static unsigned n_due(void)
-{
-	return stage.heap.duties->n_due;
-}
-
-static unsigned n_unsettled(void)
-{
-	return stage.heap.duties->n_unsettled;
-}
-
-/* What a hook does. */
-static void submit(struct gpc_sim_stream *stream, uint64_t ns, gpc_devptr ptr)
-{
-	if (n_due() > 0)
-		gpc_pool_raise_barrier(&stage.pool);
-	stage_launch(&stage, stage_handle(stream), ns, ptr, ptr ? 4096 : 0);
-}
+#include "barrier_stage.h"
 
 static void a_block_is_reused_at_once_and_its_new_work_is_ordered_after_the_old(void **state)
 {
@@ -238,7 +174,7 @@ static void an_exported_block_waits_for_its_fence(void **state)
 	assert_int_equal(stage.drv.counters.n_mem_free, 0);
 	assert_true(runs(a));
 	stage_pass_time(&stage, LONG_NS);
-	gpc_pool_return_exported(&stage.pool);
+	gpc_pool_return_exported(&stage.pool, true);
 	assert_int_equal(stage.drv.counters.n_mem_free, 1);
 }
 
@@ -253,9 +189,9 @@ static void memory_goes_back_only_when_the_work_before_its_free_is_over(void **s
 	submit(a, LONG_NS, busy);
 	stage_free(&stage, busy);
 	submit(b, 10 * LONG_NS, 0);
-	assert_int_equal(gpc_pool_trim(&stage.pool, 12 * GPC_MIB), 30 * GPC_MIB);
+	assert_int_equal(gpc_pool_trim(&stage.pool, 12 * GPC_MIB, true), 30 * GPC_MIB);
 	stage_pass_time(&stage, 10 * LONG_NS); /* the simulated driver waited itself */
-	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX), 12 * GPC_MIB);
+	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX, true), 12 * GPC_MIB);
 }
 
 static void a_wait_of_ours_waits_for_the_work_before_the_free_only(void **state)
@@ -266,11 +202,11 @@ static void a_wait_of_ours_waits_for_the_work_before_the_free_only(void **state)
 	submit(a, LONG_NS, busy);
 	stage_free(&stage, busy);
 	submit(b, 10 * LONG_NS, 0);
-	assert_int_equal(gpc_pool_trim(&stage.pool, 1), 0);
+	assert_int_equal(gpc_pool_trim(&stage.pool, 1, true), 0);
 	assert_int_equal(gpc_pool_wait(&stage.pool, 12 * GPC_MIB), 0); /* nothing is pending */
 	assert_false(runs(a));
 	assert_true(runs(b));
-	assert_true(gpc_pool_trim(&stage.pool, 1) > 0);
+	assert_true(gpc_pool_trim(&stage.pool, 1, true) > 0);
 }
 
 static void an_event_that_cannot_be_had_is_a_wait_of_the_host(void **state)
@@ -320,10 +256,9 @@ static void a_broken_context_owes_nothing_more(void **state)
 	gpc_sim_context_break(stage.drv.context, CUDA_ERROR_ILLEGAL_ADDRESS);
 	gpc_pool_raise_barrier(&stage.pool);
 	assert_int_equal(n_due(), 0);
-	assert_int_equal(gpc_pool_settle(&stage.pool), GPC_OK); /* nothing was recorded */
+	assert_int_equal(gpc_pool_settle(&stage.pool), GPC_OK);   /* nothing was recorded */
+	assert_int_equal(gpc_pool_trim(&stage.pool, 1, true), 0); /* nor is anything known */
 	atomic_store(&stage.drv.context->broken, 0);
-	assert_int_equal(gpc_pool_trim(&stage.pool, 1), 0); /* nor is anything known */
-	stage.pool.barrier.raised = 0;
 }
 
 static void a_wait_for_a_broken_context_fails_once(void **state)
@@ -364,10 +299,10 @@ static void one_stream_needs_nothing_but_for_the_return_to_the_driver(void **sta
 	stage_free(&stage, old);
 	assert_int_equal(n_due() + n_unsettled(), 0);
 	assert_int_equal(stage.drv.counters.n_fence_record, 0);
-	assert_int_equal(gpc_pool_trim(&stage.pool, 1), 0);
+	assert_int_equal(gpc_pool_trim(&stage.pool, 1, true), 0);
 	assert_int_equal(stage.drv.counters.n_fence_wait, 0);
 	stage_pass_time(&stage, LONG_NS);
-	assert_true(gpc_pool_trim(&stage.pool, 1) > 0);
+	assert_true(gpc_pool_trim(&stage.pool, 1, true) > 0);
 }
 
 static const struct gpc_driver_ops *real_ops;
@@ -460,12 +395,12 @@ static void a_bounded_wait_asks_for_the_barrier_and_never_blocks(void **state)
 	(void)gpc_pool_wait_within(&stage.pool, 0, &left_ms);
 	assert_int_equal(left_ms, 0);
 	assert_int_equal(now(), before);
-	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX), 0);
+	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX, true), 0);
 	stage_pass_time(&stage, LONG_NS);
 	left_ms = 2;
 	(void)gpc_pool_wait_within(&stage.pool, 0, &left_ms);
 	assert_int_equal(left_ms, 2);
-	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX), 20 * GPC_MIB);
+	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX, true), 20 * GPC_MIB);
 }
 
 int main(void)

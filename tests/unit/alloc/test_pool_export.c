@@ -34,7 +34,7 @@ static void an_address_finds_its_segment_while_that_is_there(void **state)
 	assert_int_equal(size, 2 * GPC_MIB);
 	assert_int_equal(gpc_pool_segment_of(&stage.pool, a + size, &base, &size), GPC_NOT_FOUND);
 	stage_free(&stage, a);
-	assert_int_equal(gpc_pool_trim(&stage.pool, 1), 2 * GPC_MIB);
+	assert_int_equal(gpc_pool_trim(&stage.pool, 1, true), 2 * GPC_MIB);
 	assert_int_equal(gpc_pool_segment_of(&stage.pool, a, &base, &size), GPC_NOT_FOUND);
 }
 
@@ -47,7 +47,7 @@ static void an_idle_segment_can_be_exported_and_trimmed(void **state)
 	stage_free(&stage, a);
 	assert_int_equal(gpc_pool_export(&stage.pool, a, &base), GPC_OK);
 	stage_check(&stage);
-	assert_int_equal(gpc_pool_trim(&stage.pool, 1), 2 * GPC_MIB);
+	assert_int_equal(gpc_pool_trim(&stage.pool, 1, true), 2 * GPC_MIB);
 }
 
 static void export_it(gpc_devptr address)
@@ -79,13 +79,13 @@ static void an_exported_segment_goes_back_when_its_fence_has_passed(void **state
 static void a_wait_of_the_program_sends_it_back(void **state)
 {
 	gpc_devptr a = stage_alloc(&stage, 4096);
-	uint64_t number;
+	struct gpc_pool_sync sync;
 
 	(void)state;
 	export_it(a);
 	stage_free(&stage, a);
-	number = gpc_pool_begin_sync(&stage.pool);
-	gpc_pool_end_sync(&stage.pool, number, 1);
+	sync = gpc_pool_begin_sync(&stage.pool);
+	gpc_pool_end_sync(&stage.pool, sync, 1);
 	assert_int_equal(stage_n_allocations(&stage), 0);
 }
 
@@ -105,7 +105,7 @@ static void a_wait_of_ours_sends_all_that_are_idle_back_and_nothing_else(void **
 	assert_int_equal(gpc_pool_wait(&stage.pool, 0), 0);
 	/* Another thread was faster: what it took away is still counted at the first look. */
 	stage.pool.n_leaving = 1;
-	gpc_pool_return_exported(&stage.pool);
+	gpc_pool_return_exported(&stage.pool, true);
 	assert_int_equal(stage_n_allocations(&stage), 1);
 	stage.pool.n_leaving = 0;
 }

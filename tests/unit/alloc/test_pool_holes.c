@@ -10,7 +10,7 @@ static void idle_pages_between_two_blocks_go_back(void **state)
 	(void)state;
 	make_gap(&first, &last);
 	assert_int_equal(gpc_pool_returnable(&stage.pool), 92 * GPC_MIB);
-	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX), 92 * GPC_MIB);
+	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX, true), 92 * GPC_MIB);
 	assert_int_equal(gpc_pool_returnable(&stage.pool), 0);
 	assert_int_equal(used(), 8 * GPC_MIB);
 	assert_int_equal(stage.pool.counters->reserved_bytes, 8 * GPC_MIB);
@@ -20,7 +20,7 @@ static void idle_pages_between_two_blocks_go_back(void **state)
 	stage_free(&stage, last);
 	stage_free(&stage, first);
 	stage_check(&stage);
-	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX), 8 * GPC_MIB);
+	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX, true), 8 * GPC_MIB);
 	assert_int_equal(used(), 230 * GPC_MIB);
 }
 
@@ -47,7 +47,7 @@ static void the_blocks_behind_the_pages_are_found_at_every_moment(void **state)
 	stage_free(&stage, middle);
 	is_lost = false;
 	stage.heap.observer.block_changed = look_for_pool;
-	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX), 20 * GPC_MIB);
+	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX, true), 20 * GPC_MIB);
 	assert_false(is_lost);
 }
 
@@ -58,7 +58,7 @@ static void no_more_goes_back_than_is_wanted(void **state)
 
 	(void)state;
 	make_gap(&first, &last);
-	assert_int_equal(gpc_pool_trim(&stage.pool, 9 * GPC_MIB), 10 * GPC_MIB);
+	assert_int_equal(gpc_pool_trim(&stage.pool, 9 * GPC_MIB, true), 10 * GPC_MIB);
 	assert_int_equal(used(), 90 * GPC_MIB);
 	stage_check(&stage);
 	/* What stays is used first. */
@@ -70,10 +70,10 @@ static void of_an_idle_segment_only_the_wanted_pages_go(void **state)
 {
 	(void)state;
 	stage_free(&stage, stage_alloc(&stage, 101 * GPC_MIB));
-	assert_int_equal(gpc_pool_trim(&stage.pool, 1), 2 * GPC_MIB);
+	assert_int_equal(gpc_pool_trim(&stage.pool, 1, true), 2 * GPC_MIB);
 	assert_int_equal(used(), 100 * GPC_MIB);
 	stage_check(&stage);
-	assert_int_equal(gpc_pool_trim(&stage.pool, 99 * GPC_MIB), 100 * GPC_MIB);
+	assert_int_equal(gpc_pool_trim(&stage.pool, 99 * GPC_MIB, true), 100 * GPC_MIB);
 	assert_int_equal(used(), 0);
 }
 
@@ -86,14 +86,14 @@ static void the_free_ends_of_a_segment_go_back(void **state)
 	for (int i = 0; i < 3; i++)
 		blocks[i] = stage_alloc(&stage, 20 * GPC_MIB);
 	stage_free(&stage, blocks[0]);
-	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX), 20 * GPC_MIB);
+	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX, true), 20 * GPC_MIB);
 	stage_check(&stage);
 	stage_free(&stage, blocks[2]);
-	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX), 20 * GPC_MIB);
+	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX, true), 20 * GPC_MIB);
 	stage_check(&stage);
 	assert_int_equal(stage.pool.counters->n_segments, 1);
 	stage_free(&stage, blocks[1]);
-	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX), 20 * GPC_MIB);
+	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX, true), 20 * GPC_MIB);
 }
 
 static void a_block_within_one_page_sends_none_back(void **state)
@@ -104,9 +104,9 @@ static void a_block_within_one_page_sends_none_back(void **state)
 	for (int i = 0; i < 3; i++)
 		pieces[i] = stage_alloc(&stage, GPC_MIB + 512);
 	stage_free(&stage, pieces[1]);
-	(void)gpc_pool_trim(&stage.pool, UINT64_MAX); /* the segment's end */
+	(void)gpc_pool_trim(&stage.pool, UINT64_MAX, true); /* the segment's end */
 	assert_int_equal(used(), 4 * GPC_MIB);
-	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX), 0);
+	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX, true), 0);
 }
 
 static void a_request_is_served_where_idle_pages_are_enough(void **state)
@@ -123,7 +123,7 @@ static void a_request_is_served_where_idle_pages_are_enough(void **state)
 	for (int i = 0; i < 8; i++)
 		stage_free(&stage, held[i]);
 	assert_int_equal(stage_try(&stage, 128 * GPC_MIB, &large), GPC_DEVICE_NO_MEMORY);
-	assert_int_equal(gpc_pool_trim(&stage.pool, 128 * GPC_MIB), 128 * GPC_MIB);
+	assert_int_equal(gpc_pool_trim(&stage.pool, 128 * GPC_MIB, true), 128 * GPC_MIB);
 	(void)stage_alloc(&stage, 128 * GPC_MIB);
 	assert_int_equal(used(), DEVICE);
 }
@@ -141,11 +141,11 @@ static void expect_pages_wait_for_work(enum gpc_vmm vmm, bool is_one_stream, boo
 	middle = stage_alloc(&stage, 94 * GPC_MIB);
 	stage_launch(&stage, 0, 5 * MS, middle, 94 * GPC_MIB);
 	stage_free(&stage, middle);
-	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX), 0);
+	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX, true), 0);
 	assert_int_equal(stage.drv.counters.n_page_unmap, 0);
 	stage_pass_time(&stage, 6 * MS);
 	(void)gpc_pool_reap(&stage.pool);
-	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX), 92 * GPC_MIB);
+	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX, true), 92 * GPC_MIB);
 	assert_int_equal(gpc_sim_context_state(stage.drv.context), CUDA_SUCCESS);
 }
 
@@ -172,11 +172,11 @@ static void a_pending_block_keeps_its_pages(void **state)
 	stage_launch(&stage, 0, 5 * MS, middle, 10 * GPC_MIB);
 	stage_free(&stage, middle);
 	assert_int_equal(stage.pool.counters->pending_bytes, 10 * GPC_MIB);
-	(void)gpc_pool_trim(&stage.pool, UINT64_MAX); /* the rest behind it */
+	(void)gpc_pool_trim(&stage.pool, UINT64_MAX, true); /* the rest behind it */
 	assert_int_equal(used(), 14 * GPC_MIB);
 	stage_pass_time(&stage, 6 * MS);
 	(void)gpc_pool_reap(&stage.pool);
-	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX), 10 * GPC_MIB);
+	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX, true), 10 * GPC_MIB);
 }
 
 static void without_metadata_there_is_no_hole(void **state)
@@ -187,11 +187,11 @@ static void without_metadata_there_is_no_hole(void **state)
 	(void)state;
 	make_gap(&first, &last);
 	stage.heap.segments.max_items = stage.heap.segments.n_used;
-	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX), 0);
+	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX, true), 0);
 	assert_int_equal(used(), 100 * GPC_MIB);
 	stage_check(&stage);
 	stage.heap.segments.max_items = GPC_MAX_SEGMENTS;
-	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX), 92 * GPC_MIB);
+	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX, true), 92 * GPC_MIB);
 }
 
 int main(void)

@@ -22,7 +22,7 @@ static void auto_has_pages_once_a_request_was_refused(void **state)
 	assert_int_equal(n_pages(), 0);
 	assert_int_equal(stage_try(&stage, 100 * GPC_MIB, &address), GPC_DEVICE_NO_MEMORY);
 	stage_free(&stage, large);
-	(void)gpc_pool_trim(&stage.pool, UINT64_MAX);
+	(void)gpc_pool_trim(&stage.pool, UINT64_MAX, true);
 	(void)stage_alloc(&stage, 100 * GPC_MIB);
 	assert_int_equal(n_pages(), 50);
 }
@@ -71,11 +71,11 @@ static void while_a_capture_is_open_pages_neither_come_nor_go(void **state)
 	make_gap(&first, &last);
 	before = n_pages();
 	gpc_captures_begin(&stage.heap.captures);
-	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX), 0);
+	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX, true), 0);
 	(void)stage_alloc(&stage, 120 * GPC_MIB);
 	assert_int_equal(n_pages(), before);
 	gpc_captures_end(&stage.heap.captures);
-	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX), 92 * GPC_MIB);
+	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX, true), 92 * GPC_MIB);
 }
 
 static bool may_touch(unsigned device, gpc_devptr address)
@@ -176,7 +176,7 @@ static void whichever_call_fails_everything_is_as_before(void **state)
 				assert_int_equal(stage_n_allocations(&stage), 1);
 				assert_int_equal(stage.pool.has_no_pages, codes[k] != 2);
 				stage_free(&stage, block);
-				(void)gpc_pool_trim(&stage.pool, UINT64_MAX);
+				(void)gpc_pool_trim(&stage.pool, UINT64_MAX, true);
 				assert_int_equal(used(), 0);
 				stage_close(&stage);
 			}
@@ -189,7 +189,7 @@ static void pages_that_the_driver_keeps_keep_their_addresses(void **state)
 	(void)state;
 	stage_free(&stage, stage_alloc(&stage, 30 * GPC_MIB));
 	assert_true(gpc_sim_fault_add(&stage.sim->faults, "cuMemUnmap", 1, 1, 999));
-	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX), 30 * GPC_MIB);
+	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX, true), 30 * GPC_MIB);
 	assert_int_equal(used(), 30 * GPC_MIB);
 	assert_int_equal(stage.budget.used_bytes, 30 * GPC_MIB);
 	assert_int_equal(stage.pool.counters->kind_bytes[GPUCACHE_KIND_REFUSED], 30 * GPC_MIB);

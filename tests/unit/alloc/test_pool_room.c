@@ -92,7 +92,7 @@ static void memory_without_live_blocks_can_go_back(void **state)
 	assert_int_equal(gpc_pool_returnable(&stage.pool), 100 * GPC_MIB);
 	stage_free(&stage, pieces[1]);
 	assert_int_equal(gpc_pool_returnable(&stage.pool), 120 * GPC_MIB);
-	assert_int_equal(gpc_pool_trim(&stage.pool, 100 * GPC_MIB), 100 * GPC_MIB);
+	assert_int_equal(gpc_pool_trim(&stage.pool, 100 * GPC_MIB, true), 100 * GPC_MIB);
 	assert_int_equal(gpc_pool_returnable(&stage.pool), 20 * GPC_MIB);
 }
 

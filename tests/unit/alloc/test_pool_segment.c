@@ -215,6 +215,7 @@ static void under_a_capture_one_piece_without_a_place_is_kept(void **state)
 	gpc_captures_begin(captures);
 	assert_int_equal(grow(4096), GPC_UNSUPPORTED);
 	n_given_back = 0;
+	stage_end_idle_event(&stage.pool);
 	gpc_pool_forget(&stage.pool);
 	gpc_captures_end(captures);
 	assert_int_equal(stage.budget.used_bytes, 0);
@@ -262,11 +263,12 @@ static void trim_prefers_one_segment_that_is_large_enough(void **state)
 	stage_free(&stage, small);
 	stage_free(&stage, large);
 	stage_free(&stage, fit);
-	assert_int_equal(gpc_pool_trim(&stage.pool, 30 * GPC_MIB), 40 * GPC_MIB);
+	assert_int_equal(gpc_pool_trim(&stage.pool, 30 * GPC_MIB, true), 40 * GPC_MIB);
 	assert_int_equal(stage_n_allocations(&stage), 2);
-	assert_int_equal(gpc_pool_trim(&stage.pool, 0), 0);
+	assert_int_equal(gpc_pool_trim(&stage.pool, 0, true), 0);
 	assert_int_equal(stage.pool.counters->n_driver_free, 1);
-	assert_int_equal(gpc_pool_trim(&stage.pool, 12 * GPC_MIB), 12 * GPC_MIB); /* to the byte */
+	assert_int_equal(
+		gpc_pool_trim(&stage.pool, 12 * GPC_MIB, true), 12 * GPC_MIB); /* to the byte */
 	assert_int_equal(stage.pool.counters->n_driver_free, 2);
 }
 
@@ -280,7 +282,7 @@ static void trim_takes_the_longest_idle_where_none_is_large_enough(void **state)
 	stage_free(&stage, b);
 	stage_free(&stage, c);
 	stage_free(&stage, a);
-	assert_int_equal(gpc_pool_trim(&stage.pool, 20 * GPC_MIB), 24 * GPC_MIB);
+	assert_int_equal(gpc_pool_trim(&stage.pool, 20 * GPC_MIB, true), 24 * GPC_MIB);
 	assert_null(gpc_heap_find_pool(&stage.heap, b));
 	assert_null(gpc_heap_find_pool(&stage.heap, c));
 	assert_non_null(gpc_heap_find_pool(&stage.heap, a));
@@ -296,7 +298,7 @@ static void trim_takes_no_more_than_what_is_still_wanted(void **state)
 	stage_free(&stage, a);
 	stage_free(&stage, b);
 	stage_free(&stage, c);
-	assert_int_equal(gpc_pool_trim(&stage.pool, 20 * GPC_MIB), 28 * GPC_MIB);
+	assert_int_equal(gpc_pool_trim(&stage.pool, 20 * GPC_MIB, true), 28 * GPC_MIB);
 	assert_non_null(gpc_heap_find_pool(&stage.heap, b));
 }
 
@@ -307,10 +309,10 @@ static void trim_never_touches_a_segment_with_live_or_pending_blocks(void **stat
 
 	(void)state;
 	stage_free(&stage, b);
-	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX), 0);
+	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX, true), 0);
 	assert_int_equal(gpc_pool_reap(&stage.pool), 20 * GPC_MIB);
-	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX), 20 * GPC_MIB);
-	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX), 0);
+	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX, true), 20 * GPC_MIB);
+	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX, true), 0);
 	stage_free(&stage, a);
 }
 
@@ -319,9 +321,9 @@ static void nothing_goes_back_while_a_capture_is_open(void **state)
 	(void)state;
 	stage_free(&stage, stage_alloc(&stage, 20 * GPC_MIB));
 	gpc_captures_begin(&stage.heap.captures);
-	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX), 0);
+	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX, true), 0);
 	gpc_captures_end(&stage.heap.captures);
-	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX), 20 * GPC_MIB);
+	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX, true), 20 * GPC_MIB);
 }
 
 static const struct gpc_driver_ops *real_ops;
@@ -353,7 +355,7 @@ static void no_capture_can_begin_while_the_driver_takes_memory_back(void **state
 	stage.drv.base.ops = &ops;
 	n_unguarded = 0;
 	stage_free(&stage, stage_alloc(&stage, 20 * GPC_MIB));
-	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX), 20 * GPC_MIB);
+	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX, true), 20 * GPC_MIB);
 	stage_free(&stage, stage_alloc(&stage, 20 * GPC_MIB));
 	stage_pass_time(&stage, 101 * MS);
 	a = stage_alloc(&stage, 40 * GPC_MIB); /* and the other one decays */
@@ -396,7 +398,7 @@ static void memory_that_the_driver_does_not_take_back_stays_in_the_books(void **
 	counters = stage.pool.counters;
 	stage_free(&stage, stage_alloc(&stage, 20 * GPC_MIB));
 	assert_true(gpc_sim_fault_add(&stage.sim->faults, "cuMemFree_v2", 1, 1, 1));
-	(void)gpc_pool_trim(&stage.pool, UINT64_MAX);
+	(void)gpc_pool_trim(&stage.pool, UINT64_MAX, true);
 	assert_int_equal(counters->reserved_bytes, 0);
 	assert_int_equal(counters->kind_bytes[GPUCACHE_KIND_REFUSED], 20 * GPC_MIB);
 	assert_int_equal(counters->direct_bytes, 20 * GPC_MIB);
@@ -504,7 +506,7 @@ static void a_closed_pool_neither_grows_nor_shrinks(void **state)
 	(void)gpc_pool_wait(&stage.pool, 0);
 	gpc_pool_close(&stage.pool, &left_ms);
 	assert_int_equal(left_ms, 1000); /* nothing was on the move */
-	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX), 0);
+	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX, true), 0);
 	a = stage_alloc(&stage, 4 * GPC_MIB);
 	assert_int_equal(stage.drv.counters.n_mem_alloc, 1);
 	assert_int_equal(stage_try(&stage, 64 * GPC_MIB, &b), GPC_NOT_FOUND);
@@ -513,7 +515,7 @@ static void a_closed_pool_neither_grows_nor_shrinks(void **state)
 	stage_check(&stage);
 	gpc_pool_reopen(&stage.pool);
 	(void)gpc_pool_wait(&stage.pool, 0);
-	assert_true(gpc_pool_trim(&stage.pool, UINT64_MAX) > 0);
+	assert_true(gpc_pool_trim(&stage.pool, UINT64_MAX, true) > 0);
 	b = stage_alloc(&stage, 64 * GPC_MIB);
 	stage_free(&stage, b);
 }

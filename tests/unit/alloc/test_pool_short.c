@@ -61,7 +61,7 @@ static void the_driver_is_asked_first_again_once_it_has_memory(void **state)
 	assert_int_equal(retry(1000, &small[0]), GPC_OK);
 	for (uint32_t i = n / 2 & ~1u; i < n; i += 2) /* and the last segments are idle */
 		stage_free(&stage, blocks[i]);
-	assert_true(gpc_pool_trim(&stage.pool, 1) > 0);
+	assert_true(gpc_pool_trim(&stage.pool, 1, true) > 0);
 	n_given = stage.pool.counters->n_driver_malloc;
 	assert_int_equal(stage_try(&stage, 1000, &small[1]), GPC_OK);
 	assert_int_equal(stage.pool.counters->n_driver_malloc, n_given + 1);

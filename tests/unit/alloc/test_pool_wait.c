@@ -24,15 +24,15 @@ static void the_programs_synchronisation_passes_earlier_frees(void **state)
 {
 	gpc_devptr a = stage_alloc(&stage, 4096);
 	gpc_devptr b = stage_alloc(&stage, 4096);
-	uint64_t number;
+	struct gpc_pool_sync sync;
 
 	(void)state;
 	stage_launch(&stage, 0, 5 * MS, a, 4096);
 	stage_free(&stage, a);
-	number = gpc_pool_begin_sync(&stage.pool);
+	sync = gpc_pool_begin_sync(&stage.pool);
 	stage_free(&stage, b);
 	stage_pass_time(&stage, 5 * MS);
-	gpc_pool_end_sync(&stage.pool, number, 0);
+	gpc_pool_end_sync(&stage.pool, sync, 0);
 	assert_int_equal(stage.pool.counters->pending_bytes, 4096);
 	assert_int_equal(stage_n_fence_calls(&stage), 0);
 	assert_int_equal(stage_alloc(&stage, 4096), a);
@@ -42,15 +42,15 @@ static void the_programs_synchronisation_of_one_context_says_nothing_of_peers(vo
 {
 	struct gpc_sim_driver peer;
 	gpc_devptr a = stage_alloc(&stage, 4096);
-	uint64_t number;
+	struct gpc_pool_sync sync;
 
 	(void)state;
 	assert_int_equal(gpc_sim_driver_init(&peer, stage.sim, 0, NULL), GPC_OK);
 	assert_int_equal(gpc_fences_add_member(&stage.pool.fences, &peer.base), GPC_OK);
 	assert_int_equal(gpc_sim_driver_launch(&peer, 0, 5 * MS, a, 4096, -1), GPC_OK);
 	stage_free(&stage, a);
-	number = gpc_pool_begin_sync(&stage.pool);
-	gpc_pool_end_sync(&stage.pool, number, 0);
+	sync = gpc_pool_begin_sync(&stage.pool);
+	gpc_pool_end_sync(&stage.pool, sync, 0);
 	assert_int_equal(stage.pool.counters->pending_bytes, 4096);
 	/* Our own wait is for all of them. */
 	assert_int_equal(gpc_pool_wait(&stage.pool, 0), 4096);
@@ -330,18 +330,18 @@ static void a_wait_during_which_a_peer_came_or_the_context_died_passes_nothing(v
 static void a_peer_that_comes_or_goes_during_the_programs_wait_spoils_it(void **state)
 {
 	struct gpc_sim_driver peer;
-	uint64_t number;
+	struct gpc_pool_sync sync;
 
 	(void)state;
 	assert_int_equal(gpc_sim_driver_init(&peer, stage.sim, 0, NULL), GPC_OK);
 	stage_free(&stage, stage_alloc(&stage, 4096));
-	number = gpc_pool_begin_sync(&stage.pool);
+	sync = gpc_pool_begin_sync(&stage.pool);
 	assert_int_equal(gpc_fences_add_member(&stage.pool.fences, &peer.base), GPC_OK);
-	gpc_pool_end_sync(&stage.pool, number, 0);
+	gpc_pool_end_sync(&stage.pool, sync, 0);
 	assert_int_equal(stage.pool.counters->pending_bytes, 4096);
-	number = gpc_pool_begin_sync(&stage.pool);
+	sync = gpc_pool_begin_sync(&stage.pool);
 	gpc_fences_remove_member(&stage.pool.fences, &peer.base);
-	gpc_pool_end_sync(&stage.pool, number, 0);
+	gpc_pool_end_sync(&stage.pool, sync, 0);
 	assert_int_equal(stage.pool.counters->pending_bytes, 4096);
 	assert_int_equal(gpc_pool_wait(&stage.pool, 0), 4096);
 	gpc_sim_driver_fini(&peer);

@@ -81,6 +81,41 @@ static CUresult release(CUdeviceptr ptr)
 	return called_inside("free");
 }
 
+#define BESIDE ((CUstream)(uintptr_t)0x600)
+
+static CUresult create_stream(CUstream *stream, unsigned int flags)
+{
+	CUresult result = called_inside("stream");
+
+	assert_int_equal(flags, CU_STREAM_NON_BLOCKING);
+	if (!result)
+		*stream = BESIDE;
+	return result;
+}
+
+static CUresult release_in_order(CUdeviceptr ptr, CUstream stream)
+{
+	assert_int_equal(ptr, 0x500000);
+	assert_ptr_equal(stream, BESIDE);
+	return called_inside("free_async");
+}
+
+static CUresult get_device(CUdevice *dev)
+{
+	*dev = 3;
+	return called_inside("device");
+}
+
+static int has_pools;
+
+static CUresult get_attribute(int *value, CUdevice_attribute attribute, CUdevice dev)
+{
+	assert_int_equal(attribute, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED);
+	assert_int_equal(dev, 3);
+	*value = has_pools;
+	return called("attribute");
+}
+
 static CUresult get_info(size_t *available, size_t *total)
 {
 	CUresult result = called_inside("info");
@@ -165,6 +200,7 @@ static int start(void **state)
 	memset(&calls, 0, sizeof calls);
 	cuda.stack[0] = OURS;
 	cuda.depth = 1;
+	has_pools = 1;
 	fns = (struct gpc_cuda_fns){
 		.cuCtxGetCurrent = get_current,
 		.cuCtxPushCurrent_v2 = push,
@@ -172,6 +208,10 @@ static int start(void **state)
 		.cuCtxSynchronize = synchronize,
 		.cuMemAlloc_v2 = alloc,
 		.cuMemFree_v2 = release,
+		.cuMemFreeAsync = release_in_order,
+		.cuStreamCreate = create_stream,
+		.cuCtxGetDevice = get_device,
+		.cuDeviceGetAttribute = get_attribute,
 		.cuMemGetInfo_v2 = get_info,
 		.cuEventCreate = create,
 		.cuEventDestroy_v2 = destroy,
@@ -300,6 +340,35 @@ static void every_op_calls_the_function_it_is_named_after(void **state)
 		"get mode stream_wait mode destroy ");
 }
 
+static void memory_is_freed_beside_work_in_a_stream_of_our_own(void **state)
+{
+	(void)state;
+	cuda.stack[0] = THEIRS;
+	assert_int_equal(drv->ops->prepare_beside(drv), GPC_OK);
+	assert_int_equal(drv->ops->prepare_beside(drv), GPC_OK); /* the stream is there */
+	assert_int_equal(drv->ops->mem_free_beside(drv, 0x500000), GPC_OK);
+	assert_string_equal(calls.log,
+		"get push mode device mode pop attribute "
+		"get push mode stream mode pop "
+		"get push mode free_async mode pop ");
+}
+
+static void a_driver_that_cannot_free_beside_work_says_so(void **state)
+{
+	(void)state;
+	has_pools = 0;
+	assert_int_equal(drv->ops->prepare_beside(drv), GPC_UNSUPPORTED);
+	has_pools = 1;
+	calls.failing = "attribute";
+	calls.code = CUDA_ERROR_INVALID_VALUE;
+	assert_int_equal(drv->ops->prepare_beside(drv), GPC_UNSUPPORTED);
+	calls.failing = "stream";
+	calls.code = CUDA_ERROR_OUT_OF_MEMORY;
+	assert_int_equal(drv->ops->prepare_beside(drv), GPC_DEVICE_NO_MEMORY);
+	fns.cuMemFreeAsync = NULL;
+	assert_int_equal(drv->ops->prepare_beside(drv), GPC_UNSUPPORTED);
+}
+
 static void every_op_carries_the_drivers_code(void **state)
 {
 	static const char *const names[] = { "alloc", "free", "info", "create", "ctx_record",
@@ -413,6 +482,8 @@ int main(void)
 		TEST(a_driver_that_is_shut_down_is_not_called_again),
 		TEST(a_context_that_cannot_be_pushed_is_not_popped),
 		TEST(every_op_calls_the_function_it_is_named_after),
+		TEST(memory_is_freed_beside_work_in_a_stream_of_our_own),
+		TEST(a_driver_that_cannot_free_beside_work_says_so),
 		TEST(every_op_carries_the_drivers_code),
 		TEST(only_errors_after_which_a_context_is_lost_are_sticky),
 		TEST(only_the_first_error_that_breaks_a_context_is_remembered),

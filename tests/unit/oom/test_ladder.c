@@ -25,6 +25,8 @@ static struct {
 	gpc_devptr address;
 	unsigned n_attempts;
 	unsigned n_trims;
+	bool is_busy;    /* work runs, so the driver's own pools may keep some */
+	bool has_waited; /* for that work */
 	unsigned n_handler_calls;
 	unsigned others_leave_at; /* the attempt from which there is room; 0: never */
 	gpc_devptr handler_frees;
@@ -41,10 +43,12 @@ static enum gpc_status attempt(void *arg)
 	return gpc_pool_retry(&stage.pool, &program.request, &program.address);
 }
 
-static void trim_driver(void *arg)
+static bool trim_driver(void *arg, bool must_wait)
 {
 	assert_ptr_equal(arg, &program);
 	program.n_trims++;
+	program.has_waited |= must_wait;
+	return !program.is_busy || must_wait;
 }
 
 static bool call_handlers(void *arg, uint64_t wanted, bool *ret_did_free)
@@ -202,7 +206,27 @@ static void the_drivers_own_pools_are_trimmed_before_the_handlers(void **state)
 	program.others_leave_at = 4;
 	expect_climb(&ladder, GPC_OK, RETURN_ALL + 1, 4, 4);
 	assert_int_equal(program.n_trims, 1);
+	assert_false(program.has_waited);
 	assert_int_equal(program.n_handler_calls, 0);
+}
+
+static void without_a_bound_the_drivers_own_pools_are_trimmed_behind_all_work(void **state)
+{
+	struct gpc_ladder ladder = ladder_for(30 * GPC_MIB);
+
+	(void)state;
+	(void)stage_alloc(&stage, 20 * GPC_MIB);
+	ladder.trim_driver = trim_driver;
+	program.is_busy = true;
+	ladder.sync_ms = 5;
+	expect_climb(&ladder, GPC_LIMIT, 0, N_RUNGS, 4);
+	assert_false(program.has_waited);
+	ladder.sync_ms = 0;
+	program.n_attempts = 0;
+	program.others_leave_at = 5;
+	expect_climb(&ladder, GPC_OK, RETURN_ALL + 1, 4, 5);
+	assert_true(program.has_waited);
+	assert_int_equal(program.n_trims, 3);
 }
 
 static void memory_that_others_free_meanwhile_is_found_after_any_rung(void **state)
@@ -219,7 +243,7 @@ static void memory_that_others_free_meanwhile_is_found_after_any_rung(void **sta
 		assert_int_equal(ladder.freed[rung], 0);
 		stage_free(&stage, program.address);
 		assert_int_equal(gpc_pool_wait(&stage.pool, 0), 30 * GPC_MIB);
-		assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX), 30 * GPC_MIB);
+		assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX, true), 30 * GPC_MIB);
 	}
 }
 
@@ -351,6 +375,7 @@ int main(void)
 		TEST(waiting_helps_if_freed_segments_must_go_back),
 		TEST(everything_of_the_other_contexts_is_returned),
 		TEST(the_drivers_own_pools_are_trimmed_before_the_handlers),
+		TEST(without_a_bound_the_drivers_own_pools_are_trimmed_behind_all_work),
 		TEST(memory_that_others_free_meanwhile_is_found_after_any_rung),
 		TEST(the_programs_handlers_help),
 		TEST(a_handler_that_freed_nothing_is_followed_by_an_attempt_too),

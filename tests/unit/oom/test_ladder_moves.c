@@ -13,10 +13,12 @@
 #include "oom/ladder.h"
 #include "tests/unit/alloc/pages_stage.h"
 
-#define NEVER     0
-#define MOVES_MS  1000 /* of ladder.c */
-#define WAIT_RUNG 3
-#define N_RUNGS   6
+#define NEVER         0
+#define MOVES_MS      1000 /* of ladder.c */
+#define WAIT_RUNG     3
+#define HANDLERS_RUNG 5
+#define N_RUNGS       6
+#define HOUR_NS       (3600000 * MS)
 
 static struct {
 	sem_t is_inside;
@@ -26,6 +28,11 @@ static struct {
 	unsigned let_go_at; /* the pause at which the driver lets it go */
 	bool is_held;
 	bool is_busy; /* at each pause a move ends, and another begins */
+	gpc_devptr
+		late; /* freed beside work that runs, which the driver takes only when that has ended */
+	unsigned work_ends_at; /* the pause at which it ends */
+	unsigned taken_at;     /* the pause at which the driver takes it nevertheless */
+	const struct gpc_driver_ops *late_ops;
 	struct gpc_driver_ops ops;
 	struct gpc_page_ops pages;
 	const struct gpc_driver_ops *real;
@@ -45,6 +52,19 @@ static void let_go(void)
 	assert_int_equal(pthread_join(mover.thread, NULL), 0);
 }
 
+static void take_late(void)
+{
+	if (mover.late)
+		assert_int_equal(gpc_sim_mem_free_now(stage.sim, mover.late), CUDA_SUCCESS);
+	mover.late = 0;
+}
+
+static void end_work(void)
+{
+	stage_pass_time(&stage, HOUR_NS);
+	take_late();
+}
+
 /* For the climber: its only caller is gpc_pause. */
 int poll(struct pollfd *fds, nfds_t n, int ms)
 {
@@ -53,6 +73,10 @@ int poll(struct pollfd *fds, nfds_t n, int ms)
 	assert_int_equal(ms, 1);
 	if (++mover.n_pauses == mover.let_go_at)
 		let_go();
+	if (mover.n_pauses == mover.work_ends_at)
+		end_work();
+	if (mover.n_pauses == mover.taken_at)
+		take_late();
 	if (mover.is_busy) {
 		gpc_pool_begin_move(&stage.pool, 20 * GPC_MIB);
 		gpc_pool_end_move(&stage.pool, 20 * GPC_MIB);
@@ -187,7 +211,7 @@ static void open_device(enum gpc_vmm vmm)
 
 static void trim(void)
 {
-	(void)gpc_pool_trim(&stage.pool, UINT64_MAX);
+	(void)gpc_pool_trim(&stage.pool, UINT64_MAX, true);
 }
 
 static void let_decay(void)
@@ -206,7 +230,7 @@ static void collect_garbage(void)
 
 static void return_exported(void)
 {
-	gpc_pool_return_exported(&stage.pool);
+	gpc_pool_return_exported(&stage.pool, true);
 }
 
 static void die(void)
@@ -274,6 +298,7 @@ static void pages_of_a_context_that_dies_are_waited_for(void **state)
 	hold_inside(die, 2);
 	assert_int_equal(stage.budget.moving_bytes, 200 * GPC_MIB);
 	expect_served_in(&other, 100 * GPC_MIB);
+	stage_end_idle_event(&other);
 	gpc_pool_forget(&other);
 }
 
@@ -364,6 +389,122 @@ static void where_nothing_moves_there_is_no_pause(void **state)
 	assert_int_equal(ladder.moves_left_ms, MOVES_MS);
 }
 
+static enum gpc_status free_late(struct gpc_driver *drv, gpc_devptr ptr)
+{
+	(void)drv;
+	mover.late = ptr;
+	return GPC_OK;
+}
+
+static enum gpc_status end_work_in_sync(struct gpc_driver *drv)
+{
+	enum gpc_status st = mover.late_ops->context_sync(drv);
+
+	take_late();
+	return st;
+}
+
+static void be_late(void)
+{
+	open_device(GPC_VMM_OFF);
+	mover.late_ops = stage.drv.base.ops;
+	mover.ops = *mover.late_ops;
+	mover.ops.mem_free_beside = free_late;
+	mover.ops.context_sync = end_work_in_sync;
+	stage.drv.base.ops = &mover.ops;
+	mover.n_pauses = 0;
+	mover.work_ends_at = mover.taken_at = NEVER;
+}
+
+/* Fills the device with what goes back only when the work has ended. */
+static void return_late(void)
+{
+	be_late();
+	stage_free(&stage, stage_alloc(&stage, 200 * GPC_MIB));
+	assert_int_equal(gpc_pool_settle(&stage.pool), GPC_OK);
+	stage_launch(&stage, 0, HOUR_NS, 0, 0);
+}
+
+static bool is_work_over(void)
+{
+	uint64_t left_ms = 0;
+
+	return gpc_pool_wait_idle(&stage.pool, &left_ms) == GPC_OK;
+}
+
+static void a_driver_that_frees_beside_work_only_when_that_ends_is_waited_for(void **state)
+{
+	struct gpc_ladder ladder = { 0 };
+
+	(void)state;
+	return_late();
+	mover.work_ends_at = 2;
+	assert_int_equal(climb(&ladder, 240 * GPC_MIB), GPC_OK);
+	assert_int_equal(mover.n_pauses, 2);
+}
+
+static void without_a_bound_that_wait_lasts_until_the_work_is_over(void **state)
+{
+	struct gpc_ladder ladder = { 0 };
+
+	(void)state;
+	return_late();
+	assert_int_equal(climb(&ladder, 240 * GPC_MIB), GPC_OK);
+	assert_int_equal(ladder.helped, WAIT_RUNG + 1);
+	assert_int_equal(mover.n_pauses, MOVES_MS);
+	assert_true(is_work_over());
+}
+
+static void what_the_driver_takes_beside_work_after_all_lets_that_run_on(void **state)
+{
+	struct gpc_ladder ladder = { 0 };
+
+	(void)state;
+	return_late();
+	mover.taken_at = 2;
+	assert_int_equal(climb(&ladder, 240 * GPC_MIB), GPC_OK);
+	assert_false(is_work_over());
+	end_work();
+}
+
+static gpc_devptr handlers_block;
+
+static bool free_in_handler(void *arg, uint64_t wanted, bool *ret_did_free)
+{
+	(void)arg;
+	(void)wanted;
+	stage_free(&stage, handlers_block);
+	assert_int_equal(gpc_pool_settle(&stage.pool), GPC_OK);
+	stage_launch(&stage, 0, HOUR_NS, 0, 0);
+	*ret_did_free = true;
+	return true;
+}
+
+static void what_a_handler_frees_is_waited_for_as_long(void **state)
+{
+	struct gpc_ladder ladder = { .call_handlers = free_in_handler };
+
+	(void)state;
+	be_late();
+	handlers_block = stage_alloc(&stage, 200 * GPC_MIB);
+	assert_int_equal(climb(&ladder, 240 * GPC_MIB), GPC_OK);
+	assert_int_equal(ladder.helped, HANDLERS_RUNG);
+}
+
+static void that_wait_is_bounded_and_made_once(void **state)
+{
+	struct gpc_ladder ladder = { .sync_ms = 5 };
+
+	(void)state;
+	return_late();
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(climb(&ladder, 240 * GPC_MIB), GPC_DEVICE_NO_MEMORY);
+		assert_int_equal(mover.n_pauses, 5);
+	}
+	assert_false(is_work_over());
+	end_work();
+}
+
 /* Another thread that asks in vain takes nothing of the limit, not even for a moment. */
 #define N_ASKED 100000
 
@@ -398,7 +539,7 @@ static void a_request_beyond_the_limit_refuses_no_other(void **state)
 		n_refused += stage_try(&stage, 40 * GPC_MIB, &block) != GPC_OK;
 		if (block)
 			stage_free(&stage, block);
-		(void)gpc_pool_trim(&stage.pool, UINT64_MAX);
+		(void)gpc_pool_trim(&stage.pool, UINT64_MAX, true);
 	}
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	assert_int_equal(n_served, 0);
@@ -424,6 +565,11 @@ int main(void)
 		TEST(the_wait_for_moves_is_bounded),
 		TEST(what_begins_to_move_later_is_not_waited_for),
 		TEST(where_nothing_moves_there_is_no_pause),
+		TEST(a_driver_that_frees_beside_work_only_when_that_ends_is_waited_for),
+		TEST(without_a_bound_that_wait_lasts_until_the_work_is_over),
+		TEST(what_the_driver_takes_beside_work_after_all_lets_that_run_on),
+		TEST(what_a_handler_frees_is_waited_for_as_long),
+		TEST(that_wait_is_bounded_and_made_once),
 		TEST(a_request_beyond_the_limit_refuses_no_other),
 	};
 

@@ -55,7 +55,7 @@ static void blocks_and_events(void)
 	CHECK(block_at(ptr)->state == GPUCACHE_BLOCK_FREE && block_at(ptr)->size == 2 * MIB);
 	CHECK(site_of(event(0)->stack)->live_bytes == 0);
 	CHECK(site_of(event(0)->stack)->total_blocks == 1);
-	CHECK(gpc_pool_trim(&world_context()->pool, UINT64_MAX) == 2 * MIB);
+	CHECK(gpc_pool_trim(&world_context()->pool, UINT64_MAX, true) == 2 * MIB);
 	CHECK(event(0)->kind == GPUCACHE_EVENT_SEGMENT_FREE);
 	CHECK(!block_at(ptr) && gpc_runtime.record.segments[0].state == 0);
 }

@@ -21,15 +21,17 @@ static void every_kind_of_key_is_read(void **state)
 	assert_true(config.virtual_clock);
 	assert_int_equal(gpc_sim_config_parse(&config,
 				 "queue:5,context_events:queued,free_waits_for:context,"
-				 "host_access:direct"),
+				 "host_access:direct,free_async:late"),
 		0);
+	assert_true(config.is_async_free_late);
 	assert_true(config.is_host_near);
 	assert_int_equal(config.queue, 5);
 	assert_true(config.is_event_queued && config.free_waits_alone);
 	assert_int_equal(gpc_sim_config_parse(&config,
 				 "context_events:free,free_waits_for:device,"
-				 "host_access:mapped"),
+				 "host_access:mapped,free_async:now"),
 		0);
+	assert_false(config.is_async_free_late);
 	assert_false(config.is_host_near);
 	assert_true(!config.is_event_queued && !config.free_waits_alone);
 }
@@ -74,8 +76,8 @@ static void what_is_not_understood_is_counted_and_changes_nothing(void **state)
 	assert_int_equal(gpc_sim_config_parse(&config,
 				 "memroy:1,memory:lots,devices:99,malloc_us:-1,clock:slow,x,"
 				 "queue:65537,context_events:some,free_waits_for:me,"
-				 "host_access:1"),
-		10);
+				 "host_access:1,free_async:soon"),
+		11);
 	assert_int_equal(config.memory, 8 * GPC_GIB);
 	assert_int_equal(config.n_devices, 1);
 }
