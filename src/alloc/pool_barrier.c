@@ -51,11 +51,6 @@ bool gpc_pool_keeps_order(struct gpc_pool *pool)
 	return is_safe;
 }
 
-void gpc_pool_loosen_locked(struct gpc_pool *pool, struct gpc_block *block)
-{
-	block->segment->last_loose = ++pool->barrier.n_frees;
-}
-
 bool gpc_pool_owe_barrier_locked(struct gpc_pool *pool, struct gpc_block *block)
 {
 	if (!has_barriers(pool))
