@@ -24,9 +24,8 @@
 #define GPC_ALLOC_POOL_HIT_H
 
 #include "alloc/pool.h"
+#include "base/hot.h"
 #include "stats/counters.h"
-
-#define GPC_HOT static inline __attribute__((always_inline))
 
 /* Unparks all blocks: coalesces each with its free neighbours, and enters it into its bin. */
 void gpc_pool_unpark_locked(struct gpc_pool *pool);
@@ -154,6 +153,22 @@ GPC_HOT bool gpc_pool_take_parked_locked(struct gpc_pool *pool, uint64_t rounded
 	gpc_counter_add(&pool->counters->n_hit, 1);
 	*ret_address = gpc_pool_give_locked(pool, block, request, observer);
 	return true;
+}
+
+/*
+ * gpc_pool_alloc, with the heap's observer, for a request that a parked block serves.  False: none does, and nothing was
+ * done.
+ */
+GPC_HOT bool gpc_pool_hit(struct gpc_pool *pool, const struct gpc_request *request,
+	const struct gpc_observer *observer, gpc_devptr *ret_address)
+{
+	uint64_t rounded = gpc_size_round(request->size, pool->params.roundup_divisions);
+	bool is_hit;
+
+	gpc_lock_take(&pool->lock);
+	is_hit = gpc_pool_take_parked_locked(pool, rounded, request, observer, ret_address);
+	gpc_lock_release(&pool->lock);
+	return is_hit;
 }
 
 /* Parks a LIVE block that is to be FREE, which the caller has taken off the counters. */

@@ -5,6 +5,7 @@
  */
 #include "runtime/memory.h"
 
+#include "alloc/pool_hit.h"
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -13,6 +14,7 @@
 #include "runtime/context/streams.h"
 #include "runtime/export/ipc.h"
 #include "runtime/ledger/observe.h"
+#include "runtime/ledger/observe_hot.h"
 #include "runtime/ledger/tensors.h"
 #include "runtime/ledger/track.h"
 #include "runtime/process/stacks.h"
@@ -147,14 +149,48 @@ static __attribute__((noinline)) CUresult malloc_impossible(CUdeviceptr *ret_ptr
 	return result;
 }
 
+/* What the pools of the runtime call for blocks: a constant, so that a hit calls it directly. */
+static const struct gpc_observer observer = {
+	.block_changed = gpc_observe_block_changed,
+	.taken = gpc_observe_taken,
+	.freed = gpc_observe_freed,
+};
+
+static inline void succeed(
+	struct gpc_context *context, CUdeviceptr *ret_ptr, gpc_devptr address, size_t size)
+{
+	gpc_rescue_succeeded(context->device, GPUCACHE_KIND_DEVICE, size);
+	gpc_tensors_note_malloc(address, size);
+	*ret_ptr = address;
+}
+
+/* A request that no parked block serves. */
+static __attribute__((noinline)) CUresult malloc_missed(
+	struct gpc_context *context, const struct gpc_request *request, CUdeviceptr *ret_ptr)
+{
+	uint64_t n_driver_malloc = gpc_counter_get(&context->pool.counters->n_driver_malloc);
+	gpc_devptr address = 0;
+	enum gpc_status st = alloc_or_rescue(context, request, &address);
+
+	if (st == GPC_UNSUPPORTED)
+		say_off_grid_once(context);
+	if (is_for_driver(st))
+		return malloc_plain(ret_ptr, request->size);
+	if (st)
+		return to_result(st);
+	if (gpc_counter_get(&context->pool.counters->n_driver_malloc) != n_driver_malloc)
+		after_growth(context);
+	succeed(context, ret_ptr, address, request->size);
+	return CUDA_SUCCESS;
+}
+
 /* `stream` as in alloc/stream_order.h; 0: the program named no stream. */
-static CUresult malloc_in_order(CUdeviceptr *ret_ptr, size_t size, gpc_stream stream)
+static inline CUresult malloc_in_order(CUdeviceptr *ret_ptr, size_t size, gpc_stream stream)
 {
 	struct gpc_context *context;
 	struct gpc_request request;
-	gpc_devptr address = 0;
-	uint64_t n_driver_malloc;
-	enum gpc_status st;
+	struct gpc_request missed;
+	gpc_devptr address;
 	int sticky;
 
 	/* The driver returns the error for wrong arguments. */
@@ -175,20 +211,12 @@ static CUresult malloc_in_order(CUdeviceptr *ret_ptr, size_t size, gpc_stream st
 		.thread = gpc_thread_id(),
 		.stream = stream,
 	};
-	n_driver_malloc = gpc_counter_get(&context->pool.counters->n_driver_malloc);
-	st = alloc_or_rescue(context, &request, &address);
-	if (st == GPC_UNSUPPORTED)
-		say_off_grid_once(context);
-	if (is_for_driver(st))
-		return malloc_plain(ret_ptr, size);
-	if (st)
-		return to_result(st);
-	if (gpc_counter_get(&context->pool.counters->n_driver_malloc) != n_driver_malloc)
-		after_growth(context);
-	gpc_rescue_succeeded(context->device, GPUCACHE_KIND_DEVICE, size);
-	gpc_tensors_note_malloc(address, size);
-	*ret_ptr = address;
-	return CUDA_SUCCESS;
+	if (!stream && gpc_pool_hit(&context->pool, &request, &observer, &address)) {
+		succeed(context, ret_ptr, address, size);
+		return CUDA_SUCCESS;
+	}
+	missed = request; /* so that a hit keeps its request in registers */
+	return malloc_missed(context, &missed, ret_ptr);
 }
 
 CUresult gpc_runtime_malloc(CUdeviceptr *ret_ptr, size_t size)
@@ -294,7 +322,7 @@ static CUresult free_in_order(CUdeviceptr ptr, gpc_stream stream, bool is_async,
 		return result;
 	if (atomic_load_explicit(&gpc_runtime.heap.is_exporting, memory_order_relaxed))
 		gpc_ipc_withdraw(ptr);
-	st = gpc_pool_free(pool, ptr, &request);
+	st = gpc_pool_free_as(pool, ptr, &request, &observer);
 	if (!is_async)
 		return_owed(gpc_context_of(pool));
 	if (st == GPC_NOT_FOUND) /* another thread ended the context meanwhile */

@@ -6,7 +6,7 @@
 
 #include "format/recording.h"
 #include "record/store.h"
-#include "runtime/ledger/observe.h"
+#include "runtime/ledger/observe_hot.h"
 #include "runtime/process/state.h"
 #include "world.h"
 
