@@ -220,6 +220,7 @@ GPC_HOT enum gpc_status gpc_pool_free_as(struct gpc_pool *pool, gpc_devptr addre
 	const struct gpc_request *request, const struct gpc_observer *observer)
 {
 	struct gpucache_counters *counters = pool->counters;
+	struct gpc_request slow; /* a copy, so that a hit keeps the request in registers */
 	struct gpc_block *block = NULL;
 	enum gpc_status st;
 	bool is_free;
@@ -239,16 +240,20 @@ GPC_HOT enum gpc_status gpc_pool_free_as(struct gpc_pool *pool, gpc_devptr addre
 		gpc_counter_add(&pool->unheld_bytes, block->segment->size);
 	is_free = gpc_pool_is_free_at_once_locked(pool, block, request);
 	if (is_free && !block->segment->is_exported &&
-		block->segment->kind == gpc_size_pool(block->size))
+		block->segment->kind == gpc_size_pool(block->size)) {
 		gpc_pool_park_locked(pool, block, request->now_ns, observer);
-	else
-		gpc_pool_release_locked(pool, block, request, is_free);
+	} else {
+		slow = *request;
+		gpc_pool_release_locked(pool, block, &slow, is_free);
+	}
 	gpc_lock_release(&pool->lock);
 	if (__builtin_expect(gpc_counter_get(&counters->pending_bytes) > 0 ||
 				     pool->params.gc_threshold_ppm || pool->params.decay_ns ||
 				     atomic_load_explicit(&pool->n_leaving, memory_order_relaxed),
-		    0))
-		gpc_pool_end_free(pool, request);
+		    0)) {
+		slow = *request;
+		gpc_pool_end_free(pool, &slow);
+	}
 	return GPC_OK;
 }
 

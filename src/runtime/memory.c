@@ -265,26 +265,34 @@ static CUresult sync_for_free(struct gpc_pool *pool)
 }
 
 /*
- * Returns the error that the driver would return before it looks at the pointer: the driver is shut down, the current
- * context is destroyed, or a fault broke the device.  For a context that we know, that is its sticky error.  A context
- * that we do not know is asked by cuMemGetInfo, because cheaper calls succeed even for a destroyed context.  Without a
- * current context, the memory's own context counts.
+ * Of a context that we know, that is its sticky error.  A context that we do not know is asked by cuMemGetInfo, because
+ * cheaper calls succeed even for a destroyed context.
  */
-static CUresult judge_caller(const struct gpc_context *owner)
+static __attribute__((noinline)) CUresult judge_other(CUcontext current)
 {
-	const struct gpc_context *context = owner;
-	CUcontext current = NULL;
-	CUresult result = gpc_runtime.fns->cuCtxGetCurrent(&current);
+	const struct gpc_context *context = gpc_context_find(current);
 	size_t available;
 	size_t total;
 
-	if (result)
-		return result;
-	if (current && current != owner->handle)
-		context = gpc_context_find(current);
 	if (!context)
 		return gpc_runtime.fns->cuMemGetInfo_v2(&available, &total);
 	return (CUresult)atomic_load_explicit(&context->drv.sticky, memory_order_relaxed);
+}
+
+/*
+ * Returns the error that the driver would return before it looks at the pointer: the driver is shut down, the current
+ * context is destroyed, or a fault broke the device.  Without a current context, the memory's own context counts.
+ */
+static inline CUresult judge_caller(const struct gpc_context *owner)
+{
+	CUcontext current = NULL;
+	CUresult result = gpc_runtime.fns->cuCtxGetCurrent(&current);
+
+	if (__builtin_expect(result != CUDA_SUCCESS, 0))
+		return result;
+	if (__builtin_expect(current && current != owner->handle, 0))
+		return judge_other(current);
+	return (CUresult)atomic_load_explicit(&owner->drv.sticky, memory_order_relaxed);
 }
 
 /* False: cudaFree returns at once, because the device keeps the order (alloc/barrier.h), or free_order is `fence`. */
@@ -295,15 +303,23 @@ static bool must_wait(struct gpc_pool *pool)
 	return gpc_runtime.config.free_order == GPC_FREE_ORDER_HOST;
 }
 
-static CUresult free_in_order(CUdeviceptr ptr, gpc_stream stream, bool is_async, bool *ret_is_ours)
+/* The driver has ended before the program's last destructors: what these free is no leak. */
+static __attribute__((noinline)) CUresult refuse_free(
+	struct gpc_pool *pool, CUdeviceptr ptr, CUresult result)
+{
+	struct gpc_request request = {
+		.now_ns = gpc_clock_ns(), .thread = gpc_thread_id(), .is_async = true
+	}; /* waits for nothing */
+
+	if (result == CUDA_ERROR_DEINITIALIZED)
+		(void)!gpc_pool_free(pool, ptr, &request);
+	return result;
+}
+
+GPC_HOT CUresult free_in_order(CUdeviceptr ptr, gpc_stream stream, bool is_async, bool *ret_is_ours)
 {
 	struct gpc_pool *pool = gpc_heap_find_pool(&gpc_runtime.heap, ptr);
-	struct gpc_request request = {
-		.now_ns = gpc_clock_ns(),
-		.thread = gpc_thread_id(),
-		.stream = stream,
-		.is_async = is_async,
-	};
+	struct gpc_request request;
 	CUresult result;
 	enum gpc_status st;
 
@@ -311,17 +327,18 @@ static CUresult free_in_order(CUdeviceptr ptr, gpc_stream stream, bool is_async,
 	if (!pool)
 		return CUDA_SUCCESS;
 	result = judge_caller(gpc_context_of(pool));
-	if (!result && !is_async && must_wait(pool))
+	if (__builtin_expect(!result && !is_async && must_wait(pool), 0))
 		result = sync_for_free(pool);
-	/* The driver has ended before the program's last destructors: what these free is no leak. */
-	if (result == CUDA_ERROR_DEINITIALIZED) {
-		request.is_async = true; /* waits for nothing */
-		(void)!gpc_pool_free(pool, ptr, &request);
-	}
-	if (result)
-		return result;
+	if (__builtin_expect(result != CUDA_SUCCESS, 0))
+		return refuse_free(pool, ptr, result);
 	if (atomic_load_explicit(&gpc_runtime.heap.is_exporting, memory_order_relaxed))
 		gpc_ipc_withdraw(ptr);
+	request = (struct gpc_request){
+		.now_ns = gpc_clock_ns(),
+		.thread = gpc_thread_id(),
+		.stream = stream,
+		.is_async = is_async,
+	};
 	st = gpc_pool_free_as(pool, ptr, &request, &observer);
 	if (!is_async)
 		return_owed(gpc_context_of(pool));
@@ -340,6 +357,12 @@ CUresult gpc_runtime_free(CUdeviceptr ptr, bool *ret_is_ours)
 	return free_in_order(ptr, 0, false, ret_is_ours);
 }
 
+static __attribute__((noinline)) CUresult free_on(
+	CUdeviceptr ptr, gpc_stream stream, bool *ret_is_ours)
+{
+	return free_in_order(ptr, stream, true, ret_is_ours);
+}
+
 /* A default stream is that of the current context, so without a current context it is an error. */
 CUresult gpc_runtime_free_async(CUdeviceptr ptr, CUstream stream, bool *ret_is_ours)
 {
@@ -349,13 +372,13 @@ CUresult gpc_runtime_free_async(CUdeviceptr ptr, CUstream stream, bool *ret_is_o
 	gpc_streams_name(stream);
 	*ret_is_ours = is_default && !gpc_runtime.fns->cuCtxGetCurrent(&current) && !current;
 	return *ret_is_ours ? CUDA_ERROR_INVALID_CONTEXT
-			    : free_in_order(ptr, gpc_runtime_order_of(stream), true, ret_is_ours);
+			    : free_on(ptr, gpc_runtime_order_of(stream), ret_is_ours);
 }
 
 CUresult gpc_runtime_free_on(CUdeviceptr ptr, CUstream stream, bool *ret_is_ours)
 {
 	gpc_streams_name(stream);
-	return free_in_order(ptr, gpc_runtime_order_of(stream), true, ret_is_ours);
+	return free_on(ptr, gpc_runtime_order_of(stream), ret_is_ours);
 }
 
 CUresult gpc_runtime_record_use(CUdeviceptr ptr, bool *ret_is_ours)
