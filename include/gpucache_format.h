@@ -377,7 +377,10 @@ enum gpucache_block_state {
 
 #define GPUCACHE_NO_SEGMENT UINT32_MAX
 
-/* BLOCKS.  Every block, free ones too, so that a reader can draw the heap. */
+/*
+ * BLOCKS.  Every block, free ones too, so that a reader can draw the heap.  Neighbours that were freed lately may both be
+ * free, until the library needs them as one.
+ */
 struct gpucache_block {
 	uint32_t seq;
 	uint8_t state; /* enum gpucache_block_state */

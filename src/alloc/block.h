@@ -21,6 +21,9 @@
  *
  *      PENDING ------> LIVE   only for the stream that freed it (stream_order.h)
  *
+ * A block that is FREE at its free is PARKED first (pool_hit.h): as free as any other, but not coalesced yet and in no
+ * bin, and so not FREE below.
+ *
  * Invariants.  gpc_pool_check() verifies them; tests name the one they break.
  *   I1  The first block starts where its segment does, each next one where the previous ends, and
  *       the last one ends where the segment does.
@@ -30,7 +33,7 @@
  *       Exception: of the blocks of one size that the grain map of a segment lists, only the lowest is in the bin.
  *   I4  A block is on the list of a fence if and only if it is PENDING.
  *   I5  Sizes are positive multiples of GPC_GRAIN, and requested <= size.
- *   I6  live + pending + cached bytes of a pool are the sum of its segments.
+ *   I6  live + pending + cached bytes of a pool are the sum of its segments; parked blocks are cached.
  *   I7  A block is entered by its address in the grain map of its segment, if it has one (segments of small
  *       blocks), else in the pool's address map.  Neither map has any other entry.
  *   I8  A segment is on the idle list if and only if it is one FREE block.
@@ -59,6 +62,7 @@ enum gpc_block_state {
 	GPC_BLOCK_FREE = GPUCACHE_BLOCK_FREE,
 	GPC_BLOCK_LIVE = GPUCACHE_BLOCK_LIVE,
 	GPC_BLOCK_PENDING = GPUCACHE_BLOCK_PENDING,
+	GPC_BLOCK_PARKED, /* FREE in the recording */
 };
 
 /*
@@ -121,11 +125,14 @@ struct gpc_block {
 		struct {
 			struct gpc_block *left;
 			struct gpc_block *right;
-		} tree;            /* FREE: within its bin; PENDING: within the order of a stream */
+		} tree; /* FREE: within its bin; PENDING: within the order of a stream */
+		struct {
+			struct gpc_block *next; /* in its slot: parked before it */
+			uint64_t time_ns;       /* of the free */
+		} parked;
 		gpc_stream stream; /* LIVE: that the request named */
 	};
-	/* PENDING: in the list of its fence.  Last, so that the members that a hit without a stream uses are close. */
-	struct gpc_list link;
+	struct gpc_list link; /* PENDING: in the list of its fence; PARKED: in the order of frees */
 };
 
 #endif

@@ -32,6 +32,7 @@ void gpc_pool_init(struct gpc_pool *pool, struct gpc_heap *heap, struct gpc_driv
 	pool->context = context;
 	gpc_list_init(&pool->segments);
 	gpc_list_init(&pool->idle);
+	gpc_list_init(&pool->parked);
 	gpc_fences_init(&pool->fences, drv, &heap->captures, params->is_one_stream);
 	gpc_stream_order_init(&pool->order);
 	pool->counters = counters ? counters : &pool->own_counters;
@@ -45,7 +46,7 @@ void gpc_pool_forget(struct gpc_pool *pool)
 	uint32_t n_members;
 
 	gpc_list_init(&paged);
-	gpc_lock_take(&pool->lock);
+	gpc_pool_lock(pool);
 	pool->is_forgotten = true;
 	/* The dead context's handle is invalid; of the contexts that the fences cover, only the others may still have work. */
 	n_members = 0;
@@ -80,7 +81,7 @@ void gpc_pool_fini(struct gpc_pool *pool)
 {
 	(void)gpc_pool_wait(pool, 0);
 	(void)gpc_pool_trim(pool, UINT64_MAX, true);
-	gpc_lock_take(&pool->lock);
+	gpc_pool_lock(pool);
 	gpc_fences_fini(&pool->fences, true);
 	gpc_pool_end_barrier_locked(pool, true);
 	gpc_lock_release(&pool->lock);
@@ -170,7 +171,7 @@ static __attribute__((noinline)) bool take_ordered_locked(struct gpc_pool *pool,
 	gpc_fences_drop(&pool->fences, block);
 	gpc_counter_sub(&pool->counters->pending_bytes, block->size);
 	gpc_counter_add(&pool->counters->n_hit, 1);
-	*ret_address = gpc_pool_give_locked(pool, block, request);
+	*ret_address = gpc_pool_give_locked(pool, block, request, &pool->heap->observer);
 	return true;
 }
 
@@ -187,6 +188,13 @@ enum gpc_status gpc_pool_search(
 		gpc_lock_release(&pool->lock);
 		return GPC_OK;
 	}
+	if (gpc_pool_take_parked_locked(
+		    pool, rounded, request, &pool->heap->observer, ret_address)) {
+		gpc_lock_release(&pool->lock);
+		return GPC_OK;
+	}
+	if (pool->n_parked)
+		gpc_pool_unpark_locked(pool);
 	block = find_fit(pool, rounded);
 	if (!block && pool->fences.pending_bytes >= rounded) {
 		enum gpc_status reap_st =
@@ -271,50 +279,13 @@ static void make_pending_locked(
 	close_full_fence(pool, request->now_ns);
 }
 
-static bool may_be_free_at_once_locked(
-	struct gpc_pool *pool, struct gpc_block *block, const struct gpc_request *request)
+void gpc_pool_release_locked(struct gpc_pool *pool, struct gpc_block *block,
+	const struct gpc_request *request, bool is_free)
 {
-	if (gpc_fences_is_free_safe(&pool->fences)) {
-		gpc_pool_loosen_locked(pool, block);
-		return true;
-	}
-	if (!request->stream && !request->is_async && gpc_pool_owe_barrier_locked(pool, block))
-		return true;
-	return pool->params.is_fence_skipped;
-}
-
-static void release_locked(
-	struct gpc_pool *pool, struct gpc_block *block, const struct gpc_request *request)
-{
-	struct gpucache_counters *counters = pool->counters;
-
-	pool->heap->observer.freed(block, request);
-	gpc_counter_sub(&counters->live_bytes, block->size);
-	gpc_counter_sub(&counters->requested_bytes, block->requested);
-	gpc_counter_sub(&counters->n_blocks, 1);
-	gpc_counter_add(&counters->n_free, 1);
-	if (--block->segment->n_live == 0)
-		gpc_counter_add(&pool->unheld_bytes, block->segment->size);
-	if (may_be_free_at_once_locked(pool, block, request))
+	if (is_free)
 		gpc_pool_make_free_locked(pool, block, request->now_ns);
 	else
 		make_pending_locked(pool, block, request);
-}
-
-/* Finds the live block that starts at `address`. */
-static inline __attribute__((always_inline)) enum gpc_status find_live_locked(
-	struct gpc_pool *pool, gpc_devptr address, struct gpc_block **ret_block)
-{
-	const struct gpc_segment *segment = gpc_pool_find_segment_locked(pool, address);
-	struct gpc_block *block;
-
-	if (!segment)
-		return GPC_NOT_FOUND;
-	block = gpc_pool_find_block_locked(pool, segment, address);
-	if (!block || block->state != GPC_BLOCK_LIVE)
-		return GPC_INVALID;
-	*ret_block = block;
-	return GPC_OK;
 }
 
 enum gpc_status gpc_pool_lend(struct gpc_pool *pool, gpc_devptr address)
@@ -324,7 +295,7 @@ enum gpc_status gpc_pool_lend(struct gpc_pool *pool, gpc_devptr address)
 	enum gpc_status st;
 
 	gpc_lock_take(&pool->lock);
-	st = find_live_locked(pool, address, &block);
+	st = gpc_pool_find_live_locked(pool, address, &block);
 	if (!st && !block->is_arena) {
 		observer->lent(block);
 		block->is_arena = true;
@@ -338,24 +309,19 @@ enum gpc_status gpc_pool_lend(struct gpc_pool *pool, gpc_devptr address)
 enum gpc_status gpc_pool_free(
 	struct gpc_pool *pool, gpc_devptr address, const struct gpc_request *request)
 {
-	struct gpc_block *block = NULL;
-	enum gpc_status st;
+	return gpc_pool_free_as(pool, address, request, &pool->heap->observer);
+}
 
-	gpc_lock_take(&pool->lock);
-	st = find_live_locked(pool, address, &block);
-	if (!st)
-		release_locked(pool, block, request);
-	gpc_lock_release(&pool->lock);
+void gpc_pool_end_free(struct gpc_pool *pool, const struct gpc_request *request)
+{
 	/* A free may wait: in the plain driver it waits for all earlier work. */
-	if (!st && !request->stream && !request->is_async && pool->params.pending_limit &&
+	if (!request->stream && !request->is_async && pool->params.pending_limit &&
 		gpc_counter_get(&pool->counters->pending_bytes) > 0)
 		gpc_pool_bound_pending(pool);
-	if (!st && pool->params.gc_threshold_ppm)
+	if (pool->params.gc_threshold_ppm)
 		gpc_pool_collect_garbage(pool);
-	if (!st && (pool->params.decay_ns ||
-			   atomic_load_explicit(&pool->n_leaving, memory_order_relaxed)))
+	if (pool->params.decay_ns || atomic_load_explicit(&pool->n_leaving, memory_order_relaxed))
 		gpc_pool_return_due(pool, request->now_ns);
-	return st;
 }
 
 enum gpc_status gpc_pool_record_use(struct gpc_pool *pool, gpc_devptr address)
@@ -364,7 +330,7 @@ enum gpc_status gpc_pool_record_use(struct gpc_pool *pool, gpc_devptr address)
 	enum gpc_status st;
 
 	gpc_lock_take(&pool->lock);
-	st = find_live_locked(pool, address, &block);
+	st = gpc_pool_find_live_locked(pool, address, &block);
 	if (!st)
 		block->is_shared = true;
 	gpc_lock_release(&pool->lock);
@@ -391,7 +357,7 @@ uint64_t gpc_pool_largest_free(struct gpc_pool *pool)
 {
 	uint64_t largest;
 
-	gpc_lock_take(&pool->lock);
+	gpc_pool_lock(pool);
 	largest = gpc_bins_largest(&pool->wholes);
 	for (int kind = 0; kind < GPC_N_POOL_KINDS; kind++) {
 		uint64_t size = gpc_bins_largest(&pool->pieces[kind]);

@@ -60,6 +60,10 @@ struct gpc_pool_peaks {
 	uint64_t reserved_bytes;
 };
 
+/* Parked blocks (pool_hit.h): the most, and the slots, which share them by size. */
+#define GPC_MAX_PARKED   64u
+#define GPC_PARKED_SLOTS 64u
+
 struct gpc_pool {
 	/* Fixed after init. */
 	struct gpc_heap *heap;
@@ -76,6 +80,9 @@ struct gpc_pool {
 	struct gpc_list segments; /* oldest first */
 	struct gpc_list idle;     /* idle longest first */
 	struct gpc_address_map blocks;
+	struct gpc_block *slots[GPC_PARKED_SLOTS]; /* each: parked last */
+	struct gpc_list parked;                    /* parked longest first */
+	uint32_t n_parked;
 	/* A retired block, kept for the next split: a malloc that splits often follows a free that coalesces. */
 	struct gpc_block *spare;
 	struct gpc_fences fences;

@@ -54,12 +54,9 @@ bool gpc_pool_keeps_order(struct gpc_pool *pool)
 	return is_safe;
 }
 
-void gpc_pool_loosen_locked(struct gpc_pool *pool, struct gpc_block *block)
+void gpc_pool_owe_mark_locked(struct gpc_pool *pool, const struct gpc_segment *segment)
 {
-	struct gpc_segment *segment = block->segment;
-
-	segment->last_loose = ++pool->barrier.n_frees;
-	if ((segment->n_live == 0 || segment->range) && gpc_pool_may_be_short(pool, segment->size))
+	if (gpc_pool_may_be_short(pool, segment->size))
 		add_due_locked(pool);
 }
 

@@ -2,30 +2,12 @@
 /*
  * Blocks within their segments: created, coalesced, split, and handed out.
  *
- * A block that becomes FREE coalesces with its free neighbours at once and enters the bin of its size; one
- * that is allocated leaves its bin, and its remainder becomes a block of its own.  So at most three blocks
+ * A block that becomes FREE coalesces with its free neighbours and enters the bin of its size, at once or when somebody
+ * looks (pool_hit.h); one that is allocated leaves its bin, and its remainder becomes a block of its own.  So at most three blocks
  * enter or leave a bin, however many blocks there are.
  */
 #include "alloc/pool_internal.h"
 #include "stats/counters.h"
-
-static struct gpc_block *block_at_grain(
-	const struct gpc_pool *pool, const struct gpc_segment *segment, uint32_t grain)
-{
-	uint32_t number = segment->grains->numbers[grain];
-
-	return number ? gpc_slab_get(&pool->heap->blocks, number - 1) : NULL;
-}
-
-struct gpc_block *gpc_pool_find_block_locked(
-	const struct gpc_pool *pool, const struct gpc_segment *segment, gpc_devptr address)
-{
-	if (!segment->grains)
-		return gpc_address_map_find(&pool->blocks, address);
-	if (address % GPC_GRAIN)
-		return NULL;
-	return block_at_grain(pool, segment, gpc_pool_grain_of(segment, address));
-}
 
 void gpc_pool_enter_bin_locked(struct gpc_pool *pool, struct gpc_block *block)
 {
@@ -43,7 +25,7 @@ void gpc_pool_enter_bin_locked(struct gpc_pool *pool, struct gpc_block *block)
 		if (lowest < grain)
 			return;
 		if (lowest < GPC_GRAINS)
-			gpc_bins_remove(bins, block_at_grain(pool, segment, lowest));
+			gpc_bins_remove(bins, gpc_pool_block_at_grain(pool, segment, lowest));
 	}
 	gpc_bins_insert(bins, block);
 }
@@ -67,7 +49,7 @@ void gpc_pool_leave_bin_locked(struct gpc_pool *pool, struct gpc_block *block)
 	}
 	gpc_bins_remove(bins, block);
 	if (lowest < GPC_GRAINS)
-		gpc_bins_insert(bins, block_at_grain(pool, segment, lowest));
+		gpc_bins_insert(bins, gpc_pool_block_at_grain(pool, segment, lowest));
 }
 
 struct gpc_block *gpc_pool_new_block_locked(
@@ -142,14 +124,12 @@ static void absorb_next(struct gpc_pool *pool, struct gpc_block *left)
 	gpc_pool_retire_block_locked(pool, right);
 }
 
-void gpc_pool_make_free_locked(struct gpc_pool *pool, struct gpc_block *block, uint64_t now_ns)
+/* Makes a block that is in no bin and counts as cached FREE: coalesces it and enters it into its bin. */
+static void settle(struct gpc_pool *pool, struct gpc_block *block, uint64_t now_ns)
 {
 	struct gpc_segment *segment = block->segment;
 
-	gpc_counter_add(&pool->counters->cached_bytes, block->size);
 	block->state = GPC_BLOCK_FREE;
-	block->requested = 0;
-	block->mark = 0;
 	if (block->next && block->next->state == GPC_BLOCK_FREE) {
 		gpc_pool_leave_bin_locked(pool, block->next);
 		absorb_next(pool, block);
@@ -167,6 +147,27 @@ void gpc_pool_make_free_locked(struct gpc_pool *pool, struct gpc_block *block, u
 		if (segment->is_exported)
 			atomic_fetch_add(&pool->n_leaving, 1);
 	}
+}
+
+void gpc_pool_make_free_locked(struct gpc_pool *pool, struct gpc_block *block, uint64_t now_ns)
+{
+	gpc_pool_unpark_locked(pool); /* those freed before */
+	gpc_counter_add(&pool->counters->cached_bytes, block->size);
+	block->requested = 0;
+	block->mark = 0;
+	settle(pool, block, now_ns);
+}
+
+void gpc_pool_unpark_locked(struct gpc_pool *pool)
+{
+	gpc_list_each_safe (link, &pool->parked) {
+		struct gpc_block *block = gpc_list_entry(link, struct gpc_block, link);
+
+		*gpc_pool_slot_of(pool, block->size) = NULL;
+		gpc_list_remove(link);
+		settle(pool, block, block->parked.time_ns);
+	}
+	pool->n_parked = 0;
 }
 
 uint64_t gpc_pool_free_passed_locked(
@@ -204,34 +205,6 @@ static void split(struct gpc_pool *pool, struct gpc_block *block, uint64_t size,
 	pool->heap->observer.block_changed(rest, now_ns);
 }
 
-gpc_devptr gpc_pool_give_locked(
-	struct gpc_pool *pool, struct gpc_block *block, const struct gpc_request *request)
-{
-	struct gpucache_counters *counters = pool->counters;
-
-	if (block->segment->n_live++ == 0)
-		gpc_counter_sub(&pool->unheld_bytes, block->segment->size);
-	block->state = GPC_BLOCK_LIVE;
-	block->requested = request->size;
-	block->mark = request->mark;
-	block->is_arena = false;
-	block->is_shared = false;
-	block->view = GPC_VIEW_OPEN;
-	block->is_told = request->stream != 0;
-	if (block->is_told)
-		block->stream = request->stream;
-	gpc_counter_add_peak(&counters->live_bytes, &counters->peak_live_bytes, block->size);
-	gpc_counter_add_peak(
-		&counters->requested_bytes, &counters->peak_requested_bytes, request->size);
-	gpc_counter_raise(&pool->recent.live_bytes, gpc_counter_get(&counters->live_bytes));
-	gpc_counter_raise(
-		&pool->recent.requested_bytes, gpc_counter_get(&counters->requested_bytes));
-	gpc_counter_add(&counters->n_blocks, 1);
-	gpc_counter_add(&counters->n_malloc, 1);
-	pool->heap->observer.taken(block, request);
-	return block->address;
-}
-
 gpc_devptr gpc_pool_take_locked(struct gpc_pool *pool, struct gpc_block *block, uint64_t rounded,
 	bool is_cut, const struct gpc_request *request)
 {
@@ -243,5 +216,5 @@ gpc_devptr gpc_pool_take_locked(struct gpc_pool *pool, struct gpc_block *block, 
 	if (is_cut)
 		split(pool, block, rounded, request->now_ns);
 	gpc_counter_sub(&pool->counters->cached_bytes, block->size);
-	return gpc_pool_give_locked(pool, block, request);
+	return gpc_pool_give_locked(pool, block, request, &pool->heap->observer);
 }

@@ -68,6 +68,7 @@ static const char *check_block(
 		totals->n_free_visible++;
 		totals->is_unmapped |= !is_in_set(block);
 		return NULL;
+	case GPC_BLOCK_PARKED:
 	case GPC_BLOCK_UNUSED:
 		break;
 	}
@@ -288,12 +289,44 @@ static const char *check_locked(struct gpc_pool *pool)
 	return broken ? broken : check_segment_counts(pool, &totals);
 }
 
+static const char *check_parked(struct gpc_pool *pool)
+{
+	uint32_t n_in_slots = 0;
+	uint32_t n = 0;
+
+	gpc_list_each (link, &pool->parked) {
+		const struct gpc_block *block = gpc_list_entry(link, struct gpc_block, link);
+
+		if (block->state != GPC_BLOCK_PARKED)
+			return "P1: what is listed as parked is";
+		if (block->segment->is_exported ||
+			gpc_size_pool(block->size) != block->segment->kind)
+			return "P2: a parked block could serve a request of its size";
+		n++;
+	}
+	for (uint32_t i = 0; i < GPC_PARKED_SLOTS; i++) {
+		for (const struct gpc_block *at = pool->slots[i]; at; at = at->parked.next) {
+			if (at->state != GPC_BLOCK_PARKED ||
+				at->size / GPC_GRAIN % GPC_PARKED_SLOTS != i)
+				return "P1: a slot has the parked blocks of its sizes";
+			n_in_slots++;
+		}
+	}
+	return n == pool->n_parked && n == n_in_slots && n <= GPC_MAX_PARKED
+		       ? NULL
+		       : "P1: the parked blocks are counted, and at most GPC_MAX_PARKED";
+}
+
 const char *gpc_pool_check(struct gpc_pool *pool)
 {
 	const char *broken;
 
 	gpc_lock_take(&pool->lock);
-	broken = check_locked(pool);
+	broken = check_parked(pool);
+	if (!broken) {
+		gpc_pool_unpark_locked(pool);
+		broken = check_locked(pool);
+	}
 	gpc_lock_release(&pool->lock);
 	return broken;
 }

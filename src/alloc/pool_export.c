@@ -29,7 +29,7 @@ static void withdraw_locked(struct gpc_pool *pool, struct gpc_segment *segment)
 void gpc_pool_end_pages(struct gpc_pool *pool)
 {
 	(void)gpc_pool_trim(pool, UINT64_MAX, true);
-	gpc_lock_take(&pool->lock);
+	gpc_pool_lock(pool);
 	gpc_list_each (link, &pool->segments) {
 		struct gpc_segment *segment = gpc_list_entry(link, struct gpc_segment, link);
 
@@ -44,7 +44,7 @@ enum gpc_status gpc_pool_export(struct gpc_pool *pool, gpc_devptr address, gpc_d
 	enum gpc_status st = GPC_NOT_FOUND;
 	struct gpc_segment *segment;
 
-	gpc_lock_take(&pool->lock);
+	gpc_pool_lock(pool);
 	segment = gpc_pool_find_segment_locked(pool, address);
 	if (segment) {
 		withdraw_locked(pool, segment);
@@ -60,7 +60,7 @@ enum gpc_status gpc_pool_segment_of(
 {
 	const struct gpc_segment *segment;
 
-	gpc_lock_take(&pool->lock);
+	gpc_pool_lock(pool);
 	segment = gpc_pool_find_segment_locked(pool, address);
 	if (segment) {
 		*ret_base = segment->address;
@@ -87,7 +87,7 @@ enum gpc_status gpc_pool_decide_view(struct gpc_pool *pool, gpc_devptr address,
 	struct gpc_segment *segment;
 	struct gpc_block *block;
 
-	gpc_lock_take(&pool->lock);
+	gpc_pool_lock(pool);
 	segment = gpc_pool_find_segment_locked(pool, address);
 	if (segment) {
 		block = find_around(segment, address);

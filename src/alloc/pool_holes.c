@@ -264,7 +264,7 @@ uint64_t gpc_pool_idle_pages(struct gpc_pool *pool)
 
 	if (pool->params.vmm == GPC_VMM_OFF)
 		return 0;
-	gpc_lock_take(&pool->lock);
+	gpc_pool_lock(pool);
 	gpc_bins_each(&pool->pieces[GPC_POOL_LARGE], add_idle, &bytes);
 	gpc_lock_release(&pool->lock);
 	return bytes;

@@ -4,6 +4,7 @@
 #define GPC_ALLOC_POOL_INTERNAL_H
 
 #include "alloc/pool.h"
+#include "alloc/pool_hit.h"
 
 /*
  * Each file calls only those before it: pool_room.c, pool_block.c, pool_barrier.c, pool_pages.c, pool_holes.c,
@@ -64,20 +65,6 @@ static inline struct gpc_grain_set *gpc_pool_set_of(const struct gpc_block *bloc
 	return grains ? gpc_grain_map_set(grains, block->size) : NULL;
 }
 
-/* The segment of this pool that contains the address, or NULL.  Of a segment of another pool only the pool is read. */
-static inline struct gpc_segment *gpc_pool_find_segment_locked(
-	const struct gpc_pool *pool, gpc_devptr address)
-{
-	struct gpc_segment *segment = gpc_segment_map_find(&pool->heap->segment_map, address);
-
-	return segment && __atomic_load_n(&segment->pool, __ATOMIC_RELAXED) == pool ? segment
-										    : NULL;
-}
-
-/* The block of this segment that starts here, or NULL. */
-struct gpc_block *gpc_pool_find_block_locked(
-	const struct gpc_pool *pool, const struct gpc_segment *segment, gpc_devptr address);
-
 /* Insert a FREE block into the bin of its size, and remove it from there.  No-ops in an exported segment. */
 void gpc_pool_enter_bin_locked(struct gpc_pool *pool, struct gpc_block *block);
 void gpc_pool_leave_bin_locked(struct gpc_pool *pool, struct gpc_block *block);
@@ -87,10 +74,6 @@ void gpc_pool_leave_bin_locked(struct gpc_pool *pool, struct gpc_block *block);
  * block is LIVE, PENDING, or that of a new segment; the caller has taken it off its fence and counter.
  */
 void gpc_pool_make_free_locked(struct gpc_pool *pool, struct gpc_block *block, uint64_t now_ns);
-
-/* Makes a block LIVE.  The caller has taken it out of its bin or fence, and off its counter. */
-gpc_devptr gpc_pool_give_locked(
-	struct gpc_pool *pool, struct gpc_block *block, const struct gpc_request *request);
 
 /* Makes a binned FREE block of at least `rounded` bytes LIVE; with is_cut its remainder stays free. */
 gpc_devptr gpc_pool_take_locked(struct gpc_pool *pool, struct gpc_block *block, uint64_t rounded,
@@ -144,15 +127,6 @@ uint64_t gpc_pool_free_passed_locked(
 	struct gpc_pool *pool, struct gpc_list *passed, uint64_t now_ns);
 
 /* --- pool_barrier.c --------------------------------------------------------------------------- */
-
-/* Numbers the free of a block that will be FREE at once although work on it may still run. */
-void gpc_pool_loosen_locked(struct gpc_pool *pool, struct gpc_block *block);
-
-/*
- * Makes a barrier due for a block that cudaFree frees.  Returns true if the block may be FREE at once,
- * because the barrier orders its reuse.
- */
-bool gpc_pool_owe_barrier_locked(struct gpc_pool *pool, struct gpc_block *block);
 
 /*
  * If blocks are pending, raises a barrier, due or not, so that the device orders all later work behind theirs.  Returns

@@ -177,13 +177,13 @@ void gpc_pool_open_missing(struct gpc_pool *pool)
 {
 	struct gpc_memory memory;
 
-	gpc_lock_take(&pool->lock);
+	gpc_pool_lock(pool);
 	while (find_missing_locked(pool, &memory)) {
 		enum gpc_status st;
 
 		gpc_lock_release(&pool->lock);
 		st = pool->drv->pages->open(pool->drv, memory.address, memory.size, memory.devices);
-		gpc_lock_take(&pool->lock);
+		gpc_pool_lock(pool);
 		note_opened_locked(pool, &memory, st);
 	}
 	gpc_lock_release(&pool->lock);

@@ -94,7 +94,7 @@ bool gpc_pool_book_refused(struct gpc_pool *pool, uint64_t size)
 	struct gpucache_counters *counters = pool->counters;
 	bool is_held;
 
-	gpc_lock_take(&pool->lock);
+	gpc_pool_lock(pool);
 	is_held = !pool->is_forgotten;
 	if (is_held) {
 		gpc_counter_add(&counters->kind_bytes[GPUCACHE_KIND_REFUSED], size);
@@ -259,7 +259,7 @@ static bool return_unplaced(struct gpc_pool *pool)
 	struct way way = find_way(pool, true); /* not while captures are held */
 	bool is_held;
 
-	gpc_lock_take(&pool->lock);
+	gpc_pool_lock(pool);
 	is_held = pool->unplaced && gpc_pool_may_part_locked(pool);
 	if (is_held) {
 		memory = (struct gpc_memory){ .address = pool->unplaced,
@@ -292,7 +292,7 @@ enum gpc_status gpc_pool_grow(
 	st = obtain(pool, rounded, &memory);
 	if (st == GPC_DEVICE_NO_MEMORY)
 		gpc_pool_look_for_room(pool, gpc_size_tight_segment(rounded));
-	gpc_lock_take(&pool->lock);
+	gpc_pool_lock(pool);
 	if (st) {
 		if (st != GPC_NOT_FOUND)
 			gpc_counter_add(&pool->counters->n_driver_failed, 1);
@@ -448,7 +448,7 @@ uint64_t gpc_pool_trim(struct gpc_pool *pool, uint64_t wanted, bool may_wait)
 		if (way.is_beside && !is_beside)
 			expected = driver_free(pool);
 		is_beside |= way.is_beside;
-		gpc_lock_take(&pool->lock);
+		gpc_pool_lock(pool);
 		is_parting = part_locked(pool, way, wanted - went, &parting);
 		gpc_lock_release(&pool->lock);
 		if (!is_parting)
@@ -474,7 +474,7 @@ static bool return_one(struct gpc_pool *pool, bool may_wait, uint64_t before_ns)
 	struct gpc_memory parting;
 	bool is_parting = false;
 
-	gpc_lock_take(&pool->lock);
+	gpc_pool_lock(pool);
 	gpc_list_each (link, &pool->idle) {
 		struct gpc_segment *segment = gpc_list_entry(link, struct gpc_segment, idle);
 

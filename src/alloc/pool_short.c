@@ -43,7 +43,7 @@ enum gpc_status gpc_pool_cut(
 	uint64_t rounded = gpc_size_round(request->size, pool->params.roundup_divisions);
 	struct gpc_block *block;
 
-	gpc_lock_take(&pool->lock);
+	gpc_pool_lock(pool);
 	block = find_any(pool, rounded);
 	if (block) {
 		*ret_address =

@@ -30,7 +30,7 @@ uint64_t gpc_pool_reap(struct gpc_pool *pool)
 {
 	uint64_t bytes = 0;
 
-	gpc_lock_take(&pool->lock);
+	gpc_pool_lock(pool);
 	if (gpc_pool_reap_locked(pool, true, pool->drv->ops->now_ns(pool->drv), &bytes))
 		bytes = 0; /* a broken context: the program's next call reports it */
 	gpc_lock_release(&pool->lock);
@@ -72,7 +72,7 @@ static uint64_t wait_for_oldest(struct gpc_pool *pool)
 	bool is_alone;
 	bool is_waited;
 
-	gpc_lock_take(&pool->lock);
+	gpc_pool_lock(pool);
 	is_alone = pool->fences.n_members == 1;
 	event = pool->fences.has_strangers ? 0 : oldest_event_locked(pool);
 	if (event)
@@ -81,7 +81,7 @@ static uint64_t wait_for_oldest(struct gpc_pool *pool)
 	if (!event) /* before CUDA 12.5 no fence has an event */
 		return is_alone ? gpc_pool_wait(pool, 0) : 0;
 	is_waited = !pool->drv->ops->event_wait(pool->drv, event);
-	gpc_lock_take(&pool->lock);
+	gpc_pool_lock(pool);
 	if (is_waited && !pool->is_forgotten)
 		(void)!gpc_pool_reap_locked(pool, false, pool->drv->ops->now_ns(pool->drv), &bytes);
 	gpc_lock_release(&pool->lock);
@@ -105,7 +105,7 @@ void gpc_pool_wait_for_one_stream(struct gpc_pool *pool)
 		gpc_captures_release(captures);
 	if (st)
 		return;
-	gpc_lock_take(&pool->lock);
+	gpc_pool_lock(pool);
 	pool->fences.is_end_due = false;
 	gpc_lock_release(&pool->lock);
 }
@@ -114,7 +114,7 @@ void gpc_pool_settle_one_stream(struct gpc_pool *pool)
 {
 	bool is_due;
 
-	gpc_lock_take(&pool->lock);
+	gpc_pool_lock(pool);
 	is_due = pool->fences.is_end_due;
 	gpc_lock_release(&pool->lock);
 	if (is_due && !gpc_captures_is_any_open(&pool->heap->captures))
@@ -147,7 +147,7 @@ static uint64_t wait_once(struct gpc_pool *pool, uint64_t size, bool *ret_has_re
 	enum gpc_status st;
 
 	gpc_list_init(&passed);
-	gpc_lock_take(&pool->lock);
+	gpc_pool_lock(pool);
 	if (pool->fences.pending_bytes == 0 || pool->fences.has_strangers) {
 		gpc_lock_release(&pool->lock);
 		return 0;
@@ -175,7 +175,7 @@ static uint64_t wait_once(struct gpc_pool *pool, uint64_t size, bool *ret_has_re
 		   : sync_members(pool, members, n_members);
 	if (st)
 		return 0;
-	gpc_lock_take(&pool->lock);
+	gpc_pool_lock(pool);
 	if (n_members == pool->fences.n_members && !pool->is_forgotten)
 		gpc_fences_pass(&pool->fences, number, &passed);
 	bytes = gpc_pool_free_passed_locked(pool, &passed, pool->drv->ops->now_ns(pool->drv));
@@ -203,7 +203,7 @@ static bool is_over(struct gpc_pool *pool, uint64_t size, uint64_t bytes)
 {
 	bool is_over;
 
-	gpc_lock_take(&pool->lock);
+	gpc_pool_lock(pool);
 	is_over = pool->barrier.passed == pool->barrier.n_frees &&
 		  (pool->fences.pending_bytes == 0 || (size && bytes >= size));
 	gpc_lock_release(&pool->lock);
@@ -236,7 +236,7 @@ void gpc_pool_wait_for_moves(struct gpc_pool *pool, uint64_t *left_ms)
 void gpc_pool_close(struct gpc_pool *pool, uint64_t *left_ms)
 {
 	/* Under the lock: a thread that detaches memory does both under it, and one that asks for memory looks after it began. */
-	gpc_lock_take(&pool->lock);
+	gpc_pool_lock(pool);
 	atomic_store(&pool->is_closed, true);
 	gpc_lock_release(&pool->lock);
 	gpc_pool_wait_for_moves(pool, left_ms);
@@ -273,7 +273,7 @@ struct gpc_pool_sync gpc_pool_begin_sync(struct gpc_pool *pool)
 {
 	struct gpc_pool_sync sync = { 0 };
 
-	gpc_lock_take(&pool->lock);
+	gpc_pool_lock(pool);
 	/* With peers, synchronising one context says nothing about the others' work. */
 	if (pool->fences.n_members == 1)
 		sync.fence = gpc_fences_begin_sync(&pool->fences);
@@ -287,7 +287,7 @@ void gpc_pool_end_sync(struct gpc_pool *pool, struct gpc_pool_sync sync, uint64_
 	struct gpc_list passed;
 
 	gpc_list_init(&passed);
-	gpc_lock_take(&pool->lock);
+	gpc_pool_lock(pool);
 	/* A peer may have joined in the meantime. */
 	if (pool->fences.n_members == 1 && !pool->is_forgotten)
 		gpc_fences_pass(&pool->fences, sync.fence, &passed);

@@ -2,6 +2,9 @@
 /* Sums the counters, corrects the last reading by our own changes since, and lets model/balance.h compute the lines. */
 #include "format/sheet.h"
 
+#include <stdlib.h>
+
+#include "format/array.h"
 #include "model/counters.h"
 
 struct gpc_device_totals gpc_recording_totals(
@@ -20,17 +23,49 @@ struct gpc_device_totals gpc_recording_totals(
 	return totals;
 }
 
+struct piece {
+	uint64_t address;
+	uint64_t size;
+	uint64_t segment;
+};
+
+static int by_address(const void *left, const void *right)
+{
+	const struct piece *a = left;
+	const struct piece *b = right;
+
+	return GPC_ORDER(a->address, b->address);
+}
+
+/* The pool coalesces what was freed last only when it looks: so neighbours of a segment count as one. */
 static uint64_t largest_cached(const struct gpc_recording *recording, int32_t ordinal)
 {
+	struct piece *pieces = NULL;
 	struct gpucache_block block;
 	uint64_t largest = 0;
+	uint64_t run = 0;
+	size_t room = 0;
+	size_t n = 0;
 
 	if (recording->regions[GPUCACHE_REGION_BLOCKS].count == 0)
 		return GPUCACHE_UNKNOWN;
-	for (uint64_t i = 0; i < recording->regions[GPUCACHE_REGION_BLOCKS].count; i++)
-		if (gpc_recording_read_block(recording, i, &block) && block.device == ordinal &&
-			block.state == GPUCACHE_BLOCK_FREE && block.size > largest)
-			largest = block.size;
+	for (uint64_t i = 0; i < recording->regions[GPUCACHE_REGION_BLOCKS].count; i++) {
+		if (!gpc_recording_read_block(recording, i, &block) || block.device != ordinal ||
+			block.state != GPUCACHE_BLOCK_FREE)
+			continue;
+		gpc_array_grow(&pieces, sizeof *pieces, n, &room);
+		pieces[n++] = (struct piece){ block.address, block.size, block.segment };
+	}
+	if (n)
+		qsort(pieces, n, sizeof *pieces, by_address);
+	for (size_t i = 0; i < n; i++) {
+		bool is_joined = i && pieces[i - 1].segment == pieces[i].segment &&
+				 pieces[i].address - pieces[i - 1].address == pieces[i - 1].size;
+
+		run = gpc_bytes_add(is_joined ? run : 0, pieces[i].size);
+		largest = gpc_larger(largest, run);
+	}
+	free(pieces);
 	return largest;
 }
 

@@ -16,6 +16,7 @@
 #ifndef GPC_RECORD_STORE_H
 #define GPC_RECORD_STORE_H
 
+#include "base/hot.h"
 #include "model/share.h"
 #include "record/record.h"
 
@@ -43,78 +44,120 @@ static inline void gpc_record_store(void *slot, const void *value, size_t size)
 void gpc_record_block_is_new(struct gpc_record *rec, uint32_t number);
 
 /*
- * Stores slot `number` of BLOCKS; `block->seq` is ignored.  If the table has no such slot, a live block is counted as
- * dropped.
+ * A slot of BLOCKS or EVENTS that is being stored, word by word: open, put the words from 1 on, close.
  *
- * Each word is composed from the fields, so that the caller's struct stays in registers.  If the struct were in memory,
- * loads of whole words would wait for the smaller stores that filled it: 10 ns of an allocation.
+ * A word is composed just before it is put, from loads made then (a put keeps the compiler from moving them).  Half words
+ * that wait in memory, in a struct or spilled, are loaded as a whole word, which waits for the smaller stores to reach
+ * the cache: 10 ns of an allocation.
  */
+struct gpc_record_slot {
+	gpc_word *word; /* NULL: nothing is stored */
+	uint64_t number;
+	uint32_t odd; /* BLOCKS: seq while the slot is open */
+};
+
+GPC_HOT void gpc_record_put(struct gpc_record_slot slot, unsigned word, uint64_t value)
+{
+	__atomic_store_n(slot.word + word, value, __ATOMIC_RELEASE);
+}
+
+/*
+ * Opens slot `number` of BLOCKS, and stores its first word, less its seq, from `state`, `kind` and `device`.  If the
+ * table has no such slot, a live block is counted as dropped.
+ */
+GPC_HOT struct gpc_record_slot gpc_record_open_block(
+	struct gpc_record *rec, uint32_t number, uint8_t state, uint8_t kind, uint16_t device)
+{
+	struct gpc_record_slot slot = { .number = number };
+	gpc_half_word *half;
+
+	if (__builtin_expect(number >= rec->n_blocks, 0)) {
+		if (rec->n_blocks && state == GPUCACHE_BLOCK_LIVE)
+			__atomic_fetch_add(&rec->header->dropped_blocks, 1, __ATOMIC_RELAXED);
+		return slot;
+	}
+	half = (void *)&rec->blocks[number];
+	slot.word = (void *)half;
+	slot.odd = __atomic_load_n(half, __ATOMIC_RELAXED) | 1;
+	__atomic_store_n(half, slot.odd, __ATOMIC_RELAXED);
+	__atomic_store_n(half + 1, (uint32_t)state | (uint32_t)kind << 8 | (uint32_t)device << 16,
+		__ATOMIC_RELEASE);
+	return slot;
+}
+
+GPC_HOT void gpc_record_close_block(struct gpc_record *rec, struct gpc_record_slot slot)
+{
+	__atomic_store_n((gpc_half_word *)(void *)slot.word, slot.odd + 1, __ATOMIC_RELEASE);
+	if (__builtin_expect(slot.odd == 1, 0))
+		gpc_record_block_is_new(rec, (uint32_t)slot.number);
+}
+
+/* Opens the next slot of EVENTS, and takes its lock. */
+GPC_HOT struct gpc_record_slot gpc_record_open_event(struct gpc_record *rec)
+{
+	struct gpc_record_slot slot = { 0 };
+
+	if (__builtin_expect(!rec->events, 0))
+		return slot;
+	gpc_lock_take(&rec->event_lock);
+	slot.number = atomic_load_explicit(&rec->next_event, memory_order_relaxed);
+	atomic_store_explicit(&rec->next_event, slot.number + 1, memory_order_relaxed);
+	slot.word = (void *)&rec->events[slot.number & (rec->n_events - 1)];
+	/* If the process dies after some of the puts, the old seq must not declare the mixture an event. */
+	__atomic_store_n(slot.word, 0, __ATOMIC_RELAXED);
+	return slot;
+}
+
+GPC_HOT void gpc_record_close_event(struct gpc_record *rec, struct gpc_record_slot slot)
+{
+	gpc_record_put(slot, 0, slot.number + 1);
+	gpc_lock_release(&rec->event_lock);
+	if (__builtin_expect(slot.number % GPC_RECORD_PAGE_EVENTS == 0, 0))
+		gpc_record_mark_page(rec, slot.word);
+}
+
+/* Stores slot `number` of BLOCKS; `block->seq` is ignored.  As gpc_record_open_block. */
 static inline void gpc_record_block(
 	struct gpc_record *rec, uint32_t number, const struct gpucache_block *block)
 {
-	gpc_half_word *half;
-	gpc_word *word;
-	uint32_t odd;
+	struct gpc_record_slot slot =
+		gpc_record_open_block(rec, number, block->state, block->kind, block->device);
 
-	if (__builtin_expect(number >= rec->n_blocks, 0)) {
-		if (rec->n_blocks && block->state == GPUCACHE_BLOCK_LIVE)
-			__atomic_fetch_add(&rec->header->dropped_blocks, 1, __ATOMIC_RELAXED);
+	if (!slot.word)
 		return;
-	}
-	half = (void *)&rec->blocks[number];
-	word = (void *)&rec->blocks[number];
-	odd = __atomic_load_n(half, __ATOMIC_RELAXED) | 1;
-	__atomic_store_n(half, odd, __ATOMIC_RELAXED);
-	__atomic_store_n(half + 1,
-		(uint32_t)block->state | (uint32_t)block->kind << 8 | (uint32_t)block->device << 16,
-		__ATOMIC_RELEASE);
-	__atomic_store_n(word + 1, block->address, __ATOMIC_RELEASE);
-	__atomic_store_n(word + 2, block->size, __ATOMIC_RELEASE);
-	__atomic_store_n(word + 3, block->requested, __ATOMIC_RELEASE);
-	__atomic_store_n(word + 4, block->time_ns, __ATOMIC_RELEASE);
-	__atomic_store_n(word + 5, block->stack | (uint64_t)block->thread << 32, __ATOMIC_RELEASE);
-	__atomic_store_n(
-		word + 6, block->segment | (uint64_t)block->context << 32, __ATOMIC_RELEASE);
-	__atomic_store_n(word + 7, block->tag | (uint64_t)block->flags << 32, __ATOMIC_RELEASE);
-	__atomic_store_n(half, odd + 1, __ATOMIC_RELEASE);
-	if (__builtin_expect(odd == 1, 0))
-		gpc_record_block_is_new(rec, number);
+	gpc_record_put(slot, 1, block->address);
+	gpc_record_put(slot, 2, block->size);
+	gpc_record_put(slot, 3, block->requested);
+	gpc_record_put(slot, 4, block->time_ns);
+	gpc_record_put(slot, 5, block->stack | (uint64_t)block->thread << 32);
+	gpc_record_put(slot, 6, block->segment | (uint64_t)block->context << 32);
+	gpc_record_put(slot, 7, block->tag | (uint64_t)block->flags << 32);
+	gpc_record_close_block(rec, slot);
+}
+
+/* Appends an event to the ring; `event->seq` is ignored. */
+static inline void gpc_record_event(struct gpc_record *rec, const struct gpucache_event *event)
+{
+	struct gpc_record_slot slot = gpc_record_open_event(rec);
+
+	if (!slot.word)
+		return;
+	gpc_record_put(slot, 1, event->time_ns);
+	gpc_record_put(slot, 2, event->address);
+	gpc_record_put(slot, 3, event->size);
+	gpc_record_put(slot, 4, event->requested);
+	gpc_record_put(slot, 5, event->stack | (uint64_t)event->thread << 32);
+	gpc_record_put(slot, 6,
+		(uint64_t)event->kind | (uint64_t)event->alloc_kind << 8 |
+			(uint64_t)event->device << 16 | (uint64_t)event->context << 32);
+	gpc_record_put(slot, 7, event->detail | (uint64_t)event->tag << 32);
+	gpc_record_close_event(rec, slot);
 }
 
 /* 1 + the last slot of BLOCKS that was ever in use. */
 static inline uint32_t gpc_record_block_end(const struct gpc_record *rec)
 {
 	return atomic_load_explicit(&rec->block_end, memory_order_acquire);
-}
-
-/* Appends an event to the ring; `event->seq` is ignored.  Words are composed as in gpc_record_block. */
-static inline void gpc_record_event(struct gpc_record *rec, const struct gpucache_event *event)
-{
-	gpc_word *word;
-	uint64_t number;
-
-	if (__builtin_expect(!rec->events, 0))
-		return;
-	gpc_lock_take(&rec->event_lock);
-	number = atomic_load_explicit(&rec->next_event, memory_order_relaxed);
-	atomic_store_explicit(&rec->next_event, number + 1, memory_order_relaxed);
-	word = (void *)&rec->events[number & (rec->n_events - 1)];
-	/* If the process dies after some of the stores below, the old seq must not declare the mixture an event. */
-	__atomic_store_n(word, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(word + 1, event->time_ns, __ATOMIC_RELEASE);
-	__atomic_store_n(word + 2, event->address, __ATOMIC_RELEASE);
-	__atomic_store_n(word + 3, event->size, __ATOMIC_RELEASE);
-	__atomic_store_n(word + 4, event->requested, __ATOMIC_RELEASE);
-	__atomic_store_n(word + 5, event->stack | (uint64_t)event->thread << 32, __ATOMIC_RELEASE);
-	__atomic_store_n(word + 6,
-		(uint64_t)event->kind | (uint64_t)event->alloc_kind << 8 |
-			(uint64_t)event->device << 16 | (uint64_t)event->context << 32,
-		__ATOMIC_RELEASE);
-	__atomic_store_n(word + 7, event->detail | (uint64_t)event->tag << 32, __ATOMIC_RELEASE);
-	__atomic_store_n(word, number + 1, __ATOMIC_RELEASE);
-	gpc_lock_release(&rec->event_lock);
-	if (__builtin_expect(number % GPC_RECORD_PAGE_EVENTS == 0, 0))
-		gpc_record_mark_page(rec, word);
 }
 
 /*

@@ -5,6 +5,7 @@
  */
 #include "runtime/memory.h"
 
+#include "alloc/pool_hit.h"
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -13,6 +14,7 @@
 #include "runtime/context/streams.h"
 #include "runtime/export/ipc.h"
 #include "runtime/ledger/observe.h"
+#include "runtime/ledger/observe_hot.h"
 #include "runtime/ledger/tensors.h"
 #include "runtime/ledger/track.h"
 #include "runtime/process/stacks.h"
@@ -147,14 +149,48 @@ static __attribute__((noinline)) CUresult malloc_impossible(CUdeviceptr *ret_ptr
 	return result;
 }
 
+/* What the pools of the runtime call for blocks: a constant, so that a hit calls it directly. */
+static const struct gpc_observer observer = {
+	.block_changed = gpc_observe_block_changed,
+	.taken = gpc_observe_taken,
+	.freed = gpc_observe_freed,
+};
+
+static inline void succeed(
+	struct gpc_context *context, CUdeviceptr *ret_ptr, gpc_devptr address, size_t size)
+{
+	gpc_rescue_succeeded(context->device, GPUCACHE_KIND_DEVICE, size);
+	gpc_tensors_note_malloc(address, size);
+	*ret_ptr = address;
+}
+
+/* A request that no parked block serves. */
+static __attribute__((noinline)) CUresult malloc_missed(
+	struct gpc_context *context, const struct gpc_request *request, CUdeviceptr *ret_ptr)
+{
+	uint64_t n_driver_malloc = gpc_counter_get(&context->pool.counters->n_driver_malloc);
+	gpc_devptr address = 0;
+	enum gpc_status st = alloc_or_rescue(context, request, &address);
+
+	if (st == GPC_UNSUPPORTED)
+		say_off_grid_once(context);
+	if (is_for_driver(st))
+		return malloc_plain(ret_ptr, request->size);
+	if (st)
+		return to_result(st);
+	if (gpc_counter_get(&context->pool.counters->n_driver_malloc) != n_driver_malloc)
+		after_growth(context);
+	succeed(context, ret_ptr, address, request->size);
+	return CUDA_SUCCESS;
+}
+
 /* `stream` as in alloc/stream_order.h; 0: the program named no stream. */
-static CUresult malloc_in_order(CUdeviceptr *ret_ptr, size_t size, gpc_stream stream)
+static inline CUresult malloc_in_order(CUdeviceptr *ret_ptr, size_t size, gpc_stream stream)
 {
 	struct gpc_context *context;
 	struct gpc_request request;
-	gpc_devptr address = 0;
-	uint64_t n_driver_malloc;
-	enum gpc_status st;
+	struct gpc_request missed;
+	gpc_devptr address;
 	int sticky;
 
 	/* The driver returns the error for wrong arguments. */
@@ -175,20 +211,12 @@ static CUresult malloc_in_order(CUdeviceptr *ret_ptr, size_t size, gpc_stream st
 		.thread = gpc_thread_id(),
 		.stream = stream,
 	};
-	n_driver_malloc = gpc_counter_get(&context->pool.counters->n_driver_malloc);
-	st = alloc_or_rescue(context, &request, &address);
-	if (st == GPC_UNSUPPORTED)
-		say_off_grid_once(context);
-	if (is_for_driver(st))
-		return malloc_plain(ret_ptr, size);
-	if (st)
-		return to_result(st);
-	if (gpc_counter_get(&context->pool.counters->n_driver_malloc) != n_driver_malloc)
-		after_growth(context);
-	gpc_rescue_succeeded(context->device, GPUCACHE_KIND_DEVICE, size);
-	gpc_tensors_note_malloc(address, size);
-	*ret_ptr = address;
-	return CUDA_SUCCESS;
+	if (!stream && gpc_pool_hit(&context->pool, &request, &observer, &address)) {
+		succeed(context, ret_ptr, address, size);
+		return CUDA_SUCCESS;
+	}
+	missed = request; /* so that a hit keeps its request in registers */
+	return malloc_missed(context, &missed, ret_ptr);
 }
 
 CUresult gpc_runtime_malloc(CUdeviceptr *ret_ptr, size_t size)
@@ -237,26 +265,34 @@ static CUresult sync_for_free(struct gpc_pool *pool)
 }
 
 /*
- * Returns the error that the driver would return before it looks at the pointer: the driver is shut down, the current
- * context is destroyed, or a fault broke the device.  For a context that we know, that is its sticky error.  A context
- * that we do not know is asked by cuMemGetInfo, because cheaper calls succeed even for a destroyed context.  Without a
- * current context, the memory's own context counts.
+ * Of a context that we know, that is its sticky error.  A context that we do not know is asked by cuMemGetInfo, because
+ * cheaper calls succeed even for a destroyed context.
  */
-static CUresult judge_caller(const struct gpc_context *owner)
+static __attribute__((noinline)) CUresult judge_other(CUcontext current)
 {
-	const struct gpc_context *context = owner;
-	CUcontext current = NULL;
-	CUresult result = gpc_runtime.fns->cuCtxGetCurrent(&current);
+	const struct gpc_context *context = gpc_context_find(current);
 	size_t available;
 	size_t total;
 
-	if (result)
-		return result;
-	if (current && current != owner->handle)
-		context = gpc_context_find(current);
 	if (!context)
 		return gpc_runtime.fns->cuMemGetInfo_v2(&available, &total);
 	return (CUresult)atomic_load_explicit(&context->drv.sticky, memory_order_relaxed);
+}
+
+/*
+ * Returns the error that the driver would return before it looks at the pointer: the driver is shut down, the current
+ * context is destroyed, or a fault broke the device.  Without a current context, the memory's own context counts.
+ */
+static inline CUresult judge_caller(const struct gpc_context *owner)
+{
+	CUcontext current = NULL;
+	CUresult result = gpc_runtime.fns->cuCtxGetCurrent(&current);
+
+	if (__builtin_expect(result != CUDA_SUCCESS, 0))
+		return result;
+	if (__builtin_expect(current && current != owner->handle, 0))
+		return judge_other(current);
+	return (CUresult)atomic_load_explicit(&owner->drv.sticky, memory_order_relaxed);
 }
 
 /* False: cudaFree returns at once, because the device keeps the order (alloc/barrier.h), or free_order is `fence`. */
@@ -267,15 +303,23 @@ static bool must_wait(struct gpc_pool *pool)
 	return gpc_runtime.config.free_order == GPC_FREE_ORDER_HOST;
 }
 
-static CUresult free_in_order(CUdeviceptr ptr, gpc_stream stream, bool is_async, bool *ret_is_ours)
+/* The driver has ended before the program's last destructors: what these free is no leak. */
+static __attribute__((noinline)) CUresult refuse_free(
+	struct gpc_pool *pool, CUdeviceptr ptr, CUresult result)
+{
+	struct gpc_request request = {
+		.now_ns = gpc_clock_ns(), .thread = gpc_thread_id(), .is_async = true
+	}; /* waits for nothing */
+
+	if (result == CUDA_ERROR_DEINITIALIZED)
+		(void)!gpc_pool_free(pool, ptr, &request);
+	return result;
+}
+
+GPC_HOT CUresult free_in_order(CUdeviceptr ptr, gpc_stream stream, bool is_async, bool *ret_is_ours)
 {
 	struct gpc_pool *pool = gpc_heap_find_pool(&gpc_runtime.heap, ptr);
-	struct gpc_request request = {
-		.now_ns = gpc_clock_ns(),
-		.thread = gpc_thread_id(),
-		.stream = stream,
-		.is_async = is_async,
-	};
+	struct gpc_request request;
 	CUresult result;
 	enum gpc_status st;
 
@@ -283,18 +327,19 @@ static CUresult free_in_order(CUdeviceptr ptr, gpc_stream stream, bool is_async,
 	if (!pool)
 		return CUDA_SUCCESS;
 	result = judge_caller(gpc_context_of(pool));
-	if (!result && !is_async && must_wait(pool))
+	if (__builtin_expect(!result && !is_async && must_wait(pool), 0))
 		result = sync_for_free(pool);
-	/* The driver has ended before the program's last destructors: what these free is no leak. */
-	if (result == CUDA_ERROR_DEINITIALIZED) {
-		request.is_async = true; /* waits for nothing */
-		(void)!gpc_pool_free(pool, ptr, &request);
-	}
-	if (result)
-		return result;
+	if (__builtin_expect(result != CUDA_SUCCESS, 0))
+		return refuse_free(pool, ptr, result);
 	if (atomic_load_explicit(&gpc_runtime.heap.is_exporting, memory_order_relaxed))
 		gpc_ipc_withdraw(ptr);
-	st = gpc_pool_free(pool, ptr, &request);
+	request = (struct gpc_request){
+		.now_ns = gpc_clock_ns(),
+		.thread = gpc_thread_id(),
+		.stream = stream,
+		.is_async = is_async,
+	};
+	st = gpc_pool_free_as(pool, ptr, &request, &observer);
 	if (!is_async)
 		return_owed(gpc_context_of(pool));
 	if (st == GPC_NOT_FOUND) /* another thread ended the context meanwhile */
@@ -312,6 +357,12 @@ CUresult gpc_runtime_free(CUdeviceptr ptr, bool *ret_is_ours)
 	return free_in_order(ptr, 0, false, ret_is_ours);
 }
 
+static __attribute__((noinline)) CUresult free_on(
+	CUdeviceptr ptr, gpc_stream stream, bool *ret_is_ours)
+{
+	return free_in_order(ptr, stream, true, ret_is_ours);
+}
+
 /* A default stream is that of the current context, so without a current context it is an error. */
 CUresult gpc_runtime_free_async(CUdeviceptr ptr, CUstream stream, bool *ret_is_ours)
 {
@@ -321,13 +372,13 @@ CUresult gpc_runtime_free_async(CUdeviceptr ptr, CUstream stream, bool *ret_is_o
 	gpc_streams_name(stream);
 	*ret_is_ours = is_default && !gpc_runtime.fns->cuCtxGetCurrent(&current) && !current;
 	return *ret_is_ours ? CUDA_ERROR_INVALID_CONTEXT
-			    : free_in_order(ptr, gpc_runtime_order_of(stream), true, ret_is_ours);
+			    : free_on(ptr, gpc_runtime_order_of(stream), ret_is_ours);
 }
 
 CUresult gpc_runtime_free_on(CUdeviceptr ptr, CUstream stream, bool *ret_is_ours)
 {
 	gpc_streams_name(stream);
-	return free_in_order(ptr, gpc_runtime_order_of(stream), true, ret_is_ours);
+	return free_on(ptr, gpc_runtime_order_of(stream), ret_is_ours);
 }
 
 CUresult gpc_runtime_record_use(CUdeviceptr ptr, bool *ret_is_ours)

@@ -6,10 +6,10 @@
 #include "runtime/ledger/observe.h"
 
 #include "base/clock.h"
-#include "base/thread.h"
 #include "model/balance.h"
 #include "record/store.h"
 #include "runtime/context/contexts.h"
+#include "runtime/ledger/observe_hot.h"
 #include "runtime/ledger/pools.h"
 #include "runtime/ledger/tensors.h"
 #include "runtime/process/state.h"
@@ -21,82 +21,8 @@
 /* The least time between two queries of free memory, of all threads together; a query takes 7 to 12 us. */
 #define LOOK_STEP_NS (UINT64_C(50) * 1000000)
 
-static void block_changed(const struct gpc_block *block, uint64_t now_ns)
-{
-	const struct gpc_pool *pool = block->segment->pool;
-	struct gpucache_block record = {
-		.state = block->state,
-		.kind = GPUCACHE_KIND_DEVICE,
-		.device = (uint16_t)pool->device,
-		.address = block->address,
-		.size = block->size,
-		.requested = block->requested,
-		.time_ns = now_ns,
-		.stack = block->mark,
-		.segment = block->segment->number,
-		.context = pool->context,
-		.flags = block->is_arena ? GPUCACHE_BLOCK_ARENA : 0,
-	};
-
-	if (block->state == GPC_BLOCK_LIVE) {
-		record.thread = gpc_thread_id();
-		record.tag = gpc_thread_tag();
-		record.flags |= gpc_thread_stream() << GPUCACHE_BLOCK_STREAM_SHIFT;
-	}
-	gpc_record_block(&gpc_runtime.record, block->number, &record);
-}
-
-static inline void record_event(enum gpucache_event_kind what, const struct gpc_context *context,
-	enum gpucache_kind kind, uint64_t address, uint64_t size, uint64_t requested,
-	uint32_t stack, uint64_t now_ns)
-{
-	struct gpucache_event event = {
-		.time_ns = now_ns,
-		.address = address,
-		.size = size,
-		.requested = requested,
-		.stack = stack,
-		.thread = gpc_thread_id(),
-		.kind = (uint8_t)what,
-		.alloc_kind = (uint8_t)kind,
-		.device = (uint16_t)context->device->ordinal,
-		.context = context->pool.context,
-		.detail = gpc_thread_stream(),
-		.tag = gpc_thread_tag(),
-	};
-
-	gpc_record_event(&gpc_runtime.record, &event);
-}
-
-/* Sums over all contexts of a device, in one pass, because every allocation reads them. */
-struct levels {
-	uint64_t live;
-	uint64_t in_use; /* direct memory, without idle bytes of the driver's pools */
-};
-
-static inline struct levels levels_of(const struct gpc_device *device)
-{
-	uint32_t n = atomic_load_explicit(&device->n_contexts, memory_order_acquire);
-	struct levels levels = { 0 };
-	uint64_t direct = 0;
-	uint64_t idle = 0;
-
-	for (uint32_t i = 0; i < n; i++) {
-		const struct gpc_context *context = device->contexts[i];
-		const struct gpucache_counters *counters = context ? context->pool.counters : NULL;
-
-		if (!counters)
-			continue;
-		levels.live += gpc_counter_get(&counters->live_bytes);
-		direct += gpc_counter_get(&counters->direct_bytes);
-		idle += gpc_counter_get(&counters->kind_bytes[GPUCACHE_KIND_POOL]);
-	}
-	levels.in_use = gpc_bytes_less(direct, idle);
-	return levels;
-}
-
-static __attribute__((noinline)) void record_levels(
-	struct gpc_device *device, const struct levels *levels, uint64_t idle, uint64_t now_ns)
+void gpc_levels_record(
+	struct gpc_device *device, const struct gpc_levels *levels, uint64_t idle, uint64_t now_ns)
 {
 	uint64_t next_ns = atomic_load_explicit(&device->next_history_ns, memory_order_relaxed);
 	uint64_t live = gpc_bytes_less(levels->live + levels->in_use, idle);
@@ -111,58 +37,6 @@ static __attribute__((noinline)) void record_levels(
 		return;
 	gpc_record_history(&gpc_runtime.record, device->ordinal, now_ns, requested, live,
 		GPC_DEVICE_SUM(device, pending_bytes), reserved);
-}
-
-/*
- * Called after each allocation.  Peaks and history are kept per device, so they are sums over its contexts.  Most
- * allocations are neither a peak nor due for a point of the history.
- */
-static void note_levels(struct gpc_device *device, uint64_t now_ns)
-{
-	struct levels levels = levels_of(device);
-	uint64_t idle = gpc_tensors_idle_bytes(device);
-
-	if (__builtin_expect(now_ns >= atomic_load_explicit(
-					       &device->next_history_ns, memory_order_relaxed) ||
-				     gpc_record_is_peak(&gpc_runtime.record, device->ordinal,
-					     gpc_bytes_less(levels.live + levels.in_use, idle)),
-		    0))
-		record_levels(device, &levels, idle, now_ns);
-	gpc_window_clock_note(&gpc_runtime.record.site_locks[device->ordinal].clock,
-		gpc_bytes_less(levels.live + levels.in_use, idle));
-}
-
-void gpc_observe_malloc(struct gpc_context *context, enum gpucache_kind kind, uint64_t address,
-	uint64_t size, const struct gpc_request *request, struct gpc_share share)
-{
-	record_event(GPUCACHE_EVENT_MALLOC, context, kind, address, size, request->size,
-		request->mark, request->now_ns);
-	if (gpucache_kind_place(kind) != GPUCACHE_ON_DEVICE)
-		return;
-	if (!gpc_kind_is_implicit(kind))
-		gpc_record_site_add(&gpc_runtime.record, context->device->ordinal, request->mark,
-			share, request->now_ns);
-	note_levels(context->device, request->now_ns);
-}
-
-void gpc_observe_free(struct gpc_context *context, enum gpucache_kind kind, uint64_t address,
-	uint64_t size, uint64_t requested, uint32_t stack, uint64_t now_ns, struct gpc_share share)
-{
-	record_event(GPUCACHE_EVENT_FREE, context, kind, address, size, requested, stack, now_ns);
-	if (gpucache_kind_place(kind) == GPUCACHE_ON_DEVICE && !gpc_kind_is_implicit(kind))
-		gpc_record_site_remove(&gpc_runtime.record, context->device->ordinal, stack, share);
-}
-
-static struct gpc_share share_for(uint32_t stack, uint64_t address, uint64_t requested)
-{
-	bool is_sampled = gpc_runtime.config.stacks == GPC_STACKS_SAMPLED;
-
-	return gpc_share_of(is_sampled ? GPC_SAMPLE_BYTES : 0, stack, address, requested);
-}
-
-static struct gpc_share share_of(const struct gpc_block *block)
-{
-	return share_for(block->mark, block->address, block->requested);
 }
 
 static void record_piece(const struct gpc_observed *piece, enum gpucache_block_state state)
@@ -187,7 +61,7 @@ static void record_piece(const struct gpc_observed *piece, enum gpucache_block_s
 
 	gpc_record_block(&gpc_runtime.record, piece->number, &block);
 	if (owner)
-		record_event(is_live ? GPUCACHE_EVENT_MALLOC : GPUCACHE_EVENT_FREE, owner,
+		gpc_observe_event(is_live ? GPUCACHE_EVENT_MALLOC : GPUCACHE_EVENT_FREE, owner,
 			piece->kind, piece->address, piece->size, piece->size, piece->stack,
 			piece->now_ns);
 }
@@ -196,39 +70,22 @@ void gpc_observe_piece_taken(const struct gpc_observed *piece)
 {
 	record_piece(piece, GPUCACHE_BLOCK_LIVE);
 	gpc_record_site_add(&gpc_runtime.record, piece->device->ordinal, piece->stack,
-		share_for(piece->stack, piece->address, piece->size), piece->now_ns);
-	note_levels(piece->device, piece->now_ns);
+		gpc_observe_share_for(piece->stack, piece->address, piece->size), piece->now_ns);
+	gpc_levels_note(piece->device, piece->now_ns);
 }
 
 void gpc_observe_piece_freed(const struct gpc_observed *piece)
 {
 	gpc_record_site_remove(&gpc_runtime.record, piece->device->ordinal, piece->stack,
-		share_for(piece->stack, piece->address, piece->size));
+		gpc_observe_share_for(piece->stack, piece->address, piece->size));
 	record_piece(piece, GPUCACHE_BLOCK_UNUSED);
 }
 
 /* The site of the block gives its bytes back: from now on the tensors in the block hold them. */
 static void lent(const struct gpc_block *block)
 {
-	gpc_record_site_remove(
-		&gpc_runtime.record, block->segment->pool->device, block->mark, share_of(block));
-}
-
-static void taken(const struct gpc_block *block, const struct gpc_request *request)
-{
-	struct gpc_context *context = gpc_context_of(block->segment->pool);
-
-	block_changed(block, request->now_ns);
-	gpc_observe_malloc(context, GPUCACHE_KIND_DEVICE, block->address, block->size, request,
-		share_of(block));
-}
-
-static void freed(const struct gpc_block *block, const struct gpc_request *request)
-{
-	struct gpc_context *context = gpc_context_of(block->segment->pool);
-
-	gpc_observe_free(context, GPUCACHE_KIND_DEVICE, block->address, block->size,
-		block->requested, block->mark, request->now_ns, share_of(block));
+	gpc_record_site_remove(&gpc_runtime.record, block->segment->pool->device, block->mark,
+		gpc_observe_share_of(block));
 }
 
 static void segment_added(const struct gpc_segment *segment, const struct gpc_request *request)
@@ -245,7 +102,7 @@ static void segment_added(const struct gpc_segment *segment, const struct gpc_re
 	};
 
 	gpc_record_segment(&gpc_runtime.record, segment->number, &record);
-	record_event(GPUCACHE_EVENT_SEGMENT_MALLOC, gpc_context_of(segment->pool),
+	gpc_observe_event(GPUCACHE_EVENT_SEGMENT_MALLOC, gpc_context_of(segment->pool),
 		GPUCACHE_KIND_DEVICE, segment->address, segment->size, request->size, request->mark,
 		request->now_ns);
 }
@@ -255,15 +112,15 @@ static void segment_removed(const struct gpc_segment *segment)
 	struct gpucache_segment record = { 0 };
 
 	gpc_record_segment(&gpc_runtime.record, segment->number, &record);
-	record_event(GPUCACHE_EVENT_SEGMENT_FREE, gpc_context_of(segment->pool),
+	gpc_observe_event(GPUCACHE_EVENT_SEGMENT_FREE, gpc_context_of(segment->pool),
 		GPUCACHE_KIND_DEVICE, segment->address, segment->size, 0, segment->mark,
 		gpc_clock_monotonic_ns());
 }
 
 const struct gpc_observer gpc_runtime_observer = {
-	.block_changed = block_changed,
-	.taken = taken,
-	.freed = freed,
+	.block_changed = gpc_observe_block_changed,
+	.taken = gpc_observe_taken,
+	.freed = gpc_observe_freed,
 	.lent = lent,
 	.segment_added = segment_added,
 	.segment_removed = segment_removed,
@@ -286,12 +143,12 @@ void gpc_observe_context(const struct gpc_context *context, uint32_t what)
 
 void gpc_observe_now(struct gpc_context *context)
 {
-	struct levels levels;
+	struct gpc_levels levels;
 
 	gpc_observe_device(context, true);
 	atomic_store(&context->device->next_history_ns, 0);
-	levels = levels_of(context->device);
-	record_levels(context->device, &levels, gpc_tensors_idle_bytes(context->device),
+	levels = gpc_levels_sum(context->device);
+	gpc_levels_record(context->device, &levels, gpc_tensors_idle_bytes(context->device),
 		gpc_clock_monotonic_ns());
 }
 

@@ -17,14 +17,9 @@
 
 struct gpc_context;
 struct gpc_device;
-struct gpc_request;
 
-/* The observer of the heap.  The functions record one allocation or free, with its site's sums; track.c calls them, too. */
+/* The observer of the heap.  observe_hot.h has the functions for a single allocation or free. */
 extern const struct gpc_observer gpc_runtime_observer;
-void gpc_observe_malloc(struct gpc_context *context, enum gpucache_kind kind, uint64_t address,
-	uint64_t size, const struct gpc_request *request, struct gpc_share share);
-void gpc_observe_free(struct gpc_context *context, enum gpucache_kind kind, uint64_t address,
-	uint64_t size, uint64_t requested, uint32_t stack, uint64_t now_ns, struct gpc_share share);
 
 /* A tensor in an arena (tensors.h): it has a block number and no context.  gpc_context_owner(device) must exist. */
 struct gpc_observed {

@@ -23,7 +23,7 @@
 #include "model/balance.h"
 #include "record/store.h"
 #include "runtime/context/contexts.h"
-#include "runtime/ledger/observe.h"
+#include "runtime/ledger/observe_hot.h"
 #include "runtime/ledger/pools.h"
 #include "runtime/process/stacks.h"
 #include "runtime/process/state.h"

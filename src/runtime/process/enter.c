@@ -77,10 +77,10 @@ static int pass_while_starting(void)
 	return atomic_load(&gpc_runtime.state);
 }
 
-bool gpc_runtime_enter(const struct gpc_runtime_loader *(*loader)(void))
+/* Not running, as far as the caller has seen. */
+static __attribute__((noinline)) bool enter_otherwise(
+	const struct gpc_runtime_loader *(*loader)(void), int state)
 {
-	int state = atomic_load_explicit(&gpc_runtime.state, memory_order_acquire);
-
 	if (state == GPC_STATE_ARMED && start(loader))
 		state = GPC_STATE_RUNNING;
 	else if (state != GPC_STATE_RUNNING && state != GPC_STATE_PASS)
@@ -89,4 +89,14 @@ bool gpc_runtime_enter(const struct gpc_runtime_loader *(*loader)(void))
 	if (state != GPC_STATE_RUNNING || !gpc_process_is_ours() || gpc_is_broken())
 		return false;
 	return gpc_thread_enter();
+}
+
+bool gpc_runtime_enter(const struct gpc_runtime_loader *(*loader)(void))
+{
+	int state = atomic_load_explicit(&gpc_runtime.state, memory_order_acquire);
+
+	if (__builtin_expect(
+		    state == GPC_STATE_RUNNING && gpc_process_is_ours() && !gpc_is_broken(), 1))
+		return gpc_thread_enter();
+	return enter_otherwise(loader, state);
 }

@@ -316,6 +316,42 @@ static void segments_that_are_miscounted_are_named(void **state)
 	live->segment->n_live--;
 }
 
+static void a_parked_block_that_a_list_lacks_or_counts_wrongly_is_named(void **state)
+{
+	struct gpc_block **slot = gpc_pool_slot_of(&stage.pool, 4096);
+
+	(void)state;
+	stage.pool.fences.is_one_stream = true;
+	stage_free(&stage, live->address);
+	assert_int_equal(live->state, GPC_BLOCK_PARKED);
+	stage.pool.n_parked++;
+	expect("P1");
+	stage.pool.n_parked--;
+	*slot = NULL;
+	expect("P1");
+	*slot = live;
+	live->state = GPC_BLOCK_FREE;
+	expect("P1");
+	live->state = GPC_BLOCK_PARKED;
+	stage_check(&stage);
+	stage.pool.fences.is_one_stream = false;
+}
+
+static void a_parked_block_that_could_not_serve_its_size_is_named(void **state)
+{
+	(void)state;
+	stage.pool.fences.is_one_stream = true;
+	stage_free(&stage, live->address);
+	live->segment->is_exported = true;
+	expect("P2");
+	live->segment->is_exported = false;
+	live->segment->kind = GPC_POOL_LARGE;
+	expect("P2");
+	live->segment->kind = GPC_POOL_SMALL;
+	stage_check(&stage);
+	stage.pool.fences.is_one_stream = false;
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
@@ -341,6 +377,8 @@ int main(void)
 		TEST(a_small_free_block_that_its_grain_map_does_not_have_is_named),
 		TEST(an_idle_segment_on_no_list_is_named),
 		TEST(a_segment_in_use_on_the_idle_list_is_named),
+		TEST(a_parked_block_that_a_list_lacks_or_counts_wrongly_is_named),
+		TEST(a_parked_block_that_could_not_serve_its_size_is_named),
 		TEST(a_block_without_a_state_is_named),
 		TEST(a_whole_segment_among_the_pieces_is_named),
 		TEST(segments_that_are_miscounted_are_named),

@@ -165,6 +165,29 @@ static void the_largest_cached_piece_is_of_this_device(void **state)
 	assert_int_equal(balance.cached_largest, 30);
 }
 
+static void cached_neighbours_of_a_segment_count_as_one_piece(void **state)
+{
+	static const struct gpucache_block pieces[] = {
+		{ .address = 120, .size = 40, .segment = 1 }, /* of the next segment */
+		{ .address = 80, .size = 20 },
+		{ .address = 100, .size = 20 },
+		{ .address = 10, .size = 30 },
+		{ .address = 70, .size = 10 },
+	};
+	struct gpucache_balance balance;
+	struct recording_builder b;
+
+	(void)state;
+	fill(&b);
+	for (size_t i = 0; i < N_OF(pieces); i++) {
+		b.blocks[i] = pieces[i];
+		b.blocks[i].seq = 2;
+		b.blocks[i].state = GPUCACHE_BLOCK_FREE;
+	}
+	assert_true(balance_of(&b, &balance));
+	assert_int_equal(balance.cached_largest, 50);
+}
+
 static void without_a_free_block_the_largest_is_none_and_without_the_table_it_is_unknown(
 	void **state)
 {
@@ -245,6 +268,7 @@ int main(void)
 		cmocka_unit_test(books_larger_than_the_device_show_as_a_difference),
 		cmocka_unit_test(a_device_without_a_reading_has_no_balance),
 		cmocka_unit_test(the_largest_cached_piece_is_of_this_device),
+		cmocka_unit_test(cached_neighbours_of_a_segment_count_as_one_piece),
 		cmocka_unit_test(
 			without_a_free_block_the_largest_is_none_and_without_the_table_it_is_unknown),
 		cmocka_unit_test(every_counter_of_a_device_is_added_over_its_contexts),

@@ -6,7 +6,7 @@
 
 #include "format/recording.h"
 #include "record/store.h"
-#include "runtime/ledger/observe.h"
+#include "runtime/ledger/observe_hot.h"
 #include "runtime/process/state.h"
 #include "world.h"
 
@@ -52,6 +52,9 @@ static void blocks_and_events(void)
 	CHECK(site_of(block->stack)->live_bytes == 1000);
 	CHECK(!world_free(ptr));
 	CHECK(event(0)->kind == GPUCACHE_EVENT_FREE && event(0)->address == ptr);
+	CHECK(block_at(ptr)->state == GPUCACHE_BLOCK_FREE && block_at(ptr)->size == 1024);
+	CHECK(!block_at(ptr)->requested && !block_at(ptr)->stack && !block_at(ptr)->thread);
+	CHECK(gpc_pool_largest_free(&world_context()->pool) == 2 * MIB); /* the pool looks */
 	CHECK(block_at(ptr)->state == GPUCACHE_BLOCK_FREE && block_at(ptr)->size == 2 * MIB);
 	CHECK(site_of(event(0)->stack)->live_bytes == 0);
 	CHECK(site_of(event(0)->stack)->total_blocks == 1);
