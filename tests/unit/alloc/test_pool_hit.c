@@ -46,7 +46,7 @@ static void a_parked_block_counts_as_cached_and_can_go_back(void **state)
 	assert_false(is_parked(a));
 	assert_int_equal(stage_alloc(&stage, 30 * GPC_MIB), a);
 	stage_free(&stage, a);
-	assert_int_equal(gpc_pool_trim(&stage.pool, 1), 30 * GPC_MIB);
+	assert_int_equal(gpc_pool_trim(&stage.pool, 1, true), 30 * GPC_MIB);
 	assert_int_equal(stage_n_allocations(&stage), 0);
 }
 
@@ -128,7 +128,7 @@ static void idle_segments_keep_the_order_and_the_times_of_their_frees(void **sta
 	oldest = gpc_list_entry(stage.pool.idle.next, struct gpc_segment, idle);
 	assert_int_equal(oldest->address, blocks[2]);
 	assert_int_equal(oldest->idle_since_ns, first);
-	assert_int_equal(gpc_pool_trim(&stage.pool, 100 * GPC_MIB), 100 * GPC_MIB);
+	assert_int_equal(gpc_pool_trim(&stage.pool, 100 * GPC_MIB, true), 100 * GPC_MIB);
 	assert_int_equal(stage_alloc(&stage, 20 * GPC_MIB), blocks[0]);
 }
 
@@ -237,9 +237,9 @@ static void memory_of_a_parked_block_goes_back_only_after_its_barrier(void **sta
 	(void)state;
 	stage_launch(&stage, stage_handle(a), 10 * MS, block, 4096);
 	stage_free(&stage, block);
-	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX), 0);
+	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX, true), 0);
 	stage_pass_time(&stage, 10 * MS);
-	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX), 30 * GPC_MIB);
+	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX, true), 30 * GPC_MIB);
 }
 
 static void a_free_in_stream_order_parks_nothing_before_its_fence(void **state)
