@@ -545,18 +545,16 @@ struct gpucache_oom {
 	uint64_t limit;    /* configured; 0: none */
 	uint32_t stack;
 	uint32_t thread;
-	uint32_t context; /* index into COUNTERS */
-	/* 1: a later request of at least this size succeeded, or PyTorch made a tensor after its exception */
-	uint32_t recovered;
-	uint8_t kind;     /* enum gpucache_kind */
-	uint8_t verdict;  /* enum gpucache_verdict: the strongest */
-	uint8_t strength; /* enum gpucache_strength */
-	uint8_t reported; /* 1: the short form was printed */
-	uint32_t also;    /* bit v: verdict v applies in addition */
+	uint32_t context;   /* index into COUNTERS */
+	uint32_t recovered; /* 1: a later success of this size, or of any tensor of PyTorch */
+	uint8_t kind;       /* enum gpucache_kind */
+	uint8_t verdict;    /* enum gpucache_verdict: the strongest */
+	uint8_t strength;   /* enum gpucache_strength */
+	uint8_t reported;   /* 1: the short form was printed */
+	uint32_t also;      /* bit v: verdict v applies in addition */
 	struct gpucache_balance balance;
 	uint64_t peak_requested; /* of the run so far */
-	/* by which the fastest-growing holder grew in the later part of the run */
-	uint64_t growth_bytes;
+	uint64_t growth_bytes;   /* of the fastest-growing holder, in the later part of the run */
 	uint32_t growth_stack;
 	uint32_t n_rungs;
 	uint64_t rung_freed[GPUCACHE_MAX_RUNGS]; /* bytes that each rung made available */
@@ -595,9 +593,8 @@ struct gpucache_oom {
 	uint32_t n_contexts;   /* on the device; 0: unknown */
 	uint32_t setup;        /* GPUCACHE_OOM_* */
 	uint32_t is_varied;    /* 1: the growing site's blocks are of many sizes */
-	uint32_t
-		idle_gpu; /* 1 + another device on which nobody holds memory; 0: none, or unknown */
-	uint64_t idle_free; /* free there */
+	uint32_t idle_gpu;     /* 1 + a GPU on which nobody holds memory; 0: none */
+	uint64_t idle_free;    /* there */
 };
 
 #endif
