@@ -9,7 +9,7 @@
 static struct {
 	struct gpucache_site site;
 	struct gpc_windows windows;
-} sites[2];
+} sites[3];
 static struct gpc_window_clock clock_of_all;
 
 static int set_up(void **state)
@@ -18,13 +18,14 @@ static int set_up(void **state)
 	memset(sites, 0, sizeof sites);
 	sites[0].site.stack = 11;
 	sites[1].site.stack = 12;
+	sites[2].site.stack = 13;
 	gpc_window_clock_init(&clock_of_all);
 	return 0;
 }
 
 static uint64_t live_bytes(void)
 {
-	return sites[0].site.live_bytes + sites[1].site.live_bytes;
+	return sites[0].site.live_bytes + sites[1].site.live_bytes + sites[2].site.live_bytes;
 }
 
 static void ask_for(uint32_t stack, uint64_t bytes)
@@ -61,7 +62,7 @@ static struct gpc_growth find(void)
 {
 	struct gpc_growth growth = { 0 };
 
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < 3; i++) {
 		gpc_windows_reach(&sites[i].windows, &clock_of_all);
 		gpc_growth_consider(&growth, &sites[i].site, &sites[i].windows, &clock_of_all);
 	}
