@@ -243,8 +243,7 @@ void gpc_directory_open(struct gpc_directory *directory, const char *path)
 			compare_entries);
 }
 
-/* The real time of the first failed request from which the program did not recover; 0: none. */
-static uint64_t failed_ns_of(const struct gpc_recording *recording)
+uint64_t gpc_directory_failed_ns(const struct gpc_recording *recording)
 {
 	const struct gpucache_header *header = &recording->header;
 	struct gpucache_oom oom;
@@ -282,7 +281,7 @@ static enum gpc_worth worth_of(const struct gpc_directory_entry *entry, uint64_t
 	*ret_failed_ns = 0;
 	if (gpc_recording_open(entry->path, &recording, &why) != GPC_OK)
 		return worth;
-	*ret_failed_ns = failed_ns_of(recording);
+	*ret_failed_ns = gpc_directory_failed_ns(recording);
 	if (*ret_failed_ns)
 		worth = GPC_WORTH_OOM;
 	else if (has_used_gpu(recording))

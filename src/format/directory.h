@@ -58,6 +58,9 @@ extern const char *gpc_directory_shared;
 void gpc_directory_open(struct gpc_directory *directory, const char *path);
 void gpc_directory_close(struct gpc_directory *directory);
 
+/* The real time of the first failed request from which the program did not recover; 0: none. */
+uint64_t gpc_directory_failed_ns(const struct gpc_recording *recording);
+
 /* A recording of higher worth is chosen before a newer one. */
 enum gpc_worth {
 	GPC_WORTH_NOTHING, /* its process used no GPU */
