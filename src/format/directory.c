@@ -7,6 +7,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -127,6 +128,60 @@ static char *directory_of_pattern(const char *pattern)
 	return end == 0 ? gpc_copy(".") : gpc_print("%.*s", (int)end, pattern);
 }
 
+/* The directory of a pattern as one of glob: %x may stand for anything.  NULL: it has none. */
+static char *glob_of_pattern(const char *pattern)
+{
+	const char *end = strrchr(pattern, '/');
+	char *text = gpc_new(2 * strlen(pattern) + 1, 1);
+	char *to = text;
+	bool has_any = false;
+
+	for (const char *at = pattern; end && at < end; at++) {
+		if (*at == '%' && at[1] != '%' && at + 1 < end) {
+			const char *brace = at[1] == 'q' && at[2] == '{' ? strchr(at, '}') : NULL;
+
+			at = brace && brace < end ? brace : at + 1;
+			*to++ = '*';
+			has_any = true;
+			continue;
+		}
+		at += *at == '%' && at[1] == '%';
+		if (strchr("*?[\\", *at))
+			*to++ = '\\';
+		*to++ = *at;
+	}
+	if (has_any)
+		return text;
+	free(text);
+	return NULL;
+}
+
+static int compare_changes(const void *left, const void *right)
+{
+	struct stat a = { 0 };
+	struct stat b = { 0 };
+
+	(void)stat(*(char *const *)left, &a);
+	(void)stat(*(char *const *)right, &b);
+	return GPC_ORDER(b.st_mtim.tv_sec, a.st_mtim.tv_sec)
+		       ?: GPC_ORDER(b.st_mtim.tv_nsec, a.st_mtim.tv_nsec);
+}
+
+/* Scans the directories that the pattern may stand for, the last changed first. */
+static void scan_matches(struct gpc_directory *directory, const char *pattern)
+{
+	char *wanted = glob_of_pattern(pattern);
+	glob_t found;
+
+	if (wanted && glob(wanted, GLOB_ONLYDIR | GLOB_NOSORT, NULL, &found) == 0) {
+		qsort(found.gl_pathv, found.gl_pathc, sizeof found.gl_pathv[0], compare_changes);
+		for (size_t i = 0; i < found.gl_pathc && i < GPC_DIRECTORY_MAX_MATCHES; i++)
+			scan(directory, gpc_copy(found.gl_pathv[i]), true);
+		globfree(&found);
+	}
+	free(wanted);
+}
+
 /* Scans PARENT/gpucache-UID, and each PARENT/gpucache-UID-SUFFIX with a random suffix (base/own_folder.h). */
 static void scan_own(struct gpc_directory *directory, const char *parent)
 {
@@ -156,8 +211,10 @@ static void scan_usual(struct gpc_directory *directory)
 	const char *runtime = getenv("XDG_RUNTIME_DIR");
 	const char *tmp = getenv("TMPDIR");
 
-	if (pattern && *pattern)
+	if (pattern && *pattern) {
 		scan(directory, directory_of_pattern(pattern), true);
+		scan_matches(directory, pattern);
+	}
 	scan_own(directory, gpc_directory_shared);
 	if (runtime && *runtime)
 		scan(directory, gpc_print("%s/gpucache", runtime), false);
@@ -186,8 +243,7 @@ void gpc_directory_open(struct gpc_directory *directory, const char *path)
 			compare_entries);
 }
 
-/* The real time of the first failed request from which the program did not recover; 0: none. */
-static uint64_t failed_ns_of(const struct gpc_recording *recording)
+uint64_t gpc_directory_failed_ns(const struct gpc_recording *recording)
 {
 	const struct gpucache_header *header = &recording->header;
 	struct gpucache_oom oom;
@@ -225,7 +281,7 @@ static enum gpc_worth worth_of(const struct gpc_directory_entry *entry, uint64_t
 	*ret_failed_ns = 0;
 	if (gpc_recording_open(entry->path, &recording, &why) != GPC_OK)
 		return worth;
-	*ret_failed_ns = failed_ns_of(recording);
+	*ret_failed_ns = gpc_directory_failed_ns(recording);
 	if (*ret_failed_ns)
 		worth = GPC_WORTH_OOM;
 	else if (has_used_gpu(recording))

@@ -2,7 +2,8 @@
 /*
  * Finds recordings in the usual directories of this user, newest first.
  *
- *      1 the directory of $GPUCACHE_OUTPUT, up to its first component with a %      of any owner
+ *      1 the directory of $GPUCACHE_OUTPUT, up to its first component with a %, and if the directory has a %, the newest
+ *        GPC_DIRECTORY_MAX_MATCHES that it may stand for                            of any owner
  *      2 /dev/shm/gpucache-UID     3 $XDG_RUNTIME_DIR/gpucache     4 ${TMPDIR:-/tmp}/gpucache-UID
  *      2 and 4 also with a random suffix, gpucache-UID-SUFFIX (base/own_folder.h)
  *
@@ -20,10 +21,11 @@
 
 #include "format/recording.h"
 
-#define GPC_DIRECTORY_MAX_FILES  4096
-#define GPC_DIRECTORY_MAX_DIRS   12
-#define GPC_DIRECTORY_MAX_OTHERS 4
-#define GPC_DIRECTORY_SUFFIX     ".gpucache"
+#define GPC_DIRECTORY_MAX_FILES   4096
+#define GPC_DIRECTORY_MAX_DIRS    12
+#define GPC_DIRECTORY_MAX_MATCHES 6
+#define GPC_DIRECTORY_MAX_OTHERS  4
+#define GPC_DIRECTORY_SUFFIX      ".gpucache"
 
 struct gpc_directory_entry {
 	char *path;
@@ -55,6 +57,9 @@ extern const char *gpc_directory_shared;
 /* Reads the directory `path`, or the usual ones if `path` is NULL. */
 void gpc_directory_open(struct gpc_directory *directory, const char *path);
 void gpc_directory_close(struct gpc_directory *directory);
+
+/* The real time of the first failed request from which the program did not recover; 0: none. */
+uint64_t gpc_directory_failed_ns(const struct gpc_recording *recording);
 
 /* A recording of higher worth is chosen before a newer one. */
 enum gpc_worth {

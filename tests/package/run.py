@@ -176,8 +176,8 @@ def case_the_wheel_runs_a_program_from_any_folder(world):
     call([f"{venv}/bin/pip", "install", "-q", "--no-index", "--no-deps", wheel], world.folder)
     shutil.copy(f"{TOP}/tests/programs/train.py", world.folder)
     python = f"{venv}/bin/python"
-    out = call([python, "-m", "gpucache", "run", "--sim", "4GiB", "-o", "wheel.gpucache", "train.py", "--oom"], world.folder, status=1)
-    assert "gpucache: OUT OF MEMORY" in out and "remember_loss" in out, out
+    out = call([python, "-m", "gpucache", "run", "--wait", "--sim", "4GiB", "-o", "wheel.gpucache", "train.py", "--oom"], world.folder, status=1)
+    assert "gpucache: OUT OF MEMORY" in out and "remember_loss" in out and "\nHOLDERS " in out, out
     assert "OUT OF MEMORY" in call([python, "-m", "gpucache", "report", "wheel.gpucache"], world.folder)
     assert "OUT OF MEMORY" in call([f"{venv}/bin/gpumem-report", "wheel.gpucache"], world.folder)
     path = call([python, "-m", "gpucache", "path"], world.folder).strip()
@@ -202,9 +202,9 @@ def case_the_package_of_debian_has_no_errors_and_works_unpacked(world):
         with open(changelog, "w") as file:
             file.write(changes)
         assert call(["dpkg-parsechangelog", "-l", changelog, "-S", "Version"], world.folder).strip() == VERSION
-    out = call(["unpacked/usr/bin/gpucache-run", "--sim", "1GiB", "-o", "deb.gpucache", f"{BUILD}/programs/train", "--oom"], world.folder,
+    out = call(["unpacked/usr/bin/gpucache-run", "--wait", "--sim", "1GiB", "-o", "deb.gpucache", f"{BUILD}/programs/train", "--oom"], world.folder,
                status=1)
-    assert "gpucache: OUT OF MEMORY" in out, out
+    assert "gpucache: OUT OF MEMORY" in out and "\nHOLDERS " in out, out
     assert "remember_loss" in call(["unpacked/usr/bin/gpumem-report", "deb.gpucache"], world.folder)
 
 

@@ -60,6 +60,7 @@ static const struct option long_options[] = {
 	{ "once", no_argument, NULL, FLAG(once) },
 	{ "watch", required_argument, NULL, OPTION_WATCH },
 	{ "on", required_argument, NULL, TEXT(on) },
+	{ "run", required_argument, NULL, TEXT(run) },
 	{ "ended", required_argument, NULL, TEXT(ended) },
 	{ "progress", no_argument, NULL, FLAG(progress) },
 #define FILTER(name, value, is_of, help) { #name, required_argument, NULL, TEXT(filters.name) },
@@ -261,6 +262,15 @@ static bool are_targets_fine(const struct gpc_options *options, const struct gpc
 		       options->targets[0], options->targets[1]);
 }
 
+static bool is_run_fine(const struct gpc_options *options, const struct gpc_command *command)
+{
+	if (options->run && command->run != gpc_cmd_oom)
+		return gpc_refuse("--run is an option of `oom`, not of `%s`", command->name);
+	return !options->run || options->n_targets < 2 ||
+	       gpc_refuse("--run looks into one folder, not into `%s` and `%s`",
+		       options->targets[0], options->targets[1]);
+}
+
 static bool is_moment_fine(const struct gpc_options *options)
 {
 	return !gpc_filter_is_of_blocks(options) || options->moment <= GPC_AT_END ||
@@ -352,7 +362,7 @@ enum gpc_arguments_answer gpc_arguments_read(int argc, char **argv, struct gpc_o
 		options.moment = GPC_AT_END;
 	if (!is_moment_fine(&options) || !are_targets_fine(&options, command) ||
 		!is_export_fine(&options, command) || !is_watch_fine(&options, &command) ||
-		!is_fit_fine(&options, command))
+		!is_fit_fine(&options, command) || !is_run_fine(&options, command))
 		return GPC_ARGUMENTS_BAD;
 	*ret_options = options;
 	*ret_command = command;

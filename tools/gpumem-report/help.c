@@ -43,6 +43,7 @@ static const char options_text[] =
 	"      --on=GPU             fit: does it fit on rtx4090, on 24GiB?  Exit code 1: no\n"
 	"      --progress           fit: the steps so far, and nothing more\n"
 	"      --ended=HOW          fit: stopped, interrupted, or the program's exit status\n"
+	"      --run=ID             oom: the first three that failed in a gpucache-run --wait\n"
 	"      --sysroot DIR        find the recorded machine's files below DIR\n"
 	"      --debug-path DIR[:DIR]  files with symbols: DIR/.build-id/xx/yyyy.debug,\n"
 	"                           DIR/PATH[.debug], DIR/NAME[.debug]\n"

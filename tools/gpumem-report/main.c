@@ -191,6 +191,39 @@ static enum gpc_exit run_on_folder(
 	return code;
 }
 
+/* What is shown of a run: later failures may be consequences of the first. */
+#define MOST_OF_RUN 3
+
+/*
+ * Runs `oom` on the failures of the run --run.  Says nothing if there are none: gpucache-run --wait asks after each program
+ * that failed, whatever it failed of.
+ */
+static enum gpc_exit run_on_failures(
+	struct gpc_options *options, const struct gpc_command *command, FILE **out)
+{
+	const unsigned most = options->json ? 1 : MOST_OF_RUN;
+	struct gpc_target_failure failures[MOST_OF_RUN];
+	enum gpc_exit code = GPC_EXIT_MADE;
+	struct gpc_directory directory;
+	unsigned n;
+
+	gpc_directory_open(&directory, options->n_targets ? options->targets[0] : NULL);
+	n = gpc_target_find_failures(&directory, options->run, failures, most);
+	if (n == 0)
+		code = GPC_EXIT_NOT_FOUND;
+	for (unsigned i = 0; i < n && i < most; i++) {
+		if (i && *out)
+			fputs("\n", *out);
+		options->target = failures[i].path;
+		code = worse(code, run_on_target(options, command, out));
+	}
+	if (n > most)
+		gpc_complain("%u more of this run ran out of memory later (gpumem-report list)",
+			n - most);
+	gpc_directory_close(&directory);
+	return code;
+}
+
 static enum gpc_exit run_on_all(
 	struct gpc_options *options, const struct gpc_command *command, FILE **out)
 {
@@ -241,7 +274,8 @@ int main(int argc, char **argv)
 		break;
 	case GPC_ARGUMENTS_RUN:
 		gpc_target_sort_out_number(&options, command);
-		code = run_on_all(&options, command, &out);
+		code = options.run ? run_on_failures(&options, command, &out)
+				   : run_on_all(&options, command, &out);
 		break;
 	}
 	if (out && (fflush(out) != 0 || ferror(out)) && errno != EPIPE) {

@@ -298,6 +298,45 @@ void gpc_target_sort_out_number(struct gpc_options *options, const struct gpc_co
 	gpc_directory_close(&directory);
 }
 
+/* The time of the failure in that recording of the run; 0: it is of another run, or nothing failed. */
+static uint64_t failed_ns_in_run(const struct gpc_directory_entry *entry, const char *run)
+{
+	struct gpc_recording *recording;
+	GPC_TEXT(why, 96);
+	char of[64] = "";
+	uint64_t time_ns = 0;
+
+	if (entry->status != GPC_OK || !(entry->header.state & GPUCACHE_STATE_OOM_SEEN) ||
+		gpc_recording_open(entry->path, &recording, &why) != GPC_OK)
+		return 0;
+	if (gpc_report_read_env(recording, "GPUCACHE_RUN", of, sizeof of) && strcmp(of, run) == 0)
+		time_ns = gpc_directory_failed_ns(recording);
+	gpc_recording_close(recording);
+	return time_ns;
+}
+
+unsigned gpc_target_find_failures(const struct gpc_directory *directory, const char *run,
+	struct gpc_target_failure *ret_failures, unsigned most)
+{
+	unsigned n = 0;
+
+	for (size_t i = 0; i < directory->n_entries; i++) {
+		const uint64_t time_ns = failed_ns_in_run(&directory->entries[i], run);
+		unsigned at = n < most ? n : most;
+
+		if (!time_ns)
+			continue;
+		n++;
+		for (; at > 0 && ret_failures[at - 1].time_ns > time_ns; at--)
+			if (at < most)
+				ret_failures[at] = ret_failures[at - 1];
+		if (at < most)
+			ret_failures[at] =
+				(struct gpc_target_failure){ directory->entries[i].path, time_ns };
+	}
+	return n;
+}
+
 bool gpc_target_is_folder(const char *target)
 {
 	struct stat st;

@@ -27,6 +27,16 @@ enum gpc_exit gpc_target_open_file(struct gpc_report *report, const char *path);
 /* For `oom 2`: a number that is no pid of a recording becomes options->number, that of a failure. */
 void gpc_target_sort_out_number(struct gpc_options *options, const struct gpc_command *command);
 
+/* A recording of the run of --run in which a request failed, and the program did not recover. */
+struct gpc_target_failure {
+	const char *path; /* of the directory's entry */
+	uint64_t time_ns; /* real time */
+};
+
+/* Finds those of the directory, the first failure first; returns how many there are, stores at most `most`. */
+unsigned gpc_target_find_failures(const struct gpc_directory *directory, const char *run,
+	struct gpc_target_failure *ret_failures, unsigned most);
+
 bool gpc_target_is_folder(const char *target); /* NULL is none */
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/unit.h"
 
+#include <fcntl.h>
 #include <ftw.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -111,6 +112,31 @@ static void the_output_pattern_is_followed_up_to_its_first_percent(void **state)
 	assert_string_equal(directory.dirs[0], sub);
 	assert_true(directory.is_there[0]);
 	assert_int_equal(gpc_directory_find(&directory, 0)->header.pid, 77);
+	gpc_directory_close(&directory);
+}
+
+static void directories_that_the_output_pattern_may_stand_for_are_read_newest_first(void **state)
+{
+	struct gpc_directory directory;
+	const char *dir = *state;
+	char pattern[300];
+	char sub[300];
+
+	snprintf(sub, sizeof sub, "%s/a[b]", dir);
+	assert_int_equal(mkdir(sub, 0700), 0);
+	for (unsigned i = 0; i < 9; i++) {
+		const struct timespec times[] = { { .tv_sec = 100 + i }, { .tv_sec = 100 + i } };
+
+		snprintf(sub, sizeof sub, "%s/a[b]/%%-%u-x", dir, i);
+		write_recording(sub, "x.gpucache", 70 + i, 50);
+		assert_int_equal(utimensat(AT_FDCWD, sub, times, 0), 0);
+	}
+	snprintf(pattern, sizeof pattern, "%s/a[b]/%%%%-%%j-%%q{NAME}/%%p.gpucache", dir);
+	setenv("GPUCACHE_OUTPUT", pattern, 1);
+	gpc_directory_open(&directory, NULL);
+	assert_int_equal(directory.n_entries, GPC_DIRECTORY_MAX_MATCHES);
+	assert_non_null(gpc_directory_find(&directory, 78));
+	assert_null(gpc_directory_find(&directory, 70));
 	gpc_directory_close(&directory);
 }
 
@@ -269,6 +295,7 @@ int main(void)
 		TEST(the_newest_start_comes_first_whatever_the_name),
 		TEST(other_names_are_left_alone_and_bad_files_are_listed_last),
 		TEST(the_output_pattern_is_followed_up_to_its_first_percent),
+		TEST(directories_that_the_output_pattern_may_stand_for_are_read_newest_first),
 		TEST(the_runtime_and_temporary_directories_are_looked_into),
 		TEST(a_usual_directory_that_is_a_link_or_another_users_is_not_read),
 		TEST(a_directory_that_is_not_there_is_empty),
