@@ -489,7 +489,7 @@ os.close(theirs)
 os.wait()
 orphan = int(os.read(ours, 64))
 while os.path.exists(f"/proc/{orphan}"): pass
-print("reaped", os.getppid())
+print("reaped", os.getppid(), flush=True)
 os.abort()
 """
 
