@@ -42,8 +42,12 @@ const struct gpc_library_row *gpc_library_row_of(const char *path)
 /* A shared object where the system's packages have theirs. */
 static bool is_of_system(const char *path)
 {
-	return (strncmp(path, "/usr/lib", 8) == 0 || strncmp(path, "/lib", 4) == 0) &&
-	       strstr(gpc_base_name(path), ".so");
+	static const char *const folders[] = { "/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/" };
+	bool is_there = false;
+
+	for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++)
+		is_there |= strncmp(path, folders[i], strlen(folders[i])) == 0;
+	return is_there && strstr(gpc_base_name(path), ".so");
 }
 
 enum gpc_library_kind gpc_library_kind_of(const char *path)

@@ -32,6 +32,9 @@ enum gpc_library_kind {
 	GPC_LIBRARY_PACKAGE,
 };
 
+/* A call site is named with so many of its callers, where there is room. */
+#define GPC_SITE_CALLERS 4
+
 struct gpc_library_row {
 	enum gpc_library_kind kind;
 	const char *start;

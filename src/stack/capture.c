@@ -134,9 +134,6 @@ __attribute__((noinline)) uint32_t gpc_stack_capture(struct gpc_stacks *stacks, 
 	return id;
 }
 
-/* The most callers that a description names. */
-#define DESCRIBED_CALLERS 4
-
 /* The Python frames of a stack, innermost first, and the table of their code objects. */
 struct python_frames {
 	const struct gpc_codes *codes;
@@ -353,7 +350,7 @@ static bool describe_native(struct gpc_modules *modules, const struct gpc_stack_
 bool gpc_stack_describe(struct gpc_stacks *stacks, uint32_t id, char *buf, size_t size)
 {
 	/* Tried in order until the text fits. */
-	static const struct extent extents[] = { { true, true, DESCRIBED_CALLERS },
+	static const struct extent extents[] = { { true, true, GPC_SITE_CALLERS },
 		{ true, true, 3 }, { true, true, 2 }, { true, true, 1 }, { false, true, 1 },
 		{ false, true, 0 }, { false, false, 0 } };
 	struct gpc_text text = gpc_text_init(buf, size);

@@ -22,7 +22,10 @@ static void a_mapped_file_is_known_by_its_name_and_by_its_package(void **state)
 	assert_int_equal(gpc_library_kind_of("/usr/lib/x86_64-linux-gnu/libphysics.so.4"),
 		GPC_LIBRARY_PACKAGE);
 	assert_int_equal(gpc_library_kind_of("/lib/libphysics.so"), GPC_LIBRARY_PACKAGE);
+	assert_int_equal(gpc_library_kind_of("/usr/lib64/libphysics.so"), GPC_LIBRARY_PACKAGE);
 	assert_int_equal(gpc_library_kind_of("/usr/lib/app/train"), GPC_LIBRARY_PROGRAM);
+	assert_int_equal(gpc_library_kind_of("/libs/libmine.so"), GPC_LIBRARY_PROGRAM);
+	assert_int_equal(gpc_library_kind_of("/usr/library/libmine.so"), GPC_LIBRARY_PROGRAM);
 	assert_string_equal(gpc_library_row_of("/v/site-packages/cupy/a.so")->name, "CuPy");
 	assert_string_equal(gpc_library_package("/v/site-packages/mine/a.so"), "mine/a.so");
 	assert_null(gpc_library_package("/v/site-packages/a.so"));

@@ -371,18 +371,28 @@ static void no_numbers_and_no_names_break_the_page(void **state)
 
 static void a_number_and_its_unit_stay_on_one_line(void **state)
 {
-	struct scene s = scene_of_an_exhausted_gpu();
-	struct gpc_short_form form = form_of(&s);
+	unsigned n_before_a_number = 0;
 
 	(void)state;
-	s.oom.requested = 1000 * GPC_GIB;
-	s.oom.balance.device_free = 704 * GPC_MIB;
-	s.oom.piece = 12 * GPC_MIB;
-	s.oom.stack = 0;
-	judge(&s);
-	write_page(&form);
-	assert_null(strstr(page, "\n       MiB"));
-	assert_null(strstr(page, "\n       GiB"));
+	/* Amounts of other widths break the lines elsewhere. */
+	for (uint64_t by = 1; by < 1000; by = by * 3 / 2 + 1) {
+		struct scene s = scene_of_an_exhausted_gpu();
+		struct gpc_short_form form = form_of(&s);
+
+		s.oom.requested = s.oom.rounded = 8 * GPC_GIB + by * GPC_GIB;
+		s.oom.balance.device_free = by * GPC_MIB;
+		s.oom.piece = by * 12345;
+		s.oom.stack = by % 2 ? 0 : 7;
+		judge(&s);
+		write_page(&form);
+		for (const char *unit = "BKMGT"; *unit; unit++)
+			assert_null(strstr(page, (char[]){ '\n', ' ', ' ', ' ', ' ', ' ', ' ', ' ',
+							 *unit, *unit == 'B' ? '\n' : 'i', '\0' }));
+		for (const char *at = page; (at = strstr(at, "\n       ")); at++)
+			n_before_a_number +=
+				at[8] >= '0' && at[8] <= '9' && at[7] == ' ' && at[6] == ' ';
+	}
+	assert_true(n_before_a_number > 0);
 }
 
 static void another_number_of_the_gpu_is_said(void **state)

@@ -112,7 +112,7 @@ static bool is_common(const struct entries *entries, size_t first, size_t end, u
 
 /*
  * Adds entries[first .. end), which have the same labels up to `level`, as one row: "alloc  train.c:9, via gelu <
- * remember:140 < main:200".  The callers are those that tell the row from others, else GPC_CHAIN_CALLERS that all have.
+ * remember:140 < main:200".  The callers are those that tell the row from others, else GPC_SITE_CALLERS that all have.
  */
 static void add_row(struct gpc_groups *sites, const struct entries *entries, size_t first,
 	size_t end, unsigned level)
@@ -126,7 +126,7 @@ static void add_row(struct gpc_groups *sites, const struct entries *entries, siz
 	gpc_text_add(&text, "%s", entry->labels[0]);
 	if (has_via)
 		gpc_text_add(&text, ", via %s", entry->via);
-	for (unsigned i = 1; i < GPC_SITES_MAX_DEPTH && (i <= level || i <= GPC_CHAIN_CALLERS) &&
+	for (unsigned i = 1; i < GPC_SITES_MAX_DEPTH && (i <= level || i <= GPC_SITE_CALLERS) &&
 			     is_common(entries, first, end, i);
 		i++)
 		gpc_frame_add_caller(entry->frames[0], entry->frames[i], &text);

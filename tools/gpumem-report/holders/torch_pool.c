@@ -40,8 +40,7 @@ void gpc_torch_show_sheet(const struct gpc_report *report, int32_t ordinal,
 	const struct gpc_sheet sheet = { balance, kind_bytes, torch.reserved, torch.unused,
 		oom ? oom->requested : 0 };
 	uint64_t used = gpc_bytes_less(balance->device_total, balance->device_free);
-	uint64_t implicit =
-		gpc_bytes_add(kind_bytes[GPUCACHE_KIND_CONTEXT], kind_bytes[GPUCACHE_KIND_MODULE]);
+	uint64_t implicit = gpc_implicit_bytes(kind_bytes);
 
 	gpc_sheet_show(report->doc, &sheet);
 	if (!torch.reserved || balance->device_free == GPUCACHE_UNKNOWN)

@@ -169,7 +169,7 @@ static void add_name(struct live_process *process, struct gpc_frames *frames, ui
 		memmove(&process->names[0], &process->names[1],
 			--process->n_names * sizeof process->names[0]);
 	}
-	gpc_frames_where(frames, stack, GPC_CHAIN_CALLERS, &text);
+	gpc_frames_where(frames, stack, GPC_SITE_CALLERS, &text);
 	process->names[process->n_names++] = (struct live_name){ stack, gpc_copy(text.buf) };
 }
 

@@ -28,6 +28,7 @@
 #ifndef GPC_REPORT_FRAMES_H
 #define GPC_REPORT_FRAMES_H
 
+#include "model/libraries.h"
 #include "tools/gpumem-report/symbols/symbolize.h"
 
 struct gpc_frame {
@@ -97,7 +98,6 @@ void gpc_frames_where(
  * Appends frame `first` and up to n_callers frames of the program that called it, for a sentence: "alloc train.c:9 <
  * remember:140 < main:200".
  */
-#define GPC_CHAIN_CALLERS 4
 void gpc_frames_chain(const struct gpc_stack_frames *stack, size_t first, unsigned n_callers,
 	struct gpc_text *ret_text);
 

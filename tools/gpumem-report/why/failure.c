@@ -54,7 +54,7 @@ void gpc_failure_explain(const struct gpc_report *report, const struct gpucache_
 
 static void add_site(void *self, uint32_t stack, struct gpc_text *text)
 {
-	gpc_frames_where(((const struct gpc_report *)self)->frames, stack, GPC_CHAIN_CALLERS, text);
+	gpc_frames_where(((const struct gpc_report *)self)->frames, stack, GPC_SITE_CALLERS, text);
 }
 
 static struct gpc_site_names names_of(const struct gpc_failure *failure)
@@ -107,7 +107,7 @@ static void show_tries(const struct gpc_failure *failure)
 
 	gpc_document_open(doc, &section);
 	for (unsigned n = 0; n < GPC_MAX_TRIES; n++) {
-		GPC_TEXT(text, 800);
+		GPC_TEXT(text, 2 * GPC_PLACE_SIZE + 800);
 
 		if (!gpc_failure_say_try(failure, n, &text, &reach))
 			break;
@@ -149,7 +149,7 @@ void gpc_failure_show(const struct gpc_failure *failure)
 	const struct gpc_site_names names = names_of(failure);
 	const struct gpc_answer *answer = &failure->answer;
 	struct gpc_document *doc = failure->report->doc;
-	GPC_TEXT(text, 800);
+	GPC_TEXT(text, 2 * GPC_PLACE_SIZE + 800);
 
 	gpc_document_gap(doc);
 	gpc_document_open(doc, &section);

@@ -33,7 +33,7 @@ static const char *place_of(const struct search *search, uint32_t stack, char bu
 {
 	struct gpc_text text = gpc_text_init(buf, GPC_PLACE_SIZE);
 
-	gpc_frames_where(search->report->frames, stack, GPC_CHAIN_CALLERS, &text);
+	gpc_frames_where(search->report->frames, stack, GPC_SITE_CALLERS, &text);
 	return buf;
 }
 
@@ -45,7 +45,7 @@ static const char *chain_in(
 
 	if (first < 0)
 		return NULL;
-	gpc_frames_chain(stack, (size_t)first, GPC_CHAIN_CALLERS, &text);
+	gpc_frames_chain(stack, (size_t)first, GPC_SITE_CALLERS, &text);
 	return buf;
 }
 
@@ -121,13 +121,23 @@ void gpc_say_held(
 	}
 }
 
+/* The callers of the two may differ. */
+static bool is_same_site(const struct search *search, uint32_t a, uint32_t b)
+{
+	GPC_TEXT(site_a, GPC_PLACE_SIZE);
+	GPC_TEXT(site_b, GPC_PLACE_SIZE);
+
+	gpc_frames_where(search->report->frames, a, 0, &site_a);
+	gpc_frames_where(search->report->frames, b, 0, &site_b);
+	return strcmp(site_a.buf, site_b.buf) == 0;
+}
+
 static void set_purposes(struct search *search)
 {
 	const struct gpucache_oom *oom = search->oom;
 	const struct gpc_purpose_row *weights;
 	const struct gpc_purpose_row *activations;
 	struct gpc_facts *facts = search->facts;
-	char asked[GPC_PLACE_SIZE];
 
 	facts->asked_purpose = gpc_purpose_of(search->report, oom->stack);
 	if (search->growing)
@@ -138,9 +148,9 @@ static void set_purposes(struct search *search)
 	facts->optimizer = row_of(search, GPC_PURPOSE_OPTIMIZER)->bytes;
 	facts->activations = activations->bytes;
 	if (weights->stack_bytes >= oom->short_by && weights->stack &&
-		strcmp(place_of(search, weights->stack, search->texts->weights_place),
-			place_of(search, oom->stack, asked)) != 0) {
-		facts->weights_place = search->texts->weights_place;
+		!is_same_site(search, weights->stack, oom->stack)) {
+		facts->weights_place =
+			place_of(search, weights->stack, search->texts->weights_place);
 		facts->weights_there = weights->stack_bytes;
 	}
 	if (activations->stack)

@@ -12,7 +12,7 @@
 #include "tools/gpumem-report/report.h"
 #include "why/why.h"
 
-#define GPC_PLACE_SIZE 200
+#define GPC_PLACE_SIZE 400
 
 /* The texts that the facts refer to. */
 struct gpc_named_texts {
