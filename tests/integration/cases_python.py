@@ -120,7 +120,7 @@ def case_every_python_names_the_lines_that_leak(world):
             expect_equal("the Python frames", found, wanted)
         text = world.report("leaks", world.recording()).out
         line = wanted[2][1]
-        expect(re.search(rf"remember_loss  \S*train\.py:{line}\n", text), f"not so in the text: {text}")
+        expect(re.search(rf"remember_loss\s+\S*train\.py:{line}\n", text), f"not so in the text: {text}")
 
     return each_python(check)
 
