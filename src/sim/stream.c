@@ -68,6 +68,16 @@ undo_charge:
 	return res;
 }
 
+/* Takes a stream out of its context, where others may be made meanwhile; the list itself if there is none. */
+static struct gpc_list *take_stream(struct gpc_sim_context *context)
+{
+	pthread_mutex_lock(&context->lock);
+	struct gpc_list *link = context->streams.next;
+	gpc_list_remove(link);
+	pthread_mutex_unlock(&context->lock);
+	return link;
+}
+
 static void drop_streams_and_memory(struct gpc_sim_context *context)
 {
 	struct gpc_sim_race_clock *known = gpc_sim_race_of_context(context);
@@ -79,9 +89,8 @@ static void drop_streams_and_memory(struct gpc_sim_context *context)
 		gpc_sim_device_free_owner(context->device, context->number);
 		gpc_sim_ipc_close_all(context);
 	}
-	while (!gpc_list_is_empty(&context->streams))
-		gpc_sim_stream_destroy(
-			gpc_list_entry(context->streams.next, struct gpc_sim_stream, link));
+	for (struct gpc_list *link; (link = take_stream(context)) != &context->streams;)
+		gpc_sim_stream_destroy(gpc_list_entry(link, struct gpc_sim_stream, link));
 }
 
 void gpc_sim_context_destroy(struct gpc_sim_context *context)
