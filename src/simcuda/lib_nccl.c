@@ -1,27 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A stand-in for libnccl: communicators whose collectives really exchange and reduce their ranks' data.
+ * A stand-in for libnccl: communicators whose collectives and messages really exchange and reduce their ranks' data
+ * (lib_nccl_batch.h, lib_nccl.h).  With one rank a collective is a copy.
  *
- * Each rank is a process with its own simulated GPU.  A collective is a host function in its stream, which meets the
- * other ranks in shared memory (lib_nccl_ranks.c); with one rank it is a copy.  The first collective of several ranks
- * takes BUFFERS of device memory: those of two channels, the minimum of the real library.  NCCL prints the actual
- * number of channels only in its log.
+ * The first work of a communicator takes device memory: the buffers of two channels, the minimum of the real library.
+ * NCCL prints the actual number of channels only in its log.
  */
 #include <nccl.h>
-#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
-#include "simcuda/lib_nccl.h"
-#include "simcuda/standin.h"
+#include "simcuda/lib_nccl_batch.h"
 
 #define VERSION 22809
 
-/* Two channels of NCCL_BUFFSIZE bytes each; the default of NCCL_BUFFSIZE is 4 MiB. */
-#define BUFFERS ((size_t)2 * (4 << 20))
+/* Operators of ncclRedOpCreatePreMulSum have the numbers behind NCCL's own. */
+#define FIRST_SCALE (ncclAvg + 1)
 
 const struct standin_library standin_library = {
 	.name = "libnccl",
@@ -30,106 +26,95 @@ const struct standin_library standin_library = {
 	.failed = ncclUnhandledCudaError,
 };
 
-struct comm;
-
-struct work {
-	struct comm *comm;
-	struct nccl_collective collective;
-	bool is_captured; /* runs again at each launch of its graph; freed with the communicator */
-	struct work *next;
-};
-
-/* `own` comes first, because a communicator is a handle of standin.h. */
-struct comm {
-	struct standin_handle own;
-	int n, rank;
-	struct nccl_ranks *ranks; /* NULL: a single rank */
-	atomic_int error;         /* the first error of a collective, for ncclCommGetAsyncError */
-	atomic_uint pending;
-	struct work *captured;
-};
-
-static struct comm *of(ncclComm_t handle)
+static struct nccl_comm *of(ncclComm_t handle)
 {
-	struct comm *comm = (struct comm *)(void *)handle;
+	struct nccl_comm *comm = (struct nccl_comm *)(void *)handle;
 
 	return comm && comm->own.magic == STANDIN_MAGIC ? comm : NULL;
 }
 
-static void run(void *arg)
-{
-	struct work *work = arg;
-	struct comm *comm = work->comm;
-	ncclResult_t result = ncclSuccess;
-
-	/* After an error the ranks may be at different collectives, so no further one runs. */
-	if (atomic_load(&comm->error) == ncclSuccess)
-		result = nccl_exchange(comm->ranks, &work->collective);
-	if (result != ncclSuccess)
-		atomic_store(&comm->error, result);
-	if (work->is_captured)
-		return;
-	free(work);
-	atomic_fetch_sub(&comm->pending, 1);
-}
-
-static ncclResult_t submit(
-	struct comm *comm, const struct nccl_collective *collective, cudaStream_t stream)
-{
-	struct work *work = calloc(1, sizeof *work);
-	ncclResult_t result;
-
-	if (!work)
-		return ncclSystemError;
-	*work = (struct work){ .comm = comm, .collective = *collective };
-	work->is_captured = standin_is_captured(stream);
-	atomic_fetch_add(&comm->pending, !work->is_captured);
-	comm->own.stream = stream;
-	result = (ncclResult_t)standin_call(stream, run, work);
-	if (result == ncclSuccess && work->is_captured) {
-		work->next = comm->captured;
-		comm->captured = work;
-	} else if (result != ncclSuccess) {
-		atomic_fetch_sub(&comm->pending, !work->is_captured);
-		free(work);
-	}
-	return result;
-}
-
 /* With one rank every collective is a copy. */
-static ncclResult_t copy(const struct nccl_collective *collective, cudaStream_t stream)
+static ncclResult_t copy(const struct nccl_collective *data, cudaStream_t stream)
 {
 	const struct standin_handle work = { .magic = STANDIN_MAGIC, .stream = stream };
 
-	if (collective->send == collective->receive)
+	if (data->send == data->receive)
 		return (ncclResult_t)standin_work(&work);
-	return (ncclResult_t)standin_copy(
-		stream, collective->receive, collective->send, collective->size);
+	return (ncclResult_t)standin_copy(stream, data->receive, data->send, data->size);
+}
+
+/* Replaces an operator of ncclRedOpCreatePreMulSum by a sum of scaled data.  False: there is none of this number. */
+static bool resolve(const struct nccl_comm *comm, struct nccl_collective *data)
+{
+	int i = (int)data->op - FIRST_SCALE;
+
+	if (i < 0)
+		return true;
+	if (i >= NCCL_MAX_SCALES || !comm->scales[i].is_used)
+		return false;
+	data->op = ncclSum;
+	data->scale = comm->scales[i].at ? comm->scales[i].at : &comm->scales[i].value;
+	return true;
 }
 
 static ncclResult_t collect(
-	ncclComm_t handle, struct nccl_collective collective, size_t count, cudaStream_t stream)
+	ncclComm_t handle, struct nccl_collective data, size_t count, cudaStream_t stream)
 {
-	const struct nccl_shape shape = collective.shape;
-	struct comm *comm = of(handle);
-	bool gives = comm && (!shape.from_root || comm->rank == collective.root);
-	bool takes = comm && (!shape.to_root || comm->rank == collective.root);
+	const struct nccl_shape shape = data.shape;
+	struct nccl_comm *comm = of(handle);
+	bool gives = comm && (!shape.from_root || comm->rank == data.root);
+	bool takes = comm && (!shape.to_root || comm->rank == data.root);
 
-	if (!comm || (count && gives && !collective.send) ||
-		(count && takes && !collective.receive) || collective.root < 0 ||
-		collective.root >= comm->n || collective.op > ncclAvg ||
-		!nccl_bytes_of(collective.type))
+	if (!comm || (count && gives && !data.send) || (count && takes && !data.receive) ||
+		data.root < 0 || data.root >= comm->n || !resolve(comm, &data) ||
+		!nccl_bytes_of(data.type))
 		return ncclInvalidArgument;
 	if (!count)
 		return ncclSuccess;
-	collective.size = count * nccl_bytes_of(collective.type);
-	if (!comm->ranks)
-		return copy(&collective, stream);
-	if (shape.reduces && !nccl_reduce(collective.type, collective.op, NULL, NULL, 0))
+	data.rank = comm->rank;
+	data.size = count * nccl_bytes_of(data.type);
+	if (comm->n == 1)
+		return copy(&data, stream);
+	if (shape.reduces && !nccl_reduce(data.type, data.op, NULL, NULL, 0))
 		return (ncclResult_t)standin_not_supported("a reduction of this type");
-	if (!comm->own.taken && !standin_take(&comm->own, BUFFERS))
-		return ncclUnhandledCudaError;
-	return submit(comm, &collective, stream);
+	return nccl_add(&(struct nccl_task){
+		.kind = NCCL_COLLECTIVE, .comm = comm, .stream = stream, .data = data });
+}
+
+static ncclResult_t message(enum nccl_task_kind kind, ncclComm_t handle,
+	struct nccl_collective data, size_t count, cudaStream_t stream)
+{
+	struct nccl_comm *comm = of(handle);
+	ncclResult_t result = ncclSuccess;
+
+	if (!comm || (count && !data.send && !data.receive) || data.root < 0 ||
+		data.root >= comm->n || !nccl_bytes_of(data.type))
+		return ncclInvalidArgument;
+	if (!count)
+		return ncclSuccess;
+	if (!comm->ranks)
+		comm->ranks = nccl_join(comm->name, 1, 0, &result);
+	if (result != ncclSuccess)
+		return result;
+	data.rank = comm->rank;
+	data.size = count * nccl_bytes_of(data.type);
+	return nccl_add(
+		&(struct nccl_task){ .kind = kind, .comm = comm, .stream = stream, .data = data });
+}
+
+static ncclResult_t init(ncclComm_t *ret_comm, int n, const ncclUniqueId *id, int rank)
+{
+	ncclResult_t result;
+	struct nccl_comm *made;
+
+	if (!ret_comm || n < 1 || rank < 0 || rank >= n ||
+		!memchr(id->internal, 0, sizeof id->internal))
+		return ncclInvalidArgument;
+	made = nccl_comm_create(id->internal, n, rank, &result);
+	if (!made)
+		return result;
+	*ret_comm = (ncclComm_t)(void *)made;
+	return nccl_add(&(struct nccl_task){ .kind = NCCL_JOIN, .comm = made });
 }
 
 #pragma GCC visibility push(default)
@@ -171,29 +156,59 @@ const char *ncclGetLastError(ncclComm_t comm)
 
 ncclResult_t ncclCommInitRank(ncclComm_t *comm, int n, ncclUniqueId id, int rank)
 {
-	ncclResult_t result = ncclSuccess;
-	struct comm *made;
-
-	if (!comm || n < 1 || rank < 0 || rank >= n || !memchr(id.internal, 0, sizeof id.internal))
-		return ncclInvalidArgument;
-	made = standin_create(sizeof *made);
-	if (!made)
-		return ncclSystemError;
-	made->n = n;
-	made->rank = rank;
-	if (n > 1)
-		made->ranks = nccl_join(id.internal, n, rank, &result);
-	if (result == ncclSuccess)
-		*comm = (ncclComm_t)(void *)made;
-	else
-		standin_destroy(made);
-	return result;
+	return init(comm, n, &id, rank);
 }
 
 ncclResult_t ncclCommInitRankConfig(
 	ncclComm_t *comm, int n, ncclUniqueId id, int rank, ncclConfig_t *config)
 {
-	return ncclCommInitRank(comm, n, id, rank);
+	return init(comm, n, &id, rank);
+}
+
+/* All ranks have all ids: the first one will do. */
+ncclResult_t ncclCommInitRankScalable(
+	ncclComm_t *comm, int n, int rank, int n_ids, ncclUniqueId *ids, ncclConfig_t *config)
+{
+	return ids && n_ids > 0 ? init(comm, n, ids, rank) : ncclInvalidArgument;
+}
+
+/* Without a list, of the first n devices. */
+ncclResult_t ncclCommInitAll(ncclComm_t *comms, int n, const int *devices)
+{
+	ncclResult_t result, ended;
+	ncclUniqueId id;
+
+	if (!comms || n < 1)
+		return ncclInvalidArgument;
+	result = ncclGetUniqueId(&id);
+	if (result == ncclSuccess)
+		result = ncclGroupStart();
+	for (int i = 0; i < n && result == ncclSuccess; i++) {
+		struct CUctx_st *context = standin_primary(devices ? devices[i] : i);
+
+		if (!context || !standin_enter(context)) {
+			result = ncclInvalidArgument;
+			break;
+		}
+		result = init(&comms[i], n, &id, i);
+		standin_exit();
+	}
+	ended = ncclGroupEnd();
+	return result == ncclSuccess ? ended : result;
+}
+
+ncclResult_t ncclCommSplit(
+	ncclComm_t handle, int color, int key, ncclComm_t *ret_comm, ncclConfig_t *config)
+{
+	struct nccl_comm *comm = of(handle);
+	struct nccl_task task = { .kind = NCCL_SPLIT, .comm = comm, .ret_comm = ret_comm };
+
+	if (!comm || !ret_comm || (color < 0 && color != NCCL_SPLIT_NOCOLOR))
+		return ncclInvalidArgument;
+	task.split = (struct nccl_split){
+		.rank = comm->rank, .color = color, .key = key, .new_n = color >= 0
+	};
+	return nccl_add(&task);
 }
 
 ncclResult_t ncclCommFinalize(ncclComm_t comm)
@@ -201,32 +216,27 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm)
 	return of(comm) ? ncclSuccess : ncclInvalidArgument;
 }
 
-/* Does not free a communicator that a collective in its stream still uses. */
+/* Does not free a communicator that a batch in its stream still uses. */
 ncclResult_t ncclCommDestroy(ncclComm_t handle)
 {
-	struct comm *comm = of(handle);
+	struct nccl_comm *comm = of(handle);
 
 	if (!comm)
 		return ncclInvalidArgument;
 	if (atomic_load(&comm->pending))
-		standin_wait(comm->own.stream);
+		standin_wait(&(struct standin_place){ comm->context, comm->own.stream });
 	if (atomic_load(&comm->pending))
 		return ncclSuccess;
-	while (comm->captured) {
-		struct work *work = comm->captured;
-
-		comm->captured = work->next;
-		free(work);
-	}
+	nccl_batch_free(comm->captured);
 	if (comm->ranks)
-		nccl_leave(comm->ranks);
+		nccl_leave(comm->ranks, comm->rank);
 	standin_destroy(comm);
 	return ncclSuccess;
 }
 
 ncclResult_t ncclCommAbort(ncclComm_t handle)
 {
-	struct comm *comm = of(handle);
+	struct nccl_comm *comm = of(handle);
 
 	if (comm && comm->ranks)
 		nccl_abort(comm->ranks);
@@ -270,11 +280,59 @@ ncclResult_t ncclCommDeregister(const ncclComm_t comm, void *handle)
 
 ncclResult_t ncclGroupStart(void)
 {
-	return ncclSuccess;
+	return nccl_group_start();
 }
 
 ncclResult_t ncclGroupEnd(void)
 {
+	return nccl_group_end();
+}
+
+ncclResult_t ncclSend(const void *send, size_t count, ncclDataType_t type, int to, ncclComm_t comm,
+	cudaStream_t stream)
+{
+	return message(NCCL_SEND, comm,
+		(struct nccl_collective){ .send = send, .type = type, .root = to }, count, stream);
+}
+
+ncclResult_t ncclRecv(void *receive, size_t count, ncclDataType_t type, int from, ncclComm_t comm,
+	cudaStream_t stream)
+{
+	return message(NCCL_RECEIPT, comm,
+		(struct nccl_collective){ .receive = receive, .type = type, .root = from }, count,
+		stream);
+}
+
+/* The scalar is read now, or, on the device, when a collective runs. */
+ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t *op, void *scalar, ncclDataType_t type,
+	ncclScalarResidence_t residence, ncclComm_t handle)
+{
+	struct nccl_comm *comm = of(handle);
+	int i = 0;
+
+	if (!comm || !op || !scalar || !nccl_bytes_of(type))
+		return ncclInvalidArgument;
+	while (i < NCCL_MAX_SCALES && comm->scales[i].is_used)
+		i++;
+	if (i == NCCL_MAX_SCALES)
+		return ncclSystemError;
+	comm->scales[i] = (struct nccl_scale_op){ .is_used = true };
+	if (residence == ncclScalarDevice)
+		comm->scales[i].at = scalar;
+	else
+		memcpy(&comm->scales[i].value, scalar, nccl_bytes_of(type));
+	*op = (ncclRedOp_t)(FIRST_SCALE + i);
+	return ncclSuccess;
+}
+
+ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t handle)
+{
+	struct nccl_comm *comm = of(handle);
+	int i = (int)op - FIRST_SCALE;
+
+	if (!comm || i < 0 || i >= NCCL_MAX_SCALES || !comm->scales[i].is_used)
+		return ncclInvalidArgument;
+	comm->scales[i].is_used = false;
 	return ncclSuccess;
 }
 

@@ -87,6 +87,11 @@ size_t nccl_bytes_of(ncclDataType_t type)
 	{                                                                             \
 		for (size_t i = 0; i < n; i++)                                        \
 			a[i] = to((number)of(a[i]) / (number)by);                     \
+	}                                                                             \
+	static void scale_##name(there *a, size_t n, const there *by)                 \
+	{                                                                             \
+		for (size_t i = 0; i < n; i++)                                        \
+			a[i] = to((sum)of(a[i]) * (sum)of(*by));                      \
 	}
 INTEGERS FLOATS
 #undef ROW
@@ -112,6 +117,19 @@ bool nccl_divide(ncclDataType_t type, void *to_bytes, size_t size, int by)
 #define ROW(name, there, sum, number, of, to)                      \
 	case name:                                                 \
 		divide_##name(to_bytes, size / sizeof(there), by); \
+		return true;
+		INTEGERS FLOATS
+#undef ROW
+			default : return false;
+	}
+}
+
+bool nccl_scale(ncclDataType_t type, void *to_bytes, size_t size, const void *by)
+{
+	switch ((int)type) {
+#define ROW(name, there, sum, number, of, to)                     \
+	case name:                                                \
+		scale_##name(to_bytes, size / sizeof(there), by); \
 		return true;
 		INTEGERS FLOATS
 #undef ROW

@@ -28,8 +28,18 @@ static struct {
 	__typeof__(&cuLaunchHostFunc) call;
 	__typeof__(&cuStreamIsCapturing) is_capturing;
 	__typeof__(&cuStreamSynchronize) wait;
+	__typeof__(&cuInit) init;
+	__typeof__(&cuCtxGetCurrent) current;
+	__typeof__(&cuCtxPushCurrent_v2) push;
+	__typeof__(&cuCtxPopCurrent_v2) pop;
+	__typeof__(&cuDevicePrimaryCtxRetain) retain;
+	__typeof__(&cuEventCreate) event;
+	__typeof__(&cuEventDestroy_v2) forget;
+	__typeof__(&cuEventRecord) record;
+	__typeof__(&cuStreamWaitEvent) wait_for;
 	__typeof__(&gpusim_code) code;
 	__typeof__(&gpusim_copy) bytes;
+	__typeof__(&gpusim_device_info) info;
 	__typeof__(&gpusim_image) image;
 } driver;
 
@@ -54,6 +64,7 @@ static void find_simulated(void *library)
 		(void)find(library, "gpusim_code", &driver.code);
 	(void)find(library, "gpusim_copy", &driver.bytes);
 	(void)find(library, "gpusim_image", &driver.image);
+	(void)find(library, "gpusim_device_info", &driver.info);
 }
 
 static void start(void)
@@ -69,7 +80,16 @@ static void start(void)
 		     find(library, "cuLibraryLoadData", &driver.load) &&
 		     find(library, "cuLaunchHostFunc", &driver.call) &&
 		     find(library, "cuStreamIsCapturing", &driver.is_capturing) &&
-		     find(library, "cuStreamSynchronize", &driver.wait);
+		     find(library, "cuStreamSynchronize", &driver.wait) &&
+		     find(library, "cuInit", &driver.init) &&
+		     find(library, "cuCtxGetCurrent", &driver.current) &&
+		     find(library, "cuCtxPushCurrent_v2", &driver.push) &&
+		     find(library, "cuCtxPopCurrent_v2", &driver.pop) &&
+		     find(library, "cuDevicePrimaryCtxRetain", &driver.retain) &&
+		     find(library, "cuEventCreate", &driver.event) &&
+		     find(library, "cuEventDestroy_v2", &driver.forget) &&
+		     find(library, "cuEventRecord", &driver.record) &&
+		     find(library, "cuStreamWaitEvent", &driver.wait_for);
 	if (has_driver)
 		find_simulated(library);
 }
@@ -162,12 +182,76 @@ int standin_copy(struct CUstream_st *stream, void *dst, const void *src, size_t 
 		       : standin_library.failed;
 }
 
-int standin_call(struct CUstream_st *stream, void (*fn)(void *arg), void *arg)
+struct CUctx_st *standin_primary(int device)
 {
+	CUcontext context = NULL;
+
+	return begin() && driver.init(0) == CUDA_SUCCESS &&
+			       driver.retain(&context, device) == CUDA_SUCCESS
+		       ? context
+		       : NULL;
+}
+
+struct CUctx_st *standin_context(void)
+{
+	CUcontext context = NULL;
+
+	if (begin())
+		(void)driver.current(&context);
+	return context ? context : standin_primary(0);
+}
+
+bool standin_enter(struct CUctx_st *context)
+{
+	return begin() && driver.push(context) == CUDA_SUCCESS;
+}
+
+void standin_exit(void)
+{
+	CUcontext context;
+
+	(void)driver.pop(&context);
+}
+
+/* What comes later at `then` begins when what was earlier at `first` is over. */
+static bool order(const struct standin_place *first, const struct standin_place *then)
+{
+	CUevent event = NULL;
+	bool is_done = false;
+
+	if (standin_enter(first->context)) {
+		is_done = driver.event(&event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS &&
+			  driver.record(event, first->stream) == CUDA_SUCCESS;
+		standin_exit();
+	}
+	if (is_done && standin_enter(then->context)) {
+		is_done = driver.wait_for(then->stream, event, 0) == CUDA_SUCCESS;
+		standin_exit();
+	}
+	if (event)
+		(void)driver.forget(event);
+	return is_done;
+}
+
+int standin_call_together(
+	const struct standin_place *places, size_t n, void (*fn)(void *arg), void *arg)
+{
+	bool is_done = true;
+
 	if (!begin() || !driver.bytes)
 		return standin_library.not_initialized;
-	standin_load_code(standin_library.name);
-	return driver.call(stream, fn, arg) == CUDA_SUCCESS ? 0 : standin_library.failed;
+	for (size_t i = 1; i < n && is_done; i++)
+		is_done = order(&places[i], &places[0]);
+	if (is_done && standin_enter(places[0].context)) {
+		standin_load_code(standin_library.name);
+		is_done = driver.call(places[0].stream, fn, arg) == CUDA_SUCCESS;
+		standin_exit();
+	}
+	if (!is_done)
+		return standin_library.failed;
+	for (size_t i = 1; i < n; i++)
+		(void)order(&places[0], &places[i]);
+	return 0;
 }
 
 bool standin_bytes(void *dst, const void *src, size_t size)
@@ -175,18 +259,31 @@ bool standin_bytes(void *dst, const void *src, size_t size)
 	return driver.bytes((uintptr_t)dst, (uintptr_t)src, size) == CUDA_SUCCESS;
 }
 
-bool standin_is_captured(struct CUstream_st *stream)
+bool standin_is_captured(const struct standin_place *place)
 {
-	CUstreamCaptureStatus status;
+	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
 
-	return begin() && driver.is_capturing(stream, &status) == CUDA_SUCCESS &&
-	       status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
+	if (standin_enter(place->context)) {
+		(void)driver.is_capturing(place->stream, &status);
+		standin_exit();
+	}
+	return status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
 }
 
-void standin_wait(struct CUstream_st *stream)
+void standin_wait(const struct standin_place *place)
 {
-	if (begin())
-		(void)driver.wait(stream);
+	if (standin_enter(place->context)) {
+		(void)driver.wait(place->stream);
+		standin_exit();
+	}
+}
+
+void standin_settle(void)
+{
+	struct gpusim_device info;
+
+	if (begin() && driver.info)
+		(void)driver.info(0, &info);
 }
 
 /* True the first time for a name, up to MAX_TOLD names. */

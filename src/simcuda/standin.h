@@ -94,15 +94,33 @@ bool standin_has_code(void);
 /* Submits a copy between device addresses, which moves the bytes. */
 int standin_copy(struct CUstream_st *stream, void *dst, const void *src, size_t size);
 
+/* A stream of a context, which NULL means the default stream of. */
+struct standin_place {
+	struct CUctx_st *context;
+	struct CUstream_st *stream;
+};
+
 /*
- * Computes on the host in place of a kernel, in stream order: calls `fn` when earlier work is over; later work begins
- * when `fn` returns.  If the stream is captured, each launch of the graph calls `fn`.  Within `fn`, standin_bytes
- * copies between device and host memory, and returns false for an invalid address.
+ * Computes on the host in place of a kernel, in the order of n streams, at least one: calls `fn` when the earlier work of
+ * all is over; their later work begins when `fn` returns.  If the streams are captured, each launch of the graph calls
+ * `fn`.  Within `fn`, standin_bytes copies between device and host memory, and returns false for an invalid address.
  */
-int standin_call(struct CUstream_st *stream, void (*fn)(void *arg), void *arg);
+int standin_call_together(
+	const struct standin_place *places, size_t n, void (*fn)(void *arg), void *arg);
 bool standin_bytes(void *dst, const void *src, size_t size);
-bool standin_is_captured(struct CUstream_st *stream);
-void standin_wait(struct CUstream_st *stream);
+bool standin_is_captured(const struct standin_place *place);
+void standin_wait(const struct standin_place *place);
+
+/* Lets work go on whose time has come: for who waits for another process without calling the driver. */
+void standin_settle(void);
+
+/* The current context, or else the primary one of device 0; the primary one of a device.  NULL: there is none. */
+struct CUctx_st *standin_context(void);
+struct CUctx_st *standin_primary(int device);
+
+/* Makes the context current until standin_exit; false, with nothing to exit, if it cannot be. */
+bool standin_enter(struct CUctx_st *context);
+void standin_exit(void);
 
 /* Prints once that `name` is not simulated; returns the library's "not supported". */
 int standin_not_supported(const char *name);

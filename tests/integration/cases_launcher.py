@@ -121,9 +121,10 @@ def case_a_kernel_is_of_the_image_that_a_driver_would_load(world):
 
 
 def case_collectives_of_the_simulated_nccl_move_what_the_ranks_have(world):
-    for options in (), ("--off",):
-        result = launch(world, *options, "--sim", "1GiB", world.program("ranks"))
-        expect_equal("the program", (result.status, result.out), (0, "0 of 3 failed\n"))
+    for ranks in (), ("threads",), ("together",):
+        for options in (), ("--off",):
+            result = launch(world, *options, "--sim", "1GiB", "--sim-options", "devices:3", world.program("ranks"), *ranks)
+            expect_equal(f"the program, {ranks}", (result.status, result.out), (0, "0 of 3 failed\n"))
 
 
 def case_who_asks_for_private_tables_is_named_whatever_the_driver_was_opened_as(world):

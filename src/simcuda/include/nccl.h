@@ -38,6 +38,13 @@ typedef enum {
 	ncclAvg = 4
 } ncclRedOp_t;
 
+typedef enum {
+	ncclScalarDevice = 0,
+	ncclScalarHostImmediate = 1
+} ncclScalarResidence_t;
+
+#define NCCL_SPLIT_NOCOLOR -1
+
 typedef struct ncclComm *ncclComm_t;
 typedef struct {
 	char internal[NCCL_UNIQUE_ID_BYTES];
@@ -51,6 +58,11 @@ const char *ncclGetLastError(ncclComm_t comm);
 ncclResult_t ncclCommInitRank(ncclComm_t *comm, int n, ncclUniqueId id, int rank);
 ncclResult_t ncclCommInitRankConfig(
 	ncclComm_t *comm, int n, ncclUniqueId id, int rank, ncclConfig_t *config);
+ncclResult_t ncclCommInitRankScalable(
+	ncclComm_t *comm, int n, int rank, int n_ids, ncclUniqueId *ids, ncclConfig_t *config);
+ncclResult_t ncclCommInitAll(ncclComm_t *comms, int n, const int *devices);
+ncclResult_t ncclCommSplit(
+	ncclComm_t comm, int color, int key, ncclComm_t *ret_comm, ncclConfig_t *config);
 ncclResult_t ncclCommFinalize(ncclComm_t comm);
 ncclResult_t ncclCommDestroy(ncclComm_t comm);
 ncclResult_t ncclCommAbort(ncclComm_t comm);
@@ -61,6 +73,13 @@ ncclResult_t ncclCommRegister(const ncclComm_t comm, void *buffer, size_t size, 
 ncclResult_t ncclCommDeregister(const ncclComm_t comm, void *handle);
 ncclResult_t ncclGroupStart(void);
 ncclResult_t ncclGroupEnd(void);
+ncclResult_t ncclSend(const void *send, size_t count, ncclDataType_t type, int to, ncclComm_t comm,
+	cudaStream_t stream);
+ncclResult_t ncclRecv(void *receive, size_t count, ncclDataType_t type, int from, ncclComm_t comm,
+	cudaStream_t stream);
+ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t *op, void *scalar, ncclDataType_t type,
+	ncclScalarResidence_t residence, ncclComm_t comm);
+ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm);
 ncclResult_t ncclAllReduce(const void *send, void *receive, size_t count, ncclDataType_t type,
 	ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream);
 ncclResult_t ncclBroadcast(const void *send, void *receive, size_t count, ncclDataType_t type,
