@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch's DistributedDataParallel as torchrun starts it: two processes with a simulated GPU each, plain and with the library.
+"""PyTorch on several simulated GPUs, plain and with the library: DistributedDataParallel as torchrun starts it; four ranks with a
+mesh, a pipeline, messages and a checkpoint; DataParallel in one process.
 
 Collectives give the same, as does what PyTorch counts in each rank; our books of each rank agree with that; and where one
 rank runs out of memory, `gpumem-report ranks` says which, and the report of it names the line.
@@ -19,14 +20,19 @@ COLUMNS = ("backend", "allocated by", "rank", "peak in tensors, B", "peak reserv
 N_KEYS = 3  # a case is named by this many cells
 
 PROGRAM = os.path.join(HERE, "programs", "train_ranks.py")
+PARALLEL = os.path.join(HERE, "programs", "parallel_ranks.py")
 CASES = [("nccl", NATIVE), ("nccl", EXPANDABLE), ("gloo", NATIVE)]
 COLLECTIVES = [[10, 12, 14, 16], [[0, 1, 2, 3], [10, 11, 12, 13]]]
+MESSAGES = [[[10 * ((rank - 1) % 4) + i for i in range(4)], [10 * other + rank for other in range(4)]] for rank in range(4)]
 NCCL = 8 << 20  # src/simcuda/lib_nccl.c
 
 
+def torchrun(python, ranks, program):
+    return [python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks), program]
+
+
 def start(python, way, folder, *arguments, options):
-    torchrun = [python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", PROGRAM]
-    return simulated([*torchrun, *arguments, folder], "8GiB", *options, sim="devices:2",
+    return simulated([*torchrun(python, 2, PROGRAM), *arguments, folder], "8GiB", *options, sim="devices:2",
                      env={"PYTORCH_CUDA_ALLOC_CONF": way, "OMP_NUM_THREADS": "1"})
 
 
@@ -119,5 +125,22 @@ def exhausted(python):
     return tell(Result("rank 1 runs out of memory", wrong, ("nccl", NATIVE, "1", "", "", "")))
 
 
+def parallel(case, command, n_ranks):
+    """The same is received and counted as without us."""
+    with tempfile.TemporaryDirectory() as plain_folder, tempfile.TemporaryDirectory() as folder:
+        runs = [simulated([*command, where], "8GiB", *options, sim="devices:4", env={"OMP_NUM_THREADS": "1"})
+                for where, options in ((plain_folder, ["--off"]), (folder, ["-o", os.path.join(folder, "%p.gpucache")]))]
+        wrong = [f"exit status {run.returncode}:\n{run.stderr[-1500:]}" for run in runs if run.returncode]
+        plain, ours = left(plain_folder), left(folder)
+        if len(plain) != n_ranks or plain != ours:
+            wrong.append(f"the ranks left {ours}, without us {plain}")
+        if n_ranks == 4 and [rank["received"] for rank in plain] != MESSAGES:
+            wrong.append(f"without us the ranks received {[rank['received'] for rank in plain]}")
+    return tell(Result(case, wrong, ("nccl", NATIVE, f"{n_ranks} of {n_ranks}", "", "", "")))
+
+
 def run(_name, python):
-    return [train(python, *case) for case in CASES] + [exhausted(python)]
+    return [train(python, *case) for case in CASES] + [
+        exhausted(python),
+        parallel("mesh, pipeline, messages, checkpoint", torchrun(python, 4, PARALLEL), 4),
+        parallel("DataParallel on four GPUs", [python, PARALLEL], 1)]
