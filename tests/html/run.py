@@ -245,10 +245,11 @@ def browser_case_two_gpus(pages):
     """Each GPU has its own view; the one that failed is shown first."""
     recording = pages.record("two", pages.world.script("devices.py") + ["leak", "2", "1"], "memory:1GiB,devices:2,context:50MiB")
     page, summary = open_page(pages, recording), pages.summary(recording)
-    check_moment(page, {"devices": [summary["devices"][1]]}, "GPU 1")
+    of_gpu = {device["ordinal"]: {"devices": [device]} for device in summary["devices"]}
+    check_moment(page, of_gpu[1], "GPU 1")
     page.key("[", "[")
     page.key("e", "e")
-    check_moment(page, {"devices": [summary["devices"][0]]}, "GPU 0")
+    check_moment(page, of_gpu[0], "GPU 0")
     peaks = page.run("[...document.querySelectorAll('#ranks td[data-bytes]')].map(cell => Number(cell.dataset.bytes))")
     data = page.run("DATA.runs[0].devices.map(device => device.peak.live)")
     expect_equal("peaks of the GPUs", peaks, data)
@@ -292,7 +293,7 @@ def browser_case_clicks(pages):
 def browser_case_pending(pages):
     """The timeline shows pending memory apart from the cache."""
     page = open_page(pages, pages.made)
-    history = json.loads(pages.world.report("timeline", "--json", pages.made).out)["devices"][0]["history"]
+    history = json.loads(pages.world.report("export", "--format=json", pages.made).out)["devices"][0]["history"]
     expect_equal("pending", page.run("Number(document.getElementById('timeline').dataset.pending)"),
                  max(point["pending_bytes"] for point in history))
     expect("pending" in page.run("document.getElementById('legend').textContent"), "the legend does not name it")

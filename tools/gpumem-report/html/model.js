@@ -109,13 +109,14 @@ const sitesOf = (run, holder) => holder.stack === null ? [holder.label] : run.st
 const viaOf = (run, holder) => holder.stack === null ? "" : run.stacks[holder.stack][1];
 const isAsked = (run, holder) => holder.stack !== null && !run.stacks[holder.stack][2];
 
-/* Describes a row as sites.c does: "remember  train.c:140, via device_alloc". */
-function describeRow(run, holders, level, hasVia) {
+/* Describes a row as call_sites.c does: "alloc  train.c:9, via gelu < remember:140 < main:200", with the callers that all have. */
+function describeRow(run, holders) {
+  const common = of => holders.every(one => of(one) !== undefined && of(one) === of(holders[0]));
+  const via = common(one => viaOf(run, one)) && viaOf(run, holders[0]);
   const sites = sitesOf(run, holders[0]);
-  while (level > 0 && sites[level] === undefined) level--;
-  const below = sites.slice(0, level).reverse().map(name => name.split("  ")[0]);
-  if (hasVia) below.push(viaOf(run, holders[0]));
-  return sites[level] + (below.length ? `, via ${below.join(", ")}` : "");
+  let depth = 1;
+  while (depth < sites.length && common(one => sitesOf(run, one)[depth])) depth++;
+  return sites[0] + (via ? `, via ${via}` : "") + sites.slice(1, depth).join("");
 }
 
 function groupBy(list, key) {
@@ -135,10 +136,9 @@ function groupBy(list, key) {
 function siteRows(run, holders) {
   const half = Math.floor(holders.reduce((sum, one) => sum + (isAsked(run, one) ? one.bytes : 0), 0) / 2);
   const rows = [];
-  const addRow = (group, level) => {
-    const via = viaOf(run, group[0]);
+  const addRow = group => {
     rows.push({
-      where: describeRow(run, group, level, via !== "" && group.every(one => viaOf(run, one) === via)),
+      where: describeRow(run, group),
       bytes: group.reduce((sum, one) => sum + one.bytes, 0),
       blocks: group[0].blocks === null ? null : group.reduce((sum, one) => sum + one.blocks, 0),
       stacks: group.filter(one => one.stack !== null),
@@ -147,9 +147,9 @@ function siteRows(run, holders) {
   const addRows = (list, level) => {
     for (const group of groupBy(list, one => sitesOf(run, one)[level])) {
       const callers = new Set(group.map(one => sitesOf(run, one).slice(level + 1).join("\n")));
-      if (group.reduce((sum, one) => sum + one.bytes, 0) <= half || group[0].stack === null) addRow(group, level);
+      if (group.reduce((sum, one) => sum + one.bytes, 0) <= half || group[0].stack === null) addRow(group);
       else if (callers.size > 1) addRows(group, level + 1);
-      else for (const part of groupBy(group, one => viaOf(run, one))) addRow(part, level);
+      else for (const part of groupBy(group, one => viaOf(run, one))) addRow(part);
     }
   };
   addRows(holders, 0);

@@ -132,15 +132,16 @@ static void put_sites(struct gpc_html_names *names, const struct gpc_export_samp
 	GPC_TEXT(text, GPC_EXPORT_NAME_SIZE);
 
 	if (sample->what)
-		gpc_text_add(&text, "%s: ", sample->what);
-	gpc_frames_site(names->report->frames, sample->stack, &text);
+		gpc_text_add(&text, "%s", sample->what);
+	else
+		gpc_frames_site(names->report->frames, sample->stack, &text);
 	put_text(names->stacks.out, text.buf);
 	for (size_t i = has_callers ? (size_t)stack->site + 1 : SIZE_MAX;
 		has_callers && i < stack->n && n < GPC_SITES_MAX_DEPTH; i++) {
 		if (stack->frames[i].is_library)
 			continue;
 		gpc_text_clear(&text);
-		gpc_frame_describe_site(&stack->frames[i], &text);
+		gpc_frame_add_caller(&stack->frames[stack->site], &stack->frames[i], &text);
 		fputc(',', names->stacks.out);
 		put_text(names->stacks.out, text.buf);
 		n++;

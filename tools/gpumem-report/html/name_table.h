@@ -26,7 +26,7 @@ unsigned gpc_html_names_tag(struct gpc_html_names *names, uint32_t tag);
 
 /*
  * Adds the members `frames`, `stacks` and `tags` to a document that goes to a FILE.  An element of `frames` is [name,
- * flags].  One of `stacks` is [[call site, its caller, ...], the library's function that the site called, 1 for a
+ * flags].  One of `stacks` is [[call site, " < its caller", ...], the library's function that the site called, 1 for a
  * context or a module, else 0, [frames, outermost first]].
  */
 void gpc_html_names_show(struct gpc_html_names *names, struct gpc_document *doc);

@@ -15,9 +15,18 @@ function firstMoment(view) {
   return fatal[fatal.length - 1] || view.moments.find(moment => moment.kind === "peak") || view.moments[view.moments.length - 1];
 }
 
+/* The range shown first: from the first memory to shortly after that failure, unless this is most of the run. */
+function firstRange(view) {
+  const { kind, t } = firstMoment(view);
+  const begin = (view.points.find(point => point.reserved > 0) || { t: 0 }).t;
+  const margin = (t - begin) / 20;
+  const range = [Math.max(0, begin - margin), t + 4 * margin];
+  return kind === "oom" && margin > 0 && range[1] - range[0] < view.endTime / 2 ? range : null;
+}
+
 function selectView(view) {
   state.view = view;
-  state.zoom = null;
+  state.zoom = firstRange(view);
   state.moment = firstMoment(view);
   const { recording } = view.run.summary;
   const program = (recording.exe || "?").split("/").pop();

@@ -16,7 +16,7 @@ function paintVerdict() {
     box.replaceChildren(
       make("p", { class: "word", "data-verdict": oom.verdict.word }, `Out of memory: ${oom.verdict.word}`,
         make("span", { class: "dim" }, ` (${oom.verdict.strength})`)),
-      make("dl", {}, ...field("Why", oom.verdict.why), ...oom.verdict.try.map((row) => field("Try", row.advice)).flat(),
+      make("dl", {}, ...field("Why", oom.verdict.why), ...field("Held", oom.verdict.held), ...oom.verdict.try.map((row) => field("Try", row.advice)).flat(),
         ...field("Short", `${showBytes(oom.request.short_by_bytes)} of ${showBytes(oom.request.requested_bytes)} asked for, on GPU ${oom.device.ordinal}`),
         ...field("Also", oom.verdict.also.join(", ")), ...field("Range", oom.request.tag)));
     return;
