@@ -124,6 +124,9 @@ printf '```\n$ make flowers\n```\n' >docs/odd.md
 must_find 'docs/odd.md: "make flowers": there is no such command or target' "$here/check_docs.sh" "$dir"
 printf '[there](gone.md)\n' >docs/odd.md
 must_find 'links to gone.md' "$here/check_docs.sh" "$dir"
+# shellcheck disable=SC2016
+printf 'by `pip install -U gpucache`\n' >docs/odd.md
+must_find 'pip install gpucache: the name is not ours' "$here/check_docs.sh" "$dir"
 rm docs/odd.md
 printf '1.04 times\n' >README.md
 must_find '1.04 times is in no table' "$here/check_docs.sh" "$dir"
