@@ -12,6 +12,7 @@
  *   hit_pair_p99      the 99th percentile of single pairs; baseline: their median
  *   record_pair       hit_pair; baseline: with record:off
  *   hit_pair_streams  with 4 other streams, the device idle; baseline: hit_pair
+ *   hit_instructions  the instructions of hit_pair, where there is valgrind; baseline: 1,000
  *   threads_4         millions of pairs a second of 4 threads together; baseline: of one
  *
  * Each measurement is a process of its own; processes alternate, and a row is the turn with the median ratio.
@@ -32,7 +33,8 @@
 #define N_SINGLE    100000
 #define MAX_THREADS 16
 
-static const char usage[] = "usage: bench_pair [child N_LIVE N_STREAMS N_THREADS tail|hole]\n";
+static const char usage[] =
+	"usage: bench_pair [child N_LIVE N_STREAMS N_THREADS tail|hole|count1000S]\n";
 
 /* --- The program that is measured. ------------------------------------------------------------ */
 
@@ -152,6 +154,10 @@ static int run_child(char **argv)
 	for (unsigned i = 0; i < n_streams; i++)
 		bench_check("cuStreamCreate", cuda.stream_create(&stream, 1) == CUDA_SUCCESS);
 	(void)time_pairs(20 * N_PAIRS, &ptr);
+	if (strncmp(argv[3], "count", 5) == 0) {
+		(void)time_pairs((unsigned)strtoul(argv[3] + 5, NULL, 10) * N_PAIRS, &ptr);
+		return 0;
+	}
 	for (unsigned i = 0; i < N_ROUNDS; i++) {
 		mallocs[i] = bench_malloc_pair_ns(N_PAIRS);
 		pairs[i] = n_threads ? 0 : time_pairs(N_PAIRS, &ptr);
@@ -217,6 +223,38 @@ static void measure(const char *build, const char *folder, enum subject subject,
 	bench_check(command, pclose(child) == 0);
 }
 
+/* The instructions of a process of `thousands` pairs beyond the first 20 thousand, counted by valgrind; 0 without it. */
+static double count_instructions(const char *build, const char *folder, unsigned thousands)
+{
+	char command[2048];
+	double n = 0;
+	FILE *child;
+
+	snprintf(command, sizeof command,
+		"GPUCACHE_CONF=stacks:off GPUCACHE_OUTPUT=%s/%%p.gpucache "
+		"GPUSIM=context:0,memory:1GiB LD_LIBRARY_PATH=%s/simcuda "
+		"LD_PRELOAD=%s/libgpucache.so "
+		"valgrind --tool=callgrind --callgrind-out-file=/dev/null "
+		"%s/tests/bench/bench_pair child 10 0 0 count%u 2>&1 | "
+		"sed -n 's/.*Collected : //p'",
+		folder, build, build, build, thousands);
+	child = popen(command, "r");
+	bench_check("popen", child != NULL);
+	if (fscanf(child, "%lf", &n) != 1)
+		n = 0;
+	pclose(child);
+	return n;
+}
+
+static void print_instructions(const char *build, const char *folder)
+{
+	double few = count_instructions(build, folder, 10);
+	double many = count_instructions(build, folder, 20);
+
+	if (few > 0 && many > few)
+		bench_row("hit_instructions", (many - few) / 10000, "", 1000);
+}
+
 static void print_rows(struct figures *figures)
 {
 	bench_turns_row("hit_pair", figures[HIT].pairs, "ns", figures[HIT].mallocs);
@@ -246,6 +284,7 @@ static int run_parent(void)
 		for (int i = 0; i < N_SUBJECTS; i++)
 			measure(build, folder, (enum subject)i, &figures[i], turn);
 	print_rows(figures);
+	print_instructions(build, folder);
 	snprintf(command, sizeof command, "rm -rf %s", folder);
 	return system(command) == 0 ? 0 : 1;
 }
