@@ -126,7 +126,7 @@ static bool may_use_whole(
 	const struct gpc_pool *pool, const struct gpc_block *whole, uint64_t rounded)
 {
 	return whole->size <= gpc_size_tight_segment(rounded) ||
-	       gpc_pool_may_cut(pool, whole->size) ||
+	       gpc_pool_may_cut(pool, whole->size, rounded) ||
 	       gpc_pool_may_waste(pool, whole->size, rounded) || whole->segment->range;
 }
 
@@ -140,6 +140,8 @@ static struct gpc_block *find_fit(struct gpc_pool *pool, uint64_t rounded)
 	if (gpc_pool_gives_whole(pool, rounded))
 		return find_whole(pool, rounded);
 	block = gpc_bins_find(&pool->pieces[kind], rounded);
+	if (block && !gpc_pool_may_split(pool, block, rounded))
+		block = NULL;
 	whole = kind == GPC_POOL_LARGE ? gpc_bins_find(&pool->wholes, rounded) : NULL;
 	if (whole && (!block || whole->size < block->size) && may_use_whole(pool, whole, rounded))
 		block = whole;

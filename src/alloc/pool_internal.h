@@ -21,8 +21,15 @@
  */
 void gpc_pool_look_for_room(struct gpc_pool *pool, uint64_t refused);
 
-/* True if policy allows a whole segment of this size to be cut. */
-bool gpc_pool_may_cut(const struct gpc_pool *pool, uint64_t segment_size);
+/* True if policy allows a whole segment of this size to be cut for `rounded`. */
+bool gpc_pool_may_cut(const struct gpc_pool *pool, uint64_t segment_size, uint64_t rounded);
+
+/* True if policy allows this piece of a cut segment to be split for `rounded`; false while such pieces are to drain. */
+bool gpc_pool_may_split(
+	const struct gpc_pool *pool, const struct gpc_block *piece, uint64_t rounded);
+
+/* True if so much is cached that new segments are to leave no remainder. */
+bool gpc_pool_has_many_rests(const struct gpc_pool *pool);
 
 /* True if policy allows a block of `size` bytes to serve `rounded` uncut. */
 bool gpc_pool_may_waste(const struct gpc_pool *pool, uint64_t size, uint64_t rounded);
@@ -33,7 +40,7 @@ bool gpc_pool_may_waste(const struct gpc_pool *pool, uint64_t size, uint64_t rou
  */
 bool gpc_pool_may_be_short(const struct gpc_pool *pool, uint64_t bytes);
 
-/* True if policy allows `bytes` more to be wasted. */
+/* True if policy allows `bytes` more to be wasted by small blocks in own segments. */
 bool gpc_pool_has_waste_left(const struct gpc_pool *pool, uint64_t bytes);
 
 /* --- pool_block.c ----------------------------------------------------------------------------- */
@@ -112,7 +119,7 @@ static inline bool gpc_pool_should_cut(
 	return !gpc_pool_gives_whole(pool, rounded) &&
 	       gpc_size_should_split((enum gpc_pool_kind)block->segment->kind, block->size, rounded,
 		       pool->params.max_split_size) &&
-	       (!gpc_pool_is_whole(block) || gpc_pool_may_cut(pool, block->size) ||
+	       (!gpc_pool_is_whole(block) || gpc_pool_may_cut(pool, block->size, rounded) ||
 		       block->segment->range); /* of pages: a piece pins only its own */
 }
 

@@ -54,22 +54,13 @@ static enum gpc_status ask_driver(
 	return st;
 }
 
-/*
- * If more than 1 / IDLE_PART of all segments is cached, new segments are sized to leave no remainder.  1/16 and 1/64
- * replay the traces alike; with 1/64 a device holds 0.4 % fewer blocks of 6 MiB than on the plain driver.
- */
-#define IDLE_PART 64
-
 uint64_t gpc_pool_segment_size(const struct gpc_pool *pool, uint64_t rounded)
 {
-	const struct gpucache_counters *counters = pool->counters;
-	bool has_idle_rests = gpc_counter_get(&counters->cached_bytes) >
-			      gpc_counter_get(&counters->reserved_bytes) / IDLE_PART;
-	uint64_t size = gpc_size_segment(rounded, has_idle_rests);
+	uint64_t size = gpc_size_segment(rounded, gpc_pool_has_many_rests(pool));
 	uint64_t tight = gpc_size_tight_segment(rounded);
 
 	if (size == tight || gpc_pool_gives_whole(pool, rounded) ||
-		(rounded > GPC_SMALL_MAX && !gpc_pool_may_cut(pool, size) &&
+		(rounded > GPC_SMALL_MAX && !gpc_pool_may_cut(pool, size, rounded) &&
 			!gpc_pool_wants_pages(pool, rounded)))
 		return tight;
 	return size;
@@ -309,8 +300,11 @@ enum gpc_status gpc_pool_grow(
 		count_new_segment(pool, memory.size, request->now_ns);
 		pool->heap->observer.segment_added(segment, request);
 		gpc_pool_make_free_locked(pool, segment->first, request->now_ns);
+		/* A segment that was obtained to be shared is, even if another thread has changed what policy says. */
 		*ret_address = gpc_pool_take_locked(pool, segment->first, rounded,
-			gpc_pool_should_cut(pool, segment->first, rounded), request);
+			memory.size > gpc_size_tight_segment(rounded) ||
+				gpc_pool_should_cut(pool, segment->first, rounded),
+			request);
 	}
 	/* The memory has died with the context, unless it consists of pages, and may be another owner's. */
 	is_dead = pool->is_forgotten && !memory.range;

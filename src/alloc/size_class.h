@@ -57,6 +57,12 @@ static inline enum gpc_pool_kind gpc_size_pool(uint64_t rounded)
 	return rounded <= GPC_SMALL_MAX ? GPC_POOL_SMALL : GPC_POOL_LARGE;
 }
 
+/* True if blocks of this rounded size share segments. */
+static inline bool gpc_size_is_medium(uint64_t rounded)
+{
+	return rounded > GPC_SMALL_MAX && rounded < GPC_MEDIUM_MAX;
+}
+
 /*
  * The size of a new segment for a block of this rounded size.  `has_idle_rests`: the program leaves
  * remainders of earlier segments unused.

@@ -242,6 +242,99 @@ static void gib_blocks_of_varying_size_fit_on_a_nearly_full_device(void **state)
 		assert_int_equal(run(&ours, vary, seed), 1000);
 }
 
+/* A family of sizes, and the part of the device that is live. */
+struct churn {
+	const char *name;
+	uint64_t (*draw)(struct random *random);
+	uint64_t live_percent;
+};
+
+static uint64_t draw_to_30(struct random *random)
+{
+	return (1 + random_below(random, 15)) * 2 * GPC_MIB;
+}
+
+static uint64_t draw_to_200(struct random *random)
+{
+	return GPC_MIB + random_below(random, 199 * GPC_MIB);
+}
+
+static uint64_t draw_with_large(struct random *random)
+{
+	return random_below(random, 20) ? draw_to_30(random)
+					: (100 + random_below(random, 500)) * 2 * GPC_MIB;
+}
+
+static uint64_t draw_with_small(struct random *random)
+{
+	return random_below(random, 2) ? draw_to_30(random)
+				       : 512 + random_below(random, 2 * GPC_MIB);
+}
+
+#define N_CHURN 10000
+
+static const struct churn *churn;
+
+/* Random lifetimes with the device nearly full, as the plain driver counts it; returns how many requests fit. */
+static uint64_t come_and_go(const struct side *side, uint64_t seed)
+{
+	static gpc_devptr blocks[MAX_BLOCKS];
+	static uint64_t sizes[MAX_BLOCKS];
+	struct random random = random_start(seed, 1);
+	uint64_t live = 0;
+	uint64_t n_blocks = 0;
+	uint64_t n = 0;
+
+	for (int i = 0; i < N_CHURN; i++) {
+		uint64_t size = churn->draw(&random);
+		uint64_t held = gpc_round_up(size, 2 * GPC_MIB);
+
+		while (live + held > DEVICE_BYTES / 100 * churn->live_percent) {
+			uint64_t victim = random_below(&random, n_blocks);
+
+			side->free(blocks[victim]);
+			live -= sizes[victim];
+			blocks[victim] = blocks[--n_blocks];
+			sizes[victim] = sizes[n_blocks];
+		}
+		if (side->alloc(size, &blocks[n_blocks]))
+			continue;
+		sizes[n_blocks++] = held;
+		live += held;
+		n++;
+	}
+	free_all(side, blocks, n_blocks);
+	return n;
+}
+
+/* The plain driver fails none.  Ours fails until segments that were shared before the device was full have drained. */
+static void blocks_of_random_lifetime_fit_on_a_nearly_full_device(void **state)
+{
+	static const struct churn churns[] = {
+		{ "2 to 30 MiB", draw_to_30, 97 },
+		{ "2 to 30 MiB", draw_to_30, 98 },
+		{ "2 to 30 MiB", draw_to_30, 99 },
+		{ "1 to 200 MiB", draw_to_200, 98 },
+		{ "1 to 200 MiB", draw_to_200, 99 },
+		{ "with large ones", draw_with_large, 98 },
+		{ "with large ones", draw_with_large, 99 },
+		{ "with small ones", draw_with_small, 99 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < N_OF(churns); i++) {
+		uint64_t failures = 0;
+
+		churn = &churns[i];
+		for (uint64_t seed = 1; seed <= 4; seed++)
+			failures += run(&plain, come_and_go, seed) - run(&ours, come_and_go, seed);
+		if (failures > 4 * N_CHURN / 100)
+			fail_msg("%s, %llu %%: %llu failures", churn->name,
+				(unsigned long long)churn->live_percent,
+				(unsigned long long)failures);
+	}
+}
+
 /*
  * Half of the device in stripes of `size`; then requests 90 %, and all, of the free and returnable bytes in one piece.
  */
@@ -286,6 +379,7 @@ int main(void)
 		cmocka_unit_test(large_requests_reuse_memory_that_was_not_shared),
 		cmocka_unit_test(freed_large_blocks_serve_other_large_requests),
 		cmocka_unit_test(the_reported_free_memory_is_available_in_one_piece),
+		cmocka_unit_test(blocks_of_random_lifetime_fit_on_a_nearly_full_device),
 		cmocka_unit_test(gib_blocks_of_varying_size_fit_on_a_nearly_full_device),
 	};
 
