@@ -216,6 +216,44 @@ smallest_is_right() { # NAME ARGUMENT...
 	[ "$fits" -eq 0 ] && [ "$code" -eq 1 ]
 	result "$name" $?
 }
+# A small network, with Adam: weights, gradients and activations of 1 to 10 MiB, most of which waste a part of 2 MiB.
+small_network() { # LAYERS WEIGHT ACTIVATION (KiB; those of a layer differ by up to a half)
+	awk -v n="$1" -v weight="$2" -v activation="$3" '
+	function take(size) { size = int(size * 1024); sizes[++id] = size; print "alloc," id "," size ",0," ++now; return id }
+	function give(block) { print "free," block "," sizes[block] ",0," ++now }
+	function scale(l) { return 1 + (l * 7 % 11) / 22 }
+	BEGIN {
+		print "op,id,size,stream,time_us"
+		for (l = 0; l < n; l++) w[l] = take(weight * scale(l))
+		for (step = 0; step < 5; step++) {
+			batch = 1 + (step * 3 % 4) / 5
+			for (l = 0; l < n; l++) { t = take(activation * batch / 3); a[l] = take(activation * scale(l + 3) * batch); give(t) }
+			for (l = n - 1; l >= 0; l--) { g[l] = take(weight * scale(l)); give(a[l]) }
+			for (l = 0; l < n; l++) { if (!step) { take(weight * scale(l)); take(weight * scale(l)) } give(take(weight * scale(l))) }
+			for (l = 0; l < n; l++) give(g[l])
+		}
+	}'
+}
+
+# Checks that ours needs at most 1 % more than the best of the others, and fits where it fits without a limit.
+needs_no_larger_device() { # NAME TRACE
+	run --json --smallest -p none "$2"
+	least=$(figure smallest_device_bytes)
+	run --json --smallest -p pytorch "$2"
+	[ "$(figure smallest_device_bytes)" -lt "$least" ] && least=$(figure smallest_device_bytes)
+	run --json --smallest "$2"
+	smallest=$(figure smallest_device_bytes)
+	[ "$code" -eq 0 ] && [ "$((smallest * 100))" -le "$((least * 101))" ] &&
+		[ "$smallest" -le "$(figure peak_reserved_bytes)" ]
+	result "$1" $?
+}
+
+for sizes in "24 2304 3000" "12 3700 5200" "40 1500 2600" "50 1100 1100"; do
+	# shellcheck disable=SC2086  # words
+	small_network $sizes >"$work/net.csv"
+	needs_no_larger_device "a_small_network_needs_no_larger_device:${sizes%% *}_layers" "$work/net.csv"
+done
+
 smallest_is_right the_smallest_device_is_the_smallest medium_1024_inference.csv.gz
 smallest_is_right the_smallest_device_of_a_recording_is_the_smallest "$work/ring.gpucache"
 smallest_is_right the_smallest_device_of_expandable_segments_is_the_smallest -p expandable medium_1024_inference.csv.gz
