@@ -47,7 +47,7 @@ def case_small_requests_are_served_from_cached_pieces_of_any_size(world):
 
 
 def case_room_in_two_freed_neighbours_is_found_by_reaping(world):
-    expect_rescue(world, "neighbours", "reap_passed_fences", GPUCACHE_CONF="free_order:fence")
+    expect_rescue(world, "neighbours", "reap_passed_fences", GPUCACHE_CONF="free_order:fence,pending_limit:1GiB")
 
 
 def case_room_in_what_another_context_freed_is_given_back(world):

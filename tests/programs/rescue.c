@@ -46,17 +46,18 @@ static size_t cached(void)
 
 static size_t neighbours(void)
 {
+	const size_t half = 10 * MIB - MIB / 16; /* of a segment of 20 MiB */
 	void *left;
 	void *right;
 
 	(void)make_stream();
-	left = allocate(7 * MIB);
-	right = allocate(7 * MIB);
+	left = allocate(half);
+	right = allocate(half);
 	hold(25, 40 * MIB);
 	OK(cudaFree(left));
 	OK(cudaDeviceSynchronize());
 	OK(cudaFree(right));
-	return 14 * MIB;
+	return 2 * half;
 }
 
 static size_t context(void)
