@@ -116,6 +116,16 @@ struct gpc_pool {
 	struct gpc_lock lock;
 };
 
+/*
+ * The size of the block that serves the request: for an exact one, what the driver holds for an allocation of its size.
+ */
+static inline uint64_t gpc_pool_rounded(
+	const struct gpc_pool *pool, const struct gpc_request *request)
+{
+	return request->is_exact ? gpc_size_tight_segment(request->size)
+				 : gpc_size_round(request->size, pool->params.roundup_divisions);
+}
+
 /* `counters` may be NULL.  The pool holds no resources until the first allocation. */
 void gpc_pool_init(struct gpc_pool *pool, struct gpc_heap *heap, struct gpc_driver *drv,
 	struct gpc_budget *budget, const struct gpc_pool_params *params, uint32_t device,

@@ -36,16 +36,6 @@ bool gpc_pool_may_be_short(const struct gpc_pool *pool, uint64_t bytes);
 /* True if policy allows `bytes` more to be wasted. */
 bool gpc_pool_has_waste_left(const struct gpc_pool *pool, uint64_t bytes);
 
-/*
- * The size of the block that serves the request: for an exact one, what the driver holds for an allocation of its size.
- */
-static inline uint64_t gpc_pool_rounded(
-	const struct gpc_pool *pool, const struct gpc_request *request)
-{
-	return request->is_exact ? gpc_size_tight_segment(request->size)
-				 : gpc_size_round(request->size, pool->params.roundup_divisions);
-}
-
 /* --- pool_block.c ----------------------------------------------------------------------------- */
 
 /*
