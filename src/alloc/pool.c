@@ -111,8 +111,9 @@ static struct gpc_block *find_whole(struct gpc_pool *pool, uint64_t rounded)
 	gpc_list_each (link, &pool->idle) {
 		struct gpc_segment *segment = gpc_list_entry(link, struct gpc_segment, idle);
 
-		if (!segment->is_exported && !segment->is_exact && !segment->range && segment->size >= rounded &&
-			segment->size <= tight + tight / 8 && (!best || segment->size < best->size))
+		if (!segment->is_exported && !segment->is_exact && !segment->range &&
+			segment->size >= rounded && segment->size <= tight + tight / 8 &&
+			(!best || segment->size < best->size))
 			best = segment->first;
 	}
 	return best;

@@ -149,8 +149,7 @@ static void walk_tree(const struct gpc_block *at, uint32_t bin, struct bin_walk 
 	walk_tree(at->tree.left, bin, walk);
 	walk->n += stands_for(at);
 	walk->is_sound &= at->state == GPC_BLOCK_FREE && !at->segment->is_exported &&
-			  !at->segment->is_exact &&
-			  gpc_size_bin(at->size) == bin &&
+			  !at->segment->is_exact && gpc_size_bin(at->size) == bin &&
 			  gpc_pool_is_whole(at) == walk->is_of_wholes &&
 			  (!walk->last || is_before(walk->last, at));
 	walk->last = at;

@@ -215,7 +215,7 @@ enum gpc_text_kind {
 };
 
 /* What a view says of a caller. */
-#define GPC_CALLER_WORDS "%s has a cache of its own: it gets whole allocations of the driver"
+#define GPC_CALLER_WORDS "%s has a cache of its own: whole segments"
 
 /* Appends line i of TEXT, without control characters and the prefix of its kind; false: there are fewer lines. */
 bool gpc_report_read_line(const struct gpc_recording *recording, size_t i,

@@ -87,8 +87,7 @@ static int look_at(struct dl_phdr_info *module, size_t size, void *arg)
 
 	(void)size;
 	look->n_changes = module->dlpi_adds + module->dlpi_subs;
-	if (look->n_changes ==
-		atomic_load_explicit(&looks.n_changes, memory_order_relaxed))
+	if (look->n_changes == atomic_load_explicit(&looks.n_changes, memory_order_relaxed))
 		return 1;
 	for (int i = 0; i < module->dlpi_phnum && look->n < GPC_CALLER_PLACES; i++) {
 		const ElfW(Phdr) *part = &module->dlpi_phdr[i];
@@ -141,8 +140,7 @@ void gpc_callers_start(void)
 	if (gpc_runtime.config.cache != GPC_CACHE_AUTO)
 		return;
 	for (int i = 0; i < N_CALLERS; i++) {
-		const char *value =
-			callers[i].variable ? gpc_env_get(callers[i].variable) : NULL;
+		const char *value = callers[i].variable ? gpc_env_get(callers[i].variable) : NULL;
 
 		is_without_cache[i] =
 			value && (!callers[i].value || strcmp(value, callers[i].value) == 0);
@@ -155,8 +153,7 @@ void gpc_callers_start(void)
 static int who_has(uintptr_t address)
 {
 	for (uint32_t i = 0; i < GPC_CALLER_PLACES; i++) {
-		uintptr_t start =
-			atomic_load_explicit(&places[i].start, memory_order_relaxed);
+		uintptr_t start = atomic_load_explicit(&places[i].start, memory_order_relaxed);
 		uintptr_t end = atomic_load_explicit(&places[i].end, memory_order_relaxed);
 
 		if (address - start < end - start)
@@ -169,8 +166,8 @@ static int find_caller(void)
 {
 	const struct gpc_walk_start start = gpc_walk_caller();
 	uint64_t frames[MAX_FRAMES];
-	uint32_t n = gpc_unwind_capture_from(
-		&gpc_runtime.stacks.unwind, &start, frames, MAX_FRAMES, 0);
+	uint32_t n =
+		gpc_unwind_capture_from(&gpc_runtime.stacks.unwind, &start, frames, MAX_FRAMES, 0);
 	int who = ON_THE_WAY;
 
 	for (uint32_t i = 0; i < n && who == ON_THE_WAY; i++)
@@ -208,6 +205,7 @@ __attribute__((noinline)) bool gpc_caller_ask(uint32_t stack)
 	if (who >= 0)
 		tell(who);
 	if (stack)
-		atomic_store_explicit(known, (uint64_t)stack << 1 | (who >= 0), memory_order_relaxed);
+		atomic_store_explicit(
+			known, (uint64_t)stack << 1 | (who >= 0), memory_order_relaxed);
 	return who >= 0;
 }

@@ -56,8 +56,8 @@ static inline bool gpc_caller_has_cache(size_t size, uint32_t stack)
 	return __builtin_expect(
 		       size >= GPC_SEGMENT_ALIGN &&
 			       (atomic_load_explicit(&gpc_callers.n, memory_order_relaxed) ||
-				       stack > atomic_load_explicit(&gpc_callers.newest,
-						       memory_order_relaxed)),
+				       stack > atomic_load_explicit(
+						       &gpc_callers.newest, memory_order_relaxed)),
 		       0) &&
 	       gpc_caller_ask(stack);
 }

@@ -192,8 +192,7 @@ static void a_stranger_s_request_takes_it_back_by_the_ladder(void **state)
 
 	(void)state;
 	stage_free(&stage, exact(600 * GPC_MIB));
-	assert_int_equal(
-		gpc_pool_alloc(&stage.pool, &request, &address), GPC_DEVICE_NO_MEMORY);
+	assert_int_equal(gpc_pool_alloc(&stage.pool, &request, &address), GPC_DEVICE_NO_MEMORY);
 	assert_int_equal(gpc_pool_trim(&stage.pool, request.size, false), 600 * GPC_MIB);
 	assert_int_equal(gpc_pool_retry(&stage.pool, &request, &address), GPC_OK);
 }
@@ -282,8 +281,7 @@ static void the_checker_finds_an_exact_segment_that_was_cut(void **state)
 	piece = stage_alloc(&stage, 20 * GPC_MIB);
 	segment = gpc_segment_map_find(&stage.heap.segment_map, piece);
 	segment->is_exact = true;
-	assert_string_equal(
-		gpc_pool_check(&stage.pool), "I10: an exact segment is one block");
+	assert_string_equal(gpc_pool_check(&stage.pool), "I10: an exact segment is one block");
 	segment->is_exact = false;
 }
 

@@ -8,15 +8,15 @@
 #include "runtime/process/stacks.h"
 #include "world.h"
 
-#define SOURCE                                                         \
-	"int pass(int (*next)(void *), void *arg)\n"                   \
-	"{\n"                                                          \
-	"	volatile int room[8] = { 0 };\n"                             \
-	"	return next(arg) + room[0];\n"                               \
+#define SOURCE                                       \
+	"int pass(int (*next)(void *), void *arg)\n" \
+	"{\n"                                        \
+	"	volatile int room[8] = { 0 };\n"           \
+	"	return next(arg) + room[0];\n"             \
 	"}\n"
 
-static const char *const names[] = { "libc10_cuda.so", "xla_cuda_plugin.so", "libtensorflow_cc.so.2",
-	"librmm.so", "libnccl.so.2", "libcudart.so.13" };
+static const char *const names[] = { "libc10_cuda.so", "xla_cuda_plugin.so",
+	"libtensorflow_cc.so.2", "librmm.so", "libnccl.so.2", "libcudart.so.13" };
 
 static char folder[] = "/tmp/gpc-callers-XXXXXX";
 
@@ -78,9 +78,9 @@ static int go_on(void *arg)
 	return pass(go_on, &chain);
 }
 
-#define ASK(bytes, with_stack, ...)                                           \
+#define ASK(bytes, with_stack, ...)                                                 \
 	go_on(&(struct chain){ .names = (const char *const[]){ __VA_ARGS__, NULL }, \
-		.size = (bytes),                                              \
+		.size = (bytes),                                                    \
 		.has_stack = (with_stack) })
 
 static void by_their_names(void)
