@@ -2,6 +2,7 @@
 #include "runtime/process/callers.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -196,6 +197,51 @@ static void what_is_unloaded_is_forgotten(void **state)
 	world_run(NULL, NULL, come_and_go);
 }
 
+static atomic_bool is_over;
+
+static void *keep_asking(void *arg)
+{
+	(void)arg;
+	while (!atomic_load(&is_over)) {
+		(void)ASK(2 * MIB, false, "libc10_cuda.so");
+		CHECK(!ASK(2 * MIB, false, "libnccl.so.2"));
+	}
+	return NULL;
+}
+
+static void *keep_looking(void *arg)
+{
+	(void)arg;
+	while (!atomic_load(&is_over))
+		gpc_callers_look();
+	return NULL;
+}
+
+static void by_threads(void)
+{
+	void *(*const ways[])(void *) = { keep_asking, keep_asking, keep_looking, keep_looking };
+	pthread_t threads[N_OF(ways)];
+	char path[128];
+
+	world_start();
+	snprintf(path, sizeof path, "%s/librmm.so", folder);
+	for (size_t i = 0; i < N_OF(ways); i++)
+		CHECK(!pthread_create(&threads[i], NULL, ways[i], NULL));
+	for (int i = 0; i < 200; i++)
+		dlclose(dlopen(path, RTLD_NOW | RTLD_LOCAL));
+	atomic_store(&is_over, true);
+	for (size_t i = 0; i < N_OF(ways); i++)
+		CHECK(!pthread_join(threads[i], NULL));
+	gpc_callers_look();
+	CHECK(ASK(2 * MIB, false, "libc10_cuda.so"));
+}
+
+static void threads_ask_while_others_look(void **state)
+{
+	(void)state;
+	world_run(NULL, NULL, by_threads);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -205,6 +251,7 @@ int main(void)
 		cmocka_unit_test(nobody_is_asked_for_unless_the_option_says_so),
 		cmocka_unit_test(without_stacks_a_look_finds_what_was_loaded),
 		cmocka_unit_test(what_is_unloaded_is_forgotten),
+		cmocka_unit_test(threads_ask_while_others_look),
 	};
 
 	return cmocka_run_group_tests(tests, make_libraries, remove_libraries);
