@@ -18,7 +18,7 @@
  *   STACKS      variable records: return addresses, Python frames        append only
  *   CODES       variable records: Python code objects                    append only
  *   MODULES     variable records: mapped objects with build ids          append only
- *   TEXT        lines: `key value source`, `env A=b`, `warning: ...`     append only
+ *   TEXT        lines: `key value source`, `env A=b`, `warning: ...`, `own cache: NAME`   append only
  *   TAGS        variable records: the program's named ranges             append only
  *   SEGMENTS    slot i: segment i of the process                         seq word
  *   BLOCKS      slot i: block i of the process, free ones too            seq word

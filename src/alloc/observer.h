@@ -18,6 +18,7 @@ struct gpc_request {
 	uint32_t mark; /* id of its stack */
 	uint32_t thread;
 	gpc_stream stream; /* that the program named (stream_order.h); 0: none */
+	bool is_exact; /* an allocation by a caller that has a cache of its own (pool_exact.c), of 2 MiB or more */
 	bool is_async; /* a free in stream order (cudaFreeAsync), for which the plain driver does not wait either */
 };
 

@@ -111,8 +111,9 @@ static struct gpc_block *find_whole(struct gpc_pool *pool, uint64_t rounded)
 	gpc_list_each (link, &pool->idle) {
 		struct gpc_segment *segment = gpc_list_entry(link, struct gpc_segment, idle);
 
-		if (!segment->is_exported && !segment->range && segment->size >= rounded &&
-			segment->size <= tight + tight / 8 && (!best || segment->size < best->size))
+		if (!segment->is_exported && !segment->is_exact && !segment->range &&
+			segment->size >= rounded && segment->size <= tight + tight / 8 &&
+			(!best || segment->size < best->size))
 			best = segment->first;
 	}
 	return best;
@@ -131,12 +132,14 @@ static bool may_use_whole(
 }
 
 /* The best fit, or NULL. */
-static struct gpc_block *find_fit(struct gpc_pool *pool, uint64_t rounded)
+static struct gpc_block *find_fit(struct gpc_pool *pool, uint64_t rounded, bool is_exact)
 {
 	enum gpc_pool_kind kind = gpc_size_pool(rounded);
 	struct gpc_block *block;
 	struct gpc_block *whole;
 
+	if (is_exact)
+		return gpc_pool_find_exact_locked(pool, rounded);
 	if (gpc_pool_gives_whole(pool, rounded))
 		return find_whole(pool, rounded);
 	block = gpc_bins_find(&pool->pieces[kind], rounded);
@@ -180,7 +183,7 @@ static __attribute__((noinline)) bool take_ordered_locked(struct gpc_pool *pool,
 enum gpc_status gpc_pool_search(
 	struct gpc_pool *pool, const struct gpc_request *request, gpc_devptr *ret_address)
 {
-	uint64_t rounded = gpc_size_round(request->size, pool->params.roundup_divisions);
+	uint64_t rounded = gpc_pool_rounded(pool, request);
 	enum gpc_status st = GPC_NOT_FOUND;
 	struct gpc_block *block;
 	uint64_t reaped;
@@ -190,14 +193,14 @@ enum gpc_status gpc_pool_search(
 		gpc_lock_release(&pool->lock);
 		return GPC_OK;
 	}
-	if (gpc_pool_take_parked_locked(
-		    pool, rounded, request, &pool->heap->observer, ret_address)) {
+	if (!request->is_exact && gpc_pool_take_parked_locked(pool, rounded, request,
+					  &pool->heap->observer, ret_address)) {
 		gpc_lock_release(&pool->lock);
 		return GPC_OK;
 	}
 	if (pool->n_parked)
 		gpc_pool_unpark_locked(pool);
-	block = find_fit(pool, rounded);
+	block = find_fit(pool, rounded, request->is_exact);
 	if (!block && pool->fences.pending_bytes >= rounded) {
 		enum gpc_status reap_st =
 			gpc_pool_reap_locked(pool, true, request->now_ns, &reaped);
@@ -205,7 +208,7 @@ enum gpc_status gpc_pool_search(
 		if (reap_st)
 			st = reap_st;
 		else
-			block = find_fit(pool, rounded);
+			block = find_fit(pool, rounded, request->is_exact);
 	}
 	if (block) {
 		*ret_address = gpc_pool_take_locked(
@@ -230,16 +233,17 @@ enum gpc_status gpc_pool_alloc(
 	st = gpc_pool_search(pool, request, ret_address);
 	if (st != GPC_NOT_FOUND)
 		return st;
-	if (atomic_load_explicit(&pool->is_short, memory_order_relaxed) &&
+	if (!request->is_exact && atomic_load_explicit(&pool->is_short, memory_order_relaxed) &&
 		!gpc_pool_cut(pool, request, ret_address))
 		return GPC_OK;
-	rounded = gpc_size_round(request->size, pool->params.roundup_divisions);
+	rounded = gpc_pool_rounded(pool, request);
 	if (gpc_pool_holds_too_much(pool, rounded) && gpc_pool_order_pending(pool)) {
 		st = gpc_pool_search(pool, request, ret_address);
 		if (st != GPC_NOT_FOUND)
 			return st;
 	}
-	return gpc_pool_grow(pool, request, ret_address);
+	return request->is_exact ? gpc_pool_grow_exact(pool, request, ret_address)
+				 : gpc_pool_grow(pool, request, ret_address);
 }
 
 enum gpc_status gpc_pool_retry(

@@ -16,7 +16,7 @@
  * order; the allocator never calls the ladder.  A retry may split a block of another size class.  Until
  * the driver next allocates or frees a segment, each miss then tries such a split before it asks the driver.
  *
- * Invariants  I1 to I9 of block.h, F1 to F4 of fence.h, S1 to S3 of stream_order.h; gpc_pool_check
+ * Invariants  I1 to I10 of block.h, F1 to F4 of fence.h, S1 to S3 of stream_order.h; gpc_pool_check
  *             verifies those that the heap alone can show.
  * Threads     Any; one lock per pool (rank POOL).  A hit holds it for tens of nanoseconds and makes no
  *             driver call.  Driver calls marked [may block] are made without it.
@@ -115,6 +115,16 @@ struct gpc_pool {
 
 	struct gpc_lock lock;
 };
+
+/*
+ * The size of the block that serves the request: for an exact one, what the driver holds for an allocation of its size.
+ */
+static inline uint64_t gpc_pool_rounded(
+	const struct gpc_pool *pool, const struct gpc_request *request)
+{
+	return request->is_exact ? gpc_size_tight_segment(request->size)
+				 : gpc_size_round(request->size, pool->params.roundup_divisions);
+}
 
 /* `counters` may be NULL.  The pool holds no resources until the first allocation. */
 void gpc_pool_init(struct gpc_pool *pool, struct gpc_heap *heap, struct gpc_driver *drv,
@@ -228,6 +238,12 @@ void gpc_pool_reopen(struct gpc_pool *pool);
  * segment so, `may_wait` allows the wait.  Returns the bytes returned.
  */
 uint64_t gpc_pool_trim(struct gpc_pool *pool, uint64_t wanted, bool may_wait);
+
+/*
+ * Call before a capture begins, during which nothing can go back to the driver: returns idle segments if one of them is
+ * exact (pool_exact.c).  A caller with a cache of its own may be about to fill it from that memory.
+ */
+void gpc_pool_return_exact(struct gpc_pool *pool);
 
 /*
  * Waits until no work of the context runs, for at most *left_ms milliseconds, from which it subtracts the time it took.

@@ -63,7 +63,7 @@ static const char *check_block(
 		return gpc_list_is_empty(&block->link) ? "I4: a pending block is on a fence" : NULL;
 	case GPC_BLOCK_FREE:
 		totals->cached += block->size;
-		if (block->segment->is_exported)
+		if (block->segment->is_exported || block->segment->is_exact)
 			return NULL;
 		totals->n_free_visible++;
 		totals->is_unmapped |= !is_in_set(block);
@@ -96,6 +96,8 @@ static const char *check_segment(
 	}
 	if (!last || expected != segment->address + segment->size)
 		return "I1: blocks tile their segment";
+	if (segment->is_exact && segment->first != last)
+		return "I10: an exact segment is one block";
 	if ((segment->first == last && last->state == GPC_BLOCK_FREE) !=
 		!gpc_list_is_empty(&segment->idle))
 		return "I8: a segment is on the idle list if and only if it is one free block";
@@ -147,7 +149,7 @@ static void walk_tree(const struct gpc_block *at, uint32_t bin, struct bin_walk 
 	walk_tree(at->tree.left, bin, walk);
 	walk->n += stands_for(at);
 	walk->is_sound &= at->state == GPC_BLOCK_FREE && !at->segment->is_exported &&
-			  gpc_size_bin(at->size) == bin &&
+			  !at->segment->is_exact && gpc_size_bin(at->size) == bin &&
 			  gpc_pool_is_whole(at) == walk->is_of_wholes &&
 			  (!walk->last || is_before(walk->last, at));
 	walk->last = at;

@@ -8,7 +8,7 @@
 
 /*
  * Each file calls only those before it: pool_room.c, pool_block.c, pool_barrier.c, pool_pages.c, pool_holes.c,
- * pool_segment.c, pool_wait.c, pool_short.c, pool_export.c, pool_check.c, pool.c; except that pool_pages.c calls
+ * pool_segment.c, pool_exact.c, pool_wait.c, pool_short.c, pool_export.c, pool_check.c, pool.c; except that pool_pages.c calls
  * gpc_pool_book_refused, and pool_holes.c calls gpc_pool_new_segment, both of pool_segment.c.
  * _locked: the caller holds the pool's lock; the others are called without it.
  */
@@ -259,6 +259,15 @@ void gpc_pool_forget_segments_locked(struct gpc_pool *pool, struct gpc_list *ret
  */
 void gpc_pool_drop_pages(struct gpc_pool *pool, struct gpc_driver *const *members,
 	uint32_t n_members, struct gpc_list *paged);
+
+/* --- pool_exact.c ----------------------------------------------------------------------------- */
+
+/* An idle exact segment of exactly this size, or NULL. */
+struct gpc_block *gpc_pool_find_exact_locked(struct gpc_pool *pool, uint64_t rounded);
+
+/* As gpc_pool_grow, for an exact request: idle segments go back to the driver before it is refused. */
+GPC_MUST_CHECK enum gpc_status gpc_pool_grow_exact(
+	struct gpc_pool *pool, const struct gpc_request *request, gpc_devptr *ret_address);
 
 /* --- pool_wait.c ------------------------------------------------------------------------------ */
 

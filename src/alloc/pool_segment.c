@@ -68,11 +68,11 @@ uint64_t gpc_pool_segment_size(const struct gpc_pool *pool, uint64_t rounded)
 
 /* Memory for a segment that holds `rounded` bytes: of the usual size, else as small as possible. */
 static enum gpc_status obtain(
-	struct gpc_pool *pool, uint64_t rounded, struct gpc_memory *ret_memory)
+	struct gpc_pool *pool, uint64_t rounded, bool is_exact, struct gpc_memory *ret_memory)
 {
-	uint64_t size = gpc_pool_segment_size(pool, rounded);
 	uint64_t tight = gpc_size_tight_segment(rounded);
-	bool wants_pages = gpc_pool_wants_pages(pool, rounded);
+	uint64_t size = is_exact ? tight : gpc_pool_segment_size(pool, rounded);
+	bool wants_pages = !is_exact && gpc_pool_wants_pages(pool, rounded);
 	enum gpc_status st = ask_driver(pool, wants_pages, size, ret_memory);
 
 	if ((st == GPC_DEVICE_NO_MEMORY || st == GPC_LIMIT) && tight < size)
@@ -212,6 +212,7 @@ static enum gpc_status attach_locked(struct gpc_pool *pool, const struct gpc_mem
 	__atomic_store_n(&segment->pool, pool, __ATOMIC_RELEASE);
 	segment->mark = request->mark;
 	segment->last_loose = 0;
+	segment->is_exact = request->is_exact;
 	segment->first = gpc_pool_new_block_locked(pool, segment, memory->address, memory->size);
 	if (!segment->first) {
 		st = GPC_NO_METADATA;
@@ -269,7 +270,7 @@ static bool return_unplaced(struct gpc_pool *pool)
 enum gpc_status gpc_pool_grow(
 	struct gpc_pool *pool, const struct gpc_request *request, gpc_devptr *ret_address)
 {
-	uint64_t rounded = gpc_size_round(request->size, pool->params.roundup_divisions);
+	uint64_t rounded = gpc_pool_rounded(pool, request);
 	struct gpc_segment *segment = NULL;
 	struct gpc_memory memory = { 0 };
 	enum gpc_status st;
@@ -280,7 +281,7 @@ enum gpc_status gpc_pool_grow(
 	if (pool->unplaced && !return_unplaced(pool))
 		return GPC_NO_METADATA;
 	gpc_pool_look_for_room(pool, 0);
-	st = obtain(pool, rounded, &memory);
+	st = obtain(pool, rounded, request->is_exact, &memory);
 	if (st == GPC_DEVICE_NO_MEMORY)
 		gpc_pool_look_for_room(pool, gpc_size_tight_segment(rounded));
 	gpc_pool_lock(pool);

@@ -40,7 +40,7 @@ static struct gpc_block *find_any(struct gpc_pool *pool, uint64_t rounded)
 enum gpc_status gpc_pool_cut(
 	struct gpc_pool *pool, const struct gpc_request *request, gpc_devptr *ret_address)
 {
-	uint64_t rounded = gpc_size_round(request->size, pool->params.roundup_divisions);
+	uint64_t rounded = gpc_pool_rounded(pool, request);
 	struct gpc_block *block;
 
 	gpc_pool_lock(pool);

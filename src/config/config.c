@@ -204,7 +204,7 @@ static void heed_checker(struct gpc_config *config)
 
 	if (!checker || config->sources[GPC_OPTION_cache] != GPC_SOURCE_DEFAULT)
 		return;
-	config->cache = false;
+	config->cache = GPC_CACHE_OFF;
 	config->sources[GPC_OPTION_cache] = GPC_SOURCE_CHECKER;
 	config->checker = checker;
 }

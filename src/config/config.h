@@ -36,6 +36,11 @@ struct gpc_amount {
 };
 
 /* The values of the ENUM options, in the order of their choices. */
+enum gpc_cache_policy {
+	GPC_CACHE_OFF,
+	GPC_CACHE_AUTO,
+	GPC_CACHE_ON
+};
 enum gpc_stack_policy {
 	GPC_STACKS_OFF,
 	GPC_STACKS_SAMPLED,

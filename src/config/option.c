@@ -74,6 +74,19 @@ static bool read_choice(const char *choices, const char *text, size_t len, unsig
 	}
 }
 
+/* Reads a word of BOOL, for choices that have both "on" and "off". */
+static bool read_flag(const char *choices, const char *text, size_t len, unsigned *ret_choice)
+{
+	unsigned sides[2];
+	bool flag;
+
+	if (!read_bool(text, len, &flag) || !read_choice(choices, "off", 3, &sides[0]) ||
+		!read_choice(choices, "on", 2, &sides[1]))
+		return false;
+	*ret_choice = sides[flag];
+	return true;
+}
+
 /* Reads a number as millionths.  Returns its end; NULL if there is no number, or one larger than any range. */
 static const char *read_decimal(const char *at, const char *end, uint64_t *ret_millionths)
 {
@@ -165,7 +178,8 @@ static bool read_value(
 	case GPC_OPTION_BOOL:
 		return read_bool(text, len, &ret_value->flag);
 	case GPC_OPTION_ENUM:
-		return read_choice(row->choices, text, len, &ret_value->choice);
+		return read_choice(row->choices, text, len, &ret_value->choice) ||
+		       read_flag(row->choices, text, len, &ret_value->choice);
 	case GPC_OPTION_INT:
 		return read_int(text, len, &ret_value->number);
 	case GPC_OPTION_SIZE:

@@ -17,6 +17,7 @@
 #include "runtime/ledger/observe_hot.h"
 #include "runtime/ledger/tensors.h"
 #include "runtime/ledger/track.h"
+#include "runtime/process/callers.h"
 #include "runtime/process/stacks.h"
 #include "runtime/process/state.h"
 #include "runtime/rescue/rescue.h"
@@ -47,7 +48,7 @@ static __attribute__((noinline)) enum gpc_status rescue(struct gpc_context *cont
 		.context = context,
 		.kind = GPUCACHE_KIND_DEVICE,
 		.size = request->size,
-		.rounded = gpc_size_round(request->size, context->pool.params.roundup_divisions),
+		.rounded = gpc_pool_rounded(&context->pool, request),
 		.request = *request,
 		.attempt = retry,
 		.arg = ret_address,
@@ -102,7 +103,7 @@ void gpc_memory_lend(uint64_t address)
 /*
  * Reads the device's free memory.  The driver loads modules lazily, and a launch fails if it finds no memory for that.
  * So idle segments go back to the driver if less than the option `reserve` is free.  The next free returns them,
- * because a free may wait for the device and an allocation should not.
+ * because a free may wait for the device and an allocation should not.  Also looks for new callers, for stacks:off.
  */
 static void after_growth(struct gpc_context *context)
 {
@@ -111,6 +112,7 @@ static void after_growth(struct gpc_context *context)
 	uint64_t total;
 
 	gpc_observe_device(context, false);
+	gpc_callers_look();
 	gpc_lock_take(&gpc_runtime.lock);
 	available = context->device->known.free_bytes;
 	total = context->device->known.total_bytes;
@@ -198,7 +200,7 @@ static inline CUresult malloc_in_order(CUdeviceptr *ret_ptr, size_t size, gpc_st
 		return gpc_runtime.fns->cuMemAlloc_v2(ret_ptr, size);
 	if (size > GPC_SIZE_MAX)
 		return malloc_impossible(ret_ptr, size);
-	context = gpc_runtime.config.cache ? gpc_context_current() : NULL;
+	context = gpc_runtime.config.cache != GPC_CACHE_OFF ? gpc_context_current() : NULL;
 	if (!context)
 		return malloc_plain(ret_ptr, size);
 	sticky = atomic_load_explicit(&context->drv.sticky, memory_order_relaxed);
@@ -211,7 +213,9 @@ static inline CUresult malloc_in_order(CUdeviceptr *ret_ptr, size_t size, gpc_st
 		.thread = gpc_thread_id(),
 		.stream = stream,
 	};
-	if (!stream && gpc_pool_hit(&context->pool, &request, &observer, &address)) {
+	request.is_exact = !stream && gpc_caller_has_cache(size, request.mark);
+	if (!stream && !request.is_exact &&
+		gpc_pool_hit(&context->pool, &request, &observer, &address)) {
 		succeed(context, ret_ptr, address, size);
 		return CUDA_SUCCESS;
 	}

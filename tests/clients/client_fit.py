@@ -2,7 +2,7 @@
 """gpucache-run --fit: a model runs on a GPU of exactly the size that is said, and not on one 2 % smaller.
 
 For each model and batch, for PyTorch's cache without the library, with expandable_segments, and for ours without
-PyTorch's cache.  Then --on and --sweep are asked for what the plain runs have shown.
+PyTorch's cache.  What PyTorch's cache needs without the library, it needs beside it.  Then --on and --sweep are asked for what the plain runs have shown.
 """
 import json
 import os
@@ -21,6 +21,7 @@ CASES = [(model, batch) for model in ("gpt2", "resnet", "llama", "lora") for bat
 WAYS = {
     "pytorch": (("--off",), {}),
     "expandable": (("--off",), {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}),
+    "beside": ((), {}),
     "gpucache": (("-c", "reserve:0"), {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}),
 }
 
@@ -48,6 +49,9 @@ def check(python, model, batch, cache):
         wrong.append(f"on exactly {said >> 20} MiB it does not run: {exact}")
     if smaller != "memory":
         wrong.append(f"on {less >> 20} MiB, 2 % less, " + (f"it fails otherwise: {smaller}" if smaller else "it runs"))
+    beside = runs_on(python, "beside", said, model, batch) if way == "pytorch" else None
+    if beside:
+        wrong.append(f"on exactly {said >> 20} MiB it does not run with the library: {beside}")
     cells = (way, said >> 20, "runs" if smaller is None else "does not")
     return tell(Result(f"{model}-{batch}", wrong, cells))
 

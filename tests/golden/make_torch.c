@@ -84,6 +84,7 @@ void make_torch(const char *dir)
 		.n_failed = 1,
 		.failed_bytes = 3 * GIB,
 	};
+	builder_line(&b, "own cache: PyTorch");
 	write_and_end(&b, dir, "../torch.gpucache");
 }
 
@@ -144,6 +145,7 @@ void make_torch_oom(const char *dir)
 	oom->growth_stack = torch_stack(&b, "cat", "functional.py", 1300, "attend", 12);
 	b.header->state |= GPUCACHE_STATE_OOM_SEEN;
 	b.counters[0].n_oom = 4;
+	builder_line(&b, "own cache: PyTorch");
 	write_and_end(&b, dir, "../torch_oom.gpucache");
 }
 

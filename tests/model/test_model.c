@@ -181,7 +181,9 @@ static enum gpc_status alloc(struct worker *worker, uint64_t size)
 		.arg = worker };
 	enum gpc_status st;
 
-	worker->request = (struct gpc_request){ .size = size, .now_ns = now_ns() };
+	worker->request = (struct gpc_request){ .size = size,
+		.now_ns = now_ns(),
+		.is_exact = size >= GPC_SEGMENT_ALIGN && random_below(&worker->random, 3) == 0 };
 	st = gpc_pool_alloc(pool, &worker->request, &worker->address);
 	return gpc_ladder_helps(st) ? gpc_ladder_climb(&ladder, st) : st;
 }

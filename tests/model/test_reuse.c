@@ -150,6 +150,8 @@ static void do_alloc(struct program *program)
 
 	if (program->n_live == MAX_LIVE)
 		return;
+	request.is_exact = request.size >= GPC_SEGMENT_ALIGN && name == N_STREAMS &&
+			   random_below(&program->random, 2) == 0;
 	if (name < N_STREAMS) {
 		/* Few sizes, so that what one stream freed often fits. */
 		live.size = request.size = (1 + request.size / GPC_MIB) * GPC_MIB;

@@ -86,6 +86,19 @@ $(B)/programs/plugins: $(PLUGINS)
 # Loaded by the program, too, so that all that comes and goes is the plug-ins themselves.
 $(B)/programs/plugins: PROGRAM_LIBS := -Wl,--no-as-needed -l:libcudart.so.13 -ldl
 
+# A program, and libraries with the names of some that have a cache of their own, and of one that has none.
+CALLERS  := $(addprefix $(B)/programs/callers.d/,libc10_cuda.so xla_cuda_plugin.so libplain.so)
+PROGRAMS += $(B)/programs/callers
+
+$(B)/programs/callers.d/xla_cuda_plugin.so: CALLER_TAKES := cuMemAlloc_v2
+$(CALLERS): tests/programs/callers.c | $(SIMCUDA)
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(PROGRAM_CFLAGS) -isystem src/simcuda/include -shared -fPIC -DTAKE=$(or $(CALLER_TAKES),cudaMalloc) -o $@ $< \
+	  -L$(B)/simcuda -Wl,--allow-shlib-undefined -l:libcudart.so.13 -l:libcuda.so.1
+$(B)/programs/callers: $(CALLERS)
+$(B)/programs/callers: PROGRAM_LIBS := -Wl,--no-as-needed -l:libcudart.so.13 -ldl
+
 # The one that knows us, linked with either form of the library, and as C++.  Not with a sanitizer in the
 # library: it looks names up by dlsym, which is ours, before it is ready for instrumented code.
 CXX          := $(if $(filter default undefined,$(origin CXX)),g++,$(CXX))

@@ -284,6 +284,8 @@ static void print_step(uint32_t number, const struct prove_step *step)
 	if (step->op == PROVE_ALLOC || step->op == PROVE_TRIM || step->op == PROVE_WAIT ||
 		step->op == PROVE_HOG)
 		printf(", %llu bytes", (unsigned long long)step->n);
+	if (step->op == PROVE_ALLOC && prove_is_exact(step))
+		printf(" (exact)");
 	if (is_launch(step) || step->op == PROVE_TIME)
 		printf(", %llu us", (unsigned long long)step->n / 1000);
 	if (step->op == PROVE_FAULT)

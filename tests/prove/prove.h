@@ -110,6 +110,12 @@ struct prove_step {
 	uint64_t n; /* bytes or nanoseconds */
 };
 
+/* True if an allocation is for a caller with a cache of its own (alloc/pool_exact.c): every third that may be. */
+static inline bool prove_is_exact(const struct prove_step *step)
+{
+	return step->n >= GPC_SEGMENT_ALIGN && step->b % 3 == 0;
+}
+
 struct prove_program {
 	enum prove_order order; /* not drawn: every program is played under each */
 	enum gpc_vmm vmm;       /* the same */

@@ -45,6 +45,7 @@ static void do_alloc(struct prove_machine *machine, const struct prove_step *ste
 		return;
 	thread->pool = &context->pool;
 	thread->request = (struct gpc_request){ .size = step->n,
+		.is_exact = prove_is_exact(step),
 		.now_ns = gpc_sim_clock_now(&machine->sim->clock) };
 	/* No room is an answer like any other. */
 	if (alloc(machine, thread)) {

@@ -170,21 +170,25 @@ static bool ends_with(const char *text, size_t size, const char *end)
 bool gpc_report_read_line(const struct gpc_recording *recording, size_t i,
 	enum gpc_text_kind *ret_kind, struct gpc_text *ret_text)
 {
-	static const char warning[] = "warning: ";
+	static const struct {
+		const char *start;
+		enum gpc_text_kind kind;
+	} prefixes[] = { { "warning: ", GPC_TEXT_WARNING }, { "own cache: ", GPC_TEXT_CALLER } };
 	const char *line;
 	size_t size;
 
 	if (!gpc_recording_read_text(recording, i, &line, &size))
 		return false;
-	if (size > sizeof warning - 1 && memcmp(line, warning, sizeof warning - 1) == 0)
-		*ret_kind = GPC_TEXT_WARNING;
-	else if (ends_with(line, size, " default"))
-		*ret_kind = GPC_TEXT_DEFAULT;
-	else
-		*ret_kind = GPC_TEXT_CHANGED;
-	if (*ret_kind == GPC_TEXT_WARNING) {
-		line += sizeof warning - 1;
-		size -= sizeof warning - 1;
+	*ret_kind = ends_with(line, size, " default") ? GPC_TEXT_DEFAULT : GPC_TEXT_CHANGED;
+	for (size_t k = 0; k < sizeof prefixes / sizeof prefixes[0]; k++) {
+		size_t length = strlen(prefixes[k].start);
+
+		if (size <= length || memcmp(line, prefixes[k].start, length) != 0)
+			continue;
+		*ret_kind = prefixes[k].kind;
+		line += length;
+		size -= length;
+		break;
 	}
 	gpc_text_add_clean(ret_text, line, size);
 	return true;

@@ -211,9 +211,13 @@ enum gpc_text_kind {
 	GPC_TEXT_CHANGED, /* "key value source", "env NAME=VALUE": set by the user */
 	GPC_TEXT_DEFAULT,
 	GPC_TEXT_WARNING,
+	GPC_TEXT_CALLER, /* the name of a caller that has a cache of its own, and whole allocations of the driver */
 };
 
-/* Appends line i of TEXT, without control characters and without "warning: "; false: there are fewer lines. */
+/* What a view says of a caller. */
+#define GPC_CALLER_WORDS "%s has a cache of its own: whole segments"
+
+/* Appends line i of TEXT, without control characters and the prefix of its kind; false: there are fewer lines. */
 bool gpc_report_read_line(const struct gpc_recording *recording, size_t i,
 	enum gpc_text_kind *ret_kind, struct gpc_text *ret_text);
 

@@ -135,8 +135,8 @@ void gpc_runtime_looks(CUstream stream)
 		(void)!gpc_pool_settle(&context->pool);
 }
 
-/* Raises every barrier that is due. */
-static void raise_all(void)
+/* Does in every pool what cannot be done during a capture. */
+static void prepare_pools(void)
 {
 	struct gpc_pool_walk walk = { 0 };
 	struct gpc_pool *pool;
@@ -144,16 +144,16 @@ static void raise_all(void)
 	while ((pool = gpc_pool_next(&walk))) {
 		gpc_pool_raise_barrier(pool);
 		gpc_pool_settle_one_stream(pool);
+		gpc_pool_return_exact(pool);
 	}
 }
 
-/* Raises all due barriers first, because no barrier can be raised during a capture. */
 void gpc_runtime_capture_begins(CUstream stream)
 {
 	const struct gpc_context *context = gpc_context_current();
 
 	gpc_captures_announce(&gpc_runtime.heap.captures);
-	raise_all();
+	prepare_pools();
 	gpc_captures_begin_announced(&gpc_runtime.heap.captures);
 	gpc_lock_take(&gpc_runtime.lock);
 	if (context && atomic_load(&context->is_gone))

@@ -13,6 +13,7 @@
 #include "runtime/context/streams.h"
 #include "runtime/export/ipc.h"
 #include "runtime/ledger/observe.h"
+#include "runtime/process/callers.h"
 #include "runtime/process/enter.h"
 #include "runtime/process/exit.h"
 #include "runtime/process/state.h"
@@ -137,6 +138,8 @@ static void start_stacks(void)
 	if (config->stacks != GPC_STACKS_OFF && gpc_runtime.record.n_sites > 1 &&
 		!gpc_stacks_init(&gpc_runtime.stacks, &params))
 		gpc_runtime.has_stacks = true;
+	else if (config->cache == GPC_CACHE_AUTO) /* for callers.c */
+		gpc_unwind_init(&gpc_runtime.stacks.unwind, params.lookup_in);
 }
 
 /* The limit of this process in bytes: the smaller of `limit` and `per_process_memory_fraction`; 0: none. */
@@ -250,6 +253,7 @@ bool gpc_runtime_start(void)
 	write_config();
 	gpc_runtime_tags_start();
 	start_stacks();
+	gpc_callers_start();
 	for (uint32_t i = 0; i < (uint32_t)n_devices; i++)
 		start_device(&gpc_runtime.devices[i], i);
 	gpc_runtime.n_devices = (uint32_t)n_devices;

@@ -109,7 +109,7 @@ static void ask_driver(struct gpc_context *context, struct gpc_device_look *ret_
 
 static uint32_t setup_of(const struct gpc_config *config)
 {
-	return (config->cache ? GPUCACHE_OOM_CACHING : 0) |
+	return (config->cache != GPC_CACHE_OFF ? GPUCACHE_OOM_CACHING : 0) |
 	       (config->per_process_memory_fraction < 1000000 ? GPUCACHE_OOM_FRACTION : 0) |
 	       (config->roundup_power2_divisions ? GPUCACHE_OOM_ROUNDUP : 0) |
 	       (config->oom_wait_ms ? GPUCACHE_OOM_WAIT : 0) |

@@ -30,7 +30,7 @@ static void every_default_is_what_the_table_says(void **state)
 	struct gpc_config config = parsed(NULL);
 
 	(void)state;
-	assert_true(config.cache);
+	assert_int_equal(config.cache, GPC_CACHE_AUTO);
 	assert_true(config.record);
 	assert_int_equal(config.stacks, GPC_STACKS_ALL);
 	assert_true(config.python);
@@ -78,7 +78,7 @@ static void every_type_of_value_is_read(void **state)
 
 	(void)state;
 	assert_int_equal(config.n_warnings, 0);
-	assert_false(config.cache);
+	assert_int_equal(config.cache, GPC_CACHE_OFF);
 	assert_false(config.record);
 	assert_int_equal(config.stacks, GPC_STACKS_SAMPLED);
 	assert_int_equal(config.max_split_size_mb, 512);
@@ -95,6 +95,15 @@ static void every_type_of_value_is_read(void **state)
 	assert_int_equal(config.reserve, 0);
 	assert_int_equal(config.sources[GPC_OPTION_cache], GPC_SOURCE_CONF);
 	assert_int_equal(config.sources[GPC_OPTION_help], GPC_SOURCE_DEFAULT);
+}
+
+static void the_words_of_a_switch_choose_between_on_and_off(void **state)
+{
+	(void)state;
+	assert_int_equal(parsed("cache:0").cache, GPC_CACHE_OFF);
+	assert_int_equal(parsed("cache:True").cache, GPC_CACHE_ON);
+	assert_int_equal(parsed("cache:auto").cache, GPC_CACHE_AUTO);
+	assert_int_equal(parsed("free_order:no").n_warnings, 1); /* has neither */
 }
 
 static void an_unknown_key_names_the_nearest_one(void **state)
@@ -120,7 +129,7 @@ static void a_bad_value_names_what_is_used(void **state)
 	assert_warns("max_split_size_mb:19",
 		"GPUCACHE_CONF: bad value \"19\" for max_split_size_mb (number), using 0");
 	assert_warns("cache:off,cache:perhaps",
-		"GPUCACHE_CONF: bad value \"perhaps\" for cache (on|off), using off");
+		"GPUCACHE_CONF: bad value \"perhaps\" for cache (off|auto|on), using off");
 	assert_warns(
 		"reserve", "GPUCACHE_CONF: no value for reserve (size, as 512M), using 256MiB");
 	assert_warns("roundup_power2_divisions:[256:1,512:2]",
@@ -179,7 +188,7 @@ static void a_second_text_keeps_what_the_first_one_set(void **state)
 	(void)state;
 	gpc_config_parse(&config, "rank:4");
 	assert_int_equal(config.rank, 4);
-	assert_false(config.cache);
+	assert_int_equal(config.cache, GPC_CACHE_OFF);
 }
 
 static void the_environment_is_read_and_its_output_wins(void **state)
@@ -352,7 +361,7 @@ static void under_a_checker_the_cache_is_off_unless_it_was_asked_for(void **stat
 	for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
 		setenv(variables[i][0], variables[i][1], 1);
 		gpc_config_load(&config);
-		assert_false(config.cache);
+		assert_int_equal(config.cache, GPC_CACHE_OFF);
 		assert_string_equal(config.checker, variables[i][2]);
 		assert_int_equal(config.sources[GPC_OPTION_cache], GPC_SOURCE_CHECKER);
 		assert_int_equal(config.n_warnings, 0);
@@ -374,6 +383,7 @@ int main(void)
 		cmocka_unit_test(every_default_is_what_the_table_says),
 		cmocka_unit_test(every_default_can_be_given),
 		cmocka_unit_test(every_type_of_value_is_read),
+		cmocka_unit_test(the_words_of_a_switch_choose_between_on_and_off),
 		cmocka_unit_test(an_unknown_key_names_the_nearest_one),
 		cmocka_unit_test(a_bad_value_names_what_is_used),
 		cmocka_unit_test(values_out_of_range_are_refused),

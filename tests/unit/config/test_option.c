@@ -79,14 +79,21 @@ static void a_switch_has_four_words_for_each_side_in_any_case(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < N_OF(off); i++) {
-		assert_true(reads(GPC_OPTION_cache, off[i]));
-		assert_false(config.cache);
-		assert_true(reads(GPC_OPTION_cache, on[i]));
-		assert_true(config.cache);
+		assert_true(reads(GPC_OPTION_record, off[i]));
+		assert_false(config.record);
+		assert_true(reads(GPC_OPTION_record, on[i]));
+		assert_true(config.record);
 	}
-	assert_refused(GPC_OPTION_cache, bad, N_OF(bad));
-	assert_writes(GPC_OPTION_cache, "on");
+	assert_refused(GPC_OPTION_record, bad, N_OF(bad));
+	assert_writes(GPC_OPTION_record, "on");
 	assert_writes(GPC_OPTION_strict, "off");
+	/* A choice that has both takes the other words for them, too. */
+	for (size_t i = 0; i < N_OF(off); i++) {
+		assert_true(reads(GPC_OPTION_cache, off[i]));
+		assert_int_equal(config.cache, GPC_CACHE_OFF);
+		assert_true(reads(GPC_OPTION_cache, on[i]));
+		assert_int_equal(config.cache, GPC_CACHE_ON);
+	}
 }
 
 static void a_choice_is_its_place_among_the_choices(void **state)

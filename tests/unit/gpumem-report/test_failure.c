@@ -148,6 +148,16 @@ static void a_run_that_had_pages_is_replayed_with_pages(void **state)
 	assert_null(failure.facts.remedy);
 }
 
+static void whole_segments_are_replayed_as_those_of_the_driver(void **state)
+{
+	(void)state;
+	builder_line(&builder, "own cache: PyTorch");
+	cut_a_segment();
+	ask();
+	assert_false(is_yes(failure.facts.is_replayed)); /* no piece of ours was in the way */
+	assert_null(failure.facts.remedy);
+}
+
 static void a_setting_of_the_run_is_not_advised(void **state)
 {
 	(void)state;
@@ -281,6 +291,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
 			pieces_are_to_blame_where_the_driver_alone_had_room, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			whole_segments_are_replayed_as_those_of_the_driver, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			a_setting_of_the_run_is_not_advised, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(

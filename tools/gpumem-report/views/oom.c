@@ -179,6 +179,8 @@ static void show_setup(const struct gpc_report *report)
 
 		if (!gpc_report_read_line(rec, i, &kind, &text))
 			break;
+		if (kind == GPC_TEXT_CALLER)
+			gpc_document_say(doc, GPC_CALLER_WORDS, text.buf);
 		if (kind != GPC_TEXT_CHANGED)
 			continue;
 		gpc_document_say(doc, "%s", text.buf);

@@ -114,6 +114,20 @@ static void tell_counters(const struct gpc_report *report, const struct gpucache
 	}
 }
 
+static void tell_callers(const struct gpc_report *report)
+{
+	enum gpc_text_kind kind;
+
+	for (size_t i = 0;; i++) {
+		GPC_TEXT(text, 64);
+
+		if (!gpc_report_read_line(report->recording, i, &kind, &text))
+			break;
+		if (kind == GPC_TEXT_CALLER)
+			gpc_document_fact(report->doc, gpc_blank(), GPC_CALLER_WORDS, text.buf);
+	}
+}
+
 static void show_calls(
 	const struct gpc_report *report, int32_t ordinal, const struct gpucache_counters *sum)
 {
@@ -145,6 +159,7 @@ static void show_calls(
 	gpc_document_fact(doc, gpc_count(sum->n_driver_malloc), "allocations from the driver%s%s%s",
 		fewer ? ": " : "", fewer ? gpc_show_share(fewer, sum->n_malloc) : "",
 		fewer ? " fewer" : "");
+	tell_callers(report);
 	if (sum->last_driver_malloc_ns > start_ns)
 		gpc_document_fact(doc, gpc_blank(), "the last of them, %s after the start",
 			gpc_show_duration(sum->last_driver_malloc_ns - start_ns));

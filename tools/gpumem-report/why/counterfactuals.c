@@ -34,6 +34,20 @@ static uint64_t option_number(const struct gpc_recording *recording, const char 
 		       : 0;
 }
 
+/* True if a caller had a cache of its own: its segments were the driver's, which no setting of ours changes. */
+static bool has_whole_segments(const struct gpc_recording *recording)
+{
+	enum gpc_text_kind kind = GPC_TEXT_DEFAULT;
+
+	for (size_t i = 0; kind != GPC_TEXT_CALLER; i++) {
+		GPC_TEXT(text, 256);
+
+		if (!gpc_report_read_line(recording, i, &kind, &text))
+			return false;
+	}
+	return true;
+}
+
 /* Sets settings and policy to what the run had.  Returns false if the run had no cache (cache:off). */
 static bool read_settings(const struct gpc_report *report, const struct gpucache_oom *oom,
 	struct gpc_what_if *what_if)
@@ -55,6 +69,8 @@ static bool read_settings(const struct gpc_report *report, const struct gpucache
 	if (gpc_report_read_option(recording, "vmm", value, sizeof value) &&
 		strcmp(value, "off") != 0)
 		what_if->policy = strcmp(value, "on") == 0 ? &gpc_policy_vmm : &gpc_policy_vmm_auto;
+	if (has_whole_segments(recording))
+		what_if->policy = &gpc_policy_none;
 	return !gpc_report_read_option(recording, "cache", value, sizeof value) ||
 	       strcmp(value, "off") != 0;
 }
