@@ -15,6 +15,8 @@ static uint64_t plain_room(const struct gpc_facts *f)
 {
 	uint64_t ours = plus(plus(f->live, f->rounding), plus(f->pending, f->cached));
 
+	if (f->is_caching == GPC_NO)
+		return f->available;
 	return minus(plus(f->available, ours), f->plain_live);
 }
 

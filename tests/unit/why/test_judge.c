@@ -164,11 +164,11 @@ static void make_renewed_growth(struct scene *s)
 {
 	make_growth(s);
 	s->oom.growth_blocks = 1;
-	s->oom.is_renewed = true;
+	s->oom.grows_how = 1;
 }
 static void miss_renewed_growth(struct scene *s)
 {
-	s->oom.is_renewed = false;
+	s->oom.grows_how = 0;
 }
 
 /* What is loaded at the start: nothing was freed yet. */
