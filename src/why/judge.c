@@ -9,6 +9,7 @@
 #define BRIM_PART   16u           /* a request below this part of the GPU is small */
 #define MINOR_PART  64u
 #define FEW_FREES   8u
+#define MANY_FREES  8u  /* for each block that is kept */
 #define SOME_BLOCKS 12u /* fewer may be of a loop over layers */
 #define SPIKE       2u
 
@@ -80,13 +81,21 @@ static strength judge_CONTEXTS(const struct gpc_facts *f)
 	return by_room(f, f->spare_contexts);
 }
 
+/* True if what grows took more: without these bytes the program would have failed a little later. */
+static bool grew_more(const struct gpc_facts *f, uint64_t bytes)
+{
+	return gpc_larger(or_none(f->growth), or_none(f->kept_bytes)) > bytes;
+}
+
 static strength judge_PREALLOCATED(const struct gpc_facts *f)
 {
 	if (is_impossible(f))
 		return NONE;
-	return f->is_by_other == GPC_YES || (f->framework && is_missing_from(f, f->framework_bytes))
-		       ? LIKELY
-		       : NONE;
+	if (f->framework && is_missing_from(f, f->framework_bytes))
+		return LIKELY;
+	if (f->is_by_other != GPC_YES)
+		return NONE;
+	return grew_more(f, f->torch_unused) ? POSSIBLE : LIKELY;
 }
 
 /* How many blocks it got while it grew. */
@@ -114,6 +123,7 @@ static bool is_loaded(const struct gpc_facts *f)
 static strength is_loop(const struct gpc_facts *f)
 {
 	bool has_freed_less = is_below(f->n_frees, blocks_gained(f));
+	bool is_layers;
 
 	if (f->is_renewed == GPC_YES || f->is_repeated == GPC_YES)
 		return LIKELY;
@@ -124,9 +134,10 @@ static strength is_loop(const struct gpc_facts *f)
 		return has_freed_less && f->is_varied == GPC_YES ? NONE : LIKELY;
 	if (f->growth_blocks < SOME_BLOCKS || has_freed_less)
 		return NONE;
-	/* Several lines in step may be the layers of a model, where PyTorch runs one. */
-	return or_none(f->growth_others) <=
-			       (or_none(f->torch_held) ? f->growth / 2 : f->growth / 4 * 5)
+	/* Several lines in step may be the layers of a model that PyTorch runs once, unless much was freed meanwhile. */
+	is_layers = or_none(f->torch_held) &&
+		    is_below(f->n_frees, gpc_bytes_times(MANY_FREES, blocks_gained(f)));
+	return or_none(f->growth_others) <= (is_layers ? f->growth / 2 : f->growth / 4 * 5)
 		       ? LIKELY
 		       : POSSIBLE;
 }
@@ -235,11 +246,7 @@ static strength judge_FRAGMENTED(const struct gpc_facts *f)
 	if (is_impossible(f) || f->is_torch_limit == GPC_YES)
 		return NONE;
 	/* Our replays move neither PyTorch's tensors nor the driver's steps. */
-	if (f->has_holes == GPC_YES)
-		return gpc_larger(or_none(f->growth), or_none(f->kept_bytes)) > f->torch_unused
-			       ? POSSIBLE
-			       : LIKELY;
-	if (f->pins_pages == GPC_YES || f->idles_in_pools == GPC_YES)
+	if (f->has_holes == GPC_YES || f->pins_pages == GPC_YES || f->idles_in_pools == GPC_YES)
 		return LIKELY;
 	if (is_cured && (outweighs(f, f->others) || is_at_brim(f)))
 		return POSSIBLE;

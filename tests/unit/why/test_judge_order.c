@@ -274,6 +274,23 @@ static void two_lines_that_keep_as_much_as_each_other_both_grow(void **state)
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_EXHAUSTED);
 }
 
+/* PyTorch's cache would have served this request, but not those after it. */
+static void what_grows_beside_a_smaller_idle_cache_of_pytorch_comes_first(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	make_growth_of_many_blocks(&s);
+	s.oom.torch = (struct gpucache_oom_torch){ .reserved = 40 * GPC_GIB,
+		.allocated = 40 * GPC_GIB - 5 * GPC_GIB };
+	s.oom.growth_bytes = s.oom.growth_total = s.oom.growth_held = 6 * GPC_GIB;
+	judge(&s);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_GROWTH);
+	s.oom.growth_bytes = s.oom.growth_total = s.oom.growth_held = 5 * GPC_GIB;
+	judge(&s);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_PREALLOCATED);
+}
+
 /* Blocks of one byte, each of which takes 512. */
 static void rounding_that_takes_more_than_what_grows_comes_first(void **state)
 {
@@ -551,6 +568,7 @@ int main(void)
 		cmocka_unit_test(where_several_sites_keep_as_much_nothing_is_certain),
 		cmocka_unit_test(two_lines_that_keep_as_much_as_each_other_both_grow),
 		cmocka_unit_test(rounding_that_takes_more_than_what_grows_comes_first),
+		cmocka_unit_test(what_grows_beside_a_smaller_idle_cache_of_pytorch_comes_first),
 		cmocka_unit_test(a_spike_is_measured_above_what_stays),
 		cmocka_unit_test(a_buffer_that_asks_for_its_double_grows),
 		cmocka_unit_test(the_next_larger_block_does_not_outweigh_those_before_it),
