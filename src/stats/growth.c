@@ -96,10 +96,18 @@ static uint64_t kept_in(const struct gpucache_site *site, const struct gpc_windo
 	return gpc_bytes_less(gpc_smaller(floor, windows->live), series->before);
 }
 
-/* The frees of the device from the beginning of window `first` on. */
-static uint64_t freed_from(const struct gpc_window_clock *clock, uint32_t first)
+/*
+ * The frees of the device from window `first` on; since the site's own last one, if that was soon after: of the two windows
+ * of a series in which a steady site need not rise.
+ */
+static uint64_t freed_from(const struct candidate *it, uint32_t first)
 {
-	return clock->freed - (first ? clock->freed_at[first - 1] : 0);
+	const struct gpc_windows *windows = it->windows;
+	uint32_t now = windows->clock & 0xff;
+
+	if (windows->freed && windows->shrank - (windows->clock - now + first) <= 2 * (now / N))
+		return it->clock->freed - windows->freed;
+	return it->clock->freed - (first ? it->clock->freed_at[first - 1] : 0);
 }
 
 static void add(struct gpc_growth *growth, const struct candidate *site, uint64_t bytes,
@@ -280,11 +288,11 @@ void gpc_growth_consider(struct gpc_growth *growth, const struct gpucache_site *
 	if (n_rises >= STEADY) {
 		add(growth, &it, kept_in(site, windows, &series),
 			has_replaced(site) ? GPC_GROWS_RENEWED : GPC_GROWS_STEADILY,
-			freed_from(clock, first ? first - 1 : 0));
+			freed_from(&it, first));
 		return;
 	}
 	if (needs_more(&it, &series) || has_larger(site, &series) || doubles(&it)) {
-		add(growth, &it, more_than_usual(&it), GPC_GROWS_RENEWED, freed_from(clock, first));
+		add(growth, &it, more_than_usual(&it), GPC_GROWS_RENEWED, freed_from(&it, first));
 		return;
 	}
 	bytes = windows->live ? has_stopped_freeing(&it) : 0;
@@ -299,7 +307,7 @@ void gpc_growth_consider(struct gpc_growth *growth, const struct gpucache_site *
 		unite(&series, windows, n);
 		if (began_late(&it, &series)) {
 			add(growth, &it, kept_in(site, windows, &series), GPC_GROWS_STEADILY,
-				freed_from(clock, now - N * n));
+				freed_from(&it, now - N * n));
 			return;
 		}
 	}

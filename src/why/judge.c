@@ -122,7 +122,9 @@ static bool is_loaded(const struct gpc_facts *f)
  */
 static strength is_loop(const struct gpc_facts *f)
 {
-	bool has_freed_less = is_below(f->n_frees, blocks_gained(f));
+	/* The frees are counted in whole windows, of which the growth has some eight. */
+	uint64_t gained = blocks_gained(f);
+	bool has_freed_less = is_below(f->n_frees, gained - gained / 4);
 	bool is_layers;
 
 	if (f->is_renewed == GPC_YES || f->is_repeated == GPC_YES)
@@ -135,8 +137,8 @@ static strength is_loop(const struct gpc_facts *f)
 	if (f->growth_blocks < SOME_BLOCKS || has_freed_less)
 		return NONE;
 	/* Several lines in step may be the layers of a model that PyTorch runs once, unless much was freed meanwhile. */
-	is_layers = or_none(f->torch_held) &&
-		    is_below(f->n_frees, gpc_bytes_times(MANY_FREES, blocks_gained(f)));
+	is_layers =
+		or_none(f->torch_held) && is_below(f->n_frees, gpc_bytes_times(MANY_FREES, gained));
 	return or_none(f->growth_others) <= (is_layers ? f->growth / 2 : f->growth / 4 * 5)
 		       ? LIKELY
 		       : POSSIBLE;
@@ -151,6 +153,13 @@ static bool is_next_one(const struct gpc_facts *f)
 	uint64_t mean = f->growth_blocks ? f->growth_held / f->growth_blocks : 0;
 
 	return f->is_renewed == GPC_YES && f->need >= mean && f->need - mean <= mean / 2;
+}
+
+/* True if the plain driver, if it did not serve, would be short, too, or if others or spare contexts took more than the cache wastes. */
+static bool is_refuted(const struct gpc_facts *f)
+{
+	return (f->is_caching == GPC_YES && is_below(f->plain, f->need)) ||
+	       outweighs(f, f->others) || outweighs(f, f->spare_contexts);
 }
 
 /* The request is for the next block of what is renewed: without growth it would have been smaller. */
@@ -170,7 +179,7 @@ static bool is_outweighed(const struct gpc_facts *f)
 		return true;
 	/* Rounding took more, or a part that counts of what may have been loaded, and would have been enough. */
 	if (fits(is_below(f->n_frees, blocks_gained(f)) ? f->growth / 4 : f->growth, f->rounding) &&
-		fits(or_none(f->short_by), f->rounding))
+		fits(or_none(f->short_by), f->rounding) && !is_refuted(f))
 		return true;
 	/* The request itself is larger than the growth, and comes from another site. */
 	if (f->need >= f->growth && f->asked_site != f->growth_site && !is_next_one(f))
@@ -195,13 +204,6 @@ static strength judge_GROWTH(const struct gpc_facts *f)
 		return NONE;
 	found = is_loop(f);
 	return is_outweighed(f) || f->is_one_pass == GPC_YES ? weaker(found, POSSIBLE) : found;
-}
-
-/* True if the plain driver, if it did not serve, would be short, too, or if others or spare contexts took more than the cache wastes. */
-static bool is_refuted(const struct gpc_facts *f)
-{
-	return (f->is_caching == GPC_YES && is_below(f->plain, f->need)) ||
-	       outweighs(f, f->others) || outweighs(f, f->spare_contexts);
 }
 
 static bool is_short_of_room(const struct gpc_facts *f)
