@@ -75,6 +75,7 @@
 #define GPUCACHE_STATE_OOM_SEEN   0x4u  /* at least one record in OOMS */
 #define GPUCACHE_STATE_PASS       0x8u  /* the library passes all calls on, and records no more */
 #define GPUCACHE_STATE_EXITED     0x10u /* the process ended by _exit or quick_exit */
+#define GPUCACHE_STATE_SUCCESS    0x20u /* it returned, or called exit(), with status 0 */
 
 enum gpucache_region_kind {
 	GPUCACHE_REGION_NONE,

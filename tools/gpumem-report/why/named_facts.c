@@ -81,28 +81,51 @@ static bool has_file(const struct gpc_stack_frames *stack, const char *part)
 
 /* ---- what the memory is for ---- */
 
-/* Appends what was pinned when a request failed: "2.50 MiB of pinned host memory, most of it (epoch pinned.py:19)". */
-static void add_pinned(
-	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *text)
+/*
+ * The blocks of a kind that were live when a request failed, and are still there, by their stacks, most bytes first.  The
+ * caller frees *ret_rows.
+ */
+static size_t live_of_kind(const struct gpc_report *report, const struct gpucache_oom *oom,
+	bool (*is_wanted)(unsigned kind), struct gpc_row **ret_rows)
 {
 	uint64_t count = report->recording->regions[GPUCACHE_REGION_BLOCKS].count;
 	struct gpc_row *rows = gpc_new(count, sizeof *rows);
 	struct gpucache_block block;
-	uint64_t bytes = 0;
 	size_t n = 0;
 
-	for (uint64_t i = 0; i < count; i++) {
-		if (!gpc_recording_read_block(report->recording, i, &block) ||
-			block.state != GPUCACHE_BLOCK_LIVE ||
-			gpucache_kind_place(block.kind) != GPUCACHE_ON_HOST ||
-			block.time_ns > oom->time_ns)
-			continue;
-		rows[n++] =
-			(struct gpc_row){ .id = block.stack, .bytes = block.size, .n_blocks = 1 };
-		bytes = gpc_bytes_add(bytes, block.size);
-	}
+	for (uint64_t i = 0; i < count; i++)
+		if (gpc_recording_read_block(report->recording, i, &block) &&
+			block.state == GPUCACHE_BLOCK_LIVE && is_wanted(block.kind) &&
+			block.time_ns <= oom->time_ns)
+			rows[n++] = (struct gpc_row){
+				.id = block.stack, .bytes = block.size, .n_blocks = 1
+			};
 	n = n ? gpc_rows_unite(rows, n) : 0;
 	gpc_rows_by_bytes(rows, n);
+	*ret_rows = rows;
+	return n;
+}
+
+static bool is_on_host(unsigned kind)
+{
+	return gpucache_kind_place(kind) == GPUCACHE_ON_HOST;
+}
+
+static bool is_context(unsigned kind)
+{
+	return kind == GPUCACHE_KIND_CONTEXT;
+}
+
+/* Appends what was pinned when a request failed: "2.50 MiB of pinned host memory, most of it (epoch pinned.py:19)". */
+static void add_pinned(
+	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *text)
+{
+	struct gpc_row *rows;
+	size_t n = live_of_kind(report, oom, is_on_host, &rows);
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < n; i++)
+		bytes = gpc_bytes_add(bytes, rows[i].bytes);
 	if (n) {
 		gpc_text_add(text, "%s of pinned host memory, most of it (", gpc_show_bytes(bytes));
 		gpc_frames_where(report->frames, rows[0].id, 0, text);
@@ -429,6 +452,17 @@ static void set_framework(struct search *search)
 	search->facts->framework_less = less.buf;
 }
 
+/* The primary context has the stack of the program's first call. */
+static void set_contexts(struct search *search)
+{
+	struct gpc_row *rows;
+	size_t n = live_of_kind(search->report, search->oom, is_context, &rows);
+
+	if (n && rows[0].n_blocks > 1 && rows[0].id)
+		search->facts->contexts_site = rows[0].id;
+	free(rows);
+}
+
 static void set_top(struct search *search)
 {
 	const struct gpucache_oom *oom = search->oom;
@@ -450,6 +484,7 @@ void gpc_named_facts(const struct gpc_report *report, const struct gpucache_oom 
 		return;
 	}
 	set_top(&search);
+	set_contexts(&search);
 	set_framework(&search);
 	if (!oom->torch.reserved)
 		return;
