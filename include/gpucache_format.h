@@ -75,6 +75,7 @@
 #define GPUCACHE_STATE_OOM_SEEN   0x4u  /* at least one record in OOMS */
 #define GPUCACHE_STATE_PASS       0x8u  /* the library passes all calls on, and records no more */
 #define GPUCACHE_STATE_EXITED     0x10u /* the process ended by _exit or quick_exit */
+#define GPUCACHE_STATE_SUCCESS    0x20u /* it returned, or called exit(), with status 0 */
 
 enum gpucache_region_kind {
 	GPUCACHE_REGION_NONE,
@@ -567,7 +568,7 @@ struct gpucache_oom {
 	struct gpucache_neighbour neighbours[GPUCACHE_MAX_NEIGHBOURS];
 	/* Holders by tag, biggest first; none if the program named no ranges. */
 	uint32_t n_tags;
-	uint32_t is_renewed;     /* 1: the growing site replaces its blocks by larger ones */
+	uint32_t grows_how;      /* 1: the growing site replaces its blocks by more; 2: in bursts */
 	uint64_t tag_rest_bytes; /* live bytes of tags that are not in tags[] */
 	struct gpucache_tag_holder tags[GPUCACHE_MAX_OOM_TAGS];
 	/* counters.kind_bytes, summed over all contexts of the device. */
@@ -579,22 +580,21 @@ struct gpucache_oom {
 	uint64_t piece;       /* the largest cached piece for this request */
 	uint64_t other_piece; /* the largest free piece in pools that it may not use */
 	uint64_t largest_pending;
-	uint64_t plain_live;    /* what the driver would take for the live blocks of our segments */
-	uint64_t page_waste;    /* free in the driver's steps of 2 MiB that small live blocks pin */
-	uint64_t page_blocks;   /* these small blocks */
-	uint64_t usual_live;    /* the most that was live in a usual step of the run */
-	uint64_t growth_others; /* by which other holders grew as steadily */
-	uint64_t growth_held;   /* what the growing holder has */
-	uint64_t growth_blocks;
-	uint64_t growth_total; /* what it asked for since the start */
-	uint64_t n_free;       /* frees on the device since the start */
-	uint64_t n_dropped;    /* stacks and sites without a record */
-	uint64_t host_bytes;   /* pinned by this process */
-	uint32_t n_contexts;   /* on the device; 0: unknown */
-	uint32_t setup;        /* GPUCACHE_OOM_* */
-	uint32_t is_varied;    /* 1: the growing site's blocks are of many sizes */
-	uint32_t idle_gpu;     /* 1 + a GPU on which nobody holds memory; 0: none */
-	uint64_t idle_free;    /* there */
+	uint64_t plain_live; /* what the driver would take for the live blocks of our segments */
+	uint64_t page_waste, page_blocks; /* free in steps of 2 MiB that so many small blocks pin */
+	uint64_t usual_live;              /* the most that was live in a usual step of the run */
+	uint64_t growth_others;           /* by which other holders grew as steadily */
+	uint64_t growth_held, growth_blocks; /* what the growing holder has */
+	uint64_t growth_total;               /* what it asked for since the start */
+	uint64_t n_free;                     /* frees on the device since it began to grow */
+	uint64_t n_dropped;                  /* stacks and sites without a record */
+	uint64_t host_bytes;                 /* pinned by this process */
+	uint32_t n_contexts;                 /* on the device; 0: unknown */
+	uint32_t setup;                      /* GPUCACHE_OOM_* */
+	uint32_t is_varied;                  /* 1: the growing site's blocks are of many sizes */
+	uint32_t idle_gpu;                   /* 1 + a GPU on which nobody holds memory; 0: none */
+	uint64_t idle_free;                  /* there */
+	uint64_t usual_base;                 /* of usual_live, what stayed from step to step */
 };
 
 #endif

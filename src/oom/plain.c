@@ -52,6 +52,14 @@ static bool add_step(uint64_t *set, uint64_t size, uint64_t step)
 	return true;
 }
 
+/* True for a live block that is the driver's own. */
+static bool read_direct(
+	const struct gpucache_block *slot, uint32_t device, struct gpucache_block *ret_block)
+{
+	return gpc_held_read_live(slot, device, ret_block) &&
+	       ret_block->segment == GPUCACHE_NO_SEGMENT && ret_block->kind == GPUCACHE_KIND_DEVICE;
+}
+
 uint64_t gpc_plain_waste(const struct gpucache_block *blocks, uint32_t n_blocks, uint32_t device,
 	uint64_t *ret_n_blocks)
 {
@@ -68,9 +76,7 @@ uint64_t gpc_plain_waste(const struct gpucache_block *blocks, uint32_t n_blocks,
 	if (!set)
 		return GPUCACHE_UNKNOWN;
 	for (uint32_t i = 0; i < n_blocks; i++) {
-		if (!gpc_held_read_live(&blocks[i], device, &block) ||
-			block.segment != GPUCACHE_NO_SEGMENT ||
-			block.kind != GPUCACHE_KIND_DEVICE || block.size >= GPC_DRIVER_STEP)
+		if (!read_direct(&blocks[i], device, &block) || block.size >= GPC_DRIVER_STEP)
 			continue;
 		if (add_step(set, size, slot_address(&blocks[i]) / GPC_DRIVER_STEP))
 			free_bytes += GPC_DRIVER_STEP;
@@ -79,4 +85,15 @@ uint64_t gpc_plain_waste(const struct gpucache_block *blocks, uint32_t n_blocks,
 	}
 	gpc_metamem_unmap(set, size * sizeof *set);
 	return gpc_bytes_less(free_bytes, live);
+}
+
+uint64_t gpc_plain_tails(const struct gpucache_block *blocks, uint32_t n_blocks, uint32_t device)
+{
+	struct gpucache_block block;
+	uint64_t tails = 0;
+
+	for (uint32_t i = 0; i < n_blocks; i++)
+		if (read_direct(&blocks[i], device, &block) && block.size >= GPC_DRIVER_STEP)
+			tails += round_up(block.size) - block.size;
+	return tails;
 }

@@ -35,4 +35,7 @@ uint64_t gpc_plain_live(const struct gpucache_block *blocks, uint32_t n_blocks, 
 uint64_t gpc_plain_waste(const struct gpucache_block *blocks, uint32_t n_blocks, uint32_t device,
 	uint64_t *ret_n_blocks);
 
+/* What the driver adds to the larger ones of these blocks, to make them whole steps. */
+uint64_t gpc_plain_tails(const struct gpucache_block *blocks, uint32_t n_blocks, uint32_t device);
+
 #endif

@@ -114,7 +114,8 @@ uint32_t gpc_record_top_holders(struct gpc_record *rec, uint32_t device,
 	return ranking.n;
 }
 
-struct gpc_growth gpc_record_growth(struct gpc_record *rec, uint32_t device)
+struct gpc_growth gpc_record_growth(
+	struct gpc_record *rec, uint32_t device, struct gpc_growth_request request)
 {
 	uint32_t end = gpc_record_site_end(rec);
 	struct gpc_growth growth = { 0 };
@@ -127,19 +128,31 @@ struct gpc_growth gpc_record_growth(struct gpc_record *rec, uint32_t device)
 		gpc_lock_take(&rec->site_locks[device].lock);
 		gpc_windows_reach(&rec->windows[i], &rec->site_locks[device].clock);
 		gpc_growth_consider(
-			&growth, site, &rec->windows[i], &rec->site_locks[device].clock);
+			&growth, site, &rec->windows[i], &rec->site_locks[device].clock, request);
 		gpc_lock_release(&rec->site_locks[device].lock);
 	}
 	return growth;
 }
 
-uint64_t gpc_record_usual(struct gpc_record *rec, uint32_t device)
+/* Between two sites the others may go on: so the base is what each stayed at by itself. */
+uint64_t gpc_record_usual(struct gpc_record *rec, uint32_t device, uint64_t *ret_base)
 {
+	const struct gpc_window_clock *clock = &rec->site_locks[device].clock;
+	uint32_t end = gpc_record_site_end(rec);
+	uint32_t usual_end;
+	uint64_t base = 0;
 	uint64_t bytes;
 
 	gpc_lock_take(&rec->site_locks[device].lock);
-	bytes = gpc_window_clock_usual(&rec->site_locks[device].clock);
+	bytes = gpc_window_clock_usual(clock);
+	usual_end = gpc_window_clock_usual_end(clock);
+	for (uint32_t i = 1; i < end && bytes != UINT64_MAX; i++)
+		if (rec->sites[i].device == device) {
+			gpc_windows_reach(&rec->windows[i], clock);
+			base = gpc_bytes_add(base, gpc_windows_base(&rec->windows[i], usual_end));
+		}
 	gpc_lock_release(&rec->site_locks[device].lock);
+	*ret_base = bytes == UINT64_MAX ? bytes : gpc_smaller(base, bytes);
 	return bytes;
 }
 

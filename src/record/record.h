@@ -216,11 +216,15 @@ uint32_t gpc_record_top_holders(struct gpc_record *rec, uint32_t device,
 	struct gpucache_holder *holders, uint32_t max, uint32_t *ret_n_sites,
 	uint64_t *ret_rest_bytes);
 
-/* Finds the site that grows most steadily on the device.  Takes each site's lock for a moment. */
-struct gpc_growth gpc_record_growth(struct gpc_record *rec, uint32_t device);
+/* Finds the site that grows most steadily on the device, `request` included.  Takes each site's lock for a moment. */
+struct gpc_growth gpc_record_growth(
+	struct gpc_record *rec, uint32_t device, struct gpc_growth_request request);
 
-/* The most that was live on the device in a usual window of the run; GPUCACHE_UNKNOWN if there is none. */
-uint64_t gpc_record_usual(struct gpc_record *rec, uint32_t device);
+/*
+ * The most that was live on the device in a usual window of the run, and of it what stayed from window to window;
+ * GPUCACHE_UNKNOWN if there is none.
+ */
+uint64_t gpc_record_usual(struct gpc_record *rec, uint32_t device, uint64_t *ret_base);
 
 /* The bytes by which one site grew in the later part of the run. */
 uint64_t gpc_record_growth_of(struct gpc_record *rec, uint32_t device, uint32_t stack);

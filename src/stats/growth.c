@@ -17,8 +17,25 @@
 
 #define QUIET_PART 8u
 
+/* All blocks that a buffer had which grows by half of itself are three times the last. */
+#define DOUBLED 4u
+
+/* Fewer blocks may be those of one step. */
+#define KEPT_BLOCKS 12u
+
+/* A model that is loaded so often, and stays each time, is loaded again. */
+#define BURSTS 3u
+
 /* A site whose largest request is so many times its smallest has blocks of varied sizes. */
 #define VARIED 4u
+
+/* All that is known about a site. */
+struct candidate {
+	const struct gpucache_site *site;
+	const struct gpc_windows *windows;
+	const struct gpc_window_clock *clock;
+	uint64_t asked; /* by it, with the request that fails */
+};
 
 /* The last windows of a site, of `n_each` of its own each. */
 struct series {
@@ -63,15 +80,9 @@ static bool has_kept_all(const struct gpucache_site *site)
 	return site->total_bytes && site->live_bytes >= site->total_bytes - site->total_bytes / 8;
 }
 
-/* What as many blocks as it holds had on average since the start. */
-static uint64_t usual_bytes(const struct gpucache_site *site)
-{
-	return gpc_bytes_times(site->live_blocks, site->total_bytes / site->total_blocks);
-}
-
 static bool has_replaced(const struct gpucache_site *site)
 {
-	return site->live_blocks && site->total_blocks / site->live_blocks >= REPLACED;
+	return site->total_blocks >= REPLACED * (site->live_blocks ?: 1);
 }
 
 /* What a site kept of what it allocated in these windows. */
@@ -85,33 +96,61 @@ static uint64_t kept_in(const struct gpucache_site *site, const struct gpc_windo
 	return gpc_bytes_less(gpc_smaller(floor, windows->live), series->before);
 }
 
-static void add(struct gpc_growth *growth, const struct gpucache_site *site,
-	const struct gpc_windows *windows, uint64_t bytes, bool is_renewed)
+/*
+ * The frees of the device from window `first` on; since the site's own last one, if that was soon after: of the two windows
+ * of a series in which a steady site need not rise.
+ */
+static uint64_t freed_from(const struct candidate *it, uint32_t first)
 {
+	const struct gpc_windows *windows = it->windows;
+	uint32_t now = windows->clock & 0xff;
+
+	if (windows->freed && windows->shrank - (windows->clock - now + first) <= 2 * (now / N))
+		return it->clock->freed - windows->freed;
+	return it->clock->freed - (first ? it->clock->freed_at[first - 1] : 0);
+}
+
+static void add(struct gpc_growth *growth, const struct candidate *site, uint64_t bytes,
+	enum gpc_growing_how how, uint64_t n_frees)
+{
+	const struct gpc_windows *windows = site->windows;
+
 	if (bytes <= growth->most.bytes) {
 		growth->others_bytes = gpc_bytes_add(growth->others_bytes, bytes);
 		return;
 	}
 	growth->others_bytes = gpc_bytes_add(growth->others_bytes, growth->most.bytes);
-	growth->most = (struct gpc_growing){ .stack = site->stack,
+	growth->most = (struct gpc_growing){ .stack = site->site->stack,
 		.bytes = bytes,
 		.held = windows->live,
-		.n_blocks = site->live_blocks,
-		.total = site->total_bytes,
-		.is_renewed = is_renewed,
+		.n_blocks = site->site->live_blocks,
+		.total = site->site->total_bytes,
+		.n_frees = n_frees,
+		.how = how,
 		.is_varied = windows->smallest && windows->largest / VARIED >= windows->smallest };
 }
 
 /*
  * True if each step needs more than the one before: the most of each window rises, by half of itself in all, and what it
- * holds now is near the most it ever held.
+ * would hold now is near the most it ever held.
  */
-static bool needs_more(const struct gpucache_site *site, const struct series *series)
+static bool needs_more(const struct candidate *it, const struct series *series)
 {
 	uint64_t last = series->highs[N - 1];
 
-	return has_replaced(site) && count_rises(series->highs) >= STEADY &&
-	       series->highs[0] <= last / 3 * 2 && site->live_bytes >= last / 8 * 7;
+	return has_replaced(it->site) && count_rises(series->highs) >= STEADY &&
+	       series->highs[0] <= last / 3 * 2 &&
+	       gpc_bytes_add(it->site->live_bytes, it->asked) >= last / 8 * 7;
+}
+
+/*
+ * True if it asks for more than ever, and all that it asked for before is little more than its largest block: each
+ * replaced one that was much smaller.
+ */
+static bool doubles(const struct candidate *it)
+{
+	return has_replaced(it->site) && it->asked > it->windows->largest &&
+	       it->site->total_bytes <= DOUBLED * it->windows->largest;
 }
 
 /*
@@ -125,7 +164,7 @@ static bool has_larger(const struct gpucache_site *site, const struct series *se
 	uint64_t mean_live;
 	uint32_t n_rises = 0;
 
-	if (!has_replaced(site))
+	if (!has_replaced(site) || !site->live_blocks)
 		return false;
 	for (uint32_t i = 1; i < N; i++) {
 		if (series->lows[i] < series->lows[i - 1])
@@ -144,51 +183,131 @@ static bool has_larger(const struct gpucache_site *site, const struct series *se
  * True if the site began in the last windows, has risen in each since, and kept nearly all, in many blocks: a loop that
  * began late.
  */
-static bool began_late(const struct gpucache_site *site, const struct series *series)
+static bool began_late(const struct candidate *it, const struct series *series)
 {
 	uint32_t first = N - 1;
 
-	if (site->live_blocks < GPC_GROWTH_MANY_BLOCKS || !has_kept_all(site))
+	if (it->site->live_blocks < GPC_GROWTH_MANY_BLOCKS || !has_kept_all(it->site))
 		return false;
 	while (first > 0 && series->lows[first] > series->lows[first - 1])
 		first--;
 	return N - 1 - first >= 2 && (first == 0 || series->lows[first] == 0);
 }
 
-/* True if nothing was added to the site in the last 1/QUIET_PART of all allocations, and it replaces nothing. */
-static bool is_filled(const struct gpucache_site *site, const struct gpc_windows *windows,
-	const struct gpc_window_clock *clock)
+/*
+ * Returns by how much a site has grown that freed its blocks before, and has kept them since, in the last window perhaps:
+ * it holds twice what it ever held, and for each block that it kept the device freed one.  Without frees it may be a
+ * single step that is larger than those before.  0: it has not.
+ */
+static uint64_t has_stopped_freeing(const struct candidate *it)
 {
-	return !has_replaced(site) &&
-	       gpc_bytes_less(clock->count, windows->last) > clock->count / QUIET_PART;
+	uint64_t kept = gpc_bytes_less(it->windows->live, gpc_windows_most_before(it->windows));
+	uint64_t n_kept = kept / (it->site->live_bytes / it->site->live_blocks);
+
+	return it->windows->freed && kept >= it->windows->live / 2 && n_kept >= KEPT_BLOCKS &&
+			       it->clock->freed - it->windows->freed >= n_kept
+		       ? kept
+		       : 0;
+}
+
+/*
+ * Returns by how much the site has grown if it rose at least BURSTS times, by about the same but for the last time, and
+ * held what it had between them while others went on; 0: it has not.
+ */
+static uint64_t grew_again(const struct candidate *it)
+{
+	const struct gpc_windows *windows = it->windows;
+	uint32_t n = windows->clock & 0xff;
+	uint64_t least = UINT64_MAX;
+	uint64_t most = 0;
+	uint64_t burst = windows->lows[0];
+	uint32_t n_bursts = 0;
+
+	if (!has_kept_all(it->site) || n < N)
+		return 0;
+	for (uint32_t i = 1; i <= n; i++) {
+		uint64_t low = i < n ? windows->lows[i] : windows->low;
+
+		if (low < windows->lows[i - 1])
+			return 0;
+		burst += low - windows->lows[i - 1];
+		if (burst == 0 || low > windows->lows[i - 1])
+			continue;
+		least = gpc_smaller(least, burst);
+		most = gpc_larger(most, burst);
+		n_bursts++;
+		burst = 0;
+	}
+	return n_bursts >= BURSTS && most - least <= most / 4 && it->clock->freed
+		       ? windows->live - most
+		       : 0;
+}
+
+/* True if nothing was added to the site in the last 1/QUIET_PART of all allocations, and it replaces nothing. */
+static bool is_filled(const struct candidate *it)
+{
+	return !has_replaced(it->site) &&
+	       gpc_bytes_less(it->clock->count, it->windows->last) > it->clock->count / QUIET_PART;
+}
+
+/* What it would hold if the request had succeeded, beyond as many blocks as usual. */
+static uint64_t more_than_usual(const struct candidate *it)
+{
+	uint64_t mean = it->site->total_bytes / it->site->total_blocks;
+	uint64_t n_blocks = it->site->live_blocks + (it->asked != 0);
+
+	return gpc_bytes_less(
+		gpc_bytes_add(it->windows->live, it->asked), gpc_bytes_times(n_blocks, mean));
 }
 
 void gpc_growth_consider(struct gpc_growth *growth, const struct gpucache_site *site,
-	const struct gpc_windows *windows, const struct gpc_window_clock *clock)
+	const struct gpc_windows *windows, const struct gpc_window_clock *clock,
+	struct gpc_growth_request request)
 {
-	uint32_t n_each = (windows->clock & 0xff) / N;
+	const struct candidate it = { .site = site,
+		.windows = windows,
+		.clock = clock,
+		.asked = site->stack == request.stack ? request.bytes : 0 };
+	uint32_t now = windows->clock & 0xff;
+	uint32_t n_each = now / N;
 	struct series series;
+	uint64_t bytes;
+	uint32_t first;
 	uint32_t n_rises;
 
-	if (n_each == 0 || windows->live == 0 || is_filled(site, windows, clock))
+	if (n_each == 0 || (windows->live == 0 && !it.asked) || is_filled(&it))
 		return;
+	bytes = grew_again(&it);
+	if (bytes) {
+		add(growth, &it, bytes, GPC_GROWS_AGAIN, clock->freed);
+		return;
+	}
+	first = now - N * n_each;
 	unite(&series, windows, n_each);
 	n_rises = count_rises(series.lows);
 	if (n_rises >= STEADY) {
-		add(growth, site, windows, kept_in(site, windows, &series), has_replaced(site));
+		add(growth, &it, kept_in(site, windows, &series),
+			has_replaced(site) ? GPC_GROWS_RENEWED : GPC_GROWS_STEADILY,
+			freed_from(&it, first));
 		return;
 	}
-	if (needs_more(site, &series) || has_larger(site, &series)) {
-		add(growth, site, windows, gpc_bytes_less(windows->live, usual_bytes(site)), true);
+	if (needs_more(&it, &series) || has_larger(site, &series) || doubles(&it)) {
+		add(growth, &it, more_than_usual(&it), GPC_GROWS_RENEWED, freed_from(&it, first));
+		return;
+	}
+	bytes = windows->live ? has_stopped_freeing(&it) : 0;
+	if (bytes) {
+		add(growth, &it, bytes, GPC_GROWS_STEADILY, clock->freed - windows->freed);
 		return;
 	}
 	if (n_rises >= N / 2)
 		growth->others_bytes =
 			gpc_bytes_add(growth->others_bytes, kept_in(site, windows, &series));
-	for (uint32_t n = 1; n <= n_each; n *= 2) {
+	for (uint32_t n = 1; windows->live && n <= n_each; n *= 2) {
 		unite(&series, windows, n);
-		if (began_late(site, &series)) {
-			add(growth, site, windows, kept_in(site, windows, &series), false);
+		if (began_late(&it, &series)) {
+			add(growth, &it, kept_in(site, windows, &series), GPC_GROWS_STEADILY,
+				freed_from(&it, now - N * n));
 			return;
 		}
 	}

@@ -4,8 +4,13 @@
  *
  *	leak   1 2 3 4 5 6 7 8     the least of each window rises: it grows by what it kept
  *	late   0 0 0 0 0 0 3 8     a loop that began late; it must have kept nearly all, in many blocks
+ *	stop   1 1 1 1 1 1 1 8     it freed its blocks, and keeps them now: twice what it ever held, while the device freed
+ *	                           at least as many
+ *	again  0 0 3 3 3 6 6 9     it grew by the same again and again, and the device freed meanwhile: models loaded
+ *	                           beside those before them
  *	renew  1 2 3 4 5 6 7 8     the most of each window rises, and it freed what it held before: each block replaces
- *	                           a smaller one, or each step needs more
+ *	                           a smaller one, or each step needs more; with the request that fails now
+ *	double 0 0 0 0 1 2 4 8     each block was larger than all before it together, or nearly
  *	batch  0 0 0 0 0 0 0 0     a sawtooth
  *	cache  8 8 8 8 8 8 8 8     filled once; also if it filled most windows, but nothing in the last eighth of the
  *	                           run's allocations
@@ -29,14 +34,27 @@
 /* A site with this many blocks is in a loop: no network has as many equal layers. */
 #define GPC_GROWTH_MANY_BLOCKS 160u
 
+enum gpc_growing_how {
+	GPC_GROWS_STEADILY,
+	GPC_GROWS_RENEWED, /* replaces what it holds by more */
+	GPC_GROWS_AGAIN,   /* by the same, again and again */
+};
+
+/* The request that fails, which a site would hold if it had succeeded. */
+struct gpc_growth_request {
+	uint64_t stack;
+	uint64_t bytes;
+};
+
 struct gpc_growing {
 	uint32_t stack; /* 0: no site grows */
 	uint64_t bytes; /* by which it grew in the last windows */
 	uint64_t held;  /* all that it holds, and in how many blocks */
 	uint64_t n_blocks;
-	uint64_t total;  /* what it asked for since the start */
-	bool is_renewed; /* it replaces what it holds by more */
-	bool is_varied;  /* its largest request is at least four times its smallest */
+	uint64_t total;   /* what it asked for since the start */
+	uint64_t n_frees; /* of the device since its growth began */
+	enum gpc_growing_how how;
+	bool is_varied; /* its largest request is at least four times its smallest */
 };
 
 struct gpc_growth {
@@ -49,7 +67,8 @@ struct gpc_growth {
  * zeroed struct.
  */
 void gpc_growth_consider(struct gpc_growth *growth, const struct gpucache_site *site,
-	const struct gpc_windows *windows, const struct gpc_window_clock *clock);
+	const struct gpc_windows *windows, const struct gpc_window_clock *clock,
+	struct gpc_growth_request request);
 
 /* The bytes by which a site grew in the last windows, steadily or not. */
 uint64_t gpc_growth_lately(const struct gpucache_site *site, const struct gpc_windows *windows);

@@ -12,6 +12,9 @@
 /* The last windows may already belong to what is unusual. */
 #define LATEST 3u
 
+/* Fewer windows show nothing usual. */
+#define FEWEST 4u
+
 /* What was live in the middle of the run is at least 3/4 of the most, or the run has only risen. */
 static bool is_steady(uint64_t middle, uint64_t most)
 {
@@ -27,11 +30,14 @@ void gpc_window_clock_turn(struct gpc_window_clock *clock)
 {
 	uint32_t window = clock->now & 0xff;
 
+	clock->freed_at[window] = clock->freed;
 	clock->highs[window] = atomic_exchange_explicit(&clock->high, 0, memory_order_relaxed);
 	clock->now++;
 	if (window + 1 == GPC_WINDOWS) {
-		for (uint32_t i = 0; i < HALF; i++)
+		for (uint32_t i = 0; i < HALF; i++) {
 			clock->highs[i] = gpc_larger(clock->highs[2 * i], clock->highs[2 * i + 1]);
+			clock->freed_at[i] = clock->freed_at[2 * i + 1];
+		}
 		/* What passed so far is as long as half of the windows. */
 		clock->step = gpc_larger(2 * clock->step, clock->total / HALF);
 		clock->now = ((clock->now >> 8) + 1) << 8 | HALF;
@@ -39,16 +45,44 @@ void gpc_window_clock_turn(struct gpc_window_clock *clock)
 	clock->next = clock->total + clock->step;
 }
 
-uint64_t gpc_window_clock_usual(const struct gpc_window_clock *clock)
+uint32_t gpc_window_clock_usual_end(const struct gpc_window_clock *clock)
 {
 	uint32_t n = clock->now & 0xff;
+	uint32_t end = n < HALF ? 0 : n - LATEST;
+
+	while (end > 0 && clock->freed_at[end - 1] == clock->freed)
+		end--;
+	return end < FEWEST ? 0 : end;
+}
+
+uint64_t gpc_window_clock_usual(const struct gpc_window_clock *clock)
+{
+	uint32_t end = gpc_window_clock_usual_end(clock);
 	uint64_t most = 0;
 
-	if (n < HALF)
-		return UINT64_MAX;
-	for (uint32_t i = 0; i < n - LATEST; i++)
+	for (uint32_t i = 0; i < end; i++)
 		most = gpc_larger(most, clock->highs[i]);
-	return is_steady(clock->highs[n / 2], most) ? most : UINT64_MAX;
+	return end && is_steady(clock->highs[end / 2], most) ? most : UINT64_MAX;
+}
+
+uint64_t gpc_windows_most_before(const struct gpc_windows *windows)
+{
+	uint32_t n_united = (windows->clock >> 8) - (windows->shrank >> 8);
+	uint32_t end = n_united < 8 ? (windows->shrank & 0xff) >> n_united : 0;
+	uint64_t most = 0;
+
+	for (uint32_t i = 0; i < end; i++)
+		most = gpc_larger(most, windows->highs[i]);
+	return most;
+}
+
+uint64_t gpc_windows_base(const struct gpc_windows *windows, uint32_t usual_end)
+{
+	uint64_t least = windows->live;
+
+	for (uint32_t i = usual_end / 2; i < usual_end; i++)
+		least = gpc_smaller(least, windows->lows[i]);
+	return least;
 }
 
 /* Closes the running window and those after it, up to `end`, in which nothing changed. */

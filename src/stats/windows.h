@@ -34,13 +34,17 @@ struct gpc_window_clock {
 	uint64_t next;  /* the total that begins the next window */
 	uint64_t step;  /* bytes in a window */
 	uint64_t count; /* of allocations */
+	uint64_t freed; /* of frees */
 	_Alignas(64) _Atomic uint64_t high; /* the most that was live in the running window */
 	uint64_t highs[GPC_WINDOWS];        /* and in those before it */
+	uint64_t freed_at[GPC_WINDOWS];     /* the frees up to the end of each of these */
 };
 
 /* One per site, zeroed: it held nothing in the windows before its first change. */
 struct gpc_windows {
 	_Alignas(64) uint32_t clock; /* when `low` and `high` were noted */
+	uint32_t shrank;             /* the clock when it freed last */
+	uint64_t freed;              /* the device's frees up to then */
 	uint64_t live;
 	uint64_t low; /* the least and the most that was live in that window */
 	uint64_t high;
@@ -64,10 +68,22 @@ static inline void gpc_window_clock_note(struct gpc_window_clock *clock, uint64_
 }
 
 /*
+ * The windows [0 .. end) in which the run was as usual: not the last ones, nor those since anything was freed, which are
+ * of one step.  0: there are too few.
+ */
+uint32_t gpc_window_clock_usual_end(const struct gpc_window_clock *clock);
+
+/*
  * The most that was live on the device in a usual window of the run; UINT64_MAX if there is none, because what is live
  * kept rising until the last windows.
  */
 uint64_t gpc_window_clock_usual(const struct gpc_window_clock *clock);
+
+/* The least that the site held from the middle of the usual windows on: what stays from step to step. */
+uint64_t gpc_windows_base(const struct gpc_windows *windows, uint32_t usual_end);
+
+/* The most that the site held in the windows before the one in which it freed last. */
+uint64_t gpc_windows_most_before(const struct gpc_windows *windows);
 
 /* Slow path of gpc_windows_reach. */
 void gpc_windows_pass(struct gpc_windows *windows, uint32_t now);
@@ -100,9 +116,11 @@ static inline void gpc_windows_add(
 
 /* The site frees. */
 static inline void gpc_windows_remove(
-	struct gpc_windows *windows, const struct gpc_window_clock *clock, uint64_t bytes)
+	struct gpc_windows *windows, struct gpc_window_clock *clock, uint64_t bytes)
 {
 	gpc_windows_reach(windows, clock);
+	windows->shrank = windows->clock;
+	windows->freed = ++clock->freed;
 	windows->live = gpc_bytes_less(windows->live, bytes);
 	if (windows->live < windows->low)
 		windows->low = windows->live;

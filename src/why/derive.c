@@ -15,6 +15,8 @@ static uint64_t plain_room(const struct gpc_facts *f)
 {
 	uint64_t ours = plus(plus(f->live, f->rounding), plus(f->pending, f->cached));
 
+	if (f->is_caching == GPC_NO)
+		return f->available;
 	return minus(plus(f->available, ours), f->plain_live);
 }
 
@@ -134,6 +136,11 @@ static void derive_truths(struct gpc_facts *f)
 	f->grows_weights = truth(grows && f->growth_purpose == GPC_PURPOSE_WEIGHTS);
 	f->grows_optimizer = truth(grows && f->growth_purpose == GPC_PURPOSE_OPTIMIZER);
 	f->grows_results = truth(grows && f->growth_purpose == GPC_PURPOSE_ACTIVATIONS);
+	/* A pass makes one for each weight, and needs a few more on its way. */
+	f->grows_gradients = truth(
+		grows && is_known(f->gradients) && is_known(f->weights) &&
+		f->gradients / 2 > f->weights &&
+		fits(gpc_larger(or_none(f->growth), or_none(f->kept_bytes)) / 2, f->gradients));
 	f->grows_single = truth(f->grows_results == GPC_YES && f->is_result_alone == GPC_YES);
 	f->grows_summed = truth(f->grows_results == GPC_YES && f->had_backward == GPC_NO);
 	f->is_too_large = truth(is_below(f->most_room, f->need));

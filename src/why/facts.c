@@ -134,6 +134,7 @@ static void set_balance(struct gpc_facts *facts, const struct gpucache_oom *oom)
 	facts->page_waste = oom->page_waste;
 	facts->page_blocks = oom->page_blocks;
 	facts->usual_live = oom->usual_live;
+	facts->usual_base = oom->usual_base;
 	facts->pinned = oom->host_bytes;
 	facts->n_frees = oom->n_free;
 	facts->n_dropped = oom->n_dropped;
@@ -148,7 +149,8 @@ static void set_growth(struct gpc_facts *facts, const struct gpucache_oom *oom)
 	facts->growth_held = oom->growth_held;
 	facts->growth_blocks = oom->growth_blocks;
 	facts->growth_total = oom->growth_total;
-	facts->is_renewed = truth(oom->is_renewed);
+	facts->is_renewed = truth(oom->grows_how == 1);
+	facts->is_repeated = truth(oom->grows_how == 2);
 	facts->is_varied = truth(oom->is_varied);
 }
 

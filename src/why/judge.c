@@ -9,9 +9,9 @@
 #define BRIM_PART   16u           /* a request below this part of the GPU is small */
 #define MINOR_PART  64u
 #define FEW_FREES   8u
+#define MANY_FREES  8u  /* for each block that is kept */
 #define SOME_BLOCKS 12u /* fewer may be of a loop over layers */
-#define LOADED_BLOCKS \
-	1024u /* so many of a size, and nothing is freed: hardly the shards of one load */
+#define SPIKE       2u
 
 typedef enum gpucache_strength strength;
 
@@ -81,13 +81,29 @@ static strength judge_CONTEXTS(const struct gpc_facts *f)
 	return by_room(f, f->spare_contexts);
 }
 
+/* True if what grows took more: without these bytes the program would have failed a little later. */
+static bool grew_more(const struct gpc_facts *f, uint64_t bytes)
+{
+	return gpc_larger(or_none(f->growth), or_none(f->kept_bytes)) > bytes;
+}
+
 static strength judge_PREALLOCATED(const struct gpc_facts *f)
 {
 	if (is_impossible(f))
 		return NONE;
-	return f->is_by_other == GPC_YES || (f->framework && is_missing_from(f, f->framework_bytes))
-		       ? LIKELY
-		       : NONE;
+	if (f->framework && is_missing_from(f, f->framework_bytes))
+		return LIKELY;
+	if (f->is_by_other != GPC_YES)
+		return NONE;
+	return grew_more(f, f->torch_unused) ? POSSIBLE : LIKELY;
+}
+
+/* How many blocks it got while it grew. */
+static uint64_t blocks_gained(const struct gpc_facts *f)
+{
+	uint64_t mean = f->growth_blocks ? f->growth_held / f->growth_blocks : 0;
+
+	return mean ? gpc_smaller(f->growth / mean, f->growth_blocks) : f->growth_blocks;
 }
 
 /* True if what grows was loaded: next to nothing was freed, and the parts are few, or another line asks for more. */
@@ -95,7 +111,7 @@ static bool is_loaded(const struct gpc_facts *f)
 {
 	uint64_t mean = f->growth_blocks ? f->growth_held / f->growth_blocks : 0;
 
-	return is_below(f->n_frees, gpc_smaller(f->growth_blocks, FEW_FREES)) &&
+	return is_below(f->n_frees, gpc_smaller(blocks_gained(f), FEW_FREES)) &&
 	       (f->growth_blocks < GPC_LOADED_BLOCKS ||
 		       (f->asked_site != f->growth_site && f->need / 4 > mean));
 }
@@ -106,9 +122,12 @@ static bool is_loaded(const struct gpc_facts *f)
  */
 static strength is_loop(const struct gpc_facts *f)
 {
-	bool has_freed_less = is_below(f->n_frees, f->growth_blocks);
+	/* The frees are counted in whole windows, of which the growth has some eight. */
+	uint64_t gained = blocks_gained(f);
+	bool has_freed_less = is_below(f->n_frees, gained - gained / 4);
+	bool is_layers;
 
-	if (f->is_renewed == GPC_YES)
+	if (f->is_renewed == GPC_YES || f->is_repeated == GPC_YES)
 		return LIKELY;
 	if (is_loaded(f))
 		return f->growth_blocks >= GPC_MANY_BLOCKS && f->is_varied != GPC_YES ? POSSIBLE
@@ -117,7 +136,12 @@ static strength is_loop(const struct gpc_facts *f)
 		return has_freed_less && f->is_varied == GPC_YES ? NONE : LIKELY;
 	if (f->growth_blocks < SOME_BLOCKS || has_freed_less)
 		return NONE;
-	return or_none(f->growth_others) <= f->growth / 2 ? LIKELY : POSSIBLE;
+	/* Several lines in step may be the layers of a model that PyTorch runs once, unless much was freed meanwhile. */
+	is_layers =
+		or_none(f->torch_held) && is_below(f->n_frees, gpc_bytes_times(MANY_FREES, gained));
+	return or_none(f->growth_others) <= (is_layers ? f->growth / 2 : f->growth / 4 * 5)
+		       ? LIKELY
+		       : POSSIBLE;
 }
 
 /*
@@ -131,14 +155,31 @@ static bool is_next_one(const struct gpc_facts *f)
 	return f->is_renewed == GPC_YES && f->need >= mean && f->need - mean <= mean / 2;
 }
 
+/* True if the plain driver, if it did not serve, would be short, too, or if others or spare contexts took more than the cache wastes. */
+static bool is_refuted(const struct gpc_facts *f)
+{
+	return (f->is_caching == GPC_YES && is_below(f->plain, f->need)) ||
+	       outweighs(f, f->others) || outweighs(f, f->spare_contexts);
+}
+
+/* The request is for the next block of what is renewed: without growth it would have been smaller. */
+static bool is_its_next(const struct gpc_facts *f)
+{
+	return f->is_renewed == GPC_YES && f->asked_site == f->growth_site;
+}
+
 /* True if another cause took at least as much: without it the program would have run longer. */
 static bool is_outweighed(const struct gpc_facts *f)
 {
-	bool has_freed = is_below(f->growth_held, f->growth_total / 4 * 3);
+	bool has_freed = is_below(f->growth_held, f->growth_total / 4 * 3) && !is_its_next(f);
 
 	if (fits(f->growth, f->others) || fits(f->growth, f->spare_contexts))
 		return true;
 	if (f->has_holes == GPC_YES && f->growth <= f->torch_unused)
+		return true;
+	/* Rounding took more, or a part that counts of what may have been loaded, and would have been enough. */
+	if (fits(is_below(f->n_frees, blocks_gained(f)) ? f->growth / 4 : f->growth, f->rounding) &&
+		fits(or_none(f->short_by), f->rounding) && !is_refuted(f))
 		return true;
 	/* The request itself is larger than the growth, and comes from another site. */
 	if (f->need >= f->growth && f->asked_site != f->growth_site && !is_next_one(f))
@@ -155,20 +196,14 @@ static strength judge_GROWTH(const struct gpc_facts *f)
 		return NONE;
 	if (or_none(f->kept_passes))
 		return LIKELY;
-	if (!or_none(f->growth) || f->growth < or_none(f->short_by))
+	/* What is renewed by a larger block would not have asked for so much. */
+	if (!or_none(f->growth) || (f->growth < or_none(f->short_by) && !is_its_next(f)))
 		return NONE;
 	/* An optimizer makes its state in its first step, layer by layer, and never again. */
 	if (f->growth_purpose == GPC_PURPOSE_OPTIMIZER && f->is_first_step == GPC_YES)
 		return NONE;
 	found = is_loop(f);
 	return is_outweighed(f) || f->is_one_pass == GPC_YES ? weaker(found, POSSIBLE) : found;
-}
-
-/* True if the plain driver would be short, too, or if others or spare contexts took more than the cache wastes. */
-static bool is_refuted(const struct gpc_facts *f)
-{
-	return is_below(f->plain, f->need) || outweighs(f, f->others) ||
-	       outweighs(f, f->spare_contexts);
 }
 
 static bool is_short_of_room(const struct gpc_facts *f)
@@ -178,7 +213,9 @@ static bool is_short_of_room(const struct gpc_facts *f)
 
 static strength judge_ROUNDING(const struct gpc_facts *f)
 {
-	strength most = f->is_replayed == GPC_YES ? POSSIBLE : LIKELY;
+	/* A replay with other settings rounds up, too. */
+	bool is_large = is_below(or_none(f->live) / 4, f->rounding);
+	strength most = f->is_replayed == GPC_YES && !is_large ? POSSIBLE : LIKELY;
 
 	if (f->is_remedy_removal == GPC_YES)
 		return f->is_whole == GPC_YES ? CERTAIN : LIKELY;
@@ -211,11 +248,7 @@ static strength judge_FRAGMENTED(const struct gpc_facts *f)
 	if (is_impossible(f) || f->is_torch_limit == GPC_YES)
 		return NONE;
 	/* Our replays move neither PyTorch's tensors nor the driver's steps. */
-	if (f->has_holes == GPC_YES)
-		return gpc_larger(or_none(f->growth), or_none(f->kept_bytes)) > f->torch_unused
-			       ? POSSIBLE
-			       : LIKELY;
-	if (f->pins_pages == GPC_YES || f->idles_in_pools == GPC_YES)
+	if (f->has_holes == GPC_YES || f->pins_pages == GPC_YES || f->idles_in_pools == GPC_YES)
 		return LIKELY;
 	if (is_cured && (outweighs(f, f->others) || is_at_brim(f)))
 		return POSSIBLE;
@@ -271,12 +304,17 @@ static strength judge_UNTRACKED(const struct gpc_facts *f)
 	return is_big && is_enough ? LIKELY : POSSIBLE;
 }
 
+/* A step that needs, beyond what stays from step to step, more than SPIKE times as much as usual ones. */
 static strength judge_SPIKE(const struct gpc_facts *f)
 {
+	uint64_t base =
+		plus(or_none(f->usual_base), plus(or_none(f->contexts), or_none(f->modules)));
+	uint64_t usual = minus(f->usual_live, base);
+
 	if (is_impossible(f) || !(f->is_scarce == GPC_YES || f->is_limited == GPC_YES))
 		return NONE;
-	return or_none(f->usual_live) &&
-			       is_below(plus(f->usual_live, f->usual_live), plus(f->held, f->need))
+	return or_none(f->usual_live) && is_below(gpc_bytes_times(usual, SPIKE),
+						 minus(plus(f->held, f->need), base))
 		       ? LIKELY
 		       : NONE;
 }

@@ -49,6 +49,13 @@ def case_nothing_is_said_of_a_failure_where_the_program_ends_well(world):
             expect_told(world, way, "passed", 1, 0)
 
 
+def case_the_report_of_a_failure_says_that_the_program_ended_well(world):
+    for way, wanted in (("passed", "made no such request again, and ended with status 0"), ("fatal", "did not recover from it")):
+        world.run([world.program("ends"), "return", way], sim=SIM)
+        expect(f"failure 1: the program {wanted}" in world.report("oom", world.recording()).out, f"{way}: {wanted}")
+        world.forget_recordings()
+
+
 def case_nothing_is_said_of_a_failure_from_which_the_program_recovered(world):
     for way in ("return", "_exit", "quick_exit", "abort", "terminate", "handler"):
         expect_told(world, way, "recovered", 1, 0)

@@ -75,6 +75,8 @@ void gpc_runtime_at_exit(int status, void *arg)
 	gpc_runtime_is_ending(status);
 	if (!gpc_process_is_ours() || !gpc_thread_enter())
 		return;
+	if ((status & 0xff) == 0)
+		gpc_record_state_add(&gpc_runtime.record, GPUCACHE_STATE_SUCCESS);
 	gpc_own_stack_run(end, NULL);
 	gpc_thread_leave();
 }

@@ -44,10 +44,11 @@ static struct gpc_moment moment_of(const struct gpc_context *context)
 	return moment;
 }
 
-static void fill_growth(struct gpucache_oom *oom, const struct gpc_device *device)
+static void fill_growth(struct gpucache_oom *oom, const struct gpc_device *device,
+	struct gpc_growth_request request)
 {
 	struct gpc_record *record = &gpc_runtime.record;
-	struct gpc_growth growth = gpc_record_growth(record, device->ordinal);
+	struct gpc_growth growth = gpc_record_growth(record, device->ordinal, request);
 
 	oom->growth_stack = growth.most.stack;
 	oom->growth_bytes = record->sites ? growth.most.bytes : GPUCACHE_UNKNOWN;
@@ -55,21 +56,30 @@ static void fill_growth(struct gpucache_oom *oom, const struct gpc_device *devic
 	oom->growth_held = growth.most.held;
 	oom->growth_blocks = growth.most.n_blocks;
 	oom->growth_total = growth.most.total;
-	oom->is_renewed = growth.most.is_renewed;
+	oom->grows_how = growth.most.how;
 	oom->is_varied = growth.most.is_varied;
-	oom->usual_live = gpc_record_usual(record, device->ordinal);
+	oom->n_free = growth.most.n_frees;
+	oom->usual_live = gpc_record_usual(record, device->ordinal, &oom->usual_base);
 }
 
 /* What the recording's blocks tell: contexts, and what the driver would use for the same blocks. */
 static void fill_blocks(struct gpucache_oom *oom, const struct gpc_device *device)
 {
 	const struct gpc_record *record = &gpc_runtime.record;
+	struct gpucache_balance *sheet = &oom->balance;
 	struct gpucache_block block;
+	uint64_t tails;
 
 	oom->plain_live = gpc_plain_live(record->blocks, gpc_record_block_end(record),
 		device->ordinal, oom->balance.requested);
 	oom->page_waste = gpc_plain_waste(
 		record->blocks, gpc_record_block_end(record), device->ordinal, &oom->page_blocks);
+	/* The driver counts them as in use by this process, and not for any block. */
+	tails = gpc_plain_tails(record->blocks, gpc_record_block_end(record), device->ordinal);
+	if (sheet->process_outside != GPUCACHE_UNKNOWN && tails <= sheet->process_outside) {
+		sheet->process_outside -= tails;
+		sheet->rounding += tails;
+	}
 	for (uint32_t i = 0; i < gpc_record_block_end(record); i++)
 		oom->n_contexts +=
 			gpc_held_read_live(&record->blocks[i], device->ordinal, &block) &&
@@ -114,12 +124,9 @@ static void find_all(struct gpc_context *context, struct gpc_gathered *gathered)
 	oom->setup = look.setup;
 	oom->idle_gpu = look.idle_gpu;
 	oom->idle_free = look.idle_free;
-	oom->n_free =
-		GPC_DEVICE_SUM(device, n_free) + gpc_counter_get(&gpc_tensors_sums(device)->n_free);
 	oom->host_bytes = GPC_DEVICE_SUM(device, host_bytes);
 	oom->n_dropped =
 		record->header ? record->header->dropped_stacks + record->header->dropped_sites : 0;
-	fill_growth(oom, device);
 	fill_blocks(oom, device);
 	gpc_lock_take(&gpc_runtime.lock);
 	keep_neighbours(device, &look.neighbours);
@@ -170,8 +177,12 @@ void gpc_gather_request(
 	struct gpc_gathered *gathered, struct gpc_rescue *rescue, const struct gpc_ladder *ladder)
 {
 	const struct gpc_device *device = rescue->context->device;
+	const struct gpc_growth_request request = { rescue->request.mark, rescue->size };
 	struct gpucache_oom *oom = &gathered->oom;
 
+	if (memcmp(&request, &gathered->growth_with, sizeof request) != 0)
+		fill_growth(oom, device, request);
+	gathered->growth_with = request;
 	correct_size(rescue, gathered->oom.free_after);
 	oom->device = (int32_t)device->ordinal;
 	oom->time_ns = rescue->request.now_ns;

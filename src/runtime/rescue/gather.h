@@ -32,7 +32,8 @@ struct gpc_moment {
 
 struct gpc_gathered {
 	struct gpc_moment moment;
-	struct gpucache_oom oom; /* all but its request, number and verdict */
+	struct gpc_growth_request growth_with; /* with which growth was looked for */
+	struct gpucache_oom oom;               /* all but its request, number and verdict */
 };
 
 /*

@@ -92,12 +92,28 @@ static void a_small_block_of_the_drivers_own_pins_its_step(void **state)
 	assert_int_equal(gpc_plain_waste(NULL, 0, 0, &n_blocks), 0);
 }
 
+static void a_large_block_of_the_drivers_own_is_rounded_up_to_whole_steps(void **state)
+{
+	struct gpucache_block blocks[] = {
+		direct(100 * GPC_MIB, 2 * GPC_MIB + 1),
+		direct(104 * GPC_MIB, 4 * GPC_MIB),
+		direct(108 * GPC_MIB, GPC_MIB), /* shares its step */
+		direct(110 * GPC_MIB, 3 * GPC_MIB),
+	};
+
+	(void)state;
+	blocks[3].segment = 3;
+	assert_int_equal(gpc_plain_tails(blocks, N_OF(blocks), 0), 2 * GPC_MIB - 1);
+	assert_int_equal(gpc_plain_tails(blocks, N_OF(blocks), 1), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_driver_gives_whole_steps_and_packs_what_is_smaller),
 		cmocka_unit_test(only_live_blocks_of_our_segments_on_the_device_count),
 		cmocka_unit_test(a_small_block_of_the_drivers_own_pins_its_step),
+		cmocka_unit_test(a_large_block_of_the_drivers_own_is_rounded_up_to_whole_steps),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

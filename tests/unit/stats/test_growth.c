@@ -11,6 +11,8 @@ static struct {
 	struct gpc_windows windows;
 } sites[3];
 static struct gpc_window_clock clock_of_all;
+/* The request that fails. */
+static struct gpc_growth_request request;
 
 static int set_up(void **state)
 {
@@ -20,6 +22,7 @@ static int set_up(void **state)
 	sites[1].site.stack = 12;
 	sites[2].site.stack = 13;
 	gpc_window_clock_init(&clock_of_all);
+	request = (struct gpc_growth_request){ 0 };
 	return 0;
 }
 
@@ -64,7 +67,8 @@ static struct gpc_growth find(void)
 
 	for (int i = 0; i < 3; i++) {
 		gpc_windows_reach(&sites[i].windows, &clock_of_all);
-		gpc_growth_consider(&growth, &sites[i].site, &sites[i].windows, &clock_of_all);
+		gpc_growth_consider(
+			&growth, &sites[i].site, &sites[i].windows, &clock_of_all, request);
 	}
 	return growth;
 }
@@ -88,7 +92,7 @@ static void a_leak_is_found_whatever_comes_and_goes_meanwhile(void **state)
 		assert_int_equal(found.most.held, 100 * n);
 		assert_int_equal(found.most.n_blocks, n);
 		assert_int_equal(found.others_bytes, 0);
-		assert_false(found.most.is_renewed);
+		assert_int_equal(found.most.how, GPC_GROWS_STEADILY);
 	}
 }
 
@@ -240,7 +244,7 @@ static void what_is_replaced_and_larger_each_time_is_found(void **state)
 		renew(n, 200, 100);
 		found = find();
 		assert_int_equal(found.most.stack, 11);
-		assert_true(found.most.is_renewed);
+		assert_int_equal(found.most.how, GPC_GROWS_RENEWED);
 		assert_true(
 			found.most.bytes <= live_bytes() && found.most.bytes >= live_bytes() / 4);
 		assert_int_equal(found.most.n_blocks, n);
@@ -258,7 +262,7 @@ static void what_each_step_needs_more_of_is_found_at_the_top_of_a_step(void **st
 			give_back(11, 1000 + 50 * step);
 	}
 	assert_int_equal(find().most.stack, 11);
-	assert_true(find().most.is_renewed);
+	assert_int_equal(find().most.how, GPC_GROWS_RENEWED);
 }
 
 static void what_is_replaced_beside_busy_threads_is_found(void **state)
@@ -273,7 +277,7 @@ static void what_is_replaced_beside_busy_threads_is_found(void **state)
 			ask(12, false);
 	}
 	assert_int_equal(find().most.stack, 11);
-	assert_true(find().most.is_renewed);
+	assert_int_equal(find().most.how, GPC_GROWS_RENEWED);
 }
 
 /* Other threads make 99 of 100 requests, so most windows are without one of the growing site. */
@@ -296,7 +300,7 @@ static void what_is_replaced_is_found_though_threads_ask_for_nearly_all(void **s
 	renew_between_bursts(100);
 	found = find();
 	assert_int_equal(found.most.stack, 11);
-	assert_true(found.most.is_renewed && found.most.n_blocks == 1);
+	assert_true(found.most.how == GPC_GROWS_RENEWED && found.most.n_blocks == 1);
 	assert_true(found.most.bytes >= live_bytes() / 4 && found.most.bytes < live_bytes());
 }
 
@@ -357,7 +361,7 @@ static void blocks_that_are_all_kept_are_not_called_renewed(void **state)
 		}
 		for (uint64_t i = 0; i < n; i++)
 			ask_for(11, 1000);
-		assert_false(find().most.is_renewed);
+		assert_int_not_equal(find().most.how, GPC_GROWS_RENEWED);
 	}
 }
 
@@ -371,7 +375,7 @@ static void a_leak_is_to_blame_and_not_what_is_replaced_beside_it(void **state)
 			give_back(12, 200);
 	}
 	assert_int_equal(find().most.stack, 11);
-	assert_false(find().most.is_renewed);
+	assert_int_not_equal(find().most.how, GPC_GROWS_RENEWED);
 }
 
 static void blocks_of_many_sizes_are_told_from_equal_ones(void **state)
@@ -409,6 +413,105 @@ static void what_one_site_grew_by_is_told_whether_steadily_or_not(void **state)
 	assert_int_equal(gpc_growth_lately(&sites[0].site, &sites[0].windows), 0);
 }
 
+/* The same line frees its block at first, and keeps it later; another one comes and goes. */
+static void a_line_that_begins_to_keep_its_blocks_late_is_found(void **state)
+{
+	static const int cases[][4] = {
+		/* steps, then kept, its block, the other's */
+		{ 64, 94, 103, 289 },
+		{ 1400, 40, 250, 7 },
+		{ 79, 17, 776, 1 },
+		{ 50, 26, 3980, 1 },
+	};
+
+	(void)state;
+	for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+		assert_int_equal(set_up(NULL), 0);
+		ask_for(13, 11000);
+		for (int i = 0; i < cases[c][0] + cases[c][1]; i++) {
+			ask_for(12, (uint64_t)cases[c][3]);
+			ask_for(11, (uint64_t)cases[c][2]);
+			if (i < cases[c][0])
+				give_back(11, (uint64_t)cases[c][2]);
+			give_back(12, (uint64_t)cases[c][3]);
+		}
+		ask_for(12, (uint64_t)cases[c][3]);
+		assert_int_equal(find().most.stack, 11);
+		assert_true(find().most.n_frees >= (uint64_t)cases[c][1] / 2);
+	}
+}
+
+static void a_step_that_is_larger_than_those_before_it_is_no_growth(void **state)
+{
+	(void)state;
+	for (int at = 10; at < 300; at += 13) {
+		assert_int_equal(set_up(NULL), 0);
+		ask_for(13, 11000);
+		for (int i = 0; i < at; i++) {
+			ask_for(11, 100);
+			ask_for(11, 100);
+			give_back(11, 100);
+			give_back(11, 100);
+		}
+		for (int i = 0; i < 60; i++)
+			ask_for(11, 100);
+		if (find().most.stack) /* in many blocks it may be a leak: what was freed meanwhile tells */
+			assert_true(find().most.n_frees < 12);
+	}
+}
+
+static void models_loaded_again_and_again_are_found_though_few_and_rarely(void **state)
+{
+	(void)state;
+	for (int n = 3; n < 9; n++) {
+		assert_int_equal(set_up(NULL), 0);
+		for (int model = 0; model < n; model++) {
+			for (int i = 0; i < 12; i++)
+				ask_for(11, 1000);
+			for (int i = 0; i < 12; i++)
+				ask(12, false), ask_for(12, 1000), give_back(12, 1000);
+		}
+		for (int i = 0; i < 7; i++)
+			ask_for(11, 1000);
+		assert_int_equal(find().most.stack, 11);
+		assert_int_equal(find().most.how, GPC_GROWS_AGAIN);
+	}
+}
+
+static void a_buffer_that_doubles_is_found_by_the_request_that_fails(void **state)
+{
+	uint64_t size = 1;
+
+	(void)state;
+	ask_for(13, 1);
+	ask_for(11, size);
+	for (int i = 0; i < 12; i++) {
+		for (int k = 0; k < 100; k++)
+			ask(12, false);
+		ask_for(11, size * 2);
+		give_back(11, size);
+		size *= 2;
+	}
+	request = (struct gpc_growth_request){ 11, 2 * size };
+	assert_int_equal(find().most.stack, 11);
+	assert_int_equal(find().most.how, GPC_GROWS_RENEWED);
+}
+
+/* Each step frees all, but needs more than the one before. */
+static void what_each_step_needs_counts_with_the_request_that_fails(void **state)
+{
+	(void)state;
+	ask_for(13, 11000);
+	for (uint64_t i = 10; i < 200; i++) {
+		ask_for(11, i);
+		give_back(11, i);
+	}
+	assert_int_equal(find().most.stack, 0);
+	request = (struct gpc_growth_request){ 11, 200 };
+	assert_int_equal(find().most.stack, 11);
+	assert_int_equal(find().most.how, GPC_GROWS_RENEWED);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -440,6 +543,15 @@ int main(void)
 		cmocka_unit_test_setup(fewer_than_eight_windows_say_nothing, set_up),
 		cmocka_unit_test_setup(
 			what_one_site_grew_by_is_told_whether_steadily_or_not, set_up),
+		cmocka_unit_test_setup(a_line_that_begins_to_keep_its_blocks_late_is_found, set_up),
+		cmocka_unit_test_setup(
+			a_step_that_is_larger_than_those_before_it_is_no_growth, set_up),
+		cmocka_unit_test_setup(
+			models_loaded_again_and_again_are_found_though_few_and_rarely, set_up),
+		cmocka_unit_test_setup(
+			a_buffer_that_doubles_is_found_by_the_request_that_fails, set_up),
+		cmocka_unit_test_setup(
+			what_each_step_needs_counts_with_the_request_that_fails, set_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

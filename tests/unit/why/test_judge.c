@@ -123,7 +123,8 @@ static void make_growth(struct scene *s)
 {
 	s->oom.growth_bytes = s->oom.growth_total = s->oom.growth_held = 4 * GPC_GIB;
 	s->oom.growth_stack = s->oom.stack;
-	s->oom.growth_blocks = s->oom.n_free = 12;
+	s->oom.growth_blocks = 12;
+	s->oom.n_free = 9; /* but for a quarter */
 	s->oom.growth_others = 2 * GPC_GIB;
 }
 static void miss_growth(struct scene *s)
@@ -152,7 +153,7 @@ static void make_growth_of_many_sizes(struct scene *s)
 {
 	make_growth_of_many_blocks(s);
 	s->oom.is_varied = true;
-	s->oom.n_free = s->oom.growth_blocks;
+	s->oom.n_free = s->oom.growth_blocks - s->oom.growth_blocks / 4;
 }
 static void miss_growth_of_many_sizes(struct scene *s)
 {
@@ -164,11 +165,11 @@ static void make_renewed_growth(struct scene *s)
 {
 	make_growth(s);
 	s->oom.growth_blocks = 1;
-	s->oom.is_renewed = true;
+	s->oom.grows_how = 1;
 }
 static void miss_renewed_growth(struct scene *s)
 {
-	s->oom.is_renewed = false;
+	s->oom.grows_how = 0;
 }
 
 /* What is loaded at the start: nothing was freed yet. */

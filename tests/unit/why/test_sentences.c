@@ -33,7 +33,7 @@ static void because_has_the_numbers_of_its_cause(void **state)
 		[GPUCACHE_VERDICT_LIMIT] = "pass the limit of 95.00 GiB",
 		[GPUCACHE_VERDICT_FRAGMENTED] = "largest piece 1.00 GiB",
 		[GPUCACHE_VERDICT_PENDING] = "2.00 GiB was freed but the GPU",
-		[GPUCACHE_VERDICT_ROUNDING] = "3.00 GiB is lost to rounding 90.00 GiB",
+		[GPUCACHE_VERDICT_ROUNDING] = "3.00 GiB is lost to rounding live allocations up",
 		[GPUCACHE_VERDICT_NEIGHBOUR] = "3.00 GiB is held by other processes, 3.00 GiB more",
 		[GPUCACHE_VERDICT_UNTRACKED] = "2.00 GiB is held by this process and not tracked",
 		[GPUCACHE_VERDICT_GROWTH] =

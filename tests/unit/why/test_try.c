@@ -98,7 +98,7 @@ static void growth_is_told_by_what_it_is(void **state)
 	grow(&s);
 	assert_int_equal(advise(&s, GPUCACHE_VERDICT_GROWTH), 1);
 	says("free what model.py:9 no longer needs: it grew by 4.00 GiB");
-	s.oom.is_renewed = true;
+	s.oom.grows_how = 1;
 	advise(&s, GPUCACHE_VERDICT_GROWTH);
 	says("bound the size of what model.py:9 makes");
 	s.facts.is_renewed = GPC_NO;
@@ -125,7 +125,47 @@ static void growth_is_told_by_what_it_is(void **state)
 	s.facts.is_result_alone = GPC_YES;
 	s.answer = gpc_why(&s.facts);
 	say(&s);
-	says(".detach().cpu()), in train loop.py:3");
+	says("what each pass makes stays on the GPU, in train loop.py:3");
+	says("bound a cache");
+}
+
+/* A pass makes a gradient for each weight, and not twice as much. */
+static void gradients_that_stay_are_told_with_the_line_of_the_backward_pass(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	grow(&s);
+	advise(&s, GPUCACHE_VERDICT_GROWTH);
+	s.facts.weights = GPC_GIB;
+	s.facts.gradients = 2 * GPC_GIB;
+	s.answer = gpc_why(&s.facts);
+	say(&s);
+	says("free what model.py:9 no longer needs");
+	s.facts.gradients += 2;
+	s.facts.backward_place = "train loop.py:7";
+	s.answer = gpc_why(&s.facts);
+	say(&s);
+	says("backward(create_graph=True) or a hook");
+	says("at train loop.py:7");
+}
+
+static void holes_beside_growth_are_named_too(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	grow(&s);
+	s.oom.growth_bytes = s.oom.growth_total = s.oom.growth_held = 60 * GPC_GIB;
+	s.oom.torch = (struct gpucache_oom_torch){
+		.requested = 8 * GPC_GIB, .allocated = 50 * GPC_GIB, .reserved = 90 * GPC_GIB
+	};
+	assert_int_equal(advise(&s, GPUCACHE_VERDICT_GROWTH), 2);
+	says("expandable_segments:True joins the holes, for a while: 40.00 GiB");
+	assert_true(s.answer.also >> GPUCACHE_VERDICT_FRAGMENTED & 1);
+	/* What grows took less than they. */
+	s.oom.growth_bytes = s.oom.growth_total = s.oom.growth_held = 30 * GPC_GIB;
+	advise(&s, GPUCACHE_VERDICT_FRAGMENTED);
 }
 
 static void an_optimizers_first_step_is_not_growth(void **state)
@@ -137,11 +177,13 @@ static void an_optimizers_first_step_is_not_growth(void **state)
 	judge(&s);
 	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_GROWTH);
 	s.facts.growth_purpose = s.facts.asked_purpose = GPC_PURPOSE_OPTIMIZER;
+	s.facts.optimizer_less = "SGD without momentum has none";
 	s.facts.weights = 40 * GPC_GIB;
 	s.facts.optimizer = 30 * GPC_GIB;
 	s.answer = gpc_why(&s.facts);
 	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_EXHAUSTED);
 	say(&s);
+	says("less state (SGD without momentum has none)");
 	says("so far it has 30.00 GiB for 40.00 GiB of weights");
 	s.facts.weights = 2 * GPC_GIB; /* state of many optimizers */
 	s.answer = gpc_why(&s.facts);
@@ -371,6 +413,8 @@ int main(void)
 		cmocka_unit_test(an_exhausted_gpu_is_told_how_much_must_go_and_who_holds_most),
 		cmocka_unit_test(a_request_that_never_fits_is_not_told_to_free),
 		cmocka_unit_test(growth_is_told_by_what_it_is),
+		cmocka_unit_test(gradients_that_stay_are_told_with_the_line_of_the_backward_pass),
+		cmocka_unit_test(holes_beside_growth_are_named_too),
 		cmocka_unit_test(an_optimizers_first_step_is_not_growth),
 		cmocka_unit_test(a_limit_is_raised_to_what_would_have_been_enough),
 		cmocka_unit_test(a_limit_of_pytorchs_own_is_raised_by_pytorchs_own_call),

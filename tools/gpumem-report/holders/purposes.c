@@ -24,7 +24,7 @@ static enum gpc_purpose category_of_python(const struct gpc_frame *frame)
 		"StaticCache", NULL };
 	static const char *const weight_files[] = { "/nn/parameter.py", "/nn/init.py",
 		"/safetensors/", "/torch/serialization.py", NULL };
-	static const char *const loaders[] = { "__init__", "from_pretrained", "load_state_dict",
+	static const char *const loaders[] = { "from_pretrained", "load_state_dict",
 		"reset_parameters", NULL };
 	const char *dot = strrchr(frame->function, '.');
 	const char *name = dot ? dot + 1 : frame->function;
@@ -38,7 +38,8 @@ static enum gpc_purpose category_of_python(const struct gpc_frame *frame)
 	/* Of module.py, only _call_impl() runs the model's forward(); its other functions move parameters. */
 	if (frame->is_library && strstr(frame->file, "/nn/modules/module.py"))
 		return strstr(name, "call_impl") ? GPC_N_PURPOSES : GPC_PURPOSE_WEIGHTS;
-	if (has_any(frame->file, weight_files) || has_any(name, loaders))
+	if (has_any(frame->file, weight_files) || has_any(name, loaders) ||
+		(frame->is_library && strcmp(name, "__init__") == 0))
 		return GPC_PURPOSE_WEIGHTS;
 	if ((frame->is_library && strstr(frame->file, "/utils/data/")) || has_any(name, movers))
 		return GPC_PURPOSE_INPUTS;

@@ -42,7 +42,9 @@ static void show_head(const struct gpc_report *report, const struct gpucache_oom
 		gpc_show_time(gpc_report_realtime(report->recording, oom->time_ns)), text.buf);
 	gpc_document_say(doc, "failure %s: the program %s", gpc_show_count(oom->number),
 		oom->recovered ? "recovered; a later request of this size succeeded"
-			       : "did not recover from it");
+		: header->state & GPUCACHE_STATE_SUCCESS
+			? "made no such request again, and ended with status 0"
+			: "did not recover from it");
 	gpc_document_member(doc, "number", gpc_number(oom->number));
 	gpc_document_member(doc, "time", gpc_page_time(report, oom->time_ns));
 	gpc_document_member(doc, "recovered", gpc_truth(oom->recovered));

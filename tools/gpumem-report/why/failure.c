@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "oom/short_form.h"
+#include "tools/gpumem-report/holders/by_library.h"
 
 static bool is_told_by_bytes(enum gpucache_verdict cause)
 {
@@ -40,6 +41,14 @@ void gpc_failure_explain(const struct gpc_report *report, const struct gpucache_
 	*failure =
 		(struct gpc_failure){ .report = report, .oom = *oom, .facts = gpc_facts_unknown() };
 	gpc_facts_from_oom(&failure->facts, &failure->oom);
+	/* PyTorch tells for what it asked only if it fails again, after it has returned its cache. */
+	if (failure->facts.torch_asked == 0) {
+		GPC_TEXT(library, 64);
+
+		gpc_library_name(report->recording, oom->stack, &library);
+		if (strcmp(library.buf, "PyTorch") == 0)
+			failure->facts.torch_asked = oom->requested;
+	}
 	(void)gpc_report_read_env(report->recording, "GPUCACHE_CONF", conf, sizeof conf);
 	gpc_conf_prefix(conf, failure->conf, sizeof failure->conf);
 	failure->facts.conf = failure->conf;

@@ -138,14 +138,52 @@ static bool find_site(const struct gpc_report *report, const struct gpucache_oom
 	return false;
 }
 
-/*
- * An upper bound of the passes since `since_ns`: the fewest allocations of any site that makes inputs or gradients,
- * which every pass needs.  Sites with fewer than MANY_PASSES are ignored.  0: there is none, so what looks like passes
- * may be a loop within one pass (layers in a list, words of a text).
- */
-static uint64_t count_steps(
-	const struct gpc_report *report, const struct gpucache_oom *oom, uint64_t since_ns)
+/* The innermost frame of the program that calls a model and is called by none; NULL: there is none. */
+static const struct gpc_frame *caller_of_model(const struct gpc_stack_frames *stack)
 {
+	const struct gpc_frame *caller = NULL;
+
+	for (size_t i = stack ? stack->n : 0; i-- > 0;) {
+		const struct gpc_frame *frame = &stack->frames[i];
+
+		if (!frame->is_python || !frame->file || !frame->function)
+			continue;
+		if (is_module_call(frame))
+			return caller;
+		if (!frame->is_library)
+			caller = frame;
+	}
+	return NULL;
+}
+
+/*
+ * True if the site is a line beside the call of the model, in the same function, that has freed nearly all it made, or
+ * makes what autograd does not record: it runs after each pass, as the choice of the next token does.  What layers make
+ * within a pass is recorded and kept.
+ */
+static bool is_beside_model(const struct gpc_report *report, const struct gpucache_site *site,
+	enum gpc_purpose purpose, const struct gpc_frame *caller)
+{
+	const struct gpc_stack_frames *stack = gpc_frames_find(report->frames, site->stack);
+	const struct gpc_frame *frame =
+		stack && stack->site >= 0 ? &stack->frames[stack->site] : NULL;
+
+	return caller && frame && frame->is_python && !caller_of_model(stack) && frame->file &&
+	       frame->function && strcmp(frame->file, caller->file) == 0 &&
+	       strcmp(frame->function, caller->function) == 0 &&
+	       (purpose == GPC_PURPOSE_OTHER || site->live_blocks <= site->total_blocks / 8);
+}
+
+/*
+ * An upper bound of the passes since `since_ns` through the model that `stack` leads into: the fewest allocations of any
+ * site that makes inputs or gradients, which every pass needs, or stands beside the call of the model.  Sites with
+ * fewer than MANY_PASSES are ignored.  0: there is none, so what looks like passes may be a loop within one pass (layers
+ * in a list, words of a text).
+ */
+static uint64_t count_steps(const struct gpc_report *report, const struct gpucache_oom *oom,
+	uint32_t stack, uint64_t since_ns)
+{
+	const struct gpc_frame *caller = caller_of_model(gpc_frames_find(report->frames, stack));
 	const struct gpc_recording *recording = report->recording;
 	struct gpucache_site site;
 	uint64_t least = UINT64_MAX;
@@ -158,7 +196,8 @@ static uint64_t count_steps(
 			site.total_blocks < MANY_PASSES)
 			continue;
 		purpose = gpc_purpose_of(report, site.stack);
-		if (purpose == GPC_PURPOSE_GRADIENTS || purpose == GPC_PURPOSE_INPUTS)
+		if (purpose == GPC_PURPOSE_GRADIENTS || purpose == GPC_PURPOSE_INPUTS ||
+			is_beside_model(report, &site, purpose, caller))
 			least = gpc_smaller(least, site.total_blocks);
 	}
 	return least == UINT64_MAX ? 0 : least;
@@ -203,7 +242,7 @@ bool gpc_kept_may_be_one_pass(const struct gpc_report *report, const struct gpuc
 	return oom->torch.requested && oom->growth_stack && growing &&
 	       gpc_purpose_of(report, oom->growth_stack) == GPC_PURPOSE_ACTIVATIONS &&
 	       gpc_kept_most(report, oom, growing, &first_ns) &&
-	       count_steps(report, oom, first_ns) == 0;
+	       count_steps(report, oom, oom->growth_stack, first_ns) == 0;
 }
 
 struct gpc_kept gpc_kept_find(const struct gpc_report *report, const struct gpucache_oom *oom)
@@ -231,7 +270,7 @@ struct gpc_kept gpc_kept_find(const struct gpc_report *report, const struct gpuc
 		!gpc_kept_most(report, oom, biggest, &first_ns))
 		return (struct gpc_kept){ 0 };
 	kept.stack = biggest->stack;
-	kept.n_passes = gpc_smaller(kept.n_passes, count_steps(report, oom, first_ns));
+	kept.n_passes = gpc_smaller(kept.n_passes, count_steps(report, oom, kept.stack, first_ns));
 	if (kept.n_passes < MANY_PASSES)
 		return (struct gpc_kept){ 0 };
 	/* The running pass needs its own tensors. */

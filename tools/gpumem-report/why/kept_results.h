@@ -11,7 +11,7 @@
  *                leads through a model of the program.  Such tensors count as kept if nearly all of one site are live,
  *                and the model ran as often
  *      one pass  A loop over layers in a list, or over the words of a text, also makes many tensors, but within one
- *                pass.  Every pass has new inputs or gradients: with fewer than eight since the first allocation
+ *                pass.  Every pass has new inputs or gradients, or what is made beside the call of the model: with fewer than eight since the first allocation
  *                of the site with most activations, nothing counts as kept, and growth that the library found becomes
  *                less certain
  *

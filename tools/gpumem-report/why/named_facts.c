@@ -15,9 +15,15 @@
 /* The most purposes that gpc_say_held() names. */
 #define N_HELD 3
 
+/* So many results of a pass may be kept on purpose. */
+#define SOME_OF_A_PASS 2
+
 /* A framework's own pool: at least 1/POOL_PART of the device, in at most POOL_BLOCKS blocks. */
 #define POOL_PART   2
 #define POOL_BLOCKS 4
+
+/* The file of PyTorch that calls what torch.no_grad() and torch.inference_mode() decorate. */
+#define DECORATOR "/torch/utils/_contextlib.py"
 
 struct search {
 	const struct gpc_report *report;
@@ -63,30 +69,63 @@ static const struct gpc_purpose_row *row_of(const struct search *search, enum gp
 	return row;
 }
 
+/* True if a Python frame of the stack is in a file whose path contains `part. */
+static bool has_file(const struct gpc_stack_frames *stack, const char *part)
+{
+	for (size_t i = 0; stack && i < stack->n; i++)
+		if (stack->frames[i].is_python && stack->frames[i].file &&
+			strstr(stack->frames[i].file, part))
+			return true;
+	return false;
+}
+
 /* ---- what the memory is for ---- */
+
+/*
+ * The blocks of a kind that were live when a request failed, and are still there, by their stacks, most bytes first.  The
+ * caller frees *ret_rows.
+ */
+static size_t live_of_kind(const struct gpc_report *report, const struct gpucache_oom *oom,
+	bool (*is_wanted)(unsigned kind), struct gpc_row **ret_rows)
+{
+	uint64_t count = report->recording->regions[GPUCACHE_REGION_BLOCKS].count;
+	struct gpc_row *rows = gpc_new(count, sizeof *rows);
+	struct gpucache_block block;
+	size_t n = 0;
+
+	for (uint64_t i = 0; i < count; i++)
+		if (gpc_recording_read_block(report->recording, i, &block) &&
+			block.state == GPUCACHE_BLOCK_LIVE && is_wanted(block.kind) &&
+			block.time_ns <= oom->time_ns)
+			rows[n++] = (struct gpc_row){
+				.id = block.stack, .bytes = block.size, .n_blocks = 1
+			};
+	n = n ? gpc_rows_unite(rows, n) : 0;
+	gpc_rows_by_bytes(rows, n);
+	*ret_rows = rows;
+	return n;
+}
+
+static bool is_on_host(unsigned kind)
+{
+	return gpucache_kind_place(kind) == GPUCACHE_ON_HOST;
+}
+
+static bool is_context(unsigned kind)
+{
+	return kind == GPUCACHE_KIND_CONTEXT;
+}
 
 /* Appends what was pinned when a request failed: "2.50 MiB of pinned host memory, most of it (epoch pinned.py:19)". */
 static void add_pinned(
 	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_text *text)
 {
-	uint64_t count = report->recording->regions[GPUCACHE_REGION_BLOCKS].count;
-	struct gpc_row *rows = gpc_new(count, sizeof *rows);
-	struct gpucache_block block;
+	struct gpc_row *rows;
+	size_t n = live_of_kind(report, oom, is_on_host, &rows);
 	uint64_t bytes = 0;
-	size_t n = 0;
 
-	for (uint64_t i = 0; i < count; i++) {
-		if (!gpc_recording_read_block(report->recording, i, &block) ||
-			block.state != GPUCACHE_BLOCK_LIVE ||
-			gpucache_kind_place(block.kind) != GPUCACHE_ON_HOST ||
-			block.time_ns > oom->time_ns)
-			continue;
-		rows[n++] =
-			(struct gpc_row){ .id = block.stack, .bytes = block.size, .n_blocks = 1 };
-		bytes = gpc_bytes_add(bytes, block.size);
-	}
-	n = n ? gpc_rows_unite(rows, n) : 0;
-	gpc_rows_by_bytes(rows, n);
+	for (size_t i = 0; i < n; i++)
+		bytes = gpc_bytes_add(bytes, rows[i].bytes);
 	if (n) {
 		gpc_text_add(text, "%s of pinned host memory, most of it (", gpc_show_bytes(bytes));
 		gpc_frames_where(report->frames, rows[0].id, 0, text);
@@ -138,6 +177,7 @@ static void set_purposes(struct search *search)
 	const struct gpc_purpose_row *weights;
 	const struct gpc_purpose_row *activations;
 	struct gpc_facts *facts = search->facts;
+	const struct gpc_stack_frames *asking = gpc_frames_find(search->report->frames, oom->stack);
 
 	facts->asked_purpose = gpc_purpose_of(search->report, oom->stack);
 	if (search->growing)
@@ -146,7 +186,10 @@ static void set_purposes(struct search *search)
 	activations = row_of(search, GPC_PURPOSE_ACTIVATIONS);
 	facts->weights = weights->bytes;
 	facts->optimizer = row_of(search, GPC_PURPOSE_OPTIMIZER)->bytes;
+	facts->gradients = row_of(search, GPC_PURPOSE_GRADIENTS)->bytes;
 	facts->activations = activations->bytes;
+	facts->optimizer_less = has_file(asking, "/optim/sgd.py") ? "SGD without momentum has none"
+								  : "SGD, Adafactor, an 8-bit one";
 	if (weights->stack_bytes >= oom->short_by && weights->stack &&
 		!is_same_site(search, weights->stack, oom->stack)) {
 		facts->weights_place =
@@ -181,7 +224,7 @@ static int find_evaluation(const struct gpc_stack_frames *stack)
 
 /*
  * The line that uses a model, and may keep what it returned: the innermost one of the program but for those that PyTorch
- * called, as it calls each forward().  Does not look beyond a trainer (Lightning, transformers) that calls the program
+ * called, as it calls each forward() and not what torch.no_grad() decorates.  Does not look beyond a trainer (Lightning, transformers) that calls the program
  * back: the functions beyond it wait for the trainer, and keep no results.  -1: there is none.
  */
 static int find_user(const struct gpc_stack_frames *stack)
@@ -200,7 +243,7 @@ static int find_user(const struct gpc_stack_frames *stack)
 		} else if (frame->is_python && found >= 0) {
 			if (!frame->file || !strstr(frame->file, "/torch/"))
 				break;
-			is_called_back = true;
+			is_called_back |= !strstr(frame->file, DECORATOR);
 		}
 	}
 	return found;
@@ -220,32 +263,24 @@ static bool is_appended(const struct search *search, const struct gpc_stack_fram
 
 /*
  * True if the program keeps a single result of each pass.  If it kept all that the backward pass needs, other call
- * sites would hold activations, too, or the site would hold several tensors per input, one per layer.
+ * sites would hold activations, too, or the site would hold several tensors of each pass, or the inputs would stay.
  */
 static bool is_result_alone(const struct search *search, const struct gpucache_holder *growing)
 {
 	const struct gpc_purpose_row *all = row_of(search, GPC_PURPOSE_ACTIVATIONS);
 	const struct gpc_purpose_row *inputs = row_of(search, GPC_PURPOSE_INPUTS);
+	const struct gpc_facts *facts = search->facts;
+	bool trains = facts->had_backward == GPC_YES && facts->kept_passes != GPUCACHE_UNKNOWN;
 
 	return growing && growing->bytes >= all->bytes / 8 * 7 &&
-	       (inputs->n_blocks < growing->n_blocks / 2 ||
-		       growing->n_blocks <= inputs->n_blocks + 1);
-}
-
-/* True if a Python frame of the stack is in a file whose path contains `part. */
-static bool has_file(const struct gpc_stack_frames *stack, const char *part)
-{
-	for (size_t i = 0; stack && i < stack->n; i++)
-		if (stack->frames[i].is_python && stack->frames[i].file &&
-			strstr(stack->frames[i].file, part))
-			return true;
-	return false;
+	       inputs->n_blocks < growing->n_blocks / 2 &&
+	       !(trains && growing->n_blocks > SOME_OF_A_PASS * (facts->kept_passes + 1));
 }
 
 /* True in a function that torch.no_grad() or torch.inference_mode() decorates, such as generate() of transformers. */
 static bool is_decorated(const struct gpc_stack_frames *stack)
 {
-	return has_file(stack, "/torch/utils/_contextlib.py");
+	return has_file(stack, DECORATOR);
 }
 
 /* True if a gradient was made on the device after `since_ns`. */
@@ -260,6 +295,30 @@ static bool made_gradients(const struct search *search, uint64_t since_ns)
 			gpc_purpose_of(search->report, site.stack) == GPC_PURPOSE_GRADIENTS)
 			return true;
 	return false;
+}
+
+/* The line of the program that runs most backward passes: each makes a gradient of its result. */
+static const char *find_backward(struct search *search)
+{
+	const struct gpc_recording *recording = search->report->recording;
+	struct gpucache_site site;
+	uint64_t most = 0;
+	uint32_t found = 0;
+
+	for (uint64_t i = 0; i < recording->regions[GPUCACHE_REGION_SITES].count; i++) {
+		const struct gpc_stack_frames *stack;
+
+		if (!gpc_recording_read_site(recording, i, &site) || site.total_blocks <= most ||
+			(int32_t)site.device != search->oom->device)
+			continue;
+		stack = gpc_frames_find(search->report->frames, site.stack);
+		if (!has_file(stack, "/torch/autograd/__init__.py") ||
+			!is_of_program(&stack->frames[stack->site]))
+			continue;
+		most = site.total_blocks;
+		found = site.stack;
+	}
+	return found ? place_of(search, found, search->texts->backward_place) : NULL;
 }
 
 static void set_growth(struct search *search)
@@ -277,6 +336,7 @@ static void set_growth(struct search *search)
 		(void)gpc_kept_most(search->report, oom, growing, &first_ns);
 	if (first_ns != GPUCACHE_UNKNOWN)
 		facts->had_backward = truth(made_gradients(search, first_ns));
+	facts->backward_place = find_backward(search);
 	facts->loop_place = chain_in(stack, find_user(stack), search->texts->loop_place);
 	facts->evaluation_place =
 		chain_in(stack, find_evaluation(stack), search->texts->evaluation_place);
@@ -392,6 +452,17 @@ static void set_framework(struct search *search)
 	search->facts->framework_less = less.buf;
 }
 
+/* The primary context has the stack of the program's first call. */
+static void set_contexts(struct search *search)
+{
+	struct gpc_row *rows;
+	size_t n = live_of_kind(search->report, search->oom, is_context, &rows);
+
+	if (n && rows[0].n_blocks > 1 && rows[0].id)
+		search->facts->contexts_site = rows[0].id;
+	free(rows);
+}
+
 static void set_top(struct search *search)
 {
 	const struct gpucache_oom *oom = search->oom;
@@ -413,6 +484,7 @@ void gpc_named_facts(const struct gpc_report *report, const struct gpucache_oom 
 		return;
 	}
 	set_top(&search);
+	set_contexts(&search);
 	set_framework(&search);
 	if (!oom->torch.reserved)
 		return;

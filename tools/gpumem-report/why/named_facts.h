@@ -19,6 +19,7 @@ struct gpc_named_texts {
 	char weights_place[GPC_PLACE_SIZE];
 	char activations_place[GPC_PLACE_SIZE];
 	char loop_place[GPC_PLACE_SIZE];
+	char backward_place[GPC_PLACE_SIZE];
 	char evaluation_place[GPC_PLACE_SIZE];
 	char failed_place[GPC_PLACE_SIZE];
 	char loaded_place[GPC_PLACE_SIZE];
