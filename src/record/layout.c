@@ -108,6 +108,13 @@ static_assert(offsetof(struct gpucache_header, regions) == 1120, "header.regions
 static_assert(sizeof(struct gpucache_header) <= GPUCACHE_PAGE, "header");
 static_assert(sizeof(struct gpucache_device) == 216, "device");
 static_assert(sizeof(struct gpucache_counters) == 576, "counters: nine cache lines");
+static_assert(offsetof(struct gpucache_counters, one_stream_end) == 232,
+	"a new counter takes the first word of `reserved`, behind all others");
+static_assert(offsetof(struct gpucache_torch, failed_bytes) == 56, "so does one of PyTorch's");
+/* A recording holds these numbers.  A new one comes last, before the count. */
+static_assert(GPUCACHE_VERDICT_PINNED == 16, "the last verdict; a new one follows it");
+static_assert(GPUCACHE_EVENT_CONTEXT == 8, "the last kind of event; a new one follows it");
+static_assert(GPUCACHE_ONE_STREAM_END_UNSEEN == 8, "the last reason; a new one follows it");
 static_assert(GPUCACHE_KIND_COUNT <= GPUCACHE_MAX_KINDS, "counters.kind_bytes");
 static_assert(sizeof(struct gpucache_torch) == 128, "torch");
 static_assert(sizeof(struct gpucache_stream) == 32, "stream");

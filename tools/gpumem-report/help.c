@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The text of -h, with the tables of commands and filters. */
 #include "tools/gpumem-report/arguments.h"
+#include "tools/gpumem-report/export/export.h"
 #include "tools/gpumem-report/holders/filter.h"
 
 #include <stdio.h>
@@ -33,10 +34,7 @@ static const char options_text[] =
 	"  -o, --output FILE        write there; -f, --force overwrites it\n"
 	"      --fail-on=oom,leak   exit code 1 if this recording, or any in a DIR, has one\n"
 	"      --bottom-up          tree: allocating functions first, their callers below\n"
-	"      --format=NAME        export: folded (flamegraph.pl, inferno, speedscope),\n"
-	"                           pprof, perfetto (and Chrome), pytorch-snapshot,\n"
-	"                           csv[,noheader][,nounits], prometheus, openmetrics,\n"
-	"                           json\n"
+	"      --format=NAME        export: one of those below\n"
 	"      --query=COLUMN[,COLUMN]...  csv: pid, gpu, live, reserved, n_oom, ...\n"
 	"      --watch=TIME         live, export: repeat every 15s, 500ms, ...\n"
 	"      --once               live: one reading, as text\n"
@@ -51,7 +49,9 @@ static const char options_text[] =
 	"                           users' recordings; --symbols opens them\n"
 	"  -h, --help               this text; -V, --version\n"
 	"\n"
-	"Filters, for holders, leaks and --fail-on=leak:";
+	"Formats of export:";
+
+static const char filters_text[] = "\nFilters, for holders, leaks and --fail-on=leak:";
 
 static const char behind[] =
 	"\n"
@@ -71,6 +71,8 @@ void gpc_help_print(void)
 	for (size_t i = 0; i < GPC_N_COMMANDS; i++)
 		printf("  %-9s %s\n", gpc_commands[i].name, gpc_commands[i].help);
 	puts(options_text);
+	gpc_export_print_formats();
+	puts(filters_text);
 	for (size_t i = 0; i < GPC_N_FILTERS; i++) {
 		const struct gpc_filter_row *row = &gpc_filter_rows[i];
 		int used = printf("      --%s=%s", row->name, row->value);

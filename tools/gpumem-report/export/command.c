@@ -6,11 +6,16 @@
 
 struct format {
 	const char *name;
+	enum {
+		TEXT,
+		BINARY
+	} kind;
+	const char *help;
 	enum gpc_exit (*write)(struct gpc_report *report);
 };
 
 static const struct format formats[] = {
-#define ROW(function, name) { name, gpc_export_##function },
+#define ROW(function, name, kind, help) { name, kind, help, gpc_export_##function },
 	GPC_EXPORT_FORMATS(ROW)
 #undef ROW
 };
@@ -43,12 +48,17 @@ static const struct format *find_format(const struct gpc_options *options)
 	return NULL;
 }
 
+void gpc_export_print_formats(void)
+{
+	for (size_t i = 0; i < N_FORMATS; i++)
+		printf("  %-17s %s\n", formats[i].name, formats[i].help);
+}
+
 bool gpc_export_is_binary(const struct gpc_options *options)
 {
 	const struct format *format = find_format(options);
 
-	return format &&
-	       (format->write == gpc_export_pprof || format->write == gpc_export_snapshot);
+	return format && format->kind == BINARY;
 }
 
 bool gpc_export_has_word(const struct gpc_options *options, const char *word)

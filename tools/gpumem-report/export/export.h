@@ -74,6 +74,9 @@ bool gpc_export_is_possible(const struct gpc_options *options);
 /* True for a binary format, whose output must not pass clean_stream.h. */
 bool gpc_export_is_binary(const struct gpc_options *options);
 
+/* Prints the formats for --help, a line each. */
+void gpc_export_print_formats(void);
+
 /* Checks --query; gpc_export_is_possible calls it. */
 bool gpc_export_is_query_possible(const struct gpc_options *options);
 
@@ -83,17 +86,17 @@ bool gpc_export_has_word(const struct gpc_options *options, const char *word);
 /* Writes the metrics of `n` processes for Prometheus, each family once; is_open: as OpenMetrics. */
 void gpc_export_metrics(const struct gpc_report *reports, size_t n, FILE *out, bool is_open);
 
-#define GPC_EXPORT_FORMATS(FORMAT)           \
-	FORMAT(folded, "folded")             \
-	FORMAT(pprof, "pprof")               \
-	FORMAT(perfetto, "perfetto")         \
-	FORMAT(snapshot, "pytorch-snapshot") \
-	FORMAT(csv, "csv")                   \
-	FORMAT(prometheus, "prometheus")     \
-	FORMAT(openmetrics, "openmetrics")   \
-	FORMAT(json, "json")
+#define GPC_EXPORT_FORMATS(FORMAT)                                                   \
+	FORMAT(folded, "folded", TEXT, "flamegraph.pl, inferno, speedscope")         \
+	FORMAT(pprof, "pprof", BINARY, "go tool pprof, Pyroscope")                   \
+	FORMAT(perfetto, "perfetto", TEXT, "ui.perfetto.dev, chrome://tracing")      \
+	FORMAT(snapshot, "pytorch-snapshot", BINARY, "PyTorch's memory_viz")         \
+	FORMAT(csv, "csv", TEXT, "tables; csv[,noheader][,nounits] as nvidia-smi")   \
+	FORMAT(prometheus, "prometheus", TEXT, "node_exporter's textfile collector") \
+	FORMAT(openmetrics, "openmetrics", TEXT, "the same, as OpenMetrics has it")  \
+	FORMAT(json, "json", TEXT, "holders with whole stacks, and the history")
 
-#define GPC_EXPORT_DECLARE(function, name) \
+#define GPC_EXPORT_DECLARE(function, name, kind, help) \
 	enum gpc_exit gpc_export_##function(struct gpc_report *report);
 GPC_EXPORT_FORMATS(GPC_EXPORT_DECLARE)
 #undef GPC_EXPORT_DECLARE
