@@ -25,6 +25,7 @@
 
 /* A model that is loaded so often, and stays each time, is loaded again. */
 #define BURSTS 3u
+#define PAUSE  2u /* frees between two times */
 
 /* A site whose largest request is so many times its smallest has blocks of varied sizes. */
 #define VARIED 4u
@@ -210,9 +211,15 @@ static uint64_t has_stopped_freeing(const struct candidate *it)
 		       : 0;
 }
 
+/* What the device freed in a window. */
+static uint64_t freed_in(const struct gpc_window_clock *clock, uint32_t window)
+{
+	return clock->freed_at[window] - (window ? clock->freed_at[window - 1] : 0);
+}
+
 /*
  * Returns by how much the site has grown if it rose at least BURSTS times, by about the same but for the last time, and
- * held what it had between them while others went on; 0: it has not.
+ * held what it had between them while others went on, and freed: the layers of one model are loaded without; 0: it has not.
  */
 static uint64_t grew_again(const struct candidate *it)
 {
@@ -231,16 +238,14 @@ static uint64_t grew_again(const struct candidate *it)
 		if (low < windows->lows[i - 1])
 			return 0;
 		burst += low - windows->lows[i - 1];
-		if (burst == 0 || low > windows->lows[i - 1])
+		if (burst == 0 || low > windows->lows[i - 1] || freed_in(it->clock, i - 1) < PAUSE)
 			continue;
 		least = gpc_smaller(least, burst);
 		most = gpc_larger(most, burst);
 		n_bursts++;
 		burst = 0;
 	}
-	return n_bursts >= BURSTS && most - least <= most / 4 && it->clock->freed
-		       ? windows->live - most
-		       : 0;
+	return n_bursts >= BURSTS && most - least <= most / 4 ? windows->live - most : 0;
 }
 
 /* True if nothing was added to the site in the last 1/QUIET_PART of all allocations, and it replaces nothing. */

@@ -134,7 +134,9 @@ static strength is_loop(const struct gpc_facts *f)
 										      : NONE;
 	if (f->growth_blocks >= GPC_MANY_BLOCKS)
 		return has_freed_less && f->is_varied == GPC_YES ? NONE : LIKELY;
-	if (f->growth_blocks < SOME_BLOCKS || has_freed_less)
+	/* PyTorch makes each weight of a model with a temporary one. */
+	if (f->growth_blocks < SOME_BLOCKS || has_freed_less ||
+		(or_none(f->torch_held) && is_below(f->n_frees, 2 * gained)))
 		return NONE;
 	/* Several lines in step may be the layers of a model that PyTorch runs once, unless much was freed meanwhile. */
 	is_layers =

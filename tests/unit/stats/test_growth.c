@@ -478,6 +478,23 @@ static void models_loaded_again_and_again_are_found_though_few_and_rarely(void *
 	}
 }
 
+/* Each layer has a large weight and a small one; little is freed meanwhile. */
+static void the_layers_of_one_model_are_not_loaded_again(void **state)
+{
+	(void)state;
+	for (int n = 12; n < 100; n += 7) {
+		assert_int_equal(set_up(NULL), 0);
+		ask(13, false);
+		for (int i = 0; i < n; i++) {
+			ask_for(11, 1000);
+			ask_for(12, 1);
+			if (i % 8 == 0)
+				ask(13, false);
+		}
+		assert_int_not_equal(find().most.how, GPC_GROWS_AGAIN);
+	}
+}
+
 static void a_buffer_that_doubles_is_found_by_the_request_that_fails(void **state)
 {
 	uint64_t size = 1;
@@ -548,6 +565,7 @@ int main(void)
 			a_step_that_is_larger_than_those_before_it_is_no_growth, set_up),
 		cmocka_unit_test_setup(
 			models_loaded_again_and_again_are_found_though_few_and_rarely, set_up),
+		cmocka_unit_test_setup(the_layers_of_one_model_are_not_loaded_again, set_up),
 		cmocka_unit_test_setup(
 			a_buffer_that_doubles_is_found_by_the_request_that_fails, set_up),
 		cmocka_unit_test_setup(

@@ -251,6 +251,7 @@ static void where_several_sites_keep_as_much_nothing_is_certain(void **state)
 	assert_int_equal(s.oom.strength, GPUCACHE_STRENGTH_CERTAIN);
 	make_growth(&s);
 	s.oom.growth_others++;
+	s.oom.n_free = 3 * s.oom.growth_blocks;
 	s.oom.torch = (struct gpucache_oom_torch){
 		.reserved = 80 * GPC_GIB, .allocated = 80 * GPC_GIB, .requested = s.oom.requested
 	};
@@ -258,6 +259,23 @@ static void where_several_sites_keep_as_much_nothing_is_certain(void **state)
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_EXHAUSTED);
 	assert_int_equal(s.oom.strength, GPUCACHE_STRENGTH_LIKELY);
 	assert_true(holds(&s, GPUCACHE_VERDICT_GROWTH));
+}
+
+static void weights_that_pytorch_makes_with_a_temporary_each_do_not_grow(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	make_growth(&s);
+	s.oom.torch = (struct gpucache_oom_torch){
+		.reserved = 80 * GPC_GIB, .allocated = 80 * GPC_GIB, .requested = s.oom.requested
+	};
+	s.oom.n_free = 2 * s.oom.growth_blocks - 1;
+	judge(&s);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_EXHAUSTED);
+	s.oom.n_free++;
+	judge(&s);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_GROWTH);
 }
 
 static void two_lines_that_keep_as_much_as_each_other_both_grow(void **state)
@@ -566,6 +584,7 @@ int main(void)
 			free_pieces_that_no_other_allocator_would_have_joined_are_no_reason),
 		cmocka_unit_test(a_leak_is_growth_though_pieces_are_free),
 		cmocka_unit_test(where_several_sites_keep_as_much_nothing_is_certain),
+		cmocka_unit_test(weights_that_pytorch_makes_with_a_temporary_each_do_not_grow),
 		cmocka_unit_test(two_lines_that_keep_as_much_as_each_other_both_grow),
 		cmocka_unit_test(rounding_that_takes_more_than_what_grows_comes_first),
 		cmocka_unit_test(what_grows_beside_a_smaller_idle_cache_of_pytorch_comes_first),

@@ -15,9 +15,6 @@
 /* The most purposes that gpc_say_held() names. */
 #define N_HELD 3
 
-/* So many results of a pass may be kept on purpose. */
-#define SOME_OF_A_PASS 2
-
 /* A framework's own pool: at least 1/POOL_PART of the device, in at most POOL_BLOCKS blocks. */
 #define POOL_PART   2
 #define POOL_BLOCKS 4
@@ -263,18 +260,19 @@ static bool is_appended(const struct search *search, const struct gpc_stack_fram
 
 /*
  * True if the program keeps a single result of each pass.  If it kept all that the backward pass needs, other call
- * sites would hold activations, too, or the site would hold several tensors of each pass, or the inputs would stay.
+ * sites would hold activations, too, or the inputs would stay.
  */
 static bool is_result_alone(const struct search *search, const struct gpucache_holder *growing)
 {
 	const struct gpc_purpose_row *all = row_of(search, GPC_PURPOSE_ACTIVATIONS);
 	const struct gpc_purpose_row *inputs = row_of(search, GPC_PURPOSE_INPUTS);
 	const struct gpc_facts *facts = search->facts;
-	bool trains = facts->had_backward == GPC_YES && facts->kept_passes != GPUCACHE_UNKNOWN;
+	/* The inputs of the passes stay, though each has several results. */
+	bool keeps_inputs =
+		facts->kept_passes != GPUCACHE_UNKNOWN && inputs->n_blocks > facts->kept_passes / 2;
 
-	return growing && growing->bytes >= all->bytes / 8 * 7 &&
-	       inputs->n_blocks < growing->n_blocks / 2 &&
-	       !(trains && growing->n_blocks > SOME_OF_A_PASS * (facts->kept_passes + 1));
+	return growing && growing->bytes >= all->bytes / 8 * 7 && !keeps_inputs &&
+	       inputs->n_blocks < growing->n_blocks / 2;
 }
 
 /* True in a function that torch.no_grad() or torch.inference_mode() decorates, such as generate() of transformers. */
