@@ -216,7 +216,8 @@ static bool is_short_of_room(const struct gpc_facts *f)
 static strength judge_ROUNDING(const struct gpc_facts *f)
 {
 	/* A replay with other settings rounds up, too. */
-	bool is_large = is_below(or_none(f->live) / 4, f->rounding);
+	uint64_t rounded = or_none(f->is_caching == GPC_NO ? f->held : f->live);
+	bool is_large = is_below(rounded / 4, f->rounding);
 	strength most = f->is_replayed == GPC_YES && !is_large ? POSSIBLE : LIKELY;
 
 	if (f->is_remedy_removal == GPC_YES)
@@ -225,7 +226,7 @@ static strength judge_ROUNDING(const struct gpc_facts *f)
 		return NONE;
 	if (f->is_rounded_up == GPC_YES)
 		return is_refuted(f) ? POSSIBLE : most;
-	if (!is_below(or_none(f->live) / 10, f->rounding))
+	if (!is_below(rounded / 10, f->rounding))
 		return NONE;
 	return fits(or_none(f->short_by), f->rounding) && !is_refuted(f) ? most : POSSIBLE;
 }

@@ -261,102 +261,6 @@ static void where_several_sites_keep_as_much_nothing_is_certain(void **state)
 	assert_true(holds(&s, GPUCACHE_VERDICT_GROWTH));
 }
 
-static void weights_that_pytorch_makes_with_a_temporary_each_do_not_grow(void **state)
-{
-	struct scene s = scene_of_an_exhausted_gpu();
-
-	(void)state;
-	make_growth(&s);
-	s.oom.torch = (struct gpucache_oom_torch){
-		.reserved = 80 * GPC_GIB, .allocated = 80 * GPC_GIB, .requested = s.oom.requested
-	};
-	s.oom.n_free = 2 * s.oom.growth_blocks - 1;
-	judge(&s);
-	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_EXHAUSTED);
-	s.oom.n_free++;
-	judge(&s);
-	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_GROWTH);
-}
-
-static void two_lines_that_keep_as_much_as_each_other_both_grow(void **state)
-{
-	struct scene s = scene_of_an_exhausted_gpu();
-
-	(void)state;
-	make_growth(&s);
-	s.oom.growth_others = s.oom.growth_bytes;
-	judge(&s);
-	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_GROWTH);
-	s.oom.growth_others *= 2;
-	judge(&s);
-	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_EXHAUSTED);
-}
-
-/* PyTorch's cache would have served this request, but not those after it. */
-static void what_grows_beside_a_smaller_idle_cache_of_pytorch_comes_first(void **state)
-{
-	struct scene s = scene_of_an_exhausted_gpu();
-
-	(void)state;
-	make_growth_of_many_blocks(&s);
-	s.oom.torch = (struct gpucache_oom_torch){ .reserved = 40 * GPC_GIB,
-		.allocated = 40 * GPC_GIB - 5 * GPC_GIB };
-	s.oom.growth_bytes = s.oom.growth_total = s.oom.growth_held = 6 * GPC_GIB;
-	judge(&s);
-	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_GROWTH);
-	s.oom.growth_bytes = s.oom.growth_total = s.oom.growth_held = 5 * GPC_GIB;
-	judge(&s);
-	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_PREALLOCATED);
-}
-
-/* Blocks of one byte, each of which takes 512. */
-static void rounding_that_takes_more_than_what_grows_comes_first(void **state)
-{
-	struct scene s = scene_of_an_exhausted_gpu();
-
-	(void)state;
-	make_growth_of_many_blocks(&s);
-	s.oom.balance.requested = 20 * GPC_GIB;
-	s.oom.balance.rounding = 70 * GPC_GIB;
-	judge(&s);
-	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_ROUNDING);
-	s.oom.n_free = s.oom.growth_blocks;
-	s.oom.balance.rounding = s.oom.growth_bytes - 1;
-	judge(&s);
-	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_GROWTH);
-}
-
-/* What stays from step to step, such as weights, does not hide that this step needs more. */
-static void a_spike_is_measured_above_what_stays(void **state)
-{
-	struct scene s = scene_of_an_exhausted_gpu();
-
-	(void)state;
-	s.oom.usual_live = 66 * GPC_GIB;
-	judge(&s);
-	assert_int_not_equal(s.oom.verdict, GPUCACHE_VERDICT_SPIKE);
-	s.oom.usual_base = 60 * GPC_GIB;
-	judge(&s);
-	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_SPIKE);
-}
-
-/* The request is for the next block, so that what the last one grew by need not be all that is missing. */
-static void a_buffer_that_asks_for_its_double_grows(void **state)
-{
-	struct scene s = scene_of_an_exhausted_gpu();
-
-	(void)state;
-	make_growth(&s);
-	s.oom.growth_blocks = 1;
-	s.oom.grows_how = 1;
-	s.oom.growth_bytes = s.oom.growth_held = 4 * GPC_GIB - 1;
-	judge(&s);
-	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_GROWTH);
-	s.oom.growth_stack++;
-	judge(&s);
-	assert_int_not_equal(s.oom.verdict, GPUCACHE_VERDICT_GROWTH);
-}
-
 /* PyTorch asks the driver on another way than for the tensor that it wants, which is as large as the next one must be. */
 static void the_next_larger_block_does_not_outweigh_those_before_it(void **state)
 {
@@ -584,12 +488,6 @@ int main(void)
 			free_pieces_that_no_other_allocator_would_have_joined_are_no_reason),
 		cmocka_unit_test(a_leak_is_growth_though_pieces_are_free),
 		cmocka_unit_test(where_several_sites_keep_as_much_nothing_is_certain),
-		cmocka_unit_test(weights_that_pytorch_makes_with_a_temporary_each_do_not_grow),
-		cmocka_unit_test(two_lines_that_keep_as_much_as_each_other_both_grow),
-		cmocka_unit_test(rounding_that_takes_more_than_what_grows_comes_first),
-		cmocka_unit_test(what_grows_beside_a_smaller_idle_cache_of_pytorch_comes_first),
-		cmocka_unit_test(a_spike_is_measured_above_what_stays),
-		cmocka_unit_test(a_buffer_that_asks_for_its_double_grows),
 		cmocka_unit_test(the_next_larger_block_does_not_outweigh_those_before_it),
 		cmocka_unit_test(what_idles_in_the_drivers_pools_is_not_held),
 		cmocka_unit_test(a_cause_that_outweighs_growth_comes_first),

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Growth beside other causes that may have taken as much. */
+#include "tests/unit/unit.h"
+
+#include "tests/unit/why/scene.h"
+
+static void make_growth(struct scene *s)
+{
+	s->oom.growth_bytes = s->oom.growth_total = s->oom.growth_held = 4 * GPC_GIB;
+	s->oom.growth_stack = s->oom.stack;
+	s->oom.growth_blocks = s->oom.n_free = 12;
+	s->oom.growth_others = 2 * GPC_GIB;
+}
+
+static void make_growth_of_many_blocks(struct scene *s)
+{
+	make_growth(s);
+	s->oom.growth_blocks = GPC_LOADED_BLOCKS;
+	s->oom.n_free = 0;
+}
+
+static void weights_that_pytorch_makes_with_a_temporary_each_do_not_grow(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	make_growth(&s);
+	s.oom.torch = (struct gpucache_oom_torch){
+		.reserved = 80 * GPC_GIB, .allocated = 80 * GPC_GIB, .requested = s.oom.requested
+	};
+	s.oom.n_free = 2 * s.oom.growth_blocks - 1;
+	judge(&s);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_EXHAUSTED);
+	s.oom.n_free++;
+	judge(&s);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_GROWTH);
+}
+
+static void two_lines_that_keep_as_much_as_each_other_both_grow(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	make_growth(&s);
+	s.oom.growth_others = s.oom.growth_bytes;
+	judge(&s);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_GROWTH);
+	s.oom.growth_others *= 2;
+	judge(&s);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_EXHAUSTED);
+}
+
+/* Blocks of one byte, each of which takes 512. */
+static void rounding_that_takes_more_than_what_grows_comes_first(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	make_growth_of_many_blocks(&s);
+	s.oom.balance.requested = 20 * GPC_GIB;
+	s.oom.balance.rounding = 70 * GPC_GIB;
+	judge(&s);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_ROUNDING);
+	s.oom.n_free = s.oom.growth_blocks;
+	s.oom.balance.rounding = s.oom.growth_bytes - 1;
+	judge(&s);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_GROWTH);
+}
+
+/* PyTorch's cache would have served this request, but not those after it. */
+static void what_grows_beside_a_smaller_idle_cache_of_pytorch_comes_first(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	make_growth_of_many_blocks(&s);
+	s.oom.torch = (struct gpucache_oom_torch){ .reserved = 40 * GPC_GIB,
+		.allocated = 40 * GPC_GIB - 5 * GPC_GIB };
+	s.oom.growth_bytes = s.oom.growth_total = s.oom.growth_held = 6 * GPC_GIB;
+	judge(&s);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_GROWTH);
+	s.oom.growth_bytes = s.oom.growth_total = s.oom.growth_held = 5 * GPC_GIB;
+	judge(&s);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_PREALLOCATED);
+}
+
+/* What stays from step to step, such as weights, does not hide that this step needs more. */
+static void a_spike_is_measured_above_what_stays(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	s.oom.usual_live = 66 * GPC_GIB;
+	judge(&s);
+	assert_int_not_equal(s.oom.verdict, GPUCACHE_VERDICT_SPIKE);
+	s.oom.usual_base = 60 * GPC_GIB;
+	judge(&s);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_SPIKE);
+}
+
+/* The request is for the next block, so that what the last one grew by need not be all that is missing. */
+static void a_buffer_that_asks_for_its_double_grows(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	make_growth(&s);
+	s.oom.growth_blocks = 1;
+	s.oom.grows_how = 1;
+	s.oom.growth_bytes = s.oom.growth_held = 4 * GPC_GIB - 1;
+	judge(&s);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_GROWTH);
+	s.oom.growth_stack++;
+	judge(&s);
+	assert_int_not_equal(s.oom.verdict, GPUCACHE_VERDICT_GROWTH);
+}
+
+/* Without the cache all memory is the driver's own. */
+static void what_the_driver_adds_counts_as_part_of_what_is_held(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	s.oom.setup = 0;
+	s.oom.balance.direct = 74 * GPC_GIB;
+	s.oom.balance.requested = 0;
+	s.oom.balance.rounding = 16 * GPC_GIB;
+	judge(&s);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_ROUNDING);
+	s.oom.balance.direct = 85 * GPC_GIB;
+	s.oom.balance.rounding = 5 * GPC_GIB;
+	judge(&s);
+	assert_int_not_equal(s.oom.verdict, GPUCACHE_VERDICT_ROUNDING);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(weights_that_pytorch_makes_with_a_temporary_each_do_not_grow),
+		cmocka_unit_test(two_lines_that_keep_as_much_as_each_other_both_grow),
+		cmocka_unit_test(rounding_that_takes_more_than_what_grows_comes_first),
+		cmocka_unit_test(what_grows_beside_a_smaller_idle_cache_of_pytorch_comes_first),
+		cmocka_unit_test(a_spike_is_measured_above_what_stays),
+		cmocka_unit_test(a_buffer_that_asks_for_its_double_grows),
+		cmocka_unit_test(what_the_driver_adds_counts_as_part_of_what_is_held),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
