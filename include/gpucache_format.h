@@ -568,7 +568,7 @@ struct gpucache_oom {
 	struct gpucache_neighbour neighbours[GPUCACHE_MAX_NEIGHBOURS];
 	/* Holders by tag, biggest first; none if the program named no ranges. */
 	uint32_t n_tags;
-	uint32_t grows_how;      /* 1: the growing site replaces its blocks by more; 2: in bursts */
+	uint32_t grows_how;      /* enum gpucache_growing */
 	uint64_t tag_rest_bytes; /* live bytes of tags that are not in tags[] */
 	struct gpucache_tag_holder tags[GPUCACHE_MAX_OOM_TAGS];
 	/* counters.kind_bytes, summed over all contexts of the device. */

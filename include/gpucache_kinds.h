@@ -110,6 +110,13 @@ enum gpucache_verdict {
 	GPUCACHE_VERDICT_COUNT,
 };
 
+/* How a site grows. */
+enum gpucache_growing {
+	GPUCACHE_GROWS_STEADILY,
+	GPUCACHE_GROWS_RENEWED, /* it replaces what it holds by more */
+	GPUCACHE_GROWS_AGAIN,   /* by the same, again and again */
+};
+
 enum gpucache_strength {
 	GPUCACHE_STRENGTH_NONE,
 	GPUCACHE_STRENGTH_POSSIBLE,

@@ -134,25 +134,31 @@ struct gpc_growth gpc_record_growth(
 	return growth;
 }
 
-/* Between two sites the others may go on: so the base is what each stayed at by itself. */
+/* The sites go on between two of them: so the base is what each stayed at by itself. */
 uint64_t gpc_record_usual(struct gpc_record *rec, uint32_t device, uint64_t *ret_base)
 {
 	const struct gpc_window_clock *clock = &rec->site_locks[device].clock;
+	struct gpc_lock *lock = &rec->site_locks[device].lock;
 	uint32_t end = gpc_record_site_end(rec);
-	uint32_t usual_end;
 	uint64_t base = 0;
 	uint64_t bytes;
 
-	gpc_lock_take(&rec->site_locks[device].lock);
+	gpc_lock_take(lock);
 	bytes = gpc_window_clock_usual(clock);
-	usual_end = gpc_window_clock_usual_end(clock);
-	for (uint32_t i = 1; i < end && bytes != UINT64_MAX; i++)
-		if (rec->sites[i].device == device) {
-			gpc_windows_reach(&rec->windows[i], clock);
-			base = gpc_bytes_add(base, gpc_windows_base(&rec->windows[i], usual_end));
-		}
-	gpc_lock_release(&rec->site_locks[device].lock);
-	*ret_base = bytes == UINT64_MAX ? bytes : gpc_smaller(base, bytes);
+	gpc_lock_release(lock);
+	*ret_base = bytes;
+	if (bytes == UINT64_MAX)
+		return bytes;
+	for (uint32_t i = 1; i < end; i++) {
+		if (rec->sites[i].device != device)
+			continue;
+		gpc_lock_take(lock);
+		gpc_windows_reach(&rec->windows[i], clock);
+		base = gpc_bytes_add(base,
+			gpc_windows_base(&rec->windows[i], gpc_window_clock_usual_end(clock)));
+		gpc_lock_release(lock);
+	}
+	*ret_base = gpc_smaller(base, bytes);
 	return bytes;
 }
 

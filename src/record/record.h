@@ -222,7 +222,7 @@ struct gpc_growth gpc_record_growth(
 
 /*
  * The most that was live on the device in a usual window of the run, and of it what stayed from window to window;
- * GPUCACHE_UNKNOWN if there is none.
+ * GPUCACHE_UNKNOWN if there is none.  Takes each site's lock for a moment.
  */
 uint64_t gpc_record_usual(struct gpc_record *rec, uint32_t device, uint64_t *ret_base);
 

@@ -112,7 +112,7 @@ static uint64_t freed_from(const struct candidate *it, uint32_t first)
 }
 
 static void add(struct gpc_growth *growth, const struct candidate *site, uint64_t bytes,
-	enum gpc_growing_how how, uint64_t n_frees)
+	enum gpucache_growing how, uint64_t n_frees)
 {
 	const struct gpc_windows *windows = site->windows;
 
@@ -284,7 +284,7 @@ void gpc_growth_consider(struct gpc_growth *growth, const struct gpucache_site *
 		return;
 	bytes = grew_again(&it);
 	if (bytes) {
-		add(growth, &it, bytes, GPC_GROWS_AGAIN, clock->freed);
+		add(growth, &it, bytes, GPUCACHE_GROWS_AGAIN, clock->freed);
 		return;
 	}
 	first = now - N * n_each;
@@ -292,17 +292,18 @@ void gpc_growth_consider(struct gpc_growth *growth, const struct gpucache_site *
 	n_rises = count_rises(series.lows);
 	if (n_rises >= STEADY) {
 		add(growth, &it, kept_in(site, windows, &series),
-			has_replaced(site) ? GPC_GROWS_RENEWED : GPC_GROWS_STEADILY,
+			has_replaced(site) ? GPUCACHE_GROWS_RENEWED : GPUCACHE_GROWS_STEADILY,
 			freed_from(&it, first));
 		return;
 	}
 	if (needs_more(&it, &series) || has_larger(site, &series) || doubles(&it)) {
-		add(growth, &it, more_than_usual(&it), GPC_GROWS_RENEWED, freed_from(&it, first));
+		add(growth, &it, more_than_usual(&it), GPUCACHE_GROWS_RENEWED,
+			freed_from(&it, first));
 		return;
 	}
 	bytes = windows->live ? has_stopped_freeing(&it) : 0;
 	if (bytes) {
-		add(growth, &it, bytes, GPC_GROWS_STEADILY, clock->freed - windows->freed);
+		add(growth, &it, bytes, GPUCACHE_GROWS_STEADILY, clock->freed - windows->freed);
 		return;
 	}
 	if (n_rises >= N / 2)
@@ -311,7 +312,7 @@ void gpc_growth_consider(struct gpc_growth *growth, const struct gpucache_site *
 	for (uint32_t n = 1; windows->live && n <= n_each; n *= 2) {
 		unite(&series, windows, n);
 		if (began_late(&it, &series)) {
-			add(growth, &it, kept_in(site, windows, &series), GPC_GROWS_STEADILY,
+			add(growth, &it, kept_in(site, windows, &series), GPUCACHE_GROWS_STEADILY,
 				freed_from(&it, now - N * n));
 			return;
 		}

@@ -34,12 +34,6 @@
 /* A site with this many blocks is in a loop: no network has as many equal layers. */
 #define GPC_GROWTH_MANY_BLOCKS 160u
 
-enum gpc_growing_how {
-	GPC_GROWS_STEADILY,
-	GPC_GROWS_RENEWED, /* replaces what it holds by more */
-	GPC_GROWS_AGAIN,   /* by the same, again and again */
-};
-
 /* The request that fails, which a site would hold if it had succeeded. */
 struct gpc_growth_request {
 	uint64_t stack;
@@ -53,7 +47,7 @@ struct gpc_growing {
 	uint64_t n_blocks;
 	uint64_t total;   /* what it asked for since the start */
 	uint64_t n_frees; /* of the device since its growth began */
-	enum gpc_growing_how how;
+	enum gpucache_growing how;
 	bool is_varied; /* its largest request is at least four times its smallest */
 };
 

@@ -149,8 +149,8 @@ static void set_growth(struct gpc_facts *facts, const struct gpucache_oom *oom)
 	facts->growth_held = oom->growth_held;
 	facts->growth_blocks = oom->growth_blocks;
 	facts->growth_total = oom->growth_total;
-	facts->is_renewed = truth(oom->grows_how == 1);
-	facts->is_repeated = truth(oom->grows_how == 2);
+	facts->is_renewed = truth(oom->grows_how == GPUCACHE_GROWS_RENEWED);
+	facts->is_repeated = truth(oom->grows_how == GPUCACHE_GROWS_AGAIN);
 	facts->is_varied = truth(oom->is_varied);
 }
 

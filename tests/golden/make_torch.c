@@ -375,7 +375,7 @@ void make_torch_results(const char *dir)
 	oom->verdict = GPUCACHE_VERDICT_GROWTH;
 	oom->stack = oom->growth_stack = output;
 	oom->growth_bytes = 60 * GIB;
-	oom->grows_how = 1;
+	oom->grows_how = GPUCACHE_GROWS_RENEWED;
 	add_holder(oom, output, 1, 130 * GIB);
 	b.header->state |= GPUCACHE_STATE_OOM_SEEN;
 	b.counters[0].n_oom = 4;

@@ -92,7 +92,7 @@ static void a_leak_is_found_whatever_comes_and_goes_meanwhile(void **state)
 		assert_int_equal(found.most.held, 100 * n);
 		assert_int_equal(found.most.n_blocks, n);
 		assert_int_equal(found.others_bytes, 0);
-		assert_int_equal(found.most.how, GPC_GROWS_STEADILY);
+		assert_int_equal(found.most.how, GPUCACHE_GROWS_STEADILY);
 	}
 }
 
@@ -244,7 +244,7 @@ static void what_is_replaced_and_larger_each_time_is_found(void **state)
 		renew(n, 200, 100);
 		found = find();
 		assert_int_equal(found.most.stack, 11);
-		assert_int_equal(found.most.how, GPC_GROWS_RENEWED);
+		assert_int_equal(found.most.how, GPUCACHE_GROWS_RENEWED);
 		assert_true(
 			found.most.bytes <= live_bytes() && found.most.bytes >= live_bytes() / 4);
 		assert_int_equal(found.most.n_blocks, n);
@@ -262,7 +262,7 @@ static void what_each_step_needs_more_of_is_found_at_the_top_of_a_step(void **st
 			give_back(11, 1000 + 50 * step);
 	}
 	assert_int_equal(find().most.stack, 11);
-	assert_int_equal(find().most.how, GPC_GROWS_RENEWED);
+	assert_int_equal(find().most.how, GPUCACHE_GROWS_RENEWED);
 }
 
 static void what_is_replaced_beside_busy_threads_is_found(void **state)
@@ -277,7 +277,7 @@ static void what_is_replaced_beside_busy_threads_is_found(void **state)
 			ask(12, false);
 	}
 	assert_int_equal(find().most.stack, 11);
-	assert_int_equal(find().most.how, GPC_GROWS_RENEWED);
+	assert_int_equal(find().most.how, GPUCACHE_GROWS_RENEWED);
 }
 
 /* Other threads make 99 of 100 requests, so most windows are without one of the growing site. */
@@ -300,7 +300,7 @@ static void what_is_replaced_is_found_though_threads_ask_for_nearly_all(void **s
 	renew_between_bursts(100);
 	found = find();
 	assert_int_equal(found.most.stack, 11);
-	assert_true(found.most.how == GPC_GROWS_RENEWED && found.most.n_blocks == 1);
+	assert_true(found.most.how == GPUCACHE_GROWS_RENEWED && found.most.n_blocks == 1);
 	assert_true(found.most.bytes >= live_bytes() / 4 && found.most.bytes < live_bytes());
 }
 
@@ -361,7 +361,7 @@ static void blocks_that_are_all_kept_are_not_called_renewed(void **state)
 		}
 		for (uint64_t i = 0; i < n; i++)
 			ask_for(11, 1000);
-		assert_int_not_equal(find().most.how, GPC_GROWS_RENEWED);
+		assert_int_not_equal(find().most.how, GPUCACHE_GROWS_RENEWED);
 	}
 }
 
@@ -375,7 +375,7 @@ static void a_leak_is_to_blame_and_not_what_is_replaced_beside_it(void **state)
 			give_back(12, 200);
 	}
 	assert_int_equal(find().most.stack, 11);
-	assert_int_not_equal(find().most.how, GPC_GROWS_RENEWED);
+	assert_int_not_equal(find().most.how, GPUCACHE_GROWS_RENEWED);
 }
 
 static void blocks_of_many_sizes_are_told_from_equal_ones(void **state)
@@ -474,7 +474,7 @@ static void models_loaded_again_and_again_are_found_though_few_and_rarely(void *
 		for (int i = 0; i < 7; i++)
 			ask_for(11, 1000);
 		assert_int_equal(find().most.stack, 11);
-		assert_int_equal(find().most.how, GPC_GROWS_AGAIN);
+		assert_int_equal(find().most.how, GPUCACHE_GROWS_AGAIN);
 	}
 }
 
@@ -491,7 +491,7 @@ static void the_layers_of_one_model_are_not_loaded_again(void **state)
 			if (i % 8 == 0)
 				ask(13, false);
 		}
-		assert_int_not_equal(find().most.how, GPC_GROWS_AGAIN);
+		assert_int_not_equal(find().most.how, GPUCACHE_GROWS_AGAIN);
 	}
 }
 
@@ -511,7 +511,7 @@ static void a_buffer_that_doubles_is_found_by_the_request_that_fails(void **stat
 	}
 	request = (struct gpc_growth_request){ 11, 2 * size };
 	assert_int_equal(find().most.stack, 11);
-	assert_int_equal(find().most.how, GPC_GROWS_RENEWED);
+	assert_int_equal(find().most.how, GPUCACHE_GROWS_RENEWED);
 }
 
 /* Each step frees all, but needs more than the one before. */
@@ -526,7 +526,7 @@ static void what_each_step_needs_counts_with_the_request_that_fails(void **state
 	assert_int_equal(find().most.stack, 0);
 	request = (struct gpc_growth_request){ 11, 200 };
 	assert_int_equal(find().most.stack, 11);
-	assert_int_equal(find().most.how, GPC_GROWS_RENEWED);
+	assert_int_equal(find().most.how, GPUCACHE_GROWS_RENEWED);
 }
 
 int main(void)

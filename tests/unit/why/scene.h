@@ -60,4 +60,26 @@ static inline void judge(struct scene *s)
 	s->oom.short_by = s->facts.short_by == GPUCACHE_UNKNOWN ? 0 : s->facts.short_by;
 }
 
+/* One site keeps 4 GiB in a dozen blocks, and others half as much. */
+static inline void make_growth(struct scene *s)
+{
+	s->oom.growth_bytes = s->oom.growth_total = s->oom.growth_held = 4 * GPC_GIB;
+	s->oom.growth_stack = s->oom.stack;
+	s->oom.growth_blocks = s->oom.n_free = 12;
+	s->oom.growth_others = 2 * GPC_GIB;
+}
+
+static inline void make_growth_of_many_blocks(struct scene *s)
+{
+	make_growth(s);
+	s->oom.growth_blocks = GPC_LOADED_BLOCKS;
+	s->oom.n_free = 0;
+}
+
+/* True if the cause was at least possible. */
+static inline bool holds(const struct scene *s, enum gpucache_verdict verdict)
+{
+	return s->answer.possible >> verdict & 1;
+}
+
 #endif

@@ -3,11 +3,6 @@
 
 #include "tests/unit/why/scene.h"
 
-static bool holds(const struct scene *s, enum gpucache_verdict verdict)
-{
-	return s->answer.possible >> verdict & 1;
-}
-
 /*
  * The scenarios: after `make` the verdict just holds; after `miss`, which takes one byte away, or `hide`, which makes
  * one number unknown, it must not hold.
@@ -119,13 +114,10 @@ static void hide_untracked(struct scene *s)
 	s->oom.balance.process_outside = GPUCACHE_UNKNOWN;
 }
 
-static void make_growth(struct scene *s)
+static void make_steady_growth(struct scene *s)
 {
-	s->oom.growth_bytes = s->oom.growth_total = s->oom.growth_held = 4 * GPC_GIB;
-	s->oom.growth_stack = s->oom.stack;
-	s->oom.growth_blocks = 12;
+	make_growth(s);
 	s->oom.n_free = 9; /* but for a quarter */
-	s->oom.growth_others = 2 * GPC_GIB;
 }
 static void miss_growth(struct scene *s)
 {
@@ -136,12 +128,6 @@ static void hide_growth(struct scene *s)
 	s->oom.growth_bytes = GPUCACHE_UNKNOWN;
 }
 
-static void make_growth_of_many_blocks(struct scene *s)
-{
-	make_growth(s);
-	s->oom.growth_blocks = GPC_LOADED_BLOCKS;
-	s->oom.n_free = 0;
-}
 static void miss_growth_of_many_blocks(struct scene *s)
 {
 	s->oom.growth_blocks = GPC_MANY_BLOCKS - 1;
@@ -163,9 +149,9 @@ static void miss_growth_of_many_sizes(struct scene *s)
 /* Few blocks, made anew. */
 static void make_renewed_growth(struct scene *s)
 {
-	make_growth(s);
+	make_steady_growth(s);
 	s->oom.growth_blocks = 1;
-	s->oom.grows_how = 1;
+	s->oom.grows_how = GPUCACHE_GROWS_RENEWED;
 }
 static void miss_renewed_growth(struct scene *s)
 {
@@ -298,15 +284,15 @@ static const struct {
 		miss_neighbour, hide_neighbour },
 	{ "untracked", GPUCACHE_VERDICT_UNTRACKED, GPUCACHE_STRENGTH_LIKELY, make_untracked,
 		miss_untracked, hide_untracked },
-	{ "growth", GPUCACHE_VERDICT_GROWTH, GPUCACHE_STRENGTH_LIKELY, make_growth, miss_growth,
-		hide_growth },
+	{ "growth", GPUCACHE_VERDICT_GROWTH, GPUCACHE_STRENGTH_LIKELY, make_steady_growth,
+		miss_growth, hide_growth },
 	{ "growth of many blocks", GPUCACHE_VERDICT_GROWTH, GPUCACHE_STRENGTH_LIKELY,
 		make_growth_of_many_blocks, miss_growth_of_many_blocks, hide_growth },
 	{ "growth of many sizes", GPUCACHE_VERDICT_GROWTH, GPUCACHE_STRENGTH_LIKELY,
 		make_growth_of_many_sizes, miss_growth_of_many_sizes, hide_growth },
 	{ "growth by renewal", GPUCACHE_VERDICT_GROWTH, GPUCACHE_STRENGTH_LIKELY,
 		make_renewed_growth, miss_renewed_growth, hide_growth },
-	{ "growth in a loop", GPUCACHE_VERDICT_GROWTH, GPUCACHE_STRENGTH_LIKELY, make_growth,
+	{ "growth in a loop", GPUCACHE_VERDICT_GROWTH, GPUCACHE_STRENGTH_LIKELY, make_steady_growth,
 		miss_growth_in_a_loop, hide_growth },
 	{ "contexts", GPUCACHE_VERDICT_CONTEXTS, GPUCACHE_STRENGTH_LIKELY, make_contexts,
 		miss_contexts, hide_contexts },

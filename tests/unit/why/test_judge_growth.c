@@ -4,21 +4,6 @@
 
 #include "tests/unit/why/scene.h"
 
-static void make_growth(struct scene *s)
-{
-	s->oom.growth_bytes = s->oom.growth_total = s->oom.growth_held = 4 * GPC_GIB;
-	s->oom.growth_stack = s->oom.stack;
-	s->oom.growth_blocks = s->oom.n_free = 12;
-	s->oom.growth_others = 2 * GPC_GIB;
-}
-
-static void make_growth_of_many_blocks(struct scene *s)
-{
-	make_growth(s);
-	s->oom.growth_blocks = GPC_LOADED_BLOCKS;
-	s->oom.n_free = 0;
-}
-
 static void weights_that_pytorch_makes_with_a_temporary_each_do_not_grow(void **state)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
@@ -106,7 +91,7 @@ static void a_buffer_that_asks_for_its_double_grows(void **state)
 	(void)state;
 	make_growth(&s);
 	s.oom.growth_blocks = 1;
-	s.oom.grows_how = 1;
+	s.oom.grows_how = GPUCACHE_GROWS_RENEWED;
 	s.oom.growth_bytes = s.oom.growth_held = 4 * GPC_GIB - 1;
 	judge(&s);
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_GROWTH);

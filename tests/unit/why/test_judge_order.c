@@ -4,11 +4,6 @@
 
 #include "tests/unit/why/scene.h"
 
-static bool holds(const struct scene *s, enum gpucache_verdict verdict)
-{
-	return s->answer.possible >> verdict & 1;
-}
-
 static void make_fragmented(struct scene *s)
 {
 	s->oom.balance.requested = 82 * GPC_GIB;
@@ -26,21 +21,6 @@ static void make_neighbour(struct scene *s)
 static void make_untracked(struct scene *s)
 {
 	s->oom.balance.process_outside = 15 * GPC_GIB + 1;
-}
-
-static void make_growth(struct scene *s)
-{
-	s->oom.growth_bytes = s->oom.growth_total = s->oom.growth_held = 4 * GPC_GIB;
-	s->oom.growth_stack = s->oom.stack;
-	s->oom.growth_blocks = s->oom.n_free = 12;
-	s->oom.growth_others = 2 * GPC_GIB;
-}
-
-static void make_growth_of_many_blocks(struct scene *s)
-{
-	make_growth(s);
-	s->oom.growth_blocks = GPC_LOADED_BLOCKS;
-	s->oom.n_free = 0;
 }
 
 static void make_spike(struct scene *s)
@@ -269,7 +249,7 @@ static void the_next_larger_block_does_not_outweigh_those_before_it(void **state
 	(void)state;
 	make_growth(&s);
 	s.oom.growth_stack = s.oom.stack + 1;
-	s.oom.grows_how = 1;
+	s.oom.grows_how = GPUCACHE_GROWS_RENEWED;
 	s.oom.growth_held = 7 * GPC_GIB;
 	s.oom.growth_blocks = 1;
 	s.oom.growth_bytes = 5 * GPC_GIB;

@@ -98,7 +98,7 @@ static void growth_is_told_by_what_it_is(void **state)
 	grow(&s);
 	assert_int_equal(advise(&s, GPUCACHE_VERDICT_GROWTH), 1);
 	says("free what model.py:9 no longer needs: it grew by 4.00 GiB");
-	s.oom.grows_how = 1;
+	s.oom.grows_how = GPUCACHE_GROWS_RENEWED;
 	advise(&s, GPUCACHE_VERDICT_GROWTH);
 	says("bound the size of what model.py:9 makes");
 	s.facts.is_renewed = GPC_NO;
