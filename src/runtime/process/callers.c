@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * dl_iterate_phdr lists the modules, and numbers its changes: an unchanged list is not read again.  The places of modules
- * are written by one thread at a time, and never in the loader's lock.
+ * are written by one thread at a time, and never in the loader's lock.  They have a version, odd while they are written:
+ * whoever read a field of the next version (release, acquire) then reads another version than before, and takes nobody
+ * for a caller.  An answer is kept with its version, so that it ends with it.
  */
 #include "runtime/process/callers.h"
 
@@ -51,12 +53,10 @@ static struct {
 	_Atomic int who;
 } places[GPC_CALLER_PLACES];
 
-static struct {
-	_Atomic uint64_t n_changes; /* of the loader's list, at the last look */
-	atomic_flag is_writing;
-} looks = { .is_writing = ATOMIC_FLAG_INIT };
+static _Atomic uint32_t version;   /* of the places */
+static _Atomic uint64_t n_changes; /* of the loader's list, at the last look */
 
-/* Of the stacks asked about last: twice the number, and 1 if the caller has a cache. */
+/* Of the stacks asked about last: the version << 33 | the stack's number << 1 | 1 if the caller has a cache. */
 static _Atomic uint64_t answers[64];
 
 static _Atomic uint32_t told; /* bit i: row i of callers is in the recording */
@@ -87,7 +87,7 @@ static int look_at(struct dl_phdr_info *module, size_t size, void *arg)
 
 	(void)size;
 	look->n_changes = module->dlpi_adds + module->dlpi_subs;
-	if (look->n_changes == atomic_load_explicit(&looks.n_changes, memory_order_relaxed))
+	if (look->n_changes == atomic_load_explicit(&n_changes, memory_order_relaxed))
 		return 1;
 	for (int i = 0; i < module->dlpi_phnum && look->n < GPC_CALLER_PLACES; i++) {
 		const ElfW(Phdr) *part = &module->dlpi_phdr[i];
@@ -103,7 +103,7 @@ static int look_at(struct dl_phdr_info *module, size_t size, void *arg)
 	return 0;
 }
 
-/* Call with is_writing. */
+/* Call while the version is odd. */
 static void write_places(const struct look *look)
 {
 	uint32_t n = 0;
@@ -111,28 +111,28 @@ static void write_places(const struct look *look)
 	for (uint32_t i = 0; i < GPC_CALLER_PLACES; i++) {
 		const struct place place = i < look->n ? look->places[i] : (struct place){ 0 };
 
-		atomic_store_explicit(&places[i].start, place.start, memory_order_relaxed);
-		atomic_store_explicit(&places[i].end, place.end, memory_order_relaxed);
-		atomic_store_explicit(&places[i].who, place.who, memory_order_relaxed);
+		atomic_store_explicit(&places[i].start, place.start, memory_order_release);
+		atomic_store_explicit(&places[i].end, place.end, memory_order_release);
+		atomic_store_explicit(&places[i].who, place.who, memory_order_release);
 		n += i < look->n && place.who != ON_THE_WAY;
 	}
-	for (unsigned i = 0; i < sizeof answers / sizeof answers[0]; i++)
-		atomic_store_explicit(&answers[i], 0, memory_order_relaxed);
 	atomic_store_explicit(&gpc_callers.n, n, memory_order_relaxed);
-	atomic_store_explicit(&looks.n_changes, look->n_changes, memory_order_relaxed);
+	atomic_store_explicit(&n_changes, look->n_changes, memory_order_relaxed);
 }
 
 void gpc_callers_look(void)
 {
+	uint32_t even = atomic_load_explicit(&version, memory_order_relaxed) & ~1u;
 	struct look look = { .n = 0 };
 
 	if (gpc_runtime.config.cache != GPC_CACHE_AUTO || dl_iterate_phdr(look_at, &look))
 		return;
 	/* Another thread that writes saw a list like this one; if it was an older one, the next look reads it again. */
-	if (atomic_flag_test_and_set_explicit(&looks.is_writing, memory_order_acquire))
+	if (!atomic_compare_exchange_strong_explicit(
+		    &version, &even, even + 1, memory_order_acquire, memory_order_relaxed))
 		return;
 	write_places(&look);
-	atomic_flag_clear_explicit(&looks.is_writing, memory_order_release);
+	atomic_store_explicit(&version, even + 2, memory_order_release);
 }
 
 void gpc_callers_start(void)
@@ -153,11 +153,11 @@ void gpc_callers_start(void)
 static int who_has(uintptr_t address)
 {
 	for (uint32_t i = 0; i < GPC_CALLER_PLACES; i++) {
-		uintptr_t start = atomic_load_explicit(&places[i].start, memory_order_relaxed);
-		uintptr_t end = atomic_load_explicit(&places[i].end, memory_order_relaxed);
+		uintptr_t start = atomic_load_explicit(&places[i].start, memory_order_acquire);
+		uintptr_t end = atomic_load_explicit(&places[i].end, memory_order_acquire);
 
 		if (address - start < end - start)
-			return atomic_load_explicit(&places[i].who, memory_order_relaxed);
+			return atomic_load_explicit(&places[i].who, memory_order_acquire);
 	}
 	return UNKNOWN;
 }
@@ -190,22 +190,27 @@ static void tell(int who)
 __attribute__((noinline)) bool gpc_caller_ask(uint32_t stack)
 {
 	_Atomic uint64_t *known = &answers[stack % (sizeof answers / sizeof answers[0])];
-	uint64_t answer = atomic_load_explicit(known, memory_order_relaxed);
+	uint64_t answer;
+	uint32_t seen;
 	int who = UNKNOWN;
 
-	if (stack && answer >> 1 == stack)
-		return answer & 1;
 	if (stack > atomic_load_explicit(&gpc_callers.newest, memory_order_relaxed)) {
 		gpc_callers_look();
 		/* Of two threads, the smaller number may stay: one look more. */
 		atomic_store_explicit(&gpc_callers.newest, stack, memory_order_relaxed);
 	}
+	seen = atomic_load_explicit(&version, memory_order_acquire);
+	answer = atomic_load_explicit(known, memory_order_relaxed);
+	if (stack && answer >> 1 == ((uint64_t)seen << 32 | stack))
+		return answer & 1;
 	if (atomic_load_explicit(&gpc_callers.n, memory_order_relaxed))
 		who = find_caller();
+	if (seen & 1 || atomic_load_explicit(&version, memory_order_relaxed) != seen)
+		return false;
 	if (who >= 0)
 		tell(who);
 	if (stack)
-		atomic_store_explicit(
-			known, (uint64_t)stack << 1 | (who >= 0), memory_order_relaxed);
+		atomic_store_explicit(known, ((uint64_t)seen << 32 | stack) << 1 | (who >= 0),
+			memory_order_relaxed);
 	return who >= 0;
 }

@@ -15,7 +15,8 @@
  *
  * A wrong answer costs the program some calls of the driver, or the device some memory, and never correctness: what a
  * segment is depends on the request that it was taken for, and a free finds it by its address.  So the places of modules are
- * read without a lock, and may be those of a module that was unloaded meanwhile.
+ * read without a lock: who asks while they change is unknown, and code in the place of an unloaded module is taken for it
+ * until the next look.
  *
  * Threads     Any; the caller holds no lock of ours: the loader's may be taken.
  * Failure     Without an unwinder, and in a stack that it cannot walk, every caller is unknown.
