@@ -112,7 +112,7 @@ obj = $(patsubst %.c,$(B)/%.o,$(1))
 
 ##### Files (found, never listed: a new file needs no edit here) #####
 
-CORE_SRCS    := $(sort $(wildcard $(addprefix src/,$(addsuffix /*.c,base document model why config driver alloc stats stack record oom))))
+CORE_SRCS    := $(sort $(wildcard $(addprefix src/,$(addsuffix /*.c,base document model names why config driver alloc stats stack record oom))))
 RUNTIME_SRCS := $(sort $(wildcard src/runtime/*.c src/runtime/*/*.c))
 PRELOAD_SRCS := $(sort $(wildcard preload/*.c))
 AUDIT_SRCS   := preload/audit/audit.c

@@ -185,7 +185,7 @@ static uint64_t line_of(uint64_t frame)
 /* Stack 0 is any that could not be captured. */
 static uint64_t key_of(uint32_t stack, size_t steer)
 {
-	struct gpc_stack_frames frames = { .frames = NULL };
+	struct gpc_raw_stack frames = { .frames = NULL };
 	uint64_t key = steer + 1;
 
 	if (!has_stacks || !gpc_depot_find(&stacks.depot, stack, &frames))

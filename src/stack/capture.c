@@ -43,7 +43,7 @@ static __attribute__((noinline)) uint32_t take_walk(struct gpc_stacks *stacks,
 	const struct gpc_walk_start *start, uint32_t skip, bool *ret_is_known)
 {
 	uint64_t frames[2 * GPC_STACKS_DEPTH + 1];
-	struct gpc_stack_frames stack;
+	struct gpc_raw_stack stack;
 	bool is_new = false;
 	uint32_t n_turns;
 	bool is_sure;
@@ -53,7 +53,7 @@ static __attribute__((noinline)) uint32_t take_walk(struct gpc_stacks *stacks,
 
 	do {
 		n_turns = gpc_modules_n_turns(&stacks->modules);
-		stack = (struct gpc_stack_frames){ .frames = frames };
+		stack = (struct gpc_raw_stack){ .frames = frames };
 		/* One frame more than is stored, to know whether the stack is deeper. */
 		n = gpc_unwind_capture_from(
 			&stacks->unwind, start, frames, GPC_STACKS_DEPTH + 1, skip);
@@ -106,7 +106,7 @@ static __attribute__((unused)) bool is_as_walk_says(
 static __attribute__((noinline)) void keep_trail(
 	struct gpc_stacks *stacks, const struct gpc_trail_start *start, uint32_t id)
 {
-	struct gpc_stack_frames stack;
+	struct gpc_raw_stack stack;
 
 	if (is_still(stacks, start) && gpc_depot_find(&stacks->depot, id, &stack))
 		gpc_trails_keep(&stacks->trails, &stacks->unwind.walk, &stacks->python, start, id,
@@ -299,7 +299,7 @@ static bool find_node(struct native_name *name)
  * (find_node) further out than the innermost named frame; if there is none, that frame.  Returns n_native if no frame
  * can be named.
  */
-static uint32_t find_native(struct gpc_modules *modules, const struct gpc_stack_frames *stack,
+static uint32_t find_native(struct gpc_modules *modules, const struct gpc_raw_stack *stack,
 	struct native_name *ret_name)
 {
 	struct native_name name;
@@ -323,7 +323,7 @@ static uint32_t find_native(struct gpc_modules *modules, const struct gpc_stack_
 }
 
 /* Adds "grow < step < main (train)"; false if no frame has a name. */
-static bool describe_native(struct gpc_modules *modules, const struct gpc_stack_frames *stack,
+static bool describe_native(struct gpc_modules *modules, const struct gpc_raw_stack *stack,
 	uint32_t n_callers, struct gpc_text *text)
 {
 	struct native_name site, name;
@@ -355,7 +355,7 @@ bool gpc_stack_describe(struct gpc_stacks *stacks, uint32_t id, char *buf, size_
 		{ false, true, 0 }, { false, false, 0 } };
 	struct gpc_text text = gpc_text_init(buf, size);
 	struct python_frames python = { .codes = &stacks->codes };
-	struct gpc_stack_frames stack;
+	struct gpc_raw_stack stack;
 
 	GPC_CHECK(!gpc_lock_is_any_held());
 	gpc_modules_watch(&stacks->modules);

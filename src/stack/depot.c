@@ -17,7 +17,7 @@
 #define MIX_A UINT64_C(0x9e3779b97f4a7c15)
 #define MIX_B UINT64_C(0xbb67ae8584caa73b)
 
-static uint32_t n_frames(const struct gpc_stack_frames *stack)
+static uint32_t n_frames(const struct gpc_raw_stack *stack)
 {
 	return (uint32_t)stack->n_native + stack->n_python;
 }
@@ -29,7 +29,7 @@ static inline uint64_t mix(uint64_t lane, uint64_t frame)
 }
 
 /* In a single lane each multiplication would wait for the one before; the processor overlaps four. */
-static uint64_t hash_stack(const struct gpc_stack_frames *stack)
+static uint64_t hash_stack(const struct gpc_raw_stack *stack)
 {
 	const uint64_t *frames = stack->frames;
 	uint32_t n = n_frames(stack);
@@ -51,7 +51,7 @@ static uint64_t hash_stack(const struct gpc_stack_frames *stack)
 }
 
 struct key {
-	const struct gpc_stack_frames *stack;
+	const struct gpc_raw_stack *stack;
 	uint64_t hash;
 };
 
@@ -59,7 +59,7 @@ static inline bool is_same(const struct gpc_intern *intern, uint32_t id, const v
 {
 	const struct gpucache_stack *record = gpc_intern_record(intern, id);
 	const struct key *key = arg;
-	const struct gpc_stack_frames *stack = key->stack;
+	const struct gpc_raw_stack *stack = key->stack;
 
 	return record->hash == key->hash && record->n_native == stack->n_native &&
 	       record->n_python == stack->n_python && record->flags == stack->flags &&
@@ -69,7 +69,7 @@ static inline bool is_same(const struct gpc_intern *intern, uint32_t id, const v
 static uint32_t write_record(uint64_t *to, uint64_t room, uint32_t id, const void *arg)
 {
 	const struct key *key = arg;
-	const struct gpc_stack_frames *stack = key->stack;
+	const struct gpc_raw_stack *stack = key->stack;
 	struct gpucache_stack head = {
 		.size = (HEAD_WORDS + n_frames(stack)) * (uint32_t)sizeof(uint64_t),
 		.id = id,
@@ -86,7 +86,7 @@ static uint32_t write_record(uint64_t *to, uint64_t room, uint32_t id, const voi
 	return head.size;
 }
 
-uint32_t gpc_depot_known(const struct gpc_depot *depot, const struct gpc_stack_frames *stack)
+uint32_t gpc_depot_known(const struct gpc_depot *depot, const struct gpc_raw_stack *stack)
 {
 	const struct key key = { stack, hash_stack(stack) };
 	uint32_t slot;
@@ -95,7 +95,7 @@ uint32_t gpc_depot_known(const struct gpc_depot *depot, const struct gpc_stack_f
 }
 
 uint32_t gpc_depot_put(
-	struct gpc_depot *depot, const struct gpc_stack_frames *stack, bool *ret_is_new)
+	struct gpc_depot *depot, const struct gpc_raw_stack *stack, bool *ret_is_new)
 {
 	struct key key = { stack, hash_stack(stack) };
 	uint32_t id =
@@ -106,14 +106,14 @@ uint32_t gpc_depot_put(
 	return id;
 }
 
-bool gpc_depot_find(const struct gpc_depot *depot, uint32_t id, struct gpc_stack_frames *ret_stack)
+bool gpc_depot_find(const struct gpc_depot *depot, uint32_t id, struct gpc_raw_stack *ret_stack)
 {
 	const struct gpucache_stack *record;
 
 	if (!gpc_intern_has(&depot->intern, id))
 		return false;
 	record = gpc_intern_record(&depot->intern, id);
-	*ret_stack = (struct gpc_stack_frames){
+	*ret_stack = (struct gpc_raw_stack){
 		.frames = (const uint64_t *)(const void *)(record + 1),
 		.n_native = record->n_native,
 		.n_python = record->n_python,

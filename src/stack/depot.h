@@ -19,7 +19,7 @@
 #define GPC_DEPOT_MAX_STACKS (1u << 20)
 
 /* A stack: frames[] has the native frames, then the Python frames, encoded as in gpucache_format.h. */
-struct gpc_stack_frames {
+struct gpc_raw_stack {
 	const uint64_t *frames;
 	uint16_t n_native;
 	uint16_t n_python;
@@ -37,13 +37,13 @@ GPC_MUST_CHECK enum gpc_status gpc_depot_init(
 void gpc_depot_fini(struct gpc_depot *depot);
 
 /* Returns the id of a stack that the depot holds, else 0. */
-uint32_t gpc_depot_known(const struct gpc_depot *depot, const struct gpc_stack_frames *stack);
+uint32_t gpc_depot_known(const struct gpc_depot *depot, const struct gpc_raw_stack *stack);
 
 /* As known, but adds a new stack, and says so in *ret_is_new.  0: no room. */
 uint32_t gpc_depot_put(
-	struct gpc_depot *depot, const struct gpc_stack_frames *stack, bool *ret_is_new);
+	struct gpc_depot *depot, const struct gpc_raw_stack *stack, bool *ret_is_new);
 
 /* Reads the stack of an id, whose frames stay in place until fini.  False: there is none. */
-bool gpc_depot_find(const struct gpc_depot *depot, uint32_t id, struct gpc_stack_frames *ret_stack);
+bool gpc_depot_find(const struct gpc_depot *depot, uint32_t id, struct gpc_raw_stack *ret_stack);
 
 #endif

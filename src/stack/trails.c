@@ -96,7 +96,7 @@ static bool find_further_locked(struct gpc_trails *trails, const struct gpc_pyth
 
 /* True if the walk that it writes down finds the native frames of the stack. */
 static bool trace_native(struct gpc_walk_trail *trail, const struct gpc_walk *walk,
-	const struct gpc_trail_start *start, const struct gpc_stack_frames *stack, uint32_t depth)
+	const struct gpc_trail_start *start, const struct gpc_raw_stack *stack, uint32_t depth)
 {
 	uint64_t frames[GPC_TRAILS_DEPTH + 1];
 	uint32_t n = gpc_walk_trace(walk, &start->walk, frames, depth + 1, start->skip, trail);
@@ -111,7 +111,7 @@ static bool trace_native(struct gpc_walk_trail *trail, const struct gpc_walk *wa
 
 void gpc_trails_keep(struct gpc_trails *trails, const struct gpc_walk *walk,
 	const struct gpc_python *python, const struct gpc_trail_start *start, uint32_t id,
-	const struct gpc_stack_frames *stack, uint32_t depth)
+	const struct gpc_raw_stack *stack, uint32_t depth)
 {
 	_Atomic uint16_t *head = &trails->heads[hash_start(start) % GPC_TRAILS];
 	uint32_t newest = atomic_load_explicit(head, memory_order_relaxed);

@@ -88,6 +88,6 @@ uint32_t gpc_trails_find(const struct gpc_trails *trails, const struct gpc_pytho
  */
 void gpc_trails_keep(struct gpc_trails *trails, const struct gpc_walk *walk,
 	const struct gpc_python *python, const struct gpc_trail_start *start, uint32_t id,
-	const struct gpc_stack_frames *stack, uint32_t depth);
+	const struct gpc_raw_stack *stack, uint32_t depth);
 
 #endif

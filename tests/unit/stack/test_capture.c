@@ -82,7 +82,7 @@ static void one_place_has_one_id_and_another_place_another(void **state)
 
 static void the_first_frame_is_the_caller_of_capture(void **state)
 {
-	struct gpc_stack_frames stack;
+	struct gpc_raw_stack stack;
 
 	(void)state;
 	grow();
@@ -99,7 +99,7 @@ static void the_first_frame_is_the_caller_of_capture(void **state)
 
 static void a_deep_stack_is_cut_and_says_so(void **state)
 {
-	struct gpc_stack_frames stack;
+	struct gpc_raw_stack stack;
 
 	(void)state;
 	descend(100);
@@ -165,7 +165,7 @@ static void init_gives_everything_back_whichever_map_fails(void **state)
 static const char *describe(const uint64_t *frames, uint16_t n_native, uint16_t n_python)
 {
 	static char line[200];
-	struct gpc_stack_frames stack = {
+	struct gpc_raw_stack stack = {
 		.frames = frames, .n_native = n_native, .n_python = n_python
 	};
 	bool is_new;
@@ -222,7 +222,7 @@ static void where_there_is_little_room_callers_are_left_out(void **state)
 {
 	uint64_t code = add_code(5, "Grid.grow", "/home/me/train.py");
 	uint64_t frames[] = { code | 2, code | 2, code | 2 };
-	struct gpc_stack_frames stack = { .frames = frames, .n_python = 3 };
+	struct gpc_raw_stack stack = { .frames = frames, .n_python = 3 };
 	char line[64];
 	bool is_new;
 	uint32_t id = gpc_depot_put(&stacks.depot, &stack, &is_new);

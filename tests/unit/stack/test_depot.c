@@ -28,9 +28,9 @@ static void open_depot(struct gpc_depot *depot, uint32_t max_stacks)
 }
 
 /* Stack number i: some native frames, some Python frames, all different from those of other i. */
-static struct gpc_stack_frames make_stack(uint64_t *frames, uint32_t i)
+static struct gpc_raw_stack make_stack(uint64_t *frames, uint32_t i)
 {
-	struct gpc_stack_frames stack = {
+	struct gpc_raw_stack stack = {
 		.frames = frames,
 		.n_native = (uint16_t)(1 + i % 7),
 		.n_python = (uint16_t)(i % 3),
@@ -44,7 +44,7 @@ static struct gpc_stack_frames make_stack(uint64_t *frames, uint32_t i)
 static void the_same_frames_get_the_same_id_and_one_record(void **state)
 {
 	uint64_t frames[16], again[16];
-	struct gpc_stack_frames stack = make_stack(frames, 5), copy = make_stack(again, 5);
+	struct gpc_raw_stack stack = make_stack(frames, 5), copy = make_stack(again, 5);
 	struct gpc_depot depot;
 	const struct gpucache_stack *record;
 	bool is_new;
@@ -68,9 +68,9 @@ static void the_same_frames_get_the_same_id_and_one_record(void **state)
 static void stacks_that_differ_in_one_frame_or_flag_or_kind_get_ids_of_their_own(void **state)
 {
 	uint64_t frames[8] = { 1, 2, 3, 4 }, other[8] = { 1, 2, 3, 5 };
-	struct gpc_stack_frames a = { frames, 4, 0, 0 }, b = { other, 4, 0, 0 };
-	struct gpc_stack_frames c = { frames, 3, 1, 0 }, d = { frames, 4, 0, GPUCACHE_STACK_CUT };
-	struct gpc_stack_frames e = { frames, 3, 0, 0 };
+	struct gpc_raw_stack a = { frames, 4, 0, 0 }, b = { other, 4, 0, 0 };
+	struct gpc_raw_stack c = { frames, 3, 1, 0 }, d = { frames, 4, 0, GPUCACHE_STACK_CUT };
+	struct gpc_raw_stack e = { frames, 3, 0, 0 };
 	struct gpc_depot depot;
 	bool is_new;
 
@@ -88,7 +88,7 @@ static void stacks_that_differ_in_one_frame_or_flag_or_kind_get_ids_of_their_own
 static void find_gives_back_what_was_put(void **state)
 {
 	uint64_t frames[16];
-	struct gpc_stack_frames stack, found;
+	struct gpc_raw_stack stack, found;
 	struct gpc_depot depot;
 	bool is_new;
 
@@ -113,7 +113,7 @@ static void find_gives_back_what_was_put(void **state)
 static void a_full_depot_counts_what_it_drops_and_still_knows_the_rest(void **state)
 {
 	uint64_t frames[16];
-	struct gpc_stack_frames stack;
+	struct gpc_raw_stack stack;
 	struct gpc_depot depot;
 	bool is_new;
 
@@ -134,7 +134,7 @@ static void a_full_depot_counts_what_it_drops_and_still_knows_the_rest(void **st
 static void a_depot_whose_frames_find_no_room_closes(void **state)
 {
 	uint64_t frames[256] = { 0 };
-	struct gpc_stack_frames stack = { .frames = frames, .n_native = 256 };
+	struct gpc_raw_stack stack = { .frames = frames, .n_native = 256 };
 	struct gpc_depot depot;
 	bool is_new;
 
@@ -151,7 +151,7 @@ static void a_depot_whose_frames_find_no_room_closes(void **state)
 static void a_stack_that_the_sink_refuses_has_no_id(void **state)
 {
 	uint64_t frames[16];
-	struct gpc_stack_frames stack = make_stack(frames, 1), found;
+	struct gpc_raw_stack stack = make_stack(frames, 1), found;
 	struct gpc_depot depot;
 	bool is_new;
 
@@ -196,7 +196,7 @@ struct worker {
 static void *put_all(void *arg)
 {
 	struct worker *worker = arg;
-	struct gpc_stack_frames stack, found;
+	struct gpc_raw_stack stack, found;
 	uint64_t frames[16];
 	bool is_new;
 

@@ -274,7 +274,7 @@ static void who_omits_more_frames_has_another_stack(void **state)
 	assert_true(ids[0] && ids[0] != ids[1] && ids[1] != ids[2]);
 }
 
-static struct gpc_stack_frames kept_as;
+static struct gpc_raw_stack kept_as;
 
 static __attribute__((noinline)) uint32_t keep_as(struct gpc_stacks *of, uint32_t skip)
 {
@@ -290,11 +290,11 @@ static __attribute__((noinline)) uint32_t keep_as(struct gpc_stacks *of, uint32_
 static void no_trail_leads_to_a_stack_of_other_frames(void **state)
 {
 	static uint64_t frames[GPC_STACKS_DEPTH];
-	struct gpc_stack_frames stack = { 0 };
+	struct gpc_raw_stack stack = { 0 };
 
 	(void)state;
 	skip_where_it_is_off();
-	kept_as = (struct gpc_stack_frames){ .frames = frames };
+	kept_as = (struct gpc_raw_stack){ .frames = frames };
 	for (volatile int i = 0; i < 9; i++) {
 		uint32_t id;
 
@@ -530,7 +530,7 @@ static __attribute__((noinline)) uint32_t find_or_keep(struct gpc_stacks *of, ui
 	(void)skip;
 	if (!id)
 		gpc_trails_keep(&shared, &learned, &of->python, &start, own_id,
-			&(struct gpc_stack_frames){ .frames = &ip, .n_native = 1 }, 1);
+			&(struct gpc_raw_stack){ .frames = &ip, .n_native = 1 }, 1);
 	return id;
 }
 

@@ -98,7 +98,7 @@ static struct library open_library(const char *name)
 
 static __attribute__((noinline)) int capture(void)
 {
-	struct gpc_stack_frames stack;
+	struct gpc_raw_stack stack;
 
 	assert_true(gpc_depot_find(&stacks.depot, gpc_stack_capture(&stacks, 0), &stack));
 	n_frames = stack.n_native;

@@ -7,7 +7,7 @@
 
 #include "format/array.h"
 #include "model/libraries.h"
-#include "tools/gpumem-report/symbols/short_names.h"
+#include "names/short_names.h"
 
 static bool has_any(const char *text, const char *const parts[])
 {

@@ -11,7 +11,7 @@
 #include "format/array.h"
 #include "format/memory.h"
 #include "format/sheet.h"
-#include "tools/gpumem-report/symbols/short_names.h"
+#include "names/short_names.h"
 #include "why/why.h"
 
 static uint64_t hash_python(uint64_t hash, const struct gpc_recording *recording, uint64_t frame)

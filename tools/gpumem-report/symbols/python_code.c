@@ -10,7 +10,7 @@
 
 #include "format/array.h"
 #include "model/libraries.h"
-#include "tools/gpumem-report/symbols/short_names.h"
+#include "names/short_names.h"
 
 struct gpc_report_codes {
 	const struct gpc_recording *recording;

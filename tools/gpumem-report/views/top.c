@@ -15,7 +15,7 @@
 #include "tools/gpumem-report/holders/by_thread.h"
 #include "tools/gpumem-report/holders/call_paths.h"
 #include "tools/gpumem-report/holders/filter.h"
-#include "tools/gpumem-report/symbols/short_names.h"
+#include "names/short_names.h"
 #include "tools/lib/map.h"
 
 struct function {

@@ -12,7 +12,7 @@
 
 #include "base/bytes.h"
 #include "tools/gpumem-report/holders/purposes.h"
-#include "tools/gpumem-report/symbols/short_names.h"
+#include "names/short_names.h"
 
 /* Fewer passes may all be needed by one step: the micro-batches of a pipeline, the views of one image. */
 #define MANY_PASSES 8

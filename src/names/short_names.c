@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Each name is scanned once from left to right; templates are skipped up to the bracket that closes them. */
-#include "tools/gpumem-report/symbols/short_names.h"
+#include "names/short_names.h"
 
 #include <string.h>
 

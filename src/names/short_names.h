@@ -9,8 +9,8 @@
  * Failure     None.
  * Limits      Goes by the text of the name, which must be demangled.
  */
-#ifndef GPC_REPORT_NAMES_H
-#define GPC_REPORT_NAMES_H
+#ifndef GPC_NAMES_SHORT_NAMES_H
+#define GPC_NAMES_SHORT_NAMES_H
 
 #include <stdbool.h>
 
