@@ -164,3 +164,13 @@ void gpc_frame_describe_site(const struct gpc_frame *frame, struct gpc_text *ret
 		gpc_frame_describe(frame, false, ret_text);
 }
 
+void gpc_frames_place(const struct gpc_stack_frames *stack, uint32_t id, unsigned n_callers,
+	struct gpc_text *ret_text)
+{
+	if (id == 0)
+		gpc_text_add(ret_text, "(no stack was taken)");
+	else if (!stack || stack->site < 0)
+		gpc_text_add(ret_text, "(stack %u was not recorded)", (unsigned)id);
+	else
+		gpc_frames_chain(stack, (size_t)stack->site, n_callers, ret_text);
+}

@@ -107,6 +107,10 @@ void gpc_frames_chain(const struct gpc_stack_frames *stack, size_t first, unsign
  */
 void gpc_frames_fit(const struct gpc_stack_frames *stack, struct gpc_text *ret_text);
 
+/* The same for the site of stack `id`; or why there is none: "(no stack was taken)".  stack: NULL if it was not recorded. */
+void gpc_frames_place(const struct gpc_stack_frames *stack, uint32_t id, unsigned n_callers,
+	struct gpc_text *ret_text);
+
 /* Appends the name of the function `via`: "Linear.forward", "gelu"; nothing if via is -1. */
 void gpc_frames_via(const struct gpc_stack_frames *stack, struct gpc_text *ret_text);
 

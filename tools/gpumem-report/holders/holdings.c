@@ -57,14 +57,6 @@ static void filter_list(struct gpc_holdings *holdings, const struct gpc_report *
 	holdings->total_bytes = 0;
 }
 
-const struct gpucache_holder *gpc_holdings_of_stack(const struct gpucache_oom *oom, uint32_t stack)
-{
-	for (uint32_t i = 0; i < oom->n_holders; i++)
-		if (oom->holders[i].stack == stack)
-			return &oom->holders[i];
-	return NULL;
-}
-
 /* Makes a row of each listed holder, and returns the sum of their bytes; total_bytes does not include it yet. */
 static uint64_t read_list(struct gpc_holdings *holdings, const struct gpucache_holder *list,
 	size_t n, uint64_t rest_bytes)

@@ -28,9 +28,6 @@ struct gpc_holdings {
 	bool has_torch;         /* PyTorch allocated on the device */
 };
 
-/* Returns the holder of this stack in the record of a failure, or NULL if it is not listed. */
-const struct gpucache_holder *gpc_holdings_of_stack(const struct gpucache_oom *oom, uint32_t stack);
-
 /* Makes the holdings from the list in the record of a failure. */
 void gpc_holdings_from_oom(struct gpc_holdings *holdings, const struct gpc_report *report,
 	const struct gpucache_oom *oom);

@@ -1,158 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rules over function and file names, tried from the innermost frame outwards; the first match decides. */
 #include "tools/gpumem-report/holders/purposes.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "format/array.h"
-#include "model/libraries.h"
-#include "names/short_names.h"
-
-static bool has_any(const char *text, const char *const parts[])
-{
-	for (; *parts; parts++)
-		if (strstr(text, *parts))
-			return true;
-	return false;
-}
-
-static enum gpc_purpose category_of_python(const struct gpc_frame *frame)
-{
-	/* Caches of keys and values, such as DynamicCache.update of transformers. */
-	static const char *const caches[] = { "cache_utils", "KVCache", "kv_cache", "DynamicCache",
-		"StaticCache", NULL };
-	static const char *const weight_files[] = { "/nn/parameter.py", "/nn/init.py",
-		"/safetensors/", "/torch/serialization.py", NULL };
-	static const char *const loaders[] = { "from_pretrained", "load_state_dict",
-		"reset_parameters", NULL };
-	const char *dot = strrchr(frame->function, '.');
-	const char *name = dot ? dot + 1 : frame->function;
-
-	static const char *const movers[] = { "collate", "to_device", "prefetch", NULL };
-
-	if (has_any(frame->file, caches) || has_any(frame->function, caches))
-		return GPC_PURPOSE_CACHES;
-	if (frame->is_library && strstr(frame->file, "/optim"))
-		return GPC_PURPOSE_OPTIMIZER;
-	/* Of module.py, only _call_impl() runs the model's forward(); its other functions move parameters. */
-	if (frame->is_library && strstr(frame->file, "/nn/modules/module.py"))
-		return strstr(name, "call_impl") ? GPC_N_PURPOSES : GPC_PURPOSE_WEIGHTS;
-	if (has_any(frame->file, weight_files) || has_any(name, loaders) ||
-		(frame->is_library && strcmp(name, "__init__") == 0))
-		return GPC_PURPOSE_WEIGHTS;
-	if ((frame->is_library && strstr(frame->file, "/utils/data/")) || has_any(name, movers))
-		return GPC_PURPOSE_INPUTS;
-	return strncmp(name, "forward", 7) == 0 ? GPC_PURPOSE_ACTIVATIONS : GPC_N_PURPOSES;
-}
-
-static enum gpc_purpose category_of_native(const struct gpc_frame *frame)
-{
-	static const char *const libraries[] = { "cuBLAS", "cuDNN", "cuSOLVER", "cuSPARSE", NULL };
-	const struct gpc_library_row *row =
-		frame->module ? gpc_library_row_of(frame->module) : NULL;
-	GPC_TEXT(name, 400);
-
-	if (row && row->name && has_any(row->name, libraries))
-		return GPC_PURPOSE_WORKSPACES;
-	if (!frame->function)
-		return GPC_N_PURPOSES;
-	if (gpc_name_node(frame->function, &name))
-		return GPC_PURPOSE_GRADIENTS;
-	gpc_name_short(frame->function, &name);
-	return strstr(name.buf, "Workspace") ? GPC_PURPOSE_WORKSPACES : GPC_N_PURPOSES;
-}
-
-static bool is_called(const struct gpc_stack_frames *stack, const char *start)
-{
-	for (size_t i = 0; i < stack->n; i++)
-		if (stack->frames[i].function &&
-			strncmp(stack->frames[i].function, start, strlen(start)) == 0)
-			return true;
-	return false;
-}
-
-/* Appends the operator that the program called, or the outermost operator if no frame is the program's. */
-static void add_operator(const struct gpc_stack_frames *stack, struct gpc_text *ret_text)
-{
-	for (int i = stack->site; i-- > 0;)
-		if (!stack->frames[i].is_python && stack->frames[i].function &&
-			gpc_name_operator(stack->frames[i].function, ret_text))
-			return;
-}
-
-/*
- * The category of memory for an operator that the program calls directly.  Copies to the GPU and factory functions make
- * inputs.  Any other operator makes activations if autograd records it, else other memory.
- */
-static enum gpc_purpose category_of_operator(const struct gpc_stack_frames *stack)
-{
-	static const char *const makers[] = { "rand", "zeros", "ones", "full", "empty", "arange",
-		"linspace", "eye", "normal", "new_", "tensor", "_to_copy", "_pin_memory", NULL };
-	GPC_TEXT(name, 64);
-
-	if (is_called(stack, "at::_ops::to_dtype::")) /* converts data that is on the GPU */
-		return GPC_PURPOSE_ACTIVATIONS;
-	if (is_called(stack, "at::_ops::_to_copy"))
-		return GPC_PURPOSE_INPUTS;
-	add_operator(stack, &name);
-	for (const char *const *maker = makers; *maker; maker++)
-		if (strncmp(name.buf, *maker, strlen(*maker)) == 0)
-			return GPC_PURPOSE_INPUTS;
-	return is_called(stack, "torch::autograd::VariableType::") ? GPC_PURPOSE_ACTIVATIONS
-								   : GPC_PURPOSE_OTHER;
-}
-
-enum gpc_purpose gpc_purpose_of(const struct gpc_report *report, uint32_t id)
-{
-	const struct gpc_stack_frames *stack = gpc_frames_find(report->frames, id);
-	enum gpc_purpose category = GPC_N_PURPOSES;
-
-	if (!stack)
-		return GPC_PURPOSE_OTHER;
-	for (size_t i = 0; i < stack->n && category == GPC_N_PURPOSES; i++) {
-		const struct gpc_frame *frame = &stack->frames[i];
-
-		if (!frame->is_python)
-			category = category_of_native(frame);
-		else if (frame->function && frame->file)
-			category = category_of_python(frame);
-	}
-	return category == GPC_N_PURPOSES ? category_of_operator(stack) : category;
-}
-
-static int compare_bytes(const void *left, const void *right)
-{
-	const struct gpc_purpose_row *a = left;
-	const struct gpc_purpose_row *b = right;
-
-	return GPC_ORDER(b->bytes, a->bytes) ?: GPC_ORDER(a->purpose, b->purpose);
-}
+#include "why/purposes.h"
 
 uint64_t gpc_purposes_sum(const struct gpc_holdings *holdings, const struct gpc_report *report,
 	struct gpc_purpose_row rows[GPC_N_PURPOSES])
 {
-	uint64_t total = 0;
-
-	for (unsigned i = 0; i < GPC_N_PURPOSES; i++)
-		rows[i] = (struct gpc_purpose_row){ .purpose = (enum gpc_purpose)i };
+	gpc_purpose_rows_init(rows);
 	for (size_t i = 0; i < holdings->n; i++) {
 		const struct gpc_row *holding = &holdings->rows[i];
-		struct gpc_purpose_row *row;
 
-		if (holding->kind)
-			continue;
-		row = &rows[gpc_purpose_of(report, holding->id)];
-		total = gpc_bytes_add(total, holding->bytes);
-		row->bytes = gpc_bytes_add(row->bytes, holding->bytes);
-		row->n_blocks = gpc_bytes_add(row->n_blocks, holding->n_blocks);
-		if (holding->bytes > row->stack_bytes) {
-			row->stack = holding->id;
-			row->stack_bytes = holding->bytes;
-		}
+		if (!holding->kind)
+			gpc_purpose_rows_add(rows,
+				gpc_purpose_of(gpc_frames_find(report->frames, holding->id)),
+				&(struct gpc_purpose_share){ holding->id, holding->bytes, holding->n_blocks });
 	}
-	qsort(rows, GPC_N_PURPOSES, sizeof *rows, compare_bytes);
-	return total;
+	return gpc_purpose_rows_sort(rows);
 }
 
 void gpc_purposes_show(const struct gpc_holdings *holdings, const struct gpc_report *report)

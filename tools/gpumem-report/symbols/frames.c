@@ -208,12 +208,7 @@ void gpc_frames_site(struct gpc_frames *frames, uint32_t id, struct gpc_text *re
 void gpc_frames_where(
 	struct gpc_frames *frames, uint32_t id, unsigned n_callers, struct gpc_text *ret_text)
 {
-	const struct gpc_stack_frames *stack = gpc_frames_find(frames, id);
-
-	if (id && stack && stack->site >= 0)
-		gpc_frames_chain(stack, (size_t)stack->site, n_callers, ret_text);
-	else
-		gpc_frames_site(frames, id, ret_text);
+	gpc_frames_place(gpc_frames_find(frames, id), id, n_callers, ret_text);
 }
 
 /* Skips the driver, the runtime and the like: no view needs the names of their functions. */

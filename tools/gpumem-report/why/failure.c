@@ -177,7 +177,7 @@ void gpc_failure_show(const struct gpc_failure *failure)
 	tell(doc, "why", "WHY", &text);
 	gpc_say_also(&text, answer);
 	tell(doc, NULL, "ALSO", &text);
-	gpc_say_held(failure->report, &failure->oom, &text);
+	gpc_report_held(failure->report, &failure->oom, &text);
 	tell(doc, "held", "HELD", &text);
 	gpc_say_short(&text, &failure->facts, &names);
 	tell(doc, "short", "SHORT", &text);

@@ -15,16 +15,16 @@
  *                of the site with most activations, nothing counts as kept, and growth that the library found becomes
  *                less certain
  *
- * Threads     One.
+ * Threads     Pure functions, but for the evidence.
  * Failure     None: finds nothing.
  * Limits      Does not search if the library's verdict is growth.  Sees only holders that the failure lists, and
  *             recognizes a model by torch.nn.Module.  Copying a text to the GPU word by word counts as a pass per word;
  *             passes over the same input without a backward pass count as one.
  */
-#ifndef GPC_REPORT_KEPT_H
-#define GPC_REPORT_KEPT_H
+#ifndef GPC_WHY_KEPT_RESULTS_H
+#define GPC_WHY_KEPT_RESULTS_H
 
-#include "tools/gpumem-report/report.h"
+#include "why/evidence.h"
 
 struct gpc_kept {
 	uint32_t stack;    /* the stack that keeps most; 0: nothing found */
@@ -36,12 +36,12 @@ struct gpc_kept {
  * True if the site of `holder` held, at the failure, more than half of all bytes that the site allocated in the whole
  * run.  *ret_first_ns becomes the time of the site's first allocation, unless the site was not recorded.
  */
-bool gpc_kept_most(const struct gpc_report *report, const struct gpucache_oom *oom,
+bool gpc_kept_most(const struct gpc_evidence *evidence, const struct gpucache_oom *oom,
 	const struct gpucache_holder *holder, uint64_t *ret_first_ns);
 
 /* True if the blocks that made the library say "growth" may be activations of a single pass. */
-bool gpc_kept_may_be_one_pass(const struct gpc_report *report, const struct gpucache_oom *oom);
+bool gpc_kept_may_be_one_pass(const struct gpc_evidence *evidence, const struct gpucache_oom *oom);
 
-struct gpc_kept gpc_kept_find(const struct gpc_report *report, const struct gpucache_oom *oom);
+struct gpc_kept gpc_kept_find(const struct gpc_evidence *evidence, const struct gpucache_oom *oom);
 
 #endif

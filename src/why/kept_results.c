@@ -5,14 +5,13 @@
  * and is ignored.  The allocations of inputs and gradients are a second bound of the number of passes.  Quadratic in
  * the holders of one failure, of which there are at most GPUCACHE_MAX_OOM_HOLDERS.
  */
-#include "tools/gpumem-report/why/kept_results.h"
+#include "why/kept_results.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes.h"
-#include "tools/gpumem-report/holders/purposes.h"
-#include "names/short_names.h"
+#include "base/hash.h"
+#include "why/purposes.h"
 
 /* Fewer passes may all be needed by one step: the micro-batches of a pipeline, the views of one image. */
 #define MANY_PASSES 8
@@ -54,9 +53,9 @@ static bool is_module_call(const struct gpc_frame *frame)
  * The path of a stack: the program's Python frames, hashed from the outermost to the first one that a model's call
  * runs; without a model on the stack, all of them.
  */
-static struct path path_of(const struct gpc_report *report, uint32_t id)
+static struct path path_of(const struct gpc_evidence *evidence, uint32_t id)
 {
-	const struct gpc_stack_frames *stack = gpc_frames_find(report->frames, id);
+	const struct gpc_stack_frames *stack = gpc_evidence_frames(evidence, id);
 	struct path path = { .hash = GPC_HASH_START };
 	bool is_told = false;
 
@@ -126,14 +125,12 @@ static uint64_t count_results(const struct paths *paths)
 	return 0;
 }
 
-static bool find_site(const struct gpc_report *report, const struct gpucache_oom *oom,
+static bool find_site(const struct gpc_evidence *evidence, const struct gpucache_oom *oom,
 	uint32_t stack, struct gpucache_site *ret_site)
 {
-	const struct gpc_recording *recording = report->recording;
-
-	for (uint64_t i = 0; i < recording->regions[GPUCACHE_REGION_SITES].count; i++)
-		if (gpc_recording_read_site(recording, i, ret_site) && ret_site->stack == stack &&
-			(int32_t)ret_site->device == oom->device)
+	for (uint64_t i = 0; i < evidence->n_sites; i++)
+		if (gpc_evidence_site(evidence, i, oom->device, ret_site) &&
+			ret_site->stack == stack)
 			return true;
 	return false;
 }
@@ -161,10 +158,10 @@ static const struct gpc_frame *caller_of_model(const struct gpc_stack_frames *st
  * makes what autograd does not record: it runs after each pass, as the choice of the next token does.  What layers make
  * within a pass is recorded and kept.
  */
-static bool is_beside_model(const struct gpc_report *report, const struct gpucache_site *site,
+static bool is_beside_model(const struct gpc_evidence *evidence, const struct gpucache_site *site,
 	enum gpc_purpose purpose, const struct gpc_frame *caller)
 {
-	const struct gpc_stack_frames *stack = gpc_frames_find(report->frames, site->stack);
+	const struct gpc_stack_frames *stack = gpc_evidence_frames(evidence, site->stack);
 	const struct gpc_frame *frame =
 		stack && stack->site >= 0 ? &stack->frames[stack->site] : NULL;
 
@@ -180,48 +177,46 @@ static bool is_beside_model(const struct gpc_report *report, const struct gpucac
  * fewer than MANY_PASSES are ignored.  0: there is none, so what looks like passes may be a loop within one pass (layers
  * in a list, words of a text).
  */
-static uint64_t count_steps(const struct gpc_report *report, const struct gpucache_oom *oom,
+static uint64_t count_steps(const struct gpc_evidence *evidence, const struct gpucache_oom *oom,
 	uint32_t stack, uint64_t since_ns)
 {
-	const struct gpc_frame *caller = caller_of_model(gpc_frames_find(report->frames, stack));
-	const struct gpc_recording *recording = report->recording;
+	const struct gpc_frame *caller = caller_of_model(gpc_evidence_frames(evidence, stack));
 	struct gpucache_site site;
 	uint64_t least = UINT64_MAX;
 
-	for (uint64_t i = 0; i < recording->regions[GPUCACHE_REGION_SITES].count; i++) {
+	for (uint64_t i = 0; i < evidence->n_sites; i++) {
 		enum gpc_purpose purpose;
 
-		if (!gpc_recording_read_site(recording, i, &site) || !site.stack ||
-			(int32_t)site.device != oom->device || site.last_ns <= since_ns ||
-			site.total_blocks < MANY_PASSES)
+		if (!gpc_evidence_site(evidence, i, oom->device, &site) ||
+			site.last_ns <= since_ns || site.total_blocks < MANY_PASSES)
 			continue;
-		purpose = gpc_purpose_of(report, site.stack);
+		purpose = gpc_purpose_of(gpc_evidence_frames(evidence, site.stack));
 		if (purpose == GPC_PURPOSE_GRADIENTS || purpose == GPC_PURPOSE_INPUTS ||
-			is_beside_model(report, &site, purpose, caller))
+			is_beside_model(evidence, &site, purpose, caller))
 			least = gpc_smaller(least, site.total_blocks);
 	}
 	return least == UINT64_MAX ? 0 : least;
 }
 
-bool gpc_kept_most(const struct gpc_report *report, const struct gpucache_oom *oom,
+bool gpc_kept_most(const struct gpc_evidence *evidence, const struct gpucache_oom *oom,
 	const struct gpucache_holder *holder, uint64_t *ret_first_ns)
 {
 	struct gpucache_site site;
 
-	if (!find_site(report, oom, holder->stack, &site))
+	if (!find_site(evidence, oom, holder->stack, &site))
 		return false;
 	*ret_first_ns = site.first_ns;
 	return holder->bytes > site.total_bytes / 2;
 }
 
 /* Adds a holder to its path.  A site that freed most of its tensors is part of the running pass: it is no path. */
-static void add_holder(struct paths *paths, const struct gpc_report *report,
+static void add_holder(struct paths *paths, const struct gpc_evidence *evidence,
 	const struct gpucache_oom *oom, const struct gpucache_holder *holder)
 {
 	struct gpucache_site site = { .total_blocks = holder->n_blocks };
-	struct path path = path_of(report, holder->stack);
+	struct path path = path_of(evidence, holder->stack);
 
-	(void)find_site(report, oom, holder->stack, &site);
+	(void)find_site(evidence, oom, holder->stack, &site);
 	path.bytes = holder->bytes;
 	path.n_blocks = holder->n_blocks;
 	path.n_made = site.total_blocks;
@@ -234,18 +229,18 @@ static void add_holder(struct paths *paths, const struct gpc_report *report,
 	}
 }
 
-bool gpc_kept_may_be_one_pass(const struct gpc_report *report, const struct gpucache_oom *oom)
+bool gpc_kept_may_be_one_pass(const struct gpc_evidence *evidence, const struct gpucache_oom *oom)
 {
-	const struct gpucache_holder *growing = gpc_holdings_of_stack(oom, oom->growth_stack);
+	const struct gpucache_holder *growing = gpc_holder_of(oom, oom->growth_stack);
 	uint64_t first_ns;
 
 	return oom->torch.requested && oom->growth_stack && growing &&
-	       gpc_purpose_of(report, oom->growth_stack) == GPC_PURPOSE_ACTIVATIONS &&
-	       gpc_kept_most(report, oom, growing, &first_ns) &&
-	       count_steps(report, oom, oom->growth_stack, first_ns) == 0;
+	       gpc_purpose_of(gpc_evidence_frames(evidence, oom->growth_stack)) == GPC_PURPOSE_ACTIVATIONS &&
+	       gpc_kept_most(evidence, oom, growing, &first_ns) &&
+	       count_steps(evidence, oom, oom->growth_stack, first_ns) == 0;
 }
 
-struct gpc_kept gpc_kept_find(const struct gpc_report *report, const struct gpucache_oom *oom)
+struct gpc_kept gpc_kept_find(const struct gpc_evidence *evidence, const struct gpucache_oom *oom)
 {
 	const struct gpucache_holder *biggest = NULL;
 	struct paths paths = { 0 };
@@ -256,21 +251,21 @@ struct gpc_kept gpc_kept_find(const struct gpc_report *report, const struct gpuc
 		return kept;
 	for (uint32_t i = 0; i < oom->n_holders; i++) {
 		const struct gpucache_holder *holder = &oom->holders[i];
-		enum gpc_purpose purpose = gpc_purpose_of(report, holder->stack);
+		enum gpc_purpose purpose = gpc_purpose_of(gpc_evidence_frames(evidence, holder->stack));
 
 		if (purpose != GPC_PURPOSE_ACTIVATIONS && purpose != GPC_PURPOSE_INPUTS)
 			continue;
-		add_holder(&paths, report, oom, holder);
+		add_holder(&paths, evidence, oom, holder);
 		if (purpose == GPC_PURPOSE_ACTIVATIONS &&
 			(!biggest || holder->bytes > biggest->bytes))
 			biggest = holder;
 	}
 	kept.n_passes = count_passes(&paths) ?: count_results(&paths);
 	if (kept.n_passes < MANY_PASSES || !biggest ||
-		!gpc_kept_most(report, oom, biggest, &first_ns))
+		!gpc_kept_most(evidence, oom, biggest, &first_ns))
 		return (struct gpc_kept){ 0 };
 	kept.stack = biggest->stack;
-	kept.n_passes = gpc_smaller(kept.n_passes, count_steps(report, oom, kept.stack, first_ns));
+	kept.n_passes = gpc_smaller(kept.n_passes, count_steps(evidence, oom, kept.stack, first_ns));
 	if (kept.n_passes < MANY_PASSES)
 		return (struct gpc_kept){ 0 };
 	/* The running pass needs its own tensors. */

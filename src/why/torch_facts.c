@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Each function set_*() finds one group of facts, from the purposes of the memory (purposes.h) and the frames. */
+#include "why/torch_facts.h"
+
+#include <string.h>
+
+#include "base/bytes.h"
+#include "why/kept_results.h"
+#include "why/purposes.h"
+
+/* The most purposes that gpc_say_held() names. */
+#define N_HELD 3
+
+/* The file of PyTorch that calls what torch.no_grad() and torch.inference_mode() decorate. */
+#define DECORATOR "/torch/utils/_contextlib.py"
+
+struct search {
+	const struct gpc_evidence *evidence;
+	const struct gpucache_oom *oom;
+	struct gpc_facts *facts;
+	struct gpc_torch_texts *texts;
+	struct gpc_purpose_row rows[GPC_N_PURPOSES];
+	uint32_t growing; /* the stack whose growth is told; 0: none */
+};
+
+static const struct gpc_stack_frames *frames_of(const struct search *search, uint32_t stack)
+{
+	return gpc_evidence_frames(search->evidence, stack);
+}
+
+static enum gpc_purpose purpose_of(const struct search *search, uint32_t stack)
+{
+	return gpc_purpose_of(frames_of(search, stack));
+}
+
+/* The place of a stack, in a buffer of the caller. */
+static const char *place_of(const struct search *search, uint32_t stack, char buf[GPC_PLACE_SIZE])
+{
+	struct gpc_text text = gpc_text_init(buf, GPC_PLACE_SIZE);
+
+	gpc_frames_place(frames_of(search, stack), stack, GPC_SITE_CALLERS, &text);
+	return buf;
+}
+
+/* The chain from frame `first` on, in a buffer of the caller; first < 0: NULL. */
+static const char *chain_in(
+	const struct gpc_stack_frames *stack, int first, char buf[GPC_PLACE_SIZE])
+{
+	struct gpc_text text = gpc_text_init(buf, GPC_PLACE_SIZE);
+
+	if (first < 0)
+		return NULL;
+	gpc_frames_chain(stack, (size_t)first, GPC_SITE_CALLERS, &text);
+	return buf;
+}
+
+static uint64_t truth(bool value)
+{
+	return value ? GPC_YES : GPC_NO;
+}
+
+static const struct gpc_purpose_row *row_of(const struct search *search, enum gpc_purpose purpose)
+{
+	const struct gpc_purpose_row *row = search->rows;
+
+	while (row->purpose != purpose)
+		row++;
+	return row;
+}
+
+/* True if a Python frame of the stack is in a file whose path contains `part. */
+static bool has_file(const struct gpc_stack_frames *stack, const char *part)
+{
+	for (size_t i = 0; stack && i < stack->n; i++)
+		if (stack->frames[i].is_python && stack->frames[i].file &&
+			strstr(stack->frames[i].file, part))
+			return true;
+	return false;
+}
+
+/* ---- what the memory is for ---- */
+
+static uint64_t sum_purposes(const struct gpc_evidence *evidence, const struct gpucache_oom *oom,
+	struct gpc_purpose_row rows[GPC_N_PURPOSES])
+{
+	gpc_purpose_rows_init(rows);
+	for (uint32_t i = 0; i < oom->n_holders; i++) {
+		const struct gpucache_holder *holder = &oom->holders[i];
+		const struct gpc_purpose_share share = { holder->stack, holder->bytes,
+			holder->n_blocks };
+
+		gpc_purpose_rows_add(rows,
+			gpc_purpose_of(gpc_evidence_frames(evidence, holder->stack)), &share);
+	}
+	return gpc_purpose_rows_sort(rows);
+}
+
+void gpc_say_held(const struct gpc_evidence *evidence, const struct gpucache_oom *oom,
+	struct gpc_text *ret_text)
+{
+	struct gpc_purpose_row rows[GPC_N_PURPOSES];
+	uint64_t bytes;
+
+	if (!oom->torch.reserved || gpucache_kind_place(oom->kind) == GPUCACHE_ON_HOST)
+		return;
+	bytes = sum_purposes(evidence, oom, rows);
+	for (unsigned i = 0; i < N_HELD && rows[i].bytes && rows[i].bytes >= bytes / 100; i++) {
+		gpc_text_add_amounts(ret_text, i ? ", @" : "@", rows[i].bytes);
+		gpc_text_add(ret_text, " %s (", gpc_purpose_words(rows[i].purpose));
+		gpc_frames_place(gpc_evidence_frames(evidence, rows[i].stack), rows[i].stack, 0,
+			ret_text);
+		gpc_text_add(ret_text, ")");
+	}
+}
+
+/* The callers of the two may differ. */
+static bool is_same_site(const struct search *search, uint32_t a, uint32_t b)
+{
+	GPC_TEXT(site_a, GPC_PLACE_SIZE);
+	GPC_TEXT(site_b, GPC_PLACE_SIZE);
+
+	gpc_frames_place(frames_of(search, a), a, 0, &site_a);
+	gpc_frames_place(frames_of(search, b), b, 0, &site_b);
+	return strcmp(site_a.buf, site_b.buf) == 0;
+}
+
+static void set_purposes(struct search *search)
+{
+	const struct gpucache_oom *oom = search->oom;
+	const struct gpc_purpose_row *weights;
+	const struct gpc_purpose_row *activations;
+	struct gpc_facts *facts = search->facts;
+	const struct gpc_stack_frames *asking = frames_of(search, oom->stack);
+
+	facts->asked_purpose = purpose_of(search, oom->stack);
+	if (search->growing)
+		facts->growth_purpose = purpose_of(search, search->growing);
+	weights = row_of(search, GPC_PURPOSE_WEIGHTS);
+	activations = row_of(search, GPC_PURPOSE_ACTIVATIONS);
+	facts->weights = weights->bytes;
+	facts->optimizer = row_of(search, GPC_PURPOSE_OPTIMIZER)->bytes;
+	facts->gradients = row_of(search, GPC_PURPOSE_GRADIENTS)->bytes;
+	facts->activations = activations->bytes;
+	facts->optimizer_less = has_file(asking, "/optim/sgd.py") ? "SGD without momentum has none"
+								  : "SGD, Adafactor, an 8-bit one";
+	if (weights->stack_bytes >= oom->short_by && weights->stack &&
+		!is_same_site(search, weights->stack, oom->stack)) {
+		facts->weights_place =
+			place_of(search, weights->stack, search->texts->weights_place);
+		facts->weights_there = weights->stack_bytes;
+	}
+	if (activations->stack)
+		facts->activations_place =
+			place_of(search, activations->stack, search->texts->activations_place);
+}
+
+/* ---- which line keeps what grows ---- */
+
+static bool is_of_program(const struct gpc_frame *frame)
+{
+	return frame->is_python && !frame->is_library && frame->function;
+}
+
+/* The innermost function of the program whose name suggests evaluation; -1: there is none. */
+static int find_evaluation(const struct gpc_stack_frames *stack)
+{
+	static const char *const words[] = { "eval", "valid", "test", "infer", "predict",
+		"generate", "sample" };
+
+	for (size_t i = 0; i < stack->n; i++)
+		for (size_t w = 0; w < sizeof words / sizeof words[0]; w++)
+			if (is_of_program(&stack->frames[i]) &&
+				strstr(stack->frames[i].function, words[w]))
+				return (int)i;
+	return -1;
+}
+
+/*
+ * The line that uses a model, and may keep what it returned: the innermost one of the program but for those that PyTorch
+ * called, as it calls each forward() and not what torch.no_grad() decorates.  Does not look beyond a trainer (Lightning, transformers) that calls the program
+ * back: the functions beyond it wait for the trainer, and keep no results.  -1: there is none.
+ */
+static int find_user(const struct gpc_stack_frames *stack)
+{
+	bool is_called_back = false;
+	int found = -1;
+
+	for (size_t i = 0; i < stack->n; i++) {
+		const struct gpc_frame *frame = &stack->frames[i];
+
+		if (is_of_program(frame)) {
+			if (found >= 0 && !is_called_back)
+				break;
+			found = (int)i;
+			is_called_back = false;
+		} else if (frame->is_python && found >= 0) {
+			if (!frame->file || !strstr(frame->file, "/torch/"))
+				break;
+			is_called_back |= !strstr(frame->file, DECORATOR);
+		}
+	}
+	return found;
+}
+
+/* True if torch.cat makes the growing blocks, and most of what it made there before is freed. */
+static bool is_appended(const struct search *search, const struct gpc_stack_frames *stack,
+	const struct gpucache_holder *growing)
+{
+	uint64_t first_ns;
+	GPC_TEXT(via, 200);
+
+	gpc_frames_via(stack, &via);
+	return strcmp(via.buf, "cat") == 0 &&
+	       !(growing && gpc_kept_most(search->evidence, search->oom, growing, &first_ns));
+}
+
+/*
+ * True if the program keeps a single result of each pass.  If it kept all that the backward pass needs, other call
+ * sites would hold activations, too, or the inputs would stay.
+ */
+static bool is_result_alone(const struct search *search, const struct gpucache_holder *growing)
+{
+	const struct gpc_purpose_row *all = row_of(search, GPC_PURPOSE_ACTIVATIONS);
+	const struct gpc_purpose_row *inputs = row_of(search, GPC_PURPOSE_INPUTS);
+	const struct gpc_facts *facts = search->facts;
+	/* The inputs of the passes stay, though each has several results. */
+	bool keeps_inputs =
+		facts->kept_passes != GPUCACHE_UNKNOWN && inputs->n_blocks > facts->kept_passes / 2;
+
+	return growing && growing->bytes >= all->bytes / 8 * 7 && !keeps_inputs &&
+	       inputs->n_blocks < growing->n_blocks / 2;
+}
+
+/* True in a function that torch.no_grad() or torch.inference_mode() decorates, such as generate() of transformers. */
+static bool is_decorated(const struct gpc_stack_frames *stack)
+{
+	return has_file(stack, DECORATOR);
+}
+
+/* True if a gradient was made on the device after `since_ns`. */
+static bool made_gradients(const struct search *search, uint64_t since_ns)
+{
+	struct gpucache_site site;
+
+	for (uint64_t i = 0; i < search->evidence->n_sites; i++)
+		if (gpc_evidence_site(search->evidence, i, search->oom->device, &site) &&
+			site.last_ns > since_ns &&
+			purpose_of(search, site.stack) == GPC_PURPOSE_GRADIENTS)
+			return true;
+	return false;
+}
+
+/* The line of the program that runs most backward passes: each makes a gradient of its result. */
+static const char *find_backward(struct search *search)
+{
+	struct gpucache_site site;
+	uint64_t most = 0;
+	uint32_t found = 0;
+
+	for (uint64_t i = 0; i < search->evidence->n_sites; i++) {
+		const struct gpc_stack_frames *stack;
+
+		if (!gpc_evidence_site(search->evidence, i, search->oom->device, &site) ||
+			site.total_blocks <= most)
+			continue;
+		stack = frames_of(search, site.stack);
+		if (!has_file(stack, "/torch/autograd/__init__.py") ||
+			!is_of_program(&stack->frames[stack->site]))
+			continue;
+		most = site.total_blocks;
+		found = site.stack;
+	}
+	return found ? place_of(search, found, search->texts->backward_place) : NULL;
+}
+
+static void set_growth(struct search *search)
+{
+	const struct gpucache_oom *oom = search->oom;
+	struct gpc_facts *facts = search->facts;
+	const struct gpucache_holder *growing = gpc_holder_of(oom, search->growing);
+	const struct gpc_stack_frames *stack =
+		frames_of(search, search->growing);
+	uint64_t first_ns = GPUCACHE_UNKNOWN;
+
+	if (!stack)
+		return;
+	if (growing)
+		(void)gpc_kept_most(search->evidence, oom, growing, &first_ns);
+	if (first_ns != GPUCACHE_UNKNOWN)
+		facts->had_backward = truth(made_gradients(search, first_ns));
+	facts->backward_place = find_backward(search);
+	facts->loop_place = chain_in(stack, find_user(stack), search->texts->loop_place);
+	facts->evaluation_place =
+		chain_in(stack, find_evaluation(stack), search->texts->evaluation_place);
+	facts->is_appended = truth(is_appended(search, stack, growing));
+	facts->is_result_alone = truth(is_decorated(stack) || is_result_alone(search, growing));
+}
+
+static void set_kept(struct search *search)
+{
+	struct gpc_kept kept = gpc_kept_find(search->evidence, search->oom);
+	struct gpc_facts *facts = search->facts;
+
+	facts->is_one_pass = truth(gpc_kept_may_be_one_pass(search->evidence, search->oom));
+	search->growing = facts->growth_site != GPUCACHE_UNKNOWN ? (uint32_t)facts->growth_site : 0;
+	if (!kept.stack)
+		return;
+	search->growing = kept.stack;
+	facts->kept_passes = kept.n_passes - 1; /* the running one needs its own */
+	facts->kept_bytes = kept.bytes;
+}
+
+/* ---- other reasons ---- */
+
+/* Finds a checkpoint that torch.load put on the GPU, and that is still there after the model has copied it. */
+static void set_loaded(struct search *search)
+{
+	const uint64_t weights = row_of(search, GPC_PURPOSE_WEIGHTS)->bytes;
+	const struct gpucache_holder *biggest = NULL;
+	uint64_t loaded = 0;
+
+	for (uint32_t i = 0; i < search->oom->n_holders; i++) {
+		const struct gpucache_holder *holder = &search->oom->holders[i];
+
+		if (!has_file(frames_of(search, holder->stack),
+			    "/torch/serialization.py"))
+			continue;
+		loaded = gpc_bytes_add(loaded, holder->bytes);
+		if (!biggest || holder->bytes > biggest->bytes)
+			biggest = holder;
+	}
+	if (!biggest || loaded < search->oom->short_by ||
+		gpc_bytes_less(weights, loaded) < loaded / 2)
+		return;
+	search->facts->loaded_place = place_of(search, biggest->stack, search->texts->loaded_place);
+	search->facts->loaded_bytes = loaded;
+}
+
+/*
+ * Returns the number of an earlier failure at which the holder's stack already held 3/4 of what it holds now; 0: none.
+ * A failure of a tensor of the same size may be of the same tensor, for which PyTorch asks the driver twice: skips it.
+ */
+static uint64_t find_earlier(const struct search *search, const struct gpucache_holder *holder)
+{
+	const struct gpucache_oom *oom = search->oom;
+	const struct gpucache_holder *then;
+	struct gpucache_oom earlier;
+
+	for (uint64_t number = oom->number; number-- > 1;) {
+		if (!search->evidence->find_oom(search->evidence->self, number, &earlier) ||
+			earlier.device != oom->device || !earlier.torch.requested ||
+			earlier.torch.requested == oom->torch.requested)
+			continue;
+		then = gpc_holder_of(&earlier, holder->stack);
+		if (then && then->bytes >= holder->bytes / 4 * 3)
+			return number;
+	}
+	return 0;
+}
+
+/* Finds tensors of a failed step that its exception keeps alive: the program tries again in the `except` block. */
+static void set_failed(struct search *search)
+{
+	const struct gpucache_oom *oom = search->oom;
+	const struct gpucache_holder *biggest = NULL;
+	uint64_t number = 0;
+	uint64_t first_ns;
+
+	for (uint32_t i = 0; i < oom->n_holders; i++)
+		if (purpose_of(search, oom->holders[i].stack) ==
+				GPC_PURPOSE_ACTIVATIONS &&
+			(!biggest || oom->holders[i].bytes > biggest->bytes))
+			biggest = &oom->holders[i];
+	if (biggest && oom->torch.requested && biggest->bytes >= oom->short_by &&
+		gpc_kept_most(search->evidence, oom, biggest, &first_ns))
+		number = find_earlier(search, biggest);
+	if (!number)
+		return;
+	search->facts->failed_step = number;
+	search->facts->failed_bytes = biggest->bytes;
+	search->facts->failed_place = place_of(search, biggest->stack, search->texts->failed_place);
+}
+
+void gpc_torch_facts(const struct gpc_evidence *evidence, const struct gpucache_oom *oom,
+	struct gpc_facts *facts, struct gpc_torch_texts *texts)
+{
+	struct search search = { .evidence = evidence, .oom = oom, .facts = facts, .texts = texts };
+
+	if (!oom->torch.reserved || gpucache_kind_place(oom->kind) == GPUCACHE_ON_HOST)
+		return;
+	facts->by_purpose = sum_purposes(evidence, oom, search.rows);
+	set_kept(&search);
+	set_purposes(&search);
+	set_growth(&search);
+	set_loaded(&search);
+	set_failed(&search);
+	facts->is_generating =
+		truth(is_decorated(frames_of(&search, row_of(&search, GPC_PURPOSE_ACTIVATIONS)->stack)));
+}
