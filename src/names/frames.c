@@ -123,7 +123,7 @@ static int site_of(const struct gpc_stack_frames *stack)
 	for (size_t i = 0; i < stack->n; i++) {
 		const struct gpc_frame *frame = &stack->frames[i];
 
-		if (frame->is_python && !frame->is_library)
+		if (frame->is_python && !frame->is_library && frame->file)
 			return (int)i;
 		has_python |= frame->is_python;
 		if (program < 0 && !frame->is_library)

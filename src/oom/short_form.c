@@ -11,6 +11,7 @@
 #include "base/bytes.h"
 #include "model/balance.h"
 #include "model/torch.h"
+#include "why/torch_facts.h"
 
 #define LABEL_WIDTH 7u /* "FULL   " */
 #define MAX_HOLDERS 3u
@@ -137,6 +138,11 @@ static void put_why(struct page *page)
 	gpc_say_also(&words, &page->answer);
 	if (words.len > 0)
 		put_words(page, "ALSO", words.buf, words.len);
+	gpc_text_clear(&words);
+	if (page->form->evidence)
+		gpc_say_held(page->form->evidence, page->form->oom, &words);
+	if (words.len > 0)
+		put_words(page, "HELD", words.buf, words.len);
 	gpc_text_clear(&words);
 	gpc_say_short(&words, &page->facts, &page->names);
 	put_words(page, "SHORT", words.buf, words.len);
@@ -357,6 +363,7 @@ void gpc_short_form_write(const struct gpc_short_form *form, struct gpc_text *te
 		.out = text,
 		.max_lines = GPC_SHORT_LINES - 1,
 	};
+	struct gpc_torch_texts texts;
 	GPC_TEXT(full, FULL_BYTES + 8);
 	uint32_t n_rows;
 	size_t most;
@@ -368,7 +375,9 @@ void gpc_short_form_write(const struct gpc_short_form *form, struct gpc_text *te
 	gpc_conf_prefix(form->conf, conf, sizeof conf);
 	page.facts.conf = conf;
 	n_rows = fill_rows(&page, rows);
-	page.answer = gpc_why_then(&page.facts);
+	if (form->evidence)
+		gpc_torch_facts(form->evidence, form->oom, &page.facts, &texts);
+	page.answer = gpc_why(&page.facts);
 	put_headline(&page, form);
 	put_why(&page);
 	/* Who holds the memory, and what to do, comes before the last lines of the sheet. */

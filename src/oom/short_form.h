@@ -4,6 +4,7 @@
  *
  *	gpucache: OUT OF MEMORY on GPU 0 (physical 2, NVIDIA H200, 139.80 GiB) - pid 4711, python3
  *	WHY    fragmented (certain): 9.10 GiB of cached memory is free, its largest piece is ...
+ *	HELD   30.10 GiB activations (Block.forward model.py:88), ...      of PyTorch: what the memory is for
  *	SHORT  by 1.70 GiB: ...
  *	WHERE    123.90 GiB  88.6 %  live, as asked for          the balance sheet, lines of zero left out
  *	       =  139.80 GiB 100.0 %  total
@@ -30,6 +31,7 @@
 #include "base/text.h"
 #include "gpucache_format.h"
 #include "oom/holder_rows.h"
+#include "why/evidence.h"
 #include "why/why.h"
 
 #define GPC_SHORT_LINES 25u
@@ -41,6 +43,7 @@ struct gpc_short_form {
 	const struct gpucache_oom *oom;        /* with its verdict */
 	const char *conf;                      /* GPUCACHE_CONF as it is set; may be NULL */
 	const struct gpc_describer *describer; /* may be NULL */
+	const struct gpc_evidence *evidence;   /* for what PyTorch's memory is; may be NULL */
 	int physical;                          /* nvidia-smi's index of the GPU; -1: unknown */
 	const char *gpu_name;                  /* may be NULL or empty, as all texts here */
 	const char *program;                   /* its name, not its arguments */

@@ -73,6 +73,22 @@ static void change_end(struct gpc_record *rec, struct gpucache_oom *oom)
 	gpc_lock_release(&rec->lock);
 }
 
+bool gpc_record_oom_read(struct gpc_record *rec, uint64_t number, struct gpucache_oom *ret_oom)
+{
+	const struct gpucache_oom *oom;
+	bool is_there;
+
+	if (!rec->base || number == 0)
+		return false;
+	oom = slot_of(rec, number);
+	gpc_lock_take(&rec->lock);
+	is_there = !(__atomic_load_n(&oom->seq, __ATOMIC_ACQUIRE) & 1) && oom->number == number;
+	if (is_there)
+		*ret_oom = *oom;
+	gpc_lock_release(&rec->lock);
+	return is_there;
+}
+
 static bool is_settled_with(
 	const struct gpucache_oom *oom, const struct gpucache_oom *last, uint64_t size)
 {

@@ -244,6 +244,9 @@ uint32_t gpc_record_top_tags(const struct gpc_record *rec, uint32_t device, uint
 struct gpucache_oom *gpc_record_oom_begin(struct gpc_record *rec);
 void gpc_record_oom_commit(struct gpc_record *rec, struct gpucache_oom *oom);
 
+/* Copies the record of an earlier failure; false: a later one has taken its place, or it is being written. */
+bool gpc_record_oom_read(struct gpc_record *rec, uint64_t number, struct gpucache_oom *ret_oom);
+
 /*
  * Sets `recovered` of OOM `number`, while the OOM is in the ring, and of those before it that the same thread's success
  * of `size` bytes settles, too: on the same device, in the same memory (host or device), of at most that size.

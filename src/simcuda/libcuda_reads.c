@@ -23,7 +23,7 @@
 
 #include "model/python_lines.h"
 #include "simcuda/face.h"
-#include "stack/capture.h"
+#include "stack/named.h"
 
 #define MANY_READS 1000
 #define MAX_FRAMES 48

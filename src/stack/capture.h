@@ -10,8 +10,8 @@
  * A stack holds its native frames, then its Python frames.  The reader of the recording merges the two lists at the
  * Python frames that were entered from C.
  *
- * Threads     capture, describe and the counts: any.  init and fini: one, before and after all other calls.
- * Locks       Call capture and describe with no lock of ours held: both may take the loader's lock
+ * Threads     capture and the counts: any.  init and fini: one, before and after all other calls.
+ * Locks       Call capture with no lock of ours held: it may take the loader's lock
  *             (unwind.h, modules.h).
  * Failure     Id 0: the tables are full, or neither walk found a frame.  Without libunwind, glibc unwinds; without
  *             any unwinder, stacks have Python frames only.
@@ -62,20 +62,6 @@ void gpc_stacks_fini(struct gpc_stacks *stacks);
 
 /* Returns the id of the calling thread's stack, or 0.  The stack begins in the caller, or `skip` frames further out. */
 uint32_t gpc_stack_capture(struct gpc_stacks *stacks, uint32_t skip);
-
-/*
- * Writes a stack as one line of a message, truncated to `size` bytes.
- *
- *   grow train.py:41, via empty < step:60 < fit     the innermost Python frame of the program (model/libraries.h),
- *                                                   the innermost library frame, and the program's callers
- *   function < caller (module)                      the same of a stack without Python frames
- *   AddmmBackward0 (backward pass)                  a backward pass of PyTorch, where no frame is the program's
- *
- * A caller has a line number if it is in the first frame's file.  If all frames are of libraries, the innermost one
- * comes first.  A frame in an unloaded module is "module+0x1234".  Returns false, with buf empty, if no frame can be
- * named.
- */
-bool gpc_stack_describe(struct gpc_stacks *stacks, uint32_t id, char *buf, size_t size);
 
 /* Captures whose stack found no room, and captures whose Python frames could not be read (header.dropped_*). */
 uint64_t gpc_stacks_dropped(const struct gpc_stacks *stacks);

@@ -462,10 +462,26 @@ bool gpc_modules_mark_all(struct gpc_modules *modules, uint64_t *frames, uint32_
 	return is_sure;
 }
 
+/* The mapping that the frame is, or was, in; NULL: it has no record. */
+static const struct gpc_module *owner_locked(struct gpc_modules *modules, uint64_t frame)
+{
+	uint64_t address = GPUCACHE_FRAME_ADDRESS(frame);
+
+	for (uint32_t i = count_to_locked(modules, address - 1); i > 0; i--) {
+		const struct gpc_module *module = &modules->known[i - 1];
+
+		if (is_in(module, address - 1) &&
+			in_generation(module->generation, address) == frame)
+			return module;
+	}
+	return NULL;
+}
+
 void gpc_modules_find(
 	struct gpc_modules *modules, uint64_t frame, struct gpc_module_place *ret_place)
 {
 	uint64_t address = GPUCACHE_FRAME_ADDRESS(frame);
+	const struct gpc_module *module;
 	uint64_t now = address;
 
 	*ret_place = (struct gpc_module_place){ .address = address };
@@ -474,16 +490,21 @@ void gpc_modules_find(
 	if (ret_place->is_loaded)
 		return;
 	gpc_lock_take(&modules->lock);
-	for (uint32_t i = count_to_locked(modules, address - 1); i > 0; i--) {
-		const struct gpc_module *module = &modules->known[i - 1];
-
-		if (!is_in(module, address - 1) ||
-			in_generation(module->generation, address) != frame)
-			continue;
+	module = owner_locked(modules, frame);
+	if (module) {
 		memcpy(ret_place->name, module->name, sizeof module->name);
 		ret_place->offset = address - module->bias;
-		break;
 	}
+	gpc_lock_release(&modules->lock);
+}
+
+void gpc_modules_name(struct gpc_modules *modules, uint64_t frame, char ret_name[GPC_MODULE_NAME])
+{
+	const struct gpc_module *module;
+
+	gpc_lock_take(&modules->lock);
+	module = owner_locked(modules, frame);
+	memcpy(ret_name, module ? module->name : "", module ? sizeof module->name : 1);
 	gpc_lock_release(&modules->lock);
 }
 

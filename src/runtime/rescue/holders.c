@@ -24,12 +24,13 @@ static bool is_live_there(
 /* Managed memory may be elsewhere.  One block of a site tells the kind of all. */
 static bool can_free(void *self, uint32_t stack)
 {
+	const struct gpc_device *device = ((const struct gpc_holder_names *)self)->device;
 	const struct gpc_record *record = &gpc_runtime.record;
 
 	for (uint32_t i = 0; i < gpc_record_block_end(record); i++) {
 		const struct gpucache_block *block = &record->blocks[i];
 
-		if (is_live_there(block, self, stack))
+		if (is_live_there(block, device, stack))
 			return __atomic_load_n(&block->kind, __ATOMIC_RELAXED) !=
 			       GPUCACHE_KIND_MANAGED;
 	}
@@ -38,14 +39,14 @@ static bool can_free(void *self, uint32_t stack)
 
 static void describe(void *self, uint32_t stack, char *buf, size_t size)
 {
-	(void)self;
-	if (gpc_runtime.has_stacks)
-		(void)gpc_stack_describe(&gpc_runtime.stacks, stack, buf, size);
+	struct gpc_text text = gpc_text_init(buf, size);
+
+	(void)gpc_naming_describe(((const struct gpc_holder_names *)self)->naming, stack, &text);
 }
 
 static void tell_history(void *self, uint32_t stack, uint64_t *ret_oldest_ns, uint64_t *ret_growth)
 {
-	const struct gpc_device *device = self;
+	const struct gpc_device *device = ((const struct gpc_holder_names *)self)->device;
 	const struct gpc_record *record = &gpc_runtime.record;
 	uint64_t oldest = 0;
 
@@ -60,16 +61,80 @@ static void tell_history(void *self, uint32_t stack, uint64_t *ret_oldest_ns, ui
 	*ret_growth = gpc_record_growth_of(&gpc_runtime.record, device->ordinal, stack);
 }
 
-struct gpc_describer gpc_holder_describer(struct gpc_device *device)
+/* True if the failure tells of this stack by name: it asked, it grows, or it holds much. */
+static bool is_told(const struct gpucache_oom *oom, uint32_t stack)
+{
+	return oom && (stack == oom->stack || stack == oom->growth_stack || gpc_holder_of(oom, stack));
+}
+
+/* A program without Python has nothing that is quick to name. */
+static const struct gpc_stack_frames *find_frames(void *self, uint32_t stack)
+{
+	const struct gpc_holder_names *names = self;
+	bool has_python = gpc_intern_has(&gpc_runtime.stacks.codes.intern, 1);
+
+	return gpc_naming_find(names->naming, stack,
+		has_python && !is_told(names->oom, stack) ? GPC_NAMING_QUICK : GPC_NAMING_WHOLE);
+}
+
+static bool read_site(void *self, uint64_t i, struct gpucache_site *ret_site)
+{
+	const struct gpucache_site *site = &gpc_runtime.record.sites[i];
+
+	(void)self;
+	*ret_site = (struct gpucache_site){
+		.live_bytes = __atomic_load_n(&site->live_bytes, __ATOMIC_RELAXED),
+		.live_blocks = __atomic_load_n(&site->live_blocks, __ATOMIC_RELAXED),
+		.total_bytes = __atomic_load_n(&site->total_bytes, __ATOMIC_RELAXED),
+		.total_blocks = __atomic_load_n(&site->total_blocks, __ATOMIC_RELAXED),
+		.first_ns = __atomic_load_n(&site->first_ns, __ATOMIC_RELAXED),
+		.last_ns = __atomic_load_n(&site->last_ns, __ATOMIC_RELAXED),
+		.stack = __atomic_load_n(&site->stack, __ATOMIC_RELAXED),
+		.device = __atomic_load_n(&site->device, __ATOMIC_RELAXED),
+	};
+	return ret_site->stack;
+}
+
+static bool find_oom(void *self, uint64_t number, struct gpucache_oom *ret_oom)
+{
+	(void)self;
+	return gpc_record_oom_read(&gpc_runtime.record, number, ret_oom);
+}
+
+struct gpc_holder_names gpc_holder_names_open(
+	struct gpc_device *device, const struct gpucache_oom *oom)
+{
+	return (struct gpc_holder_names){ device, oom,
+		gpc_runtime.has_stacks ? gpc_naming_open(&gpc_runtime.stacks) : NULL };
+}
+
+void gpc_holder_names_close(struct gpc_holder_names *names)
+{
+	gpc_naming_close(names->naming);
+}
+
+struct gpc_describer gpc_holder_describer(struct gpc_holder_names *names)
 {
 	return (struct gpc_describer){
-		.self = device, .describe = describe, .history = tell_history, .can_free = can_free
+		.self = names, .describe = describe, .history = tell_history, .can_free = can_free
+	};
+}
+
+struct gpc_evidence gpc_holder_evidence(struct gpc_holder_names *names)
+{
+	return (struct gpc_evidence){
+		.self = names,
+		.frames = find_frames,
+		.read_site = read_site,
+		.n_sites = gpc_record_site_end(&gpc_runtime.record),
+		.find_oom = find_oom,
 	};
 }
 
 void gpc_holders_print(struct gpc_device *device, uint64_t total)
 {
-	const struct gpc_describer describer = gpc_holder_describer(device);
+	struct gpc_holder_names names = gpc_holder_names_open(device, NULL);
+	const struct gpc_describer describer = gpc_holder_describer(&names);
 	struct gpucache_holder holders[GPUCACHE_MAX_OOM_HOLDERS];
 	struct gpc_holder_row rows[GPUCACHE_MAX_OOM_HOLDERS];
 	GPC_TEXT(text, (MOST_ROWS + 2) * (GPC_HOLDER_SITE_SIZE + 60));
@@ -80,6 +145,7 @@ void gpc_holders_print(struct gpc_device *device, uint64_t total)
 
 	n = gpc_holder_rows_fill(rows, holders, n, &describer, GPC_HOLDER_SITE_SIZE);
 	gpc_holder_rows_write(&text, rows, n, MOST_ROWS, total, gpc_clock_monotonic_ns());
+	gpc_holder_names_close(&names);
 	if (n)
 		gpc_log_block(text.buf, text.len);
 }

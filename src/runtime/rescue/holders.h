@@ -11,11 +11,27 @@
 #include <stdint.h>
 
 #include "oom/holder_rows.h"
+#include "stack/named.h"
+#include "why/evidence.h"
 
 struct gpc_device;
 
-/* Returns the describer of a device's holders.  gpc_holders_print logs the largest ones, as parts of `total` bytes. */
-struct gpc_describer gpc_holder_describer(struct gpc_device *device);
+/* Between open and close holds the names of the device's call sites.  `oom`: the failure that they are for, or NULL. */
+struct gpc_holder_names {
+	struct gpc_device *device;
+	const struct gpucache_oom *oom;
+	struct gpc_naming *naming; /* NULL: no stacks are taken, or there is no memory */
+};
+
+struct gpc_holder_names gpc_holder_names_open(
+	struct gpc_device *device, const struct gpucache_oom *oom);
+void gpc_holder_names_close(struct gpc_holder_names *names);
+
+/* What these return is valid until close. */
+struct gpc_describer gpc_holder_describer(struct gpc_holder_names *names);
+struct gpc_evidence gpc_holder_evidence(struct gpc_holder_names *names);
+
+/* Logs the largest holders, as parts of `total` bytes. */
 void gpc_holders_print(struct gpc_device *device, uint64_t total);
 
 #endif

@@ -35,12 +35,15 @@ static const char *recording(void)
 void gpc_notice_write(
 	struct gpc_device *device, const struct gpucache_oom *oom, struct gpc_notice *ret_notice)
 {
-	const struct gpc_describer describer = gpc_holder_describer(device);
+	struct gpc_holder_names names = gpc_holder_names_open(device, oom);
+	const struct gpc_describer describer = gpc_holder_describer(&names);
+	const struct gpc_evidence evidence = gpc_holder_evidence(&names);
 	const struct gpucache_header *header = gpc_runtime.record.header;
 	const struct gpc_short_form form = {
 		.oom = oom,
 		.conf = gpc_runtime.config.text,
 		.describer = &describer,
+		.evidence = &evidence,
 		.gpu_name = device->known.name,
 		.physical = (int)device->known.physical - 1,
 		.program = header ? gpc_base_name(header->exe) : "",
@@ -53,6 +56,7 @@ void gpc_notice_write(
 	struct gpc_text text = gpc_text_init(ret_notice->text, sizeof ret_notice->text);
 
 	gpc_short_form_write(&form, &text);
+	gpc_holder_names_close(&names);
 	ret_notice->number = oom->number;
 	ret_notice->time_ns = gpc_clock_monotonic_ns();
 	ret_notice->is_caught = false;

@@ -8,7 +8,8 @@
 static struct gpc_holder_row biggest(void)
 {
 	struct gpc_device *device = &gpc_runtime.devices[0];
-	const struct gpc_describer describer = gpc_holder_describer(device);
+	struct gpc_holder_names names = gpc_holder_names_open(device, NULL);
+	const struct gpc_describer describer = gpc_holder_describer(&names);
 	struct gpc_holder_row rows[GPUCACHE_MAX_OOM_HOLDERS] = { { .bytes = 0 } };
 	struct gpucache_holder holders[GPUCACHE_MAX_OOM_HOLDERS];
 	uint32_t n_sites;
@@ -17,6 +18,7 @@ static struct gpc_holder_row biggest(void)
 		&gpc_runtime.record, 0, holders, GPUCACHE_MAX_OOM_HOLDERS, &n_sites, &rest);
 
 	(void)gpc_holder_rows_fill(rows, holders, n, &describer, GPC_HOLDER_SITE_SIZE);
+	gpc_holder_names_close(&names);
 	return rows[0];
 }
 

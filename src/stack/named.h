@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The frames of this process's stacks with their names, for the few texts that are written when a request fails.
+ * gpumem-report names all other stacks.
+ *
+ *      stack id --> depot.h --> native frames: modules.h, dladdr, symtab.h --+
+ *                               Python frames: codes.h ----------------------+--> names/frames.h
+ *
+ * A native name costs up to a millisecond, so there are two ways:
+ *
+ *      whole    native frames up to the call site and its callers; before Python frames those that show which of
+ *               PyTorch's operators was called
+ *      quick    Python frames only
+ *
+ * Threads     open, and all calls for what it returned: one thread at a time.
+ * Locks       Call with no lock of ours held: all take the loader's lock (modules.h).
+ * Failure     NULL: no memory, no room left for more frames, or no such stack.
+ * Limits      GPC_NAMING_BYTES are mapped until close, of which only pages in use take memory.  Of interpreters only
+ *             CPython's frames are left out.
+ */
+#ifndef GPC_STACK_NAMED_H
+#define GPC_STACK_NAMED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "names/frames.h"
+#include "stack/capture.h"
+
+#define GPC_NAMING_BYTES (16u << 20)
+
+enum gpc_naming_way {
+	GPC_NAMING_QUICK,
+	GPC_NAMING_WHOLE,
+};
+
+struct gpc_naming;
+
+struct gpc_naming *gpc_naming_open(struct gpc_stacks *stacks);
+void gpc_naming_close(struct gpc_naming *naming); /* NULL: no-op */
+
+/* The frames of a stack, which stay until close. */
+const struct gpc_stack_frames *gpc_naming_find(
+	struct gpc_naming *naming, uint32_t id, enum gpc_naming_way way);
+
+/* Appends the call site of a stack, as much of it as fits (gpc_frames_fit).  False: no frame can be named. */
+bool gpc_naming_describe(struct gpc_naming *naming, uint32_t id, struct gpc_text *text);
+
+/* The same for a single stack; buf becomes "" if no frame can be named. */
+bool gpc_stack_describe(struct gpc_stacks *stacks, uint32_t id, char *buf, size_t size);
+
+#endif
