@@ -5,14 +5,15 @@
  */
 #include "stack/named.h"
 
-#include <dlfcn.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/bytes.h"
 #include "base/check.h"
 #include "base/lock.h"
 #include "base/metamem.h"
 #include "model/python_lines.h"
+#include "stack/exported.h"
 #include "stack/mangled.h"
 #include "stack/symtab.h"
 
@@ -34,8 +35,10 @@ struct code_name {
 
 struct native_name {
 	uint64_t frame; /* 0: unused */
+	uint64_t base;  /* of its module */
 	struct gpc_frame named;
 	enum gpc_frame_class class;
+	bool is_complete; /* the file's symbol table was searched, too */
 };
 
 struct list {
@@ -48,9 +51,12 @@ struct gpc_naming {
 	struct gpc_stacks *stacks;
 	struct list lists[MAX_LISTS];
 	struct native_name natives[MAX_NATIVES];
+	struct gpc_exported pending[MAX_NATIVES]; /* in ascending order */
 	struct code_name codes[GPUCACHE_MAX_CODES + 1];
+	const char *path; /* of the module that was named last; NULL: none */
 	uint32_t n_lists;
 	uint32_t n_natives;
+	uint32_t n_pending;
 	size_t used;
 	char room[];
 };
@@ -132,61 +138,127 @@ static bool add_python(struct gpc_naming *naming, uint64_t raw, struct gpc_stack
 
 /* ---- native ---- */
 
-/* What is in the place of an unloaded module now must not lend it a name. */
-static bool name_unloaded(struct gpc_naming *naming, const struct gpc_module_place *place,
-	struct native_name *name)
-{
-	name->named.module = copy(naming, place->name, strlen(place->name));
-	name->named.offset = place->offset;
-	return place->name[0] && name->named.module;
-}
-
-static bool name_loaded(struct gpc_naming *naming, uintptr_t address, struct native_name *name)
+static const char *readable(struct gpc_naming *naming, const char *symbol)
 {
 	GPC_TEXT(text, MAX_NAME);
-	char symbol[512];
-	Dl_info info;
 
-	if (!dladdr((const void *)address, &info) || !info.dli_fname)
-		return false;
-	name->named.module = copy(naming, info.dli_fname, strlen(info.dli_fname));
-	name->named.offset = address + 1 - (uintptr_t)info.dli_fbase;
-	if (info.dli_sname)
-		gpc_format(symbol, sizeof symbol, "%s", info.dli_sname);
-	else if (!gpc_symtab_find(
-			 info.dli_fname, (uintptr_t)info.dli_fbase, address, symbol, sizeof symbol))
-		return name->named.module;
 	if (!gpc_mangled_read(symbol, &text))
 		gpc_text_add(&text, "%s", symbol);
-	name->named.function = copy(naming, text.buf, text.len);
-	return name->named.module && name->named.function;
+	return copy(naming, text.buf, text.len);
+}
+
+static bool wants_names(void *self, const char *path)
+{
+	enum gpc_library_kind kind = gpc_library_kind_of(path);
+
+	(void)self;
+	return kind != GPC_LIBRARY_OURS && kind != GPC_LIBRARY_DRIVER;
+}
+
+/* A copy of the path; the one before, if it is the same. */
+static const char *path_of(struct gpc_naming *naming, const char *path)
+{
+	char exe[GPUCACHE_MAX_PATH] = "";
+
+	if (!*path && readlink("/proc/self/exe", exe, sizeof exe - 1) > 0)
+		path = exe;
+	if (!naming->path || strcmp(naming->path, path) != 0)
+		naming->path = copy(naming, path, strlen(path));
+	return naming->path;
+}
+
+static void note_found(
+	void *self, const struct gpc_exported *exported, const char *path, uint64_t base)
+{
+	struct gpc_naming *naming = self;
+	struct native_name *name = &naming->natives[exported->tag];
+
+	name->named.module = path_of(naming, path);
+	name->named.offset = exported->address + 1 - base;
+	name->base = base;
+	if (exported->name)
+		name->named.function = readable(naming, exported->name);
+}
+
+/* A frame without a name yet; NULL: there is no room. */
+static struct native_name *slot_of(struct gpc_naming *naming, uint64_t frame)
+{
+	uint32_t at = (uint32_t)(frame * UINT64_C(0x9e3779b97f4a7c15) >> 40) % MAX_NATIVES;
+
+	while (naming->natives[at].frame && naming->natives[at].frame != frame)
+		at = (at + 1) % MAX_NATIVES;
+	return naming->natives[at].frame || naming->n_natives < MAX_NATIVES / 2
+		       ? &naming->natives[at]
+		       : NULL;
+}
+
+/* Adds a frame to those that name_pending() names, unless it is known. */
+static void expect(struct gpc_naming *naming, uint64_t frame)
+{
+	struct native_name *name = slot_of(naming, frame);
+	struct gpc_module_place place;
+	uint32_t at;
+
+	if (!name || name->frame)
+		return;
+	naming->n_natives++;
+	name->frame = frame;
+	name->named.place = frame;
+	gpc_modules_find(&naming->stacks->modules, frame, &place);
+	if (!place.is_loaded) {
+		/* What is in the place of an unloaded module now must not lend it a name. */
+		if (place.name[0])
+			name->named.module = copy(naming, place.name, strlen(place.name));
+		name->named.offset = place.offset;
+		name->is_complete = true;
+		return;
+	}
+	/* If a call is its function's last instruction, the return address lies in the next function. */
+	for (at = naming->n_pending++; at > 0 && naming->pending[at - 1].address >= place.address; at--)
+		naming->pending[at] = naming->pending[at - 1];
+	naming->pending[at] = (struct gpc_exported){ .address = place.address - 1,
+		.tag = (uint32_t)(name - naming->natives) };
+}
+
+static void name_pending(struct gpc_naming *naming)
+{
+	const struct gpc_exported_sink sink = { naming, wants_names, note_found };
+
+	gpc_exported_find(naming->pending, naming->n_pending, &sink);
+	naming->n_pending = 0;
+}
+
+/*
+ * A static function, or one of an executable, stands in the file's symbol table only.  That of a library is not read: it
+ * may be large, and the call site is in the program.
+ */
+static void complete(struct gpc_naming *naming, struct native_name *name)
+{
+	uint64_t address = GPUCACHE_FRAME_ADDRESS(name->frame) - 1;
+	char symbol[512];
+
+	if (!name->is_complete && name->named.module && !name->named.function &&
+		gpc_library_kind_of(name->named.module) == GPC_LIBRARY_PROGRAM &&
+		gpc_symtab_find(name->named.module, name->base, address, symbol, sizeof symbol))
+		name->named.function = readable(naming, symbol);
+	name->is_complete = true;
+	name->class = gpc_frame_class_of(name->named.function, name->named.module);
+	name->named.is_library = name->class != GPC_FRAME_PROGRAM;
+	name->named.is_plumbing = name->class == GPC_FRAME_PLUMBING;
 }
 
 /* NULL: the frame is in no module, or there is no room. */
 static const struct native_name *name_native(struct gpc_naming *naming, uint64_t frame)
 {
-	uint32_t at = (uint32_t)(frame * UINT64_C(0x9e3779b97f4a7c15) >> 40) % MAX_NATIVES;
-	struct gpc_module_place place;
-	struct native_name *name;
+	struct native_name *name = slot_of(naming, frame);
 
-	while (naming->natives[at].frame && naming->natives[at].frame != frame)
-		at = (at + 1) % MAX_NATIVES;
-	name = &naming->natives[at];
+	if (!name)
+		return NULL;
 	if (!name->frame) {
-		if (naming->n_natives >= MAX_NATIVES / 2)
-			return NULL;
-		naming->n_natives++;
-		name->frame = frame;
-		name->named.place = frame;
-		gpc_modules_find(&naming->stacks->modules, frame, &place);
-		/* If a call is its function's last instruction, the return address lies in the next function. */
-		if (place.is_loaded ? !name_loaded(naming, place.address - 1, name)
-				    : !name_unloaded(naming, &place, name))
-			name->named.module = NULL;
-		name->class = gpc_frame_class_of(name->named.function, name->named.module);
-		name->named.is_library = name->class != GPC_FRAME_PROGRAM;
-		name->named.is_plumbing = name->class == GPC_FRAME_PLUMBING;
+		expect(naming, frame);
+		name_pending(naming);
 	}
+	complete(naming, name);
 	return name->named.module ? name : NULL;
 }
 
@@ -195,22 +267,6 @@ static bool is_shown(const struct native_name *name)
 	return name && name->class != GPC_FRAME_HIDDEN && name->class != GPC_FRAME_INTERPRETER &&
 	       name->class != GPC_FRAME_EVAL &&
 	       gpc_library_kind_of(name->named.module) != GPC_LIBRARY_DRIVER;
-}
-
-/* The frames of a stack without Python, up to the call site and its callers. */
-static void add_natives(
-	struct gpc_naming *naming, const struct gpc_raw_stack *raw, struct gpc_stack_frames *list)
-{
-	unsigned n_program = 0;
-
-	for (uint32_t i = 0; i < raw->n_native && n_program <= GPC_SITE_CALLERS; i++) {
-		const struct native_name *name = name_native(naming, raw->frames[i]);
-
-		if (!is_shown(name))
-			continue;
-		list->frames[list->n++] = name->named;
-		n_program += !name->named.is_library;
-	}
 }
 
 /* True if the frame is in a file that begins as one of Python itself, by the list of modules: no symbol is looked up. */
@@ -222,19 +278,48 @@ static bool is_interpreter(struct gpc_naming *naming, uint64_t frame)
 	return gpc_library_kind_of(name) == GPC_LIBRARY_INTERPRETER;
 }
 
-/* The last native frames before the interpreter's. */
-static void add_operator(
-	struct gpc_naming *naming, const struct gpc_raw_stack *raw, struct gpc_stack_frames *list)
+/* The native frames that are named: *ret_first .. the result.  Before Python frames the last before the interpreter's. */
+static uint32_t named_frames(
+	struct gpc_naming *naming, const struct gpc_raw_stack *raw, uint32_t *ret_first)
 {
 	uint32_t end = 0;
 
+	*ret_first = 0;
+	if (!raw->n_python)
+		return raw->n_native;
 	while (end < raw->n_native && !is_interpreter(naming, raw->frames[end]))
 		end++;
-	for (uint32_t i = end > N_BEFORE_PYTHON ? end - N_BEFORE_PYTHON : 0; i < end; i++) {
+	*ret_first = end > N_BEFORE_PYTHON ? end - N_BEFORE_PYTHON : 0;
+	return end;
+}
+
+void gpc_naming_expect(struct gpc_naming *naming, uint32_t id)
+{
+	struct gpc_raw_stack raw;
+	uint32_t first, end;
+
+	if (!naming || !gpc_depot_find(&naming->stacks->depot, id, &raw))
+		return;
+	end = named_frames(naming, &raw, &first);
+	for (uint32_t i = first; i < end; i++)
+		expect(naming, raw.frames[i]);
+}
+
+/* Up to the call site and its callers. */
+static void add_natives(
+	struct gpc_naming *naming, const struct gpc_raw_stack *raw, struct gpc_stack_frames *list)
+{
+	unsigned n_program = 0;
+	uint32_t first, end = named_frames(naming, raw, &first);
+
+	name_pending(naming);
+	for (uint32_t i = first; i < end && n_program <= GPC_SITE_CALLERS; i++) {
 		const struct native_name *name = name_native(naming, raw->frames[i]);
 
-		if (is_shown(name))
-			list->frames[list->n++] = name->named;
+		if (!is_shown(name))
+			continue;
+		list->frames[list->n++] = name->named;
+		n_program += !name->named.is_library;
 	}
 }
 
@@ -256,7 +341,7 @@ static struct gpc_stack_frames *make(
 	*list = (struct gpc_stack_frames){ .flags = raw.flags };
 	list->is_nameless = way == GPC_NAMING_QUICK && !raw.n_python;
 	if (way == GPC_NAMING_WHOLE)
-		(raw.n_python ? add_operator : add_natives)(naming, &raw, list);
+		add_natives(naming, &raw, list);
 	for (uint32_t i = 0; i < raw.n_python; i++)
 		if (!add_python(naming, raw.frames[raw.n_native + i], list))
 			return NULL;

@@ -3,10 +3,10 @@
  * The frames of this process's stacks with their names, for the few texts that are written when a request fails.
  * gpumem-report names all other stacks.
  *
- *      stack id --> depot.h --> native frames: modules.h, dladdr, symtab.h --+
- *                               Python frames: codes.h ----------------------+--> names/frames.h
+ *      stack id --> depot.h --> native frames: modules.h, exported.h, symtab.h --+
+ *                               Python frames: codes.h --------------------------+--> names/frames.h
  *
- * A native name costs up to a millisecond, so there are two ways:
+ * A pass over the symbols of PyTorch takes milliseconds, so there are two ways:
  *
  *      whole    native frames up to the call site and its callers; before Python frames those that show which of
  *               PyTorch's operators was called
@@ -38,6 +38,9 @@ struct gpc_naming;
 
 struct gpc_naming *gpc_naming_open(struct gpc_stacks *stacks);
 void gpc_naming_close(struct gpc_naming *naming); /* NULL: no-op */
+
+/* Says that `find` will be asked for the whole of this stack: what is expected is named in one pass, at the next find. */
+void gpc_naming_expect(struct gpc_naming *naming, uint32_t id);
 
 /* The frames of a stack, which stay until close. */
 const struct gpc_stack_frames *gpc_naming_find(

@@ -27,7 +27,7 @@ static bool read_header(int fd, Elf64_Ehdr *header)
 	       header->e_shnum <= MAX_SECTIONS;
 }
 
-/* Finds SHT_SYMTAB and the section of its names.  dladdr has already searched the dynamic symbols. */
+/* Finds SHT_SYMTAB and the section of its names.  The dynamic symbols are searched before (exported.h). */
 static bool find_sections(int fd, const Elf64_Ehdr *header, Elf64_Shdr *symbols, Elf64_Shdr *names)
 {
 	for (uint32_t i = 0; i < header->e_shnum; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names functions that dladdr cannot name: static functions, and those of an executable.  Reads the symbol table of the
+ * Names functions that no object exports: static functions, and those of an executable.  Reads the symbol table of the
  * file, only for the few stack lines that are printed when a request fails (oom/short_form.h).  gpumem-report
  * names the functions of all other stacks.
  *

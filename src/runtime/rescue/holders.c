@@ -104,8 +104,16 @@ static bool find_oom(void *self, uint64_t number, struct gpucache_oom *ret_oom)
 struct gpc_holder_names gpc_holder_names_open(
 	struct gpc_device *device, const struct gpucache_oom *oom)
 {
-	return (struct gpc_holder_names){ device, oom,
+	struct gpc_holder_names names = { device, oom,
 		gpc_runtime.has_stacks ? gpc_naming_open(&gpc_runtime.stacks) : NULL };
+
+	for (uint32_t i = 0; oom && i < oom->n_holders; i++)
+		gpc_naming_expect(names.naming, oom->holders[i].stack);
+	if (oom) {
+		gpc_naming_expect(names.naming, oom->stack);
+		gpc_naming_expect(names.naming, oom->growth_stack);
+	}
+	return names;
 }
 
 void gpc_holder_names_close(struct gpc_holder_names *names)
