@@ -63,8 +63,6 @@ struct gpc_stack_frames {
 	size_t n;
 	int site; /* the call site; -1: the list is empty */
 	int via; /* the library's function that the site called; -1: it called the runtime itself */
-	/* Only Python frames were named, and the stack has none: in a program in Python, one of PyTorch's backward pass. */
-	bool is_nameless;
 	struct gpc_frame frames[];
 };
 

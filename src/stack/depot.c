@@ -94,8 +94,7 @@ uint32_t gpc_depot_known(const struct gpc_depot *depot, const struct gpc_raw_sta
 	return gpc_intern_probe(&depot->intern, key.hash, is_same, &key, &slot);
 }
 
-uint32_t gpc_depot_put(
-	struct gpc_depot *depot, const struct gpc_raw_stack *stack, bool *ret_is_new)
+uint32_t gpc_depot_put(struct gpc_depot *depot, const struct gpc_raw_stack *stack, bool *ret_is_new)
 {
 	struct key key = { stack, hash_stack(stack) };
 	uint32_t id =

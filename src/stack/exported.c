@@ -13,7 +13,7 @@ struct search {
 };
 
 struct symbols {
-	const ElfW(Sym) *table;
+	const ElfW(Sym) * table;
 	const char *names;
 	uint64_t n;
 	uint64_t names_size;
@@ -125,7 +125,8 @@ static int look_at(struct dl_phdr_info *info, size_t size, void *arg)
 		if (sink->wants(sink->self, info->dlpi_name) && find_symbols(info, &symbols))
 			name_rows(search, first, end, info->dlpi_addr, &symbols);
 		for (uint32_t row = first; row < end; row++)
-			sink->found(sink->self, &search->rows[row], info->dlpi_name, info->dlpi_addr);
+			sink->found(
+				sink->self, &search->rows[row], info->dlpi_name, info->dlpi_addr);
 	}
 	return 0;
 }

@@ -18,7 +18,7 @@
 #include "stack/symtab.h"
 
 #define MAX_LISTS   8192u
-#define MAX_NATIVES 1024u
+#define MAX_NATIVES 16384u
 #define MAX_NAME    240u
 
 /*
@@ -42,16 +42,15 @@ struct native_name {
 };
 
 struct list {
-	struct gpc_stack_frames *frames;
+	struct gpc_stack_frames *frames; /* NULL: there was no room */
 	uint32_t id;
-	enum gpc_naming_way way;
 };
 
 struct gpc_naming {
 	struct gpc_stacks *stacks;
 	struct list lists[MAX_LISTS];
 	struct native_name natives[MAX_NATIVES];
-	struct gpc_exported pending[MAX_NATIVES]; /* in ascending order */
+	struct gpc_exported pending[MAX_NATIVES / 2];
 	struct code_name codes[GPUCACHE_MAX_CODES + 1];
 	const char *path; /* of the module that was named last; NULL: none */
 	uint32_t n_lists;
@@ -105,7 +104,8 @@ static const char *copy(struct gpc_naming *naming, const char *from, size_t size
 
 /* ---- Python ---- */
 
-static bool read_code(struct gpc_naming *naming, struct code_name *name, const struct gpc_code *code)
+static bool read_code(
+	struct gpc_naming *naming, struct code_name *name, const struct gpc_code *code)
 {
 	if (name->function)
 		return true;
@@ -197,7 +197,6 @@ static void expect(struct gpc_naming *naming, uint64_t frame)
 {
 	struct native_name *name = slot_of(naming, frame);
 	struct gpc_module_place place;
-	uint32_t at;
 
 	if (!name || name->frame)
 		return;
@@ -214,16 +213,29 @@ static void expect(struct gpc_naming *naming, uint64_t frame)
 		return;
 	}
 	/* If a call is its function's last instruction, the return address lies in the next function. */
-	for (at = naming->n_pending++; at > 0 && naming->pending[at - 1].address >= place.address; at--)
-		naming->pending[at] = naming->pending[at - 1];
-	naming->pending[at] = (struct gpc_exported){ .address = place.address - 1,
+	naming->pending[naming->n_pending++] = (struct gpc_exported){ .address = place.address - 1,
 		.tag = (uint32_t)(name - naming->natives) };
+}
+
+/* By address, ascending (Shell's sort: qsort may call malloc). */
+static void sort(struct gpc_exported *rows, uint32_t n)
+{
+	for (uint32_t gap = n / 2; gap > 0; gap /= 2)
+		for (uint32_t i = gap; i < n; i++) {
+			struct gpc_exported row = rows[i];
+			uint32_t at = i;
+
+			for (; at >= gap && rows[at - gap].address > row.address; at -= gap)
+				rows[at] = rows[at - gap];
+			rows[at] = row;
+		}
 }
 
 static void name_pending(struct gpc_naming *naming)
 {
 	const struct gpc_exported_sink sink = { naming, wants_names, note_found };
 
+	sort(naming->pending, naming->n_pending);
 	gpc_exported_find(naming->pending, naming->n_pending, &sink);
 	naming->n_pending = 0;
 }
@@ -325,23 +337,19 @@ static void add_natives(
 
 /* ---- lists ---- */
 
-static struct gpc_stack_frames *make(
-	struct gpc_naming *naming, uint32_t id, enum gpc_naming_way way)
+static struct gpc_stack_frames *make(struct gpc_naming *naming, uint32_t id)
 {
 	struct gpc_stack_frames *list;
 	struct gpc_raw_stack raw;
-	size_t most;
 
 	if (!gpc_depot_find(&naming->stacks->depot, id, &raw))
 		return NULL;
-	most = raw.n_python + (way == GPC_NAMING_WHOLE ? raw.n_native : 0u);
-	list = take(naming, sizeof *list + most * sizeof list->frames[0]);
+	list = take(naming,
+		sizeof *list + (size_t)(raw.n_native + raw.n_python) * sizeof list->frames[0]);
 	if (!list)
 		return NULL;
 	*list = (struct gpc_stack_frames){ .flags = raw.flags };
-	list->is_nameless = way == GPC_NAMING_QUICK && !raw.n_python;
-	if (way == GPC_NAMING_WHOLE)
-		add_natives(naming, &raw, list);
+	add_natives(naming, &raw, list);
 	for (uint32_t i = 0; i < raw.n_python; i++)
 		if (!add_python(naming, raw.frames[raw.n_native + i], list))
 			return NULL;
@@ -349,31 +357,26 @@ static struct gpc_stack_frames *make(
 	return list;
 }
 
-const struct gpc_stack_frames *gpc_naming_find(
-	struct gpc_naming *naming, uint32_t id, enum gpc_naming_way way)
+const struct gpc_stack_frames *gpc_naming_find(struct gpc_naming *naming, uint32_t id)
 {
 	uint32_t at = id % MAX_LISTS;
-	struct gpc_stack_frames *made;
-	struct list *list;
 
 	if (!naming || !id)
 		return NULL;
 	while (naming->lists[at].id && naming->lists[at].id != id)
 		at = (at + 1) % MAX_LISTS;
-	list = &naming->lists[at];
-	if (list->id && list->way >= way)
-		return list->frames;
-	if (!list->id && naming->n_lists >= MAX_LISTS / 2)
-		return NULL;
-	made = make(naming, id, way);
-	naming->n_lists += !list->id;
-	*list = (struct list){ made, id, way };
-	return made;
+	if (!naming->lists[at].id) {
+		if (naming->n_lists >= MAX_LISTS / 2)
+			return NULL;
+		naming->n_lists++;
+		naming->lists[at] = (struct list){ make(naming, id), id };
+	}
+	return naming->lists[at].frames;
 }
 
 bool gpc_naming_describe(struct gpc_naming *naming, uint32_t id, struct gpc_text *text)
 {
-	const struct gpc_stack_frames *list = gpc_naming_find(naming, id, GPC_NAMING_WHOLE);
+	const struct gpc_stack_frames *list = gpc_naming_find(naming, id);
 
 	if (!list || list->site < 0 ||
 		(list->frames[list->site].is_python && !list->frames[list->site].file))

@@ -6,11 +6,8 @@
  *      stack id --> depot.h --> native frames: modules.h, exported.h, symtab.h --+
  *                               Python frames: codes.h --------------------------+--> names/frames.h
  *
- * A pass over the symbols of PyTorch takes milliseconds, so there are two ways:
- *
- *      whole    native frames up to the call site and its callers; before Python frames those that show which of
- *               PyTorch's operators was called
- *      quick    Python frames only
+ * Native frames are named up to the call site and its callers; before Python frames only the last ones, which show
+ * which of PyTorch's operators was called.
  *
  * Threads     open, and all calls for what it returned: one thread at a time.
  * Locks       Call with no lock of ours held: all take the loader's lock (modules.h).
@@ -29,22 +26,19 @@
 
 #define GPC_NAMING_BYTES (16u << 20)
 
-enum gpc_naming_way {
-	GPC_NAMING_QUICK,
-	GPC_NAMING_WHOLE,
-};
-
 struct gpc_naming;
 
 struct gpc_naming *gpc_naming_open(struct gpc_stacks *stacks);
 void gpc_naming_close(struct gpc_naming *naming); /* NULL: no-op */
 
-/* Says that `find` will be asked for the whole of this stack: what is expected is named in one pass, at the next find. */
+/*
+ * Says that `find` will be asked for this stack.  All that are expected are named in one pass over the symbols, at the next
+ * find; a pass takes some ten milliseconds with PyTorch.
+ */
 void gpc_naming_expect(struct gpc_naming *naming, uint32_t id);
 
 /* The frames of a stack, which stay until close. */
-const struct gpc_stack_frames *gpc_naming_find(
-	struct gpc_naming *naming, uint32_t id, enum gpc_naming_way way);
+const struct gpc_stack_frames *gpc_naming_find(struct gpc_naming *naming, uint32_t id);
 
 /* Appends the call site of a stack, as much of it as fits (gpc_frames_fit).  False: no frame can be named. */
 bool gpc_naming_describe(struct gpc_naming *naming, uint32_t id, struct gpc_text *text);

@@ -30,8 +30,8 @@ static inline const struct gpc_stack_frames *gpc_evidence_frames(
 }
 
 /* Reads call site i, if it is one of this device. */
-static inline bool gpc_evidence_site(const struct gpc_evidence *evidence, uint64_t i, int32_t device,
-	struct gpucache_site *ret_site)
+static inline bool gpc_evidence_site(const struct gpc_evidence *evidence, uint64_t i,
+	int32_t device, struct gpucache_site *ret_site)
 {
 	return evidence->read_site(evidence->self, i, ret_site) && ret_site->stack &&
 	       (int32_t)ret_site->device == device;

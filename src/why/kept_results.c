@@ -235,7 +235,8 @@ bool gpc_kept_may_be_one_pass(const struct gpc_evidence *evidence, const struct 
 	uint64_t first_ns;
 
 	return oom->torch.requested && oom->growth_stack && growing &&
-	       gpc_purpose_of(gpc_evidence_frames(evidence, oom->growth_stack)) == GPC_PURPOSE_ACTIVATIONS &&
+	       gpc_purpose_of(gpc_evidence_frames(evidence, oom->growth_stack)) ==
+		       GPC_PURPOSE_ACTIVATIONS &&
 	       gpc_kept_most(evidence, oom, growing, &first_ns) &&
 	       count_steps(evidence, oom, oom->growth_stack, first_ns) == 0;
 }
@@ -251,7 +252,8 @@ struct gpc_kept gpc_kept_find(const struct gpc_evidence *evidence, const struct 
 		return kept;
 	for (uint32_t i = 0; i < oom->n_holders; i++) {
 		const struct gpucache_holder *holder = &oom->holders[i];
-		enum gpc_purpose purpose = gpc_purpose_of(gpc_evidence_frames(evidence, holder->stack));
+		enum gpc_purpose purpose =
+			gpc_purpose_of(gpc_evidence_frames(evidence, holder->stack));
 
 		if (purpose != GPC_PURPOSE_ACTIVATIONS && purpose != GPC_PURPOSE_INPUTS)
 			continue;
@@ -265,7 +267,8 @@ struct gpc_kept gpc_kept_find(const struct gpc_evidence *evidence, const struct 
 		!gpc_kept_most(evidence, oom, biggest, &first_ns))
 		return (struct gpc_kept){ 0 };
 	kept.stack = biggest->stack;
-	kept.n_passes = gpc_smaller(kept.n_passes, count_steps(evidence, oom, kept.stack, first_ns));
+	kept.n_passes =
+		gpc_smaller(kept.n_passes, count_steps(evidence, oom, kept.stack, first_ns));
 	if (kept.n_passes < MANY_PASSES)
 		return (struct gpc_kept){ 0 };
 	/* The running pass needs its own tensors. */

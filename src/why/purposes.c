@@ -108,8 +108,6 @@ enum gpc_purpose gpc_purpose_of(const struct gpc_stack_frames *stack)
 
 	if (!stack)
 		return GPC_PURPOSE_OTHER;
-	if (stack->is_nameless)
-		return GPC_PURPOSE_GRADIENTS;
 	for (size_t i = 0; i < stack->n && category == GPC_N_PURPOSES; i++) {
 		const struct gpc_frame *frame = &stack->frames[i];
 

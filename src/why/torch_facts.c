@@ -89,8 +89,8 @@ static uint64_t sum_purposes(const struct gpc_evidence *evidence, const struct g
 		const struct gpc_purpose_share share = { holder->stack, holder->bytes,
 			holder->n_blocks };
 
-		gpc_purpose_rows_add(rows,
-			gpc_purpose_of(gpc_evidence_frames(evidence, holder->stack)), &share);
+		gpc_purpose_rows_add(
+			rows, gpc_purpose_of(gpc_evidence_frames(evidence, holder->stack)), &share);
 	}
 	return gpc_purpose_rows_sort(rows);
 }
@@ -107,8 +107,8 @@ void gpc_say_held(const struct gpc_evidence *evidence, const struct gpucache_oom
 	for (unsigned i = 0; i < N_HELD && rows[i].bytes && rows[i].bytes >= bytes / 100; i++) {
 		gpc_text_add_amounts(ret_text, i ? ", @" : "@", rows[i].bytes);
 		gpc_text_add(ret_text, " %s (", gpc_purpose_words(rows[i].purpose));
-		gpc_frames_place(gpc_evidence_frames(evidence, rows[i].stack), rows[i].stack, 0,
-			ret_text);
+		gpc_frames_place(
+			gpc_evidence_frames(evidence, rows[i].stack), rows[i].stack, 0, ret_text);
 		gpc_text_add(ret_text, ")");
 	}
 }
@@ -278,8 +278,7 @@ static void set_growth(struct search *search)
 	const struct gpucache_oom *oom = search->oom;
 	struct gpc_facts *facts = search->facts;
 	const struct gpucache_holder *growing = gpc_holder_of(oom, search->growing);
-	const struct gpc_stack_frames *stack =
-		frames_of(search, search->growing);
+	const struct gpc_stack_frames *stack = frames_of(search, search->growing);
 	uint64_t first_ns = GPUCACHE_UNKNOWN;
 
 	if (!stack)
@@ -322,8 +321,7 @@ static void set_loaded(struct search *search)
 	for (uint32_t i = 0; i < search->oom->n_holders; i++) {
 		const struct gpucache_holder *holder = &search->oom->holders[i];
 
-		if (!has_file(frames_of(search, holder->stack),
-			    "/torch/serialization.py"))
+		if (!has_file(frames_of(search, holder->stack), "/torch/serialization.py"))
 			continue;
 		loaded = gpc_bytes_add(loaded, holder->bytes);
 		if (!biggest || holder->bytes > biggest->bytes)
@@ -367,8 +365,7 @@ static void set_failed(struct search *search)
 	uint64_t first_ns;
 
 	for (uint32_t i = 0; i < oom->n_holders; i++)
-		if (purpose_of(search, oom->holders[i].stack) ==
-				GPC_PURPOSE_ACTIVATIONS &&
+		if (purpose_of(search, oom->holders[i].stack) == GPC_PURPOSE_ACTIVATIONS &&
 			(!biggest || oom->holders[i].bytes > biggest->bytes))
 			biggest = &oom->holders[i];
 	if (biggest && oom->torch.requested && biggest->bytes >= oom->short_by &&
@@ -394,6 +391,6 @@ void gpc_torch_facts(const struct gpc_evidence *evidence, const struct gpucache_
 	set_growth(&search);
 	set_loaded(&search);
 	set_failed(&search);
-	facts->is_generating =
-		truth(is_decorated(frames_of(&search, row_of(&search, GPC_PURPOSE_ACTIVATIONS)->stack)));
+	facts->is_generating = truth(
+		is_decorated(frames_of(&search, row_of(&search, GPC_PURPOSE_ACTIVATIONS)->stack)));
 }

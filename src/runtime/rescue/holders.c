@@ -61,20 +61,9 @@ static void tell_history(void *self, uint32_t stack, uint64_t *ret_oldest_ns, ui
 	*ret_growth = gpc_record_growth_of(&gpc_runtime.record, device->ordinal, stack);
 }
 
-/* True if the failure tells of this stack by name: it asked, it grows, or it holds much. */
-static bool is_told(const struct gpucache_oom *oom, uint32_t stack)
-{
-	return oom && (stack == oom->stack || stack == oom->growth_stack || gpc_holder_of(oom, stack));
-}
-
-/* A program without Python has nothing that is quick to name. */
 static const struct gpc_stack_frames *find_frames(void *self, uint32_t stack)
 {
-	const struct gpc_holder_names *names = self;
-	bool has_python = gpc_intern_has(&gpc_runtime.stacks.codes.intern, 1);
-
-	return gpc_naming_find(names->naming, stack,
-		has_python && !is_told(names->oom, stack) ? GPC_NAMING_QUICK : GPC_NAMING_WHOLE);
+	return gpc_naming_find(((const struct gpc_holder_names *)self)->naming, stack);
 }
 
 static bool read_site(void *self, uint64_t i, struct gpucache_site *ret_site)
@@ -107,12 +96,17 @@ struct gpc_holder_names gpc_holder_names_open(
 	struct gpc_holder_names names = { device, oom,
 		gpc_runtime.has_stacks ? gpc_naming_open(&gpc_runtime.stacks) : NULL };
 
-	for (uint32_t i = 0; oom && i < oom->n_holders; i++)
+	if (!oom || !names.naming)
+		return names;
+	gpc_naming_expect(names.naming, oom->stack);
+	gpc_naming_expect(names.naming, oom->growth_stack);
+	for (uint32_t i = 0; i < oom->n_holders; i++)
 		gpc_naming_expect(names.naming, oom->holders[i].stack);
-	if (oom) {
-		gpc_naming_expect(names.naming, oom->stack);
-		gpc_naming_expect(names.naming, oom->growth_stack);
-	}
+	/* The facts about PyTorch's memory are found in all call sites (why/torch_facts.h). */
+	for (uint32_t i = 0; oom->torch.reserved && i < gpc_record_site_end(&gpc_runtime.record);
+		i++)
+		gpc_naming_expect(names.naming,
+			__atomic_load_n(&gpc_runtime.record.sites[i].stack, __ATOMIC_RELAXED));
 	return names;
 }
 

@@ -98,8 +98,7 @@ static void a_function_is_found_where_the_loader_finds_it(void **state)
 	assert_int_equal(told.n, n);
 	for (unsigned i = 0; i < n; i++) {
 		assert_int_equal(addresses[told.rows[i].tag], told.rows[i].address);
-		assert_int_not_equal(
-			dladdr((void *)(uintptr_t)told.rows[i].address, &info), 0);
+		assert_int_not_equal(dladdr((void *)(uintptr_t)told.rows[i].address, &info), 0);
 		assert_int_equal(told.rows[i].start, (uint64_t)(uintptr_t)info.dli_saddr);
 		assert_string_equal(told.rows[i].path, info.dli_fname);
 	}

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Adds up holdings by the purpose of their stacks, and makes a row for each purpose. */
 #include "tools/gpumem-report/holders/purposes.h"
 
 #include "why/purposes.h"
@@ -13,7 +14,8 @@ uint64_t gpc_purposes_sum(const struct gpc_holdings *holdings, const struct gpc_
 		if (!holding->kind)
 			gpc_purpose_rows_add(rows,
 				gpc_purpose_of(gpc_frames_find(report->frames, holding->id)),
-				&(struct gpc_purpose_share){ holding->id, holding->bytes, holding->n_blocks });
+				&(struct gpc_purpose_share){
+					holding->id, holding->bytes, holding->n_blocks });
 	}
 	return gpc_purpose_rows_sort(rows);
 }

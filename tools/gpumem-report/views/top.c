@@ -12,10 +12,10 @@
 #include <string.h>
 
 #include "format/array.h"
+#include "names/short_names.h"
 #include "tools/gpumem-report/holders/by_thread.h"
 #include "tools/gpumem-report/holders/call_paths.h"
 #include "tools/gpumem-report/holders/filter.h"
-#include "names/short_names.h"
 #include "tools/lib/map.h"
 
 struct function {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The evidence is the recording; contexts, pools and pinned memory are found in its blocks and holders. */
 #include "tools/gpumem-report/why/named_facts.h"
 
 #include <stdlib.h>
@@ -25,7 +26,8 @@ static bool read_site(void *self, uint64_t i, struct gpucache_site *ret_site)
 
 static bool find_oom(void *self, uint64_t number, struct gpucache_oom *ret_oom)
 {
-	return gpc_recording_find_oom(((const struct gpc_report *)self)->recording, number, ret_oom);
+	return gpc_recording_find_oom(
+		((const struct gpc_report *)self)->recording, number, ret_oom);
 }
 
 static struct gpc_evidence evidence_of(const struct gpc_report *report)
@@ -107,8 +109,7 @@ void gpc_report_held(
 static void set_framework(const struct gpc_report *report, const struct gpucache_oom *oom,
 	struct gpc_facts *facts, struct gpc_named_texts *texts)
 {
-	struct gpc_text less =
-		gpc_text_init(texts->framework_less, sizeof texts->framework_less);
+	struct gpc_text less = gpc_text_init(texts->framework_less, sizeof texts->framework_less);
 	const struct gpc_framework_row *framework;
 	GPC_TEXT(library, 64);
 
