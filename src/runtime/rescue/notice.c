@@ -59,6 +59,7 @@ void gpc_notice_write(
 	gpc_holder_names_close(&names);
 	ret_notice->number = oom->number;
 	ret_notice->time_ns = gpc_clock_monotonic_ns();
+	ret_notice->n_mallocs = GPC_DEVICE_SUM(device, n_malloc);
 	ret_notice->is_caught = false;
 	ret_notice->len = text.len;
 }
@@ -110,13 +111,27 @@ void gpc_notice_say_now(const struct gpc_notice *notice)
 	gpc_record_oom_say(&gpc_runtime.record, notice->number);
 }
 
-static void say_of(uint32_t device)
+static void say_of(uint32_t ordinal)
 {
-	const struct gpc_notice *notice = atomic_exchange(&notices.published[device], NULL);
+	const struct gpc_device *device = &gpc_runtime.devices[ordinal];
+	const struct gpc_notice *notice = atomic_exchange(&notices.published[ordinal], NULL);
+	uint64_t n_mallocs = GPC_DEVICE_SUM(device, n_malloc);
+	uint64_t age_ns;
 
-	if (notice && !(notice->is_caught &&
-			      gpc_clock_monotonic_ns() > notice->time_ns + GPC_SURVIVED_NS))
-		gpc_notice_say_now(notice);
+	if (!notice)
+		return;
+	age_ns = gpc_clock_monotonic_ns() - notice->time_ns;
+	if (age_ns > GPC_SURVIVED_NS && notice->is_caught)
+		return;
+	if (age_ns > GPC_SURVIVED_NS && n_mallocs > notice->n_mallocs) {
+		GPC_TEXT(age, 32);
+
+		gpc_text_add_age(&age, age_ns);
+		gpc_log("this request failed %s before the end; %llu requests have succeeded "
+			"since, so the end may have another reason",
+			age.buf, (unsigned long long)(n_mallocs - notice->n_mallocs));
+	}
+	gpc_notice_say_now(notice);
 }
 
 /* A thread that is inside may be the one that would have to go on: a handler of the program interrupted it. */

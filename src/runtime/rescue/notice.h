@@ -8,6 +8,9 @@
  *      failure ----write---> text ---publish---> the text that the end prints ---say---> stderr
  *                                                    ^ withdrawn once the program has recovered
  *
+ * A text about a failure after which the program went on for long says so in a line above it: the end may have another
+ * reason.
+ *
  * Invariants  1 A text is printed at most once, whatever threads end the process at once.
  *             2 gpc_notice_say is async-signal-safe, takes no lock, and waits a second at most.
  * Ordering    A text is complete before it is published (release), and not changed until another one was: of two buffers
@@ -28,6 +31,7 @@ struct gpc_device;
 struct gpc_notice {
 	uint64_t number; /* of the failure */
 	uint64_t time_ns;
+	uint64_t n_mallocs; /* requests that had succeeded on the device by then */
 	bool is_caught; /* the program went on, with less: printed only if it ends soon */
 	size_t len;     /* 0: nothing is to be said */
 	char text[GPC_SHORT_SIZE];

@@ -83,6 +83,38 @@ static void a_program_that_went_on_has_survived_after_a_minute(void **state)
 	assert_string_equal(world_text, "now\n");
 }
 
+static void goes_on(uint64_t age_ns)
+{
+	CUdeviceptr ptr;
+
+	world_start();
+	publish("failed", gpc_clock_monotonic_ns() - age_ns, false);
+	CHECK(!world_malloc(&ptr, MIB));
+	CHECK(!world_malloc(&ptr, MIB));
+	gpc_notice_say();
+}
+
+static void goes_on_for_long(void)
+{
+	goes_on(GPC_SURVIVED_NS + 1);
+}
+
+static void goes_on_for_a_while(void)
+{
+	goes_on(0);
+}
+
+static void a_program_that_went_on_for_long_may_end_for_another_reason(void **state)
+{
+	(void)state;
+	world_run(NULL, "stacks:off", goes_on_for_long);
+	world_assert_says(
+		"this request failed 1 min before the end; 2 requests have succeeded since");
+	world_assert_says("\nfailed\n");
+	world_run(NULL, "stacks:off", goes_on_for_a_while);
+	assert_string_equal(world_text, "failed\n");
+}
+
 static void ends_by(int status)
 {
 	world_start();
@@ -198,6 +230,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_last_text_is_printed_once),
 		cmocka_unit_test(a_program_that_went_on_has_survived_after_a_minute),
+		cmocka_unit_test(a_program_that_went_on_for_long_may_end_for_another_reason),
 		cmocka_unit_test(only_an_error_is_an_end_that_is_told),
 		cmocka_unit_test(a_process_without_cuda_has_nothing_to_tell),
 		cmocka_unit_test(an_end_waits_until_the_text_of_another_one_is_printed),
