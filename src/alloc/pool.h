@@ -102,7 +102,7 @@ struct gpc_pool {
 	struct gpc_range *unplaced_range; /* of its pages; NULL: it is one driver allocation */
 	/* What the driver did not have at once of the memory returned beside work, whose end was not seen since. */
 	_Atomic uint64_t late_bytes;
-	atomic_bool is_pressed;        /* memory was refused, so vmm:auto uses pages */
+	atomic_bool is_pressed;        /* see gpc_pool_note_refused */
 	atomic_bool has_no_pages;      /* mapping pages failed, and is not tried again */
 	_Atomic uint64_t page_devices; /* bit i: device i may access the pool's pages, too */
 	/* True after gpc_pool_cut has served a request, until a segment is allocated or returned. */

@@ -21,6 +21,12 @@
  */
 void gpc_pool_look_for_room(struct gpc_pool *pool, uint64_t refused);
 
+/*
+ * The driver, or the limit, has refused `size` bytes: from now on the policies below save room, and vmm:auto uses pages.
+ * But more than all the room is refused however much of it is free: that says nothing.
+ */
+void gpc_pool_note_refused(struct gpc_pool *pool, uint64_t size);
+
 /* True if policy allows a whole segment of this size to be cut for `rounded`. */
 bool gpc_pool_may_cut(const struct gpc_pool *pool, uint64_t segment_size, uint64_t rounded);
 

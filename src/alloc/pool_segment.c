@@ -37,7 +37,7 @@ static enum gpc_status ask_driver(
 	st = atomic_load(&pool->is_closed) ? GPC_NOT_FOUND : charge(pool->budget, size);
 	if (st) {
 		if (st == GPC_LIMIT)
-			atomic_store_explicit(&pool->is_pressed, true, memory_order_relaxed);
+			gpc_pool_note_refused(pool, size);
 		gpc_pool_end_move(pool, size);
 		return st;
 	}
@@ -45,10 +45,10 @@ static enum gpc_status ask_driver(
 	st = wants_pages ? gpc_pool_map_pages(pool, size, ret_memory) : GPC_UNSUPPORTED;
 	if (st == GPC_UNSUPPORTED)
 		st = pool->drv->ops->mem_alloc(pool->drv, size, &ret_memory->address);
-	if (st == GPC_DEVICE_NO_MEMORY)
-		atomic_store_explicit(&pool->is_pressed, true, memory_order_relaxed);
 	if (st) {
 		atomic_fetch_sub(&pool->budget->used_bytes, size);
+		if (st == GPC_DEVICE_NO_MEMORY)
+			gpc_pool_note_refused(pool, size);
 		gpc_pool_end_move(pool, size);
 	}
 	return st;
