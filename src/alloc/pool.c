@@ -64,6 +64,7 @@ void gpc_pool_forget(struct gpc_pool *pool)
 		pool->pieces[kind] = (struct gpc_bins){ 0 };
 	pool->wholes = (struct gpc_bins){ 0 };
 	gpc_counter_set(&pool->cut_bytes, 0);
+	pool->exacts = (struct gpc_bins){ 0 };
 	gpc_counter_set(&pool->unheld_bytes, 0);
 	gpc_list_init(&pool->idle);
 	atomic_store(&pool->n_leaving, 0);

@@ -75,8 +75,8 @@ struct gpc_pool {
 
 	/* Lock: lock. */
 	struct gpc_bins pieces[GPC_N_POOL_KINDS];
-	/* idle segments of large blocks; pieces has all other FREE blocks */
-	struct gpc_bins wholes;
+	struct gpc_bins wholes;   /* idle segments of large blocks */
+	struct gpc_bins exacts;   /* idle exact segments; pieces has all other FREE blocks */
 	struct gpc_list segments; /* oldest first */
 	struct gpc_list idle;     /* idle longest first */
 	struct gpc_address_map blocks;

@@ -115,6 +115,8 @@ static inline bool gpc_pool_is_whole(const struct gpc_block *block)
 static inline struct gpc_bins *gpc_pool_bins_of(
 	struct gpc_pool *pool, const struct gpc_block *block)
 {
+	if (block->segment->is_exact)
+		return &pool->exacts;
 	return gpc_pool_is_whole(block) ? &pool->wholes : &pool->pieces[block->segment->kind];
 }
 
