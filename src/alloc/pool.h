@@ -72,6 +72,7 @@ struct gpc_pool {
 	struct gpc_pool_params params;
 	uint32_t device;
 	uint32_t context; /* index into COUNTERS of the recording */
+	uint64_t place;   /* device << 16 | context << 32, as the recording has them */
 
 	/* Lock: lock. */
 	struct gpc_bins pieces[GPC_N_POOL_KINDS];

@@ -111,6 +111,9 @@ GPC_HOT enum gpc_status gpc_pool_find_live_locked(
 	return GPC_OK;
 }
 
+/* A recent peak is at most that of the whole run, so what does not raise the one does not raise the other. */
+void gpc_pool_raise_peaks_locked(struct gpc_pool *pool, uint64_t live, uint64_t requested);
+
 /* Makes a block LIVE.  The caller has taken it out of its bin, fence or slot, and off its counter. */
 GPC_HOT gpc_devptr gpc_pool_give_locked(struct gpc_pool *pool, struct gpc_block *block,
 	const struct gpc_request *request, const struct gpc_observer *observer)
@@ -132,10 +135,10 @@ GPC_HOT gpc_devptr gpc_pool_give_locked(struct gpc_pool *pool, struct gpc_block 
 		block->stream = request->stream;
 	gpc_counter_set(&counters->live_bytes, live);
 	gpc_counter_set(&counters->requested_bytes, requested);
-	gpc_counter_raise(&counters->peak_live_bytes, live);
-	gpc_counter_raise(&counters->peak_requested_bytes, requested);
-	gpc_counter_raise(&pool->recent.live_bytes, live);
-	gpc_counter_raise(&pool->recent.requested_bytes, requested);
+	if (__builtin_expect(live > gpc_counter_get(&pool->recent.live_bytes) ||
+				     requested > gpc_counter_get(&pool->recent.requested_bytes),
+		    0))
+		gpc_pool_raise_peaks_locked(pool, live, requested);
 	gpc_counter_add(&counters->n_blocks, 1);
 	gpc_counter_add(&counters->n_malloc, 1);
 	observer->taken(block, request);
