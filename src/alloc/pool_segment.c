@@ -544,7 +544,7 @@ void gpc_pool_forget_segments_locked(struct gpc_pool *pool, struct gpc_list *ret
 			next = at->next;
 			/* Live blocks died with the context. */
 			if (at->state == GPC_BLOCK_LIVE)
-				pool->heap->observer.freed(at, &request);
+				pool->heap->observer.freed(at, &request, false);
 			gpc_pool_retire_block_locked(pool, at);
 		}
 		gpc_list_remove(link);

@@ -58,6 +58,22 @@ GPC_HOT void gpc_observe_block(const struct gpc_observed *observed, enum gpucach
 	gpc_record_close_block(&gpc_runtime.record, slot);
 }
 
+/* The same for a live block that is free now: what the words say of its place stays. */
+GPC_HOT void gpc_observe_free_block(const struct gpc_observed *observed)
+{
+	struct gpc_record_slot slot = gpc_record_open_block(&gpc_runtime.record, observed->number,
+		(uint32_t)observed->context->pool.place | (uint32_t)observed->kind << 8 |
+			GPUCACHE_BLOCK_FREE);
+
+	if (!slot.is_open)
+		return;
+	gpc_record_put(slot, 3, 0);
+	gpc_record_put(slot, 4, observed->now_ns);
+	gpc_record_put(slot, 5, 0);
+	gpc_record_put(slot, 7, 0);
+	gpc_record_close_block(&gpc_runtime.record, slot);
+}
+
 GPC_HOT void gpc_observe_event(const struct gpc_observed *observed, enum gpucache_event_kind kind)
 {
 	struct gpc_record_slot slot = gpc_record_open_event(&gpc_runtime.record);
@@ -213,12 +229,15 @@ GPC_HOT void gpc_observe_taken(const struct gpc_block *block, const struct gpc_r
 	gpc_observe_malloc(&observed);
 }
 
-GPC_HOT void gpc_observe_freed(const struct gpc_block *block, const struct gpc_request *request)
+GPC_HOT void gpc_observe_freed(
+	const struct gpc_block *block, const struct gpc_request *request, bool is_parked)
 {
 	const struct gpc_observed observed = gpc_observed_block(block, block->requested,
 		gpc_record_halves(block->mark, request->thread), request->now_ns);
 
 	gpc_observe_free(&observed);
+	if (is_parked)
+		gpc_observe_free_block(&observed);
 }
 
 #endif
