@@ -157,7 +157,7 @@ static void count_malloc_locked(struct gpucache_torch *sums, uint64_t allocated,
 }
 
 /* Tells the recording that the tensor was allocated or freed. */
-static inline void observe(struct gpc_context *owner, const struct tensor *tensor, bool is_freed)
+GPC_HOT void observe(struct gpc_context *owner, const struct tensor *tensor, bool is_freed)
 {
 	struct gpc_observed observed = {
 		.context = owner,
