@@ -31,8 +31,7 @@ struct gpc_observed {
 	uint64_t size;
 	uint64_t requested;
 	uint64_t now_ns;
-	uint64_t
-		who; /* stack | thread << 32: that requested it, and that allocates or frees it now */
+	uint64_t who; /* stack of the request | thread that allocates or frees it now << 32 */
 };
 
 GPC_HOT void gpc_observe_block(const struct gpc_observed *observed, enum gpucache_block_state state)
