@@ -10,6 +10,15 @@ CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 	return ENTERED(gpc_runtime_malloc(dptr, bytesize), real_cuMemAlloc_v2(dptr, bytesize));
 }
 
+/* Out of the way of what the cache serves. */
+static __attribute__((noinline)) CUresult free_tracked(CUdeviceptr dptr)
+{
+	CUresult result;
+
+	FREE_TRACKED(result, DEVICE, dptr, real_cuMemFree_v2(dptr));
+	return result;
+}
+
 CUresult cuMemFree_v2(CUdeviceptr dptr)
 {
 	CUresult result;
@@ -19,9 +28,7 @@ CUresult cuMemFree_v2(CUdeviceptr dptr)
 	if (dptr == 0 || !enter())
 		return real_cuMemFree_v2(gpc_runtime_is_of_parent(dptr) ? 0 : dptr);
 	result = gpc_runtime_free(dptr, &is_ours);
-	if (!is_ours)
-		FREE_TRACKED(result, DEVICE, dptr, real_cuMemFree_v2(dptr));
-	return left(result);
+	return left(is_ours ? result : free_tracked(dptr));
 }
 
 /*

@@ -28,8 +28,8 @@
  *   I1  The first block starts where its segment does, each next one where the previous ends, and
  *       the last one ends where the segment does.
  *   I2  Two neighbours are never both FREE: they coalesce.
- *   I3  A block is in the bin of its size if and only if it is FREE and its segment neither exported nor exact.
- *       The bin is one of pool->wholes if the block is an idle segment of large blocks, else one of pool->pieces.
+ *   I3  A block is in the bin of its size if and only if it is FREE and its segment not exported.  The bin is one of
+ *       pool->exacts if the segment is exact, else of pool->wholes if it is idle and of large blocks, else of pool->pieces.
  *       Exception: of the blocks of one size that the grain map of a segment lists, only the lowest is in the bin.
  *   I4  A block is on the list of a fence if and only if it is PENDING.
  *   I5  Sizes are positive multiples of GPC_GRAIN, and requested <= size.
@@ -101,7 +101,7 @@ struct gpc_segment {
 	uint8_t kind;           /* enum gpc_pool_kind */
 	/* it serves no more requests: other processes may hold it, or its pages are withdrawn */
 	bool is_exported;
-	bool is_exact;           /* never cut, and in no bin (pool_exact.c) */
+	bool is_exact;           /* never cut, and in bins of its own (pool_exact.c) */
 	struct gpc_range *range; /* contains its pages; NULL: one driver allocation */
 	uint64_t page_bytes;     /* size of each page; the last one may be smaller */
 	uint64_t devices;        /* bit i: device i may access its pages, too */

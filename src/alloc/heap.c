@@ -5,10 +5,18 @@
  */
 #include "alloc/heap.h"
 
-static void ignore_block(const struct gpc_block *block, const struct gpc_request *request)
+static void ignore_taken(const struct gpc_block *block, const struct gpc_request *request)
 {
 	(void)block;
 	(void)request;
+}
+
+static void ignore_freed(
+	const struct gpc_block *block, const struct gpc_request *request, bool is_parked)
+{
+	(void)block;
+	(void)request;
+	(void)is_parked;
 }
 
 static void ignore_changed(const struct gpc_block *block, uint64_t now_ns)
@@ -35,8 +43,8 @@ static void ignore_lent(const struct gpc_block *block)
 
 static const struct gpc_observer no_observer = {
 	.block_changed = ignore_changed,
-	.taken = ignore_block,
-	.freed = ignore_block,
+	.taken = ignore_taken,
+	.freed = ignore_freed,
 	.lent = ignore_lent,
 	.segment_added = ignore_added,
 	.segment_removed = ignore_removed,

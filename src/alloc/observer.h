@@ -30,8 +30,9 @@ struct gpc_observer {
 	void (*block_changed)(const struct gpc_block *block, uint64_t now_ns);
 	/* The program allocated this block, which is LIVE now: block_changed is not called for that. */
 	void (*taken)(const struct gpc_block *block, const struct gpc_request *request);
-	/* The program freed this block; block_changed follows. */
-	void (*freed)(const struct gpc_block *block, const struct gpc_request *request);
+	/* The program freed this block.  is_parked: it is FREE, and as large as it was; else block_changed follows. */
+	void (*freed)(
+		const struct gpc_block *block, const struct gpc_request *request, bool is_parked);
 	/* The program suballocates from this block: it stops counting for the stack block->mark, cleared next. */
 	void (*lent)(const struct gpc_block *block);
 	/* A segment was allocated, or is about to be returned to the driver. */

@@ -30,6 +30,7 @@ void gpc_pool_init(struct gpc_pool *pool, struct gpc_heap *heap, struct gpc_driv
 	pool->params = *params;
 	pool->device = device;
 	pool->context = context;
+	pool->place = (uint64_t)device << 16 | (uint64_t)context << 32;
 	gpc_list_init(&pool->segments);
 	gpc_list_init(&pool->idle);
 	gpc_list_init(&pool->parked);
@@ -63,6 +64,7 @@ void gpc_pool_forget(struct gpc_pool *pool)
 	for (int kind = 0; kind < GPC_N_POOL_KINDS; kind++)
 		pool->pieces[kind] = (struct gpc_bins){ 0 };
 	pool->wholes = (struct gpc_bins){ 0 };
+	pool->exacts = (struct gpc_bins){ 0 };
 	gpc_counter_set(&pool->cut_bytes, 0);
 	gpc_counter_set(&pool->unheld_bytes, 0);
 	gpc_list_init(&pool->idle);
@@ -373,6 +375,14 @@ uint64_t gpc_pool_largest_free(struct gpc_pool *pool)
 	}
 	gpc_lock_release(&pool->lock);
 	return largest;
+}
+
+void gpc_pool_raise_peaks_locked(struct gpc_pool *pool, uint64_t live, uint64_t requested)
+{
+	gpc_counter_raise(&pool->recent.live_bytes, live);
+	gpc_counter_raise(&pool->recent.requested_bytes, requested);
+	gpc_counter_raise(&pool->counters->peak_live_bytes, live);
+	gpc_counter_raise(&pool->counters->peak_requested_bytes, requested);
 }
 
 void gpc_pool_reset_peaks(struct gpc_pool *pool)

@@ -72,11 +72,12 @@ struct gpc_pool {
 	struct gpc_pool_params params;
 	uint32_t device;
 	uint32_t context; /* index into COUNTERS of the recording */
+	uint64_t place;   /* device << 16 | context << 32, as the recording has them */
 
 	/* Lock: lock. */
 	struct gpc_bins pieces[GPC_N_POOL_KINDS];
-	/* idle segments of large blocks; pieces has all other FREE blocks */
-	struct gpc_bins wholes;
+	struct gpc_bins wholes;   /* idle segments of large blocks */
+	struct gpc_bins exacts;   /* idle exact segments; pieces has all other FREE blocks */
 	struct gpc_list segments; /* oldest first */
 	struct gpc_list idle;     /* idle longest first */
 	struct gpc_address_map blocks;
@@ -102,7 +103,7 @@ struct gpc_pool {
 	struct gpc_range *unplaced_range; /* of its pages; NULL: it is one driver allocation */
 	/* What the driver did not have at once of the memory returned beside work, whose end was not seen since. */
 	_Atomic uint64_t late_bytes;
-	atomic_bool is_pressed;        /* memory was refused, so vmm:auto uses pages */
+	atomic_bool is_pressed;        /* see gpc_pool_note_refused */
 	atomic_bool has_no_pages;      /* mapping pages failed, and is not tried again */
 	_Atomic uint64_t page_devices; /* bit i: device i may access the pool's pages, too */
 	/* True after gpc_pool_cut has served a request, until a segment is allocated or returned. */

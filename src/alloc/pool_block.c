@@ -15,7 +15,7 @@ void gpc_pool_enter_bin_locked(struct gpc_pool *pool, struct gpc_block *block)
 	struct gpc_grain_set *set = gpc_pool_set_of(block);
 	struct gpc_bins *bins = gpc_pool_bins_of(pool, block);
 
-	if (segment->is_exported || segment->is_exact)
+	if (segment->is_exported)
 		return;
 	if (set) {
 		uint32_t grain = gpc_pool_grain_of(segment, block->address);
@@ -37,7 +37,7 @@ void gpc_pool_leave_bin_locked(struct gpc_pool *pool, struct gpc_block *block)
 	struct gpc_bins *bins = gpc_pool_bins_of(pool, block);
 	uint32_t lowest = GPC_GRAINS;
 
-	if (segment->is_exported || segment->is_exact)
+	if (segment->is_exported)
 		return;
 	if (set) {
 		uint32_t grain = gpc_pool_grain_of(segment, block->address);

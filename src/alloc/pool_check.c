@@ -63,7 +63,7 @@ static const char *check_block(
 		return gpc_list_is_empty(&block->link) ? "I4: a pending block is on a fence" : NULL;
 	case GPC_BLOCK_FREE:
 		totals->cached += block->size;
-		if (block->segment->is_exported || block->segment->is_exact)
+		if (block->segment->is_exported)
 			return NULL;
 		totals->n_free_visible++;
 		totals->is_unmapped |= !is_in_set(block);
@@ -115,9 +115,10 @@ static const char *check_segment(
 }
 
 struct bin_walk {
+	struct gpc_pool *pool;
+	const struct gpc_bins *bins;
 	uint64_t n;
 	bool is_sound;
-	bool is_of_wholes;
 	const struct gpc_block *last;
 };
 
@@ -149,8 +150,8 @@ static void walk_tree(const struct gpc_block *at, uint32_t bin, struct bin_walk 
 	walk_tree(at->tree.left, bin, walk);
 	walk->n += stands_for(at);
 	walk->is_sound &= at->state == GPC_BLOCK_FREE && !at->segment->is_exported &&
-			  !at->segment->is_exact && gpc_size_bin(at->size) == bin &&
-			  gpc_pool_is_whole(at) == walk->is_of_wholes &&
+			  gpc_size_bin(at->size) == bin &&
+			  gpc_pool_bins_of(walk->pool, at) == walk->bins &&
 			  (!walk->last || is_before(walk->last, at));
 	walk->last = at;
 	walk_tree(at->tree.right, bin, walk);
@@ -159,6 +160,7 @@ static void walk_tree(const struct gpc_block *at, uint32_t bin, struct bin_walk 
 /* Returns false if a bin's bit disagrees with its tree. */
 static bool walk_bins(const struct gpc_bins *bins, struct bin_walk *walk)
 {
+	walk->bins = bins;
 	for (uint32_t bin = 0; bin < GPC_N_BINS; bin++) {
 		bool bit = bins->bitmap[bin / 64] >> (bin % 64) & 1;
 
@@ -172,17 +174,16 @@ static bool walk_bins(const struct gpc_bins *bins, struct bin_walk *walk)
 
 static const char *check_bins(struct gpc_pool *pool, const struct totals *totals)
 {
-	struct bin_walk wholes = { .is_sound = true, .is_of_wholes = true };
-	struct bin_walk pieces = { .is_sound = true };
-	bool is_marked = walk_bins(&pool->wholes, &wholes);
+	struct bin_walk walk = { .pool = pool, .is_sound = true };
+	bool is_marked = walk_bins(&pool->wholes, &walk) & walk_bins(&pool->exacts, &walk);
 
 	for (int kind = 0; kind < GPC_N_POOL_KINDS; kind++)
-		is_marked &= walk_bins(&pool->pieces[kind], &pieces);
+		is_marked &= walk_bins(&pool->pieces[kind], &walk);
 	if (!is_marked)
 		return "I3: a bin's bit says whether it holds anything";
 	if (totals->is_unmapped)
 		return "I3: a grain map has the small free blocks of its segment";
-	return wholes.is_sound && pieces.is_sound && wholes.n + pieces.n == totals->n_free_visible
+	return walk.is_sound && walk.n == totals->n_free_visible
 		       ? NULL
 		       : "I3: a block is in a bin iff it is free, and in that of its size";
 }

@@ -24,20 +24,16 @@
  * request for a stranger that is parked for its size may get it, whole.  So a wrong guess about a caller costs a driver call
  * for each new size, and no more.
  *
- * An exact segment is in no bin: no other request can cut it.
+ * Idle ones are in bins of their own, where no other request looks.
  */
 #include "alloc/pool_internal.h"
 #include "stats/counters.h"
 
 struct gpc_block *gpc_pool_find_exact_locked(struct gpc_pool *pool, uint64_t rounded)
 {
-	gpc_list_each (link, &pool->idle) {
-		struct gpc_segment *segment = gpc_list_entry(link, struct gpc_segment, idle);
+	struct gpc_block *block = gpc_bins_find(&pool->exacts, rounded);
 
-		if (segment->is_exact && segment->size == rounded && !segment->is_exported)
-			return segment->first;
-	}
-	return NULL;
+	return block && block->size == rounded ? block : NULL;
 }
 
 enum gpc_status gpc_pool_grow_exact(
@@ -53,11 +49,10 @@ enum gpc_status gpc_pool_grow_exact(
 
 void gpc_pool_return_exact(struct gpc_pool *pool)
 {
-	bool is_any = false;
+	bool is_any;
 
 	gpc_pool_lock(pool);
-	gpc_list_each (link, &pool->idle)
-		is_any |= gpc_list_entry(link, struct gpc_segment, idle)->is_exact;
+	is_any = gpc_bins_largest(&pool->exacts) > 0;
 	gpc_lock_release(&pool->lock);
 	if (is_any)
 		(void)gpc_pool_trim(pool, UINT64_MAX, false);

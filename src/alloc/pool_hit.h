@@ -111,6 +111,9 @@ GPC_HOT enum gpc_status gpc_pool_find_live_locked(
 	return GPC_OK;
 }
 
+/* A recent peak is at most that of the whole run, so what does not raise the one does not raise the other. */
+void gpc_pool_raise_peaks_locked(struct gpc_pool *pool, uint64_t live, uint64_t requested);
+
 /* Makes a block LIVE.  The caller has taken it out of its bin, fence or slot, and off its counter. */
 GPC_HOT gpc_devptr gpc_pool_give_locked(struct gpc_pool *pool, struct gpc_block *block,
 	const struct gpc_request *request, const struct gpc_observer *observer)
@@ -132,10 +135,10 @@ GPC_HOT gpc_devptr gpc_pool_give_locked(struct gpc_pool *pool, struct gpc_block 
 		block->stream = request->stream;
 	gpc_counter_set(&counters->live_bytes, live);
 	gpc_counter_set(&counters->requested_bytes, requested);
-	gpc_counter_raise(&counters->peak_live_bytes, live);
-	gpc_counter_raise(&counters->peak_requested_bytes, requested);
-	gpc_counter_raise(&pool->recent.live_bytes, live);
-	gpc_counter_raise(&pool->recent.requested_bytes, requested);
+	if (__builtin_expect(live > gpc_counter_get(&pool->recent.live_bytes) ||
+				     requested > gpc_counter_get(&pool->recent.requested_bytes),
+		    0))
+		gpc_pool_raise_peaks_locked(pool, live, requested);
 	gpc_counter_add(&counters->n_blocks, 1);
 	gpc_counter_add(&counters->n_malloc, 1);
 	observer->taken(block, request);
@@ -178,9 +181,8 @@ GPC_HOT bool gpc_pool_hit(struct gpc_pool *pool, const struct gpc_request *reque
 	return is_hit;
 }
 
-/* Parks a LIVE block that is to be FREE, which the caller has taken off the counters. */
-GPC_HOT void gpc_pool_park_locked(struct gpc_pool *pool, struct gpc_block *block, uint64_t now_ns,
-	const struct gpc_observer *observer)
+/* Parks a LIVE block that is to be FREE, which the caller has taken off the counters, and told the observer. */
+GPC_HOT void gpc_pool_park_locked(struct gpc_pool *pool, struct gpc_block *block, uint64_t now_ns)
 {
 	struct gpc_block **slot = gpc_pool_slot_of(pool, block->size);
 
@@ -189,8 +191,6 @@ GPC_HOT void gpc_pool_park_locked(struct gpc_pool *pool, struct gpc_block *block
 	gpc_counter_add(&pool->counters->cached_bytes, block->size);
 	block->requested = 0;
 	block->mark = 0;
-	block->state = GPC_BLOCK_FREE; /* in the recording */
-	observer->block_changed(block, now_ns);
 	block->state = GPC_BLOCK_PARKED;
 	block->parked.time_ns = now_ns;
 	block->parked.next = *slot;
@@ -230,6 +230,7 @@ GPC_HOT enum gpc_status gpc_pool_free_as(struct gpc_pool *pool, gpc_devptr addre
 	struct gpc_request slow; /* a copy, so that a hit keeps the request in registers */
 	struct gpc_block *block = NULL;
 	enum gpc_status st;
+	bool is_parked;
 	bool is_free;
 
 	gpc_lock_take(&pool->lock);
@@ -238,7 +239,6 @@ GPC_HOT enum gpc_status gpc_pool_free_as(struct gpc_pool *pool, gpc_devptr addre
 		gpc_lock_release(&pool->lock);
 		return st;
 	}
-	observer->freed(block, request);
 	gpc_counter_sub(&counters->live_bytes, block->size);
 	gpc_counter_sub(&counters->requested_bytes, block->requested);
 	gpc_counter_sub(&counters->n_blocks, 1);
@@ -246,9 +246,11 @@ GPC_HOT enum gpc_status gpc_pool_free_as(struct gpc_pool *pool, gpc_devptr addre
 	if (--block->segment->n_live == 0)
 		gpc_counter_add(&pool->unheld_bytes, block->segment->size);
 	is_free = gpc_pool_is_free_at_once_locked(pool, block, request);
-	if (is_free && !block->segment->is_exported &&
-		block->segment->kind == gpc_size_pool(block->size)) {
-		gpc_pool_park_locked(pool, block, request->now_ns, observer);
+	is_parked = is_free && !block->segment->is_exported &&
+		    block->segment->kind == gpc_size_pool(block->size);
+	observer->freed(block, request, is_parked);
+	if (__builtin_expect(is_parked, 1)) {
+		gpc_pool_park_locked(pool, block, request->now_ns);
 	} else {
 		slow = *request;
 		gpc_pool_release_locked(pool, block, &slow, is_free);

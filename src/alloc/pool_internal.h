@@ -21,6 +21,12 @@
  */
 void gpc_pool_look_for_room(struct gpc_pool *pool, uint64_t refused);
 
+/*
+ * The driver, or the limit, has refused `size` bytes: from now on the policies below save room, and vmm:auto uses pages.
+ * But more than all the room is refused however much of it is free: that says nothing.
+ */
+void gpc_pool_note_refused(struct gpc_pool *pool, uint64_t size);
+
 /* True if policy allows a whole segment of this size to be cut for `rounded`. */
 bool gpc_pool_may_cut(const struct gpc_pool *pool, uint64_t segment_size, uint64_t rounded);
 
@@ -109,6 +115,8 @@ static inline bool gpc_pool_is_whole(const struct gpc_block *block)
 static inline struct gpc_bins *gpc_pool_bins_of(
 	struct gpc_pool *pool, const struct gpc_block *block)
 {
+	if (block->segment->is_exact)
+		return &pool->exacts;
 	return gpc_pool_is_whole(block) ? &pool->wholes : &pool->pieces[block->segment->kind];
 }
 

@@ -20,7 +20,7 @@
  * Own segments are not free either: they are multiples of 2 MiB, so a block of 2.25 MiB wastes 1.75.  A medium request
  * therefore also shares a segment while the cut segments have a smaller part stranded than its own would waste.
  *
- * Once memory was refused, what is stranded drains: a request of whole 2 MiB, which wastes nothing in an own segment,
+ * Once memory was refused, unless it was more than all the room, what is stranded drains: a request of whole 2 MiB, which wastes nothing in an own segment,
  * takes only a piece of exactly its size, and one from 10 MiB on only one that it fills to 3/4.  So pieces stay free until
  * their segment is idle and goes back.  If the driver refuses the request, it takes any piece (pool_short.c).
  * docs/memory-policy.md has the costs and savings, and the alternatives that were tried.
@@ -108,6 +108,12 @@ bool gpc_pool_may_cut(const struct gpc_pool *pool, uint64_t segment_size, uint64
 		return true;
 	return gpc_size_is_medium(rounded) && segment_size <= GPC_MEDIUM_SEGMENT &&
 	       does_sharing_pay(pool, rounded);
+}
+
+void gpc_pool_note_refused(struct gpc_pool *pool, uint64_t size)
+{
+	if (size <= room_of(pool))
+		atomic_store_explicit(&pool->is_pressed, true, memory_order_relaxed);
 }
 
 static bool was_refused(const struct gpc_pool *pool)

@@ -37,7 +37,7 @@ static enum gpc_status ask_driver(
 	st = atomic_load(&pool->is_closed) ? GPC_NOT_FOUND : charge(pool->budget, size);
 	if (st) {
 		if (st == GPC_LIMIT)
-			atomic_store_explicit(&pool->is_pressed, true, memory_order_relaxed);
+			gpc_pool_note_refused(pool, size);
 		gpc_pool_end_move(pool, size);
 		return st;
 	}
@@ -45,10 +45,10 @@ static enum gpc_status ask_driver(
 	st = wants_pages ? gpc_pool_map_pages(pool, size, ret_memory) : GPC_UNSUPPORTED;
 	if (st == GPC_UNSUPPORTED)
 		st = pool->drv->ops->mem_alloc(pool->drv, size, &ret_memory->address);
-	if (st == GPC_DEVICE_NO_MEMORY)
-		atomic_store_explicit(&pool->is_pressed, true, memory_order_relaxed);
 	if (st) {
 		atomic_fetch_sub(&pool->budget->used_bytes, size);
+		if (st == GPC_DEVICE_NO_MEMORY)
+			gpc_pool_note_refused(pool, size);
 		gpc_pool_end_move(pool, size);
 	}
 	return st;
@@ -544,7 +544,7 @@ void gpc_pool_forget_segments_locked(struct gpc_pool *pool, struct gpc_list *ret
 			next = at->next;
 			/* Live blocks died with the context. */
 			if (at->state == GPC_BLOCK_LIVE)
-				pool->heap->observer.freed(at, &request);
+				pool->heap->observer.freed(at, &request, false);
 			gpc_pool_retire_block_locked(pool, at);
 		}
 		gpc_list_remove(link);

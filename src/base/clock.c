@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Scales the cycle counter by an anchor (clock.h), which any thread may renew.  A thread fills the anchor that is not
- * valid, then publishes its index, so a reader needs no lock; if the index changes while it reads, it asks the kernel.
- * The rate is measured since the first anchor, so its error shrinks with the age of the process.  A counter that is
+ * Scales the cycle counter by an anchor (clock.h), which any thread may renew, one at a time.  Readers need no lock: they
+ * ask the kernel while the anchor is renewed, and as long as there is none: its version is odd then, too.  The rate is measured since the first anchor, so its error shrinks with the age of the process.  A counter that is
  * once wrong by a millisecond is not used any more.
  */
 #include "base/clock.h"
@@ -26,17 +25,16 @@
 /* If the counter drifts by this much while one anchor is valid, it is not used any more. */
 #define MAX_ERROR_NS UINT64_C(1000000)
 
-struct anchor {
+static struct {
+	_Atomic uint32_t version;
 	_Atomic uint64_t cycles;
 	_Atomic uint64_t ns;
 	_Atomic uint64_t rate; /* nanoseconds a cycle, times 2^32 */
-};
+} anchor = { .version = 1 };
 
 static struct {
-	_Atomic uint32_t index; /* index & 1 is the valid anchor; 0: none */
 	atomic_flag is_renewing;
 	atomic_bool is_off;
-	struct anchor anchors[2];
 	uint64_t first_cycles; /* the first anchor; used only while is_renewing is set */
 	uint64_t first_ns;
 } clock_state = { .is_renewing = ATOMIC_FLAG_INIT };
@@ -52,30 +50,44 @@ static bool is_invariant(void)
 	return __get_cpuid(0x80000007, &eax, &ebx, &ecx, &edx) && (edx & (1u << 8));
 }
 
-static uint64_t translate(const struct anchor *anchor, uint64_t cycles)
+static uint64_t translate(uint64_t passed)
 {
-	uint64_t passed = cycles - atomic_load_explicit(&anchor->cycles, memory_order_relaxed);
-	uint64_t rate = atomic_load_explicit(&anchor->rate, memory_order_relaxed);
+	uint64_t rate = atomic_load_explicit(&anchor.rate, memory_order_relaxed);
 
-	return atomic_load_explicit(&anchor->ns, memory_order_relaxed) +
+	return atomic_load_explicit(&anchor.ns, memory_order_relaxed) +
 	       (uint64_t)(((unsigned __int128)passed * rate) >> 32);
 }
 
-static bool ran_off(uint32_t index, uint64_t cycles, uint64_t ns)
+static bool ran_off(uint64_t cycles, uint64_t ns)
 {
-	uint64_t said;
+	uint64_t since = atomic_load_explicit(&anchor.cycles, memory_order_relaxed);
+	uint64_t said = translate(cycles - since);
 
-	if (index == 0)
-		return false;
-	said = translate(&clock_state.anchors[index & 1], cycles);
-	return (said > ns ? said - ns : ns - said) > MAX_ERROR_NS;
+	return since && (said > ns ? said - ns : ns - said) > MAX_ERROR_NS;
+}
+
+/* Makes the version odd, and returns the next even one. */
+static uint32_t take_anchor_away(void)
+{
+	uint32_t odd = atomic_load_explicit(&anchor.version, memory_order_relaxed) | 1;
+
+	atomic_store_explicit(&anchor.version, odd, memory_order_relaxed);
+	atomic_thread_fence(memory_order_release);
+	return odd + 1;
+}
+
+static void set_anchor(uint64_t cycles, uint64_t ns, uint64_t rate)
+{
+	uint32_t even = take_anchor_away();
+
+	atomic_store_explicit(&anchor.cycles, cycles, memory_order_relaxed);
+	atomic_store_explicit(&anchor.ns, ns, memory_order_relaxed);
+	atomic_store_explicit(&anchor.rate, rate, memory_order_relaxed);
+	atomic_store_explicit(&anchor.version, even, memory_order_release);
 }
 
 static void renew_alone(uint64_t cycles, uint64_t ns)
 {
-	uint32_t index = atomic_load_explicit(&clock_state.index, memory_order_relaxed);
-	struct anchor *next = &clock_state.anchors[(index + 1) & 1];
-
 	if (clock_state.first_ns == 0) {
 		clock_state.first_cycles = cycles;
 		clock_state.first_ns = ns;
@@ -84,18 +96,14 @@ static void renew_alone(uint64_t cycles, uint64_t ns)
 	}
 	if (ns - clock_state.first_ns < MIN_BASE_NS)
 		return;
-	if (cycles <= clock_state.first_cycles || ran_off(index, cycles, ns)) {
+	if (cycles <= clock_state.first_cycles || ran_off(cycles, ns)) {
 		atomic_store(&clock_state.is_off, true);
-		atomic_store(&clock_state.index, 0);
+		(void)take_anchor_away();
 		return;
 	}
-	atomic_store_explicit(&next->cycles, cycles, memory_order_relaxed);
-	atomic_store_explicit(&next->ns, ns, memory_order_relaxed);
-	atomic_store_explicit(&next->rate,
+	set_anchor(cycles, ns,
 		(uint64_t)(((unsigned __int128)(ns - clock_state.first_ns) << 32) /
-			   (cycles - clock_state.first_cycles)),
-		memory_order_relaxed);
-	atomic_store_explicit(&clock_state.index, index + 1, memory_order_release);
+			   (cycles - clock_state.first_cycles)));
 }
 
 /*
@@ -131,19 +139,18 @@ static __attribute__((noinline, cold)) uint64_t ask_kernel(void)
 
 uint64_t gpc_clock_ns(void)
 {
-	uint32_t index = atomic_load_explicit(&clock_state.index, memory_order_acquire);
-	const struct anchor *anchor = &clock_state.anchors[index & 1];
-	uint64_t cycles = __builtin_ia32_rdtsc();
-	uint64_t ns;
+	uint32_t version = atomic_load_explicit(&anchor.version, memory_order_acquire);
+	uint64_t passed =
+		__builtin_ia32_rdtsc() - atomic_load_explicit(&anchor.cycles, memory_order_relaxed);
+	uint64_t ns = translate(passed);
 
-	if (index == 0 || cycles - atomic_load_explicit(&anchor->cycles, memory_order_relaxed) >
-				  ANCHOR_CYCLES)
-		return ask_kernel();
-	ns = translate(anchor, cycles);
-	/* If the index has changed, another thread may have overwritten the anchor between our loads of its members. */
+	/* The loads of the anchor's members end before the version is loaded again. */
 	atomic_thread_fence(memory_order_acquire);
-	if (atomic_load_explicit(&clock_state.index, memory_order_relaxed) != index)
-		return gpc_clock_monotonic_ns();
+	if (__builtin_expect(
+		    passed > ANCHOR_CYCLES || version & 1 ||
+			    atomic_load_explicit(&anchor.version, memory_order_relaxed) != version,
+		    0))
+		return ask_kernel();
 	return ns;
 }
 

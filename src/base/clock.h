@@ -13,8 +13,8 @@
  * and on other architectures, gpc_clock_ns reads CLOCK_MONOTONIC.
  *
  * Threads   Any.
- * Ordering  Two anchors alternate; an index, stored last, names the valid one.  If the index changes while a
- *           thread reads its anchor, the thread reads CLOCK_MONOTONIC instead.
+ * Ordering  The anchor has a version, odd while it is renewed.  A thread that finds it odd, or another one after it
+ *           has read the anchor, reads CLOCK_MONOTONIC instead.
  * Limits    Times of two threads may disagree by the error, so events are ordered by number, not by time.
  */
 #ifndef GPC_BASE_CLOCK_H

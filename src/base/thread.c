@@ -13,7 +13,8 @@
 
 _Thread_local struct gpc_thread gpc_thread __attribute__((tls_model("initial-exec")));
 
-_Atomic(uint32_t *) gpc_process_page;
+uint32_t gpc_process_none;
+_Atomic(uint32_t *) gpc_process_page = &gpc_process_none;
 
 uint32_t gpc_thread_ask_id(void)
 {
@@ -21,11 +22,17 @@ uint32_t gpc_thread_ask_id(void)
 	return gpc_thread.id;
 }
 
+bool gpc_thread_enter_first(void)
+{
+	gpc_thread.stay = gpc_stay_find(gpc_thread_id());
+	return gpc_thread_enter();
+}
+
 bool gpc_process_adopt(void)
 {
 	uint32_t *page = atomic_load(&gpc_process_page);
 
-	if (!page) {
+	if (page == &gpc_process_none) {
 		page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		if (page == MAP_FAILED)
 			return false;
@@ -46,7 +53,5 @@ bool gpc_process_adopt(void)
 
 bool gpc_process_is_exactly_ours(void)
 {
-	const uint32_t *page = atomic_load(&gpc_process_page);
-
-	return page && *page == (uint32_t)getpid();
+	return *atomic_load(&gpc_process_page) == (uint32_t)getpid();
 }

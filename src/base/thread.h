@@ -64,14 +64,17 @@ static inline uint32_t gpc_thread_stream(void)
 	return gpc_thread.stream;
 }
 
+/* Slow path of gpc_thread_enter: the thread enters for the first time. */
+bool gpc_thread_enter_first(void);
+
 /* Enters our own code.  Returns false if this thread is inside already; then do not leave. */
 static inline bool gpc_thread_enter(void)
 {
 	if (gpc_thread.is_inside)
 		return false;
-	gpc_thread.is_inside = true;
 	if (__builtin_expect(!gpc_thread.stay, 0))
-		gpc_thread.stay = gpc_stay_find(gpc_thread_id());
+		return gpc_thread_enter_first();
+	gpc_thread.is_inside = true;
 	gpc_stay_begin(gpc_thread.stay);
 	return true;
 }
@@ -109,8 +112,9 @@ static inline void gpc_thread_step_in(struct gpc_stay *stay)
  */
 bool gpc_process_adopt(void);
 
-/* Points at the pid, in a page that the kernel wipes in children: 0 in a child.  NULL before gpc_process_adopt. */
+/* In a page that the kernel wipes in children: the pid, and 0 in a child.  Before gpc_process_adopt it is elsewhere, and 0. */
 extern _Atomic(uint32_t *) gpc_process_page __attribute__((visibility("hidden")));
+extern uint32_t gpc_process_none __attribute__((visibility("hidden")));
 
 /*
  * True in the process that called gpc_process_adopt, false in a child with its own memory, by fork or
@@ -119,9 +123,7 @@ extern _Atomic(uint32_t *) gpc_process_page __attribute__((visibility("hidden"))
  */
 static inline bool gpc_process_is_ours(void)
 {
-	const uint32_t *page = atomic_load_explicit(&gpc_process_page, memory_order_acquire);
-
-	return page && *page != 0;
+	return *atomic_load_explicit(&gpc_process_page, memory_order_acquire) != 0;
 }
 
 /* True in a child with its own memory. */
@@ -129,7 +131,7 @@ static inline bool gpc_process_is_child(void)
 {
 	const uint32_t *page = atomic_load_explicit(&gpc_process_page, memory_order_acquire);
 
-	return page && *page == 0;
+	return page != &gpc_process_none && *page == 0;
 }
 
 /*

@@ -46,15 +46,22 @@ void gpc_record_block_is_new(struct gpc_record *rec, uint32_t number);
 /*
  * A slot of BLOCKS or EVENTS that is being stored, word by word: open, put the words from 1 on, close.
  *
- * A word is composed just before it is put, from loads made then (a put keeps the compiler from moving them).  Half words
- * that wait in memory, in a struct or spilled, are loaded as a whole word, which waits for the smaller stores to reach
- * the cache: 10 ns of an allocation.
+ * A word is composed in 64 bits, from loads made just before it is put (a put keeps the compiler from moving them).  Half
+ * words that wait in memory, in a struct or spilled, are loaded as a whole word, which waits for the smaller stores to
+ * reach the cache: 10 ns of an allocation.
  */
 struct gpc_record_slot {
-	gpc_word *word; /* NULL: nothing is stored */
+	bool is_open; /* false: nothing is stored */
+	gpc_word *word;
 	uint64_t number;
 	uint32_t odd; /* BLOCKS: seq while the slot is open */
 };
+
+/* The words that have two halves or more: a thing and its thread, a thing and its context, ... */
+static inline uint64_t gpc_record_halves(uint32_t low, uint32_t high)
+{
+	return low | (uint64_t)high << 32;
+}
 
 GPC_HOT void gpc_record_put(struct gpc_record_slot slot, unsigned word, uint64_t value)
 {
@@ -62,26 +69,26 @@ GPC_HOT void gpc_record_put(struct gpc_record_slot slot, unsigned word, uint64_t
 }
 
 /*
- * Opens slot `number` of BLOCKS, and stores its first word, less its seq, from `state`, `kind` and `device`.  If the
- * table has no such slot, a live block is counted as dropped.
+ * Opens slot `number` of BLOCKS, and stores its first word, less its seq: `head` is state | kind << 8 | device << 16.  If
+ * the table has no such slot, a live block is counted as dropped.
  */
 GPC_HOT struct gpc_record_slot gpc_record_open_block(
-	struct gpc_record *rec, uint32_t number, uint8_t state, uint8_t kind, uint16_t device)
+	struct gpc_record *rec, uint32_t number, uint32_t head)
 {
 	struct gpc_record_slot slot = { .number = number };
 	gpc_half_word *half;
 
 	if (__builtin_expect(number >= rec->n_blocks, 0)) {
-		if (rec->n_blocks && state == GPUCACHE_BLOCK_LIVE)
+		if (rec->n_blocks && (uint8_t)head == GPUCACHE_BLOCK_LIVE)
 			__atomic_fetch_add(&rec->header->dropped_blocks, 1, __ATOMIC_RELAXED);
 		return slot;
 	}
 	half = (void *)&rec->blocks[number];
+	slot.is_open = true;
 	slot.word = (void *)half;
 	slot.odd = __atomic_load_n(half, __ATOMIC_RELAXED) | 1;
 	__atomic_store_n(half, slot.odd, __ATOMIC_RELAXED);
-	__atomic_store_n(half + 1, (uint32_t)state | (uint32_t)kind << 8 | (uint32_t)device << 16,
-		__ATOMIC_RELEASE);
+	__atomic_store_n(half + 1, head, __ATOMIC_RELEASE);
 	return slot;
 }
 
@@ -100,6 +107,7 @@ GPC_HOT struct gpc_record_slot gpc_record_open_event(struct gpc_record *rec)
 	if (__builtin_expect(!rec->events, 0))
 		return slot;
 	gpc_lock_take(&rec->event_lock);
+	slot.is_open = true;
 	slot.number = atomic_load_explicit(&rec->next_event, memory_order_relaxed);
 	atomic_store_explicit(&rec->next_event, slot.number + 1, memory_order_relaxed);
 	slot.word = (void *)&rec->events[slot.number & (rec->n_events - 1)];
@@ -116,41 +124,22 @@ GPC_HOT void gpc_record_close_event(struct gpc_record *rec, struct gpc_record_sl
 		gpc_record_mark_page(rec, slot.word);
 }
 
-/* Stores slot `number` of BLOCKS; `block->seq` is ignored.  As gpc_record_open_block. */
-static inline void gpc_record_block(
-	struct gpc_record *rec, uint32_t number, const struct gpucache_block *block)
-{
-	struct gpc_record_slot slot =
-		gpc_record_open_block(rec, number, block->state, block->kind, block->device);
-
-	if (!slot.word)
-		return;
-	gpc_record_put(slot, 1, block->address);
-	gpc_record_put(slot, 2, block->size);
-	gpc_record_put(slot, 3, block->requested);
-	gpc_record_put(slot, 4, block->time_ns);
-	gpc_record_put(slot, 5, block->stack | (uint64_t)block->thread << 32);
-	gpc_record_put(slot, 6, block->segment | (uint64_t)block->context << 32);
-	gpc_record_put(slot, 7, block->tag | (uint64_t)block->flags << 32);
-	gpc_record_close_block(rec, slot);
-}
-
 /* Appends an event to the ring; `event->seq` is ignored. */
 static inline void gpc_record_event(struct gpc_record *rec, const struct gpucache_event *event)
 {
 	struct gpc_record_slot slot = gpc_record_open_event(rec);
 
-	if (!slot.word)
+	if (!slot.is_open)
 		return;
 	gpc_record_put(slot, 1, event->time_ns);
 	gpc_record_put(slot, 2, event->address);
 	gpc_record_put(slot, 3, event->size);
 	gpc_record_put(slot, 4, event->requested);
-	gpc_record_put(slot, 5, event->stack | (uint64_t)event->thread << 32);
+	gpc_record_put(slot, 5, gpc_record_halves(event->stack, event->thread));
 	gpc_record_put(slot, 6,
 		(uint64_t)event->kind | (uint64_t)event->alloc_kind << 8 |
 			(uint64_t)event->device << 16 | (uint64_t)event->context << 32);
-	gpc_record_put(slot, 7, event->detail | (uint64_t)event->tag << 32);
+	gpc_record_put(slot, 7, gpc_record_halves(event->detail, event->tag));
 	gpc_record_close_event(rec, slot);
 }
 

@@ -11,7 +11,6 @@
 #include "runtime/context/contexts.h"
 #include "runtime/ledger/observe_hot.h"
 #include "runtime/ledger/pools.h"
-#include "runtime/ledger/tensors.h"
 #include "runtime/process/state.h"
 #include "stats/counters.h"
 
@@ -21,16 +20,19 @@
 /* The least time between two queries of free memory, of all threads together; a query takes 7 to 12 us. */
 #define LOOK_STEP_NS (UINT64_C(50) * 1000000)
 
-void gpc_levels_record(
-	struct gpc_device *device, const struct gpc_levels *levels, uint64_t idle, uint64_t now_ns)
+void gpc_levels_record(struct gpc_device *device, struct gpc_levels levels, uint64_t now_ns)
 {
 	uint64_t next_ns = atomic_load_explicit(&device->next_history_ns, memory_order_relaxed);
-	uint64_t live = gpc_bytes_less(levels->live + levels->in_use, idle);
-	uint64_t requested =
-		gpc_bytes_less(GPC_DEVICE_SUM(device, requested_bytes) + levels->in_use, idle);
-	uint64_t reserved =
-		GPC_DEVICE_SUM(device, reserved_bytes) + GPC_DEVICE_SUM(device, direct_bytes);
+	uint64_t live = gpc_bytes_less(levels.live + levels.direct, levels.idle);
+	uint64_t requested;
+	uint64_t reserved;
 
+	gpc_window_clock_note(&gpc_runtime.record.site_locks[device->ordinal].clock, live);
+	if (now_ns < next_ns && !gpc_record_is_peak(&gpc_runtime.record, device->ordinal, live))
+		return;
+	requested = gpc_bytes_less(
+		GPC_DEVICE_SUM(device, requested_bytes) + levels.direct, levels.idle);
+	reserved = GPC_DEVICE_SUM(device, reserved_bytes) + GPC_DEVICE_SUM(device, direct_bytes);
 	gpc_record_peak(&gpc_runtime.record, device->ordinal, now_ns, requested, live, reserved);
 	if (now_ns < next_ns || !atomic_compare_exchange_strong(&device->next_history_ns, &next_ns,
 					now_ns + HISTORY_STEP_NS))
@@ -39,82 +41,54 @@ void gpc_levels_record(
 		GPC_DEVICE_SUM(device, pending_bytes), reserved);
 }
 
-static void record_piece(const struct gpc_observed *piece, enum gpucache_block_state state)
-{
-	const bool is_live = state == GPUCACHE_BLOCK_LIVE;
-	const struct gpc_context *owner = gpc_context_owner(piece->device);
-	const struct gpucache_block block = {
-		.state = (uint8_t)state,
-		.kind = (uint8_t)piece->kind,
-		.device = (uint16_t)piece->device->ordinal,
-		.address = piece->address,
-		.size = piece->size,
-		.requested = is_live ? piece->size : 0,
-		.time_ns = piece->now_ns,
-		.stack = piece->stack,
-		.thread = gpc_thread_id(),
-		.segment = GPUCACHE_NO_SEGMENT,
-		.context = owner ? owner->pool.context : 0,
-		.tag = is_live ? gpc_thread_tag() : 0,
-		.flags = is_live ? gpc_thread_stream() << GPUCACHE_BLOCK_STREAM_SHIFT : 0,
-	};
-
-	gpc_record_block(&gpc_runtime.record, piece->number, &block);
-	if (owner)
-		gpc_observe_event(is_live ? GPUCACHE_EVENT_MALLOC : GPUCACHE_EVENT_FREE, owner,
-			piece->kind, piece->address, piece->size, piece->size, piece->stack,
-			piece->now_ns);
-}
-
-void gpc_observe_piece_taken(const struct gpc_observed *piece)
-{
-	record_piece(piece, GPUCACHE_BLOCK_LIVE);
-	gpc_record_site_add(&gpc_runtime.record, piece->device->ordinal, piece->stack,
-		gpc_observe_share_for(piece->stack, piece->address, piece->size), piece->now_ns);
-	gpc_levels_note(piece->device, piece->now_ns);
-}
-
-void gpc_observe_piece_freed(const struct gpc_observed *piece)
-{
-	gpc_record_site_remove(&gpc_runtime.record, piece->device->ordinal, piece->stack,
-		gpc_observe_share_for(piece->stack, piece->address, piece->size));
-	record_piece(piece, GPUCACHE_BLOCK_UNUSED);
-}
-
-/* The site of the block gives its bytes back: from now on the tensors in the block hold them. */
+/* From now on the tensors in the block hold its bytes. */
 static void lent(const struct gpc_block *block)
 {
-	gpc_record_site_remove(&gpc_runtime.record, block->segment->pool->device, block->mark,
-		gpc_observe_share_of(block));
+	const struct gpc_observed observed =
+		gpc_observed_block(block, block->requested, block->mark, 0);
+
+	gpc_observe_site_left(&observed);
 }
 
-static void segment_added(const struct gpc_segment *segment, const struct gpc_request *request)
+static void record_segment(const struct gpc_segment *segment, enum gpucache_event_kind kind,
+	uint64_t requested, uint32_t stack, uint64_t now_ns)
 {
-	struct gpucache_segment record = {
+	const bool is_here = kind == GPUCACHE_EVENT_SEGMENT_MALLOC;
+	const struct gpucache_segment record = {
 		.state = 1,
 		.pool = segment->kind,
 		.device = (uint16_t)segment->pool->device,
 		.address = segment->address,
 		.size = segment->size,
-		.time_ns = request->now_ns,
+		.time_ns = now_ns,
 		.context = segment->pool->context,
 		.stack = segment->mark,
 	};
+	const struct gpc_observed observed = {
+		.context = gpc_context_of(segment->pool),
+		.kind = GPUCACHE_KIND_DEVICE,
+		.address = segment->address,
+		.size = segment->size,
+		.requested = requested,
+		.now_ns = now_ns,
+		.who = gpc_record_halves(stack, gpc_thread_id()),
+	};
 
-	gpc_record_segment(&gpc_runtime.record, segment->number, &record);
-	gpc_observe_event(GPUCACHE_EVENT_SEGMENT_MALLOC, gpc_context_of(segment->pool),
-		GPUCACHE_KIND_DEVICE, segment->address, segment->size, request->size, request->mark,
+	gpc_record_segment(&gpc_runtime.record, segment->number,
+		is_here ? &record : &(struct gpucache_segment){ 0 });
+	gpc_observe_event(&observed, kind);
+}
+
+static void segment_added(const struct gpc_segment *segment, const struct gpc_request *request)
+{
+	record_segment(segment, GPUCACHE_EVENT_SEGMENT_MALLOC, request->size, request->mark,
 		request->now_ns);
 }
 
 static void segment_removed(const struct gpc_segment *segment)
 {
-	struct gpucache_segment record = { 0 };
-
-	gpc_record_segment(&gpc_runtime.record, segment->number, &record);
-	gpc_observe_event(GPUCACHE_EVENT_SEGMENT_FREE, gpc_context_of(segment->pool),
-		GPUCACHE_KIND_DEVICE, segment->address, segment->size, 0, segment->mark,
-		gpc_clock_monotonic_ns());
+	record_segment(
+		segment, GPUCACHE_EVENT_SEGMENT_FREE, 0, segment->mark, gpc_clock_monotonic_ns());
 }
 
 const struct gpc_observer gpc_runtime_observer = {
@@ -143,13 +117,9 @@ void gpc_observe_context(const struct gpc_context *context, uint32_t what)
 
 void gpc_observe_now(struct gpc_context *context)
 {
-	struct gpc_levels levels;
-
 	gpc_observe_device(context, true);
 	atomic_store(&context->device->next_history_ns, 0);
-	levels = gpc_levels_sum(context->device);
-	gpc_levels_record(context->device, &levels, gpc_tensors_idle_bytes(context->device),
-		gpc_clock_monotonic_ns());
+	gpc_levels_note(context->device, gpc_clock_monotonic_ns());
 }
 
 void gpc_observe_device(struct gpc_context *context, bool must)

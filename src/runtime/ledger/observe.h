@@ -21,19 +21,6 @@ struct gpc_device;
 /* The observer of the heap.  observe_hot.h has the functions for a single allocation or free. */
 extern const struct gpc_observer gpc_runtime_observer;
 
-/* A tensor in an arena (tensors.h): it has a block number and no context.  gpc_context_owner(device) must exist. */
-struct gpc_observed {
-	struct gpc_device *device;
-	enum gpucache_kind kind;
-	uint32_t number;
-	uint32_t stack;
-	uint64_t address;
-	uint64_t size;
-	uint64_t now_ns;
-};
-void gpc_observe_piece_taken(const struct gpc_observed *piece);
-void gpc_observe_piece_freed(const struct gpc_observed *piece);
-
 /* Records an event of the context.  `what` is 1: seen for the first time; 2: ended. */
 void gpc_observe_context(const struct gpc_context *context, uint32_t what);
 

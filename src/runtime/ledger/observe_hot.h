@@ -19,61 +19,89 @@
 #include "runtime/process/state.h"
 #include "stats/counters.h"
 
-GPC_HOT void gpc_observe_block_changed(const struct gpc_block *block, uint64_t now_ns)
-{
-	const struct gpc_pool *pool = block->segment->pool;
-	const bool is_live = block->state == GPC_BLOCK_LIVE;
-	struct gpc_record_slot slot = gpc_record_open_block(&gpc_runtime.record, block->number,
-		block->state, GPUCACHE_KIND_DEVICE, (uint16_t)pool->device);
+/* An allocation, as its block and its events tell it: of a pool, of PyTorch (a tensor), or of the driver. */
+struct gpc_observed {
+	struct gpc_context *context; /* in whose counters it counts */
+	enum gpucache_kind kind;
+	uint32_t number;  /* of its slot in BLOCKS */
+	uint32_t segment; /* GPUCACHE_NO_SEGMENT: none */
+	bool is_arena;
+	bool is_sampled; /* if stacks are sampled, so is this one */
+	uint64_t address;
+	uint64_t size;
+	uint64_t requested;
+	uint64_t now_ns;
+	uint64_t who; /* stack of the request | thread that allocates or frees it now << 32 */
+};
 
-	if (!slot.word)
+GPC_HOT void gpc_observe_block(const struct gpc_observed *observed, enum gpucache_block_state state)
+{
+	const struct gpc_pool *pool = &observed->context->pool;
+	const bool is_live = state == GPUCACHE_BLOCK_LIVE;
+	struct gpc_record_slot slot = gpc_record_open_block(&gpc_runtime.record, observed->number,
+		(uint32_t)pool->place | (uint32_t)observed->kind << 8 | (uint32_t)state);
+
+	if (!slot.is_open)
 		return;
-	gpc_record_put(slot, 1, block->address);
-	gpc_record_put(slot, 2, block->size);
-	gpc_record_put(slot, 3, block->requested);
-	gpc_record_put(slot, 4, now_ns);
-	gpc_record_put(slot, 5, block->mark | (is_live ? (uint64_t)gpc_thread_id() << 32 : 0));
-	gpc_record_put(slot, 6, block->segment->number | (uint64_t)pool->context << 32);
+	gpc_record_put(slot, 1, observed->address);
+	gpc_record_put(slot, 2, observed->size);
+	gpc_record_put(slot, 3, state != GPUCACHE_BLOCK_UNUSED ? observed->requested : 0);
+	gpc_record_put(slot, 4, observed->now_ns);
+	gpc_record_put(slot, 5, observed->who);
+	gpc_record_put(slot, 6, gpc_record_halves(observed->segment, pool->context));
 	gpc_record_put(slot, 7,
-		(block->is_arena ? (uint64_t)GPUCACHE_BLOCK_ARENA << 32 : 0) |
+		(observed->is_arena ? (uint64_t)GPUCACHE_BLOCK_ARENA << 32 : 0) |
 			(is_live ? gpc_thread_tag() | (uint64_t)gpc_thread_stream()
 							      << (32 + GPUCACHE_BLOCK_STREAM_SHIFT)
 				 : 0));
 	gpc_record_close_block(&gpc_runtime.record, slot);
 }
 
-GPC_HOT void gpc_observe_event(enum gpucache_event_kind what, const struct gpc_context *context,
-	enum gpucache_kind kind, uint64_t address, uint64_t size, uint64_t requested,
-	uint32_t stack, uint64_t now_ns)
+/* The same for a live block that is free now: what the words say of its place stays. */
+GPC_HOT void gpc_observe_free_block(const struct gpc_observed *observed)
+{
+	struct gpc_record_slot slot = gpc_record_open_block(&gpc_runtime.record, observed->number,
+		(uint32_t)observed->context->pool.place | (uint32_t)observed->kind << 8 |
+			GPUCACHE_BLOCK_FREE);
+
+	if (!slot.is_open)
+		return;
+	gpc_record_put(slot, 3, 0);
+	gpc_record_put(slot, 4, observed->now_ns);
+	gpc_record_put(slot, 5, 0);
+	gpc_record_put(slot, 7, 0);
+	gpc_record_close_block(&gpc_runtime.record, slot);
+}
+
+GPC_HOT void gpc_observe_event(const struct gpc_observed *observed, enum gpucache_event_kind kind)
 {
 	struct gpc_record_slot slot = gpc_record_open_event(&gpc_runtime.record);
 
-	if (!slot.word)
+	if (!slot.is_open)
 		return;
-	gpc_record_put(slot, 1, now_ns);
-	gpc_record_put(slot, 2, address);
-	gpc_record_put(slot, 3, size);
-	gpc_record_put(slot, 4, requested);
-	gpc_record_put(slot, 5, stack | (uint64_t)gpc_thread_id() << 32);
+	gpc_record_put(slot, 1, observed->now_ns);
+	gpc_record_put(slot, 2, observed->address);
+	gpc_record_put(slot, 3, observed->size);
+	gpc_record_put(slot, 4, observed->requested);
+	gpc_record_put(slot, 5, observed->who);
 	gpc_record_put(slot, 6,
-		(uint64_t)what | (uint64_t)kind << 8 | (uint64_t)context->pool.device << 16 |
-			(uint64_t)context->pool.context << 32);
-	gpc_record_put(slot, 7, gpc_thread_stream() | (uint64_t)gpc_thread_tag() << 32);
+		observed->context->pool.place | (uint64_t)observed->kind << 8 | (uint64_t)kind);
+	gpc_record_put(slot, 7, gpc_record_halves(gpc_thread_stream(), gpc_thread_tag()));
 	gpc_record_close_event(&gpc_runtime.record, slot);
 }
 
-/* Sums over all contexts of a device, in one pass, because every allocation reads them. */
+/* What a device's contexts hold together, in one pass, because every allocation reads it. */
 struct gpc_levels {
-	uint64_t live;
-	uint64_t in_use; /* direct memory, without idle bytes of the driver's pools */
+	uint64_t live;   /* in the cache */
+	uint64_t direct; /* from the driver, without idle bytes of its pools */
+	uint64_t idle;   /* in PyTorch's cache: in no tensor */
 };
 
 GPC_HOT struct gpc_levels gpc_levels_sum(const struct gpc_device *device)
 {
 	uint32_t n = atomic_load_explicit(&device->n_contexts, memory_order_acquire);
-	struct gpc_levels levels = { 0 };
-	uint64_t direct = 0;
-	uint64_t idle = 0;
+	struct gpc_levels levels = { .idle = gpc_tensors_idle_bytes(device) };
+	uint64_t pools = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
 		const struct gpc_context *context = device->contexts[i];
@@ -82,87 +110,133 @@ GPC_HOT struct gpc_levels gpc_levels_sum(const struct gpc_device *device)
 		if (!counters)
 			continue;
 		levels.live += gpc_counter_get(&counters->live_bytes);
-		direct += gpc_counter_get(&counters->direct_bytes);
-		idle += gpc_counter_get(&counters->kind_bytes[GPUCACHE_KIND_POOL]);
+		levels.direct += gpc_counter_get(&counters->direct_bytes);
+		pools += gpc_counter_get(&counters->kind_bytes[GPUCACHE_KIND_POOL]);
 	}
-	levels.in_use = gpc_bytes_less(direct, idle);
+	levels.direct = gpc_bytes_less(levels.direct, pools);
 	return levels;
 }
 
-/* Slow path of gpc_levels_note: records a new peak, or a point of the history. */
-void gpc_levels_record(
-	struct gpc_device *device, const struct gpc_levels *levels, uint64_t idle, uint64_t now_ns);
+/* The most that was live in the running window of the device (stats/windows.h). */
+GPC_HOT uint64_t gpc_levels_high(const struct gpc_device *device)
+{
+	return atomic_load_explicit(
+		&gpc_runtime.record.site_locks[device->ordinal].clock.high, memory_order_relaxed);
+}
+
+/* Slow path of gpc_levels_note. */
+void gpc_levels_record(struct gpc_device *device, struct gpc_levels levels, uint64_t now_ns);
 
 /*
- * Call after each allocation.  Peaks and history are kept per device, so they are sums over its contexts.  Most
- * allocations are neither a peak nor due for a point of the history.
+ * Call after each allocation.  Windows, peaks and history are of a device, so they are of sums over its contexts.  What
+ * is no more than the running window has seen is no peak either.
  */
 GPC_HOT void gpc_levels_note(struct gpc_device *device, uint64_t now_ns)
 {
 	struct gpc_levels levels = gpc_levels_sum(device);
-	uint64_t idle = gpc_tensors_idle_bytes(device);
 
-	if (__builtin_expect(now_ns >= atomic_load_explicit(
-					       &device->next_history_ns, memory_order_relaxed) ||
-				     gpc_record_is_peak(&gpc_runtime.record, device->ordinal,
-					     gpc_bytes_less(levels.live + levels.in_use, idle)),
+	if (__builtin_expect(
+		    now_ns >= atomic_load_explicit(
+				      &device->next_history_ns, memory_order_relaxed) ||
+			    levels.live + levels.direct > levels.idle + gpc_levels_high(device),
 		    0))
-		gpc_levels_record(device, &levels, idle, now_ns);
-	gpc_window_clock_note(&gpc_runtime.record.site_locks[device->ordinal].clock,
-		gpc_bytes_less(levels.live + levels.in_use, idle));
+		gpc_levels_record(device, levels, now_ns);
 }
 
-GPC_HOT struct gpc_share gpc_observe_share_for(uint32_t stack, uint64_t address, uint64_t requested)
+/* What it counts for in its site. */
+GPC_HOT struct gpc_share gpc_observe_share_of(const struct gpc_observed *observed)
 {
-	bool is_sampled = gpc_runtime.config.stacks == GPC_STACKS_SAMPLED;
+	bool is_sampled = observed->is_sampled && gpc_runtime.config.stacks == GPC_STACKS_SAMPLED;
 
-	return gpc_share_of(is_sampled ? GPC_SAMPLE_BYTES : 0, stack, address, requested);
+	return gpc_share_of(is_sampled ? GPC_SAMPLE_BYTES : 0, (uint32_t)observed->who,
+		observed->address, observed->requested);
 }
 
-GPC_HOT struct gpc_share gpc_observe_share_of(const struct gpc_block *block)
+GPC_HOT bool gpc_observe_is_on_device(const struct gpc_observed *observed)
 {
-	return gpc_observe_share_for(block->mark, block->address, block->requested);
+	return gpucache_is_held(GPUCACHE_BLOCK_LIVE, observed->kind, 0);
 }
 
-/* One allocation or free, with its site's sums. */
-GPC_HOT void gpc_observe_malloc(struct gpc_context *context, enum gpucache_kind kind,
-	uint64_t address, uint64_t size, const struct gpc_request *request, struct gpc_share share)
+/* True if a site holds the allocation: what the driver takes for itself is no site's. */
+GPC_HOT bool gpc_observe_has_site(const struct gpc_observed *observed)
 {
-	gpc_observe_event(GPUCACHE_EVENT_MALLOC, context, kind, address, size, request->size,
-		request->mark, request->now_ns);
-	if (gpucache_kind_place(kind) != GPUCACHE_ON_DEVICE)
-		return;
-	if (!gpc_kind_is_implicit(kind))
-		gpc_record_site_add(&gpc_runtime.record, context->device->ordinal, request->mark,
-			share, request->now_ns);
-	gpc_levels_note(context->device, request->now_ns);
+	return (uint32_t)observed->who && gpc_observe_is_on_device(observed) &&
+	       !gpc_kind_is_implicit(observed->kind);
 }
 
-GPC_HOT void gpc_observe_free(struct gpc_context *context, enum gpucache_kind kind,
-	uint64_t address, uint64_t size, uint64_t requested, uint32_t stack, uint64_t now_ns,
-	struct gpc_share share)
+/* One allocation or free, beside its block. */
+GPC_HOT void gpc_observe_malloc(const struct gpc_observed *observed)
 {
-	gpc_observe_event(
-		GPUCACHE_EVENT_FREE, context, kind, address, size, requested, stack, now_ns);
-	if (gpucache_kind_place(kind) == GPUCACHE_ON_DEVICE && !gpc_kind_is_implicit(kind))
-		gpc_record_site_remove(&gpc_runtime.record, context->device->ordinal, stack, share);
+	struct gpc_device *device = observed->context->device;
+
+	gpc_observe_event(observed, GPUCACHE_EVENT_MALLOC);
+	if (gpc_observe_has_site(observed))
+		gpc_record_site_add(&gpc_runtime.record, device->ordinal, (uint32_t)observed->who,
+			gpc_observe_share_of(observed), observed->now_ns);
+	if (gpc_observe_is_on_device(observed))
+		gpc_levels_note(device, observed->now_ns);
+}
+
+/* The site of a freed or lent block gives its bytes back. */
+GPC_HOT void gpc_observe_site_left(const struct gpc_observed *observed)
+{
+	if (gpc_observe_has_site(observed))
+		gpc_record_site_remove(&gpc_runtime.record, observed->context->device->ordinal,
+			(uint32_t)observed->who, gpc_observe_share_of(observed));
+}
+
+GPC_HOT void gpc_observe_free(const struct gpc_observed *observed)
+{
+	gpc_observe_event(observed, GPUCACHE_EVENT_FREE);
+	gpc_observe_site_left(observed);
+}
+
+/* A pool's block; for `who`, a request of `requested` bytes. */
+GPC_HOT struct gpc_observed gpc_observed_block(
+	const struct gpc_block *block, uint64_t requested, uint64_t who, uint64_t now_ns)
+{
+	return (struct gpc_observed){
+		.context = gpc_context_of(block->segment->pool),
+		.kind = GPUCACHE_KIND_DEVICE,
+		.number = block->number,
+		.segment = block->segment->number,
+		.is_sampled = true,
+		.address = block->address,
+		.size = block->size,
+		.requested = requested,
+		.now_ns = now_ns,
+		.who = who,
+	};
+}
+
+GPC_HOT void gpc_observe_block_changed(const struct gpc_block *block, uint64_t now_ns)
+{
+	uint32_t thread = block->state == GPC_BLOCK_LIVE ? gpc_thread_id() : 0;
+	struct gpc_observed observed = gpc_observed_block(
+		block, block->requested, gpc_record_halves(block->mark, thread), now_ns);
+
+	observed.is_arena = block->is_arena;
+	gpc_observe_block(&observed, (enum gpucache_block_state)block->state);
 }
 
 GPC_HOT void gpc_observe_taken(const struct gpc_block *block, const struct gpc_request *request)
 {
-	struct gpc_context *context = gpc_context_of(block->segment->pool);
+	const struct gpc_observed observed = gpc_observed_block(block, request->size,
+		gpc_record_halves(request->mark, request->thread), request->now_ns);
 
-	gpc_observe_block_changed(block, request->now_ns);
-	gpc_observe_malloc(context, GPUCACHE_KIND_DEVICE, block->address, block->size, request,
-		gpc_observe_share_of(block));
+	gpc_observe_block(&observed, GPUCACHE_BLOCK_LIVE);
+	gpc_observe_malloc(&observed);
 }
 
-GPC_HOT void gpc_observe_freed(const struct gpc_block *block, const struct gpc_request *request)
+GPC_HOT void gpc_observe_freed(
+	const struct gpc_block *block, const struct gpc_request *request, bool is_parked)
 {
-	struct gpc_context *context = gpc_context_of(block->segment->pool);
+	const struct gpc_observed observed = gpc_observed_block(block, block->requested,
+		gpc_record_halves(block->mark, request->thread), request->now_ns);
 
-	gpc_observe_free(context, GPUCACHE_KIND_DEVICE, block->address, block->size,
-		block->requested, block->mark, request->now_ns, gpc_observe_share_of(block));
+	gpc_observe_free(&observed);
+	if (is_parked)
+		gpc_observe_free_block(&observed);
 }
 
 #endif

@@ -21,7 +21,7 @@
  *
  * Threads   Any.  PyTorch calls us under its own lock of the device, so there is hardly any contention for our locks.
  *           Under our locks we call neither PyTorch nor the driver.
- * Failure   Without metadata a tensor counts in TORCH only.
+ * Failure   Without metadata, or without the owner of the device, a tensor counts in TORCH only.
  */
 #include "runtime/ledger/tensors.h"
 
@@ -30,7 +30,7 @@
 #include "record/store.h"
 #include "runtime/context/contexts.h"
 #include "runtime/context/streams.h"
-#include "runtime/ledger/observe.h"
+#include "runtime/ledger/observe_hot.h"
 #include "runtime/memory.h"
 #include "runtime/process/stacks.h"
 #include "runtime/process/state.h"
@@ -157,36 +157,42 @@ static void count_malloc_locked(struct gpucache_torch *sums, uint64_t allocated,
 }
 
 /* Tells the recording that the tensor was allocated or freed. */
-static inline void observe(struct gpc_device *device, const struct tensor *tensor, bool is_freed)
+GPC_HOT void observe(struct gpc_context *owner, const struct tensor *tensor, bool is_freed)
 {
 	struct gpc_observed observed = {
-		.device = device,
+		.context = owner,
 		.kind = GPUCACHE_KIND_TENSOR,
 		.number = tensor->number,
+		.segment = GPUCACHE_NO_SEGMENT,
+		.is_sampled = true,
 		.address = tensor->address,
 		.size = tensor->size,
-		.stack = tensor->stack,
+		.requested = tensor->size,
+		.who = gpc_record_halves(tensor->stack, gpc_thread_id()),
 	};
 
 	/* The processor fetches the block and the site, which are stored next, while the clock is read. */
 	gpc_record_expect_block(&gpc_runtime.record, tensor->number);
-	gpc_record_expect_site(&gpc_runtime.record, device->ordinal, tensor->stack);
+	gpc_record_expect_site(&gpc_runtime.record, owner->device->ordinal, tensor->stack);
 	observed.now_ns = gpc_clock_ns();
-	if (is_freed)
-		gpc_observe_piece_freed(&observed);
-	else
-		gpc_observe_piece_taken(&observed);
+	if (is_freed) {
+		gpc_observe_free(&observed);
+		gpc_observe_block(&observed, GPUCACHE_BLOCK_UNUSED);
+	} else {
+		gpc_observe_block(&observed, GPUCACHE_BLOCK_LIVE);
+		gpc_observe_malloc(&observed);
+	}
 }
 
 /* Removes a tensor, if it is known. */
-static void forget_locked(struct books *books, struct gpc_device *device, uint64_t address)
+static void forget_locked(struct books *books, struct gpc_context *owner, uint64_t address)
 {
 	struct tensor *tensor =
 		is_spare(books, address) ? NULL : gpc_address_map_find(&books->map, address);
 
 	if (!tensor)
 		return;
-	observe(device, tensor, true);
+	observe(owner, tensor, true);
 	if (!books->spare) {
 		books->spare = tensor;
 		return;
@@ -202,18 +208,19 @@ static bool is_left_out(uint32_t stack)
 	       gpc_runtime.config.stacks == GPC_STACKS_SAMPLED;
 }
 
-static void record_locked(struct books *books, struct gpc_device *device, uint64_t address,
+static void record_locked(struct books *books, struct gpc_context *owner, uint64_t address,
 	uint64_t size, uint32_t stack)
 {
 	const struct tensor *tensor = put_locked(books, address, size, stack);
 
 	if (tensor)
-		observe(device, tensor, false);
+		observe(owner, tensor, false);
 }
 
 static void allocated(struct gpc_device *device, uint64_t address, uint64_t size,
 	uint64_t allocated_bytes, uint64_t reserved_bytes, gpc_tensor_stream *find_stream)
 {
+	struct gpc_context *owner = gpc_context_owner(device);
 	struct books *books = &all_books[device->ordinal];
 	uint32_t stack = gpc_runtime_stack_of(size);
 	CUstream stream;
@@ -223,9 +230,9 @@ static void allocated(struct gpc_device *device, uint64_t address, uint64_t size
 	adopt_last_malloc(address);
 	gpc_lock_take(&books->lock);
 	count_malloc_locked(gpc_tensors_sums(device), allocated_bytes, reserved_bytes);
-	forget_locked(books, device, address); /* its free was not reported */
-	if (!is_left_out(stack))
-		record_locked(books, device, address, size, stack);
+	forget_locked(books, owner, address); /* its free was not reported */
+	if (owner && !is_left_out(stack))
+		record_locked(books, owner, address, size, stack);
 	gpc_lock_release(&books->lock);
 	last_failure.device = NULL;
 	gpc_rescue_succeeded(device, GPUCACHE_KIND_TENSOR, size);
@@ -234,6 +241,7 @@ static void allocated(struct gpc_device *device, uint64_t address, uint64_t size
 static void freed(struct gpc_device *device, uint64_t address, uint64_t allocated_bytes,
 	uint64_t reserved_bytes)
 {
+	struct gpc_context *owner = gpc_context_owner(device);
 	struct books *books = &all_books[device->ordinal];
 	struct gpucache_torch *sums = gpc_tensors_sums(device);
 
@@ -242,19 +250,13 @@ static void freed(struct gpc_device *device, uint64_t address, uint64_t allocate
 	gpc_counter_set(&sums->allocated_bytes, allocated_bytes);
 	gpc_counter_set(&sums->reserved_bytes, reserved_bytes);
 	gpc_counter_add(&sums->n_free, 1);
-	forget_locked(books, device, address);
+	forget_locked(books, owner, address);
 	gpc_lock_release(&books->lock);
 }
 
 static struct gpc_device *device_of(int number)
 {
-	struct gpc_device *device = gpc_device_at(number);
-
-	if (gpc_runtime.config.tensors == GPC_TENSORS_OFF || !device)
-		return NULL;
-	/* Create the owner now: its creation takes the runtime's lock, which ranks before the lock of the books. */
-	(void)gpc_context_owner(device);
-	return device;
+	return gpc_runtime.config.tensors != GPC_TENSORS_OFF ? gpc_device_at(number) : NULL;
 }
 
 void gpc_runtime_tensor(int number, uint64_t address, int64_t size, uint64_t allocated_bytes,

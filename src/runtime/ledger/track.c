@@ -74,28 +74,21 @@ static bool is_asked_for(uint8_t kind)
 	return is_on_device(kind) && !gpc_kind_is_implicit(kind);
 }
 
-static void record_state(
-	const struct gpc_tracked *tracked, enum gpucache_block_state state, uint64_t now_ns)
+/* As this thread allocates or frees it now. */
+static struct gpc_observed observed_of(const struct gpc_tracked *tracked, uint64_t now_ns)
 {
-	uint32_t stream = state == GPUCACHE_BLOCK_LIVE ? gpc_thread_stream() : 0;
-	struct gpucache_block block = {
-		.state = (uint8_t)state,
-		.kind = tracked->kind,
-		.device = (uint16_t)tracked->context->device->ordinal,
+	return (struct gpc_observed){
+		.context = tracked->context,
+		.kind = (enum gpucache_kind)tracked->kind,
+		.number = tracked->number,
+		.segment = GPUCACHE_NO_SEGMENT,
+		.is_arena = tracked->is_arena,
 		.address = tracked->address,
 		.size = tracked->size,
-		.requested = state == GPUCACHE_BLOCK_LIVE ? tracked->requested : 0,
-		.time_ns = now_ns,
-		.stack = tracked->stack,
-		.thread = gpc_thread_id(),
-		.segment = GPUCACHE_NO_SEGMENT,
-		.context = tracked->context->pool.context,
-		.tag = state == GPUCACHE_BLOCK_LIVE ? gpc_thread_tag() : 0,
-		.flags = (tracked->is_arena ? GPUCACHE_BLOCK_ARENA : 0) |
-			 stream << GPUCACHE_BLOCK_STREAM_SHIFT,
+		.requested = tracked->requested,
+		.now_ns = now_ns,
+		.who = gpc_record_halves(tracked->stack, gpc_thread_id()),
 	};
-
-	gpc_record_block(&gpc_runtime.record, tracked->number, &block);
 }
 
 /* Counts an allocation or free in the counters of the context's pool. */
@@ -172,11 +165,10 @@ static bool put_locked(struct gpc_tracked *tracked)
 static void end(struct gpc_tracked *tracked)
 {
 	uint64_t now_ns = gpc_clock_monotonic_ns();
+	const struct gpc_observed observed = observed_of(tracked, now_ns);
 
-	gpc_observe_free(tracked->context, (enum gpucache_kind)tracked->kind, tracked->address,
-		tracked->size, tracked->requested, tracked->stack, now_ns,
-		(struct gpc_share){ tracked->requested, 1 });
-	record_state(tracked, GPUCACHE_BLOCK_UNUSED, now_ns);
+	gpc_observe_free(&observed);
+	gpc_observe_block(&observed, GPUCACHE_BLOCK_UNUSED);
 	count(tracked, false, now_ns);
 	gpc_pools_count(tracked->context->device, tracked->pool, tracked->size, false);
 	if (is_asked_for(tracked->kind))
@@ -187,14 +179,15 @@ static void end(struct gpc_tracked *tracked)
 /* Begins the accounting of an entry that is not in a map yet, and so belongs to this thread alone. */
 static void begin(const struct gpc_tracked *tracked, const struct gpc_request *request)
 {
+	const struct gpc_observed observed = observed_of(tracked, request->now_ns);
+
 	if (is_asked_for(tracked->kind))
 		atomic_fetch_add(&tracked->context->device->budget.used_bytes, tracked->size);
 	/* First subtract its bytes from the idle ones of the driver's pool: counted twice, they could set a peak. */
 	gpc_pools_count(tracked->context->device, tracked->pool, tracked->size, true);
 	count(tracked, true, request->now_ns);
-	record_state(tracked, GPUCACHE_BLOCK_LIVE, request->now_ns);
-	gpc_observe_malloc(tracked->context, (enum gpucache_kind)tracked->kind, tracked->address,
-		tracked->size, request, (struct gpc_share){ tracked->requested, 1 });
+	gpc_observe_block(&observed, GPUCACHE_BLOCK_LIVE);
+	gpc_observe_malloc(&observed);
 }
 
 static bool put(struct gpc_tracked *tracked)
@@ -249,6 +242,7 @@ void gpc_track_remember(struct gpc_context *context, const struct gpc_passed_cal
 
 void gpc_runtime_lend(enum gpucache_kind kind, uint64_t key)
 {
+	struct gpc_observed observed;
 	struct gpc_tracked *tracked;
 
 	if (gpc_runtime.config.tensors == GPC_TENSORS_OFF)
@@ -256,11 +250,12 @@ void gpc_runtime_lend(enum gpucache_kind kind, uint64_t key)
 	gpc_lock_take(&tracked_all.lock);
 	tracked = gpc_address_map_find(map_of(kind), key);
 	if (tracked && !tracked->is_arena) {
-		gpc_record_site_remove(&gpc_runtime.record, tracked->context->device->ordinal,
-			tracked->stack, (struct gpc_share){ tracked->requested, 1 });
+		observed = observed_of(tracked, gpc_clock_monotonic_ns());
+		gpc_observe_site_left(&observed);
 		tracked->stack = 0;
 		tracked->is_arena = true;
-		record_state(tracked, GPUCACHE_BLOCK_LIVE, gpc_clock_monotonic_ns());
+		observed = observed_of(tracked, observed.now_ns);
+		gpc_observe_block(&observed, GPUCACHE_BLOCK_LIVE);
 	}
 	gpc_lock_release(&tracked_all.lock);
 }

@@ -13,7 +13,7 @@ static void a_heap_without_an_observer_accepts_every_report(void **state)
 	assert_int_equal(gpc_heap_init(&heap, NULL), GPC_OK);
 	heap.observer.block_changed(&block, 0);
 	heap.observer.taken(&block, &request);
-	heap.observer.freed(&block, &request);
+	heap.observer.freed(&block, &request, false);
 	heap.observer.segment_added(&segment, &request);
 	heap.observer.segment_removed(&segment);
 	gpc_heap_fini(&heap);

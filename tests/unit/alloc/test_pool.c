@@ -317,9 +317,11 @@ static void note_taken(const struct gpc_block *block, const struct gpc_request *
 	diary.n_taken++;
 }
 
-static void note_freed(const struct gpc_block *block, const struct gpc_request *request)
+static void note_freed(
+	const struct gpc_block *block, const struct gpc_request *request, bool is_parked)
 {
 	(void)request;
+	assert_false(is_parked); /* it waits for its fence */
 	assert_int_equal(block->state, GPC_BLOCK_LIVE);
 	assert_true(block->requested > 0);
 	diary.n_freed++;

@@ -271,6 +271,41 @@ static void it_is_never_made_of_pages(void **state)
 		assert_null(gpc_list_entry(link, struct gpc_segment, link)->range);
 }
 
+/* Found in their bins, however many there are, and not by a walk along the list of all that is idle. */
+static void of_many_idle_ones_the_lowest_of_the_size_serves(void **state)
+{
+	gpc_devptr all[30];
+
+	(void)state;
+	for (unsigned i = 0; i < 30; i++)
+		all[i] = exact((2 + i % 3 * 2) * GPC_MIB);
+	for (unsigned i = 30; i-- > 0;)
+		stage_free(&stage, all[i]);
+	assert_int_equal(gpc_pool_largest_free(&stage.pool),
+		0); /* for others: it looked, so none is parked */
+	for (unsigned i = 0; i < 30; i += 3)
+		assert_int_equal(exact(2 * GPC_MIB), all[i]);
+	for (unsigned i = 2; i < 30; i += 3)
+		assert_int_equal(exact(6 * GPC_MIB), all[i]);
+	assert_null(gpc_pool_check(&stage.pool));
+	assert_int_equal(n_taken(), 30);
+}
+
+static void the_checker_finds_an_exact_segment_in_bins_of_others(void **state)
+{
+	struct gpc_segment *segment;
+	gpc_devptr block = stage_alloc(&stage, 64 * GPC_MIB);
+
+	(void)state;
+	stage_free(&stage, block);
+	segment = gpc_segment_map_find(&stage.heap.segment_map, block);
+	assert_null(gpc_pool_check(&stage.pool));
+	segment->is_exact = true;
+	assert_string_equal(gpc_pool_check(&stage.pool),
+		"I3: a block is in a bin iff it is free, and in that of its size");
+	segment->is_exact = false;
+}
+
 static void the_checker_finds_an_exact_segment_that_was_cut(void **state)
 {
 	struct gpc_segment *segment;
@@ -305,6 +340,8 @@ int main(void)
 		TEST(idle_ones_go_back_before_a_capture_begins, open_room),
 		TEST(an_exported_one_serves_no_more_requests, open_room),
 		TEST(it_is_never_made_of_pages, open_room),
+		TEST(of_many_idle_ones_the_lowest_of_the_size_serves, open_room),
+		TEST(the_checker_finds_an_exact_segment_in_bins_of_others, open_room),
 		TEST(the_checker_finds_an_exact_segment_that_was_cut, open_room),
 #undef TEST
 	};

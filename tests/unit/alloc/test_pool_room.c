@@ -170,6 +170,37 @@ static void once_memory_was_refused_a_block_that_fills_a_segment_splits_no_piece
 	assert_int_equal(stage_alloc(&stage, 8 * GPC_MIB), pieces[1]); /* exactly */
 }
 
+static void a_request_for_more_than_all_the_room_changes_no_policy(void **state)
+{
+	gpc_devptr large;
+
+	(void)state;
+	open_room(2 * GPC_GIB);
+	(void)stage_alloc(&stage, GPC_GIB + 824 * GPC_MIB);
+	large = stage_alloc(&stage, 100 * GPC_MIB);
+	stage_free(&stage, large);
+	assert_int_equal(stage_try(&stage, 3 * GPC_GIB, &large), GPC_DEVICE_NO_MEMORY);
+	assert_int_equal(stage_alloc(&stage, 94 * GPC_MIB), large); /* uncut, as before */
+	stage_free(&stage, large);
+	assert_int_equal(stage_try(&stage, 124 * GPC_MIB, &large), GPC_DEVICE_NO_MEMORY);
+	assert_int_equal(stage_try(&stage, 94 * GPC_MIB, &large), GPC_OK);
+	assert_int_equal(stage.pool.counters->n_driver_malloc, 3);
+}
+
+static void a_request_for_more_than_the_limit_changes_no_policy(void **state)
+{
+	gpc_devptr block;
+
+	(void)state;
+	open_room(8 * GPC_GIB);
+	stage.budget.limit_bytes = GPC_GIB;
+	block = stage_alloc(&stage, 600 * GPC_MIB);
+	assert_int_equal(stage_try(&stage, GPC_GIB + GPC_MIB, &block), GPC_LIMIT);
+	assert_false(atomic_load(&stage.pool.is_pressed));
+	assert_int_equal(stage_try(&stage, 500 * GPC_MIB, &block), GPC_LIMIT);
+	assert_true(atomic_load(&stage.pool.is_pressed));
+}
+
 static void a_segment_somewhat_too_large_is_given_uncut(void **state)
 {
 	gpc_devptr large;
@@ -289,6 +320,8 @@ int main(void)
 		TEST(on_a_nearly_full_device_blocks_share_while_rounding_would_waste_more),
 		TEST(an_idle_segment_is_shared_again_on_the_terms_of_a_new_one),
 		TEST(once_memory_was_refused_a_block_that_fills_a_segment_splits_no_piece),
+		TEST(a_request_for_more_than_all_the_room_changes_no_policy),
+		TEST(a_request_for_more_than_the_limit_changes_no_policy),
 		TEST(a_segment_somewhat_too_large_is_given_uncut),
 		TEST(all_that_is_wasted_so_is_a_sixteenth_of_the_slack),
 		TEST(a_limit_is_all_the_room_there_is),

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "block.h"
 #include "private_record.h"
 
 static void a_segment_is_stored_and_taken_away(void **state)
@@ -34,11 +35,11 @@ static void the_end_of_the_blocks_is_behind_the_last_slot_in_use(void **state)
 
 	(void)state;
 	assert_int_equal(gpc_record_block_end(&rec), 0);
-	gpc_record_block(&rec, 9, &block);
-	gpc_record_block(&rec, 4, &block);
-	gpc_record_block(&rec, 9, &(struct gpucache_block){ .state = GPUCACHE_BLOCK_UNUSED });
+	record_block(&rec, 9, &block);
+	record_block(&rec, 4, &block);
+	record_block(&rec, 9, &(struct gpucache_block){ .state = GPUCACHE_BLOCK_UNUSED });
 	assert_int_equal(gpc_record_block_end(&rec), 10);
-	gpc_record_block(&rec, rec.n_blocks, &block);
+	record_block(&rec, rec.n_blocks, &block);
 	assert_int_equal(gpc_record_block_end(&rec), 10);
 }
 

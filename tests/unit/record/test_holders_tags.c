@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/metamem.h"
+#include "block.h"
 #include "private_record.h"
 
 static uint32_t n_slots;
@@ -12,7 +13,7 @@ static void put(uint32_t tag, uint64_t requested, unsigned device, unsigned kind
 		.requested = requested,
 		.tag = tag };
 
-	gpc_record_block(&rec, n_slots++, &block);
+	record_block(&rec, n_slots++, &block);
 }
 
 static void live(uint32_t tag, uint64_t requested)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "block.h"
 #include "private_record.h"
 
 static bool is_marked(const void *ptr)
@@ -28,7 +29,7 @@ static void every_way_to_store_marks_its_page(void **state)
 	(void)state;
 	check_marks();
 	for (uint32_t i = 0; i < 300; i++) {
-		gpc_record_block(&rec, 50 * i % rec.n_blocks, &block);
+		record_block(&rec, 50 * i % rec.n_blocks, &block);
 		gpc_record_segment(&rec, i % rec.n_segments, &segment);
 		gpc_record_site_add(&rec, i % 2, i, (struct gpc_share){ 100, 1 }, i);
 		gpc_record_history(

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/metamem.h"
+#include "block.h"
 #include "record/store.h"
 #include "verify.h"
 
@@ -140,8 +141,8 @@ static void use_everything(struct gpc_record *rec)
 	uint32_t index;
 	volatile uint32_t beyond = 99; /* the compiler need not know that it is too much */
 
-	gpc_record_block(rec, 1, &block);
-	gpc_record_block(rec, UINT32_MAX, &block);
+	record_block(rec, 1, &block);
+	record_block(rec, UINT32_MAX, &block);
 	gpc_record_event(rec, &event);
 	gpc_record_site_add(rec, 0, 1, (struct gpc_share){ 100, 1 }, 1);
 	gpc_record_site_add(rec, 0, 0, (struct gpc_share){ 100, 1 }, 1);
@@ -258,7 +259,7 @@ static void a_fork_child_that_detaches_leaves_the_parents_file_alone(void **stat
 
 	(void)state;
 	assert_int_equal(gpc_record_open(&rec, &params), GPC_OK);
-	gpc_record_block(&rec, 5, &block);
+	record_block(&rec, 5, &block);
 	snprintf(child_path, sizeof child_path, "%s", path_in("child"));
 	pid = fork();
 	if (pid == 0)
@@ -311,7 +312,7 @@ static void write_for_ever(struct gpc_record *rec)
 		struct stack_record stack = { .head = { .n_native = (uint16_t)(n % 7) } };
 		struct gpucache_oom *oom;
 
-		gpc_record_block(rec, (uint32_t)(n * 2654435761u) % rec->n_blocks, &block);
+		record_block(rec, (uint32_t)(n * 2654435761u) % rec->n_blocks, &block);
 		gpc_record_event(rec, &event);
 		gpc_record_site_add(rec, 0, 1 + (uint32_t)n % 100, (struct gpc_share){ n, 1 }, n);
 		stack.head.size = (uint32_t)sizeof stack.head + 8u * stack.head.n_native;
@@ -492,7 +493,7 @@ static void a_live_reader_never_takes_a_mixed_block_for_a_whole_one(void **state
 	for (uint64_t n = 1; n < 200000; n++) {
 		struct gpucache_block block = fill_block(n);
 
-		gpc_record_block(&rec, 0, &block);
+		record_block(&rec, 0, &block);
 	}
 	/* However late it comes to run: what lies there now is whole. */
 	while (atomic_load(&reader.n_whole) == 0)
@@ -513,7 +514,7 @@ static void a_muted_recording_keeps_counters_and_sites_and_nothing_else(void **s
 	(void)state;
 	assert_int_equal(gpc_record_open(&rec, &params), GPC_OK);
 	gpc_record_mute(&rec);
-	gpc_record_block(&rec, 1, &block);
+	record_block(&rec, 1, &block);
 	gpc_record_event(&rec, &event);
 	gpc_record_site_add(&rec, 0, 1, (struct gpc_share){ 100, 1 }, 1);
 	assert_int_equal(rec.header->dropped_blocks, 0);

@@ -71,7 +71,14 @@ static void every_block_and_segment_is_recorded(void **state)
 
 static void host_and_contexts(void)
 {
-	const struct gpc_request request = { .size = 500, .now_ns = 7, .mark = 1 };
+	struct gpc_observed observed = {
+		.kind = GPUCACHE_KIND_HOST,
+		.who = 1,
+		.address = 4096,
+		.size = 500,
+		.requested = 500,
+		.now_ns = 7,
+	};
 	uint64_t n;
 
 	world_start();
@@ -80,12 +87,11 @@ static void host_and_contexts(void)
 	CHECK(event(0)->kind == GPUCACHE_EVENT_CONTEXT && event(0)->detail == 1);
 	CHECK(event(0)->address == (uintptr_t)world.context);
 	CHECK(world_context() && atomic_load(&gpc_runtime.record.next_event) == n + 1);
-	gpc_observe_malloc(world_context(), GPUCACHE_KIND_HOST, 4096, 500, &request,
-		(struct gpc_share){ 500, 1 });
+	observed.context = world_context();
+	gpc_observe_malloc(&observed);
 	CHECK(event(0)->alloc_kind == GPUCACHE_KIND_HOST);
 	CHECK(site_of(1)->live_bytes == 0); /* sites are of the device */
-	gpc_observe_free(world_context(), GPUCACHE_KIND_HOST, 4096, 500, 500, 1, 8,
-		(struct gpc_share){ 500, 1 });
+	gpc_observe_free(&observed);
 	CHECK(site_of(1)->live_bytes == 0);
 	world_reset();
 	CHECK(event(0)->kind == GPUCACHE_EVENT_CONTEXT && event(0)->detail == 2);

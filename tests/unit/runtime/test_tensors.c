@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/metamem.h"
 #include "record/store.h"
 #include "runtime/ledger/tensors.h"
 #include "runtime/process/enter.h"
@@ -313,6 +314,30 @@ static void without_a_recording_sums_are_kept(void **state)
 	world_run(NULL, CONF ",record:off", without_recording);
 }
 
+static void without_owner(void)
+{
+	CUdeviceptr arena;
+	uint32_t n;
+
+	world_start();
+	arena = segment(20 * MIB);
+	gpc_metamem_fail_at(1);
+	tell(arena, MIB);
+	gpc_metamem_fail_at(0);
+	CHECK(sums()->n_malloc == 1 && sums()->allocated_bytes == MIB);
+	CHECK(held(GPUCACHE_KIND_TENSOR, &n) == 0);
+	tell(arena, -(int64_t)MIB);
+	CHECK(sums()->n_free == 1 && sums()->allocated_bytes == 0);
+	tell(arena, MIB); /* by now there is an owner */
+	CHECK(held(GPUCACHE_KIND_TENSOR, &n) == MIB);
+}
+
+static void without_an_owner_of_the_device_sums_are_kept(void **state)
+{
+	(void)state;
+	world_run(NULL, CONF, without_owner);
+}
+
 static void give_up(size_t size)
 {
 	CHECK(world_enter());
@@ -500,6 +525,7 @@ int main(void)
 		cmocka_unit_test(more_tensors_than_slots_are_counted_all_the_same),
 		cmocka_unit_test(switched_off_the_segments_are_what_is_held),
 		cmocka_unit_test(without_a_recording_sums_are_kept),
+		cmocka_unit_test(without_an_owner_of_the_device_sums_are_kept),
 		cmocka_unit_test(who_makes_small_tensors_after_a_failure_may_still_die_of_it),
 		cmocka_unit_test(at_the_end_it_is_told_how_much_of_pytorchs_cache_was_used),
 		cmocka_unit_test(a_limit_of_pytorchs_own_is_an_out_of_memory_of_its_own),
