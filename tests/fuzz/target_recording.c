@@ -45,6 +45,8 @@ static const char *const views[] = {
 	"list --json /",
 	"list @ +",
 	"list --json /",
+	"fit --on=l4 @",
+	"fit --json @",
 	"live --once @",
 	"live --json @",
 	"pack --force --output=/dev/null @",

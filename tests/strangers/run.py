@@ -7,6 +7,7 @@
 Cases with users and machines use setpriv and unshare in private mount namespaces, which needs root; otherwise they are
 skipped, and say why.  The last line is "N passed, N failed".
 """
+import glob
 import gzip
 import json
 import os
@@ -241,6 +242,19 @@ def every_view_is_bounded():
     for what, found, known in (("commands", commands, {view.split()[0] for view in VIEWS} | set(UNBOUNDED)),
                                ("formats", formats, {view.partition("--format=")[2] for view in VIEWS} - {""})):
         expect(len(found) > 7 and set(found) == known, f"{what} in the help or in VIEWS, not in both: {sorted(set(found) ^ known)}")
+    tests = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+    with open(os.path.join(tests, "fuzz", "target_recording.c"), encoding="utf-8") as file:
+        fuzzed = re.findall(r'(?m)^\t"(\w+)(?: --format=([a-z-]+))?', file.read())
+    readers = ""
+    for folder in ("export", "fleet"):
+        for name in glob.glob(os.path.join(tests, folder, "*.py")):
+            with open(name, encoding="utf-8") as file:
+                readers += file.read()
+    reading = {command for command in commands if command not in UNBOUNDED}
+    expect(reading <= {command for command, _ in fuzzed}, "not fuzzed:", sorted(reading - {command for command, _ in fuzzed}))
+    for name in formats:
+        expect(name in {fuzz for _, fuzz in fuzzed}, "a format that is not fuzzed:", name)
+        expect(re.search(rf'["=]{name}[",]', readers), "a format that no test reads:", name)
 
 
 def sparse_files():
