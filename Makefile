@@ -29,7 +29,9 @@ endif
 ifneq ($(filter default undefined,$(origin AR)),)
 AR        := $(CROSS)ar
 endif
-B         := build/$(CROSS)$(VARIANT)
+# Objects; and what is linked from them.  Wheels and builds for this machine have the objects in common.
+O         := build/$(CROSS)$(VARIANT)
+B         := $(O)$(if $(PORTABLE),/portable)
 Q         := $(if $(V),,@)
 say        = $(if $(V)$(QUIET),,@printf '  %-6s %s\n' '$(1)' '$(2)')
 
@@ -97,7 +99,7 @@ ALL_CPPFLAGS := $(CPPFLAGS.base) $(CPPFLAGS)
 ALL_CFLAGS   := $(CFLAGS.base) $(CFLAGS.$(VARIANT)) $(CFLAGS)
 LIBRARY_CFLAGS = $(CFLAGS.base) $(CFLAGS.$(VARIANT)) $(BANNED) $(CFLAGS.library) $(CFLAGS)
 SANITIZE     := $(filter -fsanitize% --coverage,$(CFLAGS.$(VARIANT)))
-ALL_LDFLAGS  := $(LDFLAGS.base) $(SANITIZE) $(LDFLAGS)
+ALL_LDFLAGS   = $(LDFLAGS.base) $(SANITIZE) $(LDFLAGS) $(LDFLAGS.portable)
 
 # Every process that inherits LD_PRELOAD loads the library, so what it costs to load is kept small: no lookup
 # of our own functions by name, and two mappings instead of four.
@@ -108,7 +110,7 @@ LDFLAGS.library += -Wl,-z,nodelete
 # What lives in the host process does not compile with malloc, stdio or exit in it (base/banned.h).
 BANNED := -include src/base/banned.h -ftls-model=initial-exec
 
-obj = $(patsubst %.c,$(B)/%.o,$(1))
+obj = $(patsubst %.c,$(O)/%.o,$(1))
 
 ##### Files (found, never listed: a new file needs no edit here) #####
 
@@ -142,14 +144,14 @@ VERSION    := $(shell sed -n 's/^\#define GPUCACHE_VERSION "\(.*\)"/\1/p' includ
 SONAME     := libgpucache.so.$(firstword $(subst ., ,$(VERSION)))
 LIB_SO     := $(B)/libgpucache.so
 LIB_LINK   := $(B)/$(SONAME)
-LIB_A      := $(B)/libgpucache.a
+LIB_A      := $(O)/libgpucache.a
 AUDIT_SO   := $(B)/libgpucache-audit.so
-CORE_LIB   := $(B)/libcore.a
-FORMAT_LIB := $(B)/libformat.a
-SIM_LIB    := $(B)/libsim.a
-REPLAY_LIB := $(B)/libreplay.a
-RUNTIME_LIB := $(B)/libruntime.a
-REPORT_LIB := $(B)/libreport.a
+CORE_LIB   := $(O)/libcore.a
+FORMAT_LIB := $(O)/libformat.a
+SIM_LIB    := $(O)/libsim.a
+REPLAY_LIB := $(O)/libreplay.a
+RUNTIME_LIB := $(O)/libruntime.a
+REPORT_LIB := $(O)/libreport.a
 REPORT     := $(B)/gpumem-report
 REPLAY     := $(B)/gpumem-replay
 REPLAY_KIT := $(B)/tests/bench/replay/gpumem-replay
@@ -252,18 +254,19 @@ $(REPLAY_LIB): $(call obj,$(REPLAY_LIB_SRCS))
 $(RUNTIME_LIB): $(call obj,$(RUNTIME_SRCS))
 $(REPORT_LIB): $(call obj,$(filter-out %/main.c,$(REPORT_SRCS)))
 $(LIB_A): $(call obj,$(CORE_SRCS) $(RUNTIME_SRCS) $(PRELOAD_SRCS))
-$(B)/%.a:
+$(O)/%.a:
 	$(call say,AR,$@)
 	$(Q)mkdir -p $(@D) && rm -f $@ && $(AR) rcs $@ $^
 
-HIT_OBJS := $(HIT_SRCS:%.c=$(B)/hit/%.o)
-$(HIT_OBJS): $(B)/hit/%.o: %.c
+HIT_OBJS := $(HIT_SRCS:%.c=$(O)/hit/%.o)
+$(HIT_OBJS): $(O)/hit/%.o: %.c
 	$(call say,CC,$<)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CPPFLAGS) $(LIBRARY_CFLAGS) $(LTO) -MMD -MP -c -o $@ $<
 
 $(LIB_SO): $(HIT_OBJS) $(call obj,$(filter-out $(HIT_SRCS),$(PRELOAD_SRCS) $(RUNTIME_SRCS))) $(CORE_LIB) preload/preload.map
 	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -shared -o $@ $(filter %.o,$^) $(CORE_LIB) $(if $(LTO),$(LTO) $(CFLAGS.library) $(CFLAGS)) $(ALL_LDFLAGS) $(LDFLAGS.library) \
 		-Wl,--version-script=preload/preload.map -Wl,-soname,$(SONAME) -lpthread -ldl
 
@@ -275,28 +278,34 @@ $(LIB_LINK): $(LIB_SO)
 $(call obj,$(AUDIT_SRCS)): ALL_CFLAGS += $(if $(SANITIZE),-fno-sanitize=all)
 $(AUDIT_SO): $(call obj,$(AUDIT_SRCS)) preload/audit/audit.map
 	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -shared -o $@ $(filter %.o,$^) $(LDFLAGS.base) $(LDFLAGS) \
 		-Wl,--version-script=preload/audit/audit.map -Wl,-soname,libgpucache-audit.so
 
 REPORT_LIBS := -ldw -lelf -ljson-c -lz -lncursesw -ltinfo
+REPLAY_LIBS := -ljson-c -lz
 $(REPORT): $(call obj,$(REPORT_SRCS)) $(HTML_OBJ) $(REPLAY_LIB) $(SIM_LIB) $(FORMAT_LIB) $(CORE_LIB)
 	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -o $@ $^ $(ALL_LDFLAGS) $(REPORT_LIBS) -lpthread -ldl
 
 $(REPLAY): $(call obj,$(REPLAY_SRCS)) $(REPLAY_LIB) $(SIM_LIB) $(FORMAT_LIB) $(CORE_LIB)
 	$(call say,LINK,$@)
-	$(Q)$(CC) -o $@ $^ $(ALL_LDFLAGS) -ljson-c -lz -lpthread -ldl
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -o $@ $^ $(ALL_LDFLAGS) $(REPLAY_LIBS) -lpthread -ldl
 
 # The same tool for developers, who also generate traces and compare policies that users cannot choose.
 $(REPLAY_KIT): $(call obj,$(filter-out %/kit.c,$(REPLAY_SRCS)) $(KIT_SRCS)) $(REPLAY_LIB) $(SIM_LIB) $(FORMAT_LIB) $(CORE_LIB)
 	$(call say,LINK,$@)
-	$(Q)$(CC) -o $@ $^ $(ALL_LDFLAGS) -ljson-c -lz -lpthread -ldl
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -o $@ $^ $(ALL_LDFLAGS) $(REPLAY_LIBS) -lpthread -ldl
 
 $(RUN): tools/gpucache-run include/gpucache_version.h
-	$(Q)mkdir -p $(@D) && sed 's/@VERSION@/$(VERSION)/' $< >$@ && chmod +x $@
+	$(Q)mkdir -p $(@D) && sed -e 's/@VERSION@/$(VERSION)/' -e 's/@GLIBC@/$(GLIBC)/' $< >$@ && chmod +x $@
 
 $(WAIT): $(call obj,$(WAIT_SRCS))
 	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -o $@ $^ $(ALL_LDFLAGS)
 
 # A test is linked with everything it may look at: the library's objects, the readers, the simulated GPU.
@@ -314,7 +323,7 @@ $(REPORT_TESTS): $(B)/%: $(B)/%.o $(call obj,tests/unit/format/recording_builder
 
 $(call obj,$(UNIT_SRCS) $(HELPER_SRCS) $(MODEL_SRCS)): ALL_CPPFLAGS += $(CPPFLAGS.test)
 
-$(B)/%.o: %.c
+$(O)/%.o: %.c
 	$(call say,CC,$<)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<

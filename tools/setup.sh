@@ -61,6 +61,11 @@ fi
 if for_any deb wheel check; then
 	need_command strip binutils
 fi
+if for_any wheel check; then
+	# Linked into the wheel.
+	need_library libbz2.a libbz2-dev
+	need_library liblzma.a liblzma-dev
+fi
 if for_any wheel tests check; then
 	need_command python3 python3
 fi
