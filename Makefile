@@ -43,13 +43,14 @@ GOALS        := $(or $(MAKECMDGOALS),all)
 NEEDS_BUILD  := all install gpu
 NEEDS_DEB    := deb
 NEEDS_WHEEL  := wheel
+NEEDS_RELEASE := release
 NEEDS_DEMO   := demo
 NEEDS_TESTS  := bench check-doors check-kill fuzz prove-reuse tests
 NEEDS_CHECK  := check check-long soak check-clients lint mutants bench-peers
 wanted        = $(if $(filter $(1),$(GOALS)),$(2))
 SETUP        := $(or $(call wanted,$(NEEDS_CHECK),check) $(call wanted,$(NEEDS_TESTS),tests) \
                   $(call wanted,$(NEEDS_DEMO),build) $(call wanted,$(NEEDS_DEB),deb) \
-                  $(call wanted,$(NEEDS_WHEEL),wheel),$(call wanted,$(NEEDS_BUILD),name))
+                  $(call wanted,$(NEEDS_WHEEL),wheel) $(call wanted,$(NEEDS_RELEASE),deb wheel release),$(call wanted,$(NEEDS_BUILD),name))
 
 ifeq ($(MAKELEVEL)$(findstring n,$(filter-out --%,$(firstword -$(MAKEFLAGS)))),0)
 # Another machine's packages are not looked for: docs/INSTALL.md names them.
@@ -169,7 +170,7 @@ ALL_OBJS   := $(call obj,$(CORE_SRCS) $(RUNTIME_SRCS) $(PRELOAD_SRCS) $(AUDIT_SR
 
 ##### Public targets #####
 
-.PHONY: all demo gpu check check-long check-clients check-kill check-doors fuzz prove-reuse soak mutants lint bench bench-peers install uninstall deb wheel clean help FORCE
+.PHONY: all demo gpu check check-long check-clients check-kill check-doors fuzz prove-reuse soak mutants lint bench bench-peers install uninstall deb wheel release clean help FORCE
 all: $(PRODUCTS) simcuda $(if $(filter release,$(CROSS)$(VARIANT)),links) ## build the library, the tools and the simulated GPU
 
 demo:                                      ## install what is missing, build what it takes, and show the main job

@@ -1,4 +1,4 @@
-# make install, deb and wheel.  Included by the top Makefile.
+# make install, deb, wheel and release.  Included by the top Makefile.
 
 PREFIX     ?= /usr/local
 libdir     ?= $(PREFIX)/lib
@@ -91,3 +91,6 @@ wheel:                                     ## build/gpucache-VERSION-py3-none-ma
 	$(if $(CROSS),$(error a wheel is made on the machine that it is for))$(Q)rm -rf $(P)/wheel build/gpucache-*.whl
 	$(Q)$(MAKE) --no-print-directory QUIET=1 PORTABLE=1 unwind install DESTDIR=$(abspath $(P)/wheel) PREFIX=/ >/dev/null
 	$(Q)python3 -B tools/package/wheel.py $(P)/wheel $(B)/portable $(VERSION) build
+
+release: deb wheel                         ## both, tested here and in bare systems by debootstrap; prints their checksums
+	$(Q)tools/package/release.sh $(VERSION)
