@@ -129,6 +129,7 @@ REPLAY_LIB_SRCS := $(sort $(wildcard tools/lib/*.c tools/replay/*.c))
 REPORT_SRCS  := $(sort $(wildcard tools/gpumem-report/*.c tools/gpumem-report/*/*.c))
 REPLAY_SRCS  := $(sort $(wildcard tools/gpumem-replay/*.c))
 WAIT_SRCS    := tools/gpucache-wait/wait.c
+PROBE_SRCS   := tools/gpucache-probe/probe.c
 UNIT_SRCS    := $(sort $(wildcard tests/unit/*/test_*.c))
 HELPER_SRCS  := $(filter-out $(UNIT_SRCS),$(sort $(wildcard tests/unit/*/*.c)))
 MODEL_SRCS   := $(sort $(wildcard tests/model/test_*.c tests/fault/test_*.c))
@@ -158,14 +159,16 @@ REPLAY     := $(B)/gpumem-replay
 REPLAY_KIT := $(B)/tests/bench/replay/gpumem-replay
 RUN        := $(B)/gpucache-run
 WAIT       := $(B)/gpucache-wait
-PRODUCTS   := $(LIB_SO) $(LIB_LINK) $(LIB_A) $(AUDIT_SO) $(REPORT) $(REPLAY) $(RUN) $(WAIT)
+PROBE      := $(B)/gpucache-probe
+SELF_TEST  := $(B)/gpucache-self-test
+PRODUCTS   := $(LIB_SO) $(LIB_LINK) $(LIB_A) $(AUDIT_SO) $(REPORT) $(REPLAY) $(RUN) $(WAIT) $(PROBE) $(SELF_TEST)
 LINKS      := $(addprefix build/,$(notdir $(PRODUCTS)) simcuda programs stacks)
 DEMO_LINKS := $(addprefix build/,$(notdir $(LIB_SO) $(REPORT) $(RUN)) simcuda programs)
 
 UNIT_BINS  := $(patsubst %.c,$(B)/%,$(UNIT_SRCS))
 TEST_BINS  := $(UNIT_BINS) $(patsubst %.c,$(B)/%,$(MODEL_SRCS) $(CONF_TESTS) $(PROVE_TESTS))
 BENCH_BINS := $(patsubst %.c,$(B)/%,$(BENCH_SRCS))
-ALL_OBJS   := $(call obj,$(CORE_SRCS) $(RUNTIME_SRCS) $(PRELOAD_SRCS) $(AUDIT_SRCS) $(FORMAT_SRCS) $(SIM_SRCS) $(REPLAY_LIB_SRCS) $(REPORT_SRCS) $(REPLAY_SRCS) $(WAIT_SRCS) \
+ALL_OBJS   := $(call obj,$(CORE_SRCS) $(RUNTIME_SRCS) $(PRELOAD_SRCS) $(AUDIT_SRCS) $(FORMAT_SRCS) $(SIM_SRCS) $(REPLAY_LIB_SRCS) $(REPORT_SRCS) $(REPLAY_SRCS) $(WAIT_SRCS) $(PROBE_SRCS) \
                 $(UNIT_SRCS) $(HELPER_SRCS) $(MODEL_SRCS) $(CONF_SRCS) $(CONF_TESTS) $(PROVE_SRCS) $(PROVE_TESTS) $(BENCH_SRCS) $(KIT_SRCS))
 
 ##### Public targets #####
@@ -304,7 +307,12 @@ $(REPLAY_KIT): $(call obj,$(filter-out %/kit.c,$(REPLAY_SRCS)) $(KIT_SRCS)) $(RE
 $(RUN): tools/gpucache-run include/gpucache_version.h
 	$(Q)mkdir -p $(@D) && sed -e 's/@VERSION@/$(VERSION)/' -e 's/@GLIBC@/$(GLIBC)/' $< >$@ && chmod +x $@
 
+$(SELF_TEST): tools/gpucache-self-test
+	$(Q)mkdir -p $(@D) && cp $< $@
+
 $(WAIT): $(call obj,$(WAIT_SRCS))
+$(PROBE): $(call obj,$(PROBE_SRCS))
+$(WAIT) $(PROBE):
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -o $@ $^ $(ALL_LDFLAGS)

@@ -59,7 +59,7 @@ install: $(INSTALLED)                      ## into PREFIX (default /usr/local), 
 	$(Q)$(INSTALL) -m 644 $(LIB_A) $(call to,$(libdir))
 	$(Q)$(INSTALL) -m 755 $(REPORT) $(REPLAY) $(RUN) $(call to,$(bindir))
 	$(Q)$(INSTALL) -m 644 $(PUBLIC_HEADERS) $(call to,$(includedir))
-	$(Q)$(INSTALL) -m 755 $(WAIT) $(call to,$(libdir))/gpucache
+	$(Q)$(INSTALL) -m 755 $(WAIT) $(PROBE) $(SELF_TEST) $(call to,$(libdir))/gpucache
 	$(Q)cp -P $(SIMCUDA) $(call to,$(libdir))/gpucache/simcuda
 	$(Q)$(fill) tools/package/gpucache.pc.in >$(call to,$(libdir))/pkgconfig/gpucache.pc
 	$(Q)for name in gpucache-config gpucache-config-version; do \
@@ -80,7 +80,7 @@ uninstall:                                 ## remove what install put there
 
 # Build before the recursive makes below, so that `make -j deb wheel` does not build twice.
 deb: $(INSTALLED)
-wheel: $(HIT_OBJS) $(call obj,$(PRELOAD_SRCS) $(RUNTIME_SRCS) $(AUDIT_SRCS) $(REPORT_SRCS) $(REPLAY_SRCS) $(WAIT_SRCS)) $(HTML_OBJ) \
+wheel: $(HIT_OBJS) $(call obj,$(PRELOAD_SRCS) $(RUNTIME_SRCS) $(AUDIT_SRCS) $(REPORT_SRCS) $(REPLAY_SRCS) $(WAIT_SRCS) $(PROBE_SRCS)) $(HTML_OBJ) \
   $(simcuda.objs) $(LIB_A) $(CORE_LIB) $(SIM_LIB) $(FORMAT_LIB) $(REPLAY_LIB)
 
 deb:                                       ## build/gpucache_VERSION_ARCH.deb
