@@ -69,6 +69,10 @@ check 'live processes are listed' 0 'gpumem live' 'gpumem-report live --once'
 # For the shell inside.
 # shellcheck disable=SC2016
 check 'a program that uses no GPU runs by hand' 0 '^12$' 'LD_PRELOAD=$(python -m gpucache path) python -c "print(12)"'
+check 'the self-test passes' 0 '4 passed, 0 failed, 1 skipped' 'gpucache-run --self-test --sim 8GiB'
+gcc -D_GNU_SOURCE -o "$root/tmp/portable" tests/package/portable.c build/release/tools/package/portable-dlsym.o \
+	-Wl,--no-as-needed -l:libpthread.so.0 -l:libdl.so.2 -l:librt.so.1
+check 'each older function works' 0 '^constructed 1 times, saw word; threads files libraries shared closing destroyed$' './portable word'
 if [ -n "${BARE_TORCH:-}" ]; then
 	check 'PyTorch runs out of memory, and the report says why' 1 'OUT OF MEMORY' "pip install -q --no-cache-dir torch==$BARE_TORCH numpy &&
 		gpucache-run --sim 8GiB python -c 'import torch

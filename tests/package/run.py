@@ -375,6 +375,15 @@ def case_the_examples_with_pytorch_run(world):
     assert "forward {'live_bytes': 134217728" in call([*run, f"{TOP}/examples/memory.py"], world.folder, **env)
 
 
+def case_the_self_test_agrees_with_pytorch(world):
+    python = os.environ.get("GPUCACHE_TEST_TORCH")
+    if not python:
+        raise Skip("GPUCACHE_TEST_TORCH names no Python with PyTorch")
+    out = call([f"{world.prefix}/bin/gpucache-run", "--self-test", "--sim", "8GiB"], world.folder,
+               PATH=f"{os.path.dirname(python)}:{os.environ['PATH']}")
+    assert re.search(r"^ok +tensors +\d+ bytes, as PyTorch ", out, re.M) and "5 passed, 0 failed, 0 skipped" in out, out
+
+
 def main():
     words = sys.argv[1:]
     count = {"ok": 0, "FAIL": 0, "skip": 0}

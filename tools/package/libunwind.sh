@@ -10,28 +10,34 @@ object=$(readlink -f "$2")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# Its own lists, of sources: a system has none, or those of the administrator's choice.
-fetch() {
-	mkdir -p "$work/lists/partial"
+# The repositories of the distribution, for sources; a fresh image does not know them.
+find_repositories() {
 	# apt's words, not the shell's.
 	# shellcheck disable=SC2016
 	apt-get indextargets --format 'deb-src $(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' 'Component: main' |
 		grep -E 'debian|ubuntu' | sort -u >"$work/sources.list"
+	[ -s "$work/sources.list" ]
+}
+
+# With lists of its own: any user may, and the system's stay as they are.
+fetch() {
+	find_repositories || { apt-get -q update >"$work/log" 2>&1 && find_repositories; } || return
+	mkdir -p "$work/lists/partial" "$work/cache/archives/partial"
 	for step in update 'source --download-only libunwind'; do
 		# shellcheck disable=SC2086
 		(cd "$work" && apt-get -q -o Dir::Etc::SourceList="$work/sources.list" -o Dir::Etc::SourceParts=/dev/null \
-			-o Dir::State::lists="$work/lists" -o APT::Sandbox::User=root $step) >"$work/log" 2>&1 || return
+			-o Dir::State::lists="$work/lists" -o Dir::Cache="$work/cache" -o APT::Sandbox::User=root $step) >"$work/log" 2>&1 || return
 	done
 }
 
 source=${LIBUNWIND_SOURCE:-}
 if [ -z "$source" ]; then
 	: >"$work/log"
-	command -v apt-get >/dev/null 2>&1 && fetch || {
+	if ! command -v apt-get >/dev/null 2>&1 || ! fetch; then
 		cat "$work/log" >&2
 		echo "libunwind.sh: no source of libunwind here; LIBUNWIND_SOURCE=FILE names a release's tar file" >&2
 		exit 1
-	}
+	fi
 	source=$(echo "$work"/libunwind_*.orig.tar.?z)
 fi
 mkdir "$work/source"
