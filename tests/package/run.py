@@ -291,6 +291,20 @@ def case_the_wheel_lists_what_is_linked_with_its_licence(world):
             assert fault in str(unknown), unknown
 
 
+def case_without_the_source_of_libunwind_a_line_says_what_to_do(world):
+    world.wheel()
+    folder = os.path.join(world.folder, "no-apt")
+    os.makedirs(folder)
+    os.symlink("/bin/false", f"{folder}/apt-get")
+    build = [f"{PACKAGING}/libunwind.sh", "out.so", f"{BUILD}/release/tools/package/portable-dlsym.o"]
+    out = call(build, folder, status=1, PATH=f"{folder}:{os.environ['PATH']}")
+    assert "LIBUNWIND_SOURCE=FILE names a release's tar file" in out, out
+    with open(f"{folder}/damaged.tar.gz", "w") as file:
+        file.write("no archive\n")
+    call(build, folder, status=2, LIBUNWIND_SOURCE=f"{folder}/damaged.tar.gz")
+    assert sorted(os.listdir(folder)) == ["apt-get", "damaged.tar.gz"], os.listdir(folder)
+
+
 def case_where_there_is_no_libunwind_the_one_of_the_wheel_walks(world):
     venv = world.venv()
     hidden = os.path.join(world.folder, "hidden")
