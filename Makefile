@@ -29,7 +29,9 @@ endif
 ifneq ($(filter default undefined,$(origin AR)),)
 AR        := $(CROSS)ar
 endif
-B         := build/$(CROSS)$(VARIANT)
+# Objects; and what is linked from them.  Wheels and builds for this machine have the objects in common.
+O         := build/$(CROSS)$(VARIANT)
+B         := $(O)$(if $(PORTABLE),/portable)
 Q         := $(if $(V),,@)
 say        = $(if $(V)$(QUIET),,@printf '  %-6s %s\n' '$(1)' '$(2)')
 
@@ -41,13 +43,14 @@ GOALS        := $(or $(MAKECMDGOALS),all)
 NEEDS_BUILD  := all install gpu
 NEEDS_DEB    := deb
 NEEDS_WHEEL  := wheel
+NEEDS_RELEASE := release
 NEEDS_DEMO   := demo
 NEEDS_TESTS  := bench check-doors check-kill fuzz prove-reuse tests
 NEEDS_CHECK  := check check-long soak check-clients lint mutants bench-peers
 wanted        = $(if $(filter $(1),$(GOALS)),$(2))
 SETUP        := $(or $(call wanted,$(NEEDS_CHECK),check) $(call wanted,$(NEEDS_TESTS),tests) \
                   $(call wanted,$(NEEDS_DEMO),build) $(call wanted,$(NEEDS_DEB),deb) \
-                  $(call wanted,$(NEEDS_WHEEL),wheel),$(call wanted,$(NEEDS_BUILD),name))
+                  $(call wanted,$(NEEDS_WHEEL),wheel) $(call wanted,$(NEEDS_RELEASE),deb wheel release),$(call wanted,$(NEEDS_BUILD),name))
 
 ifeq ($(MAKELEVEL)$(findstring n,$(filter-out --%,$(firstword -$(MAKEFLAGS)))),0)
 # Another machine's packages are not looked for: docs/INSTALL.md names them.
@@ -97,7 +100,7 @@ ALL_CPPFLAGS := $(CPPFLAGS.base) $(CPPFLAGS)
 ALL_CFLAGS   := $(CFLAGS.base) $(CFLAGS.$(VARIANT)) $(CFLAGS)
 LIBRARY_CFLAGS = $(CFLAGS.base) $(CFLAGS.$(VARIANT)) $(BANNED) $(CFLAGS.library) $(CFLAGS)
 SANITIZE     := $(filter -fsanitize% --coverage,$(CFLAGS.$(VARIANT)))
-ALL_LDFLAGS  := $(LDFLAGS.base) $(SANITIZE) $(LDFLAGS)
+ALL_LDFLAGS   = $(LDFLAGS.base) $(SANITIZE) $(LDFLAGS) $(LDFLAGS.portable)
 
 # Every process that inherits LD_PRELOAD loads the library, so what it costs to load is kept small: no lookup
 # of our own functions by name, and two mappings instead of four.
@@ -108,7 +111,7 @@ LDFLAGS.library += -Wl,-z,nodelete
 # What lives in the host process does not compile with malloc, stdio or exit in it (base/banned.h).
 BANNED := -include src/base/banned.h -ftls-model=initial-exec
 
-obj = $(patsubst %.c,$(B)/%.o,$(1))
+obj = $(patsubst %.c,$(O)/%.o,$(1))
 
 ##### Files (found, never listed: a new file needs no edit here) #####
 
@@ -126,6 +129,7 @@ REPLAY_LIB_SRCS := $(sort $(wildcard tools/lib/*.c tools/replay/*.c))
 REPORT_SRCS  := $(sort $(wildcard tools/gpumem-report/*.c tools/gpumem-report/*/*.c))
 REPLAY_SRCS  := $(sort $(wildcard tools/gpumem-replay/*.c))
 WAIT_SRCS    := tools/gpucache-wait/wait.c
+PROBE_SRCS   := tools/gpucache-probe/probe.c
 UNIT_SRCS    := $(sort $(wildcard tests/unit/*/test_*.c))
 HELPER_SRCS  := $(filter-out $(UNIT_SRCS),$(sort $(wildcard tests/unit/*/*.c)))
 MODEL_SRCS   := $(sort $(wildcard tests/model/test_*.c tests/fault/test_*.c))
@@ -142,32 +146,34 @@ VERSION    := $(shell sed -n 's/^\#define GPUCACHE_VERSION "\(.*\)"/\1/p' includ
 SONAME     := libgpucache.so.$(firstword $(subst ., ,$(VERSION)))
 LIB_SO     := $(B)/libgpucache.so
 LIB_LINK   := $(B)/$(SONAME)
-LIB_A      := $(B)/libgpucache.a
+LIB_A      := $(O)/libgpucache.a
 AUDIT_SO   := $(B)/libgpucache-audit.so
-CORE_LIB   := $(B)/libcore.a
-FORMAT_LIB := $(B)/libformat.a
-SIM_LIB    := $(B)/libsim.a
-REPLAY_LIB := $(B)/libreplay.a
-RUNTIME_LIB := $(B)/libruntime.a
-REPORT_LIB := $(B)/libreport.a
+CORE_LIB   := $(O)/libcore.a
+FORMAT_LIB := $(O)/libformat.a
+SIM_LIB    := $(O)/libsim.a
+REPLAY_LIB := $(O)/libreplay.a
+RUNTIME_LIB := $(O)/libruntime.a
+REPORT_LIB := $(O)/libreport.a
 REPORT     := $(B)/gpumem-report
 REPLAY     := $(B)/gpumem-replay
 REPLAY_KIT := $(B)/tests/bench/replay/gpumem-replay
 RUN        := $(B)/gpucache-run
 WAIT       := $(B)/gpucache-wait
-PRODUCTS   := $(LIB_SO) $(LIB_LINK) $(LIB_A) $(AUDIT_SO) $(REPORT) $(REPLAY) $(RUN) $(WAIT)
+PROBE      := $(B)/gpucache-probe
+SELF_TEST  := $(B)/gpucache-self-test
+PRODUCTS   := $(LIB_SO) $(LIB_LINK) $(LIB_A) $(AUDIT_SO) $(REPORT) $(REPLAY) $(RUN) $(WAIT) $(PROBE) $(SELF_TEST)
 LINKS      := $(addprefix build/,$(notdir $(PRODUCTS)) simcuda programs stacks)
 DEMO_LINKS := $(addprefix build/,$(notdir $(LIB_SO) $(REPORT) $(RUN)) simcuda programs)
 
 UNIT_BINS  := $(patsubst %.c,$(B)/%,$(UNIT_SRCS))
 TEST_BINS  := $(UNIT_BINS) $(patsubst %.c,$(B)/%,$(MODEL_SRCS) $(CONF_TESTS) $(PROVE_TESTS))
 BENCH_BINS := $(patsubst %.c,$(B)/%,$(BENCH_SRCS))
-ALL_OBJS   := $(call obj,$(CORE_SRCS) $(RUNTIME_SRCS) $(PRELOAD_SRCS) $(AUDIT_SRCS) $(FORMAT_SRCS) $(SIM_SRCS) $(REPLAY_LIB_SRCS) $(REPORT_SRCS) $(REPLAY_SRCS) $(WAIT_SRCS) \
+ALL_OBJS   := $(call obj,$(CORE_SRCS) $(RUNTIME_SRCS) $(PRELOAD_SRCS) $(AUDIT_SRCS) $(FORMAT_SRCS) $(SIM_SRCS) $(REPLAY_LIB_SRCS) $(REPORT_SRCS) $(REPLAY_SRCS) $(WAIT_SRCS) $(PROBE_SRCS) \
                 $(UNIT_SRCS) $(HELPER_SRCS) $(MODEL_SRCS) $(CONF_SRCS) $(CONF_TESTS) $(PROVE_SRCS) $(PROVE_TESTS) $(BENCH_SRCS) $(KIT_SRCS))
 
 ##### Public targets #####
 
-.PHONY: all demo gpu check check-long check-clients check-kill check-doors fuzz prove-reuse soak mutants lint bench bench-peers install uninstall deb wheel clean help FORCE
+.PHONY: all demo gpu check check-long check-clients check-kill check-doors fuzz prove-reuse soak mutants lint bench bench-peers install uninstall deb wheel release clean help FORCE
 all: $(PRODUCTS) simcuda $(if $(filter release,$(CROSS)$(VARIANT)),links) ## build the library, the tools and the simulated GPU
 
 demo:                                      ## install what is missing, build what it takes, and show the main job
@@ -252,18 +258,19 @@ $(REPLAY_LIB): $(call obj,$(REPLAY_LIB_SRCS))
 $(RUNTIME_LIB): $(call obj,$(RUNTIME_SRCS))
 $(REPORT_LIB): $(call obj,$(filter-out %/main.c,$(REPORT_SRCS)))
 $(LIB_A): $(call obj,$(CORE_SRCS) $(RUNTIME_SRCS) $(PRELOAD_SRCS))
-$(B)/%.a:
+$(O)/%.a:
 	$(call say,AR,$@)
 	$(Q)mkdir -p $(@D) && rm -f $@ && $(AR) rcs $@ $^
 
-HIT_OBJS := $(HIT_SRCS:%.c=$(B)/hit/%.o)
-$(HIT_OBJS): $(B)/hit/%.o: %.c
+HIT_OBJS := $(HIT_SRCS:%.c=$(O)/hit/%.o)
+$(HIT_OBJS): $(O)/hit/%.o: %.c
 	$(call say,CC,$<)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CPPFLAGS) $(LIBRARY_CFLAGS) $(LTO) -MMD -MP -c -o $@ $<
 
 $(LIB_SO): $(HIT_OBJS) $(call obj,$(filter-out $(HIT_SRCS),$(PRELOAD_SRCS) $(RUNTIME_SRCS))) $(CORE_LIB) preload/preload.map
 	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -shared -o $@ $(filter %.o,$^) $(CORE_LIB) $(if $(LTO),$(LTO) $(CFLAGS.library) $(CFLAGS)) $(ALL_LDFLAGS) $(LDFLAGS.library) \
 		-Wl,--version-script=preload/preload.map -Wl,-soname,$(SONAME) -lpthread -ldl
 
@@ -275,28 +282,39 @@ $(LIB_LINK): $(LIB_SO)
 $(call obj,$(AUDIT_SRCS)): ALL_CFLAGS += $(if $(SANITIZE),-fno-sanitize=all)
 $(AUDIT_SO): $(call obj,$(AUDIT_SRCS)) preload/audit/audit.map
 	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -shared -o $@ $(filter %.o,$^) $(LDFLAGS.base) $(LDFLAGS) \
 		-Wl,--version-script=preload/audit/audit.map -Wl,-soname,libgpucache-audit.so
 
 REPORT_LIBS := -ldw -lelf -ljson-c -lz -lncursesw -ltinfo
+REPLAY_LIBS := -ljson-c -lz
 $(REPORT): $(call obj,$(REPORT_SRCS)) $(HTML_OBJ) $(REPLAY_LIB) $(SIM_LIB) $(FORMAT_LIB) $(CORE_LIB)
 	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -o $@ $^ $(ALL_LDFLAGS) $(REPORT_LIBS) -lpthread -ldl
 
 $(REPLAY): $(call obj,$(REPLAY_SRCS)) $(REPLAY_LIB) $(SIM_LIB) $(FORMAT_LIB) $(CORE_LIB)
 	$(call say,LINK,$@)
-	$(Q)$(CC) -o $@ $^ $(ALL_LDFLAGS) -ljson-c -lz -lpthread -ldl
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -o $@ $^ $(ALL_LDFLAGS) $(REPLAY_LIBS) -lpthread -ldl
 
 # The same tool for developers, who also generate traces and compare policies that users cannot choose.
 $(REPLAY_KIT): $(call obj,$(filter-out %/kit.c,$(REPLAY_SRCS)) $(KIT_SRCS)) $(REPLAY_LIB) $(SIM_LIB) $(FORMAT_LIB) $(CORE_LIB)
 	$(call say,LINK,$@)
-	$(Q)$(CC) -o $@ $^ $(ALL_LDFLAGS) -ljson-c -lz -lpthread -ldl
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -o $@ $^ $(ALL_LDFLAGS) $(REPLAY_LIBS) -lpthread -ldl
 
 $(RUN): tools/gpucache-run include/gpucache_version.h
-	$(Q)mkdir -p $(@D) && sed 's/@VERSION@/$(VERSION)/' $< >$@ && chmod +x $@
+	$(Q)mkdir -p $(@D) && sed -e 's/@VERSION@/$(VERSION)/' -e 's/@GLIBC@/$(GLIBC)/' $< >$@ && chmod +x $@
+
+$(SELF_TEST): tools/gpucache-self-test
+	$(Q)mkdir -p $(@D) && cp $< $@
 
 $(WAIT): $(call obj,$(WAIT_SRCS))
+$(PROBE): $(call obj,$(PROBE_SRCS))
+$(WAIT) $(PROBE):
 	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -o $@ $^ $(ALL_LDFLAGS)
 
 # A test is linked with everything it may look at: the library's objects, the readers, the simulated GPU.
@@ -314,7 +332,7 @@ $(REPORT_TESTS): $(B)/%: $(B)/%.o $(call obj,tests/unit/format/recording_builder
 
 $(call obj,$(UNIT_SRCS) $(HELPER_SRCS) $(MODEL_SRCS)): ALL_CPPFLAGS += $(CPPFLAGS.test)
 
-$(B)/%.o: %.c
+$(O)/%.o: %.c
 	$(call say,CC,$<)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# setup.sh name|build|deb|wheel|tests|check...: makes sure that the dependencies are installed: of the build (name,
-# build), of a package (deb, wheel), of the tests' programs (tests), of all tests and lints (check).
+# setup.sh name|build|deb|wheel|release|tests|check...: makes sure that the dependencies are installed: of the build (name,
+# build), of a package (deb, wheel), of its test in bare systems (release), of the tests' programs (tests), of all tests and
+# lints (check).
 #
 # Looks for the files themselves, so it is instant if nothing is missing.  Root installs missing Debian packages; other
 # users, and `name` always, get the command to type, and status 2.
@@ -9,9 +10,9 @@ set -eu
 
 for mode in "${@:-build}"; do
 	case $mode in
-	name | build | deb | wheel | tests | check) ;;
+	name | build | deb | wheel | release | tests | check) ;;
 	*)
-		echo "usage: setup.sh name|build|deb|wheel|tests|check..." >&2
+		echo "usage: setup.sh name|build|deb|wheel|release|tests|check..." >&2
 		exit 2
 		;;
 	esac
@@ -60,6 +61,14 @@ if for_any deb check; then
 fi
 if for_any deb wheel check; then
 	need_command strip binutils
+fi
+if for_any release; then
+	need_command debootstrap debootstrap
+fi
+if for_any wheel check; then
+	# Linked into the wheel.
+	need_library libbz2.a libbz2-dev
+	need_library liblzma.a liblzma-dev
 fi
 if for_any wheel tests check; then
 	need_command python3 python3

@@ -231,12 +231,8 @@ def library_path():
 
 
 def environment():
-    """The tools' environment, in which they find the libraries of this package."""
-    ext = os.path.join(_HERE, "ext")
-    env = {key: value for key, value in os.environ.items() if key not in ("LD_PRELOAD", "LD_AUDIT")}
-    if os.path.isdir(ext):
-        env["LD_LIBRARY_PATH"] = ext + (":" + env["LD_LIBRARY_PATH"] if env.get("LD_LIBRARY_PATH") else "")
-    return env
+    """The tools' environment: without gpucache in it."""
+    return {key: value for key, value in os.environ.items() if key not in ("LD_PRELOAD", "LD_AUDIT")}
 
 
 def report(*arguments):

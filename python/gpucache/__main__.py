@@ -39,12 +39,7 @@ def _exec(name, arguments, env):
 
 
 def gpucache_run(arguments=None):
-    env = dict(os.environ)
-    unwind = os.path.join(os.path.dirname(os.path.abspath(__file__)), "ext", "unwind")
-    if os.path.isdir(unwind):
-        # Behind what is there: a system that has libunwind uses its own.
-        env["LD_LIBRARY_PATH"] = ":".join(filter(None, [env.get("LD_LIBRARY_PATH"), unwind]))
-    _exec("gpucache-run", _with_python(sys.argv[1:] if arguments is None else arguments), env)
+    _exec("gpucache-run", _with_python(sys.argv[1:] if arguments is None else arguments), os.environ)
 
 
 def gpumem_report(arguments=None):

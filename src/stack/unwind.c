@@ -165,14 +165,18 @@ void gpc_unwind_init_glibc(struct gpc_unwind *unwind)
 }
 
 /*
- * NULL under the thread sanitizer: libunwind takes a mutex in a thread-exit destructor, which may run after the
- * sanitizer has destroyed its data of that thread.
+ * The system's or, from a wheel, our own beside us.  NULL under the thread sanitizer: libunwind takes a mutex in a
+ * thread-exit destructor, which may run after the sanitizer has destroyed its data of that thread.
  */
 static void *open_libunwind(void *(*lookup_in)(void *, const char *))
 {
+	void *library;
+
 	if (lookup_in(RTLD_DEFAULT, "__tsan_init"))
 		return NULL;
-	return dlopen("libunwind.so.8", RTLD_LAZY | RTLD_LOCAL);
+	library = dlopen("libunwind.so.8", RTLD_LAZY | RTLD_LOCAL);
+	return library ? library
+		       : dlopen("$ORIGIN/gpucache/libunwind-gpucache.so.8", RTLD_LAZY | RTLD_LOCAL);
 }
 
 void gpc_unwind_init(struct gpc_unwind *unwind, void *(*lookup_in)(void *handle, const char *name))

@@ -7,18 +7,24 @@ with PyTorch, for the examples that need it.
 """
 import glob
 import gzip
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import zipfile
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.join(TOP, "build")
+PACKAGING = os.path.join(TOP, "tools", "package")
 TOOLS = ("gpumem-report", "gpumem-replay", "gpucache-run")
 with open(os.path.join(TOP, "include", "gpucache_version.h")) as _header:
     VERSION, = re.findall(r'^#define GPUCACHE_VERSION "(.*)"$', _header.read(), re.M)
+sys.path.insert(0, PACKAGING)
+import linked  # noqa: E402
+import manylinux  # noqa: E402
 
 
 class Skip(Exception):
@@ -42,6 +48,32 @@ class World:
         self.prefix = os.path.join(folder, "usr")
         os.makedirs(self.folder)
         call(["make", "QUIET=1", "install", f"PREFIX={self.prefix}"], TOP)
+
+    def wheel(self):
+        """The wheel of this build, and what is in it."""
+        unpacked = os.path.join(self.folder, "wheel")
+        if not os.path.exists(unpacked):
+            call(["make", "QUIET=1", "wheel"], TOP)
+            with zipfile.ZipFile(self.wheel_path()) as file:
+                file.extractall(unpacked)
+        return self.wheel_path(), unpacked
+
+    @staticmethod
+    def wheel_path():
+        path, = glob.glob(os.path.join(BUILD, f"gpucache-{VERSION}-*.whl"))
+        return path
+
+    def venv(self):
+        """A virtual environment in which the wheel is installed."""
+        wheel, _ = self.wheel()
+        venv = os.path.join(self.folder, "venv")
+        if not os.path.exists(venv):
+            try:
+                call([sys.executable, "-m", "venv", venv], self.folder)
+            except AssertionError as error:
+                raise Skip(f"no venv here: {str(error)[:80]}") from error
+            call([f"{venv}/bin/pip", "install", "-q", "--no-index", "--no-deps", wheel], self.folder)
+        return venv
 
     def pkg_config(self, *arguments):
         if not shutil.which("pkg-config"):
@@ -166,14 +198,7 @@ def case_the_python_module_does_what_it_promises(world):
 
 
 def case_the_wheel_runs_a_program_from_any_folder(world):
-    call(["make", "QUIET=1", "wheel"], TOP)
-    venv = os.path.join(world.folder, "venv")
-    try:
-        call([sys.executable, "-m", "venv", venv], world.folder)
-    except AssertionError as error:
-        raise Skip(f"no venv here: {str(error)[:80]}") from error
-    wheel, = glob.glob(os.path.join(BUILD, f"gpucache-{VERSION}-*.whl"))
-    call([f"{venv}/bin/pip", "install", "-q", "--no-index", "--no-deps", wheel], world.folder)
+    venv = world.venv()
     shutil.copy(f"{TOP}/tests/programs/train.py", world.folder)
     python = f"{venv}/bin/python"
     out = call([python, "-m", "gpucache", "run", "--wait", "--sim", "4GiB", "-o", "wheel.gpucache", "train.py", "--oom"], world.folder, status=1)
@@ -183,6 +208,114 @@ def case_the_wheel_runs_a_program_from_any_folder(world):
     path = call([python, "-m", "gpucache", "path"], world.folder).strip()
     assert path.startswith(venv) and os.path.exists(path), path
     call([python, "-m", "gpucache", "flowers"], world.folder, status=1)
+    assert os.path.exists(f"{venv}/share/man/man1/gpucache-run.1") and os.path.exists(f"{venv}/share/man/man5/gpucache.5")
+
+
+def case_the_wheel_is_manylinux_2_28(world):
+    wheel, unpacked = world.wheel()
+    assert "-py3-none-manylinux_2_28_" in wheel, wheel
+    assert not manylinux.faults(unpacked) and len(list(manylinux.binaries(unpacked))) > 20, manylinux.faults(unpacked)
+    with open(f"{unpacked}/gpucache/bin/gpucache-run") as file:
+        assert re.search(r"^GLIBC=2\.28\b", file.read(), re.M)
+
+
+def case_auditwheel_says_so_too(world):
+    wheel, _ = world.wheel()
+    tool = shutil.which("auditwheel") or f"{world.venv()}/bin/auditwheel"
+    if not os.path.exists(tool):
+        try:
+            call([f"{world.venv()}/bin/pip", "install", "-q", "--retries=0", "--timeout=20", "auditwheel"], world.folder,
+                 PIP_DEFAULT_TIMEOUT="20")
+        except (AssertionError, subprocess.TimeoutExpired) as error:
+            raise Skip("there is no auditwheel, and pip cannot get it") from error
+    said = re.search(r'following platform tag: "manylinux_2_(\d+)_', " ".join(call([tool, "show", wheel], world.folder).split()))
+    assert said and int(said[1]) <= 28, said
+
+
+def case_what_an_older_system_lacks_is_named_and_not_packed(world):
+    folder = os.path.join(world.folder, "newer")
+    os.makedirs(folder)
+    source = "#include <pthread.h>\n#include <zlib.h>\n#include <sys/mman.h>\n" \
+             "int f(pthread_t *t, void *(*g)(void *)) { return pthread_create(t, 0, g, 0) + (zlibVersion() != 0); }\n"
+    source += 'int old_shm(const char *);\n__asm__(".symver old_shm,shm_unlink@%s");\nint h(void) { return old_shm(""); }\n' % (
+        "GLIBC_2.2.5" if os.uname().machine == "x86_64" else "GLIBC_2.17")
+    with open(f"{folder}/newer.c", "w") as file:
+        file.write(source)
+    call(["gcc", "-shared", "-fPIC", "newer.c", "-o", "newer.so", "-lz"], folder)
+    faults = manylinux.faults(folder)
+    for fault in ("newer.so needs libz.so.1", "newer.so calls pthread_create of glibc 2.34: ",
+                  "newer.so calls shm_unlink and is not linked with librt.so.1"):
+        assert any(found.startswith(fault) for found in faults), faults
+    out = call([sys.executable, "-B", f"{PACKAGING}/manylinux.py", folder], folder, status=1)
+    assert out.splitlines() == faults, out
+
+
+def case_a_program_linked_for_older_systems_runs_as_any(world):
+    world.wheel()
+    program = os.path.join(world.folder, "portable")
+    flags = ["-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", f"{TOP}/tests/package/portable.c"]
+    older = ["-Wl,--no-as-needed", *(f"-l:{name}" for name in ("libpthread.so.0", "libdl.so.2", "librt.so.1"))]
+    for extra in ([], [f"{BUILD}/release/tools/package/portable-dlsym.o", *older]):
+        call(["gcc", *flags, *extra, "-o", program], world.folder)
+        out = call([program, "word"], world.folder)
+        assert out == "constructed 1 times, saw word; threads files libraries shared closing destroyed\n", out
+    folder = os.path.join(world.folder, "older")
+    os.makedirs(folder)
+    shutil.move(program, folder)
+    assert not manylinux.faults(folder), manylinux.faults(folder)
+
+
+def case_the_wheel_lists_what_is_linked_with_its_licence(world):
+    _, unpacked = world.wheel()
+    info = f"{unpacked}/gpucache-{VERSION}.dist-info"
+    with open(f"{info}/sboms/gpucache.cdx.json") as file:
+        listed = {one["name"]: one for one in json.load(file)["components"]}
+    assert {"elfutils", "json-c", "zlib", "xz-utils", "bzip2", "ncurses", "libunwind", "uthash", "glibc", "gcc"} <= set(listed), sorted(listed)
+    for name, one in listed.items():
+        assert one["version"] and one["licenses"][0]["expression"], one
+        with open(f"{info}/licenses/{name}") as file:
+            assert len(file.read()) > 500, f"{name} has no text of its licence"
+    with open(f"{info}/licenses/elfutils") as file:
+        assert "GNU LESSER GENERAL PUBLIC LICENSE" in file.read()
+    # What is linked and not in the table is named, and there is no wheel.
+    folder = os.path.join(world.folder, "unlisted")
+    os.makedirs(folder)
+    for path, fault in (("/usr/lib/nowhere.a", "no package of Debian has it"),
+                        (call(["gcc", "-print-file-name=libunwind.a"], folder).strip(), "whose licence linked.py does not name")):
+        with open(f"{folder}/unlisted.linked", "w") as file:
+            file.write(f"out: \\\n  /usr/lib/nothing.so {path}\n")
+        try:
+            linked.components(folder)
+            raise AssertionError(f"{path} is in no table, and was taken")
+        except linked.Unknown as unknown:
+            assert fault in str(unknown), unknown
+
+
+def case_without_the_source_of_libunwind_a_line_says_what_to_do(world):
+    world.wheel()
+    folder = os.path.join(world.folder, "no-apt")
+    os.makedirs(folder)
+    os.symlink("/bin/false", f"{folder}/apt-get")
+    build = [f"{PACKAGING}/libunwind.sh", "out.so", f"{BUILD}/release/tools/package/portable-dlsym.o"]
+    out = call(build, folder, status=1, PATH=f"{folder}:{os.environ['PATH']}")
+    assert "LIBUNWIND_SOURCE=FILE names a release's tar file" in out, out
+    with open(f"{folder}/damaged.tar.gz", "w") as file:
+        file.write("no archive\n")
+    call(build, folder, status=2, LIBUNWIND_SOURCE=f"{folder}/damaged.tar.gz")
+    assert sorted(os.listdir(folder)) == ["apt-get", "damaged.tar.gz"], os.listdir(folder)
+
+
+def case_where_there_is_no_libunwind_the_one_of_the_wheel_walks(world):
+    venv = world.venv()
+    hidden = os.path.join(world.folder, "hidden")
+    os.makedirs(hidden)
+    with open(f"{hidden}/libunwind.so.8", "w") as file:
+        file.write("not a library\n")
+    code = "import ctypes; cuda = ctypes.CDLL('libcudart.so.13'); cuda.cudaMalloc(ctypes.byref(ctypes.c_void_p()), 1 << 20); " \
+           "print(*{line.split()[-1] for line in open('/proc/self/maps') if 'unwind' in line})"
+    run = [f"{venv}/bin/gpucache-run", "--sim", "1GiB", f"{venv}/bin/python", "-c", code]
+    out = call(run, world.folder, LD_LIBRARY_PATH=hidden)
+    assert re.fullmatch(r"\S+/site-packages/gpucache/lib/gpucache/libunwind-gpucache\.so\.8\n", out), out
 
 
 def case_the_package_of_debian_has_no_errors_and_works_unpacked(world):
@@ -254,6 +387,15 @@ def case_the_examples_with_pytorch_run(world):
     env = {"PYTHONPATH": f"{TOP}/python", "PATH": f"{world.prefix}/bin:{os.environ['PATH']}"}
     assert "ten steps by gpucache" in call([*run, f"{TOP}/examples/pluggable.py"], world.folder, **env)
     assert "forward {'live_bytes': 134217728" in call([*run, f"{TOP}/examples/memory.py"], world.folder, **env)
+
+
+def case_the_self_test_agrees_with_pytorch(world):
+    python = os.environ.get("GPUCACHE_TEST_TORCH")
+    if not python:
+        raise Skip("GPUCACHE_TEST_TORCH names no Python with PyTorch")
+    out = call([f"{world.prefix}/bin/gpucache-run", "--self-test", "--sim", "8GiB"], world.folder,
+               PATH=f"{os.path.dirname(python)}:{os.environ['PATH']}")
+    assert re.search(r"^ok +tensors +\d+ bytes, as PyTorch ", out, re.M) and "5 passed, 0 failed, 0 skipped" in out, out
 
 
 def main():

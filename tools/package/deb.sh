@@ -19,7 +19,7 @@ export SOURCE_DATE_EPOCH="${SOURCE_DATE_EPOCH:-$(git -C "$top" log -1 --format=%
 maintainer="${DEBFULLNAME:-gpucache built here} <${DEBEMAIL:-gpucache@localhost}>"
 
 mkdir -p "$doc" "$tree/DEBIAN" "$tree/usr/share/lintian/overrides"
-find "$tree/usr" -type f \( -name '*.so*' -o -path '*/bin/gpumem-*' -o -name gpucache-wait \) -exec "${CROSS:-}strip" --strip-unneeded --remove-section=.comment {} +
+find "$tree/usr" -type f \( -name '*.so*' -o -path '*/bin/gpumem-*' -o -name gpucache-wait -o -name gpucache-probe \) -exec "${CROSS:-}strip" --strip-unneeded --remove-section=.comment {} +
 "${CROSS:-}strip" --strip-debug "$tree"/usr/lib/*/libgpucache.a
 find "$tree/usr/lib" -type f -name '*.so*' -exec chmod 644 {} +
 gzip -9n "$tree"/usr/share/man/man?/*

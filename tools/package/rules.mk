@@ -1,4 +1,4 @@
-# make install, deb and wheel.  Included by the top Makefile.
+# make install, deb, wheel and release.  Included by the top Makefile.
 
 PREFIX     ?= /usr/local
 libdir     ?= $(PREFIX)/lib
@@ -7,6 +7,8 @@ includedir ?= $(PREFIX)/include
 mandir     ?= $(PREFIX)/share/man
 datadir    ?= $(PREFIX)/share
 INSTALL    ?= install
+
+include tools/package/portable.mk
 
 P     := $(B)/package
 TOOLS := gpumem-report gpumem-replay gpucache-run
@@ -57,7 +59,7 @@ install: $(INSTALLED)                      ## into PREFIX (default /usr/local), 
 	$(Q)$(INSTALL) -m 644 $(LIB_A) $(call to,$(libdir))
 	$(Q)$(INSTALL) -m 755 $(REPORT) $(REPLAY) $(RUN) $(call to,$(bindir))
 	$(Q)$(INSTALL) -m 644 $(PUBLIC_HEADERS) $(call to,$(includedir))
-	$(Q)$(INSTALL) -m 755 $(WAIT) $(call to,$(libdir))/gpucache
+	$(Q)$(INSTALL) -m 755 $(WAIT) $(PROBE) $(SELF_TEST) $(call to,$(libdir))/gpucache
 	$(Q)cp -P $(SIMCUDA) $(call to,$(libdir))/gpucache/simcuda
 	$(Q)$(fill) tools/package/gpucache.pc.in >$(call to,$(libdir))/pkgconfig/gpucache.pc
 	$(Q)for name in gpucache-config gpucache-config-version; do \
@@ -77,12 +79,18 @@ uninstall:                                 ## remove what install put there
 	$(Q)rm -rf $(call to,$(libdir))/gpucache $(call to,$(libdir))/cmake/gpucache
 
 # Build before the recursive makes below, so that `make -j deb wheel` does not build twice.
-deb wheel: $(INSTALLED)
+deb: $(INSTALLED)
+wheel: $(HIT_OBJS) $(call obj,$(PRELOAD_SRCS) $(RUNTIME_SRCS) $(AUDIT_SRCS) $(REPORT_SRCS) $(REPLAY_SRCS) $(WAIT_SRCS) $(PROBE_SRCS)) $(HTML_OBJ) \
+  $(simcuda.objs) $(LIB_A) $(CORE_LIB) $(SIM_LIB) $(FORMAT_LIB) $(REPLAY_LIB)
 
 deb:                                       ## build/gpucache_VERSION_ARCH.deb
 	$(Q)rm -rf $(P)/deb build/gpucache_*.deb && $(MAKE) --no-print-directory QUIET=1 install DESTDIR=$(abspath $(P)/deb) PREFIX=/usr libdir=/usr/lib/$$($(CC) -print-multiarch) >/dev/null
 	$(Q)CROSS=$(CROSS) tools/package/deb.sh $(P)/deb $(VERSION) build
 
-wheel:                                     ## build/gpucache-VERSION-py3-none-PLATFORM.whl: library, tools, simulated GPU
-	$(if $(CROSS),$(error a wheel is made on the machine that it is for))$(Q)rm -rf $(P)/wheel build/gpucache-*.whl && $(MAKE) --no-print-directory QUIET=1 install DESTDIR=$(abspath $(P)/wheel) PREFIX=/ >/dev/null
-	$(Q)python3 -B tools/package/wheel.py $(P)/wheel $(VERSION) build
+wheel:                                     ## build/gpucache-VERSION-py3-none-manylinux_2_28_ARCH.whl: library, tools, simulated GPU
+	$(if $(CROSS),$(error a wheel is made on the machine that it is for))$(Q)rm -rf $(P)/wheel build/gpucache-*.whl
+	$(Q)$(MAKE) --no-print-directory QUIET=1 PORTABLE=1 unwind install DESTDIR=$(abspath $(P)/wheel) PREFIX=/ >/dev/null
+	$(Q)python3 -B tools/package/wheel.py $(P)/wheel $(B)/portable $(VERSION) build
+
+release: deb wheel                         ## both, tested here and in bare systems by debootstrap; prints their checksums
+	$(Q)tools/package/release.sh $(VERSION)

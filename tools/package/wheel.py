@@ -1,26 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""wheel.py TREE VERSION OUT: makes a wheel in OUT from TREE, which `make install DESTDIR=TREE PREFIX=/` filled.
-Prints its name.
+"""wheel.py TREE BINARIES VERSION OUT: makes a wheel in OUT from TREE, which `make PORTABLE=1 install DESTDIR=TREE PREFIX=/`
+filled from the folder BINARIES.  Prints its name.
 
-    gpucache/           the Python module (python/gpucache)
-    gpucache/bin, lib   an ordinary installation: gpucache-run finds the library relative to itself
-    gpucache/ext        the libraries that gpumem-report is linked with, and libunwind: for systems that lack them
+    gpucache/                    the Python module (python/gpucache)
+    gpucache/bin, lib, include   an ordinary installation: gpucache-run finds the library relative to itself
+    gpucache/lib/gpucache        besides, libunwind for systems that lack it
+    *.data/data/share/man        manual pages: pip puts them where `man` finds them
+    *.dist-info/licenses, sboms  of everything that is linked (linked.py)
 
-The platform's tag names the newest glibc that any of the binaries requires.
+A binary that needs more than the platform's tag promises (manylinux.py) is named, and there is no wheel.
 """
 import base64
 import hashlib
 import os
-import re
 import shutil
 import subprocess
 import sys
 import zipfile
 
+import linked
+import manylinux
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
-# Not packed: every glibc system has these, and a process must not load a second copy.
-SYSTEM = re.compile(r"^(linux-vdso|ld-linux|libc|libm|libdl|libpthread|librt|libgcc_s|libstdc\+\+)[-.]")
 METADATA = """\
 Metadata-Version: 2.1
 Name: gpucache
@@ -35,72 +37,38 @@ WHEEL = "Wheel-Version: 1.0\nGenerator: gpucache {version}\nRoot-Is-Purelib: fal
 SCRIPTS = ["gpucache-run", "gpumem-report", "gpumem-replay"]
 
 
-def linked_with(path):
-    """Yields (soname, path) of each library that the file is linked with, except SYSTEM."""
-    out = subprocess.run(["ldd", path], check=True, capture_output=True, text=True).stdout
-    for name, file in re.findall(r"^\s*(\S+) => (/\S+)", out, re.M):
-        if not SYSTEM.match(name):
-            yield name, file
-
-
-def is_binary(path):
-    with open(path, "rb") as file:
-        return file.read(4) == b"\x7fELF"
-
-
-def gather(tree, stage):
+def gather(tree, binaries, stage, version):
     module = os.path.join(stage, "gpucache")
     shutil.copytree(os.path.join(TOP, "python", "gpucache"), module, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(os.path.join(tree, "bin"), os.path.join(module, "bin"))
-    os.makedirs(os.path.join(module, "lib"))
+    for name in ("bin", "include", os.path.join("lib", "gpucache")):
+        shutil.copytree(os.path.join(tree, name), os.path.join(module, name))
     for name in ("libgpucache.so", "libgpucache-audit.so"):
         shutil.copy(os.path.join(tree, "lib", name), os.path.join(module, "lib", name))
-    shutil.copytree(os.path.join(tree, "lib", "gpucache"), os.path.join(module, "lib", "gpucache"))
-    shutil.copytree(os.path.join(tree, "include"), os.path.join(module, "include"))
-    ext = os.path.join(module, "ext")
-    os.makedirs(ext)
-    wanted = dict(linked_with(os.path.join(tree, "bin", "gpumem-report")))
-    unwind = subprocess.run(["ldconfig", "-p"], check=True, capture_output=True, text=True).stdout
-    found = re.search(r"libunwind\.so\.8 .*x86-64.* => (\S+)", unwind) or re.search(r"libunwind\.so\.8 .* => (\S+)", unwind)
-    if found:
-        os.makedirs(os.path.join(ext, "unwind"))
-        shutil.copy(found[1], os.path.join(ext, "unwind", "libunwind.so.8"))
-        for name, file in linked_with(found[1]):
-            shutil.copy(file, os.path.join(ext, "unwind", name))
-    for name, file in wanted.items():
-        shutil.copy(file, os.path.join(ext, name))
-    for folder, _, files in os.walk(module):
-        for name in files:
-            path = os.path.join(folder, name)
-            if is_binary(path):
-                subprocess.run(["strip", "--strip-unneeded", path], check=True)
+    shutil.copy(os.path.join(binaries, "libunwind-gpucache.so.8"), os.path.join(module, "lib", "gpucache"))
+    shutil.copytree(os.path.join(tree, "share", "man"), os.path.join(stage, f"gpucache-{version}.data", "data", "share", "man"))
+    for path in manylinux.binaries(module):
+        subprocess.run(["strip", "--strip-unneeded", path], check=True)
 
 
-def platform_tag(stage):
-    newest = (2, 17)
-    machine = os.uname().machine
-    for folder, _, files in os.walk(stage):
-        for name in files:
-            if is_binary(os.path.join(folder, name)):
-                with open(os.path.join(folder, name), "rb") as file:
-                    for major, minor in re.findall(rb"GLIBC_(\d+)\.(\d+)\b", file.read()):
-                        newest = max(newest, (int(major), int(minor)))
-    return f"py3-none-manylinux_{newest[0]}_{newest[1]}_{machine}"
+def write_text(path, text):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
 
 
-def write(stage, version, out):
-    tag = platform_tag(stage)
+def describe(stage, binaries, version, tag):
     info = os.path.join(stage, f"gpucache-{version}.dist-info")
-    os.makedirs(info)
-    with open(os.path.join(TOP, "README.md")) as file:
-        readme = file.read()
     entries = "".join(f"{name} = gpucache.__main__:{name.replace('-', '_')}\n" for name in SCRIPTS)
-    for name, text in (("METADATA", METADATA.format(version=version) + readme), ("WHEEL", WHEEL.format(version=version, tag=tag)),
-                       ("entry_points.txt", "[console_scripts]\n" + entries)):
-        with open(os.path.join(info, name), "w") as file:
-            file.write(text)
-    shutil.copy(os.path.join(TOP, "LICENSE"), info)
-    path = os.path.join(out, f"gpucache-{version}-{tag}.whl")
+    write_text(f"{info}/METADATA", METADATA.format(version=version) + linked.read(os.path.join(TOP, "README.md")))
+    write_text(f"{info}/WHEEL", WHEEL.format(version=version, tag=tag))
+    write_text(f"{info}/entry_points.txt", "[console_scripts]\n" + entries)
+    write_text(f"{info}/licenses/LICENSE", linked.read(os.path.join(TOP, "LICENSE")))
+    for name, one in linked.components(binaries).items():
+        write_text(f"{info}/licenses/{name}", one["text"])
+    write_text(f"{info}/sboms/gpucache.cdx.json", linked.sbom(binaries, version))
+
+
+def write(stage, path, version):
     record = []
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as wheel:
         for folder, _, files in sorted(os.walk(stage)):
@@ -117,17 +85,26 @@ def write(stage, version, out):
                 record.append(f"{arc},sha256={digest},{len(data)}")
         name = f"gpucache-{version}.dist-info/RECORD"
         wheel.writestr(name, "\n".join([*record, f"{name},,"]) + "\n")
-    return path
 
 
 def main():
-    if len(sys.argv) != 4:
+    if len(sys.argv) != 5:
         sys.exit(__doc__)
-    tree, version, out = sys.argv[1:]
+    tree, binaries, version, out = sys.argv[1:]
     stage = os.path.join(tree, "stage")
+    tag = f"py3-none-{manylinux.TAG}_{os.uname().machine}"
     shutil.rmtree(stage, ignore_errors=True)
-    gather(tree, stage)
-    print(write(stage, version, out))
+    gather(tree, binaries, stage, version)
+    faults = manylinux.faults(stage)
+    if faults:
+        sys.exit("\n".join(f"wheel.py: {fault}" for fault in faults))
+    try:
+        describe(stage, binaries, version, tag)
+    except linked.Unknown as fault:
+        sys.exit(f"wheel.py: {fault}")
+    path = os.path.join(out, f"gpucache-{version}-{tag}.whl")
+    write(stage, path, version)
+    print(path)
 
 
 if __name__ == "__main__":
