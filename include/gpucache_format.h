@@ -62,7 +62,7 @@
 
 #define GPUCACHE_FORMAT_MAGIC  "GPUCACHE-RECORD" /* 15 characters and a NUL */
 #define GPUCACHE_FORMAT_MAJOR  1
-#define GPUCACHE_FORMAT_MINOR  6
+#define GPUCACHE_FORMAT_MINOR  7
 #define GPUCACHE_FORMAT_OLDEST 6 /* the oldest minor version that a reader accepts */
 #define GPUCACHE_ENDIAN        0x01020304u
 
@@ -212,7 +212,7 @@ struct gpucache_counters {
 	uint64_t n_blocks;       /* live blocks of our segments now */
 	uint64_t n_segments;     /* now */
 	uint64_t one_stream_end; /* enum gpucache_one_stream_end */
-	uint64_t reserved[2];
+	uint64_t peak_spilled_bytes, reserved[1]; /* of kind_bytes[SPILLED] */
 	/* direct_bytes and host_bytes by kind; n_rescued by rung. */
 	uint64_t kind_bytes[GPUCACHE_MAX_KINDS];
 	uint64_t n_rescued_by[GPUCACHE_MAX_RUNGS];
@@ -413,7 +413,7 @@ static inline int gpucache_is_held(unsigned int state, unsigned int kind, unsign
 
 	return state == GPUCACHE_BLOCK_LIVE &&
 	       (place == GPUCACHE_WITHIN ||
-		       (place == GPUCACHE_ON_DEVICE && !(flags & GPUCACHE_BLOCK_ARENA)));
+		       (gpucache_kind_is_of_device(kind) && !(flags & GPUCACHE_BLOCK_ARENA)));
 }
 
 struct gpucache_event {

@@ -130,7 +130,7 @@ GPC_HOT void gpc_observe_malloc(struct gpc_context *context, enum gpucache_kind 
 {
 	gpc_observe_event(GPUCACHE_EVENT_MALLOC, context, kind, address, size, request->size,
 		request->mark, request->now_ns);
-	if (gpucache_kind_place(kind) != GPUCACHE_ON_DEVICE)
+	if (!gpucache_kind_is_of_device(kind))
 		return;
 	if (!gpc_kind_is_implicit(kind))
 		gpc_record_site_add(&gpc_runtime.record, context->device->ordinal, request->mark,
@@ -144,7 +144,7 @@ GPC_HOT void gpc_observe_free(struct gpc_context *context, enum gpucache_kind ki
 {
 	gpc_observe_event(
 		GPUCACHE_EVENT_FREE, context, kind, address, size, requested, stack, now_ns);
-	if (gpucache_kind_place(kind) == GPUCACHE_ON_DEVICE && !gpc_kind_is_implicit(kind))
+	if (gpucache_kind_is_of_device(kind) && !gpc_kind_is_implicit(kind))
 		gpc_record_site_remove(&gpc_runtime.record, context->device->ordinal, stack, share);
 }
 
