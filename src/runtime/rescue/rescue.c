@@ -67,7 +67,7 @@ static bool spill(void *arg)
 {
 	struct gpc_rescue *rescue = arg;
 
-	rescue->may_spill = gpc_spill_is_on() && rescue->kind == GPUCACHE_KIND_DEVICE;
+	rescue->may_spill = gpc_spill_is_on();
 	return rescue->may_spill;
 }
 

@@ -16,9 +16,9 @@
 #include "runtime/ledger/track.h"
 #include "runtime/process/callers.h"
 #include "runtime/rescue/look.h"
+#include "why/why.h"
 
 #define ASK_STEP_NS     UINT64_C(100000000)
-#define OTHERS_MAY_HOLD 16 /* one part of the device in so many */
 #define MAX_SITES       8
 
 enum reason {
@@ -26,6 +26,7 @@ enum reason {
 	AT_MOST,
 	HOST_SHORT,
 	OTHERS_SHORT,
+	PHYSICAL,
 	N_REASONS,
 };
 
@@ -34,6 +35,7 @@ static const char *const reasons[N_REASONS] = {
 	[AT_MOST] = "more than that would be in host memory",
 	[HOST_SHORT] = "less than 1/8 of the memory of this host, or of its control group, would stay free",
 	[OTHERS_SHORT] = "other processes hold more than 1/16 of the device and would run short",
+	[PHYSICAL] = "physical memory (cuMemCreate) cannot be managed; for PyTorch, set expandable_segments:False",
 };
 
 struct site {
@@ -128,7 +130,7 @@ static bool others_hold(const struct gpc_device *device)
 		return atomic_load(&spills.others_hold);
 	atomic_store(&spills.others_hold,
 		neighbours.others_bytes != GPUCACHE_UNKNOWN &&
-			neighbours.others_bytes > device->known.total_bytes / OTHERS_MAY_HOLD);
+			neighbours.others_bytes > device->known.total_bytes / GPC_SPILL_OTHERS);
 	atomic_store(&spills.asked_ns, now_ns);
 	return atomic_load(&spills.others_hold);
 }
@@ -144,6 +146,11 @@ static bool host_has_room(uint64_t size, uint64_t spilled_before)
 	if (spilled_before == 0)
 		atomic_store(&spills.room, room);
 	return size <= room && gpc_bytes_add(spilled_before, size) <= atomic_load(&spills.room);
+}
+
+uint64_t gpc_spill_offer(const struct gpc_device *device)
+{
+	return gpc_spill_is_on() || !can_fault(device) ? 0 : ask_host().room_bytes;
 }
 
 /* Makes the driver's calls, which no capture of the program is to forbid.  Advice that fails changes only the speed. */
@@ -225,6 +232,8 @@ enum gpc_status gpc_spill_take(struct gpc_rescue *rescue)
 	uint64_t before;
 	enum gpc_status st;
 
+	if (rescue->kind == GPUCACHE_KIND_PHYSICAL)
+		return refuse(rescue, PHYSICAL);
 	if (rescue->kind != GPUCACHE_KIND_DEVICE || rescue->size > GPC_SIZE_MAX ||
 		!is_last_attempt(rescue))
 		return GPC_DEVICE_NO_MEMORY;

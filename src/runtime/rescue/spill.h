@@ -39,6 +39,9 @@ static inline bool gpc_spill_is_on(void)
 	return gpc_runtime.config.spill != 0;
 }
 
+/* What spilling could have put into host memory if the option were set; 0 if it is, or if the device cannot. */
+uint64_t gpc_spill_offer(const struct gpc_device *device);
+
 /* Serves a request that failed for lack of memory on the device, and enters it in the ledger: sets rescue->spilled. */
 GPC_MUST_CHECK enum gpc_status gpc_spill_take(struct gpc_rescue *rescue);
 
