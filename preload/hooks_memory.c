@@ -26,8 +26,9 @@ CUresult cuMemFree_v2(CUdeviceptr dptr)
 
 /*
  * cuMemFreeAsync also accepts memory of cuMemAlloc.  The driver cannot free a block of ours, which is a piece of a
- * segment.  So the block is pending until a fence has passed, which covers the work submitted before.  `none` is the
- * stream that NULL means.
+ * segment.  So the block is pending until a fence has passed, which covers the work submitted before.  Nor does it free
+ * managed memory in order, so that spilled memory is freed as by cuMemFree, which waits.  `none` is the stream that NULL
+ * means.
  */
 #define FREED_ASYNC(name, none)                                                            \
 	CUresult name(CUdeviceptr dptr, CUstream stream)                                   \
@@ -41,7 +42,9 @@ CUresult cuMemFree_v2(CUdeviceptr dptr)
 							      : real_##name(dptr, stream); \
 		result = gpc_runtime_free_async(dptr, stream ? stream : none, &is_ours);   \
 		if (!is_ours)                                                              \
-			FREE_TRACKED(result, DEVICE, dptr, real_##name(dptr, stream));     \
+			FREE_TRACKED(result, DEVICE, dptr,                                 \
+				gpc_track_is_spilled(tracked) ? real_cuMemFree_v2(dptr)    \
+							      : real_##name(dptr, stream)); \
 		return left(result);                                                       \
 	}
 

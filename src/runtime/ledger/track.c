@@ -192,8 +192,11 @@ static void end(struct gpc_tracked *tracked)
 	gpc_pools_count(tracked->context->device, tracked->pool, tracked->size, false);
 	if (is_charged(tracked->kind))
 		atomic_fetch_sub(&tracked->context->device->budget.used_bytes, tracked->size);
-	if (tracked->kind == GPUCACHE_KIND_SPILLED)
+	if (tracked->kind == GPUCACHE_KIND_SPILLED) {
+		atomic_fetch_sub(
+			&tracked->context->device->budget.yielding_bytes, tracked->size);
 		gpc_spill_returned(tracked->size);
+	}
 	gpc_slab_give_back(&gpc_runtime.heap.blocks, tracked->number);
 }
 
@@ -202,6 +205,9 @@ static void begin(const struct gpc_tracked *tracked, const struct gpc_request *r
 {
 	if (is_charged(tracked->kind))
 		atomic_fetch_add(&tracked->context->device->budget.used_bytes, tracked->size);
+	if (tracked->kind == GPUCACHE_KIND_SPILLED)
+		atomic_fetch_add(
+			&tracked->context->device->budget.yielding_bytes, tracked->size);
 	/* First subtract its bytes from the idle ones of the driver's pool: counted twice, they could set a peak. */
 	gpc_pools_count(tracked->context->device, tracked->pool, tracked->size, true);
 	count(tracked, true, request->now_ns);
@@ -281,6 +287,11 @@ void gpc_runtime_lend(enum gpucache_kind kind, uint64_t key)
 uint64_t gpc_track_size(const struct gpc_tracked *tracked)
 {
 	return tracked->size;
+}
+
+bool gpc_track_is_spilled(const struct gpc_tracked *tracked)
+{
+	return tracked && tracked->kind == GPUCACHE_KIND_SPILLED;
 }
 
 /* The limit also binds device memory that is not cached.  Before the driver's call only the requested size is known. */

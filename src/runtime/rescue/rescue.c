@@ -115,8 +115,7 @@ static bool is_out_of_reach(
 	for (uint32_t i = 0; i < n_pools; i++)
 		idle += gpc_pool_idle(pools[i]);
 	idle += atomic_load(&device->budget.moving_bytes);
-	/* What of it is on the device gives way to device memory. */
-	idle += GPC_DEVICE_SUM(device, kind_bytes[GPUCACHE_KIND_SPILLED]);
+	idle += atomic_load(&device->budget.yielding_bytes);
 	rescue->free_before = GPUCACHE_UNKNOWN;
 	if (rescue->kind != GPUCACHE_KIND_DEVICE || drv->ops->mem_info(drv, &available, &total))
 		return false;

@@ -286,6 +286,29 @@ static void during_a_capture_a_cache_gives_nothing_back(void **state)
 	world_run(SMALL, QUIET ",spill:1GiB", is_captured);
 }
 
+static void asks_for_pages(void)
+{
+	struct gpc_rescue rescue = { .kind = GPUCACHE_KIND_PHYSICAL, .size = MIB };
+	unsigned i;
+
+	world_start();
+	rescue.context = world_context();
+	CHECK(world_enter());
+	for (i = 0; i < 2; i++)
+		CHECK(gpc_spill_take(&rescue) == GPC_DEVICE_NO_MEMORY && !rescue.spilled);
+	rescue.kind = GPUCACHE_KIND_PITCHED;
+	CHECK(gpc_spill_take(&rescue) == GPC_DEVICE_NO_MEMORY && !rescue.spilled);
+	gpc_runtime_leave();
+}
+
+static void physical_memory_cannot_be_managed(void **state)
+{
+	(void)state;
+	world_run(SMALL, QUIET ",spill:1GiB", asks_for_pages);
+	assert_int_equal(world_count("does not apply"), 1);
+	world_assert_says("(cuMemCreate) cannot be managed; for PyTorch, set expandable_segments:False");
+}
+
 /* ---- the end of contexts ---- */
 
 static void is_reset(void)
@@ -359,6 +382,7 @@ int main(void)
 		cmocka_unit_test(advice_that_the_driver_refuses_changes_nothing),
 		cmocka_unit_test(a_caller_with_a_cache_gives_that_back_first),
 		cmocka_unit_test(during_a_capture_a_cache_gives_nothing_back),
+		cmocka_unit_test(physical_memory_cannot_be_managed),
 		cmocka_unit_test(spilled_memory_ends_with_its_context),
 		cmocka_unit_test(a_free_that_the_driver_refuses_keeps_it),
 		cmocka_unit_test(managed_memory_on_the_device_gives_way),
