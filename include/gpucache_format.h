@@ -209,9 +209,9 @@ struct gpucache_counters {
 	uint64_t n_rescued;       /* requests that succeeded only after the ladder */
 	uint64_t n_gc_segments;   /* segments returned by garbage collection, decay or trim */
 	uint64_t last_driver_malloc_ns;
-	uint64_t n_blocks;       /* live blocks of our segments now */
-	uint64_t n_segments;     /* now */
-	uint64_t one_stream_end; /* enum gpucache_one_stream_end */
+	uint64_t n_blocks;                        /* live blocks of our segments now */
+	uint64_t n_segments;                      /* now */
+	uint64_t one_stream_end;                  /* enum gpucache_one_stream_end */
 	uint64_t peak_spilled_bytes, reserved[1]; /* the peak of kind_bytes[SPILLED] */
 	/* direct_bytes and host_bytes by kind; n_rescued by rung. */
 	uint64_t kind_bytes[GPUCACHE_MAX_KINDS];
@@ -594,7 +594,7 @@ struct gpucache_oom {
 	uint32_t is_varied;                  /* 1: the growing site's blocks are of many sizes */
 	uint32_t idle_gpu;                   /* 1 + a GPU on which nobody holds memory; 0: none */
 	uint64_t idle_free;                  /* there */
-	uint64_t usual_base, host_room; /* what stayed of usual_live; what `spill` could put on the host */
+	uint64_t usual_base, host_room; /* what stayed of usual_live; room for `spill` on the host */
 };
 
 #endif

@@ -16,7 +16,8 @@
 
 struct gpc_host_memory {
 	uint64_t free_bytes; /* available without swapping */
-	uint64_t room_bytes; /* of these, what may be taken so that 1/8 of the host, and of each group, stays free */
+	uint64_t
+		room_bytes; /* of these, what may be taken so that 1/8 of the host, and of each group, stays free */
 };
 
 /* `root` is put before each path: "", or a test's folder. */

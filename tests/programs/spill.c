@@ -129,8 +129,8 @@ static int play_all(uint64_t seed, unsigned count)
 		play(seed + i);
 	OK(cudaDeviceSynchronize());
 	OK(cudaMemGetInfo(&after, &total));
-	printf("%lu requests, %lu refused, %lu managed, %lu early, %lu wrong, %s\n",
-		n_requests, n_refused, n_managed, n_early, n_wrong,
+	printf("%lu requests, %lu refused, %lu managed, %lu early, %lu wrong, %s\n", n_requests,
+		n_refused, n_managed, n_early, n_wrong,
 		after == before ? "all given back" : "not all given back");
 	return n_wrong || after != before;
 }

@@ -193,8 +193,7 @@ static void end(struct gpc_tracked *tracked)
 	if (is_charged(tracked->kind))
 		atomic_fetch_sub(&tracked->context->device->budget.used_bytes, tracked->size);
 	if (tracked->kind == GPUCACHE_KIND_SPILLED) {
-		atomic_fetch_sub(
-			&tracked->context->device->budget.yielding_bytes, tracked->size);
+		atomic_fetch_sub(&tracked->context->device->budget.yielding_bytes, tracked->size);
 		gpc_spill_returned(tracked->size);
 	}
 	gpc_slab_give_back(&gpc_runtime.heap.blocks, tracked->number);
@@ -206,8 +205,7 @@ static void begin(const struct gpc_tracked *tracked, const struct gpc_request *r
 	if (is_charged(tracked->kind))
 		atomic_fetch_add(&tracked->context->device->budget.used_bytes, tracked->size);
 	if (tracked->kind == GPUCACHE_KIND_SPILLED)
-		atomic_fetch_add(
-			&tracked->context->device->budget.yielding_bytes, tracked->size);
+		atomic_fetch_add(&tracked->context->device->budget.yielding_bytes, tracked->size);
 	/* First subtract its bytes from the idle ones of the driver's pool: counted twice, they could set a peak. */
 	gpc_pools_count(tracked->context->device, tracked->pool, tracked->size, true);
 	count(tracked, true, request->now_ns);

@@ -18,8 +18,8 @@
 #include "runtime/rescue/look.h"
 #include "why/why.h"
 
-#define ASK_STEP_NS     UINT64_C(100000000)
-#define MAX_SITES       8
+#define ASK_STEP_NS UINT64_C(100000000)
+#define MAX_SITES   8
 
 enum reason {
 	NO_FAULTS,
@@ -31,11 +31,17 @@ enum reason {
 };
 
 static const char *const reasons[N_REASONS] = {
-	[NO_FAULTS] = "this device or driver cannot move managed memory on demand (concurrentManagedAccess is 0)",
+	[NO_FAULTS] =
+		"this device or driver cannot move managed memory on demand "
+		"(concurrentManagedAccess is 0)",
 	[AT_MOST] = "more than that would be in host memory",
-	[HOST_SHORT] = "less than 1/8 of the memory of this host, or of its control group, would stay free",
+	[HOST_SHORT] =
+		"less than 1/8 of the memory of this host, or of its control group, would stay "
+		"free",
 	[OTHERS_SHORT] = "other processes hold more than 1/16 of the device and would run short",
-	[PHYSICAL] = "physical memory (cuMemCreate) cannot be managed; for PyTorch, set expandable_segments:False",
+	[PHYSICAL] =
+		"physical memory (cuMemCreate) cannot be managed; for PyTorch, set "
+		"expandable_segments:False",
 };
 
 struct site {
@@ -44,10 +50,10 @@ struct site {
 };
 
 static struct {
-	_Atomic uint64_t most;  /* bytes, from the option; fixed after the start */
-	_Atomic uint64_t bytes; /* spilled now, and about to be */
-	_Atomic uint64_t room;  /* gpc_host_memory.room_bytes when nothing was spilled last */
-	_Atomic uint32_t said;  /* bit i: reason i was said */
+	_Atomic uint64_t most;     /* bytes, from the option; fixed after the start */
+	_Atomic uint64_t bytes;    /* spilled now, and about to be */
+	_Atomic uint64_t room;     /* gpc_host_memory.room_bytes when nothing was spilled last */
+	_Atomic uint32_t said;     /* bit i: reason i was said */
 	_Atomic uint64_t asked_ns; /* when NVML was asked last; 0: never */
 	_Atomic bool others_hold;  /* what it said */
 
@@ -123,8 +129,7 @@ static bool others_hold(const struct gpc_device *device)
 	uint64_t now_ns = gpc_clock_monotonic_ns();
 	struct gpc_neighbours neighbours;
 
-	if (atomic_load(&spills.asked_ns) &&
-		now_ns < atomic_load(&spills.asked_ns) + ASK_STEP_NS)
+	if (atomic_load(&spills.asked_ns) && now_ns < atomic_load(&spills.asked_ns) + ASK_STEP_NS)
 		return atomic_load(&spills.others_hold);
 	if (!gpc_runtime_ask_neighbours(device, &neighbours))
 		return atomic_load(&spills.others_hold);

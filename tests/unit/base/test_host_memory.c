@@ -35,8 +35,9 @@ static int make(void **state)
 	snprintf(root, sizeof root, "/tmp/gpc-host-XXXXXX");
 	if (!mkdtemp(root))
 		return -1;
-	put("/proc/meminfo", "MemTotal:       67108864 kB\nMemFree:         1048576 kB\n"
-			     "MemAvailable:   33554432 kB\n");
+	put("/proc/meminfo",
+		"MemTotal:       67108864 kB\nMemFree:         1048576 kB\n"
+		"MemAvailable:   33554432 kB\n");
 	return 0;
 }
 
@@ -103,7 +104,8 @@ static void a_group_of_version_1_counts_also_without_its_path(void **state)
 	put("/proc/self/cgroup", "9:name=systemd:/a\n4:cpu,memory:/docker/17\n0::/\n");
 	put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "8589934592\n");
 	put("/sys/fs/cgroup/memory/memory.usage_in_bytes", "6442450944\n");
-	put("/sys/fs/cgroup/memory/memory.stat", "inactive_file 1\ntotal_inactive_file 1073741824\n");
+	put("/sys/fs/cgroup/memory/memory.stat",
+		"inactive_file 1\ntotal_inactive_file 1073741824\n");
 	expect(3 * GIB, 2 * GIB);
 	/* No limit of version 1 is a very large one. */
 	put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");

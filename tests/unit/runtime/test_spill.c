@@ -55,7 +55,8 @@ static void a_request_that_nothing_serves_is_spilled(void **state)
 	(void)state;
 	world_run(SMALL, QUIET ",spill:1GiB", spills);
 	world_assert_says(
-		"GPU 0 is full: 300.00 MiB went to host memory (spill:1.00 GiB); the program goes on");
+		"GPU 0 is full: 300.00 MiB went to host memory (spill:1.00 GiB); the program goes "
+		"on");
 	world_assert_says("spill: up to 300.00 MiB lay in host memory, in 1 requests, since");
 	assert_int_equal(world_count("gpucache:"), 2);
 }
@@ -153,7 +154,8 @@ static void an_eighth_of_the_host_stays_free(void **state)
 {
 	(void)state;
 	world_run(SMALL, QUIET ",spill:1000GiB", beyond_the_host);
-	assert_int_equal(world_count("does not apply: less than 1/8 of the memory of this host"), 1);
+	assert_int_equal(
+		world_count("does not apply: less than 1/8 of the memory of this host"), 1);
 }
 
 static void measures(void)
@@ -306,7 +308,8 @@ static void physical_memory_cannot_be_managed(void **state)
 	(void)state;
 	world_run(SMALL, QUIET ",spill:1GiB", asks_for_pages);
 	assert_int_equal(world_count("does not apply"), 1);
-	world_assert_says("(cuMemCreate) cannot be managed; for PyTorch, set expandable_segments:False");
+	world_assert_says(
+		"(cuMemCreate) cannot be managed; for PyTorch, set expandable_segments:False");
 }
 
 /* ---- the end of contexts ---- */
@@ -355,7 +358,8 @@ static void resident(void)
 	world_start();
 	CHECK(!world_malloc(&cached, 600 * MIB) && !world_malloc(&spilled, 800 * MIB));
 	CHECK(is_managed(spilled) && !world.cuMemsetD8_v2(spilled, 1, 800 * MIB));
-	CHECK(!world_free(cached)); /* the driver says that nothing is free: managed memory has it */
+	CHECK(!world_free(
+		cached)); /* the driver says that nothing is free: managed memory has it */
 	CHECK(!world_malloc(&ptr, 1000 * MIB) && !is_managed(ptr));
 }
 

@@ -96,7 +96,9 @@ static void kernels_and_fills_touch_what_they_name(void **state)
 {
 	struct gpc_sim_range ranges[] = { { A, 4 * GPC_MIB, -1 }, { B, 2 * GPC_MIB, 3 } };
 	struct gpc_sim_effect kernel = { .kind = GPC_SIM_EFFECT_KERNEL,
-		.duration_ns = 5 * MS, .ranges = ranges, .n_ranges = 2 };
+		.duration_ns = 5 * MS,
+		.ranges = ranges,
+		.n_ranges = 2 };
 	struct gpc_sim_effect fill = {
 		.kind = GPC_SIM_EFFECT_FILL, .dst = B, .width = 4 * GPC_MIB, .rows = 1
 	};

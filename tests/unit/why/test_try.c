@@ -61,7 +61,8 @@ static void spilling_is_advised_where_it_would_have_served(void **state)
 	(void)state;
 	s.oom.host_room = s.facts.need;
 	assert_int_equal(advise(&s, GPUCACHE_VERDICT_EXHAUSTED), without + 1);
-	says("or GPUCACHE_CONF=spill:8GiB: this run would have gone on, slower, with 8.00 GiB in host "
+	says("or GPUCACHE_CONF=spill:8GiB: this run would have gone on, slower, with 8.00 GiB in "
+	     "host "
 	     "memory");
 	s.oom.host_room--; /* the host had no room for it */
 	assert_int_equal(advise(&s, GPUCACHE_VERDICT_EXHAUSTED), without);

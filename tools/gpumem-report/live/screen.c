@@ -63,9 +63,8 @@ static unsigned find_cards(const struct live *live, struct card *cards, unsigned
 			cards[c].live = gpc_bytes_add(cards[c].live, live_in_use(gpu));
 			cards[c].pending = gpc_bytes_add(cards[c].pending, gpu->sum.pending_bytes);
 			cards[c].cached = gpc_bytes_add(cards[c].cached, gpu->sum.cached_bytes);
-			cards[c].spilled =
-				gpc_bytes_add(cards[c].spilled,
-					gpu->sum.kind_bytes[GPUCACHE_KIND_SPILLED]);
+			cards[c].spilled = gpc_bytes_add(
+				cards[c].spilled, gpu->sum.kind_bytes[GPUCACHE_KIND_SPILLED]);
 			cards[c].growth_a_s += gpu->growth_a_s;
 		}
 	return n;
@@ -161,8 +160,9 @@ static void say_spilled(struct gpc_document *doc, const struct card *card)
 	if (!card->spilled)
 		return;
 	gpc_cell_write(&text, gpc_brief(card->spilled));
-	gpc_document_shout(doc, GPC_INK_ALARM, "  ! GPU %d: %s spilled to host memory, beyond the GPU",
-		card->gpu->ordinal, text.buf);
+	gpc_document_shout(doc, GPC_INK_ALARM,
+		"  ! GPU %d: %s spilled to host memory, beyond the GPU", card->gpu->ordinal,
+		text.buf);
 }
 
 /* Says the other processes of the GPU, as gpustat does: "blender(5151) 300M". */
