@@ -594,7 +594,7 @@ struct gpucache_oom {
 	uint32_t is_varied;                  /* 1: the growing site's blocks are of many sizes */
 	uint32_t idle_gpu;                   /* 1 + a GPU on which nobody holds memory; 0: none */
 	uint64_t idle_free;                  /* there */
-	uint64_t usual_base, host_room; /* what stayed of usual_live; room for `spill` on the host */
+	uint64_t usual_base, host_room;      /* what stayed of usual_live; what could be spilled */
 };
 
 #endif
