@@ -50,12 +50,14 @@ struct site {
 };
 
 static struct {
-	_Atomic uint64_t most;     /* bytes, from the option; fixed after the start */
-	_Atomic uint64_t bytes;    /* spilled now, and about to be */
-	_Atomic uint64_t room;     /* gpc_host_memory.room_bytes when nothing was spilled last */
-	_Atomic uint32_t said;     /* bit i: reason i was said */
-	_Atomic uint64_t asked_ns; /* when NVML was asked last; 0: never */
-	_Atomic bool others_hold;  /* what it said */
+	_Atomic uint64_t most;  /* bytes, from the option; fixed after the start */
+	_Atomic uint64_t bytes; /* spilled now, and about to be */
+	_Atomic uint64_t room;  /* gpc_host_memory.room_bytes when nothing was spilled last */
+	_Atomic uint32_t said;  /* bit i: reason i was said */
+	struct {
+		_Atomic uint64_t asked_ns; /* when NVML was asked last; 0: never */
+		_Atomic bool others_hold;  /* what it said */
+	} devices[GPC_MAX_DEVICES];
 
 	/* Lock: gpc_runtime.lock. */
 	uint64_t first_ns;
@@ -124,20 +126,27 @@ static bool can_fault(const struct gpc_device *device)
 	       value;
 }
 
-static bool others_hold(const struct gpc_device *device)
+/* If another thread is asking NVML, its answer will count. */
+static void ask_others(void *arg)
 {
-	uint64_t now_ns = gpc_clock_monotonic_ns();
+	const struct gpc_device *device = arg;
 	struct gpc_neighbours neighbours;
 
-	if (atomic_load(&spills.asked_ns) && now_ns < atomic_load(&spills.asked_ns) + ASK_STEP_NS)
-		return atomic_load(&spills.others_hold);
 	if (!gpc_runtime_ask_neighbours(device, &neighbours))
-		return atomic_load(&spills.others_hold);
-	atomic_store(&spills.others_hold,
+		return;
+	atomic_store(&spills.devices[device->ordinal].others_hold,
 		neighbours.others_bytes != GPUCACHE_UNKNOWN &&
 			neighbours.others_bytes > device->known.total_bytes / GPC_SPILL_OTHERS);
-	atomic_store(&spills.asked_ns, now_ns);
-	return atomic_load(&spills.others_hold);
+	atomic_store(&spills.devices[device->ordinal].asked_ns, gpc_clock_monotonic_ns());
+}
+
+static bool others_hold(struct gpc_device *device)
+{
+	uint64_t asked_ns = atomic_load(&spills.devices[device->ordinal].asked_ns);
+
+	if (!asked_ns || gpc_clock_monotonic_ns() >= asked_ns + ASK_STEP_NS)
+		gpc_own_stack_run(ask_others, device);
+	return atomic_load(&spills.devices[device->ordinal].others_hold);
 }
 
 /*
