@@ -62,7 +62,7 @@
 
 #define GPUCACHE_FORMAT_MAGIC  "GPUCACHE-RECORD" /* 15 characters and a NUL */
 #define GPUCACHE_FORMAT_MAJOR  1
-#define GPUCACHE_FORMAT_MINOR  6
+#define GPUCACHE_FORMAT_MINOR  7
 #define GPUCACHE_FORMAT_OLDEST 6 /* the oldest minor version that a reader accepts */
 #define GPUCACHE_ENDIAN        0x01020304u
 
@@ -209,10 +209,10 @@ struct gpucache_counters {
 	uint64_t n_rescued;       /* requests that succeeded only after the ladder */
 	uint64_t n_gc_segments;   /* segments returned by garbage collection, decay or trim */
 	uint64_t last_driver_malloc_ns;
-	uint64_t n_blocks;       /* live blocks of our segments now */
-	uint64_t n_segments;     /* now */
-	uint64_t one_stream_end; /* enum gpucache_one_stream_end */
-	uint64_t reserved[2];
+	uint64_t n_blocks;                        /* live blocks of our segments now */
+	uint64_t n_segments;                      /* now */
+	uint64_t one_stream_end;                  /* enum gpucache_one_stream_end */
+	uint64_t peak_spilled_bytes, reserved[1]; /* the peak of kind_bytes[SPILLED] */
 	/* direct_bytes and host_bytes by kind; n_rescued by rung. */
 	uint64_t kind_bytes[GPUCACHE_MAX_KINDS];
 	uint64_t n_rescued_by[GPUCACHE_MAX_RUNGS];
@@ -413,7 +413,7 @@ static inline int gpucache_is_held(unsigned int state, unsigned int kind, unsign
 
 	return state == GPUCACHE_BLOCK_LIVE &&
 	       (place == GPUCACHE_WITHIN ||
-		       (place == GPUCACHE_ON_DEVICE && !(flags & GPUCACHE_BLOCK_ARENA)));
+		       (gpucache_kind_is_of_device(kind) && !(flags & GPUCACHE_BLOCK_ARENA)));
 }
 
 struct gpucache_event {
@@ -594,7 +594,7 @@ struct gpucache_oom {
 	uint32_t is_varied;                  /* 1: the growing site's blocks are of many sizes */
 	uint32_t idle_gpu;                   /* 1 + a GPU on which nobody holds memory; 0: none */
 	uint64_t idle_free;                  /* there */
-	uint64_t usual_base;                 /* of usual_live, what stayed from step to step */
+	uint64_t usual_base, host_room;      /* what stayed of usual_live; what could be spilled */
 };
 
 #endif

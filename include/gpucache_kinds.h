@@ -27,7 +27,8 @@
 	KIND(IPC, ELSEWHERE, "memory of other processes", "cuIpcOpenMemHandle") \
 	KIND(MULTICAST, ELSEWHERE, "multicast objects", "cuMulticastCreate") \
 	KIND(TENSOR, WITHIN, "tensors", "PyTorch's allocator, within device memory") \
-	KIND(REFUSED, ON_DEVICE, "not taken back by the driver", "cuMemFree of a segment, which failed")
+	KIND(REFUSED, ON_DEVICE, "not taken back by the driver", "cuMemFree of a segment, which failed") \
+	KIND(SPILLED, BEYOND, "spilled to host memory", "cuMemAlloc, which the option spill served by managed memory")
 /* clang-format on */
 
 enum gpucache_kind {
@@ -42,6 +43,7 @@ enum gpucache_place {
 	GPUCACHE_WITHIN,    /* in device memory that has been counted */
 	GPUCACHE_ON_DEVICE,
 	GPUCACHE_ON_HOST,
+	GPUCACHE_BEYOND, /* the device was full; the driver moves the bytes between host and device */
 };
 
 #define GPUCACHE_MAX_KINDS 24
@@ -54,6 +56,14 @@ static inline enum gpucache_place gpucache_kind_place(unsigned int kind)
 #undef GPUCACHE_KIND_PLACE
 
 	return (enum gpucache_place)places[kind < GPUCACHE_KIND_COUNT ? kind : 0];
+}
+
+/* True for memory that was asked for as the device's, wherever it is. */
+static inline int gpucache_kind_is_of_device(unsigned int kind)
+{
+	enum gpucache_place place = gpucache_kind_place(kind);
+
+	return place == GPUCACHE_ON_DEVICE || place == GPUCACHE_BEYOND;
 }
 
 /*

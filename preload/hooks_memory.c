@@ -33,23 +33,26 @@ CUresult cuMemFree_v2(CUdeviceptr dptr)
 
 /*
  * cuMemFreeAsync also accepts memory of cuMemAlloc.  The driver cannot free a block of ours, which is a piece of a
- * segment.  So the block is pending until a fence has passed, which covers the work submitted before.  `none` is the
- * stream that NULL means.
+ * segment.  So the block is pending until a fence has passed, which covers the work submitted before.  Nor does it free
+ * managed memory in order, so that spilled memory is freed as by cuMemFree, which waits.  `none` is the stream that NULL
+ * means.
  */
-#define FREED_ASYNC(name, none)                                                            \
-	CUresult name(CUdeviceptr dptr, CUstream stream)                                   \
-	{                                                                                  \
-		CUresult result;                                                           \
-		bool is_ours;                                                              \
-                                                                                           \
-		note_stream(stream ? stream : none);                                       \
-		if (dptr == 0 || !enter())                                                 \
-			return gpc_runtime_is_of_parent(dptr) ? real_cuMemFree_v2(0)       \
-							      : real_##name(dptr, stream); \
-		result = gpc_runtime_free_async(dptr, stream ? stream : none, &is_ours);   \
-		if (!is_ours)                                                              \
-			FREE_TRACKED(result, DEVICE, dptr, real_##name(dptr, stream));     \
-		return left(result);                                                       \
+#define FREED_ASYNC(name, none)                                                             \
+	CUresult name(CUdeviceptr dptr, CUstream stream)                                    \
+	{                                                                                   \
+		CUresult result;                                                            \
+		bool is_ours;                                                               \
+                                                                                            \
+		note_stream(stream ? stream : none);                                        \
+		if (dptr == 0 || !enter())                                                  \
+			return gpc_runtime_is_of_parent(dptr) ? real_cuMemFree_v2(0)        \
+							      : real_##name(dptr, stream);  \
+		result = gpc_runtime_free_async(dptr, stream ? stream : none, &is_ours);    \
+		if (!is_ours)                                                               \
+			FREE_TRACKED(result, DEVICE, dptr,                                  \
+				gpc_track_is_spilled(tracked) ? real_cuMemFree_v2(dptr)     \
+							      : real_##name(dptr, stream)); \
+		return left(result);                                                        \
 	}
 
 FREED_ASYNC(cuMemFreeAsync, CU_STREAM_LEGACY)

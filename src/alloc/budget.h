@@ -29,6 +29,8 @@ struct gpc_budget {
 	_Atomic uint64_t moving_bytes;
 	_Atomic uint64_t moved_bytes; /* sum of all moves that have ended */
 	uint64_t device_bytes;        /* total of the device; 0: unknown */
+	_Atomic uint64_t
+		yielding_bytes; /* may be on the device, but give way to device memory: managed memory */
 	/* As of the last query of the driver (pool_room.c); 0: never queried. */
 	_Atomic uint64_t room_bytes;      /* used_bytes plus what the driver had free */
 	_Atomic uint64_t looked_at_bytes; /* used_bytes at that query */

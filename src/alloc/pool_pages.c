@@ -67,7 +67,8 @@ static enum gpc_status look(struct gpc_pool *pool, uint64_t size)
 
 	if (pool->drv->ops->mem_info(pool->drv, &available, &total))
 		return GPC_OK;
-	return available < size ? GPC_DEVICE_NO_MEMORY : GPC_OK;
+	return available + atomic_load(&pool->budget->yielding_bytes) < size ? GPC_DEVICE_NO_MEMORY
+									     : GPC_OK;
 }
 
 /* On failure, *ret_kept is what stays mapped because the driver refused to unmap it. */

@@ -34,6 +34,8 @@ struct gpc_thread {
 	uint8_t stream; /* number in STREAMS of the stream that the current call names; 0: none */
 	struct gpc_tag_place place;
 	struct gpc_stay *stay; /* NULL: the thread never entered */
+	uint64_t
+		refused_size; /* of the last request for device memory, if it was refused (runtime/rescue/spill.c) */
 };
 
 extern _Thread_local struct gpc_thread gpc_thread

@@ -35,6 +35,9 @@ struct gpc_amount {
 	uint32_t ppm; /* millionths; if not 0, `bytes` is 0 */
 };
 
+/* What the word "auto" means as a SIZE, in an option that has that word. */
+#define GPC_SIZE_AUTO UINT64_MAX
+
 /* The values of the ENUM options, in the order of their choices. */
 enum gpc_cache_policy {
 	GPC_CACHE_OFF,

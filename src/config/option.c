@@ -183,7 +183,9 @@ static bool read_value(
 	case GPC_OPTION_INT:
 		return read_int(text, len, &ret_value->number);
 	case GPC_OPTION_SIZE:
-		return gpc_bytes_parse(text, len, &ret_value->size);
+		ret_value->size = GPC_SIZE_AUTO;
+		return (row->choices && is_word(text, len, row->choices)) ||
+		       gpc_bytes_parse(text, len, &ret_value->size);
 	case GPC_OPTION_AMOUNT:
 		return read_amount(text, len, &ret_value->amount);
 	case GPC_OPTION_FRACTION:
@@ -209,7 +211,8 @@ static bool is_allowed(const struct gpc_option_row *row, const union value *valu
 		       (value->number >= row->smallest && value->number <= row->largest);
 	case GPC_OPTION_SIZE:
 	case GPC_OPTION_DURATION:
-		return value->size == preset.size || is_in_range(row, value->size);
+		return value->size == preset.size || is_in_range(row, value->size) ||
+		       (row->choices && value->size == GPC_SIZE_AUTO);
 	case GPC_OPTION_AMOUNT:
 		return value->amount.ppm || value->amount.bytes == preset.amount.bytes ||
 		       is_in_range(row, value->amount.bytes);
@@ -314,7 +317,10 @@ void gpc_option_write(
 		gpc_text_add(text, "%lld", (long long)*(const int64_t *)field);
 		break;
 	case GPC_OPTION_SIZE:
-		write_size(text, *(const uint64_t *)field);
+		if (row->choices && *(const uint64_t *)field == GPC_SIZE_AUTO)
+			gpc_text_add(text, "%s", row->choices);
+		else
+			write_size(text, *(const uint64_t *)field);
 		break;
 	case GPC_OPTION_DURATION:
 		gpc_text_add(text, "%llu", (unsigned long long)*(const uint64_t *)field);
@@ -348,5 +354,7 @@ const char *gpc_option_hint(const struct gpc_option_row *row)
 		[GPC_OPTION_STRING] = "text",
 	};
 
+	if (row->type == GPC_OPTION_SIZE && row->choices)
+		return "size, or auto";
 	return row->type == GPC_OPTION_ENUM ? row->choices : hints[row->type];
 }

@@ -84,7 +84,6 @@ typedef unsigned int CUjit_option;
 typedef unsigned int CUlaunchAttributeID;
 typedef unsigned int CUlibraryOption;
 typedef unsigned int CUmemRangeHandleType;
-typedef unsigned int CUmem_advise;
 typedef unsigned int CUmoduleLoadingMode;
 typedef unsigned int CUsharedconfig;
 typedef unsigned int CUdevResourceType;

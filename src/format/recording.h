@@ -190,7 +190,7 @@ bool gpc_recording_read_counters(
 bool gpc_recording_read_block(
 	const struct gpc_recording *recording, uint64_t i, struct gpucache_block *ret_block);
 
-/* True if the program holds this block, and its bytes are on a device. */
+/* True if the program holds this block, and asked for it as device memory. */
 static inline bool gpc_recording_holds_device_memory(const struct gpucache_block *block)
 {
 	return gpucache_is_held(block->state, block->kind, block->flags);

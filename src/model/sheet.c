@@ -90,6 +90,7 @@ static void show_lines(struct gpc_document *doc, const struct gpc_sheet *sheet, 
 void gpc_sheet_show(struct gpc_document *doc, const struct gpc_sheet *sheet)
 {
 	const struct gpucache_balance *balance = sheet->balance;
+	uint64_t spilled = sheet->kind_bytes[GPUCACHE_KIND_SPILLED];
 	uint64_t sum = gpc_balance_sum(balance);
 	GPC_TEXT(total, 100);
 
@@ -107,4 +108,7 @@ void gpc_sheet_show(struct gpc_document *doc, const struct gpc_sheet *sheet)
 						    : ", which the lines miss by @",
 			gpc_distance(sum, balance->device_total));
 	show_line(doc, sheet, "=", balance->device_total, total.buf);
+	gpc_document_member(doc, "spilled_bytes", gpc_bytes(spilled));
+	if (spilled)
+		show_line(doc, sheet, "", spilled, "beyond it, spilled to host memory");
 }

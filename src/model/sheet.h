@@ -8,6 +8,7 @@
  *       =   129.88 GiB   92.7 %  taken through gpucache       not in the brief form
  *       +     1.53 GiB    1.1 %  free on the GPU, 3.10 GiB wanted
  *       =   140.00 GiB  100.0 %  all of the GPU
+ *             7.00 GiB    5.0 %  beyond it, spilled to host memory
  *
  * Text leaves out lines of zero bytes, except the first and the free memory; the brief form also unknown ones, and parts
  * below 1 % of the GPU.  JSON has a member for each line.

@@ -151,6 +151,13 @@ static bool wait_for_others(struct gpc_ladder *ladder, uint64_t *ret_bytes)
 	return gpc_pause(WAIT_STEP_MS, &ladder->wait_left_ms);
 }
 
+/* Makes no room: the attempt that follows may use host memory. */
+static bool spill_to_host(struct gpc_ladder *ladder, uint64_t *ret_bytes)
+{
+	*ret_bytes = 0;
+	return ladder->spill && ladder->spill(ladder->arg);
+}
+
 /* The table is model/rungs.def: the order is the policy. */
 static bool (*const rungs[])(struct gpc_ladder *ladder, uint64_t *ret_bytes) = {
 #define RUNG(function, text) function,
@@ -158,8 +165,7 @@ static bool (*const rungs[])(struct gpc_ladder *ladder, uint64_t *ret_bytes) = {
 #undef RUNG
 };
 
-#define N_RUNGS   (sizeof rungs / sizeof rungs[0])
-#define LAST_RUNG (N_RUNGS - 1)
+#define N_RUNGS (sizeof rungs / sizeof rungs[0])
 
 _Static_assert(N_RUNGS <= GPUCACHE_MAX_RUNGS, "a recording has room for every rung");
 
@@ -181,7 +187,7 @@ enum gpc_status gpc_ladder_climb(struct gpc_ladder *ladder, enum gpc_status st)
 			st = try_again(ladder);
 		if (!st)
 			ladder->helped = i + 1;
-		if (i == LAST_RUNG && ladder->wait_left_ms > 0)
+		if (rungs[i] == wait_for_others && ladder->wait_left_ms > 0)
 			continue;
 		i++;
 	}

@@ -42,6 +42,8 @@ struct gpc_ladder {
 	bool (*trim_driver)(void *arg, bool must_wait);
 	/* Calls the program's OOM handlers; false: there are none.  May be NULL. */
 	bool (*call_handlers)(void *arg, uint64_t wanted, bool *ret_did_free);
+	/* From now on `attempt` may serve the request from elsewhere; false: it may not.  May be NULL. */
+	bool (*spill)(void *arg);
 	void *arg;
 
 	/* Of the climb: what the driver may have only once running work has ended. */

@@ -227,6 +227,9 @@ static void put_balance(struct page *page, const struct gpucache_oom *oom)
 	else if (difference > 0)
 		gpc_text_add_amounts(&total, " (the lines miss it by @)", (uint64_t)difference);
 	put_balance_line(page, label, "=", sheet->device_total, total.buf);
+	if (oom->kind_bytes[GPUCACHE_KIND_SPILLED])
+		put_balance_line(page, "", " ", oom->kind_bytes[GPUCACHE_KIND_SPILLED],
+			"beyond it, spilled to host memory");
 }
 
 /* Appends ", oldest 12 s, +216.12 MiB" to a line that has room for it. */

@@ -21,6 +21,7 @@
 #include "runtime/process/stacks.h"
 #include "runtime/process/state.h"
 #include "runtime/rescue/rescue.h"
+#include "runtime/rescue/spill.h"
 #include "stats/counters.h"
 
 /* True if the pool cannot serve the request, and the driver is to serve it. */
@@ -54,7 +55,10 @@ static __attribute__((noinline)) enum gpc_status rescue(struct gpc_context *cont
 		.arg = ret_address,
 	};
 
-	return gpc_rescue_run(&rescue, st);
+	st = gpc_rescue_run(&rescue, st);
+	if (!st && rescue.spilled)
+		*ret_address = rescue.spilled;
+	return st;
 }
 
 static enum gpc_status alloc_or_rescue(
@@ -182,6 +186,7 @@ static __attribute__((noinline)) CUresult malloc_missed(
 		return to_result(st);
 	if (gpc_counter_get(&context->pool.counters->n_driver_malloc) != n_driver_malloc)
 		after_growth(context);
+	gpc_spill_served();
 	succeed(context, ret_ptr, address, request->size);
 	return CUDA_SUCCESS;
 }

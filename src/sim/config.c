@@ -230,6 +230,9 @@ static const struct key keys[] = {
 		"work that a stream takes before the host must wait; 0: no end (0)"),
 	CHOICE("host_access", is_host_near, "mapped", "direct",
 		"mapped, or direct: attributes say that the host reaches device memory (mapped)"),
+	CHOICE("managed", is_managed_pinned, "faults", "pinned",
+		"faults: the device fetches managed memory on demand; pinned: attributes say that "
+		"it cannot (faults)"),
 	CHOICE("context_events", is_event_queued, "free", "queued",
 		"free, or queued: one of a context takes a place in each stream's queue (free)"),
 	MEMBER(US, "info_us", cost_ns[GPC_SIM_COST_INFO], "what cuMemGetInfo costs (0)"),
@@ -245,6 +248,9 @@ static const struct key keys[] = {
 	MEMBER(US, "kernel_us", kernel_ns, "how long a kernel runs on the device (0)"),
 	MEMBER(US, "copy_us", copy_ns, "how long a copy or memset runs, at least (0)"),
 	MEMBER(US, "copy_us_per_mib", copy_ns_per_mib, "and for each MiB (0)"),
+	MEMBER(US, "migrate_us_per_mib", migrate_ns_per_mib,
+		"how much longer work runs for each MiB of managed memory that it moves to the "
+		"device, or off it to make room (0)"),
 	MEMBER(BYTES, "oom_after", oom_after,
 		"refuse memory after so many bytes in all; 0: never (0)"),
 	OTHER("fail", apply_fail,

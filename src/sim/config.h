@@ -89,6 +89,9 @@ struct gpc_sim_config {
 	uint64_t kernel_ns;       /* duration of a kernel */
 	uint64_t copy_ns;         /* duration of a copy or a memset of 0 bytes */
 	uint64_t copy_ns_per_mib; /* added to copy_ns for each MiB */
+	uint64_t
+		migrate_ns_per_mib; /* added to work for each MiB of managed memory that it moves */
+	bool is_managed_pinned; /* the device cannot fault on managed memory: no concurrent access */
 
 	unsigned n_processes;
 	struct gpc_sim_process processes[GPC_SIM_MAX_PROCESSES];

@@ -127,6 +127,7 @@ static void charge_locked(struct gpc_sim_device *device, uint64_t bytes)
 	device->used += bytes;
 	if (device->used > device->peak_used)
 		device->peak_used = device->used;
+	gpc_sim_managed_squeeze_locked(&device->managed, room_locked(device));
 }
 
 /* Takes n chunks for `owner` and counts them as used; GPC_SIM_NO_CHUNK if memory or addresses are lacking. */
@@ -345,7 +346,7 @@ void gpc_sim_device_uncharge(struct gpc_sim_device *device, uint64_t bytes)
 uint64_t gpc_sim_device_free_bytes(struct gpc_sim_device *device)
 {
 	pthread_mutex_lock(&device->lock);
-	uint64_t room = room_locked(device);
+	uint64_t room = room_locked(device) - device->managed.resident;
 	pthread_mutex_unlock(&device->lock);
 	return room;
 }
@@ -561,6 +562,7 @@ undo_va:
 
 void gpc_sim_device_fini(struct gpc_sim_device *device)
 {
+	gpc_sim_managed_fini(device);
 	gpc_sim_smalls_fini(&device->smalls);
 	for (uint32_t i = 0; i < device->n_chunks; i += device->chunks[i].n)
 		if (device->chunks[i].shared)

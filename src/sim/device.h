@@ -34,6 +34,7 @@
 
 #include "driver/cuda_abi.h"
 #include "sim/config.h"
+#include "sim/managed.h"
 #include "sim/smalls.h"
 
 #define GPC_SIM_VA_FACTOR 4 /* addresses per byte of memory */
@@ -85,7 +86,8 @@ struct gpc_sim_device {
 	struct gpc_sim_chunk *chunks;
 	uint32_t classes[GPC_SIM_N_CLASSES]; /* class k: extents of 2^k .. 2^(k+1) - 1 chunks */
 	struct gpc_sim_smalls smalls;
-	uint64_t used; /* bytes of chunks in use, and of charges */
+	struct gpc_sim_managed managed;
+	uint64_t used; /* bytes of chunks in use, and of charges; without managed memory */
 	uint64_t peak_used;
 	uint64_t handed_out; /* bytes allocated so far, freed or not; for oom_after */
 	uint64_t n_allocations;

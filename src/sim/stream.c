@@ -295,7 +295,7 @@ static uint64_t advance_locked(struct gpc_sim_stream *stream, const struct gpc_s
 	bool is_early = work && work->is_early && stream->early_ns;
 	uint64_t tail = atomic_load(&stream->tail_ns);
 	uint64_t start = start_of(stream, is_early ? stream->early_ns : tail);
-	uint64_t done = start + (work ? work->duration_ns : 0);
+	uint64_t done = start + gpc_sim_managed_duration(context, work);
 	uint64_t end = gpc_sim_later(done, tail);
 
 	/* An early kernel does not change early_ns: all that follow one ordinary kernel may begin with that one. */

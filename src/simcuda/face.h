@@ -162,7 +162,8 @@ struct face_host {
 	uint64_t size;
 	enum face_host_kind kind;
 	unsigned flags;
-	struct gpc_sim_context *context;
+	struct gpc_sim_context *context; /* may have ended */
+	struct gpc_sim_device *device;   /* of managed memory */
 };
 
 /* Finds the host memory that contains `ptr`; false for pageable memory and device addresses. */

@@ -179,6 +179,8 @@ static int attribute_of(CUdevice_attribute attribute, CUdevice dev)
 		return model->shared_per_block;
 	case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR:
 		return model->shared_per_sm;
+	case CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS:
+		return !face_sim()->config.is_managed_pinned;
 	case CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH:
 		return model->major >= 9;
 	case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES:

@@ -108,7 +108,11 @@ static bool host_remove(uint64_t base, enum face_host_kind kind, struct face_hos
 static CUresult host_map(struct gpc_sim_context *context, size_t size, enum face_host_kind kind,
 	unsigned flags, void **ret_ptr)
 {
-	struct face_host block = { .size = size, .kind = kind, .flags = flags, .context = context };
+	struct face_host block = { .size = size,
+		.kind = kind,
+		.flags = flags,
+		.context = context,
+		.device = context->device };
 	CUresult res = gpc_sim_capture_check_unsafe(face_sim());
 
 	if (res != CUDA_SUCCESS)
@@ -135,6 +139,8 @@ static CUresult host_unmap(struct gpc_sim_context *context, uint64_t base, enum 
 		return CUDA_ERROR_INVALID_VALUE;
 	if (context)
 		(void)gpc_sim_context_sync(context);
+	if (kind == FACE_HOST_MANAGED)
+		gpc_sim_managed_remove(block.device, base);
 	munmap((void *)(uintptr_t)block.base, block.size);
 	return CUDA_SUCCESS;
 }
@@ -179,9 +185,11 @@ CUresult cuMemAllocManaged(CUdeviceptr *ptr, size_t size, unsigned int flags)
 	if (!ptr || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
 		return CUDA_ERROR_INVALID_VALUE;
 	res = host_map(context, size, FACE_HOST_MANAGED, flags, &address);
-	if (res == CUDA_SUCCESS)
-		*ptr = (uintptr_t)address;
-	return res;
+	if (res != CUDA_SUCCESS)
+		return res;
+	*ptr = (uintptr_t)address;
+	gpc_sim_managed_add(context->device, *ptr, size);
+	return CUDA_SUCCESS;
 }
 
 CUresult cuMemHostRegister_v2(void *ptr, size_t size, unsigned int flags)

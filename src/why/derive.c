@@ -104,6 +104,16 @@ static bool has_holes(const struct gpc_facts *f)
 		       plus(f->torch_held, f->available));
 }
 
+/* As the runtime decides: not against a limit, and not beside processes that would run short. */
+static void derive_spill(struct gpc_facts *f)
+{
+	bool has_room = is_known(f->host_room) && is_known(f->need) && f->need <= f->host_room;
+
+	if (has_room && f->is_segment == GPC_YES && f->is_limited != GPC_YES &&
+		or_none(f->others) <= f->total / GPC_SPILL_OTHERS)
+		f->spillable = f->need;
+}
+
 static void derive_truths(struct gpc_facts *f)
 {
 	bool grows = or_none(f->growth) != 0 || or_none(f->kept_passes) != 0;
@@ -151,4 +161,5 @@ void gpc_facts_derive(struct gpc_facts *facts)
 	gpc_facts_forget(facts, GPC_FROM_DERIVED);
 	derive_sums(facts);
 	derive_truths(facts);
+	derive_spill(facts);
 }

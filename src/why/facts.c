@@ -136,6 +136,7 @@ static void set_balance(struct gpc_facts *facts, const struct gpucache_oom *oom)
 	facts->usual_live = oom->usual_live;
 	facts->usual_base = oom->usual_base;
 	facts->pinned = oom->host_bytes;
+	facts->host_room = oom->host_room ? oom->host_room : GPUCACHE_UNKNOWN;
 	facts->n_frees = oom->n_free;
 	facts->n_dropped = oom->n_dropped;
 }

@@ -39,6 +39,9 @@
 
 #define GPC_MAX_TRIES 3u
 
+/* Nothing is spilled (runtime/rescue/spill.h) where other processes hold more than one part in so many of the device. */
+#define GPC_SPILL_OTHERS 16u
+
 /* A site with this many blocks is in a loop: no network has as many equal layers. */
 #define GPC_MANY_BLOCKS 160u
 /* And so many of one size, though nothing is freed: hardly the shards of one load. */

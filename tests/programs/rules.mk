@@ -3,7 +3,7 @@
 # takes whichever libcudart.so.13 and libcuda.so.1 the environment offers: real or simulated.
 
 # These launch kernels of a known length (kernel.h, simulated.h).
-SIMULATED := in_flight loop capture rescue beside ipc waves daemon depth ends
+SIMULATED := in_flight loop spill capture rescue beside ipc waves daemon depth ends
 PROGRAMS := $(addprefix $(B)/programs/,train train_driver misuse pairs many errors implicit vmm arrays async async_per_thread $(SIMULATED))
 
 PROGRAM_CFLAGS := -std=c11 -D_GNU_SOURCE -g -O1 -fno-omit-frame-pointer -fno-inline \

@@ -38,10 +38,16 @@ static bool is_beside(const struct source *source, unsigned kind)
 	       gpucache_kind_place(kind) == GPUCACHE_ON_DEVICE;
 }
 
+/* True for what cudaMalloc was asked for, wherever it is: a larger device would have had it all. */
+static bool is_plain(unsigned kind)
+{
+	return kind == GPUCACHE_KIND_DEVICE || kind == GPUCACHE_KIND_SPILLED;
+}
+
 /* True if the memory is a request in this view. */
 static bool is_request(const struct source *source, unsigned kind, bool is_arena)
 {
-	if (kind == GPUCACHE_KIND_DEVICE)
+	if (is_plain(kind))
 		return !source->is_of_tensors || !is_arena;
 	return source->is_of_tensors && (kind == GPUCACHE_KIND_TENSOR || is_beside(source, kind));
 }
@@ -50,7 +56,7 @@ static enum gpc_trace_way way_of(const struct source *source, unsigned kind)
 {
 	if (kind == GPUCACHE_KIND_TENSOR)
 		return GPC_TRACE_CACHED;
-	if (kind != GPUCACHE_KIND_DEVICE)
+	if (!is_plain(kind))
 		return GPC_TRACE_BESIDE;
 	return source->tensors.has_torch ? GPC_TRACE_DIRECT : GPC_TRACE_CACHED;
 }
@@ -58,7 +64,7 @@ static enum gpc_trace_way way_of(const struct source *source, unsigned kind)
 /* The identity of memory of cudaMalloc is its address.  Other kinds have keys of their own, so the kind is mixed in. */
 static uint64_t identity_of(unsigned kind, uint64_t address)
 {
-	const bool is_address = kind == GPUCACHE_KIND_DEVICE || kind == GPUCACHE_KIND_TENSOR;
+	const bool is_address = is_plain(kind) || kind == GPUCACHE_KIND_TENSOR;
 
 	return is_address ? address : address ^ (uint64_t)kind << 58;
 }

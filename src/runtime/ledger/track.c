@@ -28,6 +28,7 @@
 #include "runtime/process/stacks.h"
 #include "runtime/process/state.h"
 #include "runtime/rescue/rescue.h"
+#include "runtime/rescue/spill.h"
 #include "stats/counters.h"
 
 struct gpc_tracked {
@@ -68,10 +69,16 @@ static bool is_on_device(uint8_t kind)
 	return gpucache_kind_place(kind) == GPUCACHE_ON_DEVICE;
 }
 
-/* True for device memory that the program itself requested: it counts in the numbers of calls and for the limit. */
+/* True for device memory that the program itself requested: it counts in the numbers of calls. */
 static bool is_asked_for(uint8_t kind)
 {
-	return is_on_device(kind) && !gpc_kind_is_implicit(kind);
+	return gpucache_kind_is_of_device(kind) && !gpc_kind_is_implicit(kind);
+}
+
+/* True if it counts for the limit. */
+static bool is_charged(uint8_t kind)
+{
+	return is_asked_for(kind) && is_on_device(kind);
 }
 
 /* As this thread allocates or frees it now. */
@@ -108,7 +115,11 @@ static void count(const struct gpc_tracked *tracked, bool is_malloc, uint64_t no
 		gpc_lock_release(&pool->lock);
 		return;
 	}
-	gpc_counter_add(&counters->kind_bytes[tracked->kind], change);
+	if (tracked->kind == GPUCACHE_KIND_SPILLED)
+		gpc_counter_add_peak(&counters->kind_bytes[tracked->kind],
+			&counters->peak_spilled_bytes, change);
+	else
+		gpc_counter_add(&counters->kind_bytes[tracked->kind], change);
 	if (on_device || on_host)
 		gpc_counter_add_peak(bytes, peak, change);
 	if (is_asked) {
@@ -171,8 +182,12 @@ static void end(struct gpc_tracked *tracked)
 	gpc_observe_block(&observed, GPUCACHE_BLOCK_UNUSED);
 	count(tracked, false, now_ns);
 	gpc_pools_count(tracked->context->device, tracked->pool, tracked->size, false);
-	if (is_asked_for(tracked->kind))
+	if (is_charged(tracked->kind))
 		atomic_fetch_sub(&tracked->context->device->budget.used_bytes, tracked->size);
+	if (tracked->kind == GPUCACHE_KIND_SPILLED) {
+		atomic_fetch_sub(&tracked->context->device->budget.yielding_bytes, tracked->size);
+		gpc_spill_returned(tracked->size);
+	}
 	gpc_slab_give_back(&gpc_runtime.heap.blocks, tracked->number);
 }
 
@@ -181,8 +196,10 @@ static void begin(const struct gpc_tracked *tracked, const struct gpc_request *r
 {
 	const struct gpc_observed observed = observed_of(tracked, request->now_ns);
 
-	if (is_asked_for(tracked->kind))
+	if (is_charged(tracked->kind))
 		atomic_fetch_add(&tracked->context->device->budget.used_bytes, tracked->size);
+	if (tracked->kind == GPUCACHE_KIND_SPILLED)
+		atomic_fetch_add(&tracked->context->device->budget.yielding_bytes, tracked->size);
 	/* First subtract its bytes from the idle ones of the driver's pool: counted twice, they could set a peak. */
 	gpc_pools_count(tracked->context->device, tracked->pool, tracked->size, true);
 	count(tracked, true, request->now_ns);
@@ -265,6 +282,11 @@ uint64_t gpc_track_size(const struct gpc_tracked *tracked)
 	return tracked->size;
 }
 
+bool gpc_track_is_spilled(const struct gpc_tracked *tracked)
+{
+	return tracked && tracked->kind == GPUCACHE_KIND_SPILLED;
+}
+
 /* The limit also binds device memory that is not cached.  Before the driver's call only the requested size is known. */
 static bool is_beyond_limit(const struct gpc_context *context, const struct gpc_passed_call *call)
 {
@@ -316,7 +338,11 @@ static CUresult pass(
 		gpc_runtime_heard((CUresult)gpc_status_to_device(st));
 		return (CUresult)gpc_status_to_device(st);
 	}
-	gpc_track_remember(books, call, &rescue.request);
+	if (rescue.spilled)
+		call->ret_address = rescue.spilled;
+	else
+		gpc_track_remember(books, call, &rescue.request);
+	gpc_spill_served();
 	if (context)
 		gpc_observe_device(context, false);
 	gpc_rescue_succeeded(books->device, (uint8_t)call->kind, call->size);

@@ -8,6 +8,7 @@
 #ifndef GPC_RUNTIME_LEDGER_TRACK_H
 #define GPC_RUNTIME_LEDGER_TRACK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "driver/cuda_fns.h"
@@ -58,6 +59,7 @@ void gpc_runtime_lend(enum gpucache_kind kind, uint64_t key);
 void gpc_track_remember(struct gpc_context *context, const struct gpc_passed_call *call,
 	const struct gpc_request *request);
 uint64_t gpc_track_size(const struct gpc_tracked *tracked);
+bool gpc_track_is_spilled(const struct gpc_tracked *tracked); /* NULL: false */
 void gpc_track_forget(const struct gpc_context *context, const struct gpc_device *device);
 
 #endif

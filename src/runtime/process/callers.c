@@ -103,6 +103,16 @@ static int look_at(struct dl_phdr_info *module, size_t size, void *arg)
 	return 0;
 }
 
+static bool is_for_cache(void)
+{
+	return gpc_runtime.config.cache == GPC_CACHE_AUTO;
+}
+
+static bool is_wanted(void)
+{
+	return is_for_cache() || gpc_runtime.config.spill;
+}
+
 /* Call while the version is odd. */
 static void write_places(const struct look *look)
 {
@@ -116,7 +126,7 @@ static void write_places(const struct look *look)
 		atomic_store_explicit(&places[i].who, place.who, memory_order_release);
 		n += i < look->n && place.who != ON_THE_WAY;
 	}
-	atomic_store_explicit(&gpc_callers.n, n, memory_order_relaxed);
+	atomic_store_explicit(&gpc_callers.n, is_for_cache() ? n : 0, memory_order_relaxed);
 	atomic_store_explicit(&n_changes, look->n_changes, memory_order_relaxed);
 }
 
@@ -125,7 +135,7 @@ void gpc_callers_look(void)
 	uint32_t even = atomic_load_explicit(&version, memory_order_relaxed) & ~1u;
 	struct look look = { .n = 0 };
 
-	if (gpc_runtime.config.cache != GPC_CACHE_AUTO || dl_iterate_phdr(look_at, &look))
+	if (!is_wanted() || dl_iterate_phdr(look_at, &look))
 		return;
 	/* Another thread that writes saw a list like this one; if it was an older one, the next look reads it again. */
 	if (!atomic_compare_exchange_strong_explicit(
@@ -137,7 +147,7 @@ void gpc_callers_look(void)
 
 void gpc_callers_start(void)
 {
-	if (gpc_runtime.config.cache != GPC_CACHE_AUTO)
+	if (!is_wanted())
 		return;
 	for (int i = 0; i < N_CALLERS; i++) {
 		const char *value = callers[i].variable ? gpc_env_get(callers[i].variable) : NULL;
@@ -146,7 +156,8 @@ void gpc_callers_start(void)
 			value && (!callers[i].value || strcmp(value, callers[i].value) == 0);
 	}
 	gpc_callers_look();
-	atomic_store_explicit(&gpc_callers.newest, 0, memory_order_relaxed);
+	if (is_for_cache())
+		atomic_store_explicit(&gpc_callers.newest, 0, memory_order_relaxed);
 }
 
 /* Whose code this is: a row of callers, ON_THE_WAY or UNKNOWN. */
@@ -213,4 +224,16 @@ __attribute__((noinline)) bool gpc_caller_ask(uint32_t stack)
 		atomic_store_explicit(known, ((uint64_t)seen << 32 | stack) << 1 | (who >= 0),
 			memory_order_relaxed);
 	return who >= 0;
+}
+
+__attribute__((noinline)) bool gpc_caller_is_caching(void)
+{
+	uint32_t seen;
+	int who;
+
+	gpc_callers_look();
+	seen = atomic_load_explicit(&version, memory_order_acquire);
+	who = find_caller();
+	return who >= 0 && !(seen & 1) &&
+	       atomic_load_explicit(&version, memory_order_relaxed) == seen;
 }

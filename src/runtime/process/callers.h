@@ -45,11 +45,14 @@ extern struct gpc_callers gpc_callers __attribute__((visibility("hidden")));
 /* Call once at the start, after the stacks: reads the environment, and looks for the first time. */
 void gpc_callers_start(void);
 
-/* Looks for modules that were loaded or unloaded since the last look.  No-op without cache:auto. */
+/* Looks for modules that were loaded or unloaded since the last look.  No-op without cache:auto and spill. */
 void gpc_callers_look(void);
 
 /* Use gpc_caller_has_cache. */
 bool gpc_caller_ask(uint32_t stack);
+
+/* As gpc_caller_has_cache, for a request of any size and in every mode of the cache, if `spill` is set.  Walks the stack. */
+bool gpc_caller_is_caching(void);
 
 /* True if the caller of the hook that asks for `size` bytes has a cache of its own; `stack` is its number, or 0. */
 static inline bool gpc_caller_has_cache(size_t size, uint32_t stack)

@@ -16,6 +16,7 @@
 #include "runtime/process/state.h"
 #include "runtime/rescue/holders.h"
 #include "runtime/rescue/notice.h"
+#include "runtime/rescue/spill.h"
 
 static bool has_ended;
 
@@ -64,6 +65,7 @@ static void end(void *arg)
 	if (context)
 		gpc_observe_device(context, true);
 	gpc_ipc_end(false);
+	gpc_spill_say_end();
 	if (!gpc_record_discard_unused(&gpc_runtime.record))
 		gpc_record_end(&gpc_runtime.record, gpc_clock_monotonic_ns());
 	has_ended = true;

@@ -19,6 +19,7 @@
 #include "runtime/process/state.h"
 #include "runtime/process/tags.h"
 #include "runtime/rescue/rescue.h"
+#include "runtime/rescue/spill.h"
 
 static void record_line(void *arg, const char *line)
 {
@@ -138,7 +139,7 @@ static void start_stacks(void)
 	if (config->stacks != GPC_STACKS_OFF && gpc_runtime.record.n_sites > 1 &&
 		!gpc_stacks_init(&gpc_runtime.stacks, &params))
 		gpc_runtime.has_stacks = true;
-	else if (config->cache == GPC_CACHE_AUTO) /* for callers.c */
+	else if (config->cache == GPC_CACHE_AUTO || config->spill) /* for callers.c */
 		gpc_unwind_init(&gpc_runtime.stacks.unwind, params.lookup_in);
 }
 
@@ -254,6 +255,7 @@ bool gpc_runtime_start(void)
 	gpc_runtime_tags_start();
 	start_stacks();
 	gpc_callers_start();
+	gpc_spill_start();
 	for (uint32_t i = 0; i < (uint32_t)n_devices; i++)
 		start_device(&gpc_runtime.devices[i], i);
 	gpc_runtime.n_devices = (uint32_t)n_devices;

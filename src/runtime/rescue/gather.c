@@ -17,6 +17,7 @@
 #include "runtime/process/state.h"
 #include "runtime/process/tags.h"
 #include "runtime/rescue/look.h"
+#include "runtime/rescue/spill.h"
 #include "stats/counters.h"
 #include "why/why.h"
 
@@ -125,6 +126,7 @@ static void find_all(struct gpc_context *context, struct gpc_gathered *gathered)
 	oom->idle_gpu = look.idle_gpu;
 	oom->idle_free = look.idle_free;
 	oom->host_bytes = GPC_DEVICE_SUM(device, host_bytes);
+	oom->host_room = gpc_spill_offer(device);
 	oom->n_dropped =
 		record->header ? record->header->dropped_stacks + record->header->dropped_sites : 0;
 	fill_blocks(oom, device);

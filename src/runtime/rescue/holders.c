@@ -21,6 +21,11 @@ static bool is_live_there(
 	       __atomic_load_n(&block->state, __ATOMIC_RELAXED) == GPUCACHE_BLOCK_LIVE;
 }
 
+static bool is_elsewhere(uint8_t kind)
+{
+	return kind == GPUCACHE_KIND_MANAGED || kind == GPUCACHE_KIND_SPILLED;
+}
+
 /* Managed memory may be elsewhere.  One block of a site tells the kind of all. */
 static bool can_free(void *self, uint32_t stack)
 {
@@ -31,8 +36,7 @@ static bool can_free(void *self, uint32_t stack)
 		const struct gpucache_block *block = &record->blocks[i];
 
 		if (is_live_there(block, device, stack))
-			return __atomic_load_n(&block->kind, __ATOMIC_RELAXED) !=
-			       GPUCACHE_KIND_MANAGED;
+			return !is_elsewhere(__atomic_load_n(&block->kind, __ATOMIC_RELAXED));
 	}
 	return true;
 }

@@ -14,6 +14,7 @@
 #include "runtime/process/stacks.h"
 #include "runtime/process/state.h"
 #include "runtime/rescue/failure.h"
+#include "runtime/rescue/spill.h"
 #include "stats/counters.h"
 
 #define IDLE_MS 1000 /* bounds the first wait for the driver's pools if oom_sync_ms is 0 */
@@ -55,8 +56,19 @@ static bool call_handlers(void *arg, uint64_t wanted, bool *ret_did_free)
 static enum gpc_status attempt_again(void *arg)
 {
 	struct gpc_rescue *rescue = arg;
+	enum gpc_status st = rescue->attempt(rescue);
 
-	return rescue->attempt(rescue);
+	if (st == GPC_DEVICE_NO_MEMORY && rescue->may_spill)
+		st = gpc_spill_take(rescue);
+	return st;
+}
+
+static bool spill(void *arg)
+{
+	struct gpc_rescue *rescue = arg;
+
+	rescue->may_spill = gpc_spill_is_on();
+	return rescue->may_spill;
 }
 
 static void count_outcome(
@@ -103,6 +115,7 @@ static bool is_out_of_reach(
 	for (uint32_t i = 0; i < n_pools; i++)
 		idle += gpc_pool_idle(pools[i]);
 	idle += atomic_load(&device->budget.moving_bytes);
+	idle += atomic_load(&device->budget.yielding_bytes);
 	rescue->free_before = GPUCACHE_UNKNOWN;
 	if (rescue->kind != GPUCACHE_KIND_DEVICE || drv->ops->mem_info(drv, &available, &total))
 		return false;
@@ -125,6 +138,7 @@ enum gpc_status gpc_rescue_run(struct gpc_rescue *rescue, enum gpc_status st)
 		.attempt = attempt_again,
 		.trim_driver = trim_driver,
 		.call_handlers = call_handlers,
+		.spill = spill,
 		.arg = rescue,
 	};
 
@@ -134,8 +148,10 @@ enum gpc_status gpc_rescue_run(struct gpc_rescue *rescue, enum gpc_status st)
 	if (st && !gpc_ladder_helps(st))
 		return st;
 	count_outcome(rescue, &ladder, st);
-	if (st)
+	if (st) {
+		gpc_spill_refused(rescue);
 		gpc_failure_report(rescue, &ladder);
+	}
 	return st;
 }
 

@@ -30,7 +30,10 @@ struct gpc_rescue {
 		free_before; /* set by gpc_rescue_run: free on the device before the ladder; or GPUCACHE_UNKNOWN */
 	struct gpc_request request;
 	enum gpc_status (*attempt)(struct gpc_rescue *rescue);
-	void *arg; /* of `attempt` */
+	void *arg;      /* of `attempt` */
+	bool may_spill; /* set by gpc_rescue_run on the last rung */
+	uint64_t
+		spilled; /* 0, or the request was served by this address, which is in the ledger (spill.h) */
 };
 GPC_MUST_CHECK enum gpc_status gpc_rescue_run(struct gpc_rescue *rescue, enum gpc_status st);
 

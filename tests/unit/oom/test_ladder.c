@@ -11,6 +11,7 @@ enum rung {
 	RETURN_ALL,
 	HANDLERS,
 	OTHERS,
+	SPILL,
 	N_RUNGS,
 };
 
@@ -279,7 +280,7 @@ static void waiting_for_other_processes_helps_when_they_leave(void **state)
 	(void)stage_alloc(&stage, 20 * GPC_MIB);
 	ladder.wait_ms = 1000;
 	program.others_leave_at = N_ALWAYS + 3;
-	expect_climb(&ladder, GPC_OK, OTHERS + 1, N_RUNGS, N_ALWAYS + 3);
+	expect_climb(&ladder, GPC_OK, OTHERS + 1, OTHERS + 1, N_ALWAYS + 3);
 }
 
 static void waiting_for_other_processes_ends(void **state)
@@ -290,6 +291,31 @@ static void waiting_for_other_processes_ends(void **state)
 	(void)stage_alloc(&stage, 20 * GPC_MIB);
 	ladder.wait_ms = 30; /* three steps of 10 ms */
 	expect_climb(&ladder, GPC_LIMIT, 0, N_RUNGS, N_ALWAYS + 3);
+}
+
+static bool may_spill(void *arg)
+{
+	assert_ptr_equal(arg, &program);
+	program.others_leave_at = program.n_attempts + 1; /* the next attempt is served */
+	return true;
+}
+
+static bool may_not_spill(void *arg)
+{
+	assert_ptr_equal(arg, &program);
+	return false;
+}
+
+static void spilling_helps_when_nothing_else_did(void **state)
+{
+	struct gpc_ladder ladder = ladder_for(30 * GPC_MIB);
+
+	(void)state;
+	(void)stage_alloc(&stage, 20 * GPC_MIB);
+	ladder.spill = may_not_spill;
+	expect_climb(&ladder, GPC_LIMIT, 0, N_RUNGS, N_ALWAYS);
+	ladder.spill = may_spill;
+	expect_climb(&ladder, GPC_OK, SPILL + 1, N_RUNGS, 2 * N_ALWAYS + 1);
 }
 
 static void where_nothing_helps_the_first_failure_is_the_answer(void **state)
@@ -381,6 +407,7 @@ int main(void)
 		TEST(a_handler_that_freed_nothing_is_followed_by_an_attempt_too),
 		TEST(waiting_for_other_processes_helps_when_they_leave),
 		TEST(waiting_for_other_processes_ends),
+		TEST(spilling_helps_when_nothing_else_did),
 		TEST(where_nothing_helps_the_first_failure_is_the_answer),
 		TEST_ONE_STREAM(another_error_of_an_attempt_ends_the_climb),
 		TEST(an_error_that_no_room_can_help_against_is_not_climbed_for),

@@ -17,7 +17,7 @@
 #define MOVES_MS      1000 /* of ladder.c */
 #define WAIT_RUNG     3
 #define HANDLERS_RUNG 5
-#define N_RUNGS       6
+#define N_RUNGS       7
 #define HOUR_NS       (3600000 * MS)
 
 static struct {

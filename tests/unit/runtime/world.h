@@ -66,6 +66,7 @@
 	X(cuModuleLoadData, CUresult, (CUmodule * module, const void *image))           \
 	X(cuModuleUnload, CUresult, (CUmodule module))                                  \
 	X(cuCtxSetLimit, CUresult, (CUlimit limit, size_t value))                       \
+	X(cuPointerGetAttribute, CUresult, (void *data, int what, CUdeviceptr ptr))     \
 	X(cuMemsetD8_v2, CUresult, (CUdeviceptr ptr, unsigned char value, size_t n))    \
 	X(cuMemcpyDtoH_v2, CUresult, (void *dst, CUdeviceptr src, size_t n))            \
 	X(cuIpcGetMemHandle, CUresult, (CUipcMemHandle * handle, CUdeviceptr ptr))      \

@@ -53,6 +53,33 @@ static void an_idle_gpu_is_named(void **state)
 	says("or place part of it on GPU 3, where nobody holds memory: 78.00 GiB is free");
 }
 
+static void spilling_is_advised_where_it_would_have_served(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+	unsigned without = advise(&s, GPUCACHE_VERDICT_EXHAUSTED);
+
+	(void)state;
+	s.oom.host_room = s.facts.need;
+	assert_int_equal(advise(&s, GPUCACHE_VERDICT_EXHAUSTED), without + 1);
+	says("or GPUCACHE_CONF=spill:auto, which goes on, slower, with what does not fit in host "
+	     "memory: here 8.00 GiB");
+	s.oom.host_room--; /* the host had no room for it */
+	assert_int_equal(advise(&s, GPUCACHE_VERDICT_EXHAUSTED), without);
+	s.oom.host_room = 100 * GPC_GIB;
+	s.oom.kind = GPUCACHE_KIND_PHYSICAL; /* cannot be managed */
+	assert_int_equal(advise(&s, GPUCACHE_VERDICT_EXHAUSTED), without);
+	s.oom.kind = GPUCACHE_KIND_DEVICE;
+	s.oom.balance.other_processes = s.oom.balance.device_total / 16 + 1;
+	judge(&s);
+	say(&s);
+	assert_null(strstr(advice, "spill:"));
+	s = scene_of_an_exhausted_gpu();
+	s.oom.host_room = 100 * GPC_GIB;
+	s.oom.usual_live = 10 * GPC_GIB;
+	advise(&s, GPUCACHE_VERDICT_SPIKE);
+	says("spill:auto, which goes on");
+}
+
 static void an_exhausted_gpu_is_told_how_much_must_go_and_who_holds_most(void **state)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
@@ -410,6 +437,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_idle_gpu_is_named),
+		cmocka_unit_test(spilling_is_advised_where_it_would_have_served),
 		cmocka_unit_test(an_exhausted_gpu_is_told_how_much_must_go_and_who_holds_most),
 		cmocka_unit_test(a_request_that_never_fits_is_not_told_to_free),
 		cmocka_unit_test(growth_is_told_by_what_it_is),

@@ -115,6 +115,11 @@ static void print_samples(const struct metrics *metrics, const struct family *fa
 		}
 }
 
+/* Of the bytes by kind, these have a metric of their own: they are not in the others. */
+static const struct gpc_counter spilled = { "spilled_bytes",
+	offsetof(struct gpucache_counters, kind_bytes[GPUCACHE_KIND_SPILLED]), 1, GPC_WHEN_BESIDE,
+	GPC_ADDS_SUM, GPC_COUNTS_BYTES };
+
 /* Lines of the balance sheet that are no counters of gpucache. */
 static const struct {
 	struct family family;
@@ -162,6 +167,7 @@ static void print_info(const struct metrics *metrics)
 void gpc_export_metrics(const struct gpc_report *reports, size_t n, FILE *out, bool is_open)
 {
 	const struct metrics metrics = { reports, n, out, is_open };
+	const struct family now = family_of(&spilled);
 
 	print_info(&metrics);
 	for (size_t i = 0; i < GPC_N_COUNTERS; i++) {
@@ -171,6 +177,7 @@ void gpc_export_metrics(const struct gpc_report *reports, size_t n, FILE *out, b
 		if (counter->counts == GPC_COUNTS_BYTES || counter->counts == GPC_COUNTS_CALLS)
 			print_samples(&metrics, &family, counter, 0);
 	}
+	print_samples(&metrics, &now, &spilled, 0);
 	for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
 		print_samples(&metrics, &lines[i].family, NULL, lines[i].offset);
 	if (is_open)

@@ -52,9 +52,7 @@ static bool is_arena(const struct gpucache_block *block)
 
 static bool is_on_device(unsigned kind)
 {
-	enum gpucache_place place = gpucache_kind_place(kind);
-
-	return place == GPUCACHE_ON_DEVICE || place == GPUCACHE_WITHIN;
+	return gpucache_kind_is_of_device(kind) || gpucache_kind_place(kind) == GPUCACHE_WITHIN;
 }
 
 static int by_place(const void *a, const void *b)

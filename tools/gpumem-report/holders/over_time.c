@@ -110,14 +110,13 @@ static void add_holder(struct walk *walk, struct gpc_moment_holder holder, size_
 
 static bool is_wanted(const struct gpucache_event *event, int32_t ordinal)
 {
-	enum gpucache_place place = gpucache_kind_place(event->alloc_kind);
-
 	if (event->device != ordinal)
 		return false;
 	if (event->kind == GPUCACHE_EVENT_CONTEXT)
 		return event->detail == 2;
 	return (event->kind == GPUCACHE_EVENT_MALLOC || event->kind == GPUCACHE_EVENT_FREE) &&
-	       (place == GPUCACHE_ON_DEVICE || place == GPUCACHE_WITHIN);
+	       (gpucache_kind_is_of_device(event->alloc_kind) ||
+		       gpucache_kind_place(event->alloc_kind) == GPUCACHE_WITHIN);
 }
 
 static void read_events(struct walk *walk, int32_t ordinal)

@@ -41,6 +41,8 @@ void gpc_torch_show_sheet(const struct gpc_report *report, int32_t ordinal,
 		oom ? oom->requested : 0 };
 	uint64_t used = gpc_bytes_less(balance->device_total, balance->device_free);
 	uint64_t implicit = gpc_implicit_bytes(kind_bytes);
+	/* PyTorch's cache has spilled memory as well, which is not on the device. */
+	uint64_t cache = gpc_bytes_less(torch.reserved, kind_bytes[GPUCACHE_KIND_SPILLED]);
 
 	gpc_sheet_show(report->doc, &sheet);
 	if (!torch.reserved || balance->device_free == GPUCACHE_UNKNOWN)
@@ -49,9 +51,9 @@ void gpc_torch_show_sheet(const struct gpc_report *report, int32_t ordinal,
 	gpc_document_say(report->doc,
 		"%s, as nvidia-smi counts: %s contexts and libraries + %s PyTorch's cache (%s of "
 		"it in no tensor) + %s others.",
-		gpc_show_bytes(used), gpc_show_bytes(implicit), gpc_show_bytes(torch.reserved),
-		gpc_show_bytes(torch.unused),
-		gpc_show_bytes(gpc_bytes_less(gpc_bytes_less(used, implicit), torch.reserved)));
+		gpc_show_bytes(used), gpc_show_bytes(implicit), gpc_show_bytes(cache),
+		gpc_show_bytes(gpc_smaller(torch.unused, cache)),
+		gpc_show_bytes(gpc_bytes_less(gpc_bytes_less(used, implicit), cache)));
 	gpc_document_close(report->doc);
 }
 

@@ -40,12 +40,11 @@ static int by_start(const void *left, const void *right)
 
 static bool is_drawn(const struct gpucache_block *block, int32_t ordinal)
 {
-	enum gpucache_place place = gpucache_kind_place(block->kind);
-
 	/* Contexts and modules (gpc_kind_is_implicit) have no address. */
 	return block->device == ordinal && block->state != GPUCACHE_BLOCK_UNUSED && block->size &&
 	       !gpc_kind_is_implicit(block->kind) &&
-	       (place == GPUCACHE_ON_DEVICE || place == GPUCACHE_WITHIN);
+	       (gpucache_kind_is_of_device(block->kind) ||
+		       gpucache_kind_place(block->kind) == GPUCACHE_WITHIN);
 }
 
 static void read_blocks(struct maker *maker, const struct gpc_recording *rec, int32_t ordinal)

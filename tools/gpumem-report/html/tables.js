@@ -130,7 +130,8 @@ function paintBalance() {
       bytesCell(balance[key]), make("td", { class: "number" }, showShare(balance[key], balance.total_bytes)),
       make("td", {}, make("span", { class: "swatch", style: `background: var(--${name})` }), words,
         key === "direct_bytes" ? make("div", { class: "dim" }, balance.direct_kinds.map(kind => `${kind.kind} ${showBytes(kind.bytes)}`).join(", ")) : ""))),
-      make("tr", { "data-line": "total_bytes" }, bytesCell(balance.total_bytes), make("td", {}), make("td", {}, `all of the GPU; difference ${balance.difference_bytes}`))));
+      make("tr", { "data-line": "total_bytes" }, bytesCell(balance.total_bytes), make("td", {}), make("td", {}, `all of the GPU; difference ${balance.difference_bytes}`)),
+      balance.spilled_bytes ? make("tr", { "data-line": "spilled_bytes" }, bytesCell(balance.spilled_bytes), make("td", { class: "number" }, showShare(balance.spilled_bytes, balance.total_bytes)), make("td", {}, "beyond it, spilled to host memory")) : ""));
 }
 
 function paintTags() {

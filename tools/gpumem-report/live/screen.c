@@ -30,6 +30,7 @@ struct card {
 	uint64_t live;
 	uint64_t pending;
 	uint64_t cached;
+	uint64_t spilled;
 	double growth_a_s;
 };
 
@@ -62,6 +63,8 @@ static unsigned find_cards(const struct live *live, struct card *cards, unsigned
 			cards[c].live = gpc_bytes_add(cards[c].live, live_in_use(gpu));
 			cards[c].pending = gpc_bytes_add(cards[c].pending, gpu->sum.pending_bytes);
 			cards[c].cached = gpc_bytes_add(cards[c].cached, gpu->sum.cached_bytes);
+			cards[c].spilled = gpc_bytes_add(
+				cards[c].spilled, gpu->sum.kind_bytes[GPUCACHE_KIND_SPILLED]);
 			cards[c].growth_a_s += gpu->growth_a_s;
 		}
 	return n;
@@ -148,6 +151,18 @@ static void warn(struct gpc_document *doc, const struct card *card)
 	gpc_cell_write(&growth, gpc_brief((uint64_t)card->growth_a_s));
 	gpc_document_shout(doc, GPC_INK_ALARM, "  ! GPU %d will be full in %s at %s/s",
 		card->gpu->ordinal, gpc_show_duration((uint64_t)(seconds * 1e9)), growth.buf);
+}
+
+static void say_spilled(struct gpc_document *doc, const struct card *card)
+{
+	GPC_TEXT(text, 16);
+
+	if (!card->spilled)
+		return;
+	gpc_cell_write(&text, gpc_brief(card->spilled));
+	gpc_document_shout(doc, GPC_INK_ALARM,
+		"  ! GPU %d: %s spilled to host memory, beyond the GPU", card->gpu->ordinal,
+		text.buf);
 }
 
 /* Says the other processes of the GPU, as gpustat does: "blender(5151) 300M". */
@@ -386,6 +401,7 @@ void live_show(
 	for (unsigned c = 0; c < n_cards && (int)doc->n_lines < rows / 2; c++) {
 		show_card(doc, &cards[c]);
 		warn(doc, &cards[c]);
+		say_spilled(doc, &cards[c]);
 		say_others(doc, live, &cards[c]);
 	}
 	end = choose(screen, n, (int)doc->n_lines, rows);

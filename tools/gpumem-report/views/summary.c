@@ -187,7 +187,8 @@ static void show_peak(
 		const char *words;
 	} rows[] = { { sum->peak_direct_bytes, "straight from the driver" },
 		{ sum->peak_pending_bytes, "freed, but not yet safe to use again" },
-		{ sum->peak_host_bytes, "of pinned host memory" } };
+		{ sum->peak_host_bytes, "of pinned host memory" },
+		{ sum->peak_spilled_bytes, "spilled to host memory" } };
 	struct gpc_document *doc = report->doc;
 	struct gpucache_peak peak;
 	bool is_known = gpc_recording_find_peak(report->recording, ordinal, &peak);
