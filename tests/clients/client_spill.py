@@ -2,6 +2,7 @@
 """A GPT whose training dies on a small GPU ends there with spill, with the same work of the GPU, the same output and the same
 losses of a model beside it on the host as on a large one: with PyTorch's cache, without it, and with caches that are set."""
 import os
+import re
 import tempfile
 
 from world import HERE, TOP, Result, report, simulated, tell
@@ -15,6 +16,11 @@ CACHED, UNCACHED = {}, {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
 SPLIT, EXPANDABLE = ({"PYTORCH_CUDA_ALLOC_CONF": setting} for setting in ("max_split_size_mb:256", "expandable_segments:True"))
 CASES = [("its cache", CACHED, "spill:auto"), ("no cache", UNCACHED, "spill:auto"), ("max_split_size_mb", SPLIT, "spill:auto"),
          ("its cache, cache:on", CACHED, "spill:auto,cache:on"), ("its cache, cache:off", CACHED, "spill:auto,cache:off")]
+
+
+def losses(run):
+    """What a run printed.  PyTorch's own peak depends on what its cache gave back: with max_split_size_mb, by 1 MiB."""
+    return re.sub(r"peak \d+ MiB", "peak", run.stdout)
 
 
 def train(python, size, conf, setting, folder):
@@ -37,7 +43,7 @@ def case(python, name, setting, conf):
                  if run.returncode]
         if dead.returncode == 0:
             wrong.append("it fits without spill")
-        if "loss on the host" not in large.stdout or large.stdout != spilled.stdout:
+        if "loss on the host" not in large.stdout or losses(large) != losses(spilled):
             wrong.append(f"printed\n{large.stdout}and\n{spilled.stdout}")
         if work != small_work:
             wrong.append("the GPU got other work")

@@ -214,6 +214,7 @@ static bool count(const struct gpc_rescue *rescue, uint64_t size)
 
 struct line {
 	uint32_t stack;
+	const char *before; /* the site, if it is known */
 	struct gpc_text *text;
 };
 
@@ -224,7 +225,7 @@ static void add_site(void *arg)
 
 	if (gpc_runtime.has_stacks && line->stack &&
 		gpc_stack_describe(&gpc_runtime.stacks, line->stack, site, sizeof site))
-		gpc_text_add(line->text, " for %s", site);
+		gpc_text_add(line->text, "%s%s", line->before, site);
 }
 
 static void say_first(const struct gpc_rescue *rescue, uint64_t size)
@@ -232,7 +233,7 @@ static void say_first(const struct gpc_rescue *rescue, uint64_t size)
 	GPC_TEXT(text, 256);
 
 	gpc_text_add_amounts(&text, "@", size);
-	gpc_own_stack_run(add_site, &(struct line){ rescue->request.mark, &text });
+	gpc_own_stack_run(add_site, &(struct line){ rescue->request.mark, " for ", &text });
 	gpc_text_add(&text, " went to host memory (");
 	add_setting(&text);
 	gpc_log("GPU %u is full: %s); the program goes on, slower",
@@ -266,7 +267,8 @@ enum gpc_status gpc_spill_take(struct gpc_rescue *rescue)
 		st = allocate(context, rescue->size, &ptr);
 	if (st) {
 		gpc_spill_returned(call.ret_size);
-		return gpc_status_to_device(st) ? st : GPC_DEVICE_NO_MEMORY;
+		/* Of the driver's errors the program expects those of cuMemAlloc. */
+		return atomic_load(&context->drv.sticky) ? st : GPC_DEVICE_NO_MEMORY;
 	}
 	call.ret_address = ptr;
 	if (count(rescue, call.ret_size))
@@ -305,7 +307,7 @@ void gpc_spill_say_end(void)
 	gpc_text_add(&text, " lay in host memory, in %llu requests, since ",
 		(unsigned long long)spills.n);
 	gpc_text_add_age(&text, gpc_clock_monotonic_ns() - spills.first_ns);
-	gpc_text_add(&text, " before the end; most");
-	add_site(&(struct line){ most->stack, &text });
+	gpc_text_add(&text, " before the end");
+	add_site(&(struct line){ most->stack, "; most for ", &text });
 	gpc_log("spill: %s", text.buf);
 }

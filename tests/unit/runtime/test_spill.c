@@ -207,6 +207,8 @@ static void if_the_driver_refuses_the_program_gets_its_error(void **state)
 {
 	(void)state;
 	world_run(SMALL ",fail:cuMemAllocManaged/1", QUIET ",spill:200MiB", fail_once);
+	/* It is that of cuMemAlloc, whatever the driver says of managed memory. */
+	world_run(SMALL ",fail:cuMemAllocManaged/1/801", QUIET ",spill:200MiB", fail_once);
 }
 
 static void advice_fails(void)
