@@ -43,9 +43,10 @@ NEEDS_DEB    := deb
 NEEDS_WHEEL  := wheel
 NEEDS_DEMO   := demo
 NEEDS_TESTS  := bench check-doors check-kill fuzz prove-reuse tests
+NEEDS_CLUSTER := check-cluster
 NEEDS_CHECK  := check check-long soak check-clients lint mutants bench-peers
 wanted        = $(if $(filter $(1),$(GOALS)),$(2))
-SETUP        := $(or $(call wanted,$(NEEDS_CHECK),check) $(call wanted,$(NEEDS_TESTS),tests) \
+SETUP        := $(or $(call wanted,$(NEEDS_CHECK),check) $(call wanted,$(NEEDS_CLUSTER),tests cluster) $(call wanted,$(NEEDS_TESTS),tests) \
                   $(call wanted,$(NEEDS_DEMO),build) $(call wanted,$(NEEDS_DEB),deb) \
                   $(call wanted,$(NEEDS_WHEEL),wheel),$(call wanted,$(NEEDS_BUILD),name))
 
@@ -167,7 +168,7 @@ ALL_OBJS   := $(call obj,$(CORE_SRCS) $(RUNTIME_SRCS) $(PRELOAD_SRCS) $(AUDIT_SR
 
 ##### Public targets #####
 
-.PHONY: all demo gpu check check-long check-clients check-kill check-doors fuzz prove-reuse soak mutants lint bench bench-peers install uninstall deb wheel clean help FORCE
+.PHONY: all demo gpu check check-long check-clients check-cluster check-kill check-doors fuzz prove-reuse soak mutants lint bench bench-peers install uninstall deb wheel clean help FORCE
 all: $(PRODUCTS) simcuda $(if $(filter release,$(CROSS)$(VARIANT)),links) ## build the library, the tools and the simulated GPU
 
 demo:                                      ## install what is missing, build what it takes, and show the main job
@@ -186,6 +187,9 @@ check-doors: all doors                     ## every way to the driver by every f
 
 check-clients: all clients                 ## real programs from PyPI on the simulated GPU, plain and with the library; CLIENTS="torch"
 	$(Q)tests/clients/run.py $(B) $(CLIENTS)
+
+check-cluster: all programs                ## real Slurm, containers and Prometheus of Debian on this host, as root; CASES="slurm array"
+	$(Q)tests/cluster/run.py $(B) $(CASES)
 
 prove-reuse: $(B)/tests/prove/prove_reuse    ## random programs find no unsafe reuse, and find it where it is; OPS=, SEED=
 	$(Q)OPS=$(or $(OPS),1000000) SEED=$(SEED) $<

@@ -10,6 +10,7 @@ INSTALL    ?= install
 
 P     := $(B)/package
 TOOLS := gpumem-report gpumem-replay gpucache-run
+SLURM := $(addprefix tools/slurm/,taskprolog taskepilog collect job_submit.lua)
 PUBLIC_HEADERS := $(addprefix include/,gpucache.h gpucache_format.h gpucache_kinds.h gpucache_version.h)
 
 # Manual pages and completions are made from the output of --help.
@@ -48,7 +49,7 @@ compdir.fish = $(call to,$(datadir))/fish/vendor_completions.d
 INSTALLED := $(PRODUCTS) $(SIMCUDA) $(MAN) $(COMPLETIONS)
 
 install: $(INSTALLED)                      ## into PREFIX (default /usr/local), below DESTDIR
-	$(Q)$(INSTALL) -d $(foreach dir,$(libdir)/pkgconfig $(libdir)/cmake/gpucache $(libdir)/gpucache/simcuda $(bindir) $(includedir) \
+	$(Q)$(INSTALL) -d $(foreach dir,$(libdir)/pkgconfig $(libdir)/cmake/gpucache $(libdir)/gpucache/simcuda $(libdir)/gpucache/slurm $(bindir) $(includedir) \
 	  $(mandir)/man1 $(mandir)/man5 $(mandir)/man7,$(call to,$(dir))) $(foreach shell,bash zsh fish,$(compdir.$(shell)))
 	$(Q)$(INSTALL) -m 755 $(LIB_SO) $(call to,$(libdir))/libgpucache.so.$(VERSION)
 	$(Q)ln -sfn libgpucache.so.$(VERSION) $(call to,$(libdir))/$(SONAME)
@@ -58,6 +59,7 @@ install: $(INSTALLED)                      ## into PREFIX (default /usr/local), 
 	$(Q)$(INSTALL) -m 755 $(REPORT) $(REPLAY) $(RUN) $(call to,$(bindir))
 	$(Q)$(INSTALL) -m 644 $(PUBLIC_HEADERS) $(call to,$(includedir))
 	$(Q)$(INSTALL) -m 755 $(WAIT) $(call to,$(libdir))/gpucache
+	$(Q)$(INSTALL) -m 755 $(SLURM) $(call to,$(libdir))/gpucache/slurm
 	$(Q)cp -P $(SIMCUDA) $(call to,$(libdir))/gpucache/simcuda
 	$(Q)$(fill) tools/package/gpucache.pc.in >$(call to,$(libdir))/pkgconfig/gpucache.pc
 	$(Q)for name in gpucache-config gpucache-config-version; do \

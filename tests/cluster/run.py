@@ -1,0 +1,34 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Where jobs run, for real: Slurm, containers, Prometheus, a hundred ranks: run.py BUILD [WORD...].
+
+The cases of one module share its daemons; where these are not installed, all are skipped with the reason.
+"""
+import os
+import sys
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(TOP, "tests", "integration"))
+
+import cases_slurm  # noqa: E402
+from harness import Skip  # noqa: E402
+from runner import cases_of, run_shared  # noqa: E402
+from slurm import Slurm  # noqa: E402
+
+SETS = [(cases_slurm, Slurm)]
+
+
+def main():
+    words = sys.argv[2:]
+    status = 0
+    for module, make in SETS:
+        cases = [case for case in cases_of(vars(module)) if not words or any(word in case[0] for word in words)]
+        try:
+            status |= run_shared(cases, sys.argv[1:2], make) if cases else 0
+        except Skip as reason:
+            print(f"skip {module.__name__.removeprefix('cases_')}: {reason}")
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
