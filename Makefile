@@ -117,6 +117,7 @@ CORE_SRCS    := $(sort $(wildcard $(addprefix src/,$(addsuffix /*.c,base documen
 RUNTIME_SRCS := $(sort $(wildcard src/runtime/*.c src/runtime/*/*.c))
 PRELOAD_SRCS := $(sort $(wildcard preload/*.c))
 AUDIT_SRCS   := preload/audit/audit.c
+GATE_SRCS    := preload/gate/gate.c
 HIT_SRCS     := $(if $(LTO),$(addprefix src/,$(addsuffix .c,base/clock base/metamem stats/windows runtime/memory runtime/context/contexts \
                 runtime/ledger/observe runtime/ledger/tensors runtime/process/enter runtime/process/stacks)) \
                 $(wildcard src/alloc/*.c) $(addprefix src/stack/,capture.c depot.c python.c trails.c unwind.c walk.c) preload/hooks_memory.c \
@@ -145,6 +146,7 @@ LIB_SO     := $(B)/libgpucache.so
 LIB_LINK   := $(B)/$(SONAME)
 LIB_A      := $(B)/libgpucache.a
 AUDIT_SO   := $(B)/libgpucache-audit.so
+GATE_SO    := $(B)/libgpucache-gate.so
 CORE_LIB   := $(B)/libcore.a
 FORMAT_LIB := $(B)/libformat.a
 SIM_LIB    := $(B)/libsim.a
@@ -156,14 +158,15 @@ REPLAY     := $(B)/gpumem-replay
 REPLAY_KIT := $(B)/tests/bench/replay/gpumem-replay
 RUN        := $(B)/gpucache-run
 WAIT       := $(B)/gpucache-wait
-PRODUCTS   := $(LIB_SO) $(LIB_LINK) $(LIB_A) $(AUDIT_SO) $(REPORT) $(REPLAY) $(RUN) $(WAIT)
+CDI        := $(B)/gpucache-cdi
+PRODUCTS   := $(LIB_SO) $(LIB_LINK) $(LIB_A) $(AUDIT_SO) $(GATE_SO) $(REPORT) $(REPLAY) $(RUN) $(WAIT) $(CDI)
 LINKS      := $(addprefix build/,$(notdir $(PRODUCTS)) simcuda programs stacks)
 DEMO_LINKS := $(addprefix build/,$(notdir $(LIB_SO) $(REPORT) $(RUN)) simcuda programs)
 
 UNIT_BINS  := $(patsubst %.c,$(B)/%,$(UNIT_SRCS))
 TEST_BINS  := $(UNIT_BINS) $(patsubst %.c,$(B)/%,$(MODEL_SRCS) $(CONF_TESTS) $(PROVE_TESTS))
 BENCH_BINS := $(patsubst %.c,$(B)/%,$(BENCH_SRCS))
-ALL_OBJS   := $(call obj,$(CORE_SRCS) $(RUNTIME_SRCS) $(PRELOAD_SRCS) $(AUDIT_SRCS) $(FORMAT_SRCS) $(SIM_SRCS) $(REPLAY_LIB_SRCS) $(REPORT_SRCS) $(REPLAY_SRCS) $(WAIT_SRCS) \
+ALL_OBJS   := $(call obj,$(CORE_SRCS) $(RUNTIME_SRCS) $(PRELOAD_SRCS) $(AUDIT_SRCS) $(GATE_SRCS) $(FORMAT_SRCS) $(SIM_SRCS) $(REPLAY_LIB_SRCS) $(REPORT_SRCS) $(REPLAY_SRCS) $(WAIT_SRCS) \
                 $(UNIT_SRCS) $(HELPER_SRCS) $(MODEL_SRCS) $(CONF_SRCS) $(CONF_TESTS) $(PROVE_SRCS) $(PROVE_TESTS) $(BENCH_SRCS) $(KIT_SRCS))
 
 ##### Public targets #####
@@ -282,6 +285,12 @@ $(AUDIT_SO): $(call obj,$(AUDIT_SRCS)) preload/audit/audit.map
 	$(Q)$(CC) -shared -o $@ $(filter %.o,$^) $(LDFLAGS.base) $(LDFLAGS) \
 		-Wl,--version-script=preload/audit/audit.map -Wl,-soname,libgpucache-audit.so
 
+# Linked with nothing, so that any C library's loader takes it.
+$(call obj,$(GATE_SRCS)): ALL_CFLAGS = $(CFLAGS.base) -O2 -ffreestanding -fno-stack-protector
+$(GATE_SO): $(call obj,$(GATE_SRCS))
+	$(call say,LINK,$@)
+	$(Q)$(CC) -shared -nostdlib -o $@ $^ -Wl,-z,now -Wl,-z,relro -Wl,-soname,libgpucache-gate.so
+
 REPORT_LIBS := -ldw -lelf -ljson-c -lz -lncursesw -ltinfo
 $(REPORT): $(call obj,$(REPORT_SRCS)) $(HTML_OBJ) $(REPLAY_LIB) $(SIM_LIB) $(FORMAT_LIB) $(CORE_LIB)
 	$(call say,LINK,$@)
@@ -298,6 +307,9 @@ $(REPLAY_KIT): $(call obj,$(filter-out %/kit.c,$(REPLAY_SRCS)) $(KIT_SRCS)) $(RE
 
 $(RUN): tools/gpucache-run include/gpucache_version.h
 	$(Q)mkdir -p $(@D) && sed 's/@VERSION@/$(VERSION)/' $< >$@ && chmod +x $@
+
+$(CDI): tools/gpucache-cdi
+	$(Q)mkdir -p $(@D) && cp $< $@
 
 $(WAIT): $(call obj,$(WAIT_SRCS))
 	$(call say,LINK,$@)

@@ -10,12 +10,14 @@ import sys
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(TOP, "tests", "integration"))
 
+import cases_containers  # noqa: E402
 import cases_slurm  # noqa: E402
+from containers import Podman  # noqa: E402
 from harness import Skip  # noqa: E402
 from runner import cases_of, run_shared  # noqa: E402
 from slurm import Slurm  # noqa: E402
 
-SETS = [(cases_slurm, Slurm)]
+SETS = [(cases_slurm, Slurm), (cases_containers, Podman)]
 
 
 def main():

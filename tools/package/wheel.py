@@ -53,7 +53,7 @@ def gather(tree, stage):
     shutil.copytree(os.path.join(TOP, "python", "gpucache"), module, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(os.path.join(tree, "bin"), os.path.join(module, "bin"))
     os.makedirs(os.path.join(module, "lib"))
-    for name in ("libgpucache.so", "libgpucache-audit.so"):
+    for name in ("libgpucache.so", "libgpucache-audit.so", "libgpucache-gate.so"):
         shutil.copy(os.path.join(tree, "lib", name), os.path.join(module, "lib", name))
     shutil.copytree(os.path.join(tree, "lib", "gpucache"), os.path.join(module, "lib", "gpucache"))
     shutil.copytree(os.path.join(tree, "include"), os.path.join(module, "include"))
