@@ -7,6 +7,7 @@ import re
 import resource
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -182,6 +183,44 @@ def case_watch(world):
     finally:
         watch.kill()
         watch.communicate()
+
+
+def case_watch_many(world):
+    """Of 1,000 processes the file has a bounded number, that which runs first, then those that failed; and says how many it has not."""
+    child, _ = world.start_and_hold([world.program("train"), "--steps", "9", "--hold-at", "4"], sim="memory:4GiB")
+    folder = os.path.join(world.folder, "ranks")
+    for name, arguments in ("usual", ["--steps", "1"]), ("failed", ["--oom"]):
+        program = subprocess.Popen([world.program("train"), *arguments], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                   env=world.environment(True, GPUCACHE_OUTPUT=f"{folder}/{name}.gpucache"))
+        program.wait()
+        path = f"{folder}/{name}.gpucache"
+        with open(path, "rb") as file:
+            head = file.read(4096)
+        at = head.index(struct.pack("<I", program.pid))
+        for number in range(1000 if name == "usual" else 20):
+            copy = f"{folder}/{name}-{number}.gpucache"
+            subprocess.run(["cp", "--sparse=always", path, copy], check=True)
+            with open(copy, "r+b") as file:
+                file.seek(at)
+                # Above any pid of Linux; and two of each failed one.
+                file.write(struct.pack("<I", (5 << 20) + number // 2 if name == "failed" else (6 << 20) + number))
+        os.unlink(path)
+    os.rename(world.recording(), folder + "/alive.gpucache")
+    path = os.path.join(world.folder, "many.prom")
+    watch = start_watch(world, "-o", path, folder)
+    try:
+        samples = samples_of(wait_for(world, path, "^gpucache_processes_left_out"))
+        pids = [int(re.search(r'pid="(\d+)"', name)[1]) for name in samples if name.startswith("gpucache_run_info")]
+        expect_equal("processes", len(pids), 128)
+        expect_equal("twice", len(set(pids)), len(pids))
+        expect(child.pid in pids, "that which runs is not there")
+        expect_equal("failed ones", sum(5 << 20 <= pid < 6 << 20 for pid in pids), 10)
+        expect_equal("left out", samples["gpucache_processes_left_out"], 1000 + 10 + 1 - 128)
+        expect(len(samples) <= 128 * 40 + 1, f"{len(samples)} series")
+    finally:
+        watch.kill()
+        watch.communicate()
+    return f"{len(samples)} series"
 
 
 def case_watch_hung_up(world):
