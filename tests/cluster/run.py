@@ -10,14 +10,16 @@ import sys
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(TOP, "tests", "integration"))
 
+import cases_alerts  # noqa: E402
 import cases_containers  # noqa: E402
 import cases_slurm  # noqa: E402
 from containers import Podman  # noqa: E402
 from harness import Skip  # noqa: E402
+from monitoring import Monitoring  # noqa: E402
 from runner import cases_of, run_shared  # noqa: E402
 from slurm import Slurm  # noqa: E402
 
-SETS = [(cases_slurm, Slurm), (cases_containers, Podman)]
+SETS = [(cases_slurm, Slurm), (cases_containers, Podman), (cases_alerts, Monitoring)]
 
 
 def main():

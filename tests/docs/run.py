@@ -29,6 +29,7 @@ NOT_HERE = {
     "tests/": "a test that others run",
     "gpucache-run --cdi": "writes into /etc/cdi; tests/cluster/run.py replays the transcript",
     "podman": "as gpucache-run --cdi",
+    "amtool": "needs Alertmanager; tests/cluster/run.py replays the transcript",
     "jq": "tests/cluster/run.py runs it",
     "sbatch": "needs Slurm; tests/cluster/run.py replays the transcript",
     "sacct": "as sbatch",
