@@ -12,6 +12,7 @@ sys.path.insert(0, os.path.join(TOP, "tests", "integration"))
 
 import cases_alerts  # noqa: E402
 import cases_containers  # noqa: E402
+import cases_hundred  # noqa: E402
 import cases_slurm  # noqa: E402
 from containers import Podman  # noqa: E402
 from harness import Skip  # noqa: E402
@@ -19,7 +20,8 @@ from monitoring import Monitoring  # noqa: E402
 from runner import cases_of, run_shared  # noqa: E402
 from slurm import Slurm  # noqa: E402
 
-SETS = [(cases_slurm, Slurm), (cases_containers, Podman), (cases_alerts, Monitoring)]
+SETS = [(cases_slurm, Slurm), (cases_containers, Podman), (cases_alerts, Monitoring),
+        (cases_hundred, cases_hundred.Ranks)]
 
 
 def main():
