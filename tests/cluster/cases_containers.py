@@ -45,7 +45,7 @@ def case_container_as_it_was(podman):
 
 def case_container_of_an_old_glibc(podman):
     """Debian 11 has glibc 2.31: one line, and the program runs."""
-    root = podman.with_programs("bullseye", "python3")
+    root = podman.with_program("bullseye", "python3")
     done = podman.run("sh", "-c", "python3 -c 'print(40 + 2)'; ls -d /usr; exit 3", root=root)
     expect_equal("status", done.returncode, 3)
     expect_equal("it says", done.stdout, "42\n/usr\n")
@@ -115,7 +115,8 @@ def case_container_transcript(podman):
             return ""
         if command.startswith("podman run"):
             words = command.split()
-            done = podman.run(*words[words.index("IMAGE") + 1:][:1], *TRAIN[1:], options=[word for word in words[2:words.index("IMAGE")] if word != "--rm"])
+            done = podman.run(*words[words.index("IMAGE") + 1:][:1], *TRAIN[1:],
+                              options=[word for word in words[2:words.index("IMAGE")] if word != "--rm"])
             return done.stdout + done.stderr
         return subprocess.run(["sh", "-c", command.replace("/var/lib/gpucache", podman.recordings)], capture_output=True, text=True, check=False,
                               env={**os.environ, "PATH": podman.world.build + ":" + os.environ["PATH"], "COLUMNS": "100"}).stdout

@@ -16,6 +16,7 @@ KEPT = os.path.join(TOP, "build", "cluster")
 MIRROR = "http://deb.debian.org/debian"
 ARCHIVE = "http://archive.debian.org/debian"
 SPEC = "/run/cdi/gpucache.json"
+N_FILES = resource.getrlimit(resource.RLIMIT_NOFILE)
 MUSL = f"/lib/ld-musl-{platform.machine()}.so.1"
 
 
@@ -52,22 +53,21 @@ class Podman:
         # This process has a mount namespace of its own (runner.py).
         subprocess.run(["mount", "-t", "tmpfs", "tmpfs", os.path.dirname(SPEC)], check=True)
         self.runtime = None
-        self.new = self.with_programs("bookworm", "python3,libunwind8")
+        self.new = self.with_program("bookworm", "python3,libunwind8")
         self.runtime = self.find_runtime()
         self.specify()
 
-    def with_programs(self, suite, packages):
+    def with_program(self, suite, packages):
         root = debian(suite, packages)
-        for file in ("tests/programs/train.py",):
-            shutil.copy(os.path.join(TOP, file), root + "/usr/local/bin/")
+        shutil.copy(os.path.join(TOP, "tests", "programs", "train.py"), root + "/usr/local/bin/")
         return root
 
     def podman(self, *words):
-        # A host may not let us raise limits: we spell out those that are.
-        limits = [f"--ulimit={name}={min(soft, 1024)}:{min(hard, 4096)}" for name, (soft, hard) in
-                  (("nofile", resource.getrlimit(resource.RLIMIT_NOFILE)), ("nproc", (1024, 4096)))]
-        return ["podman", *(["--runtime=" + self.runtime] if self.runtime else []), "--root", self.folder + "/podman", "--runroot", self.folder + "/run", "--tmpdir", self.folder + "/tmp",
-                "--storage-driver=vfs", "--cgroup-manager=cgroupfs", *words[:1], *(limits if words[0] == "run" else []), *words[1:]]
+        # A host may not let us raise limits: those for a container are at most what we have.
+        limits = [f"--ulimit=nofile={min(1024, N_FILES[0])}:{min(4096, N_FILES[1])}", "--ulimit=nproc=1024:4096"]
+        return ["podman", *(["--runtime=" + self.runtime] if self.runtime else []), "--root", self.folder + "/podman", "--runroot",
+                self.folder + "/run", "--tmpdir", self.folder + "/tmp", "--storage-driver=vfs", "--cgroup-manager=cgroupfs", *words[:1],
+                *(limits if words[0] == "run" else []), *words[1:]]
 
     def find_runtime(self):
         said = ""

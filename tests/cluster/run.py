@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where jobs run, for real: Slurm, containers, Prometheus, a hundred ranks: run.py BUILD [WORD...].
 
-The cases of one module share its daemons; where these are not installed, all are skipped with the reason.
+A word is part of the name of a case or of its set: slurm, containers, alerts, hundred.  The cases of a set share its
+daemons; where these are not installed, all are skipped with the reason.
 """
 import os
 import sys
@@ -28,11 +29,12 @@ def main():
     words = sys.argv[2:]
     status = 0
     for module, make in SETS:
-        cases = [case for case in cases_of(vars(module)) if not words or any(word in case[0] for word in words)]
+        name = module.__name__.removeprefix("cases_")
+        cases = [case for case in cases_of(vars(module)) if not words or any(word in f"{name} {case[0]}" for word in words)]
         try:
             status |= run_shared(cases, sys.argv[1:2], make) if cases else 0
         except Skip as reason:
-            print(f"skip {module.__name__.removeprefix('cases_')}: {reason}")
+            print(f"skip {name}: {reason}")
     return status
 
 
