@@ -77,10 +77,13 @@ if for_any cluster; then
 	need_command mariadbd mariadb-server
 	need_command podman podman
 	need_command crun crun
+	need_command runc runc
+	need_command debootstrap debootstrap
+	need_command jq jq
+	need_command musl-gcc musl-tools
 	need_command prometheus prometheus
 	need_command prometheus-alertmanager prometheus-alertmanager
 	need_command prometheus-node-exporter prometheus-node-exporter
-	need_library ld-musl-x86_64.so.1 musl
 fi
 if for_any check; then
 	# Other allocators and another unwinder, which tests load into the same process.
