@@ -46,9 +46,10 @@ NEEDS_WHEEL  := wheel
 NEEDS_RELEASE := release
 NEEDS_DEMO   := demo
 NEEDS_TESTS  := bench check-doors check-kill fuzz prove-reuse tests
+NEEDS_CLUSTER := check-cluster
 NEEDS_CHECK  := check check-long soak check-clients lint mutants bench-peers
 wanted        = $(if $(filter $(1),$(GOALS)),$(2))
-SETUP        := $(or $(call wanted,$(NEEDS_CHECK),check) $(call wanted,$(NEEDS_TESTS),tests) \
+SETUP        := $(or $(call wanted,$(NEEDS_CHECK),check) $(call wanted,$(NEEDS_CLUSTER),tests cluster) $(call wanted,$(NEEDS_TESTS),tests) \
                   $(call wanted,$(NEEDS_DEMO),build) $(call wanted,$(NEEDS_DEB),deb) \
                   $(call wanted,$(NEEDS_WHEEL),wheel) $(call wanted,$(NEEDS_RELEASE),deb wheel release),$(call wanted,$(NEEDS_BUILD),name))
 
@@ -119,6 +120,7 @@ CORE_SRCS    := $(sort $(wildcard $(addprefix src/,$(addsuffix /*.c,base documen
 RUNTIME_SRCS := $(sort $(wildcard src/runtime/*.c src/runtime/*/*.c))
 PRELOAD_SRCS := $(sort $(wildcard preload/*.c))
 AUDIT_SRCS   := preload/audit/audit.c
+GATE_SRCS    := preload/gate/gate.c
 HIT_SRCS     := $(if $(LTO),$(addprefix src/,$(addsuffix .c,base/clock base/metamem stats/windows runtime/memory runtime/context/contexts \
                 runtime/ledger/observe runtime/ledger/tensors runtime/process/enter runtime/process/stacks)) \
                 $(wildcard src/alloc/*.c) $(addprefix src/stack/,capture.c depot.c python.c trails.c unwind.c walk.c) preload/hooks_memory.c \
@@ -148,6 +150,7 @@ LIB_SO     := $(B)/libgpucache.so
 LIB_LINK   := $(B)/$(SONAME)
 LIB_A      := $(O)/libgpucache.a
 AUDIT_SO   := $(B)/libgpucache-audit.so
+GATE_SO    := $(B)/libgpucache-gate.so
 CORE_LIB   := $(O)/libcore.a
 FORMAT_LIB := $(O)/libformat.a
 SIM_LIB    := $(O)/libsim.a
@@ -159,21 +162,22 @@ REPLAY     := $(B)/gpumem-replay
 REPLAY_KIT := $(B)/tests/bench/replay/gpumem-replay
 RUN        := $(B)/gpucache-run
 WAIT       := $(B)/gpucache-wait
+CDI        := $(B)/gpucache-cdi
 PROBE      := $(B)/gpucache-probe
 SELF_TEST  := $(B)/gpucache-self-test
-PRODUCTS   := $(LIB_SO) $(LIB_LINK) $(LIB_A) $(AUDIT_SO) $(REPORT) $(REPLAY) $(RUN) $(WAIT) $(PROBE) $(SELF_TEST)
+PRODUCTS   := $(LIB_SO) $(LIB_LINK) $(LIB_A) $(AUDIT_SO) $(GATE_SO) $(REPORT) $(REPLAY) $(RUN) $(WAIT) $(CDI) $(PROBE) $(SELF_TEST)
 LINKS      := $(addprefix build/,$(notdir $(PRODUCTS)) simcuda programs stacks)
 DEMO_LINKS := $(addprefix build/,$(notdir $(LIB_SO) $(REPORT) $(RUN)) simcuda programs)
 
 UNIT_BINS  := $(patsubst %.c,$(B)/%,$(UNIT_SRCS))
 TEST_BINS  := $(UNIT_BINS) $(patsubst %.c,$(B)/%,$(MODEL_SRCS) $(CONF_TESTS) $(PROVE_TESTS))
 BENCH_BINS := $(patsubst %.c,$(B)/%,$(BENCH_SRCS))
-ALL_OBJS   := $(call obj,$(CORE_SRCS) $(RUNTIME_SRCS) $(PRELOAD_SRCS) $(AUDIT_SRCS) $(FORMAT_SRCS) $(SIM_SRCS) $(REPLAY_LIB_SRCS) $(REPORT_SRCS) $(REPLAY_SRCS) $(WAIT_SRCS) $(PROBE_SRCS) \
+ALL_OBJS   := $(call obj,$(CORE_SRCS) $(RUNTIME_SRCS) $(PRELOAD_SRCS) $(AUDIT_SRCS) $(GATE_SRCS) $(FORMAT_SRCS) $(SIM_SRCS) $(REPLAY_LIB_SRCS) $(REPORT_SRCS) $(REPLAY_SRCS) $(WAIT_SRCS) $(PROBE_SRCS) \
                 $(UNIT_SRCS) $(HELPER_SRCS) $(MODEL_SRCS) $(CONF_SRCS) $(CONF_TESTS) $(PROVE_SRCS) $(PROVE_TESTS) $(BENCH_SRCS) $(KIT_SRCS))
 
 ##### Public targets #####
 
-.PHONY: all demo gpu check check-long check-clients check-kill check-doors fuzz prove-reuse soak mutants lint bench bench-peers install uninstall deb wheel release clean help FORCE
+.PHONY: all demo gpu check check-long check-clients check-cluster check-kill check-doors fuzz prove-reuse soak mutants lint bench bench-peers install uninstall deb wheel release clean help FORCE
 all: $(PRODUCTS) simcuda $(if $(filter release,$(CROSS)$(VARIANT)),links) ## build the library, the tools and the simulated GPU
 
 demo:                                      ## install what is missing, build what it takes, and show the main job
@@ -192,6 +196,9 @@ check-doors: all doors                     ## every way to the driver by every f
 
 check-clients: all clients                 ## real programs from PyPI on the simulated GPU, plain and with the library; CLIENTS="torch"
 	$(Q)tests/clients/run.py $(B) $(CLIENTS)
+
+check-cluster: all programs                ## real Slurm, containers and Prometheus of Debian on this host, as root; CASES="slurm array"
+	$(Q)tests/cluster/run.py $(B) $(CASES)
 
 prove-reuse: $(B)/tests/prove/prove_reuse    ## random programs find no unsafe reuse, and find it where it is; OPS=, SEED=
 	$(Q)OPS=$(or $(OPS),1000000) SEED=$(SEED) $<
@@ -286,6 +293,12 @@ $(AUDIT_SO): $(call obj,$(AUDIT_SRCS)) preload/audit/audit.map
 	$(Q)$(CC) -shared -o $@ $(filter %.o,$^) $(LDFLAGS.base) $(LDFLAGS) \
 		-Wl,--version-script=preload/audit/audit.map -Wl,-soname,libgpucache-audit.so
 
+# Linked with nothing, so that any C library's loader takes it.
+$(call obj,$(GATE_SRCS)): ALL_CFLAGS = $(CFLAGS.base) -O2 -ffreestanding -fno-stack-protector
+$(GATE_SO): $(call obj,$(GATE_SRCS))
+	$(call say,LINK,$@)
+	$(Q)$(CC) -shared -nostdlib -o $@ $^ -Wl,-z,now -Wl,-z,relro -Wl,-soname,libgpucache-gate.so
+
 REPORT_LIBS := -ldw -lelf -ljson-c -lz -lncursesw -ltinfo
 REPLAY_LIBS := -ljson-c -lz
 $(REPORT): $(call obj,$(REPORT_SRCS)) $(HTML_OBJ) $(REPLAY_LIB) $(SIM_LIB) $(FORMAT_LIB) $(CORE_LIB)
@@ -308,6 +321,9 @@ $(RUN): tools/gpucache-run include/gpucache_version.h
 	$(Q)mkdir -p $(@D) && sed -e 's/@VERSION@/$(VERSION)/' -e 's/@GLIBC@/$(GLIBC)/' $< >$@ && chmod +x $@
 
 $(SELF_TEST): tools/gpucache-self-test
+	$(Q)mkdir -p $(@D) && cp $< $@
+
+$(CDI): tools/gpucache-cdi
 	$(Q)mkdir -p $(@D) && cp $< $@
 
 $(WAIT): $(call obj,$(WAIT_SRCS))

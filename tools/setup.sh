@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# setup.sh name|build|deb|wheel|release|tests|check...: makes sure that the dependencies are installed: of the build (name,
-# build), of a package (deb, wheel), of its test in bare systems (release), of the tests' programs (tests), of all tests and
-# lints (check).
+# setup.sh name|build|deb|wheel|release|tests|cluster|check...: makes sure that the dependencies are installed: of the build
+# (name, build), of a package (deb, wheel), of its test in bare systems (release), of the tests' programs (tests), of a cluster
+# on this host (cluster), of all tests and lints (check).
 #
 # Looks for the files themselves, so it is instant if nothing is missing.  Root installs missing Debian packages; other
 # users, and `name` always, get the command to type, and status 2.
@@ -10,9 +10,9 @@ set -eu
 
 for mode in "${@:-build}"; do
 	case $mode in
-	name | build | deb | wheel | release | tests | check) ;;
+	name | build | deb | wheel | release | tests | cluster | check) ;;
 	*)
-		echo "usage: setup.sh name|build|deb|wheel|release|tests|check..." >&2
+		echo "usage: setup.sh name|build|deb|wheel|release|tests|cluster|check..." >&2
 		exit 2
 		;;
 	esac
@@ -75,6 +75,24 @@ if for_any wheel tests check; then
 fi
 if for_any tests check; then
 	need_header cmocka.h libcmocka-dev
+fi
+if for_any cluster; then
+	# The tests start daemons of their own; where systemd runs, apt may start others.
+	need_command slurmctld slurmctld
+	need_command slurmd slurmd
+	need_command srun slurm-client
+	need_command slurmdbd slurmdbd
+	need_command munged munge
+	need_command mariadbd mariadb-server
+	need_command podman podman
+	need_command crun crun
+	need_command runc runc
+	need_command debootstrap debootstrap
+	need_command jq jq
+	need_command musl-gcc musl-tools
+	need_command prometheus prometheus
+	need_command prometheus-alertmanager prometheus-alertmanager
+	need_command prometheus-node-exporter prometheus-node-exporter
 fi
 if for_any check; then
 	# Other allocators and another unwinder, which tests load into the same process.

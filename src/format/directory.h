@@ -21,7 +21,7 @@
 
 #include "format/recording.h"
 
-#define GPC_DIRECTORY_MAX_FILES   4096
+#define GPC_DIRECTORY_MAX_FILES   16384
 #define GPC_DIRECTORY_MAX_DIRS    12
 #define GPC_DIRECTORY_MAX_MATCHES 6
 #define GPC_DIRECTORY_MAX_OTHERS  4

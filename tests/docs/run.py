@@ -27,6 +27,15 @@ NOT_HERE = {
     "apt": "changes this machine",
     "pip install": "tests/package/run.py installs it",
     "tests/": "a test that others run",
+    "gpucache-run --cdi": "writes into /etc/cdi; tests/cluster/run.py replays the transcript",
+    "podman": "as gpucache-run --cdi",
+    "amtool": "needs Alertmanager; tests/cluster/run.py replays the transcript",
+    "jq": "tests/cluster/run.py runs it",
+    "sbatch": "needs Slurm; tests/cluster/run.py replays the transcript",
+    "sacct": "as sbatch",
+    "cat train.sh": "as sbatch",
+    "grep 'GPU OOM'": "as sbatch",
+    "/usr/lib/gpucache/slurm/": "as sbatch",
 }
 
 # Pages about building and installing, which tests/package/run.py covers.

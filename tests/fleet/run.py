@@ -7,6 +7,7 @@ import re
 import resource
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -184,6 +185,44 @@ def case_watch(world):
         watch.communicate()
 
 
+def case_watch_many(world):
+    """Of 1,000 processes the file has a bounded number, that which runs first, then those that failed; and says how many it has not."""
+    child, _ = world.start_and_hold([world.program("train"), "--steps", "9", "--hold-at", "4"], sim="memory:4GiB")
+    folder = os.path.join(world.folder, "ranks")
+    for name, arguments in ("usual", ["--steps", "1"]), ("failed", ["--oom"]):
+        program = subprocess.Popen([world.program("train"), *arguments], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                   env=world.environment(True, GPUCACHE_OUTPUT=f"{folder}/{name}.gpucache"))
+        program.wait()
+        path = f"{folder}/{name}.gpucache"
+        with open(path, "rb") as file:
+            head = file.read(4096)
+        at = head.index(struct.pack("<I", program.pid))
+        for number in range(1000 if name == "usual" else 20):
+            copy = f"{folder}/{name}-{number}.gpucache"
+            subprocess.run(["cp", "--sparse=always", path, copy], check=True)
+            with open(copy, "r+b") as file:
+                file.seek(at)
+                # Above any pid of Linux; and two of each failed one.
+                file.write(struct.pack("<I", (5 << 20) + number // 2 if name == "failed" else (6 << 20) + number))
+        os.unlink(path)
+    os.rename(world.recording(), folder + "/alive.gpucache")
+    path = os.path.join(world.folder, "many.prom")
+    watch = start_watch(world, "-o", path, folder)
+    try:
+        samples = samples_of(wait_for(world, path, "^gpucache_processes_left_out"))
+        pids = [int(re.search(r'pid="(\d+)"', name)[1]) for name in samples if name.startswith("gpucache_run_info")]
+        expect_equal("processes", len(pids), 128)
+        expect_equal("twice", len(set(pids)), len(pids))
+        expect(child.pid in pids, "that which runs is not there")
+        expect_equal("failed ones", sum(5 << 20 <= pid < 6 << 20 for pid in pids), 10)
+        expect_equal("left out", samples["gpucache_processes_left_out"], 1000 + 10 + 1 - 128)
+        expect(len(samples) <= 128 * 40 + 1, f"{len(samples)} series")
+    finally:
+        watch.kill()
+        watch.communicate()
+    return f"{len(samples)} series"
+
+
 def case_watch_hung_up(world):
     """A watch whose terminal goes leaves no numbers that nobody keeps up to date; under nohup it goes on."""
     world.start_and_hold([world.program("train"), "--steps", "9", "--hold-at", "4"], sim="memory:4GiB")
@@ -305,6 +344,55 @@ def case_scraped(world):
             one.kill()
             one.communicate()
     return f"{len(wanted)} samples"
+
+
+SLURM = os.path.join(TOP, "tools", "slurm")
+
+
+def slurm_script(name, path="/nonexistent", **variables):
+    """Runs a script of tools/slurm as a task of job 7; with that path it can call no other program."""
+    done = subprocess.run([os.path.join(SLURM, name)], env={"PATH": path, "SLURM_JOB_ID": "7", "SLURM_JOB_UID": str(os.getuid()), **variables},
+                          capture_output=True, text=True, check=False)
+    expect_equal(f"{name}'s status", done.returncode, 0)
+    return done
+
+
+def case_slurm_costs_others_nothing(world):
+    """In a job without a GPU, or where nobody asked for it, Slurm's scripts start no process and say nothing."""
+    for variables in {}, {"GPUCACHE": "1"}, {"SLURM_JOB_GPUS": "0"}, {"SLURM_STEP_GPUS": "0", "GPUCACHE": "0", "GPUCACHE_PARTITIONS": "p",
+                                                                     "SLURM_JOB_PARTITION": "p"}:
+        for name in "taskprolog", "taskepilog":
+            done = slurm_script(name, GPUCACHE_FOLDER=world.folder, **variables)
+            expect_equal(f"{name} with {variables}", done.stdout + done.stderr, "")
+    expect_equal("folders", os.listdir(world.folder), [])
+
+
+def case_slurm_speaks_after_the_last_task(world):
+    """The epilog of the last task of the node speaks, once, by Slurm's own words for how many there are."""
+    failed = rank(world, 0, "--oom")
+    for number, (tasks, node, n_tasks) in enumerate([("1", "0", 1), ("2", "0", 2), ("2(x2),1", "1", 2), ("2(x2),1", "2", 1), ("1,3", "1", 3)]):
+        folder = os.path.join(world.folder, f"gpucache-jobs-{os.getuid()}", f"7.{number}.0")
+        os.makedirs(folder)
+        shutil.copy(failed, folder)
+        said = [slurm_script("taskepilog", os.environ["PATH"], GPUCACHE_FOLDER=world.folder, SLURM_STEP_ID=str(number), SLURM_NODEID=node,
+                             SLURM_STEP_TASKS_PER_NODE=tasks, SLURM_PROCID=str(task)).stderr.count("GPU OOM rank 0: growth")
+                for task in range(n_tasks + 1)]
+        expect_equal(f"{tasks} on node {node}", said, [0] * (n_tasks - 1) + [1, 0])
+
+
+def case_slurm_believes_nobody_else(world):
+    """A folder that somebody else made, or a link, gets no recording; with it the scripts do nothing."""
+    base = os.path.join(world.folder, f"gpucache-jobs-{os.getuid()}")
+    on = {"GPUCACHE_FOLDER": world.folder, "GPUCACHE": "1", "SLURM_JOB_GPUS": "0"}
+    os.mkdir(os.path.join(world.folder, "elsewhere"))
+    os.symlink("elsewhere", base)
+    expect_equal("a link", slurm_script("taskprolog", os.environ["PATH"], **on).stdout, "")
+    os.unlink(base)
+    said = slurm_script("taskprolog", os.environ["PATH"], **on).stdout
+    expect(f"export GPUCACHE_OUTPUT={base}/7.batch.0/%r-%p.gpucache\n" in said, said)
+    if os.geteuid() == 0:
+        os.chown(base, 65534, -1)
+        expect_equal("another's", slurm_script("taskprolog", os.environ["PATH"], **on).stdout, "")
 
 
 if __name__ == "__main__":

@@ -69,8 +69,10 @@ known_command() { # WORD NEXT_WORD
 		# shellcheck disable=SC2086
 		grep -qE "^([a-z-]+ )*$2( [a-z-]+)*:" $makefiles
 		;;
-	git | cd | sudo | apt | python | python3 | pip | ls | cat | echo | pkg-config | gcc | g++ | cmake | man | export | docker | kubectl) return 0 ;;
+	git | cd | sudo | apt | python | python3 | pip | ls | cat | echo | pkg-config | gcc | g++ | cmake | man | export | docker | kubectl | grep) return 0 ;;
 	./* | YOUR_PROGRAM | train | nvcc | torchrun) return 0 ;;
+	sbatch | sacct | podman | curl | jq | amtool | install) return 0 ;;
+	/usr/lib/gpucache/slurm/*) [ -e "tools/slurm/$(basename -- "$1")" ] ;;
 	*) [ -e "tools/$(basename -- "$1")" ] ;;
 	esac
 }

@@ -42,11 +42,13 @@ License: Apache-2.0
  /usr/share/common-licenses/Apache-2.0.
 END
 cat >"$tree/usr/share/lintian/overrides/gpucache" <<'END'
-# The loader gives an auditor its own namespace: linked against libc, it would load a second one into every process.
+# The loader gives an auditor its own namespace: linked against libc, it would load a second one into every process.  The gate is
+# linked with nothing, so that any C library takes it.
 gpucache: library-not-linked-against-libc *
 gpucache: shared-library-lacks-prerequisites *
 # One package for the library, its header and the tools: the library is preloaded by its plain name.
 gpucache: shared-library-lacks-version *libgpucache-audit.so*
+gpucache: shared-library-lacks-version *libgpucache-gate.so*
 gpucache: non-dev-pkg-with-shlib-symlink *
 # The simulated libraries have NVIDIA's names, in a folder outside the loader's search path.
 gpucache: package-name-doesnt-match-sonames *

@@ -12,6 +12,7 @@ include tools/package/portable.mk
 
 P     := $(B)/package
 TOOLS := gpumem-report gpumem-replay gpucache-run
+SLURM := $(addprefix tools/slurm/,taskprolog taskepilog collect job_submit.lua)
 PUBLIC_HEADERS := $(addprefix include/,gpucache.h gpucache_format.h gpucache_kinds.h gpucache_version.h)
 
 # Manual pages and completions are made from the output of --help.
@@ -50,16 +51,17 @@ compdir.fish = $(call to,$(datadir))/fish/vendor_completions.d
 INSTALLED := $(PRODUCTS) $(SIMCUDA) $(MAN) $(COMPLETIONS)
 
 install: $(INSTALLED)                      ## into PREFIX (default /usr/local), below DESTDIR
-	$(Q)$(INSTALL) -d $(foreach dir,$(libdir)/pkgconfig $(libdir)/cmake/gpucache $(libdir)/gpucache/simcuda $(bindir) $(includedir) \
+	$(Q)$(INSTALL) -d $(foreach dir,$(libdir)/pkgconfig $(libdir)/cmake/gpucache $(libdir)/gpucache/simcuda $(libdir)/gpucache/slurm $(bindir) $(includedir) \
 	  $(mandir)/man1 $(mandir)/man5 $(mandir)/man7,$(call to,$(dir))) $(foreach shell,bash zsh fish,$(compdir.$(shell)))
 	$(Q)$(INSTALL) -m 755 $(LIB_SO) $(call to,$(libdir))/libgpucache.so.$(VERSION)
 	$(Q)ln -sfn libgpucache.so.$(VERSION) $(call to,$(libdir))/$(SONAME)
 	$(Q)ln -sfn $(SONAME) $(call to,$(libdir))/libgpucache.so
-	$(Q)$(INSTALL) -m 755 $(AUDIT_SO) $(call to,$(libdir))
+	$(Q)$(INSTALL) -m 755 $(AUDIT_SO) $(GATE_SO) $(call to,$(libdir))
 	$(Q)$(INSTALL) -m 644 $(LIB_A) $(call to,$(libdir))
 	$(Q)$(INSTALL) -m 755 $(REPORT) $(REPLAY) $(RUN) $(call to,$(bindir))
 	$(Q)$(INSTALL) -m 644 $(PUBLIC_HEADERS) $(call to,$(includedir))
-	$(Q)$(INSTALL) -m 755 $(WAIT) $(PROBE) $(SELF_TEST) $(call to,$(libdir))/gpucache
+	$(Q)$(INSTALL) -m 755 $(WAIT) $(CDI) $(PROBE) $(SELF_TEST) $(call to,$(libdir))/gpucache
+	$(Q)$(INSTALL) -m 755 $(SLURM) $(call to,$(libdir))/gpucache/slurm
 	$(Q)cp -P $(SIMCUDA) $(call to,$(libdir))/gpucache/simcuda
 	$(Q)$(fill) tools/package/gpucache.pc.in >$(call to,$(libdir))/pkgconfig/gpucache.pc
 	$(Q)for name in gpucache-config gpucache-config-version; do \
@@ -72,7 +74,7 @@ install: $(INSTALLED)                      ## into PREFIX (default /usr/local), 
 	@echo 'installed below $(DESTDIR)$(PREFIX); LD_PRELOAD=$(libdir)/libgpucache.so, or gpucache-run'
 
 uninstall:                                 ## remove what install put there
-	$(Q)rm -f $(addprefix $(call to,$(libdir))/,libgpucache.so libgpucache.so.$(VERSION) $(SONAME) $(notdir $(AUDIT_SO) $(LIB_A)) pkgconfig/gpucache.pc)
+	$(Q)rm -f $(addprefix $(call to,$(libdir))/,libgpucache.so libgpucache.so.$(VERSION) $(SONAME) $(notdir $(AUDIT_SO) $(GATE_SO) $(LIB_A)) pkgconfig/gpucache.pc)
 	$(Q)rm -f $(addprefix $(call to,$(bindir))/,$(TOOLS)) $(addprefix $(call to,$(includedir))/,$(notdir $(PUBLIC_HEADERS)))
 	$(Q)rm -f $(foreach page,$(notdir $(MAN)),$(call to,$(mandir))/man$(subst .,,$(suffix $(page)))/$(page))
 	$(Q)rm -f $(TOOLS:%=$(compdir.bash)/%) $(TOOLS:%=$(compdir.zsh)/_%) $(TOOLS:%=$(compdir.fish)/%.fish)

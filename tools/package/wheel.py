@@ -42,7 +42,7 @@ def gather(tree, binaries, stage, version):
     shutil.copytree(os.path.join(TOP, "python", "gpucache"), module, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("bin", "include", os.path.join("lib", "gpucache")):
         shutil.copytree(os.path.join(tree, name), os.path.join(module, name))
-    for name in ("libgpucache.so", "libgpucache-audit.so"):
+    for name in ("libgpucache.so", "libgpucache-audit.so", "libgpucache-gate.so"):
         shutil.copy(os.path.join(tree, "lib", name), os.path.join(module, "lib", name))
     shutil.copy(os.path.join(binaries, "libunwind-gpucache.so.8"), os.path.join(module, "lib", "gpucache"))
     shutil.copytree(os.path.join(tree, "share", "man"), os.path.join(stage, f"gpucache-{version}.data", "data", "share", "man"))

@@ -84,7 +84,8 @@ bool gpc_export_is_query_possible(const struct gpc_options *options);
 bool gpc_export_has_word(const struct gpc_options *options, const char *word);
 
 /* Writes the metrics of `n` processes for Prometheus, each family once; is_open: as OpenMetrics. */
-void gpc_export_metrics(const struct gpc_report *reports, size_t n, FILE *out, bool is_open);
+void gpc_export_metrics(
+	const struct gpc_report *reports, size_t n, uint64_t n_left_out, FILE *out, bool is_open);
 
 #define GPC_EXPORT_FORMATS(FORMAT)                                                   \
 	FORMAT(folded, "folded", TEXT, "flamegraph.pl, inferno, speedscope")         \

@@ -164,7 +164,18 @@ static void print_info(const struct metrics *metrics)
 	}
 }
 
-void gpc_export_metrics(const struct gpc_report *reports, size_t n, FILE *out, bool is_open)
+static void print_left_out(const struct metrics *metrics, uint64_t n_left_out)
+{
+	static const struct family family = { .name = "gpucache_processes_left_out",
+		.type = "gauge",
+		.help = "Processes without metrics, because there are too many." };
+
+	print_family(metrics, &family);
+	fprintf(metrics->out, "%s %llu\n", family.name, (unsigned long long)n_left_out);
+}
+
+void gpc_export_metrics(
+	const struct gpc_report *reports, size_t n, uint64_t n_left_out, FILE *out, bool is_open)
 {
 	const struct metrics metrics = { reports, n, out, is_open };
 	const struct family now = family_of(&spilled);
@@ -180,18 +191,20 @@ void gpc_export_metrics(const struct gpc_report *reports, size_t n, FILE *out, b
 	print_samples(&metrics, &now, &spilled, 0);
 	for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
 		print_samples(&metrics, &lines[i].family, NULL, lines[i].offset);
+	if (n_left_out)
+		print_left_out(&metrics, n_left_out);
 	if (is_open)
 		fputs("# EOF\n", out);
 }
 
 enum gpc_exit gpc_export_prometheus(struct gpc_report *report)
 {
-	gpc_export_metrics(report, 1, report->out, false);
+	gpc_export_metrics(report, 1, 0, report->out, false);
 	return GPC_EXIT_MADE;
 }
 
 enum gpc_exit gpc_export_openmetrics(struct gpc_report *report)
 {
-	gpc_export_metrics(report, 1, report->out, true);
+	gpc_export_metrics(report, 1, 0, report->out, true);
 	return GPC_EXIT_MADE;
 }

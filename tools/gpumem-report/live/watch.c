@@ -6,6 +6,10 @@
  * The file is replaced by rename, so readers see it whole.  The temporary name does not end in .prom, so the collector
  * ignores it.  An ended process stays for GRACE_NS: its last numbers are scraped, and a failed request that ended it
  * can raise an alert.
+ *
+ * The file is bounded, and no series is in it twice, or the collector would refuse it: of more than MAX_PROCESSES those
+ * that run stay, then those that ran out of memory, then the latest; of two with one pid on one host, such as a container's
+ * before and after its restart, the later.  How many are left out is a metric.
  */
 #include <errno.h>
 #include <signal.h>
@@ -15,13 +19,15 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "format/array.h"
 #include "format/memory.h"
 #include "tools/gpumem-report/export/export.h"
 #include "tools/gpumem-report/target.h"
 
 #define GRACE_NS (UINT64_C(600) * 1000000000)
 
-#define MAX_PROCESSES 1024
+/* Each has some thirty series a GPU. */
+#define MAX_PROCESSES 128
 
 /* Files to remove at exit: the metrics, which would go stale, and an unfinished temporary file. */
 static struct {
@@ -32,6 +38,7 @@ static struct {
 struct look {
 	struct gpc_report *reports;
 	size_t n;
+	uint64_t n_left_out;
 };
 
 static bool is_fresh(const struct gpc_recording *recording)
@@ -42,21 +49,62 @@ static bool is_fresh(const struct gpc_recording *recording)
 	       gpc_clock_realtime_ns() < gpc_bytes_add(last_ns, GRACE_NS);
 }
 
+/* Those that run first, then those that ran out of memory, then the latest. */
+static int by_worth(const struct gpc_recording *a, const struct gpc_recording *b)
+{
+	const bool is_alive[] = { a->run_state == GPC_RUN_ALIVE, b->run_state == GPC_RUN_ALIVE };
+	const bool has_failed[] = { a->header.state & GPUCACHE_STATE_OOM_SEEN,
+		b->header.state & GPUCACHE_STATE_OOM_SEEN };
+
+	return GPC_ORDER(is_alive[0], is_alive[1])
+		       ?: GPC_ORDER(has_failed[0], has_failed[1])
+		       ?: GPC_ORDER(a->header.start_realtime_ns, b->header.start_realtime_ns);
+}
+
+static bool is_same_process(const struct gpc_recording *a, const struct gpc_recording *b)
+{
+	return a->header.pid == b->header.pid && strcmp(a->header.host, b->header.host) == 0;
+}
+
+/* The place of a recording: a new one, or that of the one that it replaces; NULL if it is left out. */
+static struct gpc_report *find_place(struct look *look, const struct gpc_recording *recording)
+{
+	struct gpc_report *least = NULL;
+
+	for (size_t i = 0; i < look->n; i++) {
+		struct gpc_report *one = &look->reports[i];
+
+		if (is_same_process(one->recording, recording))
+			return by_worth(recording, one->recording) > 0 ? one : NULL;
+		if (!least || by_worth(one->recording, least->recording) < 0)
+			least = one;
+	}
+	if (look->n < MAX_PROCESSES)
+		return &look->reports[look->n];
+	look->n_left_out++;
+	return by_worth(recording, least->recording) > 0 ? least : NULL;
+}
+
 static void look_at(
 	struct look *look, const struct gpc_options *options, const char *path, bool must)
 {
 	GPC_TEXT(text, 200);
-	struct gpc_report *report = &look->reports[look->n];
+	struct gpc_report report = { .options = options };
+	struct gpc_report *place = NULL;
 
-	*report = (struct gpc_report){ .options = options };
-	if (look->n == MAX_PROCESSES ||
-		gpc_recording_open(path, &report->recording, &text) != GPC_OK)
+	if (gpc_recording_open(path, &report.recording, &text) != GPC_OK)
 		return;
-	if (!must && !is_fresh(report->recording)) {
-		gpc_recording_close(report->recording);
+	if (must || is_fresh(report.recording))
+		place = find_place(look, report.recording);
+	if (!place) {
+		gpc_recording_close(report.recording);
 		return;
 	}
-	look->n++;
+	if (place == &look->reports[look->n])
+		look->n++;
+	else
+		gpc_recording_close(place->recording);
+	*place = report;
 }
 
 static void look_at_folder(struct look *look, const struct gpc_options *options)
@@ -79,7 +127,7 @@ static bool write_look(const struct look *look, const char *path, bool is_open)
 	left.beside = gpc_print("%s.%ld", path, (long)getpid());
 	out = fopen(left.beside, "we");
 	if (out) {
-		gpc_export_metrics(look->reports, look->n, out, is_open);
+		gpc_export_metrics(look->reports, look->n, look->n_left_out, out, is_open);
 		is_written = fflush(out) == 0 && !ferror(out);
 		is_written = fclose(out) == 0 && is_written && rename(left.beside, path) == 0;
 	}
@@ -102,12 +150,13 @@ static bool look_once(struct look *look, const struct gpc_options *options, bool
 	bool is_written = true;
 
 	look->n = 0;
+	look->n_left_out = 0;
 	if (is_one)
 		look_at(look, options, options->target, true);
 	else
 		look_at_folder(look, options);
 	if (!options->output)
-		gpc_export_metrics(look->reports, look->n, stdout, is_open);
+		gpc_export_metrics(look->reports, look->n, look->n_left_out, stdout, is_open);
 	else
 		is_written = write_look(look, options->output, is_open);
 	if (fflush(stdout) != 0)
