@@ -155,7 +155,8 @@ REPLAY     := $(B)/gpumem-replay
 REPLAY_KIT := $(B)/tests/bench/replay/gpumem-replay
 RUN        := $(B)/gpucache-run
 WAIT       := $(B)/gpucache-wait
-PRODUCTS   := $(LIB_SO) $(LIB_LINK) $(LIB_A) $(AUDIT_SO) $(REPORT) $(REPLAY) $(RUN) $(WAIT)
+TRIALS     := $(B)/gpucache-trials
+PRODUCTS   := $(LIB_SO) $(LIB_LINK) $(LIB_A) $(AUDIT_SO) $(REPORT) $(REPLAY) $(RUN) $(WAIT) $(TRIALS)
 LINKS      := $(addprefix build/,$(notdir $(PRODUCTS)) simcuda programs stacks)
 DEMO_LINKS := $(addprefix build/,$(notdir $(LIB_SO) $(REPORT) $(RUN)) simcuda programs)
 
@@ -294,6 +295,9 @@ $(REPLAY_KIT): $(call obj,$(filter-out %/kit.c,$(REPLAY_SRCS)) $(KIT_SRCS)) $(RE
 
 $(RUN): tools/gpucache-run include/gpucache_version.h
 	$(Q)mkdir -p $(@D) && sed 's/@VERSION@/$(VERSION)/' $< >$@ && chmod +x $@
+
+$(TRIALS): tools/gpucache-trials
+	$(Q)mkdir -p $(@D) && cp $< $@
 
 $(WAIT): $(call obj,$(WAIT_SRCS))
 	$(call say,LINK,$@)

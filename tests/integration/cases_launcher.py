@@ -16,7 +16,8 @@ def installed(world):
         os.makedirs(os.path.join(prefix, "lib", "gpucache"))
         shutil.copy2(os.path.join(world.build, "gpucache-run"), os.path.join(prefix, "bin"))
         os.symlink(os.path.join(world.build, "libgpucache.so"), os.path.join(prefix, "lib", "libgpucache.so"))
-        os.symlink(os.path.join(world.build, "gpucache-wait"), os.path.join(prefix, "lib", "gpucache", "gpucache-wait"))
+        for part in "gpucache-wait", "gpucache-trials":
+            os.symlink(os.path.join(world.build, part), os.path.join(prefix, "lib", "gpucache", part))
         os.symlink(os.path.join(world.build, "simcuda"), os.path.join(prefix, "lib", "gpucache", "simcuda"))
         os.symlink(os.path.join(world.build, "gpumem-report"), os.path.join(prefix, "bin", "gpumem-report"))
     return os.path.join(prefix, "bin", "gpucache-run")

@@ -77,6 +77,7 @@ struct gpc_options {
 	uint64_t watch_ns; /* interval of --watch; 0: not given */
 	const char *on;    /* of `fit`: a key of sim/model.h, or a size; NULL: not given */
 	bool progress;     /* of `fit`: the steps so far, and no more */
+	bool next;         /* of `sweep`: the runs that are missing, and no more */
 	const char *run;   /* of `oom`: the GPUCACHE_RUN of what is shown; NULL: not given */
 	const char *
 		ended; /* of `fit`, how the program ended: stopped, interrupted, or its exit status; NULL: not given */
