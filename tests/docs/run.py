@@ -51,7 +51,7 @@ SHOWS = {
 INSTEAD = {
     r"/var/lib/node_exporter/textfile/": "",
     r" --watch=\S+": "",
-    r" --sweep": " --yes --sweep",  # nobody is there to be asked
+    r" --(sweep|cure)": r" --yes --\1",  # nobody is there to be asked
     r" (RECORDING|FILE)\b": "",
     r"/var/lib/gpucache\b": "recordings",
     r"\bDIR/": "",
