@@ -79,7 +79,7 @@ def case_cure_says_where_there_is_nothing_to_cure(world):
     expect_equal("the end", (result.status, result.out), (3, ""))
     expect("for another reason than memory, status 7: no data" in result.err, result.err)
     result = launch(world, "--cure", "--yes", "--time-limit", "1", "/bin/sleep", "100")
-    expect("not over after 1 s" in result.err and result.status == 3, result.err)
+    expect("did not run out of memory within 1 s" in result.err and result.status == 3, result.err)
 
 
 def case_cure_asks_before_it_runs_anything(world):

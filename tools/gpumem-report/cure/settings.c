@@ -243,7 +243,7 @@ static void judge(const struct gpc_report *report, const char *folder, const str
 		setting->state = GPC_CURE_RAN;
 	else if (strcmp(trial->ended, "late") == 0)
 		setting->state = GPC_CURE_LATE;
-	else
+	else if (strcmp(trial->ended, "interrupted") != 0)
 		setting->state = has_failed ? GPC_CURE_FAILED : GPC_CURE_OTHER;
 }
 
