@@ -149,8 +149,8 @@ static void take_samples(const struct gpc_sweep *sweep, struct samples *samples)
 		for (size_t k = 0; k < sweep->n_variables; k++)
 			is_good &= is_number(run->values[k], &sample.values[k]);
 		for (size_t k = 0; k < samples->n && is_good; k++)
-			is_good = memcmp(samples->all[k].values, sample.values,
-					  sizeof sample.values) != 0;
+			is_good = !gpc_sweep_run_has(
+				sweep, samples->all[k].run, (const char *const *)run->values);
 		if (is_good)
 			samples->all[samples->n++] = sample;
 	}
