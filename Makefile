@@ -162,10 +162,11 @@ REPLAY     := $(B)/gpumem-replay
 REPLAY_KIT := $(B)/tests/bench/replay/gpumem-replay
 RUN        := $(B)/gpucache-run
 WAIT       := $(B)/gpucache-wait
+TRIALS     := $(B)/gpucache-trials
 CDI        := $(B)/gpucache-cdi
 PROBE      := $(B)/gpucache-probe
 SELF_TEST  := $(B)/gpucache-self-test
-PRODUCTS   := $(LIB_SO) $(LIB_LINK) $(LIB_A) $(AUDIT_SO) $(GATE_SO) $(REPORT) $(REPLAY) $(RUN) $(WAIT) $(CDI) $(PROBE) $(SELF_TEST)
+PRODUCTS   := $(LIB_SO) $(LIB_LINK) $(LIB_A) $(AUDIT_SO) $(GATE_SO) $(REPORT) $(REPLAY) $(RUN) $(WAIT) $(CDI) $(PROBE) $(SELF_TEST) $(TRIALS)
 LINKS      := $(addprefix build/,$(notdir $(PRODUCTS)) simcuda programs stacks)
 DEMO_LINKS := $(addprefix build/,$(notdir $(LIB_SO) $(REPORT) $(RUN)) simcuda programs)
 
@@ -324,6 +325,9 @@ $(SELF_TEST): tools/gpucache-self-test
 	$(Q)mkdir -p $(@D) && cp $< $@
 
 $(CDI): tools/gpucache-cdi
+	$(Q)mkdir -p $(@D) && cp $< $@
+
+$(TRIALS): tools/gpucache-trials
 	$(Q)mkdir -p $(@D) && cp $< $@
 
 $(WAIT): $(call obj,$(WAIT_SRCS))

@@ -2,7 +2,8 @@
 """gpucache-run --fit: a model runs on a GPU of exactly the size that is said, and not on one 2 % smaller.
 
 For each model and batch, for PyTorch's cache without the library, with expandable_segments, and for ours without
-PyTorch's cache.  What PyTorch's cache needs without the library, it needs beside it.  Then --on and --sweep are asked for what the plain runs have shown.
+PyTorch's cache.  What PyTorch's cache needs without the library, it needs beside it.  Then --on is asked for what the plain runs
+have shown; and --sweep for the largest batch of ten models on three GPUs, where each runs, and does not with one more.
 """
 import json
 import os
@@ -73,8 +74,43 @@ def check_on(python):
     return tell(Result("--on", wrong))
 
 
+# Models of models.py and small.py, and the GPUs of the table that their batch is searched for.
+SWEPT = [("models.py", name) for name in ("gpt2", "resnet", "llama", "lora")] + [
+    ("small.py", name) for name in ("mlp", "attention", "convnet", "lstm", "words", "frozen")]
+SWEPT_GPUS = ("rtx4060", "l4", "a100-40")
+
+
+def runs_with(python, program, model, gpu, batch):
+    run = simulated([python, program, model, str(batch)], gpu, "--off")
+    return "runs" if run.returncode == 0 else "does not" if "out of memory" in run.stderr else run.stderr[-800:]
+
+
+def check_sweep(python, file, model):
+    """The largest batch runs, and one more does not, by all runs of both."""
+    program = os.path.join(HERE, "fit", file)
+    made = to_the_end([tool("gpucache-run"), "--fit", "--json", "--yes", "--on", ",".join(SWEPT_GPUS), "--sweep", "BATCH=1..4096",
+                       "--", python, program, model, "{BATCH}"], limit_s=7200)
+    if not made.stdout.startswith("{"):
+        return [tell(Result(f"{model}-largest", [f"--sweep ended with {made.returncode}: {made.stderr[-800:]}"]))]
+    results = []
+    for row in json.loads(made.stdout)["largest"]:
+        gpu, batch, wrong = row["gpu"], row["value"], []
+        if row["end"] == "none":
+            seen = ("", runs_with(python, program, model, gpu, 1))
+        elif row["end"] == "found":
+            seen = tuple(runs_with(python, program, model, gpu, value) for value in (batch, batch + 1))
+        else:
+            seen = (row["end"], "")
+        if seen not in (("runs", "does not"), ("", "does not")):
+            wrong.append(f"with {batch} it {seen[0]}, with one more it {seen[1]}")
+        results.append(tell(Result(f"{model}-{gpu}", wrong, ("largest batch", batch or "none", seen[1]))))
+    return results
+
+
 def run(_name, python):
     only = os.environ.get("CASES", "").split()
     results = [result for model, batch in CASES if not only or model in only or f"{model}-{batch}" in only
                for result in check_case(python, model, batch)]
+    results += [result for file, model in SWEPT if not only or model in only or "sweep" in only
+                for result in check_sweep(python, file, model)]
     return results + ([check_on(python)] if not only or "on" in only else [])

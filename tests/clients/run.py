@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 
+import client_cure
 import client_fit
 import client_hashcat
 import client_programs
@@ -40,6 +41,7 @@ CLIENTS = {
               ("torch-2.1", "torch==2.1.2 numpy==1.26.4", "CUDA 12.1, the oldest; without cuDNN and Triton", (11,))],
     "fit": [("torch-2.15", "torch==2.15.0 numpy==2.3.5", "what GPU a model needs", NEWEST_PYTHONS)],
     "spill": [("torch-2.15", "torch==2.15.0 numpy==2.3.5", "a training that needs more than the GPU has", NEWEST_PYTHONS)],
+    "cure": [("torch-2.15", "torch==2.15.0 numpy==2.3.5", "which setting makes a program run", NEWEST_PYTHONS)],
     "ranks": [("torch-2.15", "torch==2.15.0 numpy==2.3.5", "torchrun and DistributedDataParallel, two processes", NEWEST_PYTHONS)],
     "transformers": [("transformers", "torch==2.15.0 numpy==2.3.5 transformers==5.23.0 accelerate==1.15.0",
                       "Hugging Face: Trainer, a KV cache", NEWEST_PYTHONS)],
@@ -65,7 +67,7 @@ CLIENTS = {
     "monitors": [("monitors", "nvidia-ml-py==13.615.71 gpustat==1.1.1 nvitop==1.7.2",
                   "monitors that read NVML", NEWEST_PYTHONS)],
 }
-MODULES = {"torch": client_torch, "transformers": client_torch, "lightning": client_torch, "fit": client_fit, "ranks": client_ranks, "spill": client_spill, "suites": client_suites,
+MODULES = {"torch": client_torch, "transformers": client_torch, "lightning": client_torch, "fit": client_fit, "cure": client_cure, "ranks": client_ranks, "spill": client_spill, "suites": client_suites,
            "static": client_static, "jax": client_programs, "numba": client_programs, "cuda": client_programs,
            "hashcat": client_hashcat, "monitors": client_programs, "onnxruntime": client_programs, "faiss": client_programs}
 

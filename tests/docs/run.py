@@ -44,6 +44,7 @@ ELSEWHERE = {"docs/INSTALL.md", "examples/README.md"}
 # Commands that may end with another status than 0, by a part of the command.
 EXPECTED = {
     "--fail-on=oom": (0, 1),    # 1: the recording has a failed request
+    "--sweep": (0, 1),          # 1: no value fits on one of the GPUs
     "--oom": (1,),              # the program reports its own error
     "tests/programs/gpt.py": (0, 1),
 }
@@ -59,6 +60,7 @@ SHOWS = {
 INSTEAD = {
     r"/var/lib/node_exporter/textfile/": "",
     r" --watch=\S+": "",
+    r" --(sweep|cure)": r" --yes --\1",  # nobody is there to be asked
     r" (RECORDING|FILE)\b": "",
     r"/var/lib/gpucache\b": "recordings",
     r"\bDIR/": "",

@@ -101,7 +101,7 @@ def start_fit(world, to, *arguments):
 
 
 def case_fit_leaves_nothing_when_nobody_reads_on(world):
-    for arguments in ["--sweep", "SIZE=1..4", world.program("train"), *STEPS], ["/bin/true"]:
+    for arguments in ["--yes", "--sweep", "SIZE=1..4", world.program("train"), *STEPS], ["/bin/true"]:
         reader, writer = os.pipe()
         os.close(reader)  # as `| head` does
         child = start_fit(world, writer, *arguments)
@@ -135,28 +135,6 @@ def case_fit_without_memory_leaves_neither_folder_nor_program(world):
         expect(not os.path.exists(f"/proc/{file.read().strip()}"), "the program runs on")
 
 
-def case_fit_finds_the_largest_value_of_a_variable(world):
-    program = ["/bin/sh", "-c", f"exec {world.program('train')} --steps 4 --width $SIZE"]
-    status, answer = ask(world, "--on", "700MiB", "--sweep", "SIZE=1..4096", *program)
-    tried = {run["value"]: run["fits"] for run in answer["runs"]}
-    largest = answer["largest"]
-    expect_equal("the exit status", status, 0)
-    expect(tried[largest] and largest < 4096, f"{largest} of {tried}")
-    expect(all(fits == (value <= largest) for value, fits in tried.items()), f"{largest} of {tried}")
-    # The answer must be what a run of each value shows.
-    for value, fits in tried.items():
-        result = launch(world, "--off", "--sim", "h100", "--sim-options", "memory:700MiB", *program, SIZE=str(value))
-        expect_equal(f"it runs with {value}", result.status == 0, fits)
-    status, answer = ask(world, "--on", "530MiB", "--sweep", "SIZE=64..128", *program)
-    expect_equal("nothing fits", (status, answer["largest"]), (1, None))
-
-
-def case_fit_says_that_a_variable_changes_nothing(world):
-    result = launch(world, "--fit", "--on", "1MiB", "--sweep", "SIZE=1..64", world.program("train"), *STEPS)
-    expect("does the program read it?" in result.err, result.err)
-    expect_equal("the runs", result.out.count("needs"), 2)
-
-
 def case_fit_says_in_one_line_what_is_wrong(world):
     program = world.program("train")
     for arguments, status, word in (
@@ -165,7 +143,13 @@ def case_fit_says_in_one_line_what_is_wrong(world):
             (("--fit", "--sim", "4GiB", program), 2, "--sim"),
             (("--fit", "--off", program), 2, "--off"),
             (("--fit", "--steps", "many", program), 2, "many"),
-            (("--fit", "--sweep", "B=3", program), 2, "B=3"),
+            (("--fit", "--sweep", "B", program), 2, "B"),
+            (("--fit", "--sweep", "B=", program), 2, "B="),
+            (("--fit", "--sweep", "B=3 4", program), 2, "B=3 4"),
+            (("--fit", "--sweep", "B=1..2", "--sweep", "C=1..2", program), 2, "one range"),
+            (("--fit", "--on", "l4,l5", "--sweep", "B=3", program), 2, "l5"),
+            (("--fit", "--time-limit", "0", "--sweep", "B=3", program), 2, "--time-limit"),
+            (("--yes", program), 2, "--fit"),
             (("--fit", "--sweep", "B=3..1", program), 2, "B=3..1"),
             (("--fit", "/bin/true"), 3, "took no memory of a GPU"),
             (("--fit", "/bin/false"), 3, "status 1")):

@@ -16,7 +16,7 @@ def installed(world):
         os.makedirs(os.path.join(prefix, "lib", "gpucache"))
         shutil.copy2(os.path.join(world.build, "gpucache-run"), os.path.join(prefix, "bin"))
         os.symlink(os.path.join(world.build, "libgpucache.so"), os.path.join(prefix, "lib", "libgpucache.so"))
-        for name in ("gpucache-wait", "gpucache-self-test", "gpucache-probe"):
+        for name in ("gpucache-wait", "gpucache-self-test", "gpucache-probe", "gpucache-trials"):
             os.symlink(os.path.join(world.build, name), os.path.join(prefix, "lib", "gpucache", name))
         os.symlink(os.path.join(world.build, "simcuda"), os.path.join(prefix, "lib", "gpucache", "simcuda"))
         os.symlink(os.path.join(world.build, "gpumem-report"), os.path.join(prefix, "bin", "gpumem-report"))

@@ -93,7 +93,7 @@ class Trainer:
     def forward(self, step):
         activations = []
         for layer in range(self.options.layers):
-            activation = Tensor(self.device, 300_000 + step % 5 * 4321 + layer * 17)
+            activation = Tensor(self.device, (300_000 + step % 5 * 4321 + layer * 17) * self.options.batch)
             activation.fill((step + layer) & 0xFF)
             activations.append(activation)
         return activations
@@ -143,6 +143,7 @@ def parse_options():
     parser.add_argument("--steps", type=int, default=50)
     parser.add_argument("--grow", type=int, default=0, metavar="BYTES_PER_STEP")
     parser.add_argument("--layers", type=int, default=8)
+    parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--every", type=int, default=10)
     parser.add_argument("--hold-at", type=int, default=0, metavar="STEP")
     parser.add_argument("--oom", action="store_true")

@@ -63,6 +63,8 @@ static const struct option long_options[] = {
 	{ "run", required_argument, NULL, TEXT(run) },
 	{ "ended", required_argument, NULL, TEXT(ended) },
 	{ "progress", no_argument, NULL, FLAG(progress) },
+	{ "next", no_argument, NULL, FLAG(next) },
+	{ "trials", required_argument, NULL, TEXT(trials) },
 #define FILTER(name, value, is_of, help) { #name, required_argument, NULL, TEXT(filters.name) },
 #include "tools/gpumem-report/holders/filters.def"
 #undef FILTER
@@ -303,6 +305,11 @@ static bool is_fit_fine(const struct gpc_options *options, const struct gpc_comm
 {
 	struct gpc_fit_target target;
 
+	if (options->next && command->run != gpc_cmd_sweep && command->run != gpc_cmd_cure)
+		return gpc_refuse(
+			"--next is an option of `sweep` and `cure`, not of `%s`", command->name);
+	if (options->trials && command->run != gpc_cmd_cure)
+		return gpc_refuse("--trials is an option of `cure`, not of `%s`", command->name);
 	if (command->run != gpc_cmd_fit)
 		return (!options->on && !options->ended && !options->progress) ||
 		       gpc_refuse("--on, --ended and --progress are options of `fit`, not of `%s`",

@@ -40,6 +40,8 @@ static const char options_text[] =
 	"      --once               live: one reading, as text\n"
 	"      --on=GPU             fit: does it fit on rtx4090, on 24GiB?  Exit code 1: no\n"
 	"      --progress           fit: the steps so far, and nothing more\n"
+	"      --next               sweep, cure: the runs that are missing, and nothing more\n"
+	"      --trials DIR         cure: the runs that gpucache-run --cure has made\n"
 	"      --ended=HOW          fit: stopped, interrupted, or the program's exit status\n"
 	"      --run=ID             oom: the first three that failed in a gpucache-run --wait\n"
 	"      --sysroot DIR        find the recorded machine's files below DIR\n"

@@ -72,12 +72,14 @@ struct gpc_options {
 	const char *format; /* of `export`: NAME[,WORD]...; NULL: not given */
 	const char *query;  /* the columns of csv, COLUMN[,COLUMN]...; NULL: the usual ones */
 	enum gpc_at moment;
-	bool is_bottom_up; /* of `tree` */
-	bool once;         /* of `live`: one look, without a screen */
-	uint64_t watch_ns; /* interval of --watch; 0: not given */
-	const char *on;    /* of `fit`: a key of sim/model.h, or a size; NULL: not given */
-	bool progress;     /* of `fit`: the steps so far, and no more */
-	const char *run;   /* of `oom`: the GPUCACHE_RUN of what is shown; NULL: not given */
+	bool is_bottom_up;  /* of `tree` */
+	bool once;          /* of `live`: one look, without a screen */
+	uint64_t watch_ns;  /* interval of --watch; 0: not given */
+	const char *on;     /* of `fit`: a key of sim/model.h, or a size; NULL: not given */
+	bool progress;      /* of `fit`: the steps so far, and no more */
+	bool next;          /* of `sweep` and `cure`: the runs that are missing, and no more */
+	const char *trials; /* of `cure`: the folder of the runs with settings; NULL: not given */
+	const char *run;    /* of `oom`: the GPUCACHE_RUN of what is shown; NULL: not given */
 	const char *
 		ended; /* of `fit`, how the program ended: stopped, interrupted, or its exit status; NULL: not given */
 	enum gpc_colour_mode colour;

@@ -60,7 +60,7 @@ install: $(INSTALLED)                      ## into PREFIX (default /usr/local), 
 	$(Q)$(INSTALL) -m 644 $(LIB_A) $(call to,$(libdir))
 	$(Q)$(INSTALL) -m 755 $(REPORT) $(REPLAY) $(RUN) $(call to,$(bindir))
 	$(Q)$(INSTALL) -m 644 $(PUBLIC_HEADERS) $(call to,$(includedir))
-	$(Q)$(INSTALL) -m 755 $(WAIT) $(CDI) $(PROBE) $(SELF_TEST) $(call to,$(libdir))/gpucache
+	$(Q)$(INSTALL) -m 755 $(WAIT) $(TRIALS) $(CDI) $(PROBE) $(SELF_TEST) $(call to,$(libdir))/gpucache
 	$(Q)$(INSTALL) -m 755 $(SLURM) $(call to,$(libdir))/gpucache/slurm
 	$(Q)cp -P $(SIMCUDA) $(call to,$(libdir))/gpucache/simcuda
 	$(Q)$(fill) tools/package/gpucache.pc.in >$(call to,$(libdir))/pkgconfig/gpucache.pc

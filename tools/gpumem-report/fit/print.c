@@ -14,7 +14,8 @@
 #include "tools/gpumem-report/holders/purposes.h"
 #include "tools/gpumem-report/output/page.h"
 
-#define N_HOLDERS 5
+#define N_HOLDERS  5
+#define MOST_PLACE 400 /* bytes of a line with its callers */
 
 static bool find_holdings(
 	const struct gpc_report *report, const struct gpc_fit *fit, struct gpc_holdings *holdings)
@@ -85,7 +86,8 @@ static void show_needs(const struct gpc_report *report, const struct gpc_fit *fi
 	static const struct gpc_column columns[] = {
 		{ "smallest_device_bytes" },
 		{ NULL, "GPU, MiB", 10 }, /* exact, and so an argument of --on and --sim */
-		{ "reserved_bytes", "reserved", 12 },
+		{ "reserved_bytes" },
+		{ NULL, "reserved", 10 },
 		{ "smallest_gpu" },
 		{ NULL, "smallest GPU", -12 },
 		{ NULL, "with" },
@@ -99,16 +101,20 @@ static void show_needs(const struct gpc_report *report, const struct gpc_fit *fi
 	struct gpc_document *doc = report->doc;
 
 	gpc_document_open(doc, &section);
-	gpc_document_say(doc, "the smallest GPU that serves every request");
+	gpc_document_say(doc,
+		"the smallest GPU that serves every request; and what the allocator reserves, in "
+		"MiB, "
+		"where there is more");
 	for (unsigned i = 0; i < fit->n_caches; i++) {
 		const struct gpc_fit_cache *cache = &fit->caches[i];
 		const struct gpc_sim_model *model = gpc_fit_smallest_model(fit, cache);
 
 		gpc_document_row(doc, gpc_bytes(cache->smallest_bytes),
 			gpc_number(cache->smallest_bytes / GPC_MIB),
-			gpc_bytes(cache->reserved_bytes), gpc_name(model ? model->key : NULL),
-			gpc_name(model ? model->key : "none"), gpc_sentence(cache->words),
-			gpc_name(cache->key), gpc_name(cache->how),
+			gpc_bytes(cache->reserved_bytes),
+			gpc_number(cache->reserved_bytes / GPC_MIB),
+			gpc_name(model ? model->key : NULL), gpc_name(model ? model->key : "none"),
+			gpc_sentence(cache->words), gpc_name(cache->key), gpc_name(cache->how),
 			has_target ? gpc_bytes(gpc_fit_need(fit, cache, fit->target.model))
 				   : gpc_blank(),
 			has_target ? gpc_truth(cache->is_on_target) : gpc_blank());
@@ -123,17 +129,21 @@ static void show_on(const struct gpc_report *report, const struct gpc_fit *fit)
 		.flags = GPC_OBJECT | GPC_BESIDE };
 	const struct gpc_fit_target *target = &fit->target;
 	struct gpc_document *doc = report->doc;
+	GPC_TEXT(refused, MOST_PLACE);
 
 	if (!target->bytes) {
 		gpc_document_member(doc, "on", gpc_blank());
 		return;
 	}
+	if (fit->refused_stack)
+		gpc_frames_where(report->frames, fit->refused_stack, GPC_SITE_CALLERS, &refused);
 	gpc_document_open(doc, &section);
 	gpc_document_member(doc, "gpu", gpc_name(target->model ? target->model->key : NULL));
 	gpc_document_member(doc, "total_bytes", gpc_bytes(target->bytes));
 	gpc_document_member(doc, "fits", gpc_truth(gpc_fit_is_good(fit)));
 	gpc_document_member(doc, "max_split_size_bytes",
 		gpc_bytes(gpc_unless_zero(fit->max_split_mib * GPC_MIB)));
+	gpc_document_member(doc, "refused_at", gpc_name(refused.buf));
 	gpc_document_say(doc, "%s%s%s, %s: %s", target->model ? target->model->key : "",
 		target->model ? ", " : "", target->model ? target->model->name : "a GPU",
 		gpc_show_bytes(target->bytes),
@@ -145,6 +155,8 @@ static void show_on(const struct gpc_report *report, const struct gpc_fit *fit)
 		gpc_document_fact(doc, gpc_bytes(gpc_distance(target->bytes, need)),
 			"are %s with %s", cache->is_on_target ? "left" : "missing", cache->words);
 	}
+	if (refused.len)
+		gpc_document_say(doc, "the first request refused: by %s", refused.buf);
 	gpc_document_close(doc);
 }
 

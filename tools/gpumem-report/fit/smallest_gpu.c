@@ -95,14 +95,50 @@ static uint64_t target_of_run(const struct gpc_fit *fit)
 	return gpc_bytes_less(gpc_bytes_add(fit->target.bytes, fit->contexts_bytes), beside);
 }
 
-static void compare(const struct gpc_trace *trace, struct gpc_fit *fit)
+static const struct gpc_policy_ops *policy_of(const struct gpc_fit_cache *cache)
+{
+	for (size_t i = 0; i < N_CACHES; i++)
+		if (caches[i].row.words == cache->words)
+			return caches[i].policy;
+	return &gpc_policy_none;
+}
+
+/* The stack of event `number`, counted from 1; 0: it has none. */
+static uint32_t stack_of_event(const struct gpc_recording *recording, uint64_t number)
+{
+	struct gpc_event_cursor cursor = { 0 };
+	struct gpucache_event event;
+
+	while (gpc_recording_next_event(recording, &cursor, &event))
+		if (event.seq == number)
+			return event.stack;
+	return 0;
+}
+
+static uint32_t find_refused(const struct gpc_report *report, const struct place *place,
+	const struct gpc_policy_ops *policy)
+{
+	const struct gpc_run_settings settings = { .device_bytes = place->device_bytes,
+		.is_unwatched = true };
+	struct gpc_run run;
+
+	if (gpc_run_once(place->trace, policy, &settings, &run) || !run.has_failed)
+		return 0;
+	return stack_of_event(report->recording, run.failed_line);
+}
+
+static void compare(
+	const struct gpc_report *report, const struct gpc_trace *trace, struct gpc_fit *fit)
 {
 	struct place place = { trace, target_of_run(fit) };
 
 	for (unsigned i = 0; i < fit->n_caches; i++)
 		fit->caches[i].is_on_target =
 			gpc_fit_need(fit, &fit->caches[i], fit->target.model) <= fit->target.bytes;
-	if (fit->target.bytes && fit->has_torch && !fit->caches[0].is_on_target)
+	if (!fit->target.bytes || fit->caches[0].is_on_target)
+		return;
+	fit->refused_stack = find_refused(report, &place, policy_of(&fit->caches[0]));
+	if (fit->has_torch)
 		fit->max_split_mib =
 			gpc_run_find_max_split(UINT64_MAX, fits_with, &place) / GPC_MIB;
 }
@@ -125,7 +161,7 @@ static enum gpc_status find(
 		if ((caches[i].whose == TORCH) == fit->has_torch)
 			st = replay(trace, &caches[i], fit);
 	if (!st)
-		compare(trace, fit);
+		compare(report, trace, fit);
 	return st;
 }
 

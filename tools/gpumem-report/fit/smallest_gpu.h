@@ -51,6 +51,8 @@ struct gpc_fit {
 	unsigned n_caches;
 	struct gpc_fit_cache caches[GPC_FIT_MAX_CACHES]; /* the program's own first */
 	struct gpc_fit_target target;
+	uint32_t
+		refused_stack; /* the first request that PyTorch's cache, or the driver, refuses on the target; 0: none */
 	/* The largest of 512, 256, ... 32 MiB as max_split_size with which PyTorch's cache fits on the target; 0: none. */
 	uint64_t max_split_mib;
 };

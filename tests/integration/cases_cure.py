@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gpucache-run --cure: the setting with which a program runs that ran out of memory, found by running it."""
+import json
+import os
+import re
+
+from cases_fit import left_over
+from cases_launcher import launch
+from harness import expect, expect_equal
+
+STATES = ("ran", "failed", "hopeless", "open")
+
+
+def scene(world, *arguments):
+    return [world.program("scene"), *arguments]
+
+
+def cure(world, *arguments, **extra):
+    result = launch(world, "--cure", "--json", "--yes", *arguments, **extra)
+    expect(result.out.startswith("{"), f"no answer: status {result.status}, stderr {result.err[-800:]!r}")
+    expect_equal("what is left", left_over(world), [])
+    answer = json.loads(result.out)
+    return result.status, answer, {row["key"]: row["state"] for row in answer["settings"]}
+
+
+def case_cure_raises_a_limit_and_the_command_runs_as_it_is_written(world):
+    program = scene(world, "cache", "n=30", "block=8192", "temp=1024", "last=100000")
+    status, answer, states = cure(world, "--on", "1GiB", "-c", "limit:300MiB", "--", *program)
+    expect_equal("the end", (status, answer["ran"]), (0, "limit"))
+    expect_equal("the settings before it", (states["pages"], states["off"], states["unlimited"]), ("failed", "failed", "open"))
+    row = next(row for row in answer["settings"] if row["key"] == "limit")
+    limit = re.fullmatch(r"GPUCACHE_CONF=limit:(\d+)MiB", row["set"]).group(1)
+    expect(row["headroom_bytes"] > 0 and row["driver_calls"] > 0, f"no price: {row}")
+    expect_equal("the command", answer["command"], f"{row['set']} gpucache-run -- {' '.join(program)}")
+    for value, runs in (limit, True), ("300", False):
+        result = launch(world, "--sim", "1GiB", *program, GPUCACHE_CONF=f"limit:{value}MiB")
+        expect_equal(f"it runs with {value} MiB", result.status == 0, runs)
+
+
+def case_cure_finds_no_setting_where_more_is_live_than_the_GPU_has(world):
+    status, answer, states = cure(world, "--on", "2GiB", world.program("train"), "--oom")
+    expect_equal("the end", (status, answer["ran"], answer["command"]), (1, None, None))
+    expect_equal("what was tried", {key: state for key, state in states.items() if state in ("ran", "failed")}, {})
+    grows = answer["changes"][0]
+    expect(grows["enough"] and "remember_loss" in grows["change"], f"{grows}")
+    expect("remember_loss" in answer["verdict"]["try"][0]["advice"], answer["verdict"]["try"])
+
+
+def case_cure_finds_the_setting_for_holes(world):
+    program = scene(world, "stripes", "n=61", "block=9000", "last=260000")
+    options = ["--on", "1GiB", "--sim-options", "context:300MiB"]
+    status, answer, states = cure(world, *options, "--", *program)
+    found = answer["ran"]
+    expect(found is not None and status == 0, f"{states}")
+    row = next(row for row in answer["settings"] if row["key"] == found)
+    result = launch(world, "--sim", "1GiB", "--sim-options", "context:300MiB", "-c", row["set"].partition("=")[2], *program)
+    expect_equal(f"it runs with {row['set']}", result.status, 0)
+    return row["set"]
+
+
+def case_cure_runs_the_program_itself_each_time(world):
+    log = os.path.join(world.folder, "log")
+    command = ["/bin/sh", "-c", f'echo "$GPUCACHE_TRIAL $(ls -A $TMPDIR | wc -l) $1 $(ls -A $1 | wc -l)" >>{log}; touch $TMPDIR/x $1/x; '
+               f'exec {" ".join(scene(world, "cache", "n=30", "block=8192", "temp=1024", "last=100000"))}', "-", "{OUT}"]
+    _, answer, states = cure(world, "--on", "1GiB", "-c", "limit:300MiB", "--", *command)
+    with open(log, encoding="utf-8") as file:
+        lines = [line.split() for line in file]
+    tried = [state for state in states.values() if state in ("ran", "failed")]
+    expect_equal("the runs", [(line[0], line[1], line[3]) for line in lines],
+                 [(str(i + 1), "0", "0") for i in range(1 + len(tried))])
+    expect_equal("their folders", len({line[2] for line in lines}), len(lines))
+
+
+def case_cure_says_where_there_is_nothing_to_cure(world):
+    result = launch(world, "--cure", "--yes", world.program("train"), "--steps", "3")
+    expect_equal("the end", (result.status, result.err), (0, ""))
+    expect("it runs as it is on h100, simulated" in result.out, result.out)
+    result = launch(world, "--cure", "--yes", "/bin/sh", "-c", "echo no data >&2; exit 7")
+    expect_equal("the end", (result.status, result.out), (3, ""))
+    expect("for another reason than memory, status 7: no data" in result.err, result.err)
+    result = launch(world, "--cure", "--yes", "--time-limit", "1", "/bin/sleep", "100")
+    expect("did not run out of memory within 1 s" in result.err and result.status == 3, result.err)
+
+
+def case_cure_asks_before_it_runs_anything(world):
+    mark = os.path.join(world.folder, "mark")
+    result = launch(world, "--cure", "touch", mark)
+    expect_equal("the end", (result.status, os.path.exists(mark), left_over(world)), (2, False, []))
+    for arguments, word in ((("--cure", "--fit"), "--fit"), (("--cure", "--sim", "4GiB"), "--on"), (("--cure", "--on", "x9"), "x9"),
+                            (("--cure", "--off"), "--off")):
+        result = launch(world, *arguments, "/bin/true")
+        expect(result.status == 2 and len(result.err.splitlines()) == 1 and word in result.err, f"{arguments}: {result.err!r}")
+
+
+def case_cure_reads_a_recording_of_yesterday_and_runs_nothing(world):
+    report = os.path.join(world.build, "gpumem-report")
+    program = scene(world, "cache", "n=30", "block=8192", "temp=1024", "last=100000")
+    launch(world, "--sim", "1GiB", "-c", "limit:300MiB", "-o", world.pattern, *program)
+    result = world.run([report, "cure", "--json", world.recordings()[0]], with_us=False)
+    answer = json.loads(result.out)
+    expect_equal("the end", (result.status, answer["ran"], {row["state"] for row in answer["settings"]}), (0, None, {"open"}))
+    launch(world, "--sim", "1GiB", "-o", os.path.join(world.folder, "good.gpucache"), world.program("train"), "--steps", "3")
+    result = world.run([report, "cure", os.path.join(world.folder, "good.gpucache")], with_us=False)
+    expect("no request failed" in result.err and result.status == 3, result.err)

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gpucache-run --fit --sweep: a program with several values of its variables, against GPUs."""
+import itertools
+import json
+import os
+import signal
+import subprocess
+import time
+
+from cases_fit import left_over
+from cases_launcher import installed, launch
+from harness import MIB, expect, expect_equal
+
+BIG = ["--steps", "4", "--width", "{WIDTH}"]
+
+
+def sweep(world, *arguments, **extra):
+    result = launch(world, "--fit", "--json", "--yes", *arguments, **extra)
+    expect(result.out.startswith("{"), f"no answer: status {result.status}, stderr {result.err[-800:]!r}")
+    expect_equal("what is left", left_over(world), [])
+    return result.status, json.loads(result.out)
+
+
+def values_of(answer, variable="WIDTH"):
+    return [run["values"][variable] for run in answer["runs"]]
+
+
+def runs_on(world, size, width):
+    """What a run on a GPU of this size shows."""
+    return launch(world, "--off", "--sim", "h100", "--sim-options", f"memory:{size}", world.program("train"), "--steps", "4",
+                  "--width", str(width)).status == 0
+
+
+def case_sweep_makes_a_table_of_values_and_GPUs_of_one_run_each(world):
+    status, answer = sweep(world, "--on", "700MiB,l4,600MiB", "--sweep", "WIDTH=64,2048,512", world.program("train"), *BIG)
+    expect_equal("the exit status and the runs", (status, values_of(answer)), (0, ["64", "2048", "512"]))
+    for run in answer["runs"]:
+        for on in run["on"]:
+            expect_equal(f"{run['values']} on {on['gpu']}", on["fits"], on["needs_bytes"] <= on["total_bytes"])
+            expect_equal("a line where it is short", on["refused_at"] is None, on["fits"])
+            if on["gpu"] != "l4":
+                expect_equal(f"{run['values']} runs on {on['gpu']}", runs_on(world, on["gpu"], run["values"]["WIDTH"]),
+                             on["fits"])
+    shown = launch(world, "--fit", "--yes", "--on", "700MiB,l4", "--sweep", "WIDTH=64,2048", world.program("train"), *BIG).out
+    for words in "MiB left (+) or missing (-)", "700MiB with WIDTH=2048: by", "refused first is device_alloc":
+        expect(words in " ".join(shown.split()), f"{words!r} is not in {shown}")
+
+
+def case_sweep_finds_the_largest_value_on_each_GPU_and_means_it(world):
+    status, answer = sweep(world, "--on", "700MiB,530MiB", "--sweep", "WIDTH=64..1100", world.program("train"), *BIG)
+    largest = {row["gpu"]: row["value"] for row in answer["largest"]}
+    expect_equal("the exit status", (status, largest["530MiB"]), (1, None))
+    value = largest["700MiB"]
+    expect_equal(f"{value}, and one more", [runs_on(world, "700MiB", value), runs_on(world, "700MiB", value + 1)], [True, False])
+    for tried in value, value + 1:
+        expect(str(tried) in values_of(answer), f"{tried} was not run: {values_of(answer)}")
+    return f"{largest} by {len(answer['runs'])} runs"
+
+
+def case_sweep_gives_values_to_the_command_and_to_the_environment(world):
+    log = os.path.join(world.folder, "log")
+    command = ["/bin/sh", "-c", f'echo "$A $B" "$@" $GPUCACHE_TRIAL $(ls -A $TMPDIR | wc -l) $(ls -A "$6" | wc -l) >>{log}; '
+               f'touch $TMPDIR/x "$6/x"; exec {world.program("train")} --steps 2', "-", "{A}", "x{B}{A}{B}y", "{C}", "", "é *", "{OUT}"]
+    status, answer = sweep(world, "--jobs", "1", "--sweep", "A=1,2", "--sweep", "B=fp32,bf16", *command)
+    with open(log, encoding="utf-8") as file:
+        lines = [line.split() for line in file]
+    found = [(line[0], line[1], line[2:4], line[4:7], line[-3:]) for line in lines]
+    expect_equal("the exit status", status, 0)
+    expect_equal("the runs", found, [(a, b, [a, f"x{b}{a}{b}y"], ["{C}", "é", "*"], [str(i + 1), "0", "0"])
+                                     for i, (a, b) in enumerate((a, b) for a in "12" for b in ("fp32", "bf16"))])
+
+
+def case_sweep_tells_a_failure_of_another_kind(world):
+    command = ["/bin/sh", "-c", f"{world.program('train')} --steps 2; echo 'no such file: $A' >&2; echo; exit $A"]
+    status, answer = sweep(world, "--on", "l4", "--sweep", "A=0,3", *command)
+    last = answer["runs"][1]
+    expect_equal("the exit status", status, 0)
+    expect_equal("the run", (last["measured"], last["ended"], last["said"]), (False, "3", "no such file: $A"))
+    status, answer = sweep(world, "--on", "l4", "--sweep", "A=1..9", *command)
+    expect_equal("the end", (status, len(answer["runs"]), answer["largest"][0]["end"]), (3, 1, "failed"))
+    shown = launch(world, "--fit", "--yes", "--on", "l4", "--sweep", "A=0,3", *command).out
+    expect("A=3: for another reason than memory: status 3: no such file" in " ".join(shown.split()), shown)
+
+
+def case_sweep_says_that_a_variable_changes_nothing(world):
+    result = launch(world, "--fit", "--yes", "--on", "1GiB", "--sweep", "SIZE=1..64", world.program("train"), "--steps", "4")
+    expect("does the program read it?" in result.out, result.out)
+    expect("3 runs" in result.out, result.out)
+
+
+def case_sweep_without_a_GPU_doubles_and_says_what_grows(world):
+    _, answer = sweep(world, "--sweep", "WIDTH=256..2048", world.program("train"), *BIG)
+    expect_equal("the values", values_of(answer), ["256", "512", "1024", "2048"])
+    terms = {row["where"].split("<")[1].split(":")[0].strip(): row["term"] for row in answer["growth"]}
+    expect_equal("the law of the weights and of the batch", (terms["load_weights"], terms["load_batch"]), ("WIDTH^2", "WIDTH"))
+    _, answer = sweep(world, "--sweep", "WIDTH=512,1024,2048", "--sweep", "BATCH=64,512", world.program("train"), *BIG, "--batch",
+                      "{BATCH}")
+    terms = {row["where"].split("<")[1].split(":")[0].strip(): row["term"] for row in answer["growth"]}
+    expect_equal("the law of the activations", terms["layer_forward"], "WIDTH x BATCH")
+
+
+def case_sweep_asks_before_it_runs_anything(world):
+    mark = os.path.join(world.folder, "mark")
+    result = launch(world, "--fit", "--on", "l4", "--sweep", "A=1,2,3", "touch", mark)
+    expect_equal("the exit status", (result.status, os.path.exists(mark), left_over(world)), (2, False, []))
+    for words in "3 times", f"touch {mark}", "l4 A=2", "may overwrite", "--yes":
+        expect(words in result.err, f"{words!r} is not in {result.err}")
+
+
+def sleepers(word):
+    return [pid for pid in os.listdir("/proc") if pid.isdigit() and command_of(pid) == f"sleep {word} "]
+
+
+def command_of(pid):
+    try:
+        with open(f"/proc/{pid}/cmdline", encoding="utf-8") as file:
+            return file.read().replace("\0", " ")
+    except OSError:
+        return ""
+
+
+def case_sweep_ends_a_run_with_all_that_it_started(world):
+    word = f"1000{os.getpid()}"
+    train = f"{world.program('train')} --steps 2"
+    status, answer = sweep(world, "--sweep", "A=1", "/bin/sh", "-c", f"sleep {word} & {train}")
+    expect_equal("the run", (status, answer["runs"][0]["ended"], sleepers(word)), (0, "0", []))
+    status, answer = sweep(world, "--time-limit", "1", "--sweep", "A=1", "/bin/sh", "-c", f"sleep {word} & {train}; wait")
+    expect_equal("the run", (status, answer["runs"][0]["ended"], sleepers(word)), (3, "late", []))
+    status, answer = sweep(world, "--steps", "3", "--sweep", "A=1", world.program("train"), "--steps", "1000000000")
+    expect_equal("the run", (status, answer["runs"][0]["ended"]), (0, "stopped"))
+
+
+def case_sweep_answers_when_it_is_interrupted_and_leaves_nothing(world):
+    word = f"2000{os.getpid()}"
+    for number in signal.SIGINT, signal.SIGTERM:
+        command = [installed(world), "--fit", "--json", "--yes", "--jobs", "1", "--sweep", "A=1,2,3", "/bin/sh", "-c",
+                   f"[ $A = 1 ] || sleep {word}; {world.program('train')} --steps 2"]
+        child = subprocess.Popen(command, cwd=world.folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
+                                 env=world.environment(False, GPUSIM=None, LD_LIBRARY_PATH=None))
+        world.children.append(child)
+        end = time.monotonic() + world.time_limit()
+        while not sleepers(word):
+            expect(child.poll() is None and time.monotonic() < end, f"status {child.poll()}")
+            time.sleep(0.05)
+        child.send_signal(number)
+        out, _ = child.communicate(timeout=world.time_limit())
+        answer = json.loads(out)
+        expect_equal("the runs", [run["ended"] for run in answer["runs"]], ["0", "interrupted"])
+        expect_equal("what is left", (left_over(world), sleepers(word)), ([], []))
+
+
+def case_sweep_keeps_the_recordings_that_are_asked_for(world):
+    os.mkdir(os.path.join(world.folder, "kept"))
+    sweep(world, "-o", "kept/%p.gpucache", "--sweep", "A=1,2,3", world.program("train"), "--steps", "2")
+    expect_equal("the recordings", len(os.listdir(os.path.join(world.folder, "kept"))), 3)
+
+
+def write(path, text):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def search(world, need, total, to, on="l4,h100", folders=itertools.count()):
+    """Answers each question of `sweep --next` by a formula; returns the values tried, by GPU."""
+    folder = os.path.join(world.folder, f"search-{next(folders)}")
+    report = [os.path.join(world.build, "gpumem-report"), "sweep"]
+    gpus = on.split(",")
+    write(f"{folder}/plan", f"on={on}\nsweep=N=1..{to}\n")
+    tried = {gpu: [] for gpu in gpus}
+    for _ in range(100):
+        lines = world.run([*report, "--next", folder], with_us=False).out.splitlines()
+        if lines[0].startswith("runs"):
+            shown = json.loads(world.run([*report, "--json", folder], with_us=False).out)
+            return tried, {row["gpu"]: row["value"] for row in shown["largest"]}
+        gpu, value = lines[0].split()
+        value = int(value.partition("=")[2])
+        tried[gpu].append(value)
+        place = f"{folder}/{sum(map(len, tried.values()))}"
+        write(f"{place}/trial", f"gpu={gpu}\nset=N={value}\nended=0\n")
+        for number, name in enumerate(gpus):
+            needs = need(value) * MIB
+            write(f"{place}/{name}.json", json.dumps({
+                "asked_bytes": needs, "holders": [], "caches": [{"needs_bytes": needs}],
+                "on": {"fits": needs <= total[number] * MIB}}))
+    raise AssertionError(f"no end: {tried}")
+
+
+def invent(folder, number, gpu, values, needs, holders=()):
+    """The folder of a run that needed so many MiB on each GPU of `needs`."""
+    write(f"{folder}/{number}/trial", f"gpu={gpu}\n" + "".join(f"set={name}={value}\n" for name, value in values.items()) + "ended=0\n")
+    for name, (size, total) in needs.items():
+        write(f"{folder}/{number}/{name}.json", json.dumps({
+            "asked_bytes": size * MIB, "holders": [{"where": where, "live_bytes": held * MIB} for where, held in holders],
+            "caches": [{"needs_bytes": size * MIB, "smallest_device_bytes": size * MIB}], "on": {"fits": size <= total}}))
+
+
+def case_sweep_asks_a_GPU_itself_where_another_ones_answer_is_near(world):
+    folder, report = os.path.join(world.folder, "near"), [os.path.join(world.build, "gpumem-report"), "sweep"]
+    write(f"{folder}/plan", "on=h100,l4,rtx3090\nsweep=N=1,2\n")
+    totals = {"h100": 81079, "l4": 22559, "rtx3090": 24258}
+    for number, size in (1, 22500), (2, 20000):
+        invent(folder, number, "h100", {"N": number}, {name: (size, total) for name, total in totals.items()})
+    found = world.run([*report, "--next", folder], with_us=False).out.splitlines()
+    expect_equal("what is missing", found, ["l4 N=1", "runs 2 6"])
+    invent(folder, 3, "l4", {"N": 1}, {name: (22570, total) for name, total in totals.items()})
+    found = world.run([*report, "--next", folder], with_us=False).out.splitlines()
+    expect_equal("what is missing then", found, ["runs 2 6"])
+    shown = world.run([*report, folder], with_us=False).out
+    expect("-11" in shown, shown)
+
+
+def case_sweep_finds_the_law_of_each_line(world):
+    folder = os.path.join(world.folder, "laws")
+    write(f"{folder}/plan", "sweep=B=1,2,4\nsweep=S=10,20,30\n")
+    number = 0
+    for b in 1, 2, 4:
+        for s in 10, 20, 30:
+            number += 1
+            rows = (("weights", 400), ("layer", 50 + 3 * b * s), ("attention", b * s * s // 2), ("text", 7 * s), ("noise", 50 * (number % 3) ** 2))
+            invent(folder, number, "-", {"B": b, "S": s}, {"-": (sum(size for _, size in rows), 0)}, rows)
+    shown = json.loads(world.run([os.path.join(world.build, "gpumem-report"), "sweep", "--json", folder], with_us=False).out)
+    laws = {row["where"]: (row["term"], row["bytes_each"]) for row in shown["growth"]}
+    expect_equal("the laws", laws, {"layer": ("B x S", 3 * MIB), "attention": ("B x S^2", MIB // 2), "text": ("S", 7 * MIB)})
+
+
+def case_sweep_finds_any_largest_value_with_few_runs(world):
+    most = 0
+    for law in (lambda n: 500 + 37 * n, lambda n: 100 + n * n // 9, lambda n: 64 * (n // 40) + n // 2, lambda n: 1 + n * n * n // 70):
+        for total in (20000, 70000), (900, 22000), (60, 70):
+            for to in 9, 4000:
+                tried, found = search(world, law, total, to)
+                for gpu, room in zip(tried, total):
+                    right = max((n for n in range(1, to + 1) if law(n) <= room), default=None)
+                    expect_equal(f"the largest on {gpu}, of {total}, to {to}, {tried}", found[gpu], right)
+                    most = max(most, len(tried[gpu]))
+    expect(most <= 4 + 12, f"{most} runs")
+    return f"at most {most} runs for a GPU"

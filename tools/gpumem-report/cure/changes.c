@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the program could do, with the bytes that it saves by the recording.  Shares that depend on what no recording
+ * shows - the type of the numbers, what a checkpoint keeps - are said as such.
+ */
+#include "base/bytes.h"
+#include "tools/gpumem-report/cure/cure.h"
+
+/* A change that saves less than this part of what is missing is not named. */
+#define WORTH 8
+
+struct change {
+	uint64_t bytes; /* 0: unknown, the row is left out */
+	bool is_most;   /* no more than these */
+	const char *words;
+	const char *place;
+};
+
+static uint64_t known(uint64_t bytes)
+{
+	return bytes == GPUCACHE_UNKNOWN ? 0 : bytes;
+}
+
+static bool is_worth(const struct gpc_cure *cure, const struct change *change)
+{
+	const uint64_t missing = cure->failure.facts.short_by;
+
+	return change->bytes && (missing == GPUCACHE_UNKNOWN || change->bytes >= missing / WORTH);
+}
+
+static void show(const struct gpc_cure *cure, struct gpc_document *doc, const struct change *change)
+{
+	const uint64_t missing = cure->failure.facts.short_by;
+	const bool is_enough = missing != GPUCACHE_UNKNOWN && change->bytes >= missing;
+	GPC_TEXT(text, 2 * GPC_PLACE_SIZE);
+
+	if (!is_worth(cure, change))
+		return;
+	gpc_text_add(&text, "%s%s%s", change->words, change->place ? ", in " : "",
+		change->place ? change->place : "");
+	gpc_document_row(doc, gpc_bytes(change->bytes), gpc_truth(is_enough),
+		gpc_name(change->is_most ? "at most" : ""),
+		gpc_name(is_enough ? (change->is_most ? "at most" : "enough") : "too little"),
+		gpc_sentence(text.buf));
+}
+
+/* The line of a stack with its callers; NULL: there is none. */
+static const char *place_of(const struct gpc_cure *cure, uint64_t stack, char place[GPC_PLACE_SIZE])
+{
+	struct gpc_text text = gpc_text_init(place, GPC_PLACE_SIZE);
+
+	if (stack == 0 || stack == GPUCACHE_UNKNOWN)
+		return NULL;
+	gpc_frames_where(cure->report->frames, (uint32_t)stack, GPC_SITE_CALLERS, &text);
+	return place;
+}
+
+/* How far the batch has to shrink: activations are as long as it is. */
+static void show_batch(const struct gpc_cure *cure, struct gpc_document *doc)
+{
+	const struct gpc_facts *facts = &cure->failure.facts;
+	const uint64_t activations = gpc_bytes_add(known(facts->activations),
+		facts->asked_purpose == GPC_PURPOSE_ACTIVATIONS ? known(facts->need) : 0);
+	const uint64_t missing = known(facts->short_by);
+	GPC_TEXT(text, 160);
+
+	if (!missing || activations <= missing || facts->kept_bytes != GPUCACHE_UNKNOWN)
+		return;
+	gpc_text_add(&text,
+		"a smaller batch: of 100 samples at most %llu, if activations are as long as it is",
+		(unsigned long long)(100 - (missing * 100 + activations - 1) / activations));
+	gpc_document_row(doc, gpc_bytes(missing), gpc_truth(true), gpc_name(""), gpc_name("enough"),
+		gpc_sentence(text.buf));
+}
+
+void gpc_cure_show_changes(const struct gpc_cure *cure, struct gpc_document *doc)
+{
+	static const struct gpc_column columns[] = {
+		{ "saves_bytes", "saves", 12 },
+		{ "enough" },
+		{ "bound" },
+		{ NULL, "", -10 },
+		{ "change", "change" },
+	};
+	static const struct gpc_section section = { "changes", "CHANGES", GPC_COLUMNS(columns) };
+	const struct gpc_facts *f = &cure->failure.facts;
+	const uint64_t kept = known(f->kept_bytes);
+	const uint64_t grown =
+		cure->failure.answer.cause == GPUCACHE_VERDICT_GROWTH ? known(f->growth_held) : 0;
+	const uint64_t activations = kept ? 0 : known(f->activations);
+	char growth_place[GPC_PLACE_SIZE];
+	bool is_any = false;
+	const struct change changes[] = {
+		{ kept, false,
+			"do not keep what earlier passes made (torch.no_grad, .item(), "
+			".detach().cpu())",
+			f->evaluation_place ? f->evaluation_place : f->loop_place },
+		{ kept ? 0 : grown, false, "free what grows, a list or a buffer",
+			f->loop_place ? f->loop_place
+				      : place_of(cure, f->growth_site, growth_place) },
+		{ known(f->loaded_bytes), false, "drop the checkpoint that the model has copied",
+			f->loaded_place },
+		{ known(f->failed_bytes), false, "retry behind the `except` block, not inside it",
+			f->failed_place },
+		{ f->asked_purpose == GPC_PURPOSE_ACTIVATIONS ? known(f->gradients) : 0, false,
+			"zero_grad(set_to_none=True) before the forward pass: no gradients "
+			"meanwhile",
+			f->backward_place },
+		{ activations, true, "torch.utils.checkpoint: activations are computed twice",
+			f->activations_place },
+		{ activations / 2, false, "autocast to bfloat16: half of activations in float32",
+			NULL },
+		{ known(f->optimizer) / 4 * 3, false,
+			"an 8-bit optimizer: three quarters of its state in float32", NULL },
+		{ known(f->weights) / 2 + known(f->gradients) / 2, false,
+			"the model in bfloat16: half of weights and gradients in float32", NULL },
+		{ known(f->spare_contexts), false, "one context per GPU", NULL },
+	};
+
+	for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++)
+		is_any |= is_worth(cure, &changes[i]);
+	gpc_document_open(doc, &section);
+	if (is_any)
+		gpc_document_say(doc,
+			"of the program, and what each saves at this request by the recording; not "
+			"tried");
+	for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++)
+		show(cure, doc, &changes[i]);
+	show_batch(cure, doc);
+	gpc_document_close(doc);
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `cure`: what would make a run go on that ran out of memory.
+ *
+ *      RAN      PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True python train.py
+ *      SETTINGS that need no change of the program, the cheapest first
+ *      TRY      what the failure's cause advises
+ *      CHANGES  of the program, and what each saves
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/gpumem-report/cure/cure.h"
+#include "tools/gpumem-report/output/page.h"
+
+/* A trial has done better if it makes so many times the steps, and at least so many. */
+#define STEPS_FACTOR 2
+#define LEAST_STEPS  20
+
+static const char *state_words(const struct gpc_cure_setting *setting, bool has_trials)
+{
+	switch (setting->state) {
+	case GPC_CURE_RAN:
+		return "ran on the simulated GPU";
+	case GPC_CURE_FAILED:
+		return "ran out of memory, too";
+	case GPC_CURE_LATE:
+		return "was not over in time";
+	case GPC_CURE_OTHER:
+		return "failed for another reason";
+	case GPC_CURE_HOPELESS:
+		return "not tried: cannot help";
+	case GPC_CURE_OPEN:
+		break;
+	}
+	if (setting->is_replayed)
+		return "replayed: served";
+	return has_trials ? "not tried: one before it ran" : "not tried";
+}
+
+static const char *state_key(enum gpc_cure_state state)
+{
+	static const char *const keys[] = { "open", "hopeless", "ran", "failed", "late", "other" };
+
+	return keys[state];
+}
+
+/* The command that gives the setting. */
+static void add_command(
+	const struct gpc_cure *cure, const struct gpc_cure_setting *setting, struct gpc_text *text)
+{
+	const bool needs_us = strstr(setting->assignments, "GPUCACHE") != NULL;
+
+	gpc_text_add(text, "%s %s%s", setting->assignments, needs_us ? "gpucache-run -- " : "",
+		cure->report->recording->header.command);
+}
+
+static void show_ran(const struct gpc_cure *cure, struct gpc_document *doc)
+{
+	const struct gpc_cure_setting *first = gpc_cure_first(cure);
+	GPC_TEXT(command, 4096 + 400);
+
+	gpc_document_member(doc, "ran", gpc_name(first ? first->key : NULL));
+	if (first)
+		add_command(cure, first, &command);
+	gpc_document_member(doc, "command", gpc_name(command.buf));
+	if (!first)
+		return;
+	gpc_document_open_text(doc, "RAN");
+	gpc_document_say(doc, "%s", command.buf);
+	gpc_document_say(doc, "ran on the simulated GPU");
+	if (first->headroom_bytes != GPUCACHE_UNKNOWN)
+		gpc_document_say(doc,
+			"with %s of headroom; %s calls of the driver for memory, the run that "
+			"failed had "
+			"made %s",
+			gpc_show_bytes(first->headroom_bytes),
+			gpc_show_count(first->n_driver_calls),
+			gpc_show_count(cure->n_driver_calls));
+	gpc_document_close(doc);
+}
+
+static void show_settings(const struct gpc_cure *cure, struct gpc_document *doc)
+{
+	static const struct gpc_column columns[] = {
+		{ "key" },
+		{ "state" },
+		{ "replayed" },
+		{ "headroom_bytes" },
+		{ "driver_calls" },
+		{ NULL, "", -30 },
+		{ "set" },
+		{ NULL, "setting" },
+	};
+	static const struct gpc_section section = { "settings", "SETTINGS", GPC_COLUMNS(columns) };
+	const struct gpc_facts *facts = &cure->failure.facts;
+
+	gpc_document_open(doc, &section);
+	gpc_document_say(doc, "that need no change of the program, the cheapest first");
+	if (cure->is_hopeless)
+		gpc_document_say(doc,
+			"where memory is placed cannot help: a perfect placement gives back %s, %s "
+			"are missing",
+			gpc_show_bytes(facts->slack), gpc_show_bytes(facts->short_by));
+	for (size_t i = 0; i < cure->n; i++) {
+		const struct gpc_cure_setting *setting = &cure->settings[i];
+		GPC_TEXT(text, 300);
+
+		if (setting->state == GPC_CURE_HOPELESS && !gpc_document_is_whole(doc))
+			continue;
+		gpc_text_add(&text, "%s: %s", setting->assignments, setting->words);
+		gpc_document_row(doc, gpc_name(setting->key), gpc_name(state_key(setting->state)),
+			gpc_truth(setting->is_replayed), gpc_bytes(setting->headroom_bytes),
+			gpc_count(setting->n_driver_calls),
+			gpc_name(state_words(setting, cure->report->options->trials != NULL)),
+			gpc_name(setting->assignments), gpc_sentence(text.buf));
+	}
+	gpc_document_close(doc);
+}
+
+/* "KEY STEPS NAME=VALUE...", unless one ran. */
+static void print_next(const struct gpc_cure *cure, FILE *out)
+{
+	uint64_t steps = STEPS_FACTOR * cure->n_steps;
+
+	if (gpc_cure_first(cure))
+		return;
+	for (size_t i = 0; i < cure->n; i++)
+		if (cure->settings[i].state == GPC_CURE_OPEN) {
+			fprintf(out, "%s %" PRIu64 " %s\n", cure->settings[i].key,
+				steps > LEAST_STEPS ? steps : LEAST_STEPS,
+				cure->settings[i].assignments);
+			return;
+		}
+}
+
+enum gpc_exit gpc_cmd_cure(struct gpc_report *report)
+{
+	static struct gpc_cure cure;
+	struct gpucache_oom oom;
+
+	if (!gpc_report_find_oom(report, report->options->device, true, &oom)) {
+		gpc_complain("no request failed in %s", report->recording->path);
+		return GPC_EXIT_NOT_FOUND;
+	}
+	gpc_cure_find(&cure, report, &oom);
+	if (report->options->next) {
+		print_next(&cure, report->out);
+		return GPC_EXIT_MADE;
+	}
+	gpc_page_begin(report, "cure");
+	gpc_page_say_who(report, GPC_INK_PLAIN, "", NULL);
+	show_ran(&cure, report->doc);
+	gpc_failure_show(&cure.failure);
+	show_settings(&cure, report->doc);
+	gpc_cure_show_changes(&cure, report->doc);
+	gpc_page_notes(report);
+	gpc_document_end(report->doc);
+	return !report->options->trials || gpc_cure_first(&cure) ? GPC_EXIT_MADE
+								 : GPC_EXIT_CONDITION;
+}

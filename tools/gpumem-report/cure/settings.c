@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which settings apply to a failure, and what their trials showed. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/directory.h"
+#include "format/memory.h"
+#include "tools/gpumem-report/cure/cure.h"
+#include "tools/gpumem-report/fit/smallest_gpu.h"
+#include "tools/gpumem-report/target.h"
+#include "tools/replay/steps.h"
+
+static const char *const options[] = {
+#define OPTION(name, type, fallback, least, most, choices, help) #name,
+#include "config/options.def"
+#undef OPTION
+};
+
+static bool has_option(const char *name)
+{
+	for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
+		if (strcmp(options[i], name) == 0)
+			return true;
+	return false;
+}
+
+/* ---- conditions of settings.def ---- */
+
+static bool is_torch(const struct gpc_cure *cure)
+{
+	struct gpucache_torch torch;
+
+	return gpc_recording_find_torch(cure->report->recording, cure->failure.oom.device, &torch);
+}
+
+static bool is_other(const struct gpc_cure *cure)
+{
+	return !is_torch(cure);
+}
+
+static bool has_remedy(const struct gpc_cure *cure)
+{
+	return cure->failure.facts.remedy != NULL;
+}
+
+static bool is_limited(const struct gpc_cure *cure)
+{
+	return cure->failure.facts.limit != GPUCACHE_UNKNOWN;
+}
+
+static bool is_eager(const struct gpc_cure *cure)
+{
+	return cure->failure.facts.is_eager == GPC_YES;
+}
+
+static bool has_idle_gpu(const struct gpc_cure *cure)
+{
+	return cure->failure.answer.cause == GPUCACHE_VERDICT_NEIGHBOUR &&
+	       cure->failure.facts.idle_gpu != GPUCACHE_UNKNOWN;
+}
+
+static bool has_spill(const struct gpc_cure *cure)
+{
+	return cure->failure.oom.kind == GPUCACHE_KIND_DEVICE && has_option("spill");
+}
+
+enum what {
+	PLACEMENT,
+	ROOM,
+};
+
+static const struct row {
+	const char *key;
+	bool (*applies)(const struct gpc_cure *cure);
+	enum what what;
+	const char *assignments;
+	const char *words;
+} rows[] = {
+#define SETTING(key, condition, what, assignments, words) \
+	{ #key, condition, what, assignments, words },
+#include "tools/gpumem-report/cure/settings.def"
+#undef SETTING
+};
+
+#define N_ROWS (sizeof rows / sizeof rows[0])
+_Static_assert(N_ROWS <= GPC_CURE_MAX_SETTINGS, "every row has a place");
+
+/* Appends the value of the fact at[0 .. len); false if it is unknown. */
+static bool add_fact(const struct gpc_cure *cure, const char *at, size_t len, struct gpc_text *text)
+{
+	for (size_t i = 0; i < gpc_n_fact_rows; i++) {
+		const struct gpc_fact_row *row = &gpc_fact_rows[i];
+		const char *words = NULL;
+		uint64_t number = 0;
+
+		if (strlen(row->name) != len || strncmp(row->name, at, len) != 0)
+			continue;
+		if (!gpc_fact_read(&cure->failure.facts, row, &number, &words))
+			return false;
+		if (words)
+			gpc_text_add(text, "%s", words);
+		else
+			gpc_text_add(text, "%llu", (unsigned long long)number);
+		return true;
+	}
+	return false;
+}
+
+/* Fills the braces; false if a fact is unknown. */
+static bool fill(const struct gpc_cure *cure, const char *template, struct gpc_text *text)
+{
+	while (*template) {
+		size_t plain = strcspn(template, "{");
+		size_t name;
+
+		gpc_text_add(text, "%.*s", (int)plain, template);
+		template += plain;
+		if (!*template)
+			break;
+		name = strcspn(++template, "}");
+		if (!add_fact(cure, template, name, text))
+			return false;
+		template += name + (template[name] == '}');
+	}
+	/* A setting that a replay did without. */
+	if (strncmp(text->buf, "GPUCACHE_CONF=", 14) == 0 && !strchr(text->buf, ':'))
+		gpc_text_add(text, ":0");
+	return true;
+}
+
+static bool is_there(const struct gpc_cure *cure, const char *assignments)
+{
+	for (size_t i = 0; i < cure->n; i++)
+		if (strcmp(cure->settings[i].assignments, assignments) == 0)
+			return true;
+	return false;
+}
+
+static void add_setting(struct gpc_cure *cure, const struct row *row)
+{
+	struct gpc_cure_setting *setting = &cure->settings[cure->n];
+	GPC_TEXT(text, sizeof setting->assignments);
+
+	if (!row->applies(cure) || !fill(cure, row->assignments, &text) || is_there(cure, text.buf))
+		return;
+	*setting = (struct gpc_cure_setting){ .key = row->key,
+		.words = row->words,
+		.is_replayed = row->applies == has_remedy,
+		.n_driver_calls = GPUCACHE_UNKNOWN,
+		.headroom_bytes = GPUCACHE_UNKNOWN };
+	if (row->what == PLACEMENT && cure->is_hopeless)
+		setting->state = GPC_CURE_HOPELESS;
+	memcpy(setting->assignments, text.buf, text.len + 1);
+	cure->n++;
+}
+
+/* ---- trials ---- */
+
+struct trial {
+	char key[40];
+	char ended[40];
+};
+
+static bool read_trial(const char *folder, struct trial *ret_trial)
+{
+	char *path = gpc_print("%s/trial", folder);
+	FILE *file = fopen(path, "re");
+	char line[200];
+
+	*ret_trial = (struct trial){ 0 };
+	free(path);
+	if (!file)
+		return false;
+	while (fgets(line, sizeof line, file)) {
+		line[strcspn(line, "\n")] = '\0';
+		if (strncmp(line, "setting=", 8) == 0)
+			gpc_format(ret_trial->key, sizeof ret_trial->key, "%s", line + 8);
+		if (strncmp(line, "ended=", 6) == 0)
+			gpc_format(ret_trial->ended, sizeof ret_trial->ended, "%s", line + 6);
+	}
+	(void)fclose(file);
+	return true;
+}
+
+static uint64_t driver_calls(const struct gpc_recording *recording)
+{
+	struct gpucache_device device;
+	uint64_t n = 0;
+
+	for (int32_t i = 0; gpc_recording_find_device(recording, i, &device); i++) {
+		const struct gpucache_counters sum = gpc_recording_totals(recording, i).sum;
+
+		n += sum.n_driver_malloc + sum.n_driver_free + sum.n_driver_failed;
+	}
+	return n;
+}
+
+/* What the GPU has beyond the smallest that serves the run with its allocator, by replay; unknown: it used no GPU. */
+static uint64_t headroom(const struct gpc_report *report, const struct gpc_cure_setting *setting)
+{
+	const bool is_expandable = strstr(setting->assignments, "expandable_segments") != NULL;
+	const bool is_off = strstr(setting->assignments, "cache:off") != NULL;
+	struct gpc_fit fit;
+
+	if (gpc_fit_find(report, &fit) || fit.n_caches < 2)
+		return GPUCACHE_UNKNOWN;
+	return gpc_bytes_less(fit.device.total_bytes,
+		fit.caches[fit.has_torch ? is_expandable : !is_off].smallest_bytes);
+}
+
+/* Reads what the recordings of a trial say; returns true if a request failed in one. */
+static bool read_recordings(
+	const struct gpc_report *report, const char *folder, struct gpc_cure_setting *setting)
+{
+	struct gpc_directory directory;
+	bool has_failed = false;
+
+	gpc_directory_open(&directory, folder);
+	for (size_t i = 0; i < directory.n_entries; i++) {
+		struct gpc_report one = { .options = report->options };
+		uint64_t room;
+
+		if (gpc_target_open_file(&one, directory.entries[i].path) != GPC_EXIT_MADE)
+			continue;
+		has_failed |= gpc_report_count_ooms(&one, false) > 0;
+		room = headroom(&one, setting);
+		if (room < setting->headroom_bytes) {
+			setting->headroom_bytes = room;
+			setting->n_driver_calls = driver_calls(one.recording);
+		}
+		gpc_recording_close(one.recording);
+	}
+	gpc_directory_close(&directory);
+	return has_failed;
+}
+
+static void judge(const struct gpc_report *report, const char *folder, const struct trial *trial,
+	struct gpc_cure_setting *setting)
+{
+	const bool has_failed = read_recordings(report, folder, setting);
+
+	if (strcmp(trial->ended, "0") == 0 || strcmp(trial->ended, "stopped") == 0)
+		setting->state = GPC_CURE_RAN;
+	else if (strcmp(trial->ended, "late") == 0)
+		setting->state = GPC_CURE_LATE;
+	else if (strcmp(trial->ended, "interrupted") != 0)
+		setting->state = has_failed ? GPC_CURE_FAILED : GPC_CURE_OTHER;
+}
+
+static void read_trials(struct gpc_cure *cure, const char *trials)
+{
+	struct trial trial;
+
+	for (unsigned number = 2;; number++) {
+		char *folder = gpc_print("%s/%u", trials, number);
+		bool is_good = read_trial(folder, &trial);
+
+		for (size_t i = 0; i < cure->n && is_good; i++)
+			if (strcmp(cure->settings[i].key, trial.key) == 0 && trial.ended[0])
+				judge(cure->report, folder, &trial, &cure->settings[i]);
+		free(folder);
+		if (!is_good)
+			return;
+	}
+}
+
+/* ---- all ---- */
+
+/* More is live than the GPU has, wherever it is placed. */
+static bool is_hopeless(const struct gpc_facts *facts)
+{
+	return facts->is_torch_limit != GPC_YES && facts->is_limited != GPC_YES &&
+	       facts->slack != GPUCACHE_UNKNOWN && facts->short_by != GPUCACHE_UNKNOWN &&
+	       facts->slack < facts->short_by;
+}
+
+void gpc_cure_find(
+	struct gpc_cure *cure, const struct gpc_report *report, const struct gpucache_oom *oom)
+{
+	struct gpc_trace trace;
+
+	*cure = (struct gpc_cure){ .report = report };
+	gpc_failure_explain(report, oom, &cure->failure);
+	cure->is_hopeless = is_hopeless(&cure->failure.facts);
+	cure->n_driver_calls = driver_calls(report->recording);
+	gpc_trace_from_recording(report->recording, oom->device, true, &trace);
+	cure->n_steps = gpc_steps_count(&trace).n;
+	gpc_trace_fini(&trace);
+	for (size_t i = 0; i < N_ROWS; i++)
+		add_setting(cure, &rows[i]);
+	if (report->options->trials)
+		read_trials(cure, report->options->trials);
+}
+
+const struct gpc_cure_setting *gpc_cure_first(const struct gpc_cure *cure)
+{
+	for (size_t i = 0; i < cure->n; i++)
+		if (cure->settings[i].state == GPC_CURE_RAN)
+			return &cure->settings[i];
+	return NULL;
+}
