@@ -32,8 +32,8 @@ struct gpc_notice {
 	uint64_t number; /* of the failure */
 	uint64_t time_ns;
 	uint64_t n_mallocs; /* requests that had succeeded on the device by then */
-	bool is_caught; /* the program went on, with less: printed only if it ends soon */
-	size_t len;     /* 0: nothing is to be said */
+	bool is_caught;     /* the program went on, with less: printed only if it ends soon */
+	size_t len;         /* 0: nothing is to be said */
 	char text[GPC_SHORT_SIZE];
 };
 
