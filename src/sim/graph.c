@@ -17,7 +17,7 @@ void gpc_sim_graph_add(struct gpc_sim_graph *graph, struct gpc_sim_effect *effec
 	else
 		graph->first = effect;
 	graph->last = effect;
-	graph->n_nodes++;
+	effect->number = graph->n_nodes++;
 }
 
 struct gpc_sim_graph *gpc_sim_graph_clone(const struct gpc_sim_graph *graph)
@@ -46,6 +46,39 @@ void gpc_sim_graph_destroy(struct gpc_sim_graph *graph)
 		gpc_sim_effect_destroy(effect);
 	}
 	free(graph);
+}
+
+static CUresult replace_node(struct gpc_sim_effect *node, const struct gpc_sim_effect *by)
+{
+	struct gpc_sim_effect *copy;
+	struct gpc_sim_effect old = *node;
+
+	if (node->kind != by->kind || node->block || by->block)
+		return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+	copy = gpc_sim_effect_clone(by);
+	if (!copy)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*node = *copy;
+	node->next = old.next;
+	node->number = old.number;
+	*copy = old;
+	gpc_sim_effect_destroy(copy);
+	return CUDA_SUCCESS;
+}
+
+CUresult gpc_sim_graph_replace(
+	struct gpc_sim_graph *graph, uint64_t number, const struct gpc_sim_effect *by)
+{
+	struct gpc_sim_effect *node = graph->first;
+	CUresult res = CUDA_SUCCESS;
+
+	while (node && node->number != number)
+		node = node->next;
+	for (; by && res == CUDA_SUCCESS; by = by->next) {
+		res = node ? replace_node(node, by) : CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+		node = node ? node->next : NULL;
+	}
+	return res;
 }
 
 CUresult gpc_sim_graph_launch(const struct gpc_sim_graph *graph, struct gpc_sim_stream *stream)
