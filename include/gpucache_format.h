@@ -62,7 +62,7 @@
 
 #define GPUCACHE_FORMAT_MAGIC  "GPUCACHE-RECORD" /* 15 characters and a NUL */
 #define GPUCACHE_FORMAT_MAJOR  1
-#define GPUCACHE_FORMAT_MINOR  6
+#define GPUCACHE_FORMAT_MINOR  7
 #define GPUCACHE_FORMAT_OLDEST 6 /* the oldest minor version that a reader accepts */
 #define GPUCACHE_ENDIAN        0x01020304u
 
@@ -232,7 +232,8 @@ struct gpucache_torch {
 	uint64_t peak_reserved_bytes;
 	uint64_t n_failed;     /* requests that ended in OutOfMemoryError */
 	uint64_t failed_bytes; /* of the last of them */
-	uint64_t reserved[8];
+	uint64_t framework;    /* enum gpucache_framework; since 1.7 */
+	uint64_t reserved[7];
 };
 
 /* SITES.  The bytes that one stack holds, and has ever requested, on one device.  Records begin at 1. */
@@ -527,6 +528,18 @@ struct gpucache_tag_holder {
 #define GPUCACHE_OOM_ROUNDUP   0x10u /* roundup_power2_divisions is set */
 #define GPUCACHE_OOM_WAIT      0x20u /* oom_wait_ms is set */
 
+/*
+ * XLA: what the program needs that could not be executed, by its compiler, beside the arrays that it is given.  Its name is
+ * the tag of the failure.
+ */
+struct gpucache_oom_program {
+	uint64_t temporaries;
+	uint64_t arguments;
+	uint64_t outputs; /* but those in the memory of arguments */
+	uint64_t code;
+	uint64_t pool_in_use; /* of XLA's pool: arrays, and what programs need beside them */
+};
+
 /* The numbers in PyTorch's report of its own failure; if `requested` is 0, those at its last tensor. */
 struct gpucache_oom_torch {
 	uint64_t requested; /* for the tensor, as PyTorch rounded it */
@@ -595,6 +608,8 @@ struct gpucache_oom {
 	uint32_t idle_gpu;                   /* 1 + a GPU on which nobody holds memory; 0: none */
 	uint64_t idle_free;                  /* there */
 	uint64_t usual_base;                 /* of usual_live, what stayed from step to step */
+	uint64_t framework;                  /* of `torch`: enum gpucache_framework; since 1.7 */
+	struct gpucache_oom_program program; /* all 0: none */
 };
 
 #endif

@@ -74,6 +74,13 @@ enum gpucache_one_stream_end {
 	GPUCACHE_ONE_STREAM_END_COUNT,
 };
 
+/* Whose allocator cuts blocks into tensors. */
+enum gpucache_framework {
+	GPUCACHE_FRAMEWORK_PYTORCH,
+	GPUCACHE_FRAMEWORK_XLA, /* the tensors are arrays of JAX */
+	GPUCACHE_FRAMEWORK_COUNT,
+};
+
 /* EVENTS: what happened. */
 enum gpucache_event_kind {
 	GPUCACHE_EVENT_NONE,

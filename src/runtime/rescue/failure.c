@@ -160,7 +160,7 @@ static bool has_text_of(const struct gpucache_oom *a, const struct gpucache_oom 
 {
 	return a->requested == b->requested && a->rounded == b->rounded && a->kind == b->kind &&
 	       a->stack == b->stack && a->limit == b->limit && a->verdict == b->verdict &&
-	       a->torch.requested == b->torch.requested;
+	       a->torch.requested == b->torch.requested && a->tag == b->tag;
 }
 
 struct report {
