@@ -91,10 +91,12 @@ static bool ask(enum pjrt_place place, struct pjrt_args *args, size_t size, void
 
 /* ---- memories: which device's, if any ---- */
 
-static struct {
+static struct memory {
 	_Atomic uintptr_t memory; /* 0: free; stored last */
 	int device;               /* -1: not the device's own memory */
 	void *handle;             /* the plugin's device */
+	_Atomic uint64_t first;   /* the arrays seen there are between these addresses */
+	_Atomic uint64_t end;     /* 0: none was seen */
 } memories[MAX_MEMORIES];
 
 static bool is_on_device(void *memory)
@@ -105,38 +107,34 @@ static bool is_on_device(void *memory)
 	       memcmp(kind.ret_text, "device", 6) == 0;
 }
 
-/* The CUDA device of a memory, and the plugin's handle of that; -1: host memory, or unknown. */
-static int device_of(void *memory, void **ret_handle)
+/* The row of a memory; NULL: the table is full. */
+static struct memory *find_memory(void *memory)
 {
 	struct pjrt_list devices = { .ret_n = 0 };
-	struct pjrt_word id = { .ret.code = -1 };
+	struct pjrt_word id = { .ret.number = 0 };
+	struct memory *row = NULL;
 	uintptr_t none = 0;
-	size_t i = 0;
 
-	for (; i < MAX_MEMORIES; i++) {
+	for (size_t i = 0; i < MAX_MEMORIES && !row; i++) {
 		uintptr_t known = atomic_load_explicit(&memories[i].memory, memory_order_acquire);
 
-		if (known == (uintptr_t)memory) {
-			*ret_handle = memories[i].handle;
-			return memories[i].device;
-		}
-		if (!known)
-			break;
+		if (known == (uintptr_t)memory)
+			return &memories[i];
+		if (!known && atomic_compare_exchange_strong(&memories[i].memory, &none, CLAIMED))
+			row = &memories[i];
+		none = 0;
 	}
+	if (!row)
+		return NULL;
+	row->device = -1;
 	if (is_on_device(memory) && ASK(PJRT_MEMORY_DEVICES, &devices, memory) &&
-		devices.ret_n == 1 && ASK(PJRT_DEVICE_HARDWARE_ID, &id, devices.ret_items[0]))
-		*ret_handle = devices.ret_items[0];
-	else
-		id.ret.code = -1;
-	for (; i < MAX_MEMORIES; i++, none = 0)
-		if (atomic_compare_exchange_strong(&memories[i].memory, &none, CLAIMED)) {
-			memories[i].device = id.ret.code;
-			memories[i].handle = *ret_handle;
-			atomic_store_explicit(
-				&memories[i].memory, (uintptr_t)memory, memory_order_release);
-			break;
-		}
-	return id.ret.code;
+		devices.ret_n == 1 &&
+		ASK(PJRT_DEVICE_HARDWARE_ID, &id, devices.ret_items[0])) {
+		row->device = id.ret.code;
+		row->handle = devices.ret_items[0];
+	}
+	atomic_store_explicit(&row->memory, (uintptr_t)memory, memory_order_release);
+	return row;
 }
 
 /* What XLA has handed out on a device; handle NULL: on the first one.  0: unknown. */
@@ -301,39 +299,80 @@ struct call {
 	const struct gpucache_oom_program *program; /* NULL: none */
 	uint32_t stack;
 	bool has_stack;
+	bool has_failed;
 };
+
+/* The error with which the buffer was made, which the caller destroys; NULL: none, or it is not made yet. */
+static void *error_of(void *buffer)
+{
+	struct pjrt_word event = { .ret.pointer = NULL };
+	struct pjrt_word is_ready = { .ret.number = 0 };
+	struct pjrt_args about = { .size = sizeof about };
+	void *error = NULL;
+
+	if (!ASK(PJRT_BUFFER_READY, &event, buffer))
+		return NULL;
+	about.object = event.ret.pointer;
+	if (ASK(PJRT_EVENT_IS_READY, &is_ready, about.object) && is_ready.ret.is_true)
+		error = call(PJRT_EVENT_ERROR, &about);
+	end_error(call(PJRT_EVENT_DESTROY, &about));
+	return error;
+}
+
+/*
+ * The address of a buffer on the device; 0, and an error or NULL, if it has none.  A buffer for which there was no memory has
+ * an address, too, but none of the device's.  So an address beyond those seen so far is looked at.
+ */
+static uint64_t address_of(void *buffer, struct memory *memory, uint64_t size, void **ret_error)
+{
+	struct pjrt_word address = { .args = { .size = sizeof address, .object = buffer } };
+	uint64_t first = atomic_load_explicit(&memory->first, memory_order_relaxed);
+	uint64_t end = atomic_load_explicit(&memory->end, memory_order_relaxed);
+
+	*ret_error = call(PJRT_BUFFER_ADDRESS, &address);
+	if (*ret_error)
+		return 0;
+	if (address.ret.number >= first && address.ret.number < end)
+		return address.ret.number;
+	*ret_error = error_of(buffer);
+	if (*ret_error)
+		return 0;
+	if (!end || address.ret.number < first)
+		atomic_store_explicit(&memory->first, address.ret.number, memory_order_relaxed);
+	if (address.ret.number + size > end)
+		atomic_store_explicit(
+			&memory->end, address.ret.number + size, memory_order_relaxed);
+	return address.ret.number;
+}
 
 /* The plugin made this buffer. */
 static void note_made(void *buffer, struct call *common)
 {
 	struct pjrt_word size = { .ret.number = 0 };
-	struct pjrt_word memory = { .ret.pointer = NULL };
-	struct pjrt_word address = { .args = { .size = sizeof address, .object = buffer } };
+	struct pjrt_word where = { .ret.pointer = NULL };
 	struct gpc_array array = { .buffer = (uintptr_t)buffer };
-	void *handle = NULL;
+	struct memory *memory;
 	void *error;
-	int device;
 
-	if (!buffer || !ASK(PJRT_BUFFER_MEMORY, &memory, buffer) ||
+	if (!buffer || !ASK(PJRT_BUFFER_MEMORY, &where, buffer) ||
 		!ASK(PJRT_BUFFER_SIZE, &size, buffer))
 		return;
-	device = device_of(memory.ret.pointer, &handle);
-	if (device < 0 || !size.ret.number)
+	memory = find_memory(where.ret.pointer);
+	if (!memory || memory->device < 0 || !size.ret.number)
 		return;
-	/* Where memory comes with the execution, this is where the lack of it shows. */
-	error = call(PJRT_BUFFER_ADDRESS, &address);
-	note_error(error, device, handle, 0, common->program);
-	end_error(error);
-	if (error)
-		return;
-	array.address = address.ret.number;
 	array.size = size.ret.number;
-	if (!enter())
+	array.address = address_of(buffer, memory, array.size, &error);
+	if (error && !common->has_failed) {
+		note_error(error, memory->device, memory->handle, 0, common->program);
+		common->has_failed = true;
+	}
+	end_error(error);
+	if (!array.address || !enter())
 		return;
 	if (!common->has_stack)
 		common->stack = gpc_runtime_stack_of(array.size);
 	common->has_stack = true;
-	gpc_runtime_array(device, &array, common->stack);
+	gpc_runtime_array(memory->device, &array, common->stack);
 	gpc_runtime_leave();
 }
 
