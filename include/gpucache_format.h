@@ -528,11 +528,9 @@ struct gpucache_tag_holder {
 #define GPUCACHE_OOM_ROUNDUP   0x10u /* roundup_power2_divisions is set */
 #define GPUCACHE_OOM_WAIT      0x20u /* oom_wait_ms is set */
 
-/*
- * XLA: what the program needs that could not be executed, by its compiler, beside the arrays that it is given.  Its name is
- * the tag of the failure.
- */
+/* XLA: what the program needs that could not be executed, by its compiler. */
 struct gpucache_oom_program {
+	char name[64]; /* "jit_train_step"; empty: none */
 	uint64_t temporaries;
 	uint64_t arguments;
 	uint64_t outputs; /* but those in the memory of arguments */
@@ -609,7 +607,7 @@ struct gpucache_oom {
 	uint64_t idle_free;                  /* there */
 	uint64_t usual_base;                 /* of usual_live, what stayed from step to step */
 	uint64_t framework;                  /* of `torch`: enum gpucache_framework; since 1.7 */
-	struct gpucache_oom_program program; /* all 0: none */
+	struct gpucache_oom_program program;
 };
 
 #endif

@@ -36,7 +36,6 @@
 #define MAX_FNS      400u
 #define MAX_PROGRAMS 1024u
 #define MAX_MEMORIES 64u
-#define NAME_SIZE    96u
 #define LEAST_POOL   (2 * GPC_MIB)
 #define CLAIMED      1u
 #define ENDED        2u
@@ -153,8 +152,7 @@ static uint64_t in_use_on(void *handle)
 struct program {
 	_Atomic uintptr_t loaded; /* 0: free, ENDED: free again; stored last */
 	size_t n_outputs;
-	char name[NAME_SIZE];
-	struct gpucache_oom_program needs;
+	struct gpucache_oom_program needs; /* with its name */
 };
 
 static struct program programs[MAX_PROGRAMS];
@@ -204,19 +202,19 @@ static bool read_program(void *loaded, struct program *program)
 	is_known = ASK(PJRT_EXECUTABLE_OUTPUTS, &n, executable.ret.pointer) &&
 		   ASK(PJRT_EXECUTABLE_NAME, &name, executable.ret.pointer);
 	if (is_known) {
-		size_t size = gpc_smaller(name.ret_size, sizeof program->name - 1);
+		size_t size = gpc_smaller(name.ret_size, sizeof program->needs.name - 1);
 
-		memcpy(program->name, name.ret_text, size);
-		program->name[size] = '\0';
+		memset(&program->needs, 0, sizeof program->needs);
+		memcpy(program->needs.name, name.ret_text, size);
 		program->n_outputs = n.ret.number;
 	}
-	if (is_known && ASK(PJRT_MEMORY_NEEDED, &needed, executable.ret.pointer))
-		program->needs = (struct gpucache_oom_program){
-			.temporaries = (uint64_t)needed.ret_temporaries,
-			.arguments = (uint64_t)needed.ret_arguments,
-			.outputs = (uint64_t)needed.ret_outputs - (uint64_t)needed.ret_aliased,
-			.code = (uint64_t)needed.ret_code,
-		};
+	if (is_known && ASK(PJRT_MEMORY_NEEDED, &needed, executable.ret.pointer)) {
+		program->needs.temporaries = (uint64_t)needed.ret_temporaries;
+		program->needs.arguments = (uint64_t)needed.ret_arguments;
+		program->needs.outputs = gpc_bytes_less(
+			(uint64_t)needed.ret_outputs, (uint64_t)needed.ret_aliased);
+		program->needs.code = (uint64_t)needed.ret_code;
+	}
 	(void)ASK(PJRT_EXECUTABLE_DESTROY, &end, executable.ret.pointer);
 	return is_known;
 }
@@ -233,7 +231,6 @@ static const struct program *program_of(void *loaded, struct program *room)
 	program = claim_program((uintptr_t)loaded);
 	if (!program)
 		return room;
-	memcpy(program->name, room->name, sizeof room->name);
 	program->n_outputs = room->n_outputs;
 	program->needs = room->needs;
 	atomic_store_explicit(&program->loaded, (uintptr_t)loaded, memory_order_release);
@@ -463,7 +460,7 @@ static void *execute(void *args)
 		return call(PJRT_EXECUTE, args);
 	if (!atomic_load(&domain))
 		atomic_store(&domain, gpc_runtime_tag_domain("XLA"));
-	(void)gpc_runtime_tag_push(atomic_load(&domain), program->name);
+	(void)gpc_runtime_tag_push(atomic_load(&domain), program->needs.name);
 	error = call(PJRT_EXECUTE, args);
 	if (!error)
 		note_executed(made, program);
