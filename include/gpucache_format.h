@@ -228,8 +228,7 @@ struct gpucache_torch {
 	uint64_t n_free;
 	uint64_t allocated_bytes; /* in tensors, as torch.cuda.memory_allocated() */
 	uint64_t reserved_bytes;  /* as torch.cuda.memory_reserved() */
-	uint64_t peak_allocated_bytes;
-	uint64_t peak_reserved_bytes;
+	uint64_t peak_allocated_bytes, peak_reserved_bytes;
 	uint64_t n_failed;     /* requests that ended in OutOfMemoryError */
 	uint64_t failed_bytes; /* of the last of them */
 	uint64_t framework;    /* enum gpucache_framework; since 1.7 */
@@ -469,9 +468,7 @@ struct gpucache_peak {
 	int32_t device;
 	uint64_t number; /* grows with each peak */
 	uint64_t time_ns;
-	uint64_t requested_bytes;
-	uint64_t live_bytes;
-	uint64_t reserved_bytes;
+	uint64_t requested_bytes, live_bytes, reserved_bytes;
 	uint32_t n_holders; /* in holders[], biggest first */
 	uint32_t n_sites;   /* stacks with live blocks */
 	/* of stacks that are not in holders[], and of allocations without a stack; without contexts and modules */
@@ -527,16 +524,6 @@ struct gpucache_tag_holder {
 #define GPUCACHE_OOM_FRACTION  0x8u  /* per_process_memory_fraction has set the limit */
 #define GPUCACHE_OOM_ROUNDUP   0x10u /* roundup_power2_divisions is set */
 #define GPUCACHE_OOM_WAIT      0x20u /* oom_wait_ms is set */
-
-/* XLA: what the program needs that could not be executed, by its compiler. */
-struct gpucache_oom_program {
-	char name[64]; /* "jit_train_step"; empty: none */
-	uint64_t temporaries;
-	uint64_t arguments;
-	uint64_t outputs; /* but those in the memory of arguments */
-	uint64_t code;
-	uint64_t pool_in_use; /* of XLA's pool: arrays, and what programs need beside them */
-};
 
 /* The numbers in PyTorch's report of its own failure; if `requested` is 0, those at its last tensor. */
 struct gpucache_oom_torch {

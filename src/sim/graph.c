@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+static _Atomic uint64_t n_numbers;
+
 struct gpc_sim_graph *gpc_sim_graph_create(void)
 {
 	return calloc(1, sizeof(struct gpc_sim_graph));
@@ -17,7 +19,9 @@ void gpc_sim_graph_add(struct gpc_sim_graph *graph, struct gpc_sim_effect *effec
 	else
 		graph->first = effect;
 	graph->last = effect;
-	effect->number = graph->n_nodes++;
+	graph->n_nodes++;
+	if (!effect->number)
+		effect->number = atomic_fetch_add(&n_numbers, 1) + 1;
 }
 
 struct gpc_sim_graph *gpc_sim_graph_clone(const struct gpc_sim_graph *graph)
@@ -66,14 +70,19 @@ static CUresult replace_node(struct gpc_sim_effect *node, const struct gpc_sim_e
 	return CUDA_SUCCESS;
 }
 
-CUresult gpc_sim_graph_replace(
-	struct gpc_sim_graph *graph, uint64_t number, const struct gpc_sim_effect *by)
+struct gpc_sim_effect *gpc_sim_graph_find(const struct gpc_sim_graph *graph, uint64_t number)
 {
 	struct gpc_sim_effect *node = graph->first;
-	CUresult res = CUDA_SUCCESS;
 
 	while (node && node->number != number)
 		node = node->next;
+	return node;
+}
+
+CUresult gpc_sim_graph_replace(struct gpc_sim_effect *node, const struct gpc_sim_effect *by)
+{
+	CUresult res = CUDA_SUCCESS;
+
 	for (; by && res == CUDA_SUCCESS; by = by->next) {
 		res = node ? replace_node(node, by) : CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
 		node = node ? node->next : NULL;

@@ -8,7 +8,7 @@
  *      [ kernel ] --> [ empty ] --> [ kernel ] --> [ copy ] --> [ fill ]
  *                     child graph   '---- the child's ----'
  *
- * An executable graph has the nodes of its graph, by number.
+ * An executable graph has clones of its graph's nodes, those of a child graph included, by number.
  */
 #include "sim/graph.h"
 
@@ -149,17 +149,17 @@ static CUresult add(
 	return CUDA_SUCCESS;
 }
 
-/* Gives the copy of this node in `exec`, and the nodes behind it, the contents of `by`'s nodes. */
-static CUresult set(const char *entry, CUgraphExec exec, uint64_t number,
-	const struct gpc_sim_effect *by)
+/* Gives the copy of this node in `exec` this shape. */
+static CUresult set(const char *entry, CUgraphExec exec, CUgraphNode node,
+	const struct gpc_sim_effect *shape)
 {
 	CUresult res = face_enter(GPC_SIM_COST_RECORD, entry, NULL);
 
 	if (res != CUDA_SUCCESS)
 		return res;
-	if (!exec)
+	if (!exec || !node)
 		return CUDA_ERROR_INVALID_VALUE;
-	return gpc_sim_graph_replace(of(exec), number, by);
+	return gpc_sim_graph_replace(gpc_sim_graph_find(of(exec), node_of(node)->number), shape);
 }
 
 static struct gpc_sim_effect shape_of_kernel(const CUDA_KERNEL_NODE_PARAMS_v1 *p)
@@ -263,7 +263,7 @@ CUresult cuGraphExecKernelNodeSetParams(
 {
 	const struct gpc_sim_effect shape = shape_of_kernel(params);
 
-	return set("cuGraphExecKernelNodeSetParams", exec, node_of(node)->number, &shape);
+	return set("cuGraphExecKernelNodeSetParams", exec, node, &shape);
 }
 
 CUresult cuGraphExecKernelNodeSetParams_v2(
@@ -277,7 +277,7 @@ CUresult cuGraphExecMemcpyNodeSetParams(
 {
 	const struct gpc_sim_effect shape = shape_of_copy(params);
 
-	return set("cuGraphExecMemcpyNodeSetParams", exec, node_of(node)->number, &shape);
+	return set("cuGraphExecMemcpyNodeSetParams", exec, node, &shape);
 }
 
 CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node,
@@ -285,22 +285,34 @@ CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node,
 {
 	const struct gpc_sim_effect shape = shape_of_fill(params);
 
-	return set("cuGraphExecMemsetNodeSetParams", exec, node_of(node)->number, &shape);
+	return set("cuGraphExecMemsetNodeSetParams", exec, node, &shape);
 }
 
 CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraph child)
 {
-	return set("cuGraphExecChildGraphNodeSetParams", exec, node_of(node)->number + 1,
-		of(child)->first);
+	CUresult res = face_enter(GPC_SIM_COST_RECORD, "cuGraphExecChildGraphNodeSetParams", NULL);
+	const struct gpc_sim_effect *own;
+
+	if (res != CUDA_SUCCESS)
+		return res;
+	if (!exec || !node || !child)
+		return CUDA_ERROR_INVALID_VALUE;
+	own = gpc_sim_graph_find(of(exec), node_of(node)->number);
+	return gpc_sim_graph_replace(own ? own->next : NULL, of(child)->first);
 }
 
 CUresult cuGraphExecUpdate(
 	CUgraphExec exec, CUgraph graph, CUgraphNode *error, CUgraphExecUpdateResult *result)
 {
-	CUresult res = exec && graph && of(exec)->n_nodes != of(graph)->n_nodes
-			       ? CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE
-			       : set("cuGraphExecUpdate", exec, 0, of(graph)->first);
+	CUresult res = face_enter(GPC_SIM_COST_RECORD, "cuGraphExecUpdate", NULL);
 
+	if (res != CUDA_SUCCESS)
+		return res;
+	if (!exec || !graph)
+		return CUDA_ERROR_INVALID_VALUE;
+	res = of(exec)->n_nodes == of(graph)->n_nodes
+		      ? gpc_sim_graph_replace(of(exec)->first, of(graph)->first)
+		      : CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
 	if (error)
 		*error = NULL;
 	if (result)

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/own_stack.h"
 #include "base/thread.h"
+#include "runtime/ledger/arrays.h"
 #include "runtime/ledger/tensors.h"
 #include "runtime/process/state.h"
 #include "runtime/rescue/gather.h"
@@ -224,6 +225,7 @@ static void judge_again(void *arg)
 	kept = find_locked(device, judgement->number);
 	if (kept) {
 		kept->gathered.oom.torch = *judgement->torch;
+		kept->gathered.oom.program = gpc_arrays_program();
 		kept->asked = judgement->torch->requested;
 		kept->notice.len = 0;
 		gpc_gather_verdict(&kept->gathered);
