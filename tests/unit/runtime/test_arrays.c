@@ -22,6 +22,7 @@ static CUdeviceptr take_pool(void)
 {
 	CUdeviceptr pool = 0;
 
+	world_start();
 	CHECK(world_enter());
 	gpc_runtime_arrays_pool(0, POOL);
 	gpc_runtime_leave();
@@ -111,6 +112,7 @@ static void a_failure_has_the_pool_and_what_the_program_needs(void **state)
 
 static void shrink(void)
 {
+	world_start();
 	CHECK(world_enter());
 	gpc_runtime_arrays_pool(0, POOL);
 	gpc_runtime_arrays_pool(0, -(int64_t)POOL);
