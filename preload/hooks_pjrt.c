@@ -25,7 +25,6 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "config/config.h"
 #include "preload/pjrt.h"
 #include "preload/pjrt_abi.h"
 #include "preload/real.h"
@@ -575,7 +574,7 @@ void *gpc_pjrt_exchange(void *pointer)
 	struct look look = { .address = (uintptr_t)pointer };
 	get_fn *get;
 
-	if (!pointer || gpc_config_is_off())
+	if (!pointer || !gpc_runtime_wants_tags())
 		return pointer;
 	(void)dl_iterate_phdr(look_at, &look);
 	if (!look.end)
