@@ -28,8 +28,7 @@ static CUresult malloc_pool(CUdeviceptr *ret_ptr, size_t size)
 CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 {
 	if (gpc_pjrt_is_pool(__builtin_return_address(0), bytesize))
-		return ENTERED(
-			malloc_pool(dptr, bytesize), real_cuMemAlloc_v2(dptr, bytesize));
+		return ENTERED(malloc_pool(dptr, bytesize), real_cuMemAlloc_v2(dptr, bytesize));
 	return ENTERED(gpc_runtime_malloc(dptr, bytesize), real_cuMemAlloc_v2(dptr, bytesize));
 }
 

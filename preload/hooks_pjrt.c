@@ -126,8 +126,7 @@ static struct memory *find_memory(void *memory)
 		return NULL;
 	row->device = -1;
 	if (is_on_device(memory) && ASK(PJRT_MEMORY_DEVICES, &devices, memory) &&
-		devices.ret_n == 1 &&
-		ASK(PJRT_DEVICE_HARDWARE_ID, &id, devices.ret_items[0])) {
+		devices.ret_n == 1 && ASK(PJRT_DEVICE_HARDWARE_ID, &id, devices.ret_items[0])) {
 		row->device = id.ret.code;
 		row->handle = devices.ret_items[0];
 	}
@@ -163,7 +162,8 @@ static size_t home_of(uintptr_t loaded)
 
 static struct program *find_program(uintptr_t loaded)
 {
-	for (size_t i = 0, at = home_of(loaded); i < MAX_PROGRAMS; i++, at = (at + 1) % MAX_PROGRAMS) {
+	for (size_t i = 0, at = home_of(loaded); i < MAX_PROGRAMS;
+		i++, at = (at + 1) % MAX_PROGRAMS) {
 		uintptr_t known = atomic_load_explicit(&programs[at].loaded, memory_order_acquire);
 
 		if (known == loaded)
@@ -176,7 +176,8 @@ static struct program *find_program(uintptr_t loaded)
 
 static struct program *claim_program(uintptr_t loaded)
 {
-	for (size_t i = 0, at = home_of(loaded); i < MAX_PROGRAMS; i++, at = (at + 1) % MAX_PROGRAMS) {
+	for (size_t i = 0, at = home_of(loaded); i < MAX_PROGRAMS;
+		i++, at = (at + 1) % MAX_PROGRAMS) {
 		uintptr_t known = atomic_load(&programs[at].loaded);
 
 		if ((known == 0 || known == ENDED) &&
@@ -210,8 +211,8 @@ static bool read_program(void *loaded, struct program *program)
 	if (is_known && ASK(PJRT_MEMORY_NEEDED, &needed, executable.ret.pointer)) {
 		program->needs.temporaries = (uint64_t)needed.ret_temporaries;
 		program->needs.arguments = (uint64_t)needed.ret_arguments;
-		program->needs.outputs = gpc_bytes_less(
-			(uint64_t)needed.ret_outputs, (uint64_t)needed.ret_aliased);
+		program->needs.outputs =
+			gpc_bytes_less((uint64_t)needed.ret_outputs, (uint64_t)needed.ret_aliased);
 		program->needs.code = (uint64_t)needed.ret_code;
 	}
 	(void)ASK(PJRT_EXECUTABLE_DESTROY, &end, executable.ret.pointer);
@@ -261,7 +262,8 @@ static uint64_t bytes_in(const char *text, size_t size)
 		return 0;
 	for (at += sizeof words - 1; at < end && *at >= '0' && *at <= '9'; at++)
 		whole = whole * 10 + (uint64_t)(*at - '0');
-	if (end - at > 3 && *at == '.' && at[1] >= '0' && at[1] <= '9' && at[2] >= '0' && at[2] <= '9') {
+	if (end - at > 3 && *at == '.' && at[1] >= '0' && at[1] <= '9' && at[2] >= '0' &&
+		at[2] <= '9') {
 		hundredths = (uint64_t)(at[1] - '0') * 10 + (uint64_t)(at[2] - '0');
 		at += 3;
 	}
@@ -496,7 +498,8 @@ static bool is_known(const struct pjrt_table *table)
 static const struct pjrt_table *copy_locked(const struct pjrt_table *own)
 {
 	if (!is_known(own)) {
-		gpc_log("XLA's plugin has version %d.%d of its API, which is not known: arrays of JAX "
+		gpc_log("XLA's plugin has version %d.%d of its API, which is not known: arrays of "
+			"JAX "
 			"are not recorded one by one",
 			own->version.major, own->version.minor);
 		return own;
@@ -565,8 +568,8 @@ static bool has_pool(void)
 bool gpc_pjrt_is_pool(const void *caller, size_t size)
 {
 	return atomic_load_explicit(&plugin.own, memory_order_acquire) &&
-	       (uintptr_t)caller - plugin.start < plugin.end - plugin.start &&
-	       size >= LEAST_POOL && plugin.has_pool;
+	       (uintptr_t)caller - plugin.start < plugin.end - plugin.start && size >= LEAST_POOL &&
+	       plugin.has_pool;
 }
 
 void *gpc_pjrt_exchange(void *pointer)

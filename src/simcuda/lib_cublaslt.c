@@ -42,8 +42,8 @@ static cublasStatus_t create(void *ret_made, const uint64_t *values, size_t n)
 	return CUBLAS_STATUS_SUCCESS;
 }
 
-#define CREATE(made, ...)                                                          \
-	create((made), (const uint64_t[]){ __VA_ARGS__ },                          \
+#define CREATE(made, ...)                                 \
+	create((made), (const uint64_t[]){ __VA_ARGS__ }, \
 		sizeof((const uint64_t[]){ __VA_ARGS__ }) / sizeof(uint64_t))
 
 /* The attribute of this number, if its value has `size` bytes; else NULL. */

@@ -150,8 +150,8 @@ static CUresult add(
 }
 
 /* Gives the copy of this node in `exec` this shape. */
-static CUresult set(const char *entry, CUgraphExec exec, CUgraphNode node,
-	const struct gpc_sim_effect *shape)
+static CUresult set(
+	const char *entry, CUgraphExec exec, CUgraphNode node, const struct gpc_sim_effect *shape)
 {
 	CUresult res = face_enter(GPC_SIM_COST_RECORD, entry, NULL);
 
@@ -180,11 +180,11 @@ static struct gpc_sim_effect shape_of_copy(const CUDA_MEMCPY3D *p)
 	return (struct gpc_sim_effect){
 		.kind = GPC_SIM_EFFECT_COPY,
 		.src = p->srcXInBytes + (p->srcMemoryType == CU_MEMORYTYPE_HOST
-						? (uintptr_t)p->srcHost
-						: p->srcDevice),
+							? (uintptr_t)p->srcHost
+							: p->srcDevice),
 		.dst = p->dstXInBytes + (p->dstMemoryType == CU_MEMORYTYPE_HOST
-						? (uintptr_t)p->dstHost
-						: p->dstDevice),
+							? (uintptr_t)p->dstHost
+							: p->dstDevice),
 		.width = p->WidthInBytes,
 		.rows = 1,
 	};
@@ -205,8 +205,8 @@ static struct gpc_sim_effect shape_of_fill(const CUDA_MEMSET_NODE_PARAMS *p)
 	};
 }
 
-CUresult cuGraphAddKernelNode(CUgraphNode *node, CUgraph graph, DEPENDENCIES,
-	const CUDA_KERNEL_NODE_PARAMS_v1 *params)
+CUresult cuGraphAddKernelNode(
+	CUgraphNode *node, CUgraph graph, DEPENDENCIES, const CUDA_KERNEL_NODE_PARAMS_v1 *params)
 {
 	const struct gpc_sim_effect shape = shape_of_kernel(params);
 
@@ -243,12 +243,10 @@ CUresult cuGraphAddEmptyNode(CUgraphNode *node, CUgraph graph, DEPENDENCIES)
 	return add("cuGraphAddEmptyNode", node, graph, &shape);
 }
 
-CUresult cuGraphAddChildGraphNode(
-	CUgraphNode *node, CUgraph graph, DEPENDENCIES, CUgraph child)
+CUresult cuGraphAddChildGraphNode(CUgraphNode *node, CUgraph graph, DEPENDENCIES, CUgraph child)
 {
-	CUresult res = child && child != graph
-			       ? cuGraphAddEmptyNode(node, graph, dependencies, n)
-			       : CUDA_ERROR_INVALID_VALUE;
+	CUresult res = child && child != graph ? cuGraphAddEmptyNode(node, graph, dependencies, n)
+					       : CUDA_ERROR_INVALID_VALUE;
 	CUgraphNode inner;
 
 	for (const struct gpc_sim_effect *at = child ? of(child)->first : NULL;
@@ -321,8 +319,7 @@ CUresult cuGraphExecUpdate(
 	return res;
 }
 
-CUresult cuGraphExecUpdate_v2(
-	CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *info)
+CUresult cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *info)
 {
 	info->errorFromNode = NULL;
 	return cuGraphExecUpdate(exec, graph, &info->errorNode, &info->result);
@@ -363,8 +360,7 @@ CUresult cuGraphExecNodeSetParams(
 	case CU_GRAPH_NODE_TYPE_KERNEL:
 		return cuGraphExecKernelNodeSetParams(exec, node, &params->kernel.v1);
 	case CU_GRAPH_NODE_TYPE_MEMCPY:
-		return cuGraphExecMemcpyNodeSetParams(
-			exec, node, &params->memcpy.copyParams, NULL);
+		return cuGraphExecMemcpyNodeSetParams(exec, node, &params->memcpy.copyParams, NULL);
 	case CU_GRAPH_NODE_TYPE_MEMSET:
 		return cuGraphExecMemsetNodeSetParams(exec, node, &params->memset, NULL);
 	case CU_GRAPH_NODE_TYPE_GRAPH:

@@ -54,7 +54,7 @@ struct books {
 	struct gpc_address_map map;
 	/* Freed, but still in the map with its number, because the next tensor often has the same address. */
 	struct tensor *spare;
-	struct gpucache_torch own; /* used without a recording */
+	struct gpucache_torch own;   /* used without a recording */
 	uint64_t array_bytes;        /* in arrays of XLA */
 	_Atomic uint64_t pool_bytes; /* of XLA's own pool */
 	_Atomic uint64_t n_arrays;
@@ -307,15 +307,14 @@ void gpc_runtime_tensor_failed(
 	struct gpc_device *device = device_of(number);
 
 	if (device && size >= 0)
-		failed(device, &(struct gpucache_oom_torch){ (uint64_t)size, allocated_bytes,
-				       reserved_bytes });
+		failed(device, &(struct gpucache_oom_torch){
+				       (uint64_t)size, allocated_bytes, reserved_bytes });
 }
 
 /* ---- arrays of XLA (arrays.h) ---- */
 
 /* What the program needs whose failure this thread reports. */
-static _Thread_local struct gpucache_oom_program failing
-	__attribute__((tls_model("initial-exec")));
+static _Thread_local struct gpucache_oom_program failing __attribute__((tls_model("initial-exec")));
 
 struct gpucache_oom_program gpc_arrays_program(void)
 {

@@ -87,7 +87,8 @@ static void a_handle_that_comes_again_replaces_its_array(void **state)
 
 static void refuse(void)
 {
-	const struct gpucache_oom_program program = { "jit_step", 30 * MIB, 4 * MIB, 2 * MIB, 1, 0 };
+	const struct gpucache_oom_program program = { "jit_step", 30 * MIB, 4 * MIB, 2 * MIB, 1,
+		0 };
 	CUdeviceptr pool = take_pool();
 	const struct gpucache_oom *oom;
 
@@ -96,7 +97,8 @@ static void refuse(void)
 	gpc_runtime_array_failed(-1, 30 * MIB, 41 * MIB, &program);
 	gpc_runtime_leave();
 	oom = world_oom(0);
-	CHECK(oom && oom->number == 1 && oom->requested == 30 * MIB && oom->kind == GPUCACHE_KIND_TENSOR);
+	CHECK(oom && oom->number == 1 && oom->requested == 30 * MIB &&
+		oom->kind == GPUCACHE_KIND_TENSOR);
 	CHECK(oom->framework == GPUCACHE_FRAMEWORK_XLA);
 	CHECK(oom->torch.allocated == 40 * MIB && oom->torch.reserved == POOL);
 	CHECK(oom->program.temporaries == 30 * MIB && oom->program.pool_in_use == 41 * MIB);
