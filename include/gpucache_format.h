@@ -228,11 +228,11 @@ struct gpucache_torch {
 	uint64_t n_free;
 	uint64_t allocated_bytes; /* in tensors, as torch.cuda.memory_allocated() */
 	uint64_t reserved_bytes;  /* as torch.cuda.memory_reserved() */
-	uint64_t peak_allocated_bytes;
-	uint64_t peak_reserved_bytes;
+	uint64_t peak_allocated_bytes, peak_reserved_bytes;
 	uint64_t n_failed;     /* requests that ended in OutOfMemoryError */
 	uint64_t failed_bytes; /* of the last of them */
-	uint64_t reserved[8];
+	uint64_t framework;    /* enum gpucache_framework; since 1.7 */
+	uint64_t reserved[7];
 };
 
 /* SITES.  The bytes that one stack holds, and has ever requested, on one device.  Records begin at 1. */
@@ -468,9 +468,7 @@ struct gpucache_peak {
 	int32_t device;
 	uint64_t number; /* grows with each peak */
 	uint64_t time_ns;
-	uint64_t requested_bytes;
-	uint64_t live_bytes;
-	uint64_t reserved_bytes;
+	uint64_t requested_bytes, live_bytes, reserved_bytes;
 	uint32_t n_holders; /* in holders[], biggest first */
 	uint32_t n_sites;   /* stacks with live blocks */
 	/* of stacks that are not in holders[], and of allocations without a stack; without contexts and modules */
@@ -595,6 +593,8 @@ struct gpucache_oom {
 	uint32_t idle_gpu;                   /* 1 + a GPU on which nobody holds memory; 0: none */
 	uint64_t idle_free;                  /* there */
 	uint64_t usual_base, host_room;      /* what stayed of usual_live; what could be spilled */
+	uint64_t framework;                  /* of `torch`: enum gpucache_framework; since 1.7 */
+	struct gpucache_oom_program program;
 };
 
 #endif

@@ -3,6 +3,8 @@
 #ifndef GPUCACHE_KINDS_H
 #define GPUCACHE_KINDS_H
 
+#include <stdint.h>
+
 /*
  * KIND(name, where its bytes are, words for people, the calls that make it).  New kinds are appended; a reader treats
  * an unknown kind as NONE.
@@ -82,6 +84,23 @@ enum gpucache_one_stream_end {
 	GPUCACHE_ONE_STREAM_END_HOST,
 	GPUCACHE_ONE_STREAM_END_UNSEEN,
 	GPUCACHE_ONE_STREAM_END_COUNT,
+};
+
+/* Whose allocator cuts blocks into tensors. */
+enum gpucache_framework {
+	GPUCACHE_FRAMEWORK_PYTORCH,
+	GPUCACHE_FRAMEWORK_XLA, /* the tensors are arrays of JAX */
+	GPUCACHE_FRAMEWORK_COUNT,
+};
+
+/* OOMS: what a program of XLA needs that could not be executed, by its compiler. */
+struct gpucache_oom_program {
+	char name[64]; /* "jit_train_step"; empty: none */
+	uint64_t temporaries;
+	uint64_t arguments;
+	uint64_t outputs; /* but those in the memory of arguments */
+	uint64_t code;
+	uint64_t pool_in_use; /* of XLA's pool: arrays, and what programs need beside them */
 };
 
 /* EVENTS: what happened. */

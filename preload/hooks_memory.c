@@ -2,11 +2,33 @@
 /* Device memory, pinned host memory, and the query of free memory. */
 #include "base/bytes.h"
 #include "preload/per_thread.h"
+#include "preload/pjrt.h"
 #include "preload/shapes.h"
+#include "runtime/context/contexts.h"
+#include "runtime/ledger/arrays.h"
 #include "runtime/memory.h"
+#include "runtime/process/state.h"
+
+/* XLA's pool, which is lent to arrays. */
+static CUresult malloc_pool(CUdeviceptr *ret_ptr, size_t size)
+{
+	const struct gpc_context *context = gpc_context_current();
+	int device = context ? (int)context->device->ordinal : -1;
+	CUresult result;
+
+	gpc_runtime_arrays_pool(device, (int64_t)size);
+	result = gpc_runtime_malloc(ret_ptr, size);
+	if (result == CUDA_SUCCESS)
+		gpc_memory_lend(*ret_ptr);
+	else
+		gpc_runtime_arrays_pool(device, -(int64_t)size);
+	return result;
+}
 
 CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 {
+	if (gpc_pjrt_is_pool(__builtin_return_address(0), bytesize))
+		return ENTERED(malloc_pool(dptr, bytesize), real_cuMemAlloc_v2(dptr, bytesize));
 	return ENTERED(gpc_runtime_malloc(dptr, bytesize), real_cuMemAlloc_v2(dptr, bytesize));
 }
 

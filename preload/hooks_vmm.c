@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Physical memory and its mappings, multicast objects, and calls that export memory. */
+#include "preload/pjrt.h"
 #include "preload/shapes.h"
 #include "preload/torch.h"
 #include "runtime/context/reach.h"
 #include "runtime/export/ipc.h"
+#include "runtime/ledger/arrays.h"
 #include "runtime/ledger/physical.h"
 #include "runtime/ledger/track.h"
 
@@ -21,6 +23,19 @@ static CUresult create(struct gpc_passed_call *call, const CUmemGenericAllocatio
 	if (result == CUDA_SUCCESS && is_arena)
 		gpc_runtime_lend(GPUCACHE_KIND_PHYSICAL, *handle);
 	return left(result);
+}
+
+/* As create, for XLA's pool. */
+static CUresult create_pool(
+	struct gpc_passed_call *call, const CUmemGenericAllocationHandle *handle, int device)
+{
+	CUresult result;
+
+	gpc_runtime_arrays_pool(device, (int64_t)call->size);
+	result = create(call, handle, device, true);
+	if (result != CUDA_SUCCESS)
+		INSIDE(gpc_runtime_arrays_pool(device, -(int64_t)call->size));
+	return result;
 }
 
 /* clang-format off */
@@ -42,6 +57,8 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 	if (!handle || !prop || !enter())
 		return real_cuMemCreate(handle, size, prop, flags);
 	a.call.kind = is_on_device ? GPUCACHE_KIND_PHYSICAL : GPUCACHE_KIND_PHYSICAL_HOST;
+	if (is_on_device && gpc_pjrt_is_pool(__builtin_return_address(0), size))
+		return create_pool(&a.call, handle, prop->location.id);
 	return create(&a.call, handle, is_on_device ? prop->location.id : -1,
 		is_on_device && gpc_torch_is_caller(__builtin_return_address(0)));
 }

@@ -3,7 +3,8 @@
  * The doors by which a program gets the driver's functions, and how it gets ours there instead.
  *
  *   direct link              our exported function precedes the driver's
- *   dlsym                    below: answers for the names of symbols.def, and jumps to the next dlsym for all others
+ *   dlsym                    below: answers for the names of symbols.def and for XLA's table (pjrt.h), and jumps to the
+ *                            next dlsym for all others
  *   cuGetProcAddress         both versions below; the runtime library looks up both, and uses one
  *   cudaGetDriverEntryPoint  the runtime library answers it by cuGetProcAddress
  *
@@ -14,7 +15,9 @@
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
+#include "preload/pjrt.h"
 #include "preload/real.h"
 
 EXPORT void *dlsym(void *restrict handle, const char *restrict name);
@@ -45,9 +48,11 @@ bool gpc_dlsym_is_ours(void *handle, const char *name)
 	void *ours;
 	void *real;
 
-	(void)handle;
 	if (!gpc_next_dlsym)
 		gpc_next_dlsym = find_behind_us();
+	/* XLA's plugin, which is looked up in itself. */
+	if (name && name[0] == 'G' && strcmp(name, GPC_PJRT_NAME) == 0)
+		return handle != RTLD_NEXT && handle != RTLD_DEFAULT;
 	/* Every name of the driver starts with "cu" and a capital, unlike "cudnnCreate" and "cublasCreate". */
 	if (!name || name[0] != 'c' || name[1] != 'u' || name[2] < 'A' || name[2] > 'Z')
 		return false;
@@ -70,6 +75,8 @@ void *gpc_dlsym_ours(void *handle, const char *name)
 	void *real = NULL;
 	void *pointer;
 
+	if (name[0] == 'G')
+		return gpc_pjrt_exchange(gpc_real_dlsym_call(handle, name));
 	/* Our own lookups come first, so that dlerror reports on the caller's lookup. */
 	(void)gpc_real_find();
 	pointer = gpc_real_dlsym_call(handle, name);

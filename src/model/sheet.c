@@ -2,6 +2,8 @@
 /* Walks model/balance_lines.def; what a line consists of follows it. */
 #include "model/sheet.h"
 
+#include "base/text.h"
+#include "model/torch.h"
 const struct gpc_column gpc_sheet_columns[4] = { { NULL, "", -1 }, { NULL, "", 12 },
 	{ NULL, "", 8 }, { NULL, "" } };
 
@@ -40,13 +42,16 @@ static void show_kinds(struct gpc_document *doc, const struct gpc_sheet *sheet)
 
 static void show_torch(struct gpc_document *doc, const struct gpc_sheet *sheet, uint64_t of)
 {
+	const struct gpc_framework_words *words = gpc_framework_words(sheet->framework);
 	uint64_t others = gpc_bytes_less(of, sheet->torch_reserved);
+	GPC_TEXT(not_its, 32);
 
+	gpc_text_add(&not_its, "not %s's", words->name);
 	show_part(doc, sheet, gpc_bytes_less(sheet->torch_reserved, sheet->torch_unused),
-		"in PyTorch's tensors");
-	show_part(doc, sheet, sheet->torch_unused, "PyTorch's cache, in no tensor");
+		words->in_pieces);
+	show_part(doc, sheet, sheet->torch_unused, words->unused);
 	if (others && !doc->is_brief)
-		show_part(doc, sheet, others, "not PyTorch's");
+		show_part(doc, sheet, others, not_its.buf);
 }
 
 static void show_number(struct gpc_document *doc, const struct gpc_sheet *sheet,

@@ -34,6 +34,7 @@ struct gpc_sheet {
 	uint64_t torch_reserved; /* PyTorch's cache; 0: none */
 	uint64_t torch_unused;   /* of it, in no tensor */
 	uint64_t wanted;         /* by a request that failed; 0: none */
+	uint64_t framework;      /* whose cache: enum gpucache_framework */
 };
 
 /* Adds the sheet to the section in progress. */

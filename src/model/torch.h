@@ -23,6 +23,26 @@ static inline uint64_t gpc_torch_segment_size(uint64_t size)
 					  : gpc_round_up(size, GPC_TORCH_ROUND_LARGE);
 }
 
+/* What is said of a framework whose allocator cuts our blocks into tensors, by enum gpucache_framework. */
+struct gpc_framework_words {
+	const char *name;
+	const char *pieces;
+	const char *in_pieces;
+	const char *unused;
+};
+
+static inline const struct gpc_framework_words *gpc_framework_words(uint64_t framework)
+{
+	static const struct gpc_framework_words words[GPUCACHE_FRAMEWORK_COUNT] = {
+		[GPUCACHE_FRAMEWORK_PYTORCH] = { "PyTorch", "tensors of PyTorch",
+			"in PyTorch's tensors", "PyTorch's cache, in no tensor" },
+		[GPUCACHE_FRAMEWORK_XLA] = { "XLA", "arrays of XLA", "in XLA's arrays",
+			"XLA's pool, in no array" },
+	};
+
+	return &words[framework < GPUCACHE_FRAMEWORK_COUNT ? framework : 0];
+}
+
 /* PyTorch's cached memory: reserved, but in no tensor. */
 static inline uint64_t gpc_torch_unused(const struct gpucache_oom_torch *torch)
 {

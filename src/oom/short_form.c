@@ -185,15 +185,20 @@ static void put_kinds(struct page *page, const struct gpucache_oom *oom)
 	}
 }
 
-/* Divides the line above further: bytes in PyTorch's tensors, and in its cache but in no tensor. */
+/* Divides the line above further: bytes in the framework's tensors, and in its cache but in no tensor. */
 static void put_torch(struct page *page, const struct gpucache_oom *oom)
 {
+	const struct gpc_framework_words *words = gpc_framework_words(oom->framework);
 	uint64_t unused = gpc_torch_unused(&oom->torch);
+	GPC_TEXT(in_pieces, 64);
+	GPC_TEXT(in_none, 64);
 
 	if (!oom->torch.reserved)
 		return;
-	put_balance_line(page, "", " ", oom->torch.reserved - unused, "  in PyTorch's tensors");
-	put_balance_line(page, "", " ", unused, "  PyTorch's cache, in no tensor");
+	gpc_text_add(&in_pieces, "  %s", words->in_pieces);
+	gpc_text_add(&in_none, "  %s", words->unused);
+	put_balance_line(page, "", " ", oom->torch.reserved - unused, in_pieces.buf);
+	put_balance_line(page, "", " ", unused, in_none.buf);
 }
 
 /* Zero and unknown lines are omitted; free memory is always printed. */

@@ -137,6 +137,7 @@ void gpc_record_oom_set_torch(struct gpc_record *rec, const struct gpucache_oom 
 	__atomic_store_n(&oom->torch.requested, told->torch.requested, __ATOMIC_RELEASE);
 	__atomic_store_n(&oom->torch.allocated, told->torch.allocated, __ATOMIC_RELEASE);
 	__atomic_store_n(&oom->torch.reserved, told->torch.reserved, __ATOMIC_RELEASE);
+	oom->program = told->program;
 	__atomic_store_n(&oom->verdict, told->verdict, __ATOMIC_RELEASE);
 	__atomic_store_n(&oom->strength, told->strength, __ATOMIC_RELEASE);
 	__atomic_store_n(&oom->also, told->also, __ATOMIC_RELEASE);

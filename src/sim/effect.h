@@ -56,7 +56,7 @@ struct gpc_sim_effect {
 	enum gpc_sim_effect_kind kind;
 	uint64_t duration_ns;
 	uint64_t end_ns;
-	uint64_t number; /* its place in the order of submission */
+	uint64_t number; /* its place in the order of submission; of a node, its own */
 	struct gpc_sim_context *context;
 	uint32_t home; /* a node: the context in which it was captured, by number; 0: any */
 	struct gpc_sim_effect *next; /* the next node of its graph */

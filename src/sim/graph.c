@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+static _Atomic uint64_t n_numbers;
+
 struct gpc_sim_graph *gpc_sim_graph_create(void)
 {
 	return calloc(1, sizeof(struct gpc_sim_graph));
@@ -18,6 +20,8 @@ void gpc_sim_graph_add(struct gpc_sim_graph *graph, struct gpc_sim_effect *effec
 		graph->first = effect;
 	graph->last = effect;
 	graph->n_nodes++;
+	if (!effect->number)
+		effect->number = atomic_fetch_add(&n_numbers, 1) + 1;
 }
 
 struct gpc_sim_graph *gpc_sim_graph_clone(const struct gpc_sim_graph *graph)
@@ -46,6 +50,44 @@ void gpc_sim_graph_destroy(struct gpc_sim_graph *graph)
 		gpc_sim_effect_destroy(effect);
 	}
 	free(graph);
+}
+
+static CUresult replace_node(struct gpc_sim_effect *node, const struct gpc_sim_effect *by)
+{
+	struct gpc_sim_effect *copy;
+	struct gpc_sim_effect old = *node;
+
+	if (node->kind != by->kind || node->block || by->block)
+		return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+	copy = gpc_sim_effect_clone(by);
+	if (!copy)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*node = *copy;
+	node->next = old.next;
+	node->number = old.number;
+	*copy = old;
+	gpc_sim_effect_destroy(copy);
+	return CUDA_SUCCESS;
+}
+
+struct gpc_sim_effect *gpc_sim_graph_find(const struct gpc_sim_graph *graph, uint64_t number)
+{
+	struct gpc_sim_effect *node = graph->first;
+
+	while (node && node->number != number)
+		node = node->next;
+	return node;
+}
+
+CUresult gpc_sim_graph_replace(struct gpc_sim_effect *node, const struct gpc_sim_effect *by)
+{
+	CUresult res = CUDA_SUCCESS;
+
+	for (; by && res == CUDA_SUCCESS; by = by->next) {
+		res = node ? replace_node(node, by) : CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+		node = node ? node->next : NULL;
+	}
+	return res;
 }
 
 CUresult gpc_sim_graph_launch(const struct gpc_sim_graph *graph, struct gpc_sim_stream *stream)

@@ -29,8 +29,17 @@ struct gpc_sim_graph *gpc_sim_graph_create(void);
 struct gpc_sim_graph *gpc_sim_graph_clone(const struct gpc_sim_graph *graph);
 void gpc_sim_graph_destroy(struct gpc_sim_graph *graph);
 
-/* Appends a node, and takes ownership of `effect`. */
+/* Appends a node, and takes ownership of `effect`.  A node has a number of its own, which its clones share. */
 void gpc_sim_graph_add(struct gpc_sim_graph *graph, struct gpc_sim_effect *effect);
+
+/* The node of this number, or its clone; NULL if there is none. */
+struct gpc_sim_effect *gpc_sim_graph_find(const struct gpc_sim_graph *graph, uint64_t number);
+
+/*
+ * Gives a node, and those after it, the contents of `by` and of the nodes after that.  Another kind of node, or none:
+ * UPDATE_FAILURE; the nodes before that have changed.
+ */
+CUresult gpc_sim_graph_replace(struct gpc_sim_effect *node, const struct gpc_sim_effect *by);
 
 CUresult gpc_sim_graph_launch(const struct gpc_sim_graph *graph, struct gpc_sim_stream *stream);
 

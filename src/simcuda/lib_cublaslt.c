@@ -21,23 +21,71 @@ const struct standin_library standin_library = {
 	.failed = CUBLAS_STATUS_EXECUTION_FAILED,
 };
 
-static cublasStatus_t create(void **ret, size_t size)
+/*
+ * A descriptor of any kind: its attributes by number.  Nothing is computed, so they are kept only for who asks for them, as
+ * XLA does.
+ */
+struct descriptor {
+	uint64_t attributes[64];
+};
+
+/* Creates a descriptor whose first attributes have these values. */
+static cublasStatus_t create(void *ret_made, const uint64_t *values, size_t n)
 {
-	*ret = calloc(1, size);
-	return *ret ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_ALLOC_FAILED;
+	struct descriptor *made = calloc(1, sizeof *made);
+
+	*(struct descriptor **)ret_made = made;
+	if (!made)
+		return CUBLAS_STATUS_ALLOC_FAILED;
+	for (size_t i = 0; i < n; i++)
+		made->attributes[i] = values[i];
+	return CUBLAS_STATUS_SUCCESS;
 }
 
-/* Defines the functions of a descriptor but its creation.  Attributes are ignored: nothing is computed. */
-#define DESCRIPTOR(kind, attributes)                                                        \
-	cublasStatus_t kind##Destroy(kind##_t made)                                         \
-	{                                                                                   \
-		free(made);                                                                 \
-		return CUBLAS_STATUS_SUCCESS;                                               \
-	}                                                                                   \
-	cublasStatus_t kind##SetAttribute(                                                  \
-		kind##_t made, attributes attribute, const void *value, size_t size)        \
-	{                                                                                   \
-		return made && value ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE; \
+#define CREATE(made, ...)                                 \
+	create((made), (const uint64_t[]){ __VA_ARGS__ }, \
+		sizeof((const uint64_t[]){ __VA_ARGS__ }) / sizeof(uint64_t))
+
+/* The attribute of this number, if its value has `size` bytes; else NULL. */
+static void *attribute_of(void *made, unsigned int number, size_t size)
+{
+	struct descriptor *own = made;
+	size_t n = sizeof own->attributes / sizeof own->attributes[0];
+
+	return own && number < n && size > 0 && size <= sizeof own->attributes[0]
+		       ? &own->attributes[number]
+		       : NULL;
+}
+
+/* Defines the functions of a descriptor but its creation. */
+#define DESCRIPTOR(kind, attributes)                                                            \
+	cublasStatus_t kind##Destroy(kind##_t made)                                             \
+	{                                                                                       \
+		free(made);                                                                     \
+		return CUBLAS_STATUS_SUCCESS;                                                   \
+	}                                                                                       \
+	cublasStatus_t kind##SetAttribute(                                                      \
+		kind##_t made, attributes attribute, const void *value, size_t size)            \
+	{                                                                                       \
+		void *own = attribute_of(made, attribute, size);                                \
+                                                                                                \
+		if (!made || !value)                                                            \
+			return CUBLAS_STATUS_INVALID_VALUE;                                     \
+		if (own)                                                                        \
+			memcpy(own, value, size);                                               \
+		return CUBLAS_STATUS_SUCCESS;                                                   \
+	}                                                                                       \
+	cublasStatus_t kind##GetAttribute(                                                      \
+		kind##_t made, attributes attribute, void *value, size_t size, size_t *written) \
+	{                                                                                       \
+		const void *own = attribute_of(made, attribute, size);                          \
+                                                                                                \
+		if (!own || !value)                                                             \
+			return CUBLAS_STATUS_INVALID_VALUE;                                     \
+		memcpy(value, own, size);                                                       \
+		if (written)                                                                    \
+			*written = size;                                                        \
+		return CUBLAS_STATUS_SUCCESS;                                                   \
 	}
 
 #pragma GCC visibility push(default)
@@ -93,18 +141,19 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
 cublasStatus_t cublasLtMatmulDescCreate(
 	cublasLtMatmulDesc_t *desc, cublasComputeType_t compute, cudaDataType_t scale)
 {
-	return create((void **)desc, sizeof **desc);
+	return CREATE(desc, (uint64_t)compute, (uint64_t)scale);
 }
 
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *layout, cudaDataType type,
 	uint64_t rows, uint64_t columns, int64_t ld)
 {
-	return create((void **)layout, sizeof **layout);
+	/* Type, order, rows, columns, leading dimension, batch. */
+	return CREATE(layout, (uint64_t)type, 0, rows, columns, (uint64_t)ld, 1);
 }
 
 cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *preference)
 {
-	return create((void **)preference, sizeof **preference);
+	return CREATE(preference, 0);
 }
 
 DESCRIPTOR(cublasLtMatmulDesc, cublasLtMatmulDescAttributes_t)

@@ -260,6 +260,21 @@ cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *host)
 	return cudaSuccess;
 }
 
+/* The driver's handle of a kernel is its address here, as in launch(). */
+cudaError_t cudaGetFuncBySymbol(cudaFunction_t *function, const void *host)
+{
+	cudaError_t error = rt_begin_with_context();
+
+	if (error != cudaSuccess)
+		return error;
+	if (!function)
+		return rt_give(CUDA_ERROR_INVALID_VALUE);
+	if (!find(host))
+		return rt_give((CUresult)cudaErrorInvalidDeviceFunction);
+	*function = (cudaFunction_t)(uintptr_t)host;
+	return cudaSuccess;
+}
+
 /* ---- attributes of a kernel: those of a small one, because none is compiled ---- */
 
 static int attribute(CUdevice_attribute which)

@@ -237,6 +237,38 @@ enum nvml_return nvmlDeviceGetIndex(nvmlDevice_t device, unsigned int *index)
 	return res;
 }
 
+/* No GPU is on a fabric of NVLink: all fields are zero, and the state is "not supported". */
+struct nvml_fabric {
+	unsigned char cluster[16];
+	enum nvml_return status;
+	unsigned int clique;
+	unsigned char state;
+};
+
+struct nvml_fabric_v {
+	unsigned int version;
+	struct nvml_fabric fabric; /* later versions have more behind it */
+};
+
+enum nvml_return nvmlDeviceGetGpuFabricInfo(nvmlDevice_t device, struct nvml_fabric *fabric);
+enum nvml_return nvmlDeviceGetGpuFabricInfoV(nvmlDevice_t device, struct nvml_fabric_v *fabric);
+
+enum nvml_return nvmlDeviceGetGpuFabricInfo(nvmlDevice_t device, struct nvml_fabric *fabric)
+{
+	struct gpusim_device info;
+	enum nvml_return res = info_of(device, fabric, &info);
+
+	if (res == NVML_SUCCESS)
+		memset(fabric, 0, sizeof *fabric);
+	return res;
+}
+
+enum nvml_return nvmlDeviceGetGpuFabricInfoV(nvmlDevice_t device, struct nvml_fabric_v *fabric)
+{
+	return fabric ? nvmlDeviceGetGpuFabricInfo(device, &fabric->fabric)
+		      : NVML_ERROR_INVALID_ARGUMENT;
+}
+
 enum nvml_return nvmlDeviceGetMemoryInfo(nvmlDevice_t device, struct nvml_memory *memory)
 {
 	struct gpusim_device info;

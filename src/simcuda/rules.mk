@@ -1,5 +1,5 @@
-# The simulated CUDA libraries: libcuda.so.1 over src/sim, the others over libcuda.so.1, and the auditor that makes the
-# loader prefer them.
+# The simulated CUDA libraries: libcuda.so.1 over src/sim, the others over libcuda.so.1, the auditor that makes the
+# loader prefer them, and the device files.
 # Included by the top Makefile after it has defined B, CC, ALL_*FLAGS, Q and say.
 
 SIMCUDA_DIR := $(B)/simcuda
@@ -34,15 +34,16 @@ exports.cupti    := cupti*;
 unversioned := nvidia_ml nccl
 
 STANDIN_LIBS := $(foreach word,$(STANDINS),$(sonames.$(word)))
-SIMCUDA := $(addprefix $(SIMCUDA_DIR)/,libcuda.so.1 libcuda.so libcudart.so libgpusim-audit.so models \
+SIMCUDA := $(addprefix $(SIMCUDA_DIR)/,libcuda.so.1 libcuda.so libcudart.so libgpusim-audit.so libgpusim-files.so models \
              $(STANDIN_LIBS))
 
 # Enough for a program that uses only the CUDA runtime; NVML for the size of contexts.
-SIMCUDA_CORE := $(addprefix $(SIMCUDA_DIR)/,libcuda.so.1 libnvidia-ml.so.1 libcudart.so.13 libgpusim-audit.so models)
+SIMCUDA_CORE := $(addprefix $(SIMCUDA_DIR)/,libcuda.so.1 libnvidia-ml.so.1 libcudart.so.13 libgpusim-audit.so libgpusim-files.so models)
 
 simcuda.cuda  := $(patsubst %.c,$(O)/%.o,$(wildcard src/simcuda/libcuda_*.c))
 simcuda.audit := $(O)/src/simcuda/audit.o
-simcuda.objs  := $(simcuda.cuda) $(simcuda.audit) $(O)/src/simcuda/standin.o
+simcuda.files := $(O)/src/simcuda/files.o
+simcuda.objs  := $(simcuda.cuda) $(simcuda.audit) $(simcuda.files) $(O)/src/simcuda/standin.o
 
 # The rules for one library: its functions, its stubs, its file names.
 define STANDIN
@@ -92,6 +93,11 @@ $(SIMCUDA_DIR)/libgpusim-audit.so: $(simcuda.audit)
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -shared -nostdlib -Wl,-soname,libgpusim-audit.so -Wl,-z,noseparate-code $(LDFLAGS.base) -o $@ $<
+
+$(SIMCUDA_DIR)/libgpusim-files.so: $(simcuda.files)
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -shared -Wl,-soname,libgpusim-files.so $(ALL_LDFLAGS) -o $@ $<
 
 # The GPUs for gpucache-run: key, memory in MiB, compute capability, name.
 $(SIMCUDA_DIR)/models: src/sim/models.def

@@ -36,7 +36,9 @@ static void derive_limit(struct gpc_facts *f)
 	bool is_torch = f->is_torch_limit == GPC_YES;
 	uint64_t rounded =
 		f->is_segment == GPC_YES ? plus(f->need, STEP - 1) / STEP * STEP : f->need;
-	uint64_t needed = is_torch ? plus(f->torch_held, gpc_torch_segment_size(f->need))
+	uint64_t segment =
+		f->is_xla == GPC_YES ? f->need : gpc_torch_segment_size(or_none(f->need));
+	uint64_t needed = is_torch ? plus(f->torch_held, segment)
 				   : plus(f->charged, rounded);
 
 	f->is_limited = truth(is_torch || is_below(f->limit, needed));
@@ -127,6 +129,13 @@ static void derive_truths(struct gpc_facts *f)
 	f->is_padded = truth(is_known(f->need) && f->need - f->asked > f->need / 100);
 	f->is_for_tensor = truth(or_none(f->torch_asked) && f->is_torch_limit != GPC_YES &&
 				 is_below(f->torch_asked + f->torch_asked / 100, f->asked));
+	f->is_torch = truth(f->is_xla != GPC_YES);
+	f->is_temporary = truth(is_known(f->program_temporaries) &&
+				fits(f->asked / 2, f->program_temporaries) &&
+				or_none(f->program_temporaries));
+	f->is_donatable = truth(or_none(f->program_outputs) &&
+				fits(f->program_outputs, f->program_arguments) &&
+				fits(or_none(f->short_by), f->program_outputs));
 	f->can_replay = truth(f->is_caching == GPC_YES && f->is_replayed == GPC_NOT_KNOWN);
 	f->is_by_other = truth(is_torch && f->torch_asked == 0 &&
 			       is_missing_from(f, plus(or_none(f->cached), f->torch_unused)));

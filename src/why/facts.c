@@ -167,6 +167,13 @@ void gpc_facts_from_oom(struct gpc_facts *facts, const struct gpucache_oom *oom)
 		facts->torch_live = gpc_smaller(oom->torch.allocated, oom->torch.reserved);
 		facts->torch_held = oom->torch.reserved;
 	}
+	facts->is_xla = truth(oom->framework == GPUCACHE_FRAMEWORK_XLA);
+	if (oom->program.name[0]) {
+		facts->program = oom->program.name;
+		facts->program_temporaries = oom->program.temporaries;
+		facts->program_arguments = oom->program.arguments;
+		facts->program_outputs = oom->program.outputs;
+	}
 	if (oom->idle_gpu) {
 		facts->idle_gpu = oom->idle_gpu - 1;
 		facts->idle_free = oom->idle_free;

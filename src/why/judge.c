@@ -401,14 +401,15 @@ static const struct cause {
 _Static_assert(
 	N_CAUSES == GPUCACHE_VERDICT_COUNT, "each cause of the format has a row in causes.def");
 
-/* A refusal by PyTorch depends on neither our memory nor the GPU's; one of host memory depends on neither, too. */
+/* XLA's pool is most of the GPU: what it refuses may fit nowhere.  A refusal by PyTorch depends on neither our memory nor the GPU's; one of host memory depends on neither, too. */
 static bool is_asked_about(const struct gpc_facts *f, enum gpucache_verdict id)
 {
 	if (f->is_on_host == GPC_YES || id == GPUCACHE_VERDICT_PINNED)
 		return f->is_on_host == GPC_YES && id == GPUCACHE_VERDICT_PINNED;
 	return f->is_torch_limit != GPC_YES || id == GPUCACHE_VERDICT_IMPOSSIBLE ||
 	       id == GPUCACHE_VERDICT_LIMIT || id == GPUCACHE_VERDICT_GROWTH ||
-	       id == GPUCACHE_VERDICT_SPIKE;
+	       id == GPUCACHE_VERDICT_SPIKE ||
+	       (f->is_xla == GPC_YES && id == GPUCACHE_VERDICT_EXHAUSTED);
 }
 
 static strength judge(const struct gpc_facts *f, const struct cause *cause)

@@ -56,7 +56,8 @@ def case_the_launcher_passes_options_on_and_keeps_those_that_were_set(world):
     expect_equal("GPUCACHE_CONF", env.get("GPUCACHE_CONF"), "python:off,limit:1GiB,stacks:off")
     expect_equal("GPUCACHE_OUTPUT", env.get("GPUCACHE_OUTPUT"), os.path.join(world.folder, "out-%p"))
     expect_equal("GPUSIM", env.get("GPUSIM"), "memory:2GiB,devices:3")
-    expect(env["LD_PRELOAD"].endswith("libgpucache.so:libm.so.6"), env["LD_PRELOAD"])
+    expect(env["LD_PRELOAD"].endswith("simcuda/libgpusim-files.so") and "libgpucache.so:libm.so.6:" in env["LD_PRELOAD"],
+           env["LD_PRELOAD"])
     expect(env["LD_LIBRARY_PATH"].endswith("simcuda:/somewhere"), env["LD_LIBRARY_PATH"])
     expect("GPUCACHE" not in env, "GPUCACHE is set")
 
@@ -277,6 +278,12 @@ def case_the_launchers_help_opens_with_examples(world):
     expect(result.out.index("Examples:") < result.out.index("Usage:"), "the examples come late")
 
 
+def case_a_simulated_gpu_has_its_device_files(world):
+    seen = "import os; print(os.path.exists('/dev/nvidia0'), os.access('/dev/nvidiactl', os.R_OK), os.path.exists('/dev/nvidia9'))"
+    result = launch(world, "--off", "--sim", "1GiB", sys.executable, "-c", seen)
+    expect_equal("the files", result.out, "True True False\n")
+
+
 def case_the_launcher_makes_relative_preloads_absolute_and_loads_us_once(world):
     os.mkdir(os.path.join(world.folder, "other"))
     harmless = os.path.join(world.build, "simcuda", "libgpusim-audit.so")
@@ -285,11 +292,12 @@ def case_the_launcher_makes_relative_preloads_absolute_and_loads_us_once(world):
     ours = os.path.join(world.folder, "installed", "lib", "libgpucache.so")
     result = launch(world, "--sim", "1GiB", "/usr/bin/env", LD_PRELOAD=f"./harmless.so {ours}")
     preload = next(line for line in result.out.splitlines() if line.startswith("LD_PRELOAD="))
-    expect_equal("LD_PRELOAD", preload, f"LD_PRELOAD={ours}:{world.folder}/./harmless.so")
+    files = os.path.realpath(os.path.join(world.folder, "installed", "lib", "gpucache", "simcuda", "libgpusim-files.so"))
+    expect_equal("LD_PRELOAD", preload, f"LD_PRELOAD={ours}:{world.folder}/./harmless.so:{files}")
     expect_equal("what is said", result.err, "")
     result = launch(world, "--sim", "1GiB", "/usr/bin/env", LD_PRELOAD="other/libgpucache.so")
     expect("names another gpucache, other/libgpucache.so; it is left out" in result.err, result.err)
-    expect(f"LD_PRELOAD={ours}\n" in result.out, result.out)
+    expect(f"LD_PRELOAD={ours}:{files}\n" in result.out, result.out)
     result = launch(world, "/usr/bin/env", LD_PRELOAD="gone/x.so")
     expect_equal("the exit status", result.status, 2)
     expect("names gone/x.so, which is not in this folder" in result.err, result.err)

@@ -72,6 +72,19 @@ $(B)/programs/libraries: $(LIBRARIES)
 # DT_RPATH comes before LD_LIBRARY_PATH, where the simulated ones are.
 $(B)/programs/libraries: PROGRAM_LIBS := -l:libcudart.so.13 -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/libraries.d' $(LIBRARIES)
 
+# Plugins of XLA by their names: a known table, of another major version, too small; and one for no GPU.
+PJRT_TABLES := $(addprefix $(B)/programs/pjrt_tables.d/,known/xla_cuda_plugin.so other/xla_cuda_plugin.so small/xla_cuda_plugin.so \
+                 known/xla_cpu_plugin.so)
+$(B)/programs/plugins: | $(PJRT_TABLES)
+
+$(PJRT_TABLES): PJRT_FLAGS := -DMAJOR=0 -DFNS=138
+$(B)/programs/pjrt_tables.d/other/xla_cuda_plugin.so: PJRT_FLAGS := -DMAJOR=1 -DFNS=138
+$(B)/programs/pjrt_tables.d/small/xla_cuda_plugin.so: PJRT_FLAGS := -DMAJOR=0 -DFNS=90
+$(PJRT_TABLES): tests/programs/pjrt_tables.c
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(PROGRAM_CFLAGS) -shared -fPIC $(PJRT_FLAGS) -o $@ $<
+
 # A program, and plug-ins with the same code, of which each is unloaded before the next takes its place.
 PLUGINS  := $(addprefix $(B)/programs/plugins.d/,a.so b.so)
 PROGRAMS += $(B)/programs/plugins

@@ -30,6 +30,7 @@
 #include "record/store.h"
 #include "runtime/context/contexts.h"
 #include "runtime/context/streams.h"
+#include "runtime/ledger/arrays.h"
 #include "runtime/ledger/observe_hot.h"
 #include "runtime/memory.h"
 #include "runtime/process/stacks.h"
@@ -38,6 +39,7 @@
 #include "stats/counters.h"
 
 struct tensor {
+	uint64_t key; /* in the map: its address, or XLA's handle of an array */
 	uint64_t address;
 	uint64_t size;
 	uint32_t number; /* in the slab, and in the recording */
@@ -52,7 +54,10 @@ struct books {
 	struct gpc_address_map map;
 	/* Freed, but still in the map with its number, because the next tensor often has the same address. */
 	struct tensor *spare;
-	struct gpucache_torch own; /* used without a recording */
+	struct gpucache_torch own;   /* used without a recording */
+	uint64_t array_bytes;        /* in arrays of XLA */
+	_Atomic uint64_t pool_bytes; /* of XLA's own pool */
+	_Atomic uint64_t n_arrays;
 };
 
 static struct books all_books[GPC_MAX_DEVICES] = {
@@ -116,16 +121,15 @@ static void adopt_last_malloc(uint64_t address)
 	last_malloc.size = 0;
 }
 
-static bool is_spare(const struct books *books, uint64_t address)
+static bool is_spare(const struct books *books, uint64_t key)
 {
-	return books->spare && books->spare->address == address;
+	return books->spare && books->spare->key == key;
 }
 
-static struct tensor *put_locked(
-	struct books *books, uint64_t address, uint64_t size, uint32_t stack)
+static struct tensor *put_locked(struct books *books, struct gpc_array array, uint32_t stack)
 {
 	struct tensor *tensor = books->spare;
-	bool is_in_map = is_spare(books, address);
+	bool is_in_map = is_spare(books, array.buffer);
 	uint32_t number = tensor ? tensor->number : 0;
 
 	if (!is_in_map && gpc_address_map_reserve(&books->map, 1))
@@ -134,14 +138,18 @@ static struct tensor *put_locked(
 	if (!tensor)
 		tensor = gpc_slab_take(&gpc_runtime.heap.blocks, &number);
 	else if (!is_in_map)
-		(void)gpc_address_map_take(&books->map, tensor->address);
+		(void)gpc_address_map_take(&books->map, tensor->key);
 	if (!tensor)
 		return NULL;
 	*tensor = (struct tensor){
-		.address = address, .size = size, .number = number, .stack = stack
+		.key = array.buffer,
+		.address = array.address,
+		.size = array.size,
+		.number = number,
+		.stack = stack,
 	};
 	if (!is_in_map)
-		gpc_address_map_insert(&books->map, address, tensor);
+		gpc_address_map_insert(&books->map, array.buffer, tensor);
 	return tensor;
 }
 
@@ -184,21 +192,24 @@ GPC_HOT void observe(struct gpc_context *owner, const struct tensor *tensor, boo
 	}
 }
 
-/* Removes a tensor, if it is known. */
-static void forget_locked(struct books *books, struct gpc_context *owner, uint64_t address)
+/* Removes a tensor; returns its size, 0 if it is not known. */
+static uint64_t forget_locked(struct books *books, struct gpc_context *owner, uint64_t key)
 {
 	struct tensor *tensor =
-		is_spare(books, address) ? NULL : gpc_address_map_find(&books->map, address);
+		is_spare(books, key) ? NULL : gpc_address_map_find(&books->map, key);
+	uint64_t size;
 
 	if (!tensor)
-		return;
+		return 0;
+	size = tensor->size;
 	observe(owner, tensor, true);
 	if (!books->spare) {
 		books->spare = tensor;
-		return;
+		return size;
 	}
-	(void)gpc_address_map_take(&books->map, address);
+	(void)gpc_address_map_take(&books->map, key);
 	gpc_slab_give_back(&gpc_runtime.heap.blocks, tensor->number);
+	return size;
 }
 
 /* With tensors:sampled, a tensor without a stack has no site either (model/share.h): only TORCH counts it. */
@@ -208,13 +219,14 @@ static bool is_left_out(uint32_t stack)
 	       gpc_runtime.config.stacks == GPC_STACKS_SAMPLED;
 }
 
-static void record_locked(struct books *books, struct gpc_context *owner, uint64_t address,
-	uint64_t size, uint32_t stack)
+static bool record_locked(
+	struct books *books, struct gpc_context *owner, struct gpc_array array, uint32_t stack)
 {
-	const struct tensor *tensor = put_locked(books, address, size, stack);
+	const struct tensor *tensor = put_locked(books, array, stack);
 
 	if (tensor)
 		observe(owner, tensor, false);
+	return tensor;
 }
 
 static void allocated(struct gpc_device *device, uint64_t address, uint64_t size,
@@ -230,9 +242,10 @@ static void allocated(struct gpc_device *device, uint64_t address, uint64_t size
 	adopt_last_malloc(address);
 	gpc_lock_take(&books->lock);
 	count_malloc_locked(gpc_tensors_sums(device), allocated_bytes, reserved_bytes);
-	forget_locked(books, owner, address); /* its free was not reported */
+	(void)forget_locked(books, owner, address); /* its free was not reported */
 	if (owner && !is_left_out(stack))
-		record_locked(books, owner, address, size, stack);
+		(void)record_locked(
+			books, owner, (struct gpc_array){ address, address, size }, stack);
 	gpc_lock_release(&books->lock);
 	last_failure.device = NULL;
 	gpc_rescue_succeeded(device, GPUCACHE_KIND_TENSOR, size);
@@ -250,7 +263,7 @@ static void freed(struct gpc_device *device, uint64_t address, uint64_t allocate
 	gpc_counter_set(&sums->allocated_bytes, allocated_bytes);
 	gpc_counter_set(&sums->reserved_bytes, reserved_bytes);
 	gpc_counter_add(&sums->n_free, 1);
-	forget_locked(books, owner, address);
+	(void)forget_locked(books, owner, address);
 	gpc_lock_release(&books->lock);
 }
 
@@ -271,30 +284,153 @@ void gpc_runtime_tensor(int number, uint64_t address, int64_t size, uint64_t all
 		freed(device, address, allocated_bytes, reserved_bytes);
 }
 
+/* A request of `torch->requested` bytes failed within the framework. */
+static void failed(struct gpc_device *device, const struct gpucache_oom_torch *torch)
+{
+	struct gpucache_torch *sums = gpc_tensors_sums(device);
+
+	gpc_lock_take(&all_books[device->ordinal].lock);
+	gpc_counter_add(&sums->n_failed, 1);
+	gpc_counter_set(&sums->failed_bytes, torch->requested);
+	gpc_counter_set(&sums->allocated_bytes, torch->allocated);
+	gpc_counter_set(&sums->reserved_bytes, torch->reserved);
+	gpc_lock_release(&all_books[device->ordinal].lock);
+	if (last_failure.device != device)
+		gpc_rescue_refused(
+			gpc_context_on(device), GPUCACHE_KIND_TENSOR, torch->requested, GPC_LIMIT);
+	if (last_failure.device == device)
+		gpc_rescue_torch_failed(device, last_failure.number, torch);
+	last_failure.device = NULL;
+}
+
 void gpc_runtime_tensor_failed(
 	int number, int64_t size, uint64_t allocated_bytes, uint64_t reserved_bytes)
 {
 	struct gpc_device *device = device_of(number);
-	const struct gpucache_oom_torch torch = {
-		.requested = (uint64_t)size,
-		.allocated = allocated_bytes,
-		.reserved = reserved_bytes,
-	};
+
+	if (device && size >= 0)
+		failed(device, &(struct gpucache_oom_torch){
+				       (uint64_t)size, allocated_bytes, reserved_bytes });
+}
+
+/* ---- arrays of XLA (arrays.h) ---- */
+
+/* What the program needs whose failure this thread reports. */
+static _Thread_local struct gpucache_oom_program failing __attribute__((tls_model("initial-exec")));
+
+struct gpucache_oom_program gpc_arrays_program(void)
+{
+	return failing;
+}
+
+/* Without a pool each array has memory of its own, which is lent to it. */
+static void adopt_own(const struct books *books, uint64_t address)
+{
+	if (!atomic_load_explicit(&books->pool_bytes, memory_order_relaxed))
+		gpc_memory_lend(address);
+}
+
+/* Without a pool, all that XLA holds is in arrays. */
+static uint64_t reserved_locked(const struct books *books)
+{
+	return gpc_larger(books->array_bytes, atomic_load(&books->pool_bytes));
+}
+
+void gpc_runtime_array(int number, const struct gpc_array *array, uint32_t stack)
+{
+	struct gpc_device *device = device_of(number);
+	struct gpc_context *owner;
+	struct books *books;
 	struct gpucache_torch *sums;
 
-	if (!device || size < 0)
+	if (!device || !array->size)
 		return;
+	owner = gpc_context_owner(device);
+	books = &all_books[device->ordinal];
 	sums = gpc_tensors_sums(device);
-	gpc_lock_take(&all_books[number].lock);
-	gpc_counter_add(&sums->n_failed, 1);
-	gpc_counter_set(&sums->failed_bytes, (uint64_t)size);
-	gpc_counter_set(&sums->allocated_bytes, allocated_bytes);
-	gpc_counter_set(&sums->reserved_bytes, reserved_bytes);
-	gpc_lock_release(&all_books[number].lock);
-	if (last_failure.device != device)
-		gpc_rescue_refused(
-			gpc_context_on(device), GPUCACHE_KIND_TENSOR, torch.requested, GPC_LIMIT);
-	if (last_failure.device == device)
-		gpc_rescue_torch_failed(device, last_failure.number, &torch);
+	adopt_own(books, array->address);
+	gpc_lock_take(&books->lock);
+	/* An array whose end passed us by. */
+	books->array_bytes -= forget_locked(books, owner, array->buffer);
+	if (owner && !is_left_out(stack) && record_locked(books, owner, *array, stack))
+		books->array_bytes += array->size;
+	sums->framework = GPUCACHE_FRAMEWORK_XLA;
+	count_malloc_locked(sums, books->array_bytes, reserved_locked(books));
+	atomic_fetch_add_explicit(&books->n_arrays, 1, memory_order_relaxed);
+	gpc_lock_release(&books->lock);
 	last_failure.device = NULL;
+	gpc_rescue_succeeded(device, GPUCACHE_KIND_TENSOR, array->size);
+}
+
+void gpc_runtime_arrays_pool(int number, int64_t change)
+{
+	struct gpc_device *device = device_of(number);
+	struct books *books;
+
+	if (!device)
+		return;
+	books = &all_books[device->ordinal];
+	gpc_lock_take(&books->lock);
+	atomic_fetch_add(&books->pool_bytes, (uint64_t)change);
+	gpc_counter_set(&gpc_tensors_sums(device)->reserved_bytes, reserved_locked(books));
+	gpc_lock_release(&books->lock);
+}
+
+static bool end_array(struct gpc_device *device, uint64_t buffer)
+{
+	struct books *books = &all_books[device->ordinal];
+	struct gpucache_torch *sums = gpc_tensors_sums(device);
+	uint64_t size;
+
+	if (!atomic_load_explicit(&books->n_arrays, memory_order_relaxed))
+		return false;
+	gpc_lock_take(&books->lock);
+	size = forget_locked(books, gpc_context_owner(device), buffer);
+	books->array_bytes -= size;
+	if (size) {
+		gpc_counter_set(&sums->allocated_bytes, books->array_bytes);
+		gpc_counter_set(&sums->reserved_bytes, reserved_locked(books));
+		gpc_counter_add(&sums->n_free, 1);
+	}
+	gpc_lock_release(&books->lock);
+	return size;
+}
+
+void gpc_runtime_array_end(uint64_t buffer)
+{
+	for (uint32_t i = 0; i < gpc_runtime.n_devices; i++)
+		if (end_array(&gpc_runtime.devices[i], buffer))
+			return;
+}
+
+/* The device with the most arrays, for a failure that names none. */
+static int likely_device(void)
+{
+	int most = 0;
+
+	for (int i = 1; i < (int)GPC_MAX_DEVICES; i++)
+		if (atomic_load(&all_books[i].n_arrays) > atomic_load(&all_books[most].n_arrays))
+			most = i;
+	return most;
+}
+
+void gpc_runtime_array_failed(
+	int number, uint64_t size, uint64_t in_use, const struct gpucache_oom_program *program)
+{
+	struct gpc_device *device = device_of(number < 0 ? likely_device() : number);
+	struct gpucache_oom_torch torch = { .requested = size };
+	struct books *books;
+
+	if (!device)
+		return;
+	books = &all_books[device->ordinal];
+	gpc_lock_take(&books->lock);
+	torch.allocated = books->array_bytes;
+	torch.reserved = reserved_locked(books);
+	gpc_tensors_sums(device)->framework = GPUCACHE_FRAMEWORK_XLA;
+	gpc_lock_release(&books->lock);
+	failing = program ? *program : (struct gpucache_oom_program){ 0 };
+	failing.pool_in_use = in_use;
+	failed(device, &torch);
+	failing = (struct gpucache_oom_program){ 0 };
 }

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/own_stack.h"
 #include "base/thread.h"
+#include "runtime/ledger/arrays.h"
 #include "runtime/ledger/tensors.h"
 #include "runtime/process/state.h"
 #include "runtime/rescue/gather.h"
@@ -160,7 +161,7 @@ static bool has_text_of(const struct gpucache_oom *a, const struct gpucache_oom 
 {
 	return a->requested == b->requested && a->rounded == b->rounded && a->kind == b->kind &&
 	       a->stack == b->stack && a->limit == b->limit && a->verdict == b->verdict &&
-	       a->torch.requested == b->torch.requested;
+	       a->torch.requested == b->torch.requested && a->tag == b->tag;
 }
 
 struct report {
@@ -224,6 +225,7 @@ static void judge_again(void *arg)
 	kept = find_locked(device, judgement->number);
 	if (kept) {
 		kept->gathered.oom.torch = *judgement->torch;
+		kept->gathered.oom.program = gpc_arrays_program();
 		kept->asked = judgement->torch->requested;
 		kept->notice.len = 0;
 		gpc_gather_verdict(&kept->gathered);

@@ -13,6 +13,7 @@
 #include "record/store.h"
 #include "runtime/context/contexts.h"
 #include "runtime/ledger/observe.h"
+#include "runtime/ledger/arrays.h"
 #include "runtime/ledger/tensors.h"
 #include "runtime/process/state.h"
 #include "runtime/process/tags.h"
@@ -202,6 +203,8 @@ void gpc_gather_request(
 	oom->n_rungs = ladder->n_tried;
 	memcpy(oom->rung_freed, ladder->freed, sizeof oom->rung_freed);
 	oom->torch = gpc_tensors_have(device);
+	oom->framework = gpc_counter_get(&gpc_tensors_sums(device)->framework);
+	oom->program = gpc_arrays_program();
 	if (rescue->kind == GPUCACHE_KIND_TENSOR)
 		oom->torch.requested = rescue->size;
 	gpc_gather_verdict(gathered);

@@ -28,20 +28,11 @@ typedef enum {
 
 typedef struct cublasLtContext *cublasLtHandle_t;
 
-typedef struct {
-	uint64_t data[8];
-} cublasLtMatrixLayoutOpaque_t;
-typedef cublasLtMatrixLayoutOpaque_t *cublasLtMatrixLayout_t;
+typedef struct cublasLtMatrixLayoutOpaque *cublasLtMatrixLayout_t;
 
-typedef struct {
-	uint64_t data[32];
-} cublasLtMatmulDescOpaque_t;
-typedef cublasLtMatmulDescOpaque_t *cublasLtMatmulDesc_t;
+typedef struct cublasLtMatmulDescOpaque *cublasLtMatmulDesc_t;
 
-typedef struct {
-	uint64_t data[8];
-} cublasLtMatmulPreferenceOpaque_t;
-typedef cublasLtMatmulPreferenceOpaque_t *cublasLtMatmulPreference_t;
+typedef struct cublasLtMatmulPreferenceOpaque *cublasLtMatmulPreference_t;
 
 typedef struct {
 	uint64_t data[8];
@@ -72,14 +63,20 @@ cublasStatus_t cublasLtMatmulDescCreate(
 cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t desc);
 cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc,
 	cublasLtMatmulDescAttributes_t attribute, const void *value, size_t size);
+cublasStatus_t cublasLtMatmulDescGetAttribute(cublasLtMatmulDesc_t desc,
+	cublasLtMatmulDescAttributes_t attribute, void *value, size_t size, size_t *written);
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *layout, cudaDataType type,
 	uint64_t rows, uint64_t columns, int64_t ld);
 cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout);
 cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout,
 	cublasLtMatrixLayoutAttribute_t attribute, const void *value, size_t size);
+cublasStatus_t cublasLtMatrixLayoutGetAttribute(cublasLtMatrixLayout_t layout,
+	cublasLtMatrixLayoutAttribute_t attribute, void *value, size_t size, size_t *written);
 cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *preference);
 cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference);
 cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
 	cublasLtMatmulPreferenceAttributes_t attribute, const void *value, size_t size);
+cublasStatus_t cublasLtMatmulPreferenceGetAttribute(cublasLtMatmulPreference_t preference,
+	cublasLtMatmulPreferenceAttributes_t attribute, void *value, size_t size, size_t *written);
 
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "model/libraries.h"
+#include "model/torch.h"
 #include "tools/gpumem-report/output/page.h"
 
 static void add_name(const char *path, const struct gpc_library_row *row, struct gpc_text *ret_text)
@@ -58,7 +59,8 @@ void gpc_libraries_create(struct gpc_groups *libraries, const struct gpc_report 
 			holdings->rows[i].n_blocks, 0);
 	}
 	if (holdings->torch_bytes)
-		gpc_groups_add(libraries, "PyTorch", holdings->torch_bytes, 0, 0);
+		gpc_groups_add(libraries, gpc_framework_words(holdings->framework)->name,
+			holdings->torch_bytes, 0, 0);
 	if (holdings->refused_bytes)
 		gpc_groups_add(libraries, GPC_THE_DRIVER, holdings->refused_bytes, 0, 0);
 	if (holdings->rest_bytes)

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "format/array.h"
+#include "model/torch.h"
 #include "tools/gpumem-report/holders/by_library.h"
 #include "tools/gpumem-report/output/page.h"
 #include "tools/gpumem-report/output/stack.h"
@@ -207,7 +208,8 @@ void gpc_sites_create(struct gpc_groups *sites, const struct gpc_report *report,
 	add_rows(sites, &entries, 0, entries.n, 0);
 	entries_fini(&entries);
 	if (holdings->torch_bytes)
-		gpc_groups_add(sites, "PyTorch's cache, in no tensor", holdings->torch_bytes, 0, 0);
+		gpc_groups_add(sites, gpc_framework_words(holdings->framework)->unused,
+			holdings->torch_bytes, 0, 0);
 	if (holdings->refused_bytes)
 		gpc_groups_add(sites, refused, holdings->refused_bytes, 0, 0);
 	gpc_groups_sort(sites);

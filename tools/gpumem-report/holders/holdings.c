@@ -86,6 +86,7 @@ void gpc_holdings_from_oom(struct gpc_holdings *holdings, const struct gpc_repor
 	(void)read_list(holdings, oom->holders, oom->n_holders, oom->rest_bytes);
 	/* The failure has PyTorch's sums as of its last tensor; PyTorch may have returned memory since then. */
 	holdings->torch_bytes = gpc_smaller(gpc_torch_at(oom).unused, holdings->rest_bytes);
+	holdings->framework = oom->framework;
 	holdings->has_torch =
 		oom->torch.reserved || gpc_torch_now(report, oom->device).reserved != 0;
 	holdings->rest_bytes -= holdings->torch_bytes;
@@ -173,7 +174,10 @@ void gpc_holdings_from_live(
 			.last_ns = block.time_ns };
 	}
 	if (!gpc_filter_is_set(report->options)) {
-		holdings->torch_bytes = gpc_torch_now(report, ordinal).unused;
+{
+			holdings->torch_bytes = gpc_torch_now(report, ordinal).unused;
+			holdings->framework = gpc_torch_now(report, ordinal).framework;
+		}
 		holdings->refused_bytes = gpc_recording_totals(report->recording, ordinal)
 						  .sum.kind_bytes[GPUCACHE_KIND_REFUSED];
 	}

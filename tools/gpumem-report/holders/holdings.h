@@ -24,6 +24,7 @@ struct gpc_holdings {
 	uint64_t total_bytes;
 	uint64_t rest_bytes;    /* of stacks that are not listed */
 	uint64_t torch_bytes;   /* in PyTorch's cache, outside tensors */
+	uint64_t framework;     /* or in that of another: enum gpucache_framework */
 	uint64_t refused_bytes; /* of segments that the driver did not take back */
 	bool has_torch;         /* PyTorch allocated on the device */
 };

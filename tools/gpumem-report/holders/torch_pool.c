@@ -15,6 +15,7 @@ struct gpc_torch gpc_torch_now(const struct gpc_report *report, int32_t ordinal)
 		.reserved = sums.reserved_bytes,
 		.in_tensors = sums.allocated_bytes,
 		.unused = gpc_bytes_less(sums.reserved_bytes, sums.allocated_bytes),
+		.framework = sums.framework,
 	};
 }
 
@@ -29,6 +30,7 @@ struct gpc_torch gpc_torch_at(const struct gpucache_oom *oom)
 		.in_tensors = oom->torch.reserved - unused,
 		.unused = unused,
 		.requested = oom->torch.requested,
+		.framework = oom->framework,
 	};
 }
 
@@ -38,21 +40,23 @@ void gpc_torch_show_sheet(const struct gpc_report *report, int32_t ordinal,
 {
 	struct gpc_torch torch = oom ? gpc_torch_at(oom) : gpc_torch_now(report, ordinal);
 	const struct gpc_sheet sheet = { balance, kind_bytes, torch.reserved, torch.unused,
-		oom ? oom->requested : 0 };
+		oom ? oom->requested : 0, torch.framework };
 	uint64_t used = gpc_bytes_less(balance->device_total, balance->device_free);
 	uint64_t implicit = gpc_implicit_bytes(kind_bytes);
 	/* PyTorch's cache has spilled memory as well, which is not on the device. */
 	uint64_t cache = gpc_bytes_less(torch.reserved, kind_bytes[GPUCACHE_KIND_SPILLED]);
+	bool is_xla = torch.framework == GPUCACHE_FRAMEWORK_XLA;
 
 	gpc_sheet_show(report->doc, &sheet);
 	if (!torch.reserved || balance->device_free == GPUCACHE_UNKNOWN)
 		return;
 	gpc_document_open_text(report->doc, "USED");
 	gpc_document_say(report->doc,
-		"%s, as nvidia-smi counts: %s contexts and libraries + %s PyTorch's cache (%s of "
-		"it in no tensor) + %s others.",
+		"%s, as nvidia-smi counts: %s contexts and libraries + %s %s (%s of "
+		"it in no %s) + %s others.",
 		gpc_show_bytes(used), gpc_show_bytes(implicit), gpc_show_bytes(cache),
-		gpc_show_bytes(gpc_smaller(torch.unused, cache)),
+		is_xla ? "XLA's pool" : "PyTorch's cache",
+		gpc_show_bytes(gpc_smaller(torch.unused, cache)), is_xla ? "array" : "tensor",
 		gpc_show_bytes(gpc_bytes_less(gpc_bytes_less(used, implicit), cache)));
 	gpc_document_close(report->doc);
 }

@@ -19,6 +19,7 @@ struct gpc_torch {
 	uint64_t in_tensors;
 	uint64_t unused;
 	uint64_t requested; /* by the tensor that PyTorch failed to allocate; 0: none, or unknown */
+	uint64_t framework; /* enum gpucache_framework */
 };
 
 /* The present sums of the device, or those at the end. */

@@ -43,7 +43,7 @@ static void tell_balance(struct gpc_document *doc, const struct live_gpu *gpu)
 {
 	static const struct gpc_section section = { "balance", NULL, gpc_sheet_columns, 4,
 		.flags = GPC_SHEET_FLAGS };
-	const struct gpc_sheet sheet = { &gpu->balance, gpu->sum.kind_bytes, 0, 0, 0 };
+	const struct gpc_sheet sheet = { &gpu->balance, gpu->sum.kind_bytes, 0, 0, 0, 0 };
 
 	if (!gpu->has_balance) {
 		gpc_document_member(doc, "balance", gpc_blank());

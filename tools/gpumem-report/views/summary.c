@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "model/counters.h"
 #include "model/sheet.h"
+#include "model/torch.h"
 #include "tools/gpumem-report/holders/by_tag.h"
 #include "tools/gpumem-report/holders/by_thread.h"
 #include "tools/gpumem-report/holders/filter.h"
@@ -152,7 +153,8 @@ static void show_calls(
 	gpc_document_fact(doc, gpc_count(sum->n_malloc), "allocations by the program, %s frees",
 		gpc_show_count(sum->n_free));
 	if (gpc_recording_find_torch(report->recording, ordinal, &torch))
-		gpc_document_fact(doc, gpc_count(torch.n_malloc), "tensors of PyTorch, %s freed",
+		gpc_document_fact(doc, gpc_count(torch.n_malloc), "%s, %s freed",
+			gpc_framework_words(torch.framework)->pieces,
 			gpc_show_count(torch.n_free));
 	gpc_document_fact(doc, gpc_count(sum->n_hit), "answered from the cache (%s)",
 		sum->n_malloc ? gpc_show_share(sum->n_hit, sum->n_malloc) : "none to answer");

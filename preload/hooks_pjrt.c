@@ -1,0 +1,597 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Intercepts XLA's table of functions (pjrt_abi.h), and tells the runtime of every array that JAX has.
+ *
+ *      jaxlib --> dlsym(xla_cuda_plugin.so, "GetPjrtApi") --> ours: a copy of the plugin's table
+ *                                                                   with hooks in place of some functions
+ *
+ * XLA takes most of a GPU at once and hands it out itself, so the driver sees neither arrays nor failures.  The hooks see
+ * them: a buffer copied from the host, the outputs of an execution, copies, and their end: destroyed, deleted, or donated to
+ * an execution.  Nothing is changed: each hook calls the plugin's function with the arguments that it got.
+ *
+ * An execution is a range by the name of its program (tags.h), so that arrays and failures have that name.
+ *
+ * Threads   Any.  A plugin's function is called with no lock of ours held, and not inside the runtime.
+ * Failure   A table of another major version, or one that is too small or too large, is handed out as it is, with one line.
+ * Limits    The first CUDA plugin of the process only.  Who calls the plugin's own table passes us by.
+ */
+#include <link.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/env.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "preload/pjrt.h"
+#include "preload/pjrt_abi.h"
+#include "preload/real.h"
+#include "runtime/ledger/arrays.h"
+#include "runtime/process/stacks.h"
+#include "runtime/process/tags.h"
+
+#define MAX_FNS      400u
+#define MAX_PROGRAMS 1024u
+#define MAX_MEMORIES 64u
+#define LEAST_POOL   (2 * GPC_MIB)
+#define CLAIMED      1u
+#define ENDED        2u
+
+typedef const struct pjrt_table *get_fn(void);
+
+static struct {
+	pthread_mutex_t lock;
+	get_fn *get;                            /* the plugin's */
+	uintptr_t start, end;                   /* its code and data */
+	_Atomic(const struct pjrt_table *) own; /* its table; stored last */
+	const struct pjrt_table *handed_out;    /* ours, or the plugin's */
+	bool has_pool;
+	union {
+		struct pjrt_table table;
+		char room[sizeof(struct pjrt_table) + MAX_FNS * sizeof(pjrt_fn *)];
+	} copy;
+} plugin = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static pjrt_fn *fn_at(enum pjrt_place place)
+{
+	return atomic_load_explicit(&plugin.own, memory_order_acquire)->fns[place];
+}
+
+static void *call(enum pjrt_place place, void *args)
+{
+	return fn_at(place)(args);
+}
+
+/* Calls for ourselves; false, and the error is gone, if the plugin refuses. */
+#define ASK(place, question, about) \
+	ask(place, &(question)->args, sizeof *(question), (void *)(uintptr_t)(about))
+
+static void end_error(void *error)
+{
+	struct pjrt_args end = { .size = sizeof end, .object = error };
+
+	if (error)
+		(void)call(PJRT_ERROR_DESTROY, &end);
+}
+
+static bool ask(enum pjrt_place place, struct pjrt_args *args, size_t size, void *about)
+{
+	void *error;
+
+	args->size = size;
+	args->object = about;
+	error = call(place, args);
+	end_error(error);
+	return !error;
+}
+
+/* ---- memories: which device's, if any ---- */
+
+static struct memory {
+	_Atomic uintptr_t memory; /* 0: free; stored last */
+	int device;               /* -1: not the device's own memory */
+	void *handle;             /* the plugin's device */
+	_Atomic uint64_t first;   /* the arrays seen there are between these addresses */
+	_Atomic uint64_t end;     /* 0: none was seen */
+} memories[MAX_MEMORIES];
+
+static bool is_on_device(void *memory)
+{
+	struct pjrt_text kind = { .ret_size = 0 };
+
+	return ASK(PJRT_MEMORY_KIND, &kind, memory) && kind.ret_size == 6 &&
+	       memcmp(kind.ret_text, "device", 6) == 0;
+}
+
+/* The row of a memory; NULL: the table is full. */
+static struct memory *find_memory(void *memory)
+{
+	struct pjrt_list devices = { .ret_n = 0 };
+	struct pjrt_word id = { .ret.number = 0 };
+	struct memory *row = NULL;
+	uintptr_t none = 0;
+
+	for (size_t i = 0; i < MAX_MEMORIES && !row; i++) {
+		uintptr_t known = atomic_load_explicit(&memories[i].memory, memory_order_acquire);
+
+		if (known == (uintptr_t)memory)
+			return &memories[i];
+		if (!known && atomic_compare_exchange_strong(&memories[i].memory, &none, CLAIMED))
+			row = &memories[i];
+		none = 0;
+	}
+	if (!row)
+		return NULL;
+	row->device = -1;
+	if (is_on_device(memory) && ASK(PJRT_MEMORY_DEVICES, &devices, memory) &&
+		devices.ret_n == 1 && ASK(PJRT_DEVICE_HARDWARE_ID, &id, devices.ret_items[0])) {
+		row->device = id.ret.code;
+		row->handle = devices.ret_items[0];
+	}
+	atomic_store_explicit(&row->memory, (uintptr_t)memory, memory_order_release);
+	return row;
+}
+
+/* What XLA has handed out on a device; handle NULL: on the first one.  0: unknown. */
+static uint64_t in_use_on(void *handle)
+{
+	struct pjrt_memory_stats stats = { .ret_in_use = 0 };
+
+	for (size_t i = 0; !handle && i < MAX_MEMORIES && atomic_load(&memories[i].memory); i++)
+		handle = memories[i].handle;
+	return handle && ASK(PJRT_DEVICE_MEMORY_STATS, &stats, handle) ? (uint64_t)stats.ret_in_use
+								       : 0;
+}
+
+/* ---- programs ---- */
+
+struct program {
+	_Atomic uintptr_t loaded; /* 0: free, ENDED: free again; stored last */
+	size_t n_outputs;
+	struct gpucache_oom_program needs; /* with its name */
+};
+
+static struct program programs[MAX_PROGRAMS];
+
+static size_t home_of(uintptr_t loaded)
+{
+	return (loaded >> 4) * 0x9e3779b1u % MAX_PROGRAMS;
+}
+
+static struct program *find_program(uintptr_t loaded)
+{
+	for (size_t i = 0, at = home_of(loaded); i < MAX_PROGRAMS;
+		i++, at = (at + 1) % MAX_PROGRAMS) {
+		uintptr_t known = atomic_load_explicit(&programs[at].loaded, memory_order_acquire);
+
+		if (known == loaded)
+			return &programs[at];
+		if (!known)
+			break;
+	}
+	return NULL;
+}
+
+static struct program *claim_program(uintptr_t loaded)
+{
+	for (size_t i = 0, at = home_of(loaded); i < MAX_PROGRAMS;
+		i++, at = (at + 1) % MAX_PROGRAMS) {
+		uintptr_t known = atomic_load(&programs[at].loaded);
+
+		if ((known == 0 || known == ENDED) &&
+			atomic_compare_exchange_strong(&programs[at].loaded, &known, CLAIMED))
+			return &programs[at];
+	}
+	return NULL;
+}
+
+/* Fills in what is known of a program; false if the plugin does not say. */
+static bool read_program(void *loaded, struct program *program)
+{
+	struct pjrt_memory_needed needed = { .ret_code = 0 };
+	struct pjrt_word executable = { .ret.pointer = NULL };
+	struct pjrt_word n = { .ret.number = 0 };
+	struct pjrt_word end;
+	struct pjrt_text name = { .ret_size = 0 };
+	bool is_known;
+
+	if (!ASK(PJRT_LOADED_EXECUTABLE, &executable, loaded))
+		return false;
+	is_known = ASK(PJRT_EXECUTABLE_OUTPUTS, &n, executable.ret.pointer) &&
+		   ASK(PJRT_EXECUTABLE_NAME, &name, executable.ret.pointer);
+	if (is_known) {
+		size_t size = gpc_smaller(name.ret_size, sizeof program->needs.name - 1);
+
+		memset(&program->needs, 0, sizeof program->needs);
+		memcpy(program->needs.name, name.ret_text, size);
+		program->n_outputs = n.ret.number;
+	}
+	if (is_known && ASK(PJRT_MEMORY_NEEDED, &needed, executable.ret.pointer)) {
+		program->needs.temporaries = (uint64_t)needed.ret_temporaries;
+		program->needs.arguments = (uint64_t)needed.ret_arguments;
+		program->needs.outputs =
+			gpc_bytes_less((uint64_t)needed.ret_outputs, (uint64_t)needed.ret_aliased);
+		program->needs.code = (uint64_t)needed.ret_code;
+	}
+	(void)ASK(PJRT_EXECUTABLE_DESTROY, &end, executable.ret.pointer);
+	return is_known;
+}
+
+/* What is known of a program, also if the table is full; then in *room.  NULL: nothing. */
+static const struct program *program_of(void *loaded, struct program *room)
+{
+	struct program *program = find_program((uintptr_t)loaded);
+
+	if (program)
+		return program;
+	if (!read_program(loaded, room))
+		return NULL;
+	program = claim_program((uintptr_t)loaded);
+	if (!program)
+		return room;
+	program->n_outputs = room->n_outputs;
+	program->needs = room->needs;
+	atomic_store_explicit(&program->loaded, (uintptr_t)loaded, memory_order_release);
+	return program;
+}
+
+static void *destroy_program(void *args)
+{
+	struct program *program = find_program((uintptr_t)((struct pjrt_args *)args)->object);
+
+	if (program)
+		atomic_store_explicit(&program->loaded, ENDED, memory_order_release);
+	return call(PJRT_LOADED_DESTROY, args);
+}
+
+/* ---- failures ---- */
+
+/* The bytes in "... trying to allocate 4294967296 bytes." or "... to allocate 4.00GiB."; 0: it does not say. */
+static uint64_t bytes_in(const char *text, size_t size)
+{
+	static const char words[] = "to allocate ";
+	const char *at = memmem(text, size, words, sizeof words - 1);
+	uint64_t whole = 0;
+	uint64_t hundredths = 0;
+	unsigned shift = 0;
+	const char *end = text + size;
+
+	if (!at)
+		return 0;
+	for (at += sizeof words - 1; at < end && *at >= '0' && *at <= '9'; at++)
+		whole = whole * 10 + (uint64_t)(*at - '0');
+	if (end - at > 3 && *at == '.' && at[1] >= '0' && at[1] <= '9' && at[2] >= '0' &&
+		at[2] <= '9') {
+		hundredths = (uint64_t)(at[1] - '0') * 10 + (uint64_t)(at[2] - '0');
+		at += 3;
+	}
+	if (end - at > 1 && at[1] == 'i')
+		shift = *at == 'K' ? 10 : *at == 'M' ? 20 : *at == 'G' ? 30 : *at == 'T' ? 40 : 0;
+	return (whole << shift) + ((hundredths << shift) / 100);
+}
+
+/* Tells the runtime of an error, if it is "out of memory"; `size` is known, or 0. */
+static void note_error(void *error, int device, void *handle, uint64_t size,
+	const struct gpucache_oom_program *program)
+{
+	struct pjrt_word code = { .ret.code = 0 };
+	struct pjrt_text message = { .args = { .size = sizeof message, .object = error } };
+	uint64_t in_use;
+
+	if (!error || !ASK(PJRT_ERROR_CODE, &code, error) ||
+		code.ret.code != PJRT_RESOURCE_EXHAUSTED)
+		return;
+	(void)call(PJRT_ERROR_MESSAGE, &message); /* returns nothing */
+	if (!size)
+		size = bytes_in(message.ret_text, message.ret_size);
+	in_use = in_use_on(handle);
+	INSIDE(gpc_runtime_array_failed(device, size, in_use, program));
+}
+
+/* ---- arrays ---- */
+
+/* What the arrays of one call have in common. */
+struct call {
+	const struct gpucache_oom_program *program; /* NULL: none */
+	uint32_t stack;
+	bool has_stack;
+	bool has_failed;
+};
+
+/* The error with which the buffer was made, which the caller destroys; NULL: none, or it is not made yet. */
+static void *error_of(void *buffer)
+{
+	struct pjrt_word event = { .ret.pointer = NULL };
+	struct pjrt_word is_ready = { .ret.number = 0 };
+	struct pjrt_args about = { .size = sizeof about };
+	void *error = NULL;
+
+	if (!ASK(PJRT_BUFFER_READY, &event, buffer))
+		return NULL;
+	about.object = event.ret.pointer;
+	if (ASK(PJRT_EVENT_IS_READY, &is_ready, about.object) && is_ready.ret.is_true)
+		error = call(PJRT_EVENT_ERROR, &about);
+	end_error(call(PJRT_EVENT_DESTROY, &about));
+	return error;
+}
+
+/*
+ * The address of a buffer on the device; 0, and an error or NULL, if it has none.  A buffer for which there was no memory has
+ * an address, too, but none of the device's.  So an address beyond those seen so far is looked at.
+ */
+static uint64_t address_of(void *buffer, struct memory *memory, uint64_t size, void **ret_error)
+{
+	struct pjrt_word address = { .args = { .size = sizeof address, .object = buffer } };
+	uint64_t first = atomic_load_explicit(&memory->first, memory_order_relaxed);
+	uint64_t end = atomic_load_explicit(&memory->end, memory_order_relaxed);
+
+	*ret_error = call(PJRT_BUFFER_ADDRESS, &address);
+	if (*ret_error)
+		return 0;
+	if (address.ret.number >= first && address.ret.number < end)
+		return address.ret.number;
+	*ret_error = error_of(buffer);
+	if (*ret_error)
+		return 0;
+	if (!end || address.ret.number < first)
+		atomic_store_explicit(&memory->first, address.ret.number, memory_order_relaxed);
+	if (address.ret.number + size > end)
+		atomic_store_explicit(
+			&memory->end, address.ret.number + size, memory_order_relaxed);
+	return address.ret.number;
+}
+
+/* The plugin made this buffer. */
+static void note_made(void *buffer, struct call *common)
+{
+	struct pjrt_word size = { .ret.number = 0 };
+	struct pjrt_word where = { .ret.pointer = NULL };
+	struct gpc_array array = { .buffer = (uintptr_t)buffer };
+	struct memory *memory;
+	void *error;
+
+	if (!buffer || !ASK(PJRT_BUFFER_MEMORY, &where, buffer) ||
+		!ASK(PJRT_BUFFER_SIZE, &size, buffer))
+		return;
+	memory = find_memory(where.ret.pointer);
+	if (!memory || memory->device < 0 || !size.ret.number)
+		return;
+	array.size = size.ret.number;
+	array.address = address_of(buffer, memory, array.size, &error);
+	if (error && !common->has_failed) {
+		note_error(error, memory->device, memory->handle, 0, common->program);
+		common->has_failed = true;
+	}
+	end_error(error);
+	if (!array.address || !enter())
+		return;
+	if (!common->has_stack)
+		common->stack = gpc_runtime_stack_of(array.size);
+	common->has_stack = true;
+	gpc_runtime_array(memory->device, &array, common->stack);
+	gpc_runtime_leave();
+}
+
+static void note_ended(const void *buffer)
+{
+	INSIDE(gpc_runtime_array_end((uintptr_t)buffer));
+}
+
+static void *from_host(void *args)
+{
+	const struct pjrt_from_host *made = args;
+	struct call common = { 0 };
+	void *error = call(PJRT_FROM_HOST_BUFFER, args);
+
+	if (!error)
+		note_made(made->ret_buffer, &common);
+	else
+		note_error(error, -1, NULL, 0, NULL);
+	return error;
+}
+
+static void *copied(enum pjrt_place place, void *args)
+{
+	const struct pjrt_copy *made = args;
+	struct call common = { 0 };
+	void *error = call(place, args);
+
+	if (!error)
+		note_made(made->ret_buffer, &common);
+	else
+		note_error(error, -1, NULL, 0, NULL);
+	return error;
+}
+
+static void *to_device(void *args)
+{
+	return copied(PJRT_BUFFER_TO_DEVICE, args);
+}
+
+static void *to_memory(void *args)
+{
+	return copied(PJRT_BUFFER_TO_MEMORY, args);
+}
+
+static void *destroy_buffer(void *args)
+{
+	note_ended(((struct pjrt_args *)args)->object);
+	return call(PJRT_BUFFER_DESTROY, args);
+}
+
+static void *delete_buffer(void *args)
+{
+	note_ended(((struct pjrt_args *)args)->object);
+	return call(PJRT_BUFFER_DELETE, args);
+}
+
+/* Donated arguments are deleted when the execution has begun; the outputs may have their memory. */
+static void note_executed(const struct pjrt_execute *made, const struct program *program)
+{
+	for (size_t d = 0; d < made->n_devices; d++) {
+		struct call common = { .program = &program->needs };
+
+		for (size_t i = 0; i < made->n_arguments; i++) {
+			struct pjrt_word is_deleted = { .ret.number = 0 };
+
+			if (ASK(PJRT_BUFFER_IS_DELETED, &is_deleted, made->arguments[d][i]) &&
+				is_deleted.ret.is_true)
+				note_ended(made->arguments[d][i]);
+		}
+		for (size_t i = 0; made->ret_outputs && i < program->n_outputs; i++)
+			note_made(made->ret_outputs[d][i], &common);
+	}
+}
+
+static void *execute(void *args)
+{
+	static _Atomic uint32_t domain; /* 0: not known yet */
+	const struct pjrt_execute *made = args;
+	struct program room;
+	const struct program *program;
+	uint32_t level;
+	void *error;
+
+	if (!gpc_runtime_wants_tags())
+		return call(PJRT_EXECUTE, args);
+	program = program_of(made->args.object, &room);
+	if (!program)
+		return call(PJRT_EXECUTE, args);
+	if (!atomic_load(&domain))
+		atomic_store(&domain, gpc_runtime_tag_domain("XLA"));
+	(void)gpc_runtime_tag_push(atomic_load(&domain), program->needs.name);
+	error = call(PJRT_EXECUTE, args);
+	if (!error)
+		note_executed(made, program);
+	else
+		note_error(error, -1, NULL, 0, &program->needs);
+	(void)gpc_runtime_tag_pop(atomic_load(&domain), &level);
+	return error;
+}
+
+/* ---- the table ---- */
+
+static const struct {
+	enum pjrt_place place;
+	pjrt_fn *ours;
+} hooks[] = {
+	{ PJRT_FROM_HOST_BUFFER, from_host },
+	{ PJRT_LOADED_DESTROY, destroy_program },
+	{ PJRT_EXECUTE, execute },
+	{ PJRT_BUFFER_DESTROY, destroy_buffer },
+	{ PJRT_BUFFER_DELETE, delete_buffer },
+	{ PJRT_BUFFER_TO_DEVICE, to_device },
+	{ PJRT_BUFFER_TO_MEMORY, to_memory },
+};
+
+static bool is_known(const struct pjrt_table *table)
+{
+	size_t head = offsetof(struct pjrt_table, fns);
+
+	return table->size >= head + PJRT_N_PLACES * sizeof(pjrt_fn *) &&
+	       table->size <= sizeof plugin.copy && table->version.major == PJRT_MAJOR &&
+	       table->version.minor >= PJRT_LEAST_MINOR;
+}
+
+static const struct pjrt_table *copy_locked(const struct pjrt_table *own)
+{
+	if (!is_known(own)) {
+		gpc_log("XLA's plugin has version %d.%d of its API, which is not known: arrays of "
+			"JAX "
+			"are not recorded one by one",
+			own->version.major, own->version.minor);
+		return own;
+	}
+	memcpy(&plugin.copy, own, own->size);
+	for (size_t i = 0; i < sizeof hooks / sizeof hooks[0]; i++)
+		plugin.copy.table.fns[hooks[i].place] = hooks[i].ours;
+	atomic_store_explicit(&plugin.own, own, memory_order_release);
+	return &plugin.copy.table;
+}
+
+static const struct pjrt_table *get_table(void)
+{
+	const struct pjrt_table *own = plugin.get();
+
+	if (!own)
+		return NULL;
+	pthread_mutex_lock(&plugin.lock);
+	if (!plugin.handed_out)
+		plugin.handed_out = copy_locked(own);
+	pthread_mutex_unlock(&plugin.lock);
+	return plugin.handed_out;
+}
+
+struct look {
+	uintptr_t address;
+	uintptr_t start, end; /* 0: not in a plugin for CUDA */
+};
+
+/* Finds the module of an address, and where it is if its name is that of a plugin for CUDA. */
+static int look_at(struct dl_phdr_info *module, size_t size, void *arg)
+{
+	struct look *look = arg;
+	const char *file = gpc_base_name(module->dlpi_name);
+	uintptr_t start = UINTPTR_MAX;
+	uintptr_t end = 0;
+
+	(void)size;
+	for (int i = 0; i < module->dlpi_phnum; i++) {
+		const ElfW(Phdr) *part = &module->dlpi_phdr[i];
+		uintptr_t from = module->dlpi_addr + part->p_vaddr;
+
+		if (part->p_type == PT_LOAD) {
+			start = from < start ? from : start;
+			end = from + part->p_memsz > end ? from + part->p_memsz : end;
+		}
+	}
+	if (look->address < start || look->address >= end)
+		return 0;
+	if (strncmp(file, "xla_cuda_plugin", 15) == 0 ||
+		strncmp(file, "pjrt_c_api_gpu_plugin", 21) == 0) {
+		look->start = start;
+		look->end = end;
+	}
+	return 1;
+}
+
+/* Allocators of XLA that ask for each array by itself. */
+static bool has_pool(void)
+{
+	const char *name = gpc_env_get("XLA_PYTHON_CLIENT_ALLOCATOR");
+
+	return !name || (strcmp(name, "platform") != 0 && strcmp(name, "cuda_async") != 0);
+}
+
+bool gpc_pjrt_is_pool(const void *caller, size_t size)
+{
+	return atomic_load_explicit(&plugin.own, memory_order_acquire) &&
+	       (uintptr_t)caller - plugin.start < plugin.end - plugin.start && size >= LEAST_POOL &&
+	       plugin.has_pool;
+}
+
+void *gpc_pjrt_exchange(void *pointer)
+{
+	struct look look = { .address = (uintptr_t)pointer };
+	get_fn *get;
+
+	if (!pointer || !gpc_runtime_wants_tags())
+		return pointer;
+	(void)dl_iterate_phdr(look_at, &look);
+	if (!look.end)
+		return pointer;
+	memcpy(&get, &pointer, sizeof get);
+	pthread_mutex_lock(&plugin.lock);
+	if (!plugin.get) {
+		plugin.get = get;
+		plugin.has_pool = has_pool();
+		plugin.start = look.start;
+		plugin.end = look.end;
+	}
+	if (plugin.get == get)
+		*(get_fn **)(void *)&pointer = get_table;
+	pthread_mutex_unlock(&plugin.lock);
+	return pointer;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Arrays of JAX: what XLA hands out of the memory that it got from us.  In the recording they are tensors (tensors.h), of
+ * a framework that is XLA.
+ *
+ * PyTorch reports its tensors with its own sums.  XLA does not, so the sum of arrays is counted here.  XLA's pool is what
+ * XLA's own code asks the driver for.
+ *
+ * An array is known by the plugin's handle, because a donated one and the output that takes its memory have one address.
+ *
+ * Threads   Any, inside the runtime.
+ * Failure   Without metadata an array counts only in the sums.
+ */
+#ifndef GPC_RUNTIME_LEDGER_ARRAYS_H
+#define GPC_RUNTIME_LEDGER_ARRAYS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gpucache_format.h"
+
+struct gpc_array {
+	uint64_t buffer; /* the plugin's handle */
+	uint64_t address;
+	uint64_t size;
+};
+
+/* XLA made an array. */
+void gpc_runtime_array(int device, const struct gpc_array *array, uint32_t stack);
+
+/*
+ * XLA's pool on the device grows by so many bytes, which are lent to arrays.  Call before the memory is there, so that it
+ * is no peak, and with the negative size if there is none.
+ */
+void gpc_runtime_arrays_pool(int device, int64_t change);
+
+/* The array of this handle is freed.  No-op for others. */
+void gpc_runtime_array_end(uint64_t buffer);
+
+/*
+ * XLA was out of memory; size 0: for how much is unknown; device -1: the one with the most arrays.  in_use is what XLA has
+ * handed out, beside arrays for what programs need; 0: unknown.  program NULL: not in an execution.
+ */
+void gpc_runtime_array_failed(
+	int device, uint64_t size, uint64_t in_use, const struct gpucache_oom_program *program);
+
+/* What the program needs whose failure this thread reports now; all zero: none. */
+struct gpucache_oom_program gpc_arrays_program(void);
+
+#endif
