@@ -38,8 +38,7 @@ static void derive_limit(struct gpc_facts *f)
 		f->is_segment == GPC_YES ? plus(f->need, STEP - 1) / STEP * STEP : f->need;
 	uint64_t segment =
 		f->is_xla == GPC_YES ? f->need : gpc_torch_segment_size(or_none(f->need));
-	uint64_t needed = is_torch ? plus(f->torch_held, segment)
-				   : plus(f->charged, rounded);
+	uint64_t needed = is_torch ? plus(f->torch_held, segment) : plus(f->charged, rounded);
 
 	f->is_limited = truth(is_torch || is_below(f->limit, needed));
 	f->would_fit = truth(fits(f->need, f->available));

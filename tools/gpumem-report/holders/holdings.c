@@ -174,7 +174,7 @@ void gpc_holdings_from_live(
 			.last_ns = block.time_ns };
 	}
 	if (!gpc_filter_is_set(report->options)) {
-{
+		{
 			holdings->torch_bytes = gpc_torch_now(report, ordinal).unused;
 			holdings->framework = gpc_torch_now(report, ordinal).framework;
 		}

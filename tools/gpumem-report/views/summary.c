@@ -154,8 +154,7 @@ static void show_calls(
 		gpc_show_count(sum->n_free));
 	if (gpc_recording_find_torch(report->recording, ordinal, &torch))
 		gpc_document_fact(doc, gpc_count(torch.n_malloc), "%s, %s freed",
-			gpc_framework_words(torch.framework)->pieces,
-			gpc_show_count(torch.n_free));
+			gpc_framework_words(torch.framework)->pieces, gpc_show_count(torch.n_free));
 	gpc_document_fact(doc, gpc_count(sum->n_hit), "answered from the cache (%s)",
 		sum->n_malloc ? gpc_show_share(sum->n_hit, sum->n_malloc) : "none to answer");
 	gpc_document_fact(doc, gpc_count(sum->n_driver_malloc), "allocations from the driver%s%s%s",
