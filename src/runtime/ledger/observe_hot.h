@@ -152,15 +152,15 @@ GPC_HOT struct gpc_share gpc_observe_share_of(const struct gpc_observed *observe
 		observed->address, observed->requested);
 }
 
-GPC_HOT bool gpc_observe_is_of_device(const struct gpc_observed *observed)
+GPC_HOT bool gpc_observe_is_held(const struct gpc_observed *observed)
 {
-	return gpucache_kind_is_of_device(observed->kind);
+	return gpucache_is_held(GPUCACHE_BLOCK_LIVE, observed->kind, 0);
 }
 
 /* True if a site holds the allocation: what the driver takes for itself is no site's. */
 GPC_HOT bool gpc_observe_has_site(const struct gpc_observed *observed)
 {
-	return (uint32_t)observed->who && gpc_observe_is_of_device(observed) &&
+	return (uint32_t)observed->who && gpc_observe_is_held(observed) &&
 	       !gpc_kind_is_implicit(observed->kind);
 }
 
@@ -173,7 +173,7 @@ GPC_HOT void gpc_observe_malloc(const struct gpc_observed *observed)
 	if (gpc_observe_has_site(observed))
 		gpc_record_site_add(&gpc_runtime.record, device->ordinal, (uint32_t)observed->who,
 			gpc_observe_share_of(observed), observed->now_ns);
-	if (gpc_observe_is_of_device(observed))
+	if (gpc_observe_is_held(observed))
 		gpc_levels_note(device, observed->now_ns);
 }
 
