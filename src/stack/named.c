@@ -21,12 +21,6 @@
 #define MAX_NATIVES 16384u
 #define MAX_NAME    240u
 
-/*
- * Before the interpreter come PyTorch's binding for Python, the operator (at::_ops), and what autograd does with it
- * (torch::autograd::VariableType).
- */
-#define N_BEFORE_PYTHON 8u
-
 struct code_name {
 	const char *function; /* NULL: not read yet */
 	const char *file;
@@ -290,30 +284,25 @@ static bool is_interpreter(struct gpc_naming *naming, uint64_t frame)
 	return gpc_library_kind_of(name) == GPC_LIBRARY_INTERPRETER;
 }
 
-/* The native frames that are named: *ret_first .. the result.  Before Python frames the last before the interpreter's. */
-static uint32_t named_frames(
-	struct gpc_naming *naming, const struct gpc_raw_stack *raw, uint32_t *ret_first)
+/* How many native frames are named: before Python frames those before the interpreter's. */
+static uint32_t count_named(struct gpc_naming *naming, const struct gpc_raw_stack *raw)
 {
-	uint32_t end = 0;
+	uint32_t n = 0;
 
-	*ret_first = 0;
-	if (!raw->n_python)
-		return raw->n_native;
-	while (end < raw->n_native && !is_interpreter(naming, raw->frames[end]))
-		end++;
-	*ret_first = end > N_BEFORE_PYTHON ? end - N_BEFORE_PYTHON : 0;
-	return end;
+	while (n < raw->n_native && !(raw->n_python && is_interpreter(naming, raw->frames[n])))
+		n++;
+	return n;
 }
 
 void gpc_naming_expect(struct gpc_naming *naming, uint32_t id)
 {
 	struct gpc_raw_stack raw;
-	uint32_t first, end;
+	uint32_t n;
 
 	if (!naming || !gpc_depot_find(&naming->stacks->depot, id, &raw))
 		return;
-	end = named_frames(naming, &raw, &first);
-	for (uint32_t i = first; i < end; i++)
+	n = count_named(naming, &raw);
+	for (uint32_t i = 0; i < n; i++)
 		expect(naming, raw.frames[i]);
 }
 
@@ -322,10 +311,10 @@ static void add_natives(
 	struct gpc_naming *naming, const struct gpc_raw_stack *raw, struct gpc_stack_frames *list)
 {
 	unsigned n_program = 0;
-	uint32_t first, end = named_frames(naming, raw, &first);
+	uint32_t n = count_named(naming, raw);
 
 	name_pending(naming);
-	for (uint32_t i = first; i < end && n_program <= GPC_SITE_CALLERS; i++) {
+	for (uint32_t i = 0; i < n && n_program <= GPC_SITE_CALLERS; i++) {
 		const struct native_name *name = name_native(naming, raw->frames[i]);
 
 		if (!is_shown(name))

@@ -6,8 +6,7 @@
  *      stack id --> depot.h --> native frames: modules.h, exported.h, symtab.h --+
  *                               Python frames: codes.h --------------------------+--> names/frames.h
  *
- * Native frames are named up to the call site and its callers; before Python frames only the last ones, which show
- * which of PyTorch's operators was called.
+ * Native frames are named up to the call site and its callers, or up to the interpreter's.
  *
  * Threads     open, and all calls for what it returned: one thread at a time.
  * Locks       Call with no lock of ours held: all take the loader's lock (modules.h).

@@ -47,6 +47,8 @@ static const char *const views[] = {
 	"list --json /",
 	"fit --on=l4 @",
 	"fit --json @",
+	"sweep --json /",
+	"cure --json @",
 	"live --once @",
 	"live --json @",
 	"pack --force --output=/dev/null @",

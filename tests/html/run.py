@@ -169,7 +169,7 @@ def case_several(pages):
 def case_without_d3(pages):
     """Built without D3, the command says what is missing, and nothing else changes."""
     build, parts = os.path.dirname(os.path.realpath(pages.world.build + "/gpumem-report")), os.path.join(pages.world.folder, "no-d3")
-    subprocess.run(["make", "-s", "-C", TOP, "D3=", "B=" + parts, parts + "/html/embed.o"], check=True, capture_output=True,
+    subprocess.run(["make", "-s", "-C", TOP, "D3=", "B=" + parts, "O=" + parts, parts + "/html/embed.o"], check=True, capture_output=True,
                    env={key: value for key, value in os.environ.items() if not key.startswith("MAKE")})
     sources = sorted(glob.glob("**/*.c", root_dir=os.path.join(TOP, "tools", "gpumem-report"), recursive=True))
     objects = [os.path.join(build, "tools", "gpumem-report", name[:-2] + ".o") for name in sources]

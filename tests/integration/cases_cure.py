@@ -40,7 +40,8 @@ def case_cure_raises_a_limit_and_the_command_runs_as_it_is_written(world):
 def case_cure_finds_no_setting_where_more_is_live_than_the_GPU_has(world):
     status, answer, states = cure(world, "--on", "2GiB", world.program("train"), "--oom")
     expect_equal("the end", (status, answer["ran"], answer["command"]), (1, None, None))
-    expect_equal("what was tried", {key: state for key, state in states.items() if state in ("ran", "failed")}, {})
+    tried = {key: state for key, state in states.items() if state in ("ran", "failed")}
+    expect(set(tried.items()) <= {("spill", "failed")}, f"what was tried is {tried}")
     grows = answer["changes"][0]
     expect(grows["enough"] and "remember_loss" in grows["change"], f"{grows}")
     expect("remember_loss" in answer["verdict"]["try"][0]["advice"], answer["verdict"]["try"])
