@@ -328,6 +328,12 @@ static strength judge_WRONG_POOL(const struct gpc_facts *f)
 											  : NONE;
 }
 
+/* Without the names of frames nobody knows whether PyTorch's tensors are results that a program keeps, which is growth. */
+static bool may_be_results(const struct gpc_facts *f)
+{
+	return or_none(f->torch_held) && !is_known(f->by_purpose);
+}
+
 /*
  * Certain if even a perfect placement of what is live has no room; likely if a real one has none, such as the driver's
  * (`plain`).  What is placed is what the program asked for: PyTorch's tensors, and not the cache that they lie in.
@@ -357,7 +363,8 @@ static strength judge_EXHAUSTED(const struct gpc_facts *f)
 		f->is_replayed != GPC_YES)
 		return NONE;
 	if (!is_below(room, f->need) || !is_known(f->growth) || judge_GROWTH(f) ||
-		or_none(f->spare_contexts) || f->managed_here || counts(f, others))
+		may_be_results(f) || or_none(f->spare_contexts) || f->managed_here ||
+		counts(f, others))
 		return LIKELY;
 	return CERTAIN;
 }

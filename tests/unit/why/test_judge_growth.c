@@ -53,6 +53,31 @@ static void rounding_that_takes_more_than_what_grows_comes_first(void **state)
 }
 
 /* PyTorch's cache would have served this request, but not those after it. */
+/* The facts of the moment must not be certain of what names may overturn. */
+static void pytorch_is_exhausted_for_certain_only_once_names_show_no_kept_results(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	judge(&s);
+	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_EXHAUSTED);
+	assert_int_equal(s.answer.strength, GPUCACHE_STRENGTH_CERTAIN);
+	s.oom.torch = (struct gpucache_oom_torch){
+		.reserved = 40 * GPC_GIB, .allocated = 40 * GPC_GIB, .requested = 8 * GPC_GIB
+	};
+	judge(&s);
+	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_EXHAUSTED);
+	assert_int_equal(s.answer.strength, GPUCACHE_STRENGTH_LIKELY);
+	s.facts.by_purpose = 40 * GPC_GIB;
+	s.answer = gpc_why(&s.facts);
+	assert_int_equal(s.answer.strength, GPUCACHE_STRENGTH_CERTAIN);
+	s.facts.kept_passes = 24;
+	s.facts.kept_bytes = 30 * GPC_GIB;
+	s.answer = gpc_why(&s.facts);
+	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_GROWTH);
+	assert_int_equal(s.answer.then_cause, GPUCACHE_VERDICT_EXHAUSTED);
+}
+
 static void what_grows_beside_a_smaller_idle_cache_of_pytorch_comes_first(void **state)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
@@ -124,6 +149,8 @@ int main(void)
 		cmocka_unit_test(weights_that_pytorch_makes_with_a_temporary_each_do_not_grow),
 		cmocka_unit_test(two_lines_that_keep_as_much_as_each_other_both_grow),
 		cmocka_unit_test(rounding_that_takes_more_than_what_grows_comes_first),
+		cmocka_unit_test(
+			pytorch_is_exhausted_for_certain_only_once_names_show_no_kept_results),
 		cmocka_unit_test(what_grows_beside_a_smaller_idle_cache_of_pytorch_comes_first),
 		cmocka_unit_test(a_spike_is_measured_above_what_stays),
 		cmocka_unit_test(a_buffer_that_asks_for_its_double_grows),
