@@ -97,7 +97,7 @@ $(SIMCUDA_DIR)/libgpusim-audit.so: $(simcuda.audit)
 $(SIMCUDA_DIR)/libgpusim-files.so: $(simcuda.files)
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) -shared -Wl,-soname,libgpusim-files.so $(ALL_LDFLAGS) -o $@ $<
+	$(Q)$(CC) -shared -Wl,-soname,libgpusim-files.so $(LDFLAGS.base) $(SANITIZE) -o $@ $<
 
 # The GPUs for gpucache-run: key, memory in MiB, compute capability, name.
 $(SIMCUDA_DIR)/models: src/sim/models.def

@@ -48,6 +48,11 @@ def is_sound(done, _):
     return done.returncode == 0 and b" 0 wrong, all given back" in done.stdout
 
 
+def numbers(n_calls, is_well):
+    """Which calls fail.  A program that spills reads the same files for each request: then every ninth is enough."""
+    return [n for n in range(1, n_calls + 1) if is_well is is_same or n <= 80 or n % 9 == 0]
+
+
 def main():
     n_passed = n_failed = 0
     rows = [(words, {}, is_same) for words in PROGRAMS] + [(*SPILLING, is_sound)]
@@ -61,7 +66,7 @@ def main():
                 n_calls = int(file.read())
             for more, code in (({}, ENOMEM), ({"FAULT_ALL": "1"}, ENOSPC), ({}, EMFILE)):
                 n_bad = 0
-                for nth in range(1, n_calls + 1):
+                for nth in numbers(n_calls, is_well):
                     done, checked = run(shim, folder, words, nth, FAULT_ERRNO=str(code), **more, **setting)
                     if not is_well(done, plain) or checked:
                         n_bad += 1

@@ -12,7 +12,7 @@ portable.libs := -Wl,--no-as-needed -l:libpthread.so.0 -l:libdl.so.2
 LDFLAGS.portable = $(if $(filter $(LIB_SO),$@),$(firstword $(portable.objs)),$(lastword $(portable.objs))) $(portable.libs) \
                    $(if $(filter $(LIB_SO),$@),,-l:librt.so.1) -Wl,--gc-sections -Wl,--dependency-file=$@.linked
 
-$(LIB_SO) $(REPORT) $(REPLAY) $(WAIT) $(PROBE) $(filter-out %-audit.so %/models,$(SIMCUDA)): | $(portable.objs)
+$(LIB_SO) $(REPORT) $(REPLAY) $(WAIT) $(PROBE) $(filter-out %-audit.so %-files.so %/models,$(SIMCUDA)): | $(portable.objs)
 $(portable.objs): ALL_CFLAGS += -ffunction-sections
 $(O)/tools/package/portable.o: ALL_CPPFLAGS += -DBRINGS_DLSYM
 $(O)/tools/package/portable-dlsym.o: tools/package/portable.c
