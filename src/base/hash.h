@@ -14,13 +14,14 @@
 #include <stdint.h>
 
 #define GPC_HASH_START UINT64_C(0xcbf29ce484222325)
+#define GPC_HASH_PRIME UINT64_C(0x100000001b3)
 
 static inline uint64_t gpc_hash_bytes(uint64_t hash, const void *data, size_t size)
 {
 	const unsigned char *bytes = data;
 
 	for (size_t i = 0; i < size; i++)
-		hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
+		hash = (hash ^ bytes[i]) * GPC_HASH_PRIME;
 	return hash;
 }
 

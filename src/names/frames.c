@@ -175,9 +175,8 @@ static int via_of(const struct gpc_stack_frames *stack)
 
 uint64_t gpc_frame_hash(const struct gpc_frame *frame, uint64_t hash)
 {
-	const uint64_t parts[] = { frame->text, frame->line };
-
-	return gpc_hash_bytes(hash, parts, sizeof parts);
+	hash = (hash ^ frame->text) * GPC_HASH_PRIME;
+	return (hash ^ frame->line) * GPC_HASH_PRIME;
 }
 
 void gpc_frames_finish(struct gpc_stack_frames *stack)

@@ -55,12 +55,11 @@ void gpc_name_short(const char *function, struct gpc_text *ret_text)
 				gpc_text_add(ret_text, "%c", *at++);
 			if (skip(&at, "()"))
 				gpc_text_add(ret_text, "()");
-		} else if (*at == '(') {
+		} else if (*at == '(' ||
+			   (*at == ' ' && !is_operator && strncmp(at, " [clone", 7) == 0)) {
 			break;
 		} else if (*at == '<' && at > function && at[-1] != '.') {
 			at = behind_template(at);
-		} else if (*at == ' ' && !is_operator && strncmp(at, " [clone", 7) == 0) {
-			break;
 		} else if (*at == ' ' && !is_operator) {
 			/* Everything before the blank was the return type. */
 			ret_text->len = start;
