@@ -209,8 +209,8 @@ bool gpc_kept_most(const struct gpc_evidence *evidence, const struct gpucache_oo
 	return holder->bytes > site.total_bytes / 2;
 }
 
-/* Adds a holder to its path.  A site that freed most of its tensors is part of the running pass: it is no path. */
-static void add_holder(struct paths *paths, const struct gpc_evidence *evidence,
+/* Adds a holder to its path.  False: a site that freed half of its tensors or more is part of the running pass, and no path. */
+static bool add_holder(struct paths *paths, const struct gpc_evidence *evidence,
 	const struct gpucache_oom *oom, const struct gpucache_holder *holder)
 {
 	struct gpucache_site site = { .total_blocks = holder->n_blocks };
@@ -223,10 +223,13 @@ static void add_holder(struct paths *paths, const struct gpc_evidence *evidence,
 	path.last_ns = site.last_ns;
 	if (path.n_blocks > path.n_made / 2) {
 		add_path(paths, &path);
-	} else if (path.is_in_module && path.n_made > paths->n_passed) {
+		return true;
+	}
+	if (path.is_in_module && path.n_made > paths->n_passed) {
 		paths->n_passed = path.n_made;
 		paths->passed_first_ns = site.first_ns;
 	}
+	return false;
 }
 
 bool gpc_kept_may_be_one_pass(const struct gpc_evidence *evidence, const struct gpucache_oom *oom)
@@ -257,8 +260,8 @@ struct gpc_kept gpc_kept_find(const struct gpc_evidence *evidence, const struct 
 
 		if (purpose != GPC_PURPOSE_ACTIVATIONS && purpose != GPC_PURPOSE_INPUTS)
 			continue;
-		add_holder(&paths, evidence, oom, holder);
-		if (purpose == GPC_PURPOSE_ACTIVATIONS &&
+		if (add_holder(&paths, evidence, oom, holder) &&
+			purpose == GPC_PURPOSE_ACTIVATIONS &&
 			(!biggest || holder->bytes > biggest->bytes))
 			biggest = holder;
 	}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/unit/unit.h"
+
+#include "base/bytes.h"
+#include "why/kept_results.h"
+
+#define MAX_FRAMES 4
+#define N_PASSES   45u
+
+struct stack {
+	struct gpc_stack_frames list;
+	struct gpc_frame frames[MAX_FRAMES];
+};
+
+#define MODULE "/v/lib/python3.12/site-packages/torch/nn/modules/module.py"
+
+static struct gpc_frame python(const char *function, const char *file, bool is_library)
+{
+	return (struct gpc_frame){ .function = function,
+		.file = file,
+		.line = 7,
+		.is_python = true,
+		.is_library = is_library,
+		.text = (uint64_t)(uintptr_t)file | 1 };
+}
+
+static struct gpc_frame native(const char *function)
+{
+	return (struct gpc_frame){
+		.function = function, .module = "libtorch_cpu.so", .is_library = true
+	};
+}
+
+/* Stacks 1 and 2: what layers of a model make; 3: its input. */
+static struct stack stacks[4];
+static struct gpucache_site sites[4];
+static struct gpucache_oom oom;
+
+static void set(uint32_t id, const struct gpc_frame *frames, size_t n)
+{
+	stacks[id].list.n = n;
+	memcpy(stacks[id].list.frames, frames, n * sizeof *frames);
+	gpc_frames_finish(&stacks[id].list);
+}
+
+static const struct gpc_stack_frames *find_frames(void *self, uint32_t stack)
+{
+	(void)self;
+	return stack < 4 ? &stacks[stack].list : NULL;
+}
+
+static bool read_site(void *self, uint64_t i, struct gpucache_site *ret_site)
+{
+	(void)self;
+	*ret_site = sites[i];
+	return true;
+}
+
+static bool find_oom(void *self, uint64_t number, struct gpucache_oom *ret_oom)
+{
+	(void)self;
+	(void)number;
+	(void)ret_oom;
+	return false;
+}
+
+static const struct gpc_evidence evidence = {
+	.frames = find_frames, .read_site = read_site, .n_sites = 4, .find_oom = find_oom
+};
+
+/* Live blocks of the stack, of MIB each, of those that were made. */
+static void hold(uint32_t stack, uint64_t mib, uint32_t live, uint64_t made)
+{
+	oom.holders[oom.n_holders++] =
+		(struct gpucache_holder){ stack, live, live * mib * GPC_MIB };
+	sites[stack] = (struct gpucache_site){ .stack = stack,
+		.live_blocks = live,
+		.live_bytes = live * mib * GPC_MIB,
+		.total_blocks = made,
+		.total_bytes = made * mib * GPC_MIB,
+		.first_ns = 1,
+		.last_ns = 1000 };
+	oom.torch.allocated += live * mib * GPC_MIB;
+}
+
+static int start(void **state)
+{
+	const struct gpc_frame relu[] = { native("torch::autograd::VariableType::relu"),
+		native("at::_ops::relu::call"), python("_call_impl", MODULE, true),
+		python("<module>", "/home/me/infer.py", false) };
+	const struct gpc_frame linear[] = {
+		python("Linear.forward", "/v/lib/python3.12/site-packages/torch/nn/linear.py",
+			true),
+		python("_call_impl", MODULE, true), python("<module>", "/home/me/infer.py", false)
+	};
+	const struct gpc_frame input[] = { native("at::_ops::randn::call"),
+		python("<module>", "/home/me/input.py", false) };
+
+	(void)state;
+	memset(stacks, 0, sizeof stacks);
+	memset(sites, 0, sizeof sites);
+	oom = (struct gpucache_oom){ .torch = { .requested = 16 * GPC_MIB,
+					     .reserved = 2 * GPC_GIB },
+		.short_by = 6 * GPC_MIB };
+	set(1, linear, 3);
+	set(2, relu, 4);
+	set(3, input, 2);
+	return 0;
+}
+
+static void results_of_each_pass_are_found(void **state)
+{
+	struct gpc_kept kept;
+
+	(void)state;
+	hold(1, 16, N_PASSES, N_PASSES);
+	hold(3, 4, N_PASSES, N_PASSES);
+	kept = gpc_kept_find(&evidence, &oom);
+	assert_int_equal(kept.stack, 1);
+	assert_int_equal(kept.n_passes, N_PASSES);
+}
+
+/* Two layers share a stack, and the program keeps what the second makes: half of it, and most bytes. */
+static void a_stack_that_frees_half_hides_no_results(void **state)
+{
+	struct gpc_kept kept;
+
+	(void)state;
+	hold(1, 17, N_PASSES, 2 * N_PASSES);
+	hold(2, 16, N_PASSES, N_PASSES);
+	hold(3, 4, N_PASSES, N_PASSES);
+	kept = gpc_kept_find(&evidence, &oom);
+	assert_int_equal(kept.stack, 2);
+	assert_int_equal(kept.n_passes, N_PASSES);
+}
+
+static void layers_of_one_pass_are_no_results(void **state)
+{
+	(void)state;
+	hold(1, 16, N_PASSES, N_PASSES);
+	hold(3, 4, 1, 1);
+	assert_int_equal(gpc_kept_find(&evidence, &oom).stack, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(results_of_each_pass_are_found, start),
+		cmocka_unit_test_setup(a_stack_that_frees_half_hides_no_results, start),
+		cmocka_unit_test_setup(layers_of_one_pass_are_no_results, start),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
