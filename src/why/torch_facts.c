@@ -106,7 +106,9 @@ void gpc_say_held(const struct gpc_evidence *evidence, const struct gpucache_oom
 	bytes = sum_purposes(evidence, oom, rows);
 	for (unsigned i = 0; i < N_HELD && rows[i].bytes && rows[i].bytes >= bytes / 100; i++) {
 		gpc_text_add_amounts(ret_text, i ? ", @" : "@", rows[i].bytes);
-		gpc_text_add(ret_text, " %s (", gpc_purpose_words(rows[i].purpose));
+		/* The place of the largest part must not read as that of all. */
+		gpc_text_add(ret_text, " %s (%s", gpc_purpose_words(rows[i].purpose),
+			rows[i].stack_bytes < rows[i].bytes / 2 ? "among others " : "");
 		gpc_frames_place(
 			gpc_evidence_frames(evidence, rows[i].stack), rows[i].stack, 0, ret_text);
 		gpc_text_add(ret_text, ")");

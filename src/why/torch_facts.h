@@ -30,7 +30,10 @@ struct gpc_torch_texts {
 void gpc_torch_facts(const struct gpc_evidence *evidence, const struct gpucache_oom *oom,
 	struct gpc_facts *facts, struct gpc_torch_texts *texts);
 
-/* Appends what held most: "7.19 GiB activations (Block.forward batch.py:16), ...".  Without PyTorch appends nothing. */
+/*
+ * Appends what held most: "7.19 GiB activations (Block.forward batch.py:16), 3.69 GiB weights (among others ...)", by the
+ * place with the largest part.  Without PyTorch appends nothing.
+ */
 void gpc_say_held(const struct gpc_evidence *evidence, const struct gpucache_oom *oom,
 	struct gpc_text *ret_text);
 
