@@ -51,7 +51,8 @@ void gpc_frame_describe(const struct gpc_frame *frame, bool whole_path, struct g
 /* The optional parts of a chain. */
 struct extent {
 	bool has_via;
-	bool has_scope;
+	bool has_scope;   /* the class of the site's method */
+	bool has_classes; /* those of its callers */
 	unsigned n_callers;
 };
 
@@ -117,7 +118,7 @@ static void add_chain(const struct gpc_stack_frames *stack, size_t first, struct
 	for (size_t i = first + 1; i < stack->n && extent.n_callers > 0; i++) {
 		if (stack->frames[i].is_library)
 			continue;
-		add_caller(site, &stack->frames[i], extent.has_scope, ret_text);
+		add_caller(site, &stack->frames[i], extent.has_classes, ret_text);
 		extent.n_callers--;
 	}
 	if (has_module)
@@ -127,14 +128,15 @@ static void add_chain(const struct gpc_stack_frames *stack, size_t first, struct
 void gpc_frames_chain(const struct gpc_stack_frames *stack, size_t first, unsigned n_callers,
 	struct gpc_text *ret_text)
 {
-	add_chain(stack, first, (struct extent){ n_callers > 0, true, n_callers }, ret_text);
+	add_chain(stack, first, (struct extent){ n_callers > 0, true, true, n_callers }, ret_text);
 }
 
 void gpc_frames_fit(const struct gpc_stack_frames *stack, struct gpc_text *ret_text)
 {
-	static const struct extent extents[] = { { true, true, GPC_SITE_CALLERS },
-		{ true, true, 3 }, { true, true, 2 }, { true, true, 1 }, { false, true, 1 },
-		{ false, true, 0 }, { false, false, 0 } };
+	static const struct extent extents[] = { { true, true, true, GPC_SITE_CALLERS },
+		{ true, true, false, GPC_SITE_CALLERS }, { true, true, false, 3 },
+		{ true, true, false, 2 }, { true, true, false, 1 }, { false, true, false, 1 },
+		{ false, true, false, 0 }, { false, false, false, 0 } };
 	const struct gpc_text start = *ret_text;
 
 	for (size_t i = 0; i < sizeof extents / sizeof extents[0]; i++) {

@@ -102,8 +102,8 @@ void gpc_frames_chain(const struct gpc_stack_frames *stack, size_t first, unsign
 	struct gpc_text *ret_text);
 
 /*
- * Appends the chain of the site, without what does not fit into the rest of the text: first callers, then what it
- * called, then the class of a method.  The list must not be empty.
+ * Appends the chain of the site, without what does not fit into the rest of the text: first the classes of callers, then
+ * callers, what it called, and its own class.  The list must not be empty.
  */
 void gpc_frames_fit(const struct gpc_stack_frames *stack, struct gpc_text *ret_text);
 

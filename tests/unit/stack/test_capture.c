@@ -230,8 +230,8 @@ static void where_there_is_little_room_callers_are_left_out(void **state)
 
 	(void)state;
 	assert_true(gpc_stack_describe(&stacks, id, line, 38));
-	assert_string_equal(line, "Grid.grow train.py:41 < Grid.grow:41");
-	assert_true(gpc_stack_describe(&stacks, id, line, 36));
+	assert_string_equal(line, "Grid.grow train.py:41 < grow:41");
+	assert_true(gpc_stack_describe(&stacks, id, line, 31));
 	assert_string_equal(line, "Grid.grow train.py:41");
 	assert_true(gpc_stack_describe(&stacks, id, line, 21));
 	assert_string_equal(line, "grow train.py:41");
