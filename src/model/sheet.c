@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "model/torch.h"
+
 const struct gpc_column gpc_sheet_columns[4] = { { NULL, "", -1 }, { NULL, "", 12 },
 	{ NULL, "", 8 }, { NULL, "" } };
 

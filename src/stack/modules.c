@@ -498,16 +498,6 @@ void gpc_modules_find(
 	gpc_lock_release(&modules->lock);
 }
 
-void gpc_modules_name(struct gpc_modules *modules, uint64_t frame, char ret_name[GPC_MODULE_NAME])
-{
-	const struct gpc_module *module;
-
-	gpc_lock_take(&modules->lock);
-	module = owner_locked(modules, frame);
-	memcpy(ret_name, module ? module->name : "", module ? sizeof module->name : 1);
-	gpc_lock_release(&modules->lock);
-}
-
 enum gpc_status gpc_modules_init(
 	struct gpc_modules *modules, const struct gpc_stack_sink *sink, struct gpc_walk *walk)
 {

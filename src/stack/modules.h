@@ -143,7 +143,4 @@ struct gpc_module_place {
 void gpc_modules_find(
 	struct gpc_modules *modules, uint64_t frame, struct gpc_module_place *ret_place);
 
-/* The name of the file, without folders, that a recorded frame is, or was, in; "": not known. */
-void gpc_modules_name(struct gpc_modules *modules, uint64_t frame, char ret_name[GPC_MODULE_NAME]);
-
 #endif

@@ -32,7 +32,9 @@ struct native_name {
 	uint64_t base;  /* of its module */
 	struct gpc_frame named;
 	enum gpc_frame_class class;
-	bool is_complete; /* the file's symbol table was searched, too */
+	bool is_unloaded; /* the rest of `named` is known from the list of modules */
+	bool is_complete;
+	bool is_shown;
 };
 
 struct list {
@@ -146,7 +148,9 @@ static bool wants_names(void *self, const char *path)
 	enum gpc_library_kind kind = gpc_library_kind_of(path);
 
 	(void)self;
-	return kind != GPC_LIBRARY_OURS && kind != GPC_LIBRARY_DRIVER;
+	/* The frames of these are not shown. */
+	return kind != GPC_LIBRARY_OURS && kind != GPC_LIBRARY_DRIVER &&
+	       kind != GPC_LIBRARY_INTERPRETER;
 }
 
 /* A copy of the path; the one before, if it is the same. */
@@ -203,7 +207,7 @@ static void expect(struct gpc_naming *naming, uint64_t frame)
 		if (place.name[0])
 			name->named.module = copy(naming, place.name, strlen(place.name));
 		name->named.offset = place.offset;
-		name->is_complete = true;
+		name->is_unloaded = true;
 		return;
 	}
 	/* If a call is its function's last instruction, the return address lies in the next function. */
@@ -240,20 +244,25 @@ static void name_pending(struct gpc_naming *naming)
  */
 static void complete(struct gpc_naming *naming, struct native_name *name)
 {
+	struct gpc_frame *named = &name->named;
+	enum gpc_library_kind kind =
+		named->module ? gpc_library_kind_of(named->module) : GPC_LIBRARY_PROGRAM;
 	uint64_t address = GPUCACHE_FRAME_ADDRESS(name->frame) - 1;
 	char symbol[512];
 
-	if (!name->is_complete && name->named.module && !name->named.function &&
-		gpc_library_kind_of(name->named.module) == GPC_LIBRARY_PROGRAM &&
-		gpc_symtab_find(name->named.module, name->base, address, symbol, sizeof symbol))
-		name->named.function = readable(naming, symbol);
+	if (named->module && !name->is_unloaded && !named->function &&
+		kind == GPC_LIBRARY_PROGRAM &&
+		gpc_symtab_find(named->module, name->base, address, symbol, sizeof symbol))
+		named->function = readable(naming, symbol);
+	name->class = gpc_frame_class_of(named->function, named->module);
+	named->is_library = name->class != GPC_FRAME_PROGRAM;
+	named->is_plumbing = name->class == GPC_FRAME_PLUMBING;
+	name->is_shown =
+		named->module && name->class < GPC_FRAME_HIDDEN && kind != GPC_LIBRARY_DRIVER;
 	name->is_complete = true;
-	name->class = gpc_frame_class_of(name->named.function, name->named.module);
-	name->named.is_library = name->class != GPC_FRAME_PROGRAM;
-	name->named.is_plumbing = name->class == GPC_FRAME_PLUMBING;
 }
 
-/* NULL: the frame is in no module, or there is no room. */
+/* NULL: there is no room. */
 static const struct native_name *name_native(struct gpc_naming *naming, uint64_t frame)
 {
 	struct native_name *name = slot_of(naming, frame);
@@ -264,60 +273,34 @@ static const struct native_name *name_native(struct gpc_naming *naming, uint64_t
 		expect(naming, frame);
 		name_pending(naming);
 	}
-	complete(naming, name);
-	return name->named.module ? name : NULL;
-}
-
-static bool is_shown(const struct native_name *name)
-{
-	return name && name->class != GPC_FRAME_HIDDEN && name->class != GPC_FRAME_INTERPRETER &&
-	       name->class != GPC_FRAME_EVAL &&
-	       gpc_library_kind_of(name->named.module) != GPC_LIBRARY_DRIVER;
-}
-
-/* True if the frame is in a file that begins as one of Python itself, by the list of modules: no symbol is looked up. */
-static bool is_interpreter(struct gpc_naming *naming, uint64_t frame)
-{
-	char name[GPC_MODULE_NAME];
-
-	gpc_modules_name(&naming->stacks->modules, frame, name);
-	return gpc_library_kind_of(name) == GPC_LIBRARY_INTERPRETER;
-}
-
-/* How many native frames are named: before Python frames those before the interpreter's. */
-static uint32_t count_named(struct gpc_naming *naming, const struct gpc_raw_stack *raw)
-{
-	uint32_t n = 0;
-
-	while (n < raw->n_native && !(raw->n_python && is_interpreter(naming, raw->frames[n])))
-		n++;
-	return n;
+	if (!name->is_complete)
+		complete(naming, name);
+	return name;
 }
 
 void gpc_naming_expect(struct gpc_naming *naming, uint32_t id)
 {
 	struct gpc_raw_stack raw;
-	uint32_t n;
 
 	if (!naming || !gpc_depot_find(&naming->stacks->depot, id, &raw))
 		return;
-	n = count_named(naming, &raw);
-	for (uint32_t i = 0; i < n; i++)
+	for (uint32_t i = 0; i < raw.n_native; i++)
 		expect(naming, raw.frames[i]);
 }
 
-/* Up to the call site and its callers. */
+/* Up to the call site and its callers; Python frames take the place of the interpreter's and of what is before them. */
 static void add_natives(
 	struct gpc_naming *naming, const struct gpc_raw_stack *raw, struct gpc_stack_frames *list)
 {
 	unsigned n_program = 0;
-	uint32_t n = count_named(naming, raw);
 
 	name_pending(naming);
-	for (uint32_t i = 0; i < n && n_program <= GPC_SITE_CALLERS; i++) {
+	for (uint32_t i = 0; i < raw->n_native && n_program <= GPC_SITE_CALLERS; i++) {
 		const struct native_name *name = name_native(naming, raw->frames[i]);
 
-		if (!is_shown(name))
+		if (name && raw->n_python && name->class >= GPC_FRAME_INTERPRETER)
+			return;
+		if (!name || !name->is_shown)
 			continue;
 		list->frames[list->n++] = name->named;
 		n_program += !name->named.is_library;

@@ -331,7 +331,7 @@ static strength judge_WRONG_POOL(const struct gpc_facts *f)
 /* Without the names of frames nobody knows whether PyTorch's tensors are results that a program keeps, which is growth. */
 static bool may_be_results(const struct gpc_facts *f)
 {
-	return or_none(f->torch_held) && !is_known(f->by_purpose);
+	return or_none(f->torch_held) && f->is_xla != GPC_YES && !is_known(f->by_purpose);
 }
 
 /*
@@ -408,7 +408,10 @@ static const struct cause {
 _Static_assert(
 	N_CAUSES == GPUCACHE_VERDICT_COUNT, "each cause of the format has a row in causes.def");
 
-/* XLA's pool is most of the GPU: what it refuses may fit nowhere.  A refusal by PyTorch depends on neither our memory nor the GPU's; one of host memory depends on neither, too. */
+/*
+ * A refusal by PyTorch depends on neither our memory nor the GPU's; one of host memory on neither, too.  XLA's pool is
+ * most of the GPU: what it refuses may fit nowhere.
+ */
 static bool is_asked_about(const struct gpc_facts *f, enum gpucache_verdict id)
 {
 	if (f->is_on_host == GPC_YES || id == GPUCACHE_VERDICT_PINNED)

@@ -101,7 +101,7 @@ void gpc_say_held(const struct gpc_evidence *evidence, const struct gpucache_oom
 	struct gpc_purpose_row rows[GPC_N_PURPOSES];
 	uint64_t bytes;
 
-	if (!oom->torch.reserved || gpucache_kind_place(oom->kind) == GPUCACHE_ON_HOST)
+	if (!gpc_is_of_torch(oom))
 		return;
 	bytes = sum_purposes(evidence, oom, rows);
 	for (unsigned i = 0; i < N_HELD && rows[i].bytes && rows[i].bytes >= bytes / 100; i++) {
@@ -385,7 +385,7 @@ void gpc_torch_facts(const struct gpc_evidence *evidence, const struct gpucache_
 {
 	struct search search = { .evidence = evidence, .oom = oom, .facts = facts, .texts = texts };
 
-	if (!oom->torch.reserved || gpucache_kind_place(oom->kind) == GPUCACHE_ON_HOST)
+	if (!gpc_is_of_torch(oom))
 		return;
 	facts->by_purpose = sum_purposes(evidence, oom, search.rows);
 	set_kept(&search);

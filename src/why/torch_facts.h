@@ -26,6 +26,13 @@ struct gpc_torch_texts {
 	char loaded_place[GPC_PLACE_SIZE];
 };
 
+/* True if PyTorch held memory on the device that failed.  XLA's arrays have no Python frames of PyTorch to judge by. */
+static inline bool gpc_is_of_torch(const struct gpucache_oom *oom)
+{
+	return oom->torch.reserved && oom->framework == GPUCACHE_FRAMEWORK_PYTORCH &&
+	       gpucache_kind_place(oom->kind) != GPUCACHE_ON_HOST;
+}
+
 /* Sets the facts of NAMES about PyTorch's memory in *facts, which has those of the MOMENT. */
 void gpc_torch_facts(const struct gpc_evidence *evidence, const struct gpucache_oom *oom,
 	struct gpc_facts *facts, struct gpc_torch_texts *texts);

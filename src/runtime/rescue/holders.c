@@ -10,6 +10,7 @@
 #include "oom/holder_rows.h"
 #include "record/store.h"
 #include "runtime/process/state.h"
+#include "why/torch_facts.h"
 
 #define MOST_ROWS 8
 
@@ -97,7 +98,7 @@ static bool find_oom(void *self, uint64_t number, struct gpucache_oom *ret_oom)
 struct gpc_holder_names gpc_holder_names_open(
 	struct gpc_device *device, const struct gpucache_oom *oom)
 {
-	struct gpc_holder_names names = { device, oom,
+	struct gpc_holder_names names = { device,
 		gpc_runtime.has_stacks ? gpc_naming_open(&gpc_runtime.stacks) : NULL };
 
 	if (!oom || !names.naming)
@@ -107,7 +108,7 @@ struct gpc_holder_names gpc_holder_names_open(
 	for (uint32_t i = 0; i < oom->n_holders; i++)
 		gpc_naming_expect(names.naming, oom->holders[i].stack);
 	/* The facts about PyTorch's memory are found in all call sites (why/torch_facts.h). */
-	for (uint32_t i = 0; oom->torch.reserved && i < gpc_record_site_end(&gpc_runtime.record);
+	for (uint32_t i = 0; gpc_is_of_torch(oom) && i < gpc_record_site_end(&gpc_runtime.record);
 		i++)
 		gpc_naming_expect(names.naming,
 			__atomic_load_n(&gpc_runtime.record.sites[i].stack, __ATOMIC_RELAXED));

@@ -16,13 +16,13 @@
 
 struct gpc_device;
 
-/* Between open and close holds the names of the device's call sites.  `oom`: the failure that they are for, or NULL. */
+/* Between open and close holds the names of the device's call sites. */
 struct gpc_holder_names {
 	struct gpc_device *device;
-	const struct gpucache_oom *oom;
 	struct gpc_naming *naming; /* NULL: no stacks are taken, or there is no memory */
 };
 
+/* `oom`: the failure that the names are for, or NULL. */
 struct gpc_holder_names gpc_holder_names_open(
 	struct gpc_device *device, const struct gpucache_oom *oom);
 void gpc_holder_names_close(struct gpc_holder_names *names);

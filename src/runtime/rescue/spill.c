@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The bytes of all spilled memory are reserved before the driver is asked, and given back if it refuses.  What the host has
- * left is read at each request: /proc and the control groups cost some 100 us, and NVML, which is asked at most every
- * ASK_STEP_NS, milliseconds.
+ * left is read at each request that may be spilled, and for advice at most every OFFER_STEP_NS: /proc and the control
+ * groups cost some 100 us.  NVML, which is asked at most every ASK_STEP_NS, costs milliseconds.
  */
 #include "runtime/rescue/spill.h"
 
@@ -19,8 +19,9 @@
 #include "stack/named.h"
 #include "why/why.h"
 
-#define ASK_STEP_NS UINT64_C(100000000)
-#define MAX_SITES   8
+#define ASK_STEP_NS   UINT64_C(100000000)
+#define OFFER_STEP_NS UINT64_C(1000000000)
+#define MAX_SITES     8
 
 enum reason {
 	NO_FAULTS,
@@ -55,6 +56,9 @@ static struct {
 	_Atomic uint64_t bytes; /* spilled now, and about to be */
 	_Atomic uint64_t room;  /* gpc_host_memory.room_bytes when nothing was spilled last */
 	_Atomic uint32_t said;  /* bit i: reason i was said */
+	_Atomic uint64_t
+		offer; /* room_bytes when it was read for an offer last, at offered_ns; 0: never */
+	_Atomic uint64_t offered_ns;
 	struct {
 		_Atomic uint64_t asked_ns; /* when NVML was asked last; 0: never */
 		_Atomic bool others_hold;  /* what it said */
@@ -165,7 +169,17 @@ static bool host_has_room(uint64_t size, uint64_t spilled_before)
 
 uint64_t gpc_spill_offer(const struct gpc_device *device)
 {
-	return gpc_spill_is_on() || !can_fault(device) ? 0 : ask_host().room_bytes;
+	uint64_t offered_ns = atomic_load(&spills.offered_ns);
+	uint64_t now_ns = gpc_clock_monotonic_ns();
+
+	if (gpc_spill_is_on() || !can_fault(device))
+		return 0;
+	/* Threads that read at the same time store much the same. */
+	if (!offered_ns || now_ns >= offered_ns + OFFER_STEP_NS) {
+		atomic_store(&spills.offer, ask_host().room_bytes);
+		atomic_store(&spills.offered_ns, now_ns);
+	}
+	return atomic_load(&spills.offer);
 }
 
 /* Makes the driver's calls, which no capture of the program is to forbid.  Advice that fails changes only the speed. */

@@ -52,7 +52,6 @@ static void rounding_that_takes_more_than_what_grows_comes_first(void **state)
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_GROWTH);
 }
 
-/* PyTorch's cache would have served this request, but not those after it. */
 /* The facts of the moment must not be certain of what names may overturn. */
 static void pytorch_is_exhausted_for_certain_only_once_names_show_no_kept_results(void **state)
 {
@@ -68,6 +67,12 @@ static void pytorch_is_exhausted_for_certain_only_once_names_show_no_kept_result
 	judge(&s);
 	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_EXHAUSTED);
 	assert_int_equal(s.answer.strength, GPUCACHE_STRENGTH_LIKELY);
+	/* No names will tell more of XLA's arrays. */
+	s.oom.framework = GPUCACHE_FRAMEWORK_XLA;
+	judge(&s);
+	assert_int_equal(s.answer.strength, GPUCACHE_STRENGTH_CERTAIN);
+	s.oom.framework = GPUCACHE_FRAMEWORK_PYTORCH;
+	judge(&s);
 	s.facts.by_purpose = 40 * GPC_GIB;
 	s.answer = gpc_why(&s.facts);
 	assert_int_equal(s.answer.strength, GPUCACHE_STRENGTH_CERTAIN);
@@ -78,6 +83,7 @@ static void pytorch_is_exhausted_for_certain_only_once_names_show_no_kept_result
 	assert_int_equal(s.answer.then_cause, GPUCACHE_VERDICT_EXHAUSTED);
 }
 
+/* PyTorch's cache would have served this request, but not those after it. */
 static void what_grows_beside_a_smaller_idle_cache_of_pytorch_comes_first(void **state)
 {
 	struct scene s = scene_of_an_exhausted_gpu();

@@ -3,6 +3,7 @@
 
 #include "base/bytes.h"
 #include "why/kept_results.h"
+#include "why/torch_facts.h"
 
 #define MAX_FRAMES 4
 #define N_PASSES   45u
@@ -142,12 +143,37 @@ static void layers_of_one_pass_are_no_results(void **state)
 	assert_int_equal(gpc_kept_find(&evidence, &oom).stack, 0);
 }
 
+/* Only PyTorch's frames tell what its memory is for. */
+static void arrays_of_xla_are_left_alone(void **state)
+{
+	struct gpc_facts facts = gpc_facts_unknown();
+	struct gpc_torch_texts texts;
+	GPC_TEXT(held, 400);
+
+	(void)state;
+	hold(1, 16, N_PASSES, N_PASSES);
+	hold(3, 4, N_PASSES, N_PASSES);
+	oom.framework = GPUCACHE_FRAMEWORK_XLA;
+	gpc_torch_facts(&evidence, &oom, &facts, &texts);
+	gpc_say_held(&evidence, &oom, &held);
+	assert_true(facts.by_purpose == GPUCACHE_UNKNOWN);
+	assert_true(facts.kept_passes == GPUCACHE_UNKNOWN);
+	assert_string_equal(held.buf, "");
+	oom.framework = GPUCACHE_FRAMEWORK_PYTORCH;
+	gpc_torch_facts(&evidence, &oom, &facts, &texts);
+	gpc_say_held(&evidence, &oom, &held);
+	assert_true(facts.by_purpose != GPUCACHE_UNKNOWN);
+	assert_int_equal(facts.kept_passes, N_PASSES - 1);
+	assert_string_not_equal(held.buf, "");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(results_of_each_pass_are_found, start),
 		cmocka_unit_test_setup(a_stack_that_frees_half_hides_no_results, start),
 		cmocka_unit_test_setup(layers_of_one_pass_are_no_results, start),
+		cmocka_unit_test_setup(arrays_of_xla_are_left_alone, start),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
