@@ -241,7 +241,7 @@ include tests/doors/rules.mk
 include tests/clients/rules.mk
 
 clients: $(CLIENT_BINS)
-.PHONY: simcuda programs clients doors gpu-programs links demo-parts tests list-tests
+.PHONY: simcuda programs clients doors gpu-programs links demo-parts tests list-tests lint-inputs
 simcuda: $(SIMCUDA)
 programs: $(PROGRAMS)
 doors: $(DOORS)
@@ -367,7 +367,8 @@ $(DEPTH_INFO): $(B)/depth/%.ci: %.c
 
 ##### Lints #####
 
-lint: $(LIB_SO) $(SIMCUDA) $(DEPTH_INFO)   ## formatting, layers, sizes, stack, exports, headers, words, docs
+lint-inputs: $(LIB_SO) $(SIMCUDA) $(DEPTH_INFO)
+lint: lint-inputs                          ## formatting, layers, sizes, stack, exports, headers, words, docs
 	$(Q)tests/lint/run.sh "$(FORMATTED)" "$(HEADERS)" $(LIB_SO) "$(CORE_SRCS) $(RUNTIME_SRCS) $(PRELOAD_SRCS)"
 
 ##### Installing #####

@@ -9,16 +9,15 @@
 #   tsan      again with the thread sanitizer and fewer operations, without single-threaded tests (NO_THREADS)
 #
 # The caller's variables, umask and folder do not matter: clean_up and leave_blanks.
-# VARIANTS="release asan" selects variants.  `check.sh long` runs the tests that take too long for every change.  Test
-# binaries run in parallel, one per core; scripts run alone.  A failed test shows its whole output, a passed one a line
-# with its seconds.
+# VARIANTS="release asan" selects variants.  `check.sh long` runs the tests that take too long for every change.  Tests
+# run in parallel, one per core.  A failed test shows the end of its output, a passed one a line with its seconds.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 jobs=$(nproc)
 passed=0
 failed=0
 log=build/check.log
-NO_THREADS='/tests/(unit/(format|oom|config)|fault)/'
+NO_THREADS='^tests/(unit/(format|oom|config)|fault)/'
 export PYTHONDONTWRITEBYTECODE=1
 
 count() { # PASSED FAILED
@@ -26,70 +25,61 @@ count() { # PASSED FAILED
 	failed=$((failed + $2))
 }
 
-# Runs one cmocka program and counts the summary lines of its groups; a crash is one failure.  Runs in a process of its
-# own, prints all output at once at the end, and writes "GOOD BAD" to a file in $counts.
-run_binary() { # VARIANT BINARY
-	log=$counts/$(printf '%s' "$2" | tr / _)
+# Runs one test program or script.  In a process of its own: prints all it says at once at the end, and writes "GOOD BAD" to
+# a file in $counts.  cmocka prints a line per group and result, a script "N passed, N failed" at last; a crash, or nothing
+# tested, is one failure.
+run_one() { # VARIANT NAME COMMAND...
+	variant=$1
+	name=$2
+	shift 2
+	log=$counts/$(printf '%s' "$name" | tr / _)
 	start=$(date +%s)
-	timeout "${SECONDS_EACH:-900}" "$2" >"$log" 2>&1 </dev/null
+	timeout "${SECONDS_EACH:-900}" "$@" >"$log" 2>&1 </dev/null
 	status=$?
-	good=$(sed -n 's/^\[  PASSED  \] \([0-9]*\) test.*/\1/p' "$log" | awk '{ n += $1 } END { print n + 0 }')
-	bad=$(sed -n 's/^\[  FAILED  \] \([0-9]*\) test.*/\1/p' "$log" | awk '{ n += $1 } END { print n + 0 }')
-	case $2 in
-	*/conformance/* | */prove/*)
+	case $name in
+	tests/conformance/* | tests/prove/*)
 		good=$(grep -c '^ok' "$log")
 		bad=$(grep -c '^not ok' "$log")
 		;;
+	tests/*)
+		good=$(sed -n 's/^\[  PASSED  \] \([0-9]*\) test.*/\1/p' "$log" | awk '{ n += $1 } END { print n + 0 }')
+		bad=$(sed -n 's/^\[  FAILED  \] \([0-9]*\) test.*/\1/p' "$log" | awk '{ n += $1 } END { print n + 0 }')
+		;;
+	*)
+		line=$(grep -E '^[0-9]+ passed, [0-9]+ failed' "$log" | tail -1)
+		good=$(printf '%s' "${line:-0}" | sed 's/ .*//')
+		bad=$(printf '%s' "${line:-0 passed, 0 failed}" | sed 's/.* \([0-9]*\) failed.*/\1/')
+		;;
 	esac
 	[ "$status" -eq 0 ] || [ "$bad" -gt 0 ] || bad=1
-	[ "$status" -ne 0 ] || [ "$((good + bad))" -gt 0 ] || bad=1 # a program without a test
+	[ "$status" -ne 0 ] || [ "$((good + bad))" -gt 0 ] || bad=1
 	{
 		printf '%s %-7s %s: %d (%d s)\n' "$([ "$bad" -eq 0 ] && echo 'ok  ' || echo FAIL)" \
-			"$1" "${2#build/"$1"/}" "$good" $(($(date +%s) - start))
-		[ "$bad" -eq 0 ] || tail -40 "$log"
+			"$variant" "$name" "$good" $(($(date +%s) - start))
+		[ "$bad" -eq 0 ] || grep -v '^ok' "$log" | tail -60
 	} >"$log.said"
 	flock "$counts" cat "$log.said"
 	echo "$good $bad" >"$log.count"
 }
 
-# Runs test programs in parallel; one that leaves no count is a failure.
-run_binaries() { # VARIANT BINARY...
-	variant=$1
-	shift
+# Runs what stdin names, a line "NAME COMMAND..." each, one per core; what leaves no count is a failure.
+run_all() { # VARIANT
 	counts=$(mktemp -d)
 	export counts
-	printf '%s\n' "$@" >"$counts/list"
-	xargs -P "$jobs" -n 1 sh tests/check.sh binary "$variant" <"$counts/list"
+	cat >"$counts/list"
+	xargs -P "$jobs" -L 1 sh tests/check.sh one "$1" <"$counts/list"
 	missing=$(($(wc -l <"$counts/list") - $(find "$counts" -name '*.count' | wc -l)))
-	[ "$missing" -eq 0 ] || echo "FAIL $variant: $missing of the tests did not run"
+	[ "$missing" -eq 0 ] || echo "FAIL $1: $missing of the tests did not run"
 	# shellcheck disable=SC2046
 	count $(cat "$counts"/*.count | awk '{ good += $1; bad += $2 } END { print good + 0, bad + 0 }')
 	count 0 "$missing"
 	rm -rf "$counts"
 }
 
-# Runs a script whose last line is "N passed, N failed".
-run_script() { # NAME COMMAND...
-	name=$1
-	shift
-	start=$(date +%s)
-	timeout "${SECONDS_EACH:-900}" "$@" >"$log" 2>&1 </dev/null
-	status=$?
-	line=$(grep -E '^[0-9]+ passed, [0-9]+ failed' "$log" | tail -1)
-	good=$(printf '%s' "$line" | sed -n 's/^\([0-9]*\) passed.*/\1/p')
-	bad=$(printf '%s' "$line" | sed -n 's/.* \([0-9]*\) failed.*/\1/p')
-	[ -n "$line" ] || { good=0 bad=1; }
-	[ "$status" -eq 0 ] || [ "$bad" -gt 0 ] || bad=1
-	count "$good" "$bad"
-	printf '%s %-7s %s: %d (%d s)\n' "$([ "$bad" -eq 0 ] && echo 'ok  ' || echo FAIL)" "$variant" "$name" "$good" \
-		$(($(date +%s) - start))
-	[ "$bad" -eq 0 ] || grep -v '^ok' "$log" | tail -60
-}
-
 # tests/programs stand for programs that we did not compile, so they are built without sanitizers.
 build() { # VARIANT
 	case $1 in
-	release) extra="programs kill-bins doors gpu-programs storm-bins" ;;
+	release) extra="programs kill-bins doors gpu-programs storm-bins lint-inputs" ;;
 	asan) extra="fuzz-bin storm-bins" ;;
 	*) extra=storm-bins ;;
 	esac
@@ -104,54 +94,78 @@ build() { # VARIANT
 # Tests that take too long for every change.
 long() {
 	export SECONDS_EACH=3600 OPS=20000000 PAIRS=all
-	variant=release
 	build release || return
-	run_binaries release build/release/tests/prove/prove_reuse build/release/tests/fault/test_pairs
-	run_script kill tests/kill/run.py build/release --runs 300
-	run_script scenes tests/scenes/run.py build --n 260 --seed "${SEED:-2}"
-	run_script driver tests/fault/driver.py build --all
-	run_script html tests/html/run.py build --browser
-	variant=asan
+	run_all release <<-END
+		tests/prove/prove_reuse build/release/tests/prove/prove_reuse
+		tests/fault/test_pairs build/release/tests/fault/test_pairs
+		kill tests/kill/run.py build/release --runs 300
+		scenes tests/scenes/run.py build --n 260 --seed ${SEED:-2}
+		driver tests/fault/driver.py build --all
+		html tests/html/run.py build --browser
+	END
 	build asan || return
-	run_script fuzz build/asan/tests/fuzz/fuzz -s "${FUZZ_SECONDS:-300}" tests/fuzz/corpus build/fuzz
-	run_script storm env SECONDS_STORM=600 tests/storm/run.py build/asan
-	variant=tsan
+	run_all asan <<-END
+		fuzz build/asan/tests/fuzz/fuzz -s ${FUZZ_SECONDS:-300} tests/fuzz/corpus build/fuzz
+		storm env SECONDS_STORM=600 tests/storm/run.py build/asan
+	END
 	build tsan || return
-	run_script storm env SECONDS_STORM=600 tests/storm/run.py build/tsan
+	run_all tsan <<-END
+		storm env SECONDS_STORM=600 tests/storm/run.py build/tsan
+	END
+}
+
+# The longest first.
+list_scripts() { # VARIANT
+	[ "$1" != release ] || cat <<-END
+		programs tests/integration/run.sh build
+		lints make --no-print-directory -s lint
+		files tests/fault/run.py build
+		package tests/package/run.py
+		scenes tests/scenes/run.py build --n 39
+	END
+	# Fixed seeds: a failure is reproducible.
+	[ "$1" != asan ] || cat <<-END
+		fuzz build/asan/tests/fuzz/fuzz -n ${FUZZ_INPUTS:-1500} -S 1 -S 2 tests/fuzz/corpus build/fuzz
+	END
+	echo "storm tests/storm/run.py build/$1"
+	[ "$1" != release ] || cat <<-END
+		kill tests/kill/run.py build/release --runs 30
+		doors tests/doors/run.sh build/release
+		gpu tests/gpu/run.sh --sim --out build/gpu
+		golden tests/golden/run.sh build
+		export tests/export/run.py build
+		html tests/html/run.py build
+		live tests/live/run.py build
+		fleet tests/fleet/run.py build
+		strangers tests/strangers/run.py build
+		driver tests/fault/driver.py build
+		replay tests/bench/test_replay.sh build/release
+		docs tests/docs/run.py build
+	END
+}
+
+list_binaries() { # VARIANT
+	make --no-print-directory -s VARIANT="$1" list-tests | sed "s,^build/$1/\(.*\),\1 &,"
 }
 
 check() { # VARIANT
-	variant=$1
-	build "$variant" || return
-	case $variant in
-	tsan) export OPS=20000 TSAN_OPTIONS="halt_on_error=1 suppressions=$PWD/tests/tsan.supp" ;;
-	*) unset OPS TSAN_OPTIONS ;;
+	build "$1" || return
+	case $1 in
+	tsan)
+		export OPS=20000 TSAN_OPTIONS="halt_on_error=1 suppressions=$PWD/tests/tsan.supp"
+		{
+			list_scripts tsan
+			list_binaries tsan | grep -vE "$NO_THREADS"
+		} | run_all tsan
+		;;
+	*)
+		unset OPS TSAN_OPTIONS
+		{
+			list_scripts "$1"
+			list_binaries "$1"
+		} | run_all "$1"
+		;;
 	esac
-	tests=$(make --no-print-directory -s VARIANT="$variant" list-tests | tr ' ' '\n')
-	[ "$variant" != tsan ] || tests=$(printf '%s\n' "$tests" | grep -vE "$NO_THREADS")
-	# shellcheck disable=SC2086
-	run_binaries "$variant" $tests
-	# Fixed seeds: a failure is reproducible.
-	[ "$variant" != asan ] || run_script fuzz build/asan/tests/fuzz/fuzz -n "${FUZZ_INPUTS:-1500}" -S 1 -S 2 tests/fuzz/corpus build/fuzz
-	run_script storm tests/storm/run.py "build/$variant"
-	[ "$variant" = release ] || return
-	run_script programs tests/integration/run.sh build
-	run_script kill tests/kill/run.py build/release --runs 30
-	run_script doors tests/doors/run.sh build/release
-	run_script gpu tests/gpu/run.sh --sim --out build/gpu
-	run_script golden tests/golden/run.sh build
-	run_script export tests/export/run.py build
-	run_script html tests/html/run.py build
-	run_script live tests/live/run.py build
-	run_script fleet tests/fleet/run.py build
-	run_script strangers tests/strangers/run.py build
-	run_script files tests/fault/run.py build
-	run_script driver tests/fault/driver.py build
-	run_script replay tests/bench/test_replay.sh build/release
-	run_script scenes tests/scenes/run.py build --n 39
-	run_script docs tests/docs/run.py build
-	run_script package tests/package/run.py
-	run_script lints make --no-print-directory -s lint
 }
 
 # Removes what the caller's shell would tell the tests: they use no variables of its own but these.
@@ -179,8 +193,9 @@ leave_blanks() {
 }
 
 case ${1:-} in
-binary) # called by run_binaries
-	run_binary "$2" "$3"
+one) # called by run_all
+	shift
+	run_one "$@"
 	exit 0
 	;;
 *)
