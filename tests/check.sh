@@ -34,7 +34,7 @@ run_one() { # VARIANT NAME COMMAND...
 	shift 2
 	log=$counts/$(printf '%s' "$name" | tr / _)
 	start=$(date +%s)
-	timeout "${SECONDS_EACH:-900}" "$@" >"$log" 2>&1 </dev/null
+	timeout "${SECONDS_EACH:-1800}" "$@" >"$log" 2>&1 </dev/null
 	status=$?
 	case $name in
 	tests/conformance/* | tests/prove/*)

@@ -128,7 +128,9 @@ static void derive_truths(struct gpc_facts *f)
 	f->is_padded = truth(is_known(f->need) && f->need - f->asked > f->need / 100);
 	f->is_for_tensor = truth(or_none(f->torch_asked) && f->is_torch_limit != GPC_YES &&
 				 is_below(f->torch_asked + f->torch_asked / 100, f->asked));
-	f->is_torch = truth(f->is_xla != GPC_YES);
+	f->has_piece = truth(f->is_segment == GPC_YES && or_none(f->piece) != 0);
+	f->has_unused =
+		truth(f->is_xla != GPC_YES && fits(or_none(f->short_by) / 2, f->torch_unused));
 	f->is_temporary = truth(is_known(f->program_temporaries) &&
 				fits(f->asked / 2, f->program_temporaries) &&
 				or_none(f->program_temporaries));
@@ -147,6 +149,14 @@ static void derive_truths(struct gpc_facts *f)
 				 fits(f->optimizer, f->weights * STATES));
 	f->asks_at_once = truth(f->asked_purpose == GPC_PURPOSE_ACTIVATIONS &&
 				is_part(f, f->torch_asked, LARGE_PART));
+	f->asks_gradients = truth(f->asked_purpose == GPC_PURPOSE_GRADIENTS &&
+				  is_below(f->gradients, or_none(f->weights)));
+	f->asks_backward = truth(f->asked_purpose == GPC_PURPOSE_GRADIENTS &&
+				 is_below(f->weights, f->torch_asked) &&
+				 is_part(f, f->torch_asked, LARGE_PART));
+	f->asks_more =
+		truth(f->is_top_asking == GPC_YES ||
+			(f->asked_site == f->top_site && or_none(f->top_held) && f->asked_site));
 	f->is_activations =
 		truth(is_known(f->activations) && fits(f->by_purpose / 2, f->activations) &&
 			fits(or_none(f->short_by), f->activations));

@@ -62,13 +62,26 @@ static enum gpc_purpose category_of_native(const struct gpc_frame *frame)
 	return strstr(name.buf, "Workspace") ? GPC_PURPOSE_WORKSPACES : GPC_N_PURPOSES;
 }
 
-static bool is_called(const struct gpc_stack_frames *stack, const char *start)
+/* True if a function is called whose name begins with `start` and has `part` after it. */
+static bool is_called(const struct gpc_stack_frames *stack, const char *start, const char *part)
 {
-	for (size_t i = 0; i < stack->n; i++)
-		if (stack->frames[i].function &&
-			strncmp(stack->frames[i].function, start, strlen(start)) == 0)
+	for (size_t i = 0; i < stack->n; i++) {
+		const char *function = stack->frames[i].function;
+
+		if (function && strncmp(function, start, strlen(start)) == 0 &&
+			strstr(function + strlen(start), part))
 			return true;
+	}
 	return false;
+}
+
+/*
+ * True if autograd passes an operator on to the device.  Its own function, in torch::autograd::VariableType, has no
+ * exported name, but what it calls has one.
+ */
+static bool passes_autograd(const struct gpc_stack_frames *stack)
+{
+	return is_called(stack, "at::_ops::", "::redispatch");
 }
 
 /* Appends the operator that the program called, or the outermost operator if no frame is the program's. */
@@ -82,7 +95,7 @@ static void add_operator(const struct gpc_stack_frames *stack, struct gpc_text *
 
 /*
  * The category of memory for an operator that the program calls directly.  Copies to the GPU and factory functions make
- * inputs.  Any other operator makes activations if autograd records it, else other memory.
+ * inputs.  Any other operator makes activations if it passes autograd, else other memory.
  */
 static enum gpc_purpose category_of_operator(const struct gpc_stack_frames *stack)
 {
@@ -90,16 +103,15 @@ static enum gpc_purpose category_of_operator(const struct gpc_stack_frames *stac
 		"linspace", "eye", "normal", "new_", "tensor", "_to_copy", "_pin_memory", NULL };
 	GPC_TEXT(name, 64);
 
-	if (is_called(stack, "at::_ops::to_dtype::")) /* converts data that is on the GPU */
+	if (is_called(stack, "at::_ops::to_dtype::", "")) /* converts data that is on the GPU */
 		return GPC_PURPOSE_ACTIVATIONS;
-	if (is_called(stack, "at::_ops::_to_copy"))
+	if (is_called(stack, "at::_ops::_to_copy", ""))
 		return GPC_PURPOSE_INPUTS;
 	add_operator(stack, &name);
 	for (const char *const *maker = makers; *maker; maker++)
 		if (strncmp(name.buf, *maker, strlen(*maker)) == 0)
 			return GPC_PURPOSE_INPUTS;
-	return is_called(stack, "torch::autograd::VariableType::") ? GPC_PURPOSE_ACTIVATIONS
-								   : GPC_PURPOSE_OTHER;
+	return passes_autograd(stack) ? GPC_PURPOSE_ACTIVATIONS : GPC_PURPOSE_OTHER;
 }
 
 enum gpc_purpose gpc_purpose_of(const struct gpc_stack_frames *stack)

@@ -48,7 +48,7 @@ static const struct {
 	[SAID] = { "", "" },
 	[SERVED] = { "served", ": replayed with it, this request succeeds" },
 	[ENOUGH] = { "enough", "" },
-	[ONCE] = { "once", ": enough for this request" },
+	[ONCE] = { "once", ": enough for this request, perhaps not for the next" },
 	[LOOK] = { "look", "" },
 };
 

@@ -151,6 +151,8 @@ static void set_purposes(struct search *search)
 			place_of(search, weights->stack, search->texts->weights_place);
 		facts->weights_there = weights->stack_bytes;
 	}
+	facts->is_top_asking =
+		truth(oom->n_holders && is_same_site(search, oom->holders[0].stack, oom->stack));
 	if (activations->stack)
 		facts->activations_place =
 			place_of(search, activations->stack, search->texts->activations_place);
@@ -336,6 +338,24 @@ static void set_loaded(struct search *search)
 	search->facts->loaded_bytes = loaded;
 }
 
+/* Finds the largest copy that copy.deepcopy() made of a module. */
+static void set_copied(struct search *search)
+{
+	const struct gpucache_holder *biggest = NULL;
+
+	for (uint32_t i = 0; i < search->oom->n_holders; i++) {
+		const struct gpucache_holder *holder = &search->oom->holders[i];
+
+		if (has_file(frames_of(search, holder->stack), "/copy.py") &&
+			(!biggest || holder->bytes > biggest->bytes))
+			biggest = holder;
+	}
+	if (!biggest || biggest->bytes < search->oom->short_by)
+		return;
+	search->facts->copy_place = place_of(search, biggest->stack, search->texts->copy_place);
+	search->facts->copy_bytes = biggest->bytes;
+}
+
 /*
  * Returns the number of an earlier failure at which the holder's stack already held 3/4 of what it holds now; 0: none.
  * A failure of a tensor of the same size may be of the same tensor, for which PyTorch asks the driver twice: skips it.
@@ -392,6 +412,7 @@ void gpc_torch_facts(const struct gpc_evidence *evidence, const struct gpucache_
 	set_purposes(&search);
 	set_growth(&search);
 	set_loaded(&search);
+	set_copied(&search);
 	set_failed(&search);
 	facts->is_generating = truth(
 		is_decorated(frames_of(&search, row_of(&search, GPC_PURPOSE_ACTIVATIONS)->stack)));

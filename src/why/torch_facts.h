@@ -24,6 +24,7 @@ struct gpc_torch_texts {
 	char evaluation_place[GPC_PLACE_SIZE];
 	char failed_place[GPC_PLACE_SIZE];
 	char loaded_place[GPC_PLACE_SIZE];
+	char copy_place[GPC_PLACE_SIZE];
 };
 
 /* True if PyTorch held memory on the device that failed.  XLA's arrays have no Python frames of PyTorch to judge by. */

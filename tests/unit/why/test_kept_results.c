@@ -86,7 +86,7 @@ static void hold(uint32_t stack, uint64_t mib, uint32_t live, uint64_t made)
 
 static int start(void **state)
 {
-	const struct gpc_frame relu[] = { native("torch::autograd::VariableType::relu"),
+	const struct gpc_frame relu[] = { native("at::_ops::relu::redispatch"),
 		native("at::_ops::relu::call"), python("_call_impl", MODULE, true),
 		python("<module>", "/home/me/infer.py", false) };
 	const struct gpc_frame linear[] = {

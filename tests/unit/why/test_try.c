@@ -98,6 +98,40 @@ static void an_exhausted_gpu_is_told_how_much_must_go_and_who_holds_most(void **
 	says("replayed with it, this request succeeds [served]");
 }
 
+/* What follows the first request decides, not how much this one misses. */
+static void who_asks_for_more_is_told_what_will_be_needed(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	s.oom.torch.requested = s.oom.requested;
+	advise(&s, GPUCACHE_VERDICT_EXHAUSTED);
+	s.facts.top_site = s.oom.stack + 1;
+	s.facts.top_held = 70 * GPC_GIB;
+	say(&s);
+	says("hold 4.00 GiB less");
+	s.facts.top_site = s.oom.stack;
+	s.answer = gpc_why(&s.facts);
+	say(&s);
+	says("fewer or smaller blocks of model.py:7: it holds most, 70.00 GiB, and asked for 8.00 "
+	     "GiB more");
+	s.facts.weights = 30 * GPC_GIB;
+	s.facts.gradients = 12 * GPC_GIB;
+	s.facts.asked_purpose = GPC_PURPOSE_GRADIENTS;
+	s.answer = gpc_why(&s.facts);
+	say(&s);
+	says("gradients need as much as the weights, 30.00 GiB, and have 12.00 GiB so far");
+	s.facts.torch_asked = 13 * GPC_GIB;
+	s.facts.weights = 13 * GPC_GIB - 1; /* no weight has so large a gradient */
+	s.answer = gpc_why(&s.facts);
+	say(&s);
+	says("the backward pass asks for 13.00 GiB at once, at model.py:7");
+	s.facts.copy_place = "Trainer.__init__ train.py:6";
+	s.facts.copy_bytes = 13 * GPC_GIB;
+	say(&s);
+	says("the copy of the weights that Trainer.__init__ train.py:6 made, 13.00 GiB");
+}
+
 static void a_request_that_never_fits_is_not_told_to_free(void **state)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
@@ -439,6 +473,7 @@ int main(void)
 		cmocka_unit_test(an_idle_gpu_is_named),
 		cmocka_unit_test(spilling_is_advised_where_it_would_have_served),
 		cmocka_unit_test(an_exhausted_gpu_is_told_how_much_must_go_and_who_holds_most),
+		cmocka_unit_test(who_asks_for_more_is_told_what_will_be_needed),
 		cmocka_unit_test(a_request_that_never_fits_is_not_told_to_free),
 		cmocka_unit_test(growth_is_told_by_what_it_is),
 		cmocka_unit_test(gradients_that_stay_are_told_with_the_line_of_the_backward_pass),
