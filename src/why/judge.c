@@ -388,7 +388,8 @@ static const struct cause {
 	const char *meaning;
 	strength (*judge)(const struct gpc_facts *facts);
 } causes[] = {
-#define CAUSE(id, basis, word, meaning) { GPUCACHE_VERDICT_##id, basis, word, meaning, judge_##id },
+#define CAUSE(id, basis, word, meaning, cure) \
+	{ GPUCACHE_VERDICT_##id, basis, word, meaning, judge_##id },
 #define BECAUSE(...)
 #define AND(...)
 #define TRY(...)

@@ -25,9 +25,10 @@ options_table() {
 }
 
 causes_table() {
-	echo '| cause | what it means |'
-	echo '| --- | --- |'
-	sed -nE 's/^CAUSE\([A-Z_]+, [A-Z]+, "([^"]*)", "([^"]*)"\)$/| \1 | \2 |/p' src/why/causes.def | grep -v '^| unknown'
+	echo '| cause | what it means | what to do |'
+	echo '| --- | --- | --- |'
+	sed -nE '/^CAUSE\(/ { N; s/^CAUSE\([A-Z_]+, [A-Z]+, "([^"]*)", "([^"]*)",\n\t"([^"]*)"\)$/| \1 | \2 | \3 |/p; }' src/why/causes.def |
+		grep -v '^| unknown'
 }
 
 print_table() { # NAME

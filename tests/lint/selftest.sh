@@ -103,7 +103,7 @@ must_be_silent "$here/check_exports.sh" lib.so symbols.def gpucache.h
 
 mkdir -p docs src/base
 printf 'OPTION(cache, BOOL, "on", 0, 0, NULL, "answer from the cache")\n' >src/config/options.def
-mkdir -p src/why && printf 'CAUSE(LIMIT, NUMBERS, "limit", "a limit refuses")\n' >src/why/causes.def
+mkdir -p src/why && printf 'CAUSE(LIMIT, NUMBERS, "limit", "a limit refuses",\n\t"raise it")\n' >src/why/causes.def
 printf 'all:\n' >Makefile
 paste_table() { # NAME FILE
 	printf '<!-- %s -->\n' "$1"
