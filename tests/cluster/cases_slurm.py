@@ -137,6 +137,21 @@ def case_hostile_verdicts(slurm):
         os.unlink(place + name)
 
 
+def case_hostile_comments(slurm):
+    """A comment in the form of what sacct prints is a comment: it makes no row of another job."""
+    collect(slurm)
+    victim, _ = slurm.batch("true", user="daemon")
+    end = slurm.account(victim, "End,Partition").strip()
+    comment = f"mine\n{victim}|{victim}|nobody|{end}|\n\xe9 \" \\"
+    job, _ = slurm.batch("true", "--comment=" + comment)
+    for number in victim, job:
+        slurm.command("sh", "-c", f"echo '1 GPU OOM of nobody' >{slurm.folder}/verdicts/{number}.0.0.node")
+    expect_equal("comments", collect(slurm), "1 comments\n")
+    expect_equal("of the other job", slurm.account(victim, "Comment"), "\n")
+    expect_equal("of the job", slurm.account(job, "Comment"), f"mine{victim}|{victim}|nobody|{end.lower()}|  ; gpu oom of nobody\n")
+    expect_equal("what is left to collect", slurm.verdicts(), [])
+
+
 def case_transcript(slurm):
     """docs/CONTAINERS.md shows what happens."""
     shutil.copy(os.path.join(TOP, "tests", "programs", "train.py"), slurm.folder + "/jobs/train.py")

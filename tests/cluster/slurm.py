@@ -186,10 +186,10 @@ class Slurm:
         env = {**self.env, "LD_LIBRARY_PATH": self.world.library_path, "GPUSIM": "memory:2GiB,context:100MiB,devices:4", **variables}
         return run("runuser", "-u", user, "--", *command, env=env, cwd=self.folder + "/jobs", check=check)
 
-    def batch(self, script, *options, **variables):
+    def batch(self, script, *options, user=USER, **variables):
         """Submits a script, waits for its end, and returns its number and what it wrote."""
         path = self.write("jobs/script", "#!/bin/sh\n" + script.replace("{", "{{").replace("}", "}}") + "\n")
-        job = self.command("sbatch", "--parsable", "-o", "%A.out", *options, path, **variables).stdout.strip()
+        job = self.command("sbatch", "--parsable", "-o", "%A.out", *options, path, user=user, **variables).stdout.strip()
         self.ended(job)
         return job, self.read(f"jobs/{job}.out")
 
