@@ -31,5 +31,6 @@ UNWIND := $(B)/libunwind-gpucache.so.8
 unwind: $(UNWIND)
 $(UNWIND): tools/package/libunwind.sh $(lastword $(portable.objs))
 	$(call say,BUILD,$@)
+	$(Q)mkdir -p $(@D)
 	$(Q)CC='$(CC)' tools/package/libunwind.sh $@ $(lastword $(portable.objs))
 endif
