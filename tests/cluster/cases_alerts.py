@@ -41,13 +41,14 @@ def case_alert_of_out_of_memory(monitoring):
     failed = start_leak(monitoring, 64 << 20, "memory:1GiB,context:100MiB")
     fired = monitoring.told("GpuOutOfMemory", failed.pid)
     expect_equal("its command", fired["annotations"]["description"], f"On that host: gpumem-report oom {failed.pid}")
-    expect("OUT OF MEMORY" in monitoring.world.report("oom", str(failed.pid), GPUCACHE_OUTPUT=monitoring.world.pattern).out, "the command does not explain it")
+    said = monitoring.world.report("oom", str(failed.pid), GPUCACHE_OUTPUT=monitoring.world.pattern).out
+    expect("OUT OF MEMORY" in said, f"the command does not explain it: {said}")
     monitoring.told("GpuOutOfMemory", failed.pid, "resolved")
 
 
 def series(name, labels):
-    """What identifies a series; Prometheus has no empty label, and adds the scrape's."""
-    return name, frozenset((key, value) for key, value in labels if value and key != "job")
+    """What identifies a series; Prometheus has no empty label."""
+    return name, frozenset((key, value) for key, value in labels if value)
 
 
 def case_alert_of_stale_metrics(monitoring):
@@ -71,7 +72,7 @@ def case_alert_of_stale_metrics(monitoring):
         return has_process and found <= stored({name for name, _ in found}) and found
 
     found = monitoring.until("each sample of the file in the database", all_stored)
-    expect_equal("scrape errors", monitoring.query("node_textfile_scrape_error"), [({"job": "node"}, 0.0)])
+    expect_equal("scrape errors", monitoring.query("node_textfile_scrape_error"), [({}, 0.0)])
     expect_equal("files", [labels["file"] for labels, _ in monitoring.query("node_textfile_mtime_seconds")], [path])
     expect(not any(one["labels"]["alertname"] == "GpucacheMetricsStale" for one in monitoring.alerts), monitoring.alerts)
     steady.kill()

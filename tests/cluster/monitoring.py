@@ -65,7 +65,7 @@ class Monitoring(Daemons):
                     f"--web.listen-address=127.0.0.1:{self.ports[1]}")
         self.daemon("watch", os.path.join(world.build, "gpumem-report"), "export", "--format=prometheus", "--watch=1s", "-o",
                     self.textfiles + "/gpucache.prom", self.folder)
-        self.until("a scrape", lambda: self.query("up") == [({"job": "node"}, 1.0)])
+        self.until("a scrape", lambda: self.query("up") == [({}, 1.0)])
 
     def stop(self):
         super().stop()
@@ -89,14 +89,15 @@ class Monitoring(Daemons):
         return Handler
 
     def query(self, expression):
-        """[(labels without the scrape's own, value)]"""
+        """[(labels without the name and those of the scrape, value)]"""
         url = f"http://127.0.0.1:{self.ports[1]}/api/v1/query?" + urllib.parse.urlencode({"query": expression})
         try:
             with urllib.request.urlopen(url, timeout=TIMEOUT_S) as answer:
                 found = json.load(answer)["data"]["result"]
         except OSError:
             return []
-        return [({key: value for key, value in one["metric"].items() if key not in ("__name__", "instance")}, float(one["value"][1])) for one in found]
+        return [({key: value for key, value in one["metric"].items() if key not in ("__name__", "instance", "job")}, float(one["value"][1]))
+                for one in found]
 
     def told(self, name, pid, status="firing"):
         """Waits until the receiver was told of an alert of a process; returns the alert."""

@@ -124,12 +124,13 @@ class Slurm(Daemons):
         for name in ("munge", "munge/key"):
             shutil.chown(os.path.join(folder, name), "munge", "munge")
         os.chmod(folder + "/munge", 0o711)
-        self.daemon("munged", "runuser", "-u", "munge", "--", "munged", "--foreground", f"--key-file={folder}/munge/key", f"--socket={folder}/munge/sock",
-                    f"--pid-file={folder}/munge/pid", f"--log-file={folder}/munge/log", f"--seed-file={folder}/munge/seed", "--force")
+        self.daemon("munged", "runuser", "-u", "munge", "--", "munged", "--foreground", f"--key-file={folder}/munge/key",
+                    f"--socket={folder}/munge/sock", f"--pid-file={folder}/munge/pid", f"--log-file={folder}/munge/log",
+                    f"--seed-file={folder}/munge/seed", "--force")
         shutil.chown(folder + "/db", "mysql")
         run("mariadb-install-db", "--no-defaults", "--user=mysql", f"--datadir={folder}/db", "--auth-root-authentication-method=normal")
-        self.daemon("mariadbd", "mariadbd", "--no-defaults", "--user=mysql", f"--datadir={folder}/db", f"--socket={folder}/db/sock", f"--port={ports[3]}",
-                    "--bind-address=127.0.0.1", f"--pid-file={folder}/db/pid", "--skip-name-resolve")
+        self.daemon("mariadbd", "mariadbd", "--no-defaults", "--user=mysql", f"--datadir={folder}/db", f"--socket={folder}/db/sock",
+                    f"--port={ports[3]}", "--bind-address=127.0.0.1", f"--pid-file={folder}/db/pid", "--skip-name-resolve")
         sql = ["mariadb", "--no-defaults", "-S", folder + "/db/sock", "-e"]
         self.until("the database", lambda: run(*sql, "select 1", check=False).returncode == 0)
         run(*sql, "create user slurm@'127.0.0.1' identified by 'slurm'; grant all on slurm.* to slurm@'127.0.0.1'")

@@ -133,7 +133,7 @@ if len(wanted) > 1000:
 mark = options.get("--delimiter", "|")
 with open(os.path.dirname(sys.argv[0]) + "/accounting.json", encoding="ascii") as file:
     for row in json.load(file):
-        if row[0] in wanted:
+        if row[0] in wanted or row[1].split("_")[0] in wanted:
             sys.stdout.buffer.write((mark.join(row) + (mark if "-p" in words else "") + "\\n").encode("latin-1"))
 """
 SACCTMGR = "#!/bin/sh\ncat >>\"$(dirname \"$0\")/commands\"\n"
@@ -188,11 +188,12 @@ def case_collect_reads_only_rows_of_the_accounting(world):
 
 
 def case_collect_asks_about_any_number_of_jobs(world):
-    """Files of a thousand jobs that nobody knows do not keep that of a real one out."""
-    books = Accounting(world, ["99999", "99999", me(), "2026-01-01T00:00:00", "gpu", ""])
-    for job in [*range(10000, 11000), 99999]:
-        books.put(f"{job}.0.0.node1.a", "1 GPU OOM")
-    expect_equal("it", books.collect(), (0, "1 comments\n", ['modify job where jobid=99999 set comment="GPU OOM"']))
+    """Files of a thousand jobs that nobody knows do not keep those of real ones out; each is commented once."""
+    books = Accounting(world, ["1", "1_1", me(), "2026-01-01T00:00:00", "gpu", ""], ["99999", "1_2", me(), "2026-01-01T00:00:00", "gpu", ""])
+    for job in [1, *range(10000, 11000), 99999]:
+        books.put(f"{job}.0.0.node1.a", f"1 GPU OOM of {job}")
+    expect_equal("it", books.collect(), (0, "2 comments\n", ['modify job where jobid=1 set comment="GPU OOM of 1"',
+                                                              'modify job where jobid=99999 set comment="GPU OOM of 99999"']))
 
 
 def case_collect_removes_all_after_a_week(world):
