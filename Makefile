@@ -173,7 +173,7 @@ DEMO_LINKS := $(addprefix build/,$(notdir $(LIB_SO) $(REPORT) $(RUN)) simcuda pr
 UNIT_BINS  := $(patsubst %.c,$(B)/%,$(UNIT_SRCS))
 TEST_BINS  := $(UNIT_BINS) $(patsubst %.c,$(B)/%,$(MODEL_SRCS) $(CONF_TESTS) $(PROVE_TESTS))
 BENCH_BINS := $(patsubst %.c,$(B)/%,$(BENCH_SRCS))
-ALL_OBJS   := $(call obj,$(CORE_SRCS) $(RUNTIME_SRCS) $(PRELOAD_SRCS) $(AUDIT_SRCS) $(GATE_SRCS) $(FORMAT_SRCS) $(SIM_SRCS) $(REPLAY_LIB_SRCS) $(REPORT_SRCS) $(REPLAY_SRCS) $(WAIT_SRCS) $(PROBE_SRCS) \
+ALL_OBJS   := $(call obj,$(CORE_SRCS) $(RUNTIME_SRCS) $(PRELOAD_SRCS) $(AUDIT_SRCS) $(FORMAT_SRCS) $(SIM_SRCS) $(REPLAY_LIB_SRCS) $(REPORT_SRCS) $(REPLAY_SRCS) $(WAIT_SRCS) $(PROBE_SRCS) \
                 $(UNIT_SRCS) $(HELPER_SRCS) $(MODEL_SRCS) $(CONF_SRCS) $(CONF_TESTS) $(PROVE_SRCS) $(PROVE_TESTS) $(BENCH_SRCS) $(KIT_SRCS))
 
 ##### Public targets #####
@@ -294,11 +294,12 @@ $(AUDIT_SO): $(call obj,$(AUDIT_SRCS)) preload/audit/audit.map
 	$(Q)$(CC) -shared -o $@ $(filter %.o,$^) $(LDFLAGS.base) $(LDFLAGS) \
 		-Wl,--version-script=preload/audit/audit.map -Wl,-soname,libgpucache-audit.so
 
-# Linked with nothing, so that any C library's loader takes it.
-$(call obj,$(GATE_SRCS)): ALL_CFLAGS = $(CFLAGS.base) -O2 -ffreestanding -fno-stack-protector
-$(GATE_SO): $(call obj,$(GATE_SRCS))
+# Linked with nothing, so that any C library's loader takes it.  Which glibc the library asks for is known when that is linked.
+$(GATE_SO): $(GATE_SRCS) $(LIB_SO)
 	$(call say,LINK,$@)
-	$(Q)$(CC) -shared -nostdlib -o $@ $^ -Wl,-z,now -Wl,-z,relro -Wl,-soname,libgpucache-gate.so
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CPPFLAGS) $(CFLAGS.base) -O2 -ffreestanding -fno-stack-protector -DGLIBC_MINOR=$(call oldest_glibc,$(LIB_SO)) \
+		-shared -nostdlib -o $@ $< -Wl,-z,now -Wl,-z,relro -Wl,-soname,libgpucache-gate.so
 
 REPORT_LIBS := -ldw -lelf -ljson-c -lz -lncursesw -ltinfo
 REPLAY_LIBS := -ljson-c -lz
@@ -318,8 +319,8 @@ $(REPLAY_KIT): $(call obj,$(filter-out %/kit.c,$(REPLAY_SRCS)) $(KIT_SRCS)) $(RE
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -o $@ $^ $(ALL_LDFLAGS) $(REPLAY_LIBS) -lpthread -ldl
 
-$(RUN): tools/gpucache-run include/gpucache_version.h
-	$(Q)mkdir -p $(@D) && sed -e 's/@VERSION@/$(VERSION)/' -e 's/@GLIBC@/$(GLIBC)/' $< >$@ && chmod +x $@
+$(RUN): tools/gpucache-run include/gpucache_version.h $(LIB_SO)
+	$(Q)mkdir -p $(@D) && sed -e 's/@VERSION@/$(VERSION)/' -e "s/@GLIBC@/2.$(call oldest_glibc,$(LIB_SO))/" $< >$@ && chmod +x $@
 
 $(SELF_TEST): tools/gpucache-self-test
 	$(Q)mkdir -p $(@D) && cp $< $@

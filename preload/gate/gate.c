@@ -3,8 +3,8 @@
  * libgpucache-gate.so: lets libgpucache.so, in the same folder, into a program whose C library it can run with.
  *
  *     LD_PRELOAD=/opt/gpucache/libgpucache-gate.so program
- *         glibc 2.34 or newer    executes the program again, with libgpucache.so in the gate's place
- *         older, or musl         says so once, and the program runs on
+ *         a glibc as libgpucache.so asks for    executes the program again, with libgpucache.so in the gate's place
+ *         older, or musl                        says so once, and the program runs on
  *
  * For containers, whose images nobody has looked into: of a preloaded library that needs a newer glibc, the loaders of
  * older ones and of musl end the program.  The gate needs no library at all, so each of them loads it.
@@ -25,8 +25,9 @@
 #define GATE "libgpucache-gate.so"
 #define REAL "libgpucache.so"
 
-/* The oldest glibc that libgpucache.so runs with. */
-#define GLIBC_MINOR 34
+/* GLIBC_MINOR: of the oldest glibc that libgpucache.so runs with; the Makefile asks the library. */
+#define TEXT_OF(x) #x
+#define TEXT(x)    TEXT_OF(x)
 
 /* Zero where the C library is another. */
 extern const char *gnu_get_libc_version(void) __attribute__((weak, visibility("default")));
@@ -189,7 +190,8 @@ __attribute__((constructor)) static void decide(int argc, char **argv, char **en
 	if (!gnu_get_libc_version)
 		say("gpucache: the program's C library is not glibc: it runs without gpucache\n");
 	else if (minor_of(gnu_get_libc_version()) < GLIBC_MINOR)
-		say("gpucache: the program's glibc is older than 2.34: it runs without gpucache\n");
+		say("gpucache: the program's glibc is older than 2." TEXT(
+			GLIBC_MINOR) ": it runs without gpucache\n");
 	else
 		pass(argv, envp);
 }

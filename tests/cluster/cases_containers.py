@@ -2,6 +2,7 @@
 """Containers, running: a specification of gpucache-run --cdi in Podman, with images that nobody changed."""
 import json
 import os
+import re
 import shutil
 import subprocess
 
@@ -70,9 +71,16 @@ def case_container_of_musl(podman):
 
 
 def case_container_specification(podman):
-    """It is valid by the schema of version 0.3.0, and can be merged into NVIDIA's as docs/CONTAINERS.md says."""
+    """It has nothing but what version 0.3.0 names, and can be merged into NVIDIA's as docs/CONTAINERS.md says."""
     spec = json.loads(podman.specify())
-    expect_equal("keys", sorted(spec), ["cdiVersion", "devices", "kind"])
+    expect_equal("keys", (sorted(spec), spec["cdiVersion"]), (["cdiVersion", "devices", "kind"], "0.3.0"))
+    device, = spec["devices"]
+    expect_equal("keys of the device", (sorted(device), sorted(device["containerEdits"])), (["containerEdits", "name"], ["env", "mounts"]))
+    for variable in device["containerEdits"]["env"]:
+        expect(re.fullmatch(r"[A-Z0-9_]+=.*", variable), variable)
+    for mount in device["containerEdits"]["mounts"]:
+        expect_equal("keys of a mount", sorted(mount), ["containerPath", "hostPath", "options"])
+        expect(mount["hostPath"][0] == mount["containerPath"][0] == "/" and all(isinstance(option, str) for option in mount["options"]), mount)
     if not shutil.which("jq"):
         raise Skip("there is no jq here")
     nvidia = {"cdiVersion": "0.5.0", "kind": "nvidia.com/gpu", "devices": [{"name": "all", "containerEdits": {"env": ["NVIDIA=1"]}}],

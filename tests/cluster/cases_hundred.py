@@ -2,16 +2,15 @@
 """A hundred ranks and ten thousand recordings: the odd one is found in seconds."""
 import json
 import os
-import shutil
 import subprocess
 
-from harness import MIB, Skip, expect, expect_equal
+from harness import MIB, expect, expect_equal
 
 N_RANKS, ODD, AT_ONCE = 128, 77, 16
 N_MANY = 10000
 
-# Of the processor, which a busy machine does not affect; and of memory.
-MANY_S, MANY_BYTES = 60, 1 << 30
+# As docs/fleet.md says: seconds of the processor, which a busy machine affects little; and memory.
+MANY_S, MANY_BYTES = 60, 128 << 20
 
 
 class Ranks:
@@ -41,21 +40,6 @@ def listed(ranks, folder):
     return job, usage.ru_utime + usage.ru_stime, usage.ru_maxrss << 10
 
 
-def copy(path, to):
-    """Copies a recording without its holes: most of one is."""
-    with open(path, "rb") as source, open(to, "wb") as target:
-        size, at = os.fstat(source.fileno()).st_size, 0
-        os.ftruncate(target.fileno(), size)
-        while True:
-            try:
-                at = os.lseek(source.fileno(), at, os.SEEK_DATA)
-            except OSError:
-                return
-            end = os.lseek(source.fileno(), at, os.SEEK_HOLE)
-            os.pwrite(target.fileno(), os.pread(source.fileno(), end - at, at), at)
-            at = end
-
-
 def case_ranks_of_a_job(ranks):
     """Of 128 ranks `merge` names the odd one, and its line."""
     job, seconds, most = listed(ranks, ranks.folder)
@@ -67,17 +51,12 @@ def case_ranks_of_a_job(ranks):
 
 
 def case_ranks_of_ten_thousand_recordings(ranks):
-    """The same over a folder of 10,000, within a minute and 1 GiB."""
+    """The same over a folder of 10,000, within a minute and 128 MiB."""
     many = ranks.world.folder + "/many"
     os.mkdir(many)
-    if shutil.disk_usage(many).free < 8 << 30:
-        raise Skip("there are no 8 GiB free")
-    for path in os.listdir(ranks.folder):
-        # The library has written all pages of it.
-        subprocess.run(["fallocate", "--dig-holes", os.path.join(ranks.folder, path)], check=True)
     for number in range(N_MANY):
         rank = number if number < N_RANKS else number % ODD
-        copy(f"{ranks.folder}/{rank}.gpucache", f"{many}/{number}.gpucache")
+        os.link(f"{ranks.folder}/{rank}.gpucache", f"{many}/{number}.gpucache")
     job, seconds, most = listed(ranks, many)
     expect_equal("recordings", len(job["gpus"]), N_MANY)
     expect_equal("the odd one", (job["odd_one_out"]["rank"], "remember_loss" in job["odd_one_out"]["where"]), (ODD, True))

@@ -108,7 +108,7 @@ def case_killed_step(slurm):
 
 def case_requeue(slurm):
     """After a requeue the recordings of the earlier run are not taken for the new one's."""
-    path = slurm.write("jobs/again", f"#!/bin/sh\nif [ ${{{{SLURM_RESTART_COUNT:-0}}}} = 0 ]; then srun -n1 {TRAIN} --oom; "
+    path = slurm.write("jobs/again", f"#!/bin/sh\nif [ ${{SLURM_RESTART_COUNT:-0}} = 0 ]; then srun -n1 {TRAIN} --oom; "
                        f"scontrol requeue $SLURM_JOB_ID; sleep 600; fi\nsrun -n1 {TRAIN} --steps 2\n")
     job = slurm.command("sbatch", "--parsable", "--requeue", "--open-mode=append", "-o", "%A.out", *ON, path).stdout.strip()
     slurm.until("the requeued job", lambda: slurm.read(f"jobs/{job}.out").count("GPU OOM") if os.path.exists(f"{slurm.folder}/jobs/{job}.out") else 0)
@@ -137,6 +137,21 @@ def case_hostile_verdicts(slurm):
         os.unlink(place + name)
 
 
+def case_hostile_comments(slurm):
+    """A comment in the form of what sacct prints is a comment: it makes no row of another job."""
+    collect(slurm)
+    victim, _ = slurm.batch("true", user="daemon")
+    end = slurm.account(victim, "End,Partition").strip()
+    comment = f"mine\n{victim}|{victim}|nobody|{end}|\n\xe9 \" \\"
+    job, _ = slurm.batch("true", "--comment=" + comment)
+    for number in victim, job:
+        slurm.command("sh", "-c", f"echo '1 GPU OOM of nobody' >{slurm.folder}/verdicts/{number}.0.0.node")
+    expect_equal("comments", collect(slurm), "1 comments\n")
+    expect_equal("of the other job", slurm.account(victim, "Comment"), "\n")
+    expect_equal("of the job", slurm.account(job, "Comment"), f"mine{victim}|{victim}|nobody|{end.lower()}|  ; gpu oom of nobody\n")
+    expect_equal("what is left to collect", slurm.verdicts(), [])
+
+
 def case_transcript(slurm):
     """docs/CONTAINERS.md shows what happens."""
     shutil.copy(os.path.join(TOP, "tests", "programs", "train.py"), slurm.folder + "/jobs/train.py")
@@ -160,7 +175,7 @@ def case_transcript(slurm):
 
 
 def case_node_stays_up(slurm):
-    """After all that no node is drained, and all epilogs have ended with 0 within their time."""
+    """After all that no node is drained, and all epilogs have ended with 0."""
     expect_equal("the node", run("sinfo", "-h", "-p", "gpu", "-o", "%T", env=slurm.env).stdout, "idle\n")
-    times = [ms for job in os.listdir(slurm.folder + "/epilogs") for _, ms in slurm.epilogs(job)]
+    times = [ms for job in os.listdir(slurm.folder + "/epilogs") for ms in slurm.epilogs(job)]
     return f"{len(times)} epilogs took at most {max(times)} ms"

@@ -8,15 +8,12 @@ import json
 import os
 import re
 import shutil
-import signal
-import socket
-import subprocess
 import threading
-import time
 import urllib.parse
 import urllib.request
 
-from harness import TIMEOUT_S, TOP, Failed, Skip
+from daemons import Daemons, free_ports
+from harness import TIMEOUT_S, TOP, Skip
 
 NEEDED = ("prometheus", "prometheus-alertmanager", "prometheus-node-exporter", "promtool", "amtool")
 
@@ -44,55 +41,38 @@ def in_seconds(rules):
     return re.sub(r"\b1800 \*", "30 *", re.sub(r"\b(\d+)m\b", r"\1s", rules))
 
 
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
-
-
-class Monitoring:
+class Monitoring(Daemons):
     def __init__(self, world):
         missing = [name for name in NEEDED if not shutil.which(name)]
         if missing:
             raise Skip(f"there is no {', '.join(missing)} here: Debian's prometheus, prometheus-alertmanager, prometheus-node-exporter")
-        self.world, self.folder, self.children, self.alerts = world, world.folder, [], []
-        self.ports = [free_port() for _ in range(3)]
-        self.textfiles = self.folder + "/textfile"
-        os.mkdir(self.textfiles)
+        self.alerts, self.ports = [], free_ports(3)
         self.server = http.server.HTTPServer(("127.0.0.1", 0), self.handler())
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        super().__init__(world)
+        self.textfiles = self.folder + "/textfile"
+        os.mkdir(self.textfiles)
         values = {"folder": self.folder, "ports": self.ports, "told": self.server.server_address[1]}
         with open(os.path.join(TOP, "docs", "fleet", "alerts.yml"), encoding="utf-8") as file:
             self.write("alerts.yml", in_seconds(file.read()))
         self.write("prometheus.yml", PROMETHEUS.format(**values))
         self.write("alertmanager.yml", ALERTMANAGER.format(**values))
-        world.at_end(self.stop)
-        self.daemon("prometheus-node-exporter", "--collector.disable-defaults", "--collector.textfile", f"--web.listen-address=127.0.0.1:{self.ports[0]}",
-                    "--collector.textfile.directory=" + self.textfiles)
-        self.daemon("prometheus-alertmanager", "--config.file=alertmanager.yml", "--storage.path=am", "--cluster.listen-address=",
+        self.daemon("exporter", "prometheus-node-exporter", "--collector.disable-defaults", "--collector.textfile",
+                    f"--web.listen-address=127.0.0.1:{self.ports[0]}", "--collector.textfile.directory=" + self.textfiles)
+        self.daemon("alertmanager", "prometheus-alertmanager", "--config.file=alertmanager.yml", "--storage.path=am", "--cluster.listen-address=",
                     f"--web.listen-address=127.0.0.1:{self.ports[2]}")
-        self.daemon("prometheus", "--config.file=prometheus.yml", "--storage.tsdb.path=tsdb", f"--web.listen-address=127.0.0.1:{self.ports[1]}")
-        self.daemon(os.path.join(world.build, "gpumem-report"), "export", "--format=prometheus", "--watch=1s", "-o", self.textfiles + "/gpucache.prom",
-                    self.folder)
-        self.until("a scrape", lambda: self.query("up") == [({"job": "node"}, 1.0)])
-
-    def write(self, name, text):
-        with open(os.path.join(self.folder, name), "w", encoding="utf-8") as file:
-            file.write(text)
-
-    def daemon(self, *command):
-        with open(f"{self.folder}/{os.path.basename(command[0])}.log", "wb") as log:
-            self.children.append(subprocess.Popen(command, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log))
+        self.daemon("prometheus", "prometheus", "--config.file=prometheus.yml", "--storage.tsdb.path=tsdb",
+                    f"--web.listen-address=127.0.0.1:{self.ports[1]}")
+        self.daemon("watch", os.path.join(world.build, "gpumem-report"), "export", "--format=prometheus", "--watch=1s", "-o",
+                    self.textfiles + "/gpucache.prom", self.folder)
+        self.until("a scrape", lambda: self.query("up") == [({}, 1.0)])
 
     def stop(self):
-        for child in self.children:
-            child.send_signal(signal.SIGTERM)
-            try:
-                child.wait(20)
-            except subprocess.TimeoutExpired:
-                child.kill()
-                child.wait()
+        super().stop()
         self.server.shutdown()
+
+    def said(self):
+        return f"alerts: {[(one['status'], one['labels']) for one in self.alerts]}\n" + super().said()
 
     def handler(self):
         alerts = self.alerts
@@ -109,23 +89,15 @@ class Monitoring:
         return Handler
 
     def query(self, expression):
-        """[(labels without the scrape's own, value)]"""
+        """[(labels without the name and those of the scrape, value)]"""
         url = f"http://127.0.0.1:{self.ports[1]}/api/v1/query?" + urllib.parse.urlencode({"query": expression})
         try:
             with urllib.request.urlopen(url, timeout=TIMEOUT_S) as answer:
                 found = json.load(answer)["data"]["result"]
         except OSError:
             return []
-        return [({key: value for key, value in one["metric"].items() if key not in ("__name__", "instance")}, float(one["value"][1])) for one in found]
-
-    def until(self, what, function):
-        end = time.monotonic() + TIMEOUT_S
-        while time.monotonic() < end:
-            answer = function()
-            if answer:
-                return answer
-            time.sleep(0.2)
-        raise Failed(f"{what}: never. Alerts: {[(one['status'], one['labels']) for one in self.alerts]}")
+        return [({key: value for key, value in one["metric"].items() if key not in ("__name__", "instance", "job")}, float(one["value"][1]))
+                for one in found]
 
     def told(self, name, pid, status="firing"):
         """Waits until the receiver was told of an alert of a process; returns the alert."""

@@ -27,10 +27,14 @@ SETS = [(cases_slurm, Slurm), (cases_containers, Podman), (cases_alerts, Monitor
 
 def main():
     words = sys.argv[2:]
+    sets = [(module.__name__.removeprefix("cases_"), make, cases_of(vars(module))) for module, make in SETS]
+    names = [f"{name} {case}" for name, _, cases in sets for case, _ in cases]
+    unknown = [word for word in words if not any(word in name for name in names)]
+    if unknown:
+        sys.exit(f"run.py: no case has {', '.join(unknown)} in its name")
     status = 0
-    for module, make in SETS:
-        name = module.__name__.removeprefix("cases_")
-        cases = [case for case in cases_of(vars(module)) if not words or any(word in f"{name} {case[0]}" for word in words)]
+    for name, make, cases in sets:
+        cases = [case for case in cases if not words or any(word in f"{name} {case[0]}" for word in words)]
         try:
             status |= run_shared(cases, sys.argv[1:2], make) if cases else 0
         except Skip as reason:

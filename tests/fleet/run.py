@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests `list` of a job, `export --watch`, and the rules and dashboards of docs/fleet: run.py BUILD [WORD...]."""
+"""Tests `list` of a job, `export --watch`, the rules and dashboards of docs/fleet, and tools/slurm: run.py BUILD [WORD...]."""
 import json
 import os
 import re
@@ -16,6 +16,7 @@ import urllib.request
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(TOP, "tests", "integration"))
 
+import slurm_scripts  # noqa: E402
 from harness import TIMEOUT_S, Failed, Skip, expect, expect_equal  # noqa: E402
 from runner import cases_of, run_cases  # noqa: E402
 
@@ -346,54 +347,5 @@ def case_scraped(world):
     return f"{len(wanted)} samples"
 
 
-SLURM = os.path.join(TOP, "tools", "slurm")
-
-
-def slurm_script(name, path="/nonexistent", **variables):
-    """Runs a script of tools/slurm as a task of job 7; with that path it can call no other program."""
-    done = subprocess.run([os.path.join(SLURM, name)], env={"PATH": path, "SLURM_JOB_ID": "7", "SLURM_JOB_UID": str(os.getuid()), **variables},
-                          capture_output=True, text=True, check=False)
-    expect_equal(f"{name}'s status", done.returncode, 0)
-    return done
-
-
-def case_slurm_costs_others_nothing(world):
-    """In a job without a GPU, or where nobody asked for it, Slurm's scripts start no process and say nothing."""
-    for variables in {}, {"GPUCACHE": "1"}, {"SLURM_JOB_GPUS": "0"}, {"SLURM_STEP_GPUS": "0", "GPUCACHE": "0", "GPUCACHE_PARTITIONS": "p",
-                                                                     "SLURM_JOB_PARTITION": "p"}:
-        for name in "taskprolog", "taskepilog":
-            done = slurm_script(name, GPUCACHE_FOLDER=world.folder, **variables)
-            expect_equal(f"{name} with {variables}", done.stdout + done.stderr, "")
-    expect_equal("folders", os.listdir(world.folder), [])
-
-
-def case_slurm_speaks_after_the_last_task(world):
-    """The epilog of the last task of the node speaks, once, by Slurm's own words for how many there are."""
-    failed = rank(world, 0, "--oom")
-    for number, (tasks, node, n_tasks) in enumerate([("1", "0", 1), ("2", "0", 2), ("2(x2),1", "1", 2), ("2(x2),1", "2", 1), ("1,3", "1", 3)]):
-        folder = os.path.join(world.folder, f"gpucache-jobs-{os.getuid()}", f"7.{number}.0")
-        os.makedirs(folder)
-        shutil.copy(failed, folder)
-        said = [slurm_script("taskepilog", os.environ["PATH"], GPUCACHE_FOLDER=world.folder, SLURM_STEP_ID=str(number), SLURM_NODEID=node,
-                             SLURM_STEP_TASKS_PER_NODE=tasks, SLURM_PROCID=str(task)).stderr.count("GPU OOM rank 0: growth")
-                for task in range(n_tasks + 1)]
-        expect_equal(f"{tasks} on node {node}", said, [0] * (n_tasks - 1) + [1, 0])
-
-
-def case_slurm_believes_nobody_else(world):
-    """A folder that somebody else made, or a link, gets no recording; with it the scripts do nothing."""
-    base = os.path.join(world.folder, f"gpucache-jobs-{os.getuid()}")
-    on = {"GPUCACHE_FOLDER": world.folder, "GPUCACHE": "1", "SLURM_JOB_GPUS": "0"}
-    os.mkdir(os.path.join(world.folder, "elsewhere"))
-    os.symlink("elsewhere", base)
-    expect_equal("a link", slurm_script("taskprolog", os.environ["PATH"], **on).stdout, "")
-    os.unlink(base)
-    said = slurm_script("taskprolog", os.environ["PATH"], **on).stdout
-    expect(f"export GPUCACHE_OUTPUT={base}/7.batch.0/%r-%p.gpucache\n" in said, said)
-    if os.geteuid() == 0:
-        os.chown(base, 65534, -1)
-        expect_equal("another's", slurm_script("taskprolog", os.environ["PATH"], **on).stdout, "")
-
-
 if __name__ == "__main__":
-    sys.exit(run_cases(cases_of(globals()), sys.argv[1:]))
+    sys.exit(run_cases(cases_of(globals()) + cases_of(vars(slurm_scripts)), sys.argv[1:]))

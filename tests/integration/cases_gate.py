@@ -2,6 +2,7 @@
 """libgpucache-gate.so: who is let in, and that the others run on.  And the specification that has it, gpucache-run --cdi."""
 import json
 import os
+import re
 import shutil
 import subprocess
 
@@ -33,6 +34,12 @@ def gate(world):
     return os.path.join(world.build, "libgpucache-gate.so")
 
 
+def oldest(library):
+    """The minor number of the newest glibc that a library asks for."""
+    said = subprocess.run(["readelf", "-VW", library], capture_output=True, text=True, check=True, env={**os.environ, "LC_ALL": "C"}).stdout
+    return max(int(minor) for minor in re.findall(r"Name: GLIBC_2\.(\d+)", said))
+
+
 def first_process(command, preload, **variables):
     """Runs it as process 1 of a namespace: only that is told."""
     wrap = ["unshare", "--map-root-user", "--pid", "--fork", "--kill-child"]
@@ -54,11 +61,17 @@ def case_gate_lets_in(world):
 
 def case_gate_keeps_out(world):
     """An older glibc, musl, no library beside it, and a name that is too long: one line of process 1, and the program runs on."""
-    for version in "2.33", "2.5", "1.99":
+    # As the library asks for; and by that alone, wherever the gate was made.
+    library = os.path.join(world.build, "libgpucache.so")
+    least = max(34, oldest(library))
+    for version in f"2.{least - 1}", "2.5", "1.99":
         program = tells(world, "-rdynamic", f'-DVERSION="{version}"')
         status, said, complaint = first_process([program], gate(world))
         expect_equal(version, (status, said), (7, f"1 {program}|{gate(world)}\n"))
-        expect_equal(version, complaint, "gpucache: the program's glibc is older than 2.34: it runs without gpucache\n")
+        expect_equal(version, complaint, f"gpucache: the program's glibc is older than 2.{least}: it runs without gpucache\n")
+    for version in f"2.{least}", f"2.{least + 1}":
+        program = tells(world, "-rdynamic", f'-DVERSION="{version}"')
+        expect_equal(version, first_process([program], gate(world)), (7, f"1 {program}|{library}\n", ""))
     program = tells(world)
     alone = shutil.copy(gate(world), world.folder)
     expect_equal("alone", first_process([program], alone), (7, f"1 {program}|{alone}\n", "gpucache: libgpucache.so is not beside "
@@ -101,6 +114,19 @@ def case_cdi(world):
     for path in variables["LD_PRELOAD"], variables["NVTX_INJECTION64_PATH"]:
         expect("ro" in inside[path]["options"] and os.path.isfile(inside[path]["hostPath"]), inside)
     expect("rw" in inside[world.folder]["options"], inside)
+    # As the wheel has it: with a libunwind of its own, which the library looks for below its own folder.
+    tree = world.folder + "/tree"
+    os.makedirs(tree + "/bin")
+    os.makedirs(tree + "/lib/gpucache")
+    for name, to in ("gpucache-run", "bin"), ("gpucache-cdi", "lib/gpucache"), ("libgpucache.so", "lib"), ("libgpucache-gate.so", "lib"):
+        shutil.copy(os.path.join(world.build, name), f"{tree}/{to}")
+    unwind = tree + "/lib/gpucache/libunwind-gpucache.so.8"
+    for is_there in False, True:
+        if is_there:
+            shutil.copy(os.path.join(world.build, "libgpucache.so"), unwind)
+        spec = json.loads(world.run([tree + "/bin/gpucache-run", "--cdi", "-o", world.folder + "/%p"], with_us=False).out)
+        mounts = {mount["containerPath"]: mount["hostPath"] for mount in spec["devices"][0]["containerEdits"]["mounts"]}
+        expect_equal("libunwind", mounts.get("/opt/gpucache/gpucache/libunwind-gpucache.so.8"), unwind if is_there else None)
     simulated = json.loads(world.run([run, "--cdi", "--sim", "l4", "-o", world.folder + "/%p"], with_us=False).out)
     expect("GPUSIM=gpu:l4" in simulated["devices"][0]["containerEdits"]["env"], simulated)
     done = world.run([run, "--cdi", "-o", world.folder + "/new/%p"], with_us=False)

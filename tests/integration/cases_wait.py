@@ -77,14 +77,6 @@ def read(path):
         return file.read()
 
 
-def until(world, what, is_so):
-    """Waits until it is so; the limit only ends a hang."""
-    end = time.monotonic() + world.time_limit()
-    while not is_so():
-        expect(time.monotonic() < end, f"never: {what}")
-        time.sleep(0.01)
-
-
 def is_gone(pid):
     """True if no process has this number, or one that nobody has reaped."""
     try:
@@ -242,7 +234,7 @@ def case_what_the_group_and_the_launcher_alone_get_is_told_apart_in_any_order(wo
     for send in os.kill, os.killpg, os.killpg, os.kill, os.killpg, os.kill, os.kill:
         send(child.pid, signal.SIGTERM)
         expect_equal("the next line", child.stdout.readline(), f"got {int(signal.SIGTERM)}\n")
-        until(world, "the signal is taken", lambda: is_taken(child.pid, signal.SIGTERM))
+        world.until("the signal is taken", lambda: is_taken(child.pid, signal.SIGTERM))
     os.kill(child.pid, signal.SIGWINCH)
     expect_equal("the rest", (got(child), child.wait()), ([], 0))
 
@@ -254,7 +246,7 @@ def case_a_launcher_of_ranks_ends_them_by_their_group(world):
         pid = int(child.stdout.readline())
         os.killpg(child.pid, number)
         expect_equal("the rest", (child.stdout.read(), child.wait()), ("", -number))
-        until(world, "the worker of the rank is gone", lambda: is_gone(pid))
+        world.until("the worker of the rank is gone", lambda: is_gone(pid))
 
 
 def case_timeout_ends_it_as_it_ends_a_program(world):
@@ -281,7 +273,7 @@ def case_a_killed_launcher_takes_the_program_along(world):
     child.kill()
     expect_equal("the rest", (child.stdout.read(), child.stderr.read(), child.wait()), ("", "", -signal.SIGKILL))
     for pid in pids:
-        until(world, f"{pid} is gone", lambda pid=pid: is_gone(pid))
+        world.until(f"{pid} is gone", lambda pid=pid: is_gone(pid))
 
 
 def case_a_signal_during_the_report_ends_it_and_the_end_is_the_programs(world):
@@ -407,7 +399,7 @@ def case_ctrl_z_stops_it_and_fg_or_bg_goes_on(world):
     def hears(*words):
         """Waits until the listener has said just this.  On the terminal the shell could write in between."""
         text = "".join(f"{word}\n" for word in words)
-        until(world, f"it says {words}", lambda: os.path.exists(heard) and re.sub(r"ready \d+", "ready", read(heard)) == text)
+        world.until(f"it says {words}", lambda: os.path.exists(heard) and re.sub(r"ready \d+", "ready", read(heard)) == text)
 
     terminal.type(typed(world, *listener(world)) + f" >{heard}\n")
     hears("ready")
@@ -473,7 +465,7 @@ def case_the_end_of_the_terminal_gets_to_a_program_that_leads_its_session(world)
     terminal.see(r"up\n")
     os.close(terminal.fd)
     terminal.fd = os.open("/dev/null", os.O_RDONLY)
-    until(world, "the program is told", lambda: os.path.exists(heard))
+    world.until("the program is told", lambda: os.path.exists(heard))
 
 
 # ---- process 1 ----

@@ -91,6 +91,14 @@ class World:
             return TIMEOUT_S
         return max(1, min(TIMEOUT_S, self.deadline - time.monotonic()))
 
+    def until(self, what, function):
+        """Asks until the answer is true, and returns it; the limit only ends a hang."""
+        end = time.monotonic() + self.time_limit()
+        while not (answer := function()):
+            expect(time.monotonic() < end, f"never: {what}")
+            time.sleep(0.02)
+        return answer
+
     def run(self, command, with_us=True, **extra):
         """`extra` is added to the environment; None removes a variable."""
         done = subprocess.run(command, env=self.environment(with_us, **extra), cwd=self.folder,

@@ -226,6 +226,23 @@ def case_the_wheel_is_manylinux_2_28(world):
         assert re.search(r"^GLIBC=2\.28\b", file.read(), re.M)
 
 
+def case_the_gate_of_the_wheel_lets_in_what_the_wheel_promises(world):
+    venv = world.venv()
+    library = call([f"{venv}/bin/python", "-m", "gpucache", "path"], world.folder).strip()
+    gate = os.path.join(os.path.dirname(library), "libgpucache-gate.so")
+    program = os.path.join(world.folder, "tells")
+    for minor, preloaded in ((manylinux.GLIBC[1] - 1, gate), (manylinux.GLIBC[1], library)):
+        with open(program + ".c", "w") as file:
+            file.write('#include <stdio.h>\n#include <stdlib.h>\n'
+                       f'const char *gnu_get_libc_version(void) {{ return "2.{minor}"; }}\nint main(void) {{ puts(getenv("LD_PRELOAD")); }}\n')
+        call(["gcc", "-rdynamic", program + ".c", "-o", program], world.folder)
+        assert call([program], world.folder, LD_PRELOAD=gate) == preloaded + "\n", f"glibc 2.{minor}"
+    spec = json.loads(call([f"{venv}/bin/gpucache-run", "--cdi", "-o", f"{world.folder}/%p.gpucache"], world.folder))
+    mounts = {mount["containerPath"]: mount["hostPath"] for mount in spec["devices"][0]["containerEdits"]["mounts"]}
+    unwind = mounts["/opt/gpucache/gpucache/libunwind-gpucache.so.8"]
+    assert os.path.samefile(unwind, f"{os.path.dirname(library)}/gpucache/libunwind-gpucache.so.8"), unwind
+
+
 def case_auditwheel_says_so_too(world):
     wheel, _ = world.wheel()
     tool = shutil.which("auditwheel") or f"{world.venv()}/bin/auditwheel"

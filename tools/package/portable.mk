@@ -1,8 +1,9 @@
 # What a wheel holds, when make runs with PORTABLE=1: the usual objects, linked for systems with glibc 2.28 or later
 # (portable.c), and with the libraries that Debian has and they may lack.  Included by rules.mk.
 
-# The oldest glibc that runs what is built.
-GLIBC := $(if $(PORTABLE),2.28,2.34)
+# The minor number of the oldest glibc that runs a library: what we promise, or what one linked on a newer system asks for.
+GLIBC_MINOR  := $(if $(PORTABLE),28,34)
+oldest_glibc  = $$({ echo $(GLIBC_MINOR) && LC_ALL=C readelf -VW $(1) | sed -n 's/.*Name: GLIBC_2\.\([0-9]*\).*/\1/p'; } | sort -n | tail -n 1)
 
 ifneq ($(PORTABLE),)
 # libgpucache.so has a dlsym of its own.
@@ -31,5 +32,6 @@ UNWIND := $(B)/libunwind-gpucache.so.8
 unwind: $(UNWIND)
 $(UNWIND): tools/package/libunwind.sh $(lastword $(portable.objs))
 	$(call say,BUILD,$@)
+	$(Q)mkdir -p $(@D)
 	$(Q)CC='$(CC)' tools/package/libunwind.sh $@ $(lastword $(portable.objs))
 endif
