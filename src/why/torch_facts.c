@@ -181,8 +181,9 @@ static int find_evaluation(const struct gpc_stack_frames *stack)
 
 /*
  * The line that uses a model, and may keep what it returned: the innermost one of the program but for those that PyTorch
- * called, as it calls each forward() and not what torch.no_grad() decorates.  Does not look beyond a trainer (Lightning, transformers) that calls the program
- * back: the functions beyond it wait for the trainer, and keep no results.  -1: there is none.
+ * called, as it calls each forward() and not what torch.no_grad() decorates.  Does not look beyond a trainer (Lightning,
+ * transformers) that calls the program back: the functions beyond it wait for the trainer, and keep no results.  -1: there
+ * is none.
  */
 static int find_user(const struct gpc_stack_frames *stack)
 {
@@ -284,15 +285,23 @@ static void set_growth(struct search *search)
 	const struct gpucache_holder *growing = gpc_holder_of(oom, search->growing);
 	const struct gpc_stack_frames *stack = frames_of(search, search->growing);
 	uint64_t first_ns = GPUCACHE_UNKNOWN;
+	int user;
 
 	if (!stack)
 		return;
+	user = find_user(stack);
 	if (growing)
 		(void)gpc_kept_most(search->evidence, oom, growing, &first_ns);
 	if (first_ns != GPUCACHE_UNKNOWN)
 		facts->had_backward = truth(made_gradients(search, first_ns));
 	facts->backward_place = find_backward(search);
-	facts->loop_place = chain_in(stack, find_user(stack), search->texts->loop_place);
+	facts->loop_place = chain_in(stack, user, search->texts->loop_place);
+	if (user >= 0 && user != stack->site) {
+		struct gpc_text text = gpc_text_init(search->texts->maker_place, GPC_PLACE_SIZE);
+
+		gpc_frames_place(stack, search->growing, 0, &text);
+		facts->maker_place = text.buf;
+	}
 	facts->evaluation_place =
 		chain_in(stack, find_evaluation(stack), search->texts->evaluation_place);
 	facts->is_appended = truth(is_appended(search, stack, growing));

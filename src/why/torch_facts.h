@@ -20,6 +20,7 @@ struct gpc_torch_texts {
 	char weights_place[GPC_PLACE_SIZE];
 	char activations_place[GPC_PLACE_SIZE];
 	char loop_place[GPC_PLACE_SIZE];
+	char maker_place[GPC_PLACE_SIZE];
 	char backward_place[GPC_PLACE_SIZE];
 	char evaluation_place[GPC_PLACE_SIZE];
 	char failed_place[GPC_PLACE_SIZE];

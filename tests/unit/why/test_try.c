@@ -188,6 +188,10 @@ static void growth_is_told_by_what_it_is(void **state)
 	say(&s);
 	says("what each pass makes stays on the GPU, in train loop.py:3");
 	says("bound a cache");
+	s.facts.maker_place = "Attention.forward model.py:6";
+	say(&s);
+	says("what Attention.forward model.py:6 makes stays on the GPU after each pass, in train "
+	     "loop.py:3");
 }
 
 /* A pass makes a gradient for each weight, and not twice as much. */
