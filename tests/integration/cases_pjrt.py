@@ -2,7 +2,7 @@
 """XLA's table of functions is replaced where its version is known, and only for CUDA."""
 import sys
 
-from harness import expect, expect_equal
+from harness import MIB, expect, expect_equal
 
 LOOK = """
 import ctypes, sys
@@ -32,3 +32,33 @@ def case_a_table_is_left_alone_without_cuda_and_switched_off(world):
     for plugin, extra in (("known/xla_cpu", {}), ("known/xla_cuda", {"GPUCACHE": "0"})):
         result = look(world, plugin, **extra)
         expect_equal(f"{plugin} {extra}", (result.out, result.err), ("True True\n", ""))
+
+
+def play(world, scene, **extra):
+    """What a scene of pjrt.c said, and the sums of arrays that the recording has of each GPU."""
+    plugin = world.program("pjrt_tables.d/known/xla_cuda_plugin.so")
+    extra.setdefault("GPUCACHE_CONF", "oom_report:never")
+    result = world.run([world.program("pjrt"), plugin, scene], sim="memory:4GiB,context:0,devices:2", **extra)
+    expect_equal(f"{scene}: status and stderr", (result.status, result.err), (0, ""))
+    said = dict(line.split(": ", 1) for line in result.out.splitlines())
+    return said, [device.get("torch") for device in world.report_json("summary")["devices"]]
+
+
+def case_arrays_are_those_that_the_plugin_has(world):
+    said, (first, second) = play(world, "arrays")
+    expect_equal("bytes", (first["allocated_bytes"], second), (int(said["arrays"]), None))
+    expect_equal("calls", (first["allocations"], first["frees"]), (6, 4))
+    expect_equal("the pool, and what is not freed", (first["reserved_bytes"], world.held_bytes()), (64 * MIB, 5 * MIB))
+    tags = {tag["tag"]: tag["live_bytes"] for tag in world.report_json("summary")["devices"][0]["tags"]}
+    expect_equal("ranges", tags, {"jit_step": 3 * MIB, None: 2 * MIB})
+
+
+def case_failures_of_the_plugin_are_recorded(world):
+    said, (first, _) = play(world, "failures")
+    expect_equal("arrays and failures", (first["allocated_bytes"], first["failed"]), (int(said["arrays"]), 3))
+    wanted = {1: (64 * MIB, None, None), 2: (3584 * MIB, "jit_refused", 3 * MIB), 3: (1024 * MIB, "jit_late", 3 * MIB)}
+    for number, (size, program, temporaries) in wanted.items():
+        oom = world.report_json("oom", str(number), world.recording())
+        facts = oom["verdict"]["facts"]
+        expect_equal(f"failure {number}", (oom["request"]["requested_bytes"], facts.get("program"), facts.get("program_temporaries")),
+                     (size, program, temporaries))
