@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Two tables without locks: a row is claimed, filled in, and then has its key, so that who finds the key finds the rest. */
+#include "preload/pjrt_books.h"
+
+#include <string.h>
+
+#include "base/bytes.h"
+
+#define MAX_PROGRAMS 1024u
+#define MAX_MEMORIES 64u
+#define CLAIMED      1u
+#define ENDED        2u
+
+_Atomic(const struct pjrt_table *) gpc_pjrt_own;
+
+void gpc_pjrt_begin(const struct pjrt_table *table)
+{
+	atomic_store_explicit(&gpc_pjrt_own, table, memory_order_release);
+}
+
+static pjrt_fn *fn_at(enum pjrt_place place)
+{
+	return atomic_load_explicit(&gpc_pjrt_own, memory_order_acquire)->fns[place];
+}
+
+void *gpc_pjrt_call(enum pjrt_place place, void *args)
+{
+	return fn_at(place)(args);
+}
+
+void gpc_pjrt_end_error(void *error)
+{
+	struct pjrt_args end = { .size = sizeof end, .object = error };
+
+	if (error)
+		(void)gpc_pjrt_call(PJRT_ERROR_DESTROY, &end);
+}
+
+bool gpc_pjrt_ask(enum pjrt_place place, struct pjrt_args *args, size_t size, void *about)
+{
+	void *error;
+
+	args->size = size;
+	args->object = about;
+	error = gpc_pjrt_call(place, args);
+	gpc_pjrt_end_error(error);
+	return !error;
+}
+
+/* ---- memories: which device's, if any ---- */
+
+static struct gpc_pjrt_memory memories[MAX_MEMORIES];
+
+static bool is_on_device(void *memory)
+{
+	struct pjrt_text kind = { .ret_size = 0 };
+
+	return GPC_PJRT_ASK(PJRT_MEMORY_KIND, &kind, memory) && kind.ret_size == 6 &&
+	       memcmp(kind.ret_text, "device", 6) == 0;
+}
+
+struct gpc_pjrt_memory *gpc_pjrt_memory_of(void *memory)
+{
+	struct pjrt_list devices = { .ret_n = 0 };
+	struct pjrt_word id = { .ret.number = 0 };
+	struct gpc_pjrt_memory *row = NULL;
+	uintptr_t none = 0;
+
+	for (size_t i = 0; i < MAX_MEMORIES && !row; i++) {
+		uintptr_t known = atomic_load_explicit(&memories[i].memory, memory_order_acquire);
+
+		if (known == (uintptr_t)memory)
+			return &memories[i];
+		if (!known && atomic_compare_exchange_strong(&memories[i].memory, &none, CLAIMED))
+			row = &memories[i];
+		none = 0;
+	}
+	if (!row)
+		return NULL;
+	row->device = -1;
+	if (is_on_device(memory) && GPC_PJRT_ASK(PJRT_MEMORY_DEVICES, &devices, memory) &&
+		devices.ret_n == 1 &&
+		GPC_PJRT_ASK(PJRT_DEVICE_HARDWARE_ID, &id, devices.ret_items[0])) {
+		row->device = id.ret.code;
+		row->handle = devices.ret_items[0];
+	}
+	atomic_store_explicit(&row->memory, (uintptr_t)memory, memory_order_release);
+	return row;
+}
+
+uint64_t gpc_pjrt_in_use(void *handle)
+{
+	struct pjrt_memory_stats stats = { .ret_in_use = 0 };
+
+	for (size_t i = 0; !handle && i < MAX_MEMORIES && atomic_load(&memories[i].memory); i++)
+		handle = memories[i].handle;
+	return handle && GPC_PJRT_ASK(PJRT_DEVICE_MEMORY_STATS, &stats, handle)
+		       ? (uint64_t)stats.ret_in_use
+		       : 0;
+}
+
+/* ---- programs ---- */
+
+static struct gpc_pjrt_program programs[MAX_PROGRAMS];
+
+static size_t home_of(uintptr_t loaded)
+{
+	return (loaded >> 4) * 0x9e3779b1u % MAX_PROGRAMS;
+}
+
+static struct gpc_pjrt_program *find_program(uintptr_t loaded)
+{
+	for (size_t i = 0, at = home_of(loaded); i < MAX_PROGRAMS;
+		i++, at = (at + 1) % MAX_PROGRAMS) {
+		uintptr_t known = atomic_load_explicit(&programs[at].loaded, memory_order_acquire);
+
+		if (known == loaded)
+			return &programs[at];
+		if (!known)
+			break;
+	}
+	return NULL;
+}
+
+static struct gpc_pjrt_program *claim_program(uintptr_t loaded)
+{
+	for (size_t i = 0, at = home_of(loaded); i < MAX_PROGRAMS;
+		i++, at = (at + 1) % MAX_PROGRAMS) {
+		uintptr_t known = atomic_load(&programs[at].loaded);
+
+		if ((known == 0 || known == ENDED) &&
+			atomic_compare_exchange_strong(&programs[at].loaded, &known, CLAIMED))
+			return &programs[at];
+	}
+	return NULL;
+}
+
+/* Fills in what is known of a program; false if the plugin does not say. */
+static bool read_program(void *loaded, struct gpc_pjrt_program *program)
+{
+	struct pjrt_memory_needed needed = { .ret_code = 0 };
+	struct pjrt_word executable = { .ret.pointer = NULL };
+	struct pjrt_word n = { .ret.number = 0 };
+	struct pjrt_word end;
+	struct pjrt_text name = { .ret_size = 0 };
+	bool is_known;
+
+	if (!GPC_PJRT_ASK(PJRT_LOADED_EXECUTABLE, &executable, loaded))
+		return false;
+	is_known = GPC_PJRT_ASK(PJRT_EXECUTABLE_OUTPUTS, &n, executable.ret.pointer) &&
+		   GPC_PJRT_ASK(PJRT_EXECUTABLE_NAME, &name, executable.ret.pointer);
+	if (is_known) {
+		size_t size = gpc_smaller(name.ret_size, sizeof program->needs.name - 1);
+
+		memset(&program->needs, 0, sizeof program->needs);
+		memcpy(program->needs.name, name.ret_text, size);
+		program->n_outputs = n.ret.number;
+	}
+	if (is_known && GPC_PJRT_ASK(PJRT_MEMORY_NEEDED, &needed, executable.ret.pointer)) {
+		program->needs.temporaries = (uint64_t)needed.ret_temporaries;
+		program->needs.arguments = (uint64_t)needed.ret_arguments;
+		program->needs.outputs =
+			gpc_bytes_less((uint64_t)needed.ret_outputs, (uint64_t)needed.ret_aliased);
+		program->needs.code = (uint64_t)needed.ret_code;
+	}
+	(void)GPC_PJRT_ASK(PJRT_EXECUTABLE_DESTROY, &end, executable.ret.pointer);
+	return is_known;
+}
+
+const struct gpc_pjrt_program *gpc_pjrt_program_of(void *loaded, struct gpc_pjrt_program *room)
+{
+	struct gpc_pjrt_program *program = find_program((uintptr_t)loaded);
+
+	if (program)
+		return program;
+	if (!read_program(loaded, room))
+		return NULL;
+	program = claim_program((uintptr_t)loaded);
+	if (!program)
+		return room;
+	program->n_outputs = room->n_outputs;
+	program->needs = room->needs;
+	atomic_store_explicit(&program->loaded, (uintptr_t)loaded, memory_order_release);
+	return program;
+}
+
+void gpc_pjrt_program_end(const void *loaded)
+{
+	struct gpc_pjrt_program *program = find_program((uintptr_t)loaded);
+
+	if (program)
+		atomic_store_explicit(&program->loaded, ENDED, memory_order_release);
+}
