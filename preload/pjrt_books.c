@@ -108,29 +108,39 @@ static size_t home_of(uintptr_t loaded)
 	return (loaded >> 4) * 0x9e3779b1u % MAX_PROGRAMS;
 }
 
-static struct gpc_pjrt_program *find_program(uintptr_t loaded)
+/* The next row of a program, from row *at on; NULL: none.  *at: where to go on. */
+static struct gpc_pjrt_program *next_row(uintptr_t loaded, size_t *at)
 {
-	for (size_t i = 0, at = home_of(loaded); i < MAX_PROGRAMS;
-		i++, at = (at + 1) % MAX_PROGRAMS) {
-		uintptr_t known = atomic_load_explicit(&programs[at].loaded, memory_order_acquire);
+	for (; *at < MAX_PROGRAMS; ++*at) {
+		struct gpc_pjrt_program *row = &programs[(home_of(loaded) + *at) % MAX_PROGRAMS];
+		uintptr_t known = atomic_load_explicit(&row->loaded, memory_order_acquire);
 
-		if (known == loaded)
-			return &programs[at];
 		if (!known)
-			break;
+			return NULL;
+		if (known == loaded) {
+			++*at;
+			return row;
+		}
 	}
 	return NULL;
 }
 
+static struct gpc_pjrt_program *find_program(uintptr_t loaded)
+{
+	size_t at = 0;
+
+	return next_row(loaded, &at);
+}
+
 static struct gpc_pjrt_program *claim_program(uintptr_t loaded)
 {
-	for (size_t i = 0, at = home_of(loaded); i < MAX_PROGRAMS;
-		i++, at = (at + 1) % MAX_PROGRAMS) {
-		uintptr_t known = atomic_load(&programs[at].loaded);
+	for (size_t i = 0; i < MAX_PROGRAMS; i++) {
+		struct gpc_pjrt_program *row = &programs[(home_of(loaded) + i) % MAX_PROGRAMS];
+		uintptr_t known = atomic_load(&row->loaded);
 
 		if ((known == 0 || known == ENDED) &&
-			atomic_compare_exchange_strong(&programs[at].loaded, &known, CLAIMED))
-			return &programs[at];
+			atomic_compare_exchange_strong(&row->loaded, &known, CLAIMED))
+			return row;
 	}
 	return NULL;
 }
@@ -184,10 +194,12 @@ const struct gpc_pjrt_program *gpc_pjrt_program_of(void *loaded, struct gpc_pjrt
 	return program;
 }
 
+/* Of threads that execute a program for the first time, each may have claimed a row. */
 void gpc_pjrt_program_end(const void *loaded)
 {
-	struct gpc_pjrt_program *program = find_program((uintptr_t)loaded);
+	struct gpc_pjrt_program *row;
+	size_t at = 0;
 
-	if (program)
-		atomic_store_explicit(&program->loaded, ENDED, memory_order_release);
+	while ((row = next_row((uintptr_t)loaded, &at)))
+		atomic_store_explicit(&row->loaded, ENDED, memory_order_release);
 }

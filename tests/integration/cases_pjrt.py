@@ -62,3 +62,8 @@ def case_failures_of_the_plugin_are_recorded(world):
         facts = oom["verdict"]["facts"]
         expect_equal(f"failure {number}", (oom["request"]["requested_bytes"], facts.get("program"), facts.get("program_temporaries")),
                      (size, program, temporaries))
+
+
+def case_a_program_that_was_begun_twice_at_once_ends_as_a_whole(world):
+    said, (first, _) = play(world, "twice")
+    expect_equal("bytes", first["allocated_bytes"], int(said["arrays"]))
