@@ -99,8 +99,7 @@ static void note_error(void *error, int device, void *handle, uint64_t size,
 /* What the arrays of one call have in common. */
 struct call {
 	const struct gpucache_oom_program *program; /* NULL: none */
-	uint32_t stack;
-	bool has_stack;
+	uint32_t stack;                             /* of those that have one; 0: none has yet */
 	bool has_failed;
 };
 
@@ -172,10 +171,8 @@ static void note_made(void *buffer, struct call *common)
 	gpc_pjrt_end_error(error);
 	if (!array.address || !enter())
 		return;
-	if (!common->has_stack)
-		common->stack = gpc_runtime_stack_of(array.size);
-	common->has_stack = true;
-	gpc_runtime_array(memory->device, &array, common->stack);
+	gpc_runtime_array(
+		memory->device, &array, gpc_runtime_stack_of_one(array.size, &common->stack));
 	gpc_runtime_leave();
 }
 

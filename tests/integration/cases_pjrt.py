@@ -67,3 +67,8 @@ def case_failures_of_the_plugin_are_recorded(world):
 def case_a_program_that_was_begun_twice_at_once_ends_as_a_whole(world):
     said, (first, _) = play(world, "twice")
     expect_equal("bytes", first["allocated_bytes"], int(said["arrays"]))
+
+
+def case_each_array_of_an_execution_is_sampled_by_itself(world):
+    _, (first, _) = play(world, "sampled", GPUCACHE_CONF="stacks:sampled,tensors:sampled")
+    expect(first["allocated_bytes"] in range(2 * MIB, 2 * MIB + 33), f"{first['allocated_bytes']} bytes in arrays")
