@@ -156,7 +156,8 @@ static void note_made(void *buffer, struct call *common)
 	struct gpc_pjrt_memory *memory;
 	void *error;
 
-	if (!buffer || !GPC_PJRT_ASK(PJRT_BUFFER_MEMORY, &where, buffer) ||
+	if (!buffer || !gpc_runtime_wants_arrays() ||
+		!GPC_PJRT_ASK(PJRT_BUFFER_MEMORY, &where, buffer) ||
 		!GPC_PJRT_ASK(PJRT_BUFFER_SIZE, &size, buffer))
 		return;
 	memory = gpc_pjrt_memory_of(where.ret.pointer);
@@ -232,7 +233,7 @@ static void *delete_buffer(void *args)
 /* Donated arguments are deleted when the execution has begun; the outputs may have their memory. */
 static void note_executed(const struct pjrt_execute *made, const struct gpc_pjrt_program *program)
 {
-	for (size_t d = 0; d < made->n_devices; d++) {
+	for (size_t d = 0; gpc_runtime_wants_arrays() && d < made->n_devices; d++) {
 		struct call common = { .program = &program->needs };
 
 		for (size_t i = 0; i < made->n_arguments; i++) {

@@ -98,8 +98,11 @@ static CUresult malloc_plain(CUdeviceptr *ret_ptr, size_t size)
 
 void gpc_memory_lend(uint64_t address)
 {
-	struct gpc_pool *pool = gpc_heap_find_pool(&gpc_runtime.heap, address);
+	struct gpc_pool *pool;
 
+	if (gpc_runtime.config.tensors == GPC_TENSORS_OFF)
+		return;
+	pool = gpc_heap_find_pool(&gpc_runtime.heap, address);
 	if (!pool || gpc_pool_lend(pool, address))
 		gpc_runtime_lend(GPUCACHE_KIND_DEVICE, address);
 }

@@ -72,3 +72,9 @@ def case_a_program_that_was_begun_twice_at_once_ends_as_a_whole(world):
 def case_each_array_of_an_execution_is_sampled_by_itself(world):
     _, (first, _) = play(world, "sampled", GPUCACHE_CONF="stacks:sampled,tensors:sampled")
     expect(first["allocated_bytes"] in range(2 * MIB, 2 * MIB + 33), f"{first['allocated_bytes']} bytes in arrays")
+
+
+def case_arrays_switched_off_are_not_looked_at_and_the_pool_is_a_block(world):
+    said, sums = play(world, "arrays", GPUCACHE_CONF="tensors:off")
+    expect_equal("asked, and sums", (said["asked"], sums), ("0", [None, None]))
+    expect_equal("what is not freed", world.held_bytes(), 64 * MIB)

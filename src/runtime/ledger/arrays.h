@@ -25,6 +25,9 @@ struct gpc_array {
 	uint64_t size;
 };
 
+/* False with tensors:off, with which the calls below do nothing. */
+bool gpc_runtime_wants_arrays(void);
+
 /* XLA made an array. */
 void gpc_runtime_array(int device, const struct gpc_array *array, uint32_t stack);
 

@@ -267,9 +267,14 @@ static void freed(struct gpc_device *device, uint64_t address, uint64_t allocate
 	gpc_lock_release(&books->lock);
 }
 
+bool gpc_runtime_wants_arrays(void)
+{
+	return gpc_runtime.config.tensors != GPC_TENSORS_OFF;
+}
+
 static struct gpc_device *device_of(int number)
 {
-	return gpc_runtime.config.tensors != GPC_TENSORS_OFF ? gpc_device_at(number) : NULL;
+	return gpc_runtime_wants_arrays() ? gpc_device_at(number) : NULL;
 }
 
 void gpc_runtime_tensor(int number, uint64_t address, int64_t size, uint64_t allocated_bytes,
