@@ -103,26 +103,41 @@ struct call {
 	bool has_failed;
 };
 
-/* The error with which the buffer was made, which the caller destroys; NULL: none, or it is not made yet. */
-static void *error_of(void *buffer)
+/* True if the buffer is made, or failed to be, with *ret_error, which the caller destroys; false: not yet. */
+static bool is_made(void *buffer, void **ret_error)
 {
 	struct pjrt_word event = { .ret.pointer = NULL };
 	struct pjrt_word is_ready = { .ret.number = 0 };
 	struct pjrt_args about = { .size = sizeof about };
-	void *error = NULL;
+	bool is_over;
 
+	*ret_error = NULL;
 	if (!GPC_PJRT_ASK(PJRT_BUFFER_READY, &event, buffer))
-		return NULL;
+		return false;
 	about.object = event.ret.pointer;
-	if (GPC_PJRT_ASK(PJRT_EVENT_IS_READY, &is_ready, about.object) && is_ready.ret.is_true)
-		error = gpc_pjrt_call(PJRT_EVENT_ERROR, &about);
+	is_over =
+		GPC_PJRT_ASK(PJRT_EVENT_IS_READY, &is_ready, about.object) && is_ready.ret.is_true;
+	if (is_over)
+		*ret_error = gpc_pjrt_call(PJRT_EVENT_ERROR, &about);
 	gpc_pjrt_end_error(gpc_pjrt_call(PJRT_EVENT_DESTROY, &about));
-	return error;
+	return is_over;
+}
+
+/* From now on, the addresses of this array and those between it and earlier ones are taken for the memory's own. */
+static void trust(struct gpc_pjrt_memory *memory, uint64_t address, uint64_t size)
+{
+	uint64_t first = atomic_load_explicit(&memory->first, memory_order_relaxed);
+	uint64_t end = atomic_load_explicit(&memory->end, memory_order_relaxed);
+
+	if (!end || address < first)
+		atomic_store_explicit(&memory->first, address, memory_order_relaxed);
+	if (address + size > end)
+		atomic_store_explicit(&memory->end, address + size, memory_order_relaxed);
 }
 
 /*
  * The address of a buffer on the device; 0, and an error or NULL, if it has none.  A buffer for which there was no memory has
- * an address, too, but none of the device's.  So an address beyond those seen so far is looked at.
+ * an address, too, but none of the device's.  So an address beyond those of arrays that were made is looked at.
  */
 static uint64_t address_of(
 	void *buffer, struct gpc_pjrt_memory *memory, uint64_t size, void **ret_error)
@@ -130,20 +145,18 @@ static uint64_t address_of(
 	struct pjrt_word address = { .args = { .size = sizeof address, .object = buffer } };
 	uint64_t first = atomic_load_explicit(&memory->first, memory_order_relaxed);
 	uint64_t end = atomic_load_explicit(&memory->end, memory_order_relaxed);
+	bool is_there;
 
 	*ret_error = gpc_pjrt_call(PJRT_BUFFER_ADDRESS, &address);
 	if (*ret_error)
 		return 0;
 	if (address.ret.number >= first && address.ret.number < end)
 		return address.ret.number;
-	*ret_error = error_of(buffer);
+	is_there = is_made(buffer, ret_error);
 	if (*ret_error)
 		return 0;
-	if (!end || address.ret.number < first)
-		atomic_store_explicit(&memory->first, address.ret.number, memory_order_relaxed);
-	if (address.ret.number + size > end)
-		atomic_store_explicit(
-			&memory->end, address.ret.number + size, memory_order_relaxed);
+	if (is_there)
+		trust(memory, address.ret.number, size);
 	return address.ret.number;
 }
 

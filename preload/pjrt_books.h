@@ -39,7 +39,7 @@ struct gpc_pjrt_memory {
 	_Atomic uintptr_t memory; /* 0: free; stored last */
 	int device;               /* -1: not the device's own memory */
 	void *handle;             /* the plugin's device */
-	_Atomic uint64_t first;   /* the arrays seen there are between these addresses */
+	_Atomic uint64_t first;   /* arrays made there are between these addresses */
 	_Atomic uint64_t end;     /* 0: none was seen */
 };
 

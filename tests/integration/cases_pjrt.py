@@ -78,3 +78,8 @@ def case_arrays_switched_off_are_not_looked_at_and_the_pool_is_a_block(world):
     said, sums = play(world, "arrays", GPUCACHE_CONF="tensors:off")
     expect_equal("asked, and sums", (said["asked"], sums), ("0", [None, None]))
     expect_equal("what is not freed", world.held_bytes(), 64 * MIB)
+
+
+def case_an_array_that_is_not_ready_says_nothing_of_addresses(world):
+    _, (first, _) = play(world, "unready")
+    expect_equal("bytes, failures", (first["allocated_bytes"], first["failed"]), (2 * MIB, 1))
