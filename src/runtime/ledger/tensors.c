@@ -385,12 +385,14 @@ static bool end_array(struct gpc_device *device, uint64_t buffer)
 {
 	struct books *books = &all_books[device->ordinal];
 	struct gpucache_torch *sums = gpc_tensors_sums(device);
+	struct gpc_context *owner;
 	uint64_t size;
 
 	if (!atomic_load_explicit(&books->n_arrays, memory_order_relaxed))
 		return false;
+	owner = gpc_context_owner(device);
 	gpc_lock_take(&books->lock);
-	size = forget_locked(books, gpc_context_owner(device), buffer);
+	size = forget_locked(books, owner, buffer);
 	books->array_bytes -= size;
 	if (size) {
 		gpc_counter_set(&sums->allocated_bytes, books->array_bytes);
