@@ -243,6 +243,12 @@ static void *delete_buffer(void *args)
 	return gpc_pjrt_call(PJRT_BUFFER_DELETE, args);
 }
 
+static void *destroy_client(void *args)
+{
+	gpc_pjrt_client_end(((struct pjrt_args *)args)->object);
+	return gpc_pjrt_call(PJRT_CLIENT_DESTROY, args);
+}
+
 /* Donated arguments are deleted when the execution has begun; the outputs may have their memory. */
 static void note_executed(const struct pjrt_execute *made, const struct gpc_pjrt_program *program)
 {
@@ -300,6 +306,7 @@ static const struct {
 	enum pjrt_place place;
 	pjrt_fn *ours;
 } hooks[] = {
+	{ PJRT_CLIENT_DESTROY, destroy_client },
 	{ PJRT_FROM_HOST_BUFFER, from_host },
 	{ PJRT_LOADED_DESTROY, destroy_program },
 	{ PJRT_EXECUTE, execute },

@@ -59,31 +59,51 @@ static bool is_on_device(void *memory)
 	       memcmp(kind.ret_text, "device", 6) == 0;
 }
 
-struct gpc_pjrt_memory *gpc_pjrt_memory_of(void *memory)
+static uintptr_t key_of(const struct gpc_pjrt_memory *row)
+{
+	return atomic_load_explicit(&row->memory, memory_order_acquire);
+}
+
+static struct gpc_pjrt_memory *claim_memory(void)
+{
+	for (size_t i = 0; i < MAX_MEMORIES; i++) {
+		uintptr_t none = 0;
+
+		if (atomic_compare_exchange_strong(&memories[i].memory, &none, CLAIMED))
+			return &memories[i];
+	}
+	return NULL;
+}
+
+/* Whose it is. */
+static void read_memory(void *memory, struct gpc_pjrt_memory *row)
 {
 	struct pjrt_list devices = { .ret_n = 0 };
 	struct pjrt_word id = { .ret.number = 0 };
-	struct gpc_pjrt_memory *row = NULL;
-	uintptr_t none = 0;
 
-	for (size_t i = 0; i < MAX_MEMORIES && !row; i++) {
-		uintptr_t known = atomic_load_explicit(&memories[i].memory, memory_order_acquire);
-
-		if (known == (uintptr_t)memory)
-			return &memories[i];
-		if (!known && atomic_compare_exchange_strong(&memories[i].memory, &none, CLAIMED))
-			row = &memories[i];
-		none = 0;
-	}
-	if (!row)
-		return NULL;
 	row->device = -1;
+	row->handle = NULL;
+	atomic_store_explicit(&row->first, 0, memory_order_relaxed);
+	atomic_store_explicit(&row->end, 0, memory_order_relaxed);
 	if (is_on_device(memory) && GPC_PJRT_ASK(PJRT_MEMORY_DEVICES, &devices, memory) &&
 		devices.ret_n == 1 &&
 		GPC_PJRT_ASK(PJRT_DEVICE_HARDWARE_ID, &id, devices.ret_items[0])) {
 		row->device = id.ret.code;
 		row->handle = devices.ret_items[0];
 	}
+}
+
+struct gpc_pjrt_memory *gpc_pjrt_memory_of(void *memory)
+{
+	struct gpc_pjrt_memory *row;
+
+	for (size_t i = 0; i < MAX_MEMORIES; i++)
+		if (key_of(&memories[i]) == (uintptr_t)memory)
+			return &memories[i];
+	row = claim_memory();
+	if (!row)
+		return NULL;
+	read_memory(memory, row);
 	atomic_store_explicit(&row->memory, (uintptr_t)memory, memory_order_release);
 	return row;
 }
@@ -92,11 +112,30 @@ uint64_t gpc_pjrt_in_use(void *handle)
 {
 	struct pjrt_memory_stats stats = { .ret_in_use = 0 };
 
-	for (size_t i = 0; !handle && i < MAX_MEMORIES && atomic_load(&memories[i].memory); i++)
-		handle = memories[i].handle;
+	for (size_t i = 0; !handle && i < MAX_MEMORIES; i++)
+		if (key_of(&memories[i]) > CLAIMED)
+			handle = memories[i].handle;
 	return handle && GPC_PJRT_ASK(PJRT_DEVICE_MEMORY_STATS, &stats, handle)
 		       ? (uint64_t)stats.ret_in_use
 		       : 0;
+}
+
+/* Of threads that see a memory for the first time, each may have claimed a row. */
+static void end_memory(const void *memory)
+{
+	for (size_t i = 0; i < MAX_MEMORIES; i++)
+		if (key_of(&memories[i]) == (uintptr_t)memory)
+			atomic_store_explicit(&memories[i].memory, 0, memory_order_release);
+}
+
+void gpc_pjrt_client_end(const void *client)
+{
+	struct pjrt_list own = { .ret_n = 0 };
+
+	if (!GPC_PJRT_ASK(PJRT_CLIENT_MEMORIES, &own, client))
+		return;
+	for (size_t i = 0; i < own.ret_n; i++)
+		end_memory(own.ret_items[i]);
 }
 
 /* ---- programs ---- */

@@ -46,6 +46,9 @@ struct gpc_pjrt_memory {
 /* NULL: the table is full. */
 struct gpc_pjrt_memory *gpc_pjrt_memory_of(void *memory);
 
+/* A client is to be destroyed, and its memories with it. */
+void gpc_pjrt_client_end(const void *client);
+
 /* What XLA has handed out on a device; handle NULL: on the first one.  0: unknown. */
 uint64_t gpc_pjrt_in_use(void *handle);
 

@@ -83,3 +83,10 @@ def case_arrays_switched_off_are_not_looked_at_and_the_pool_is_a_block(world):
 def case_an_array_that_is_not_ready_says_nothing_of_addresses(world):
     _, (first, _) = play(world, "unready")
     expect_equal("bytes, failures", (first["allocated_bytes"], first["failed"]), (2 * MIB, 1))
+
+
+def case_memories_and_the_pool_end_with_their_client(world):
+    said, (first, second) = play(world, "clients")
+    expect_equal("the first GPU", [first[key] for key in ("allocations", "frees", "allocated_bytes", "reserved_bytes")],
+                 [100, 100, 0, 0])
+    expect_equal("the second", (second["allocated_bytes"], second["reserved_bytes"]), (int(said["arrays"]), 64 * MIB))

@@ -2,8 +2,8 @@
 /*
  * A plugin of XLA with a table of version MAJOR.112 and of FNS functions (pjrt_api.h).
  *
- * A client has one device, whose hardware id it is created with as n_options, and a pool of 64 MiB on it, of which arrays are
- * cut from the start on; what is ended is not used again.  An array that has no memory has an address all the same, 4096.
+ * A client has one device, whose hardware id it is created with as n_options, and a pool of 64 MiB on it, every other of
+ * physical memory, of which arrays are cut from the start on; what is ended is not used again.  An array that has no memory has an address all the same, 4096.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -33,6 +33,7 @@ struct client {
 	struct memory on_device, on_host;
 	struct memory *memories[2];
 	CUdeviceptr pool;
+	CUmemGenericAllocationHandle physical; /* of the pool; 0: it is plain memory */
 	size_t used;
 };
 
@@ -179,10 +180,35 @@ static void *event_error(struct about *a)
 		       : NULL;
 }
 
+static CUresult take_physical(struct client *client)
+{
+	const CUmemAllocationProp prop = {
+		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = client->hardware_id },
+	};
+	CUresult result = cuMemCreate(&client->physical, POOL, &prop, 0);
+
+	if (!result)
+		result = cuMemAddressReserve(&client->pool, POOL, 0, 0, 0);
+	return result ? result : cuMemMap(client->pool, POOL, 0, client->physical, 0);
+}
+
+static void end_pool(struct client *client)
+{
+	if (!client->physical) {
+		(void)cuMemFree(client->pool);
+		return;
+	}
+	(void)cuMemUnmap(client->pool, POOL);
+	(void)cuMemAddressFree(client->pool, POOL);
+	(void)cuMemRelease(client->physical);
+}
+
 static void *client_create(struct create *a)
 {
 	static unsigned n;
-	struct client *client = &clients[n++ % 100];
+	struct client *client = &clients[n % 100];
+	CUresult result;
 
 	*client = (struct client){
 		.hardware_id = (int)a->n_options,
@@ -192,14 +218,15 @@ static void *client_create(struct create *a)
 		.memories = { &client->on_device, &client->on_host },
 	};
 	a->client = client;
-	return cuMemAlloc(&client->pool, POOL) ? out_of_memory("no pool") : NULL;
+	result = n++ % 2 ? take_physical(client) : cuMemAlloc(&client->pool, POOL);
+	return result ? out_of_memory("no pool") : NULL;
 }
 
 static void *client_destroy(struct about *a)
 {
 	struct client *client = a->object;
 
-	(void)cuMemFree(client->pool);
+	end_pool(client);
 	memset(client, 0, sizeof *client);
 	return NULL;
 }

@@ -14,6 +14,7 @@
 #ifndef GPC_RUNTIME_LEDGER_ARRAYS_H
 #define GPC_RUNTIME_LEDGER_ARRAYS_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -36,6 +37,23 @@ void gpc_runtime_array(int device, const struct gpc_array *array, uint32_t stack
  * is no peak, and with the negative size if there is none.
  */
 void gpc_runtime_arrays_pool(int device, int64_t change);
+
+/*
+ * The memory that came is a piece of the pool, by its address, or by its handle as physical memory, until
+ * gpc_arrays_piece_end, which is a no-op for other memory.  Call that before the driver can give the key to another thread;
+ * if the driver refuses the free, the pool is short of the piece.
+ */
+void gpc_arrays_piece(int device, uint64_t key, uint64_t size);
+void gpc_arrays_end_piece(uint64_t key);
+
+extern _Atomic uint32_t gpc_arrays_n_pieces;
+
+static inline void gpc_arrays_piece_end(uint64_t key)
+{
+	if (__builtin_expect(
+		    atomic_load_explicit(&gpc_arrays_n_pieces, memory_order_relaxed) > 0, 0))
+		gpc_arrays_end_piece(key);
+}
 
 /* The array of this handle is freed.  No-op for others. */
 void gpc_runtime_array_end(uint64_t buffer);

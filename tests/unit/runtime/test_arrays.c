@@ -130,6 +130,38 @@ static void a_pool_that_did_not_come_is_none(void **state)
 	world_run(NULL, CONF, shrink);
 }
 
+static void give_back(void)
+{
+	CUdeviceptr pool = take_pool();
+	CUdeviceptr more;
+
+	CHECK(world_enter());
+	gpc_runtime_arrays_pool(0, POOL);
+	gpc_runtime_leave();
+	CHECK(!world_malloc(&more, POOL));
+	CHECK(world_enter());
+	gpc_arrays_piece(0, pool, POOL);
+	gpc_arrays_piece(0, more, POOL);
+	gpc_arrays_piece(7, more + POOL, POOL);
+	gpc_runtime_leave();
+	make(FIRST, pool, MIB);
+	CHECK(sums()->reserved_bytes == 2 * POOL);
+	CHECK(!world_free(more));
+	CHECK(sums()->reserved_bytes == POOL && sums()->peak_reserved_bytes == 2 * POOL);
+	CHECK(world_enter());
+	gpc_runtime_arrays_pool(0, POOL);
+	gpc_arrays_piece(0, pool, POOL); /* the end of the one before passed us by */
+	gpc_runtime_leave();
+	CHECK(sums()->reserved_bytes == POOL);
+	CHECK(!world_free(pool) && sums()->reserved_bytes == MIB);
+}
+
+static void a_pool_shrinks_by_each_piece_that_is_freed(void **state)
+{
+	(void)state;
+	world_run(NULL, CONF, give_back);
+}
+
 /* An array without an owner counts in no sum; its end looks for an owner again, with no lock held. */
 static void be_without_owner(void)
 {
@@ -158,6 +190,7 @@ int main(void)
 		cmocka_unit_test(a_handle_that_comes_again_replaces_its_array),
 		cmocka_unit_test(a_failure_has_the_pool_and_what_the_program_needs),
 		cmocka_unit_test(a_pool_that_did_not_come_is_none),
+		cmocka_unit_test(a_pool_shrinks_by_each_piece_that_is_freed),
 		cmocka_unit_test(an_array_without_an_owner_ends_in_the_order_of_locks),
 	};
 
