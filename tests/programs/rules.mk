@@ -39,6 +39,10 @@ $(B)/programs/standins: $(addprefix $(B)/src/simcuda/names_,cublas.def cudnn.def
 PROGRAMS += $(B)/programs/images
 $(B)/programs/images: PROGRAM_LIBS := -l:libcudart.so.13 -l:libcuda.so.1
 
+# Graphs that are built node by node.
+PROGRAMS += $(B)/programs/graphs
+$(B)/programs/graphs: PROGRAM_LIBS := -l:libcuda.so.1
+
 # Results that no kernel computed; -rdynamic exports a function by whose name the driver knows it.
 PROGRAMS += $(B)/programs/reads
 $(B)/programs/reads: PROGRAM_LIBS := -rdynamic -l:libcudart.so.13
