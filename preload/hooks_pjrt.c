@@ -15,7 +15,6 @@
  * Failure   A table of another major version, or one that is too small or too large, is handed out as it is, with one line.
  * Limits    The first CUDA plugin of the process only.  Who calls the plugin's own table passes us by.
  */
-#include <link.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -24,7 +23,7 @@
 #include "base/bytes.h"
 #include "base/env.h"
 #include "base/log.h"
-#include "base/text.h"
+#include "base/module.h"
 #include "preload/pjrt.h"
 #include "preload/pjrt_abi.h"
 #include "preload/pjrt_books.h"
@@ -354,39 +353,6 @@ static const struct pjrt_table *get_table(void)
 	return plugin.handed_out;
 }
 
-struct look {
-	uintptr_t address;
-	uintptr_t start, end; /* 0: not in a plugin for CUDA */
-};
-
-/* Finds the module of an address, and where it is if its name is that of a plugin for CUDA. */
-static int look_at(struct dl_phdr_info *module, size_t size, void *arg)
-{
-	struct look *look = arg;
-	const char *file = gpc_base_name(module->dlpi_name);
-	uintptr_t start = UINTPTR_MAX;
-	uintptr_t end = 0;
-
-	(void)size;
-	for (int i = 0; i < module->dlpi_phnum; i++) {
-		const ElfW(Phdr) *part = &module->dlpi_phdr[i];
-		uintptr_t from = module->dlpi_addr + part->p_vaddr;
-
-		if (part->p_type == PT_LOAD) {
-			start = from < start ? from : start;
-			end = from + part->p_memsz > end ? from + part->p_memsz : end;
-		}
-	}
-	if (look->address < start || look->address >= end)
-		return 0;
-	if (strncmp(file, "xla_cuda_plugin", 15) == 0 ||
-		strncmp(file, "pjrt_c_api_gpu_plugin", 21) == 0) {
-		look->start = start;
-		look->end = end;
-	}
-	return 1;
-}
-
 /* Allocators of XLA that ask for each array by itself. */
 static bool has_pool(void)
 {
@@ -404,21 +370,22 @@ bool gpc_pjrt_is_pool(const void *caller, size_t size)
 
 void *gpc_pjrt_exchange(void *pointer)
 {
-	struct look look = { .address = (uintptr_t)pointer };
+	static const char *const plugins[] = { "xla_cuda_plugin", "pjrt_c_api_gpu_plugin", NULL };
+	struct gpc_module module;
 	get_fn *get;
 
 	if (!pointer || !gpc_runtime_wants_tags())
 		return pointer;
-	(void)dl_iterate_phdr(look_at, &look);
-	if (!look.end)
+	module = gpc_module_of(pointer, plugins);
+	if (!module.is_named)
 		return pointer;
 	memcpy(&get, &pointer, sizeof get);
 	pthread_mutex_lock(&plugin.lock);
 	if (!plugin.get) {
 		plugin.get = get;
 		plugin.has_pool = has_pool();
-		plugin.start = look.start;
-		plugin.end = look.end;
+		plugin.start = module.start;
+		plugin.end = module.end;
 	}
 	if (plugin.get == get)
 		*(get_fn **)(void *)&pointer = get_table;
