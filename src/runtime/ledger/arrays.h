@@ -9,7 +9,8 @@
  * An array is known by the plugin's handle, because a donated one and the output that takes its memory have one address.
  *
  * Threads   Any, inside the runtime.
- * Failure   Without metadata an array counts only in the sums.
+ * Failure   Without metadata, or without the owner of the device, an array counts in the number of arrays only.
+ * Limits    So does an array without a stack, with tensors:sampled: the sums are those of the arrays that are recorded.
  */
 #ifndef GPC_RUNTIME_LEDGER_ARRAYS_H
 #define GPC_RUNTIME_LEDGER_ARRAYS_H
