@@ -18,14 +18,11 @@ void gpc_pjrt_begin(const struct pjrt_table *table)
 	atomic_store_explicit(&gpc_pjrt_own, table, memory_order_release);
 }
 
-static pjrt_fn *fn_at(enum pjrt_place place)
-{
-	return atomic_load_explicit(&gpc_pjrt_own, memory_order_acquire)->fns[place];
-}
-
 void *gpc_pjrt_call(enum pjrt_place place, void *args)
 {
-	return fn_at(place)(args);
+	pjrt_fn *real = atomic_load_explicit(&gpc_pjrt_own, memory_order_acquire)->fns[place];
+
+	return real(args);
 }
 
 void gpc_pjrt_end_error(void *error)
