@@ -179,7 +179,7 @@ static void host(void)
 	printf("calls: %d\n", n_calls);
 }
 
-/* Parameters that are missing or none of a node. */
+/* Parameters of nodes, and of a launch, that are missing or none of them. */
 static void misuse(void)
 {
 	CUDA_MEMSET_NODE_PARAMS fill = fill_of(a, 1);
@@ -187,8 +187,13 @@ static void misuse(void)
 	CUDA_KERNEL_NODE_PARAMS no_threads = kernel;
 	CUgraphNodeParams of_host = { .type = CU_GRAPH_NODE_TYPE_HOST };
 	CUgraphNodeParams wrong = { .type = CU_GRAPH_NODE_TYPE_KERNEL };
+	CUlaunchConfig no_blocks = {
+		.gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1
+	};
 	CUgraphNode of_kernel;
 
+	SAY(cuLaunchKernelEx(NULL, NULL, NULL, NULL));
+	SAY(cuLaunchKernelEx(&no_blocks, NULL, NULL, NULL));
 	SAY(cuGraphCreate(NULL, 0));
 	SAY(cuGraphCreate(&graph, 1));
 	SAY(cuGraphCreate(&graph, 0));
