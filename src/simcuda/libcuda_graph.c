@@ -302,7 +302,9 @@ CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec exec, CUgraphNode node, 
 	if (!exec || !node || !child)
 		return CUDA_ERROR_INVALID_VALUE;
 	own = gpc_sim_graph_find(of(exec), node_of(node)->number);
-	return gpc_sim_graph_replace(own ? own->next : NULL, of(child)->first);
+	if (!own || own->kind != GPC_SIM_EFFECT_NONE)
+		return CUDA_ERROR_INVALID_VALUE;
+	return gpc_sim_graph_replace(own->next, of(child)->first);
 }
 
 CUresult cuGraphExecUpdate(

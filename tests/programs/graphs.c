@@ -229,6 +229,7 @@ static void misuse(void)
 	SAY(cuGraphExecKernelNodeSetParams_v2(exec, of_kernel, NULL));
 	SAY(cuGraphExecKernelNodeSetParams_v2(exec, of_kernel, &no_threads));
 	SAY(cuGraphExecChildGraphNodeSetParams(exec, node, NULL));
+	SAY(cuGraphExecChildGraphNodeSetParams(exec, node, graph)); /* no child */
 	SAY(cuGraphExecNodeSetParams(exec, node, NULL));
 	SAY(cuGraphExecNodeSetParams(exec, node, &of_host));
 	SAY(cuGraphExecUpdate(exec, NULL, NULL, NULL));
