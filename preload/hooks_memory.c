@@ -18,10 +18,12 @@ static CUresult malloc_pool(CUdeviceptr *ret_ptr, size_t size)
 
 	gpc_runtime_arrays_pool(device, (int64_t)size);
 	result = gpc_runtime_malloc(ret_ptr, size);
-	if (result == CUDA_SUCCESS)
-		gpc_memory_lend(*ret_ptr);
-	else
+	if (result != CUDA_SUCCESS) {
 		gpc_runtime_arrays_pool(device, -(int64_t)size);
+		return result;
+	}
+	gpc_memory_lend(*ret_ptr);
+	gpc_arrays_piece(device, *ret_ptr, size);
 	return result;
 }
 

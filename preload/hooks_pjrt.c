@@ -15,7 +15,6 @@
  * Failure   A table of another major version, or one that is too small or too large, is handed out as it is, with one line.
  * Limits    The first CUDA plugin of the process only.  Who calls the plugin's own table passes us by.
  */
-#include <link.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -24,227 +23,31 @@
 #include "base/bytes.h"
 #include "base/env.h"
 #include "base/log.h"
-#include "base/text.h"
+#include "base/module.h"
 #include "preload/pjrt.h"
 #include "preload/pjrt_abi.h"
+#include "preload/pjrt_books.h"
 #include "preload/real.h"
 #include "runtime/ledger/arrays.h"
 #include "runtime/process/stacks.h"
 #include "runtime/process/tags.h"
 
-#define MAX_FNS      400u
-#define MAX_PROGRAMS 1024u
-#define MAX_MEMORIES 64u
-#define LEAST_POOL   (2 * GPC_MIB)
-#define CLAIMED      1u
-#define ENDED        2u
+#define MAX_FNS    400u
+#define LEAST_POOL (2 * GPC_MIB)
 
 typedef const struct pjrt_table *get_fn(void);
 
 static struct {
 	pthread_mutex_t lock;
-	get_fn *get;                            /* the plugin's */
-	uintptr_t start, end;                   /* its code and data */
-	_Atomic(const struct pjrt_table *) own; /* its table; stored last */
-	const struct pjrt_table *handed_out;    /* ours, or the plugin's */
+	get_fn *get;                         /* the plugin's */
+	uintptr_t start, end;                /* its code and data */
+	const struct pjrt_table *handed_out; /* ours, or the plugin's */
 	bool has_pool;
 	union {
 		struct pjrt_table table;
 		char room[sizeof(struct pjrt_table) + MAX_FNS * sizeof(pjrt_fn *)];
 	} copy;
 } plugin = { .lock = PTHREAD_MUTEX_INITIALIZER };
-
-static pjrt_fn *fn_at(enum pjrt_place place)
-{
-	return atomic_load_explicit(&plugin.own, memory_order_acquire)->fns[place];
-}
-
-static void *call(enum pjrt_place place, void *args)
-{
-	return fn_at(place)(args);
-}
-
-/* Calls for ourselves; false, and the error is gone, if the plugin refuses. */
-#define ASK(place, question, about) \
-	ask(place, &(question)->args, sizeof *(question), (void *)(uintptr_t)(about))
-
-static void end_error(void *error)
-{
-	struct pjrt_args end = { .size = sizeof end, .object = error };
-
-	if (error)
-		(void)call(PJRT_ERROR_DESTROY, &end);
-}
-
-static bool ask(enum pjrt_place place, struct pjrt_args *args, size_t size, void *about)
-{
-	void *error;
-
-	args->size = size;
-	args->object = about;
-	error = call(place, args);
-	end_error(error);
-	return !error;
-}
-
-/* ---- memories: which device's, if any ---- */
-
-static struct memory {
-	_Atomic uintptr_t memory; /* 0: free; stored last */
-	int device;               /* -1: not the device's own memory */
-	void *handle;             /* the plugin's device */
-	_Atomic uint64_t first;   /* the arrays seen there are between these addresses */
-	_Atomic uint64_t end;     /* 0: none was seen */
-} memories[MAX_MEMORIES];
-
-static bool is_on_device(void *memory)
-{
-	struct pjrt_text kind = { .ret_size = 0 };
-
-	return ASK(PJRT_MEMORY_KIND, &kind, memory) && kind.ret_size == 6 &&
-	       memcmp(kind.ret_text, "device", 6) == 0;
-}
-
-/* The row of a memory; NULL: the table is full. */
-static struct memory *find_memory(void *memory)
-{
-	struct pjrt_list devices = { .ret_n = 0 };
-	struct pjrt_word id = { .ret.number = 0 };
-	struct memory *row = NULL;
-	uintptr_t none = 0;
-
-	for (size_t i = 0; i < MAX_MEMORIES && !row; i++) {
-		uintptr_t known = atomic_load_explicit(&memories[i].memory, memory_order_acquire);
-
-		if (known == (uintptr_t)memory)
-			return &memories[i];
-		if (!known && atomic_compare_exchange_strong(&memories[i].memory, &none, CLAIMED))
-			row = &memories[i];
-		none = 0;
-	}
-	if (!row)
-		return NULL;
-	row->device = -1;
-	if (is_on_device(memory) && ASK(PJRT_MEMORY_DEVICES, &devices, memory) &&
-		devices.ret_n == 1 && ASK(PJRT_DEVICE_HARDWARE_ID, &id, devices.ret_items[0])) {
-		row->device = id.ret.code;
-		row->handle = devices.ret_items[0];
-	}
-	atomic_store_explicit(&row->memory, (uintptr_t)memory, memory_order_release);
-	return row;
-}
-
-/* What XLA has handed out on a device; handle NULL: on the first one.  0: unknown. */
-static uint64_t in_use_on(void *handle)
-{
-	struct pjrt_memory_stats stats = { .ret_in_use = 0 };
-
-	for (size_t i = 0; !handle && i < MAX_MEMORIES && atomic_load(&memories[i].memory); i++)
-		handle = memories[i].handle;
-	return handle && ASK(PJRT_DEVICE_MEMORY_STATS, &stats, handle) ? (uint64_t)stats.ret_in_use
-								       : 0;
-}
-
-/* ---- programs ---- */
-
-struct program {
-	_Atomic uintptr_t loaded; /* 0: free, ENDED: free again; stored last */
-	size_t n_outputs;
-	struct gpucache_oom_program needs; /* with its name */
-};
-
-static struct program programs[MAX_PROGRAMS];
-
-static size_t home_of(uintptr_t loaded)
-{
-	return (loaded >> 4) * 0x9e3779b1u % MAX_PROGRAMS;
-}
-
-static struct program *find_program(uintptr_t loaded)
-{
-	for (size_t i = 0, at = home_of(loaded); i < MAX_PROGRAMS;
-		i++, at = (at + 1) % MAX_PROGRAMS) {
-		uintptr_t known = atomic_load_explicit(&programs[at].loaded, memory_order_acquire);
-
-		if (known == loaded)
-			return &programs[at];
-		if (!known)
-			break;
-	}
-	return NULL;
-}
-
-static struct program *claim_program(uintptr_t loaded)
-{
-	for (size_t i = 0, at = home_of(loaded); i < MAX_PROGRAMS;
-		i++, at = (at + 1) % MAX_PROGRAMS) {
-		uintptr_t known = atomic_load(&programs[at].loaded);
-
-		if ((known == 0 || known == ENDED) &&
-			atomic_compare_exchange_strong(&programs[at].loaded, &known, CLAIMED))
-			return &programs[at];
-	}
-	return NULL;
-}
-
-/* Fills in what is known of a program; false if the plugin does not say. */
-static bool read_program(void *loaded, struct program *program)
-{
-	struct pjrt_memory_needed needed = { .ret_code = 0 };
-	struct pjrt_word executable = { .ret.pointer = NULL };
-	struct pjrt_word n = { .ret.number = 0 };
-	struct pjrt_word end;
-	struct pjrt_text name = { .ret_size = 0 };
-	bool is_known;
-
-	if (!ASK(PJRT_LOADED_EXECUTABLE, &executable, loaded))
-		return false;
-	is_known = ASK(PJRT_EXECUTABLE_OUTPUTS, &n, executable.ret.pointer) &&
-		   ASK(PJRT_EXECUTABLE_NAME, &name, executable.ret.pointer);
-	if (is_known) {
-		size_t size = gpc_smaller(name.ret_size, sizeof program->needs.name - 1);
-
-		memset(&program->needs, 0, sizeof program->needs);
-		memcpy(program->needs.name, name.ret_text, size);
-		program->n_outputs = n.ret.number;
-	}
-	if (is_known && ASK(PJRT_MEMORY_NEEDED, &needed, executable.ret.pointer)) {
-		program->needs.temporaries = (uint64_t)needed.ret_temporaries;
-		program->needs.arguments = (uint64_t)needed.ret_arguments;
-		program->needs.outputs =
-			gpc_bytes_less((uint64_t)needed.ret_outputs, (uint64_t)needed.ret_aliased);
-		program->needs.code = (uint64_t)needed.ret_code;
-	}
-	(void)ASK(PJRT_EXECUTABLE_DESTROY, &end, executable.ret.pointer);
-	return is_known;
-}
-
-/* What is known of a program, also if the table is full; then in *room.  NULL: nothing. */
-static const struct program *program_of(void *loaded, struct program *room)
-{
-	struct program *program = find_program((uintptr_t)loaded);
-
-	if (program)
-		return program;
-	if (!read_program(loaded, room))
-		return NULL;
-	program = claim_program((uintptr_t)loaded);
-	if (!program)
-		return room;
-	program->n_outputs = room->n_outputs;
-	program->needs = room->needs;
-	atomic_store_explicit(&program->loaded, (uintptr_t)loaded, memory_order_release);
-	return program;
-}
-
-static void *destroy_program(void *args)
-{
-	struct program *program = find_program((uintptr_t)((struct pjrt_args *)args)->object);
-
-	if (program)
-		atomic_store_explicit(&program->loaded, ENDED, memory_order_release);
-	return call(PJRT_LOADED_DESTROY, args);
-}
 
 /* ---- failures ---- */
 
@@ -280,13 +83,13 @@ static void note_error(void *error, int device, void *handle, uint64_t size,
 	struct pjrt_text message = { .args = { .size = sizeof message, .object = error } };
 	uint64_t in_use;
 
-	if (!error || !ASK(PJRT_ERROR_CODE, &code, error) ||
+	if (!error || !GPC_PJRT_ASK(PJRT_ERROR_CODE, &code, error) ||
 		code.ret.code != PJRT_RESOURCE_EXHAUSTED)
 		return;
-	(void)call(PJRT_ERROR_MESSAGE, &message); /* returns nothing */
+	(void)gpc_pjrt_call(PJRT_ERROR_MESSAGE, &message); /* returns nothing */
 	if (!size)
 		size = bytes_in(message.ret_text, message.ret_size);
-	in_use = in_use_on(handle);
+	in_use = gpc_pjrt_in_use(handle);
 	INSIDE(gpc_runtime_array_failed(device, size, in_use, program));
 }
 
@@ -295,51 +98,64 @@ static void note_error(void *error, int device, void *handle, uint64_t size,
 /* What the arrays of one call have in common. */
 struct call {
 	const struct gpucache_oom_program *program; /* NULL: none */
-	uint32_t stack;
-	bool has_stack;
+	uint32_t stack;                             /* of those that have one; 0: none has yet */
 	bool has_failed;
 };
 
-/* The error with which the buffer was made, which the caller destroys; NULL: none, or it is not made yet. */
-static void *error_of(void *buffer)
+/* True if the buffer is made, or failed to be, with *ret_error, which the caller destroys; false: not yet. */
+static bool is_made(void *buffer, void **ret_error)
 {
 	struct pjrt_word event = { .ret.pointer = NULL };
 	struct pjrt_word is_ready = { .ret.number = 0 };
 	struct pjrt_args about = { .size = sizeof about };
-	void *error = NULL;
+	bool is_over;
 
-	if (!ASK(PJRT_BUFFER_READY, &event, buffer))
-		return NULL;
+	*ret_error = NULL;
+	if (!GPC_PJRT_ASK(PJRT_BUFFER_READY, &event, buffer))
+		return false;
 	about.object = event.ret.pointer;
-	if (ASK(PJRT_EVENT_IS_READY, &is_ready, about.object) && is_ready.ret.is_true)
-		error = call(PJRT_EVENT_ERROR, &about);
-	end_error(call(PJRT_EVENT_DESTROY, &about));
-	return error;
+	is_over =
+		GPC_PJRT_ASK(PJRT_EVENT_IS_READY, &is_ready, about.object) && is_ready.ret.is_true;
+	if (is_over)
+		*ret_error = gpc_pjrt_call(PJRT_EVENT_ERROR, &about);
+	gpc_pjrt_end_error(gpc_pjrt_call(PJRT_EVENT_DESTROY, &about));
+	return is_over;
+}
+
+/* From now on, the addresses of this array and those between it and earlier ones are taken for the memory's own. */
+static void trust(struct gpc_pjrt_memory *memory, uint64_t address, uint64_t size)
+{
+	uint64_t first = atomic_load_explicit(&memory->first, memory_order_relaxed);
+	uint64_t end = atomic_load_explicit(&memory->end, memory_order_relaxed);
+
+	if (!end || address < first)
+		atomic_store_explicit(&memory->first, address, memory_order_relaxed);
+	if (address + size > end)
+		atomic_store_explicit(&memory->end, address + size, memory_order_relaxed);
 }
 
 /*
  * The address of a buffer on the device; 0, and an error or NULL, if it has none.  A buffer for which there was no memory has
- * an address, too, but none of the device's.  So an address beyond those seen so far is looked at.
+ * an address, too, but none of the device's.  So an address beyond those of arrays that were made is looked at.
  */
-static uint64_t address_of(void *buffer, struct memory *memory, uint64_t size, void **ret_error)
+static uint64_t address_of(
+	void *buffer, struct gpc_pjrt_memory *memory, uint64_t size, void **ret_error)
 {
 	struct pjrt_word address = { .args = { .size = sizeof address, .object = buffer } };
 	uint64_t first = atomic_load_explicit(&memory->first, memory_order_relaxed);
 	uint64_t end = atomic_load_explicit(&memory->end, memory_order_relaxed);
+	bool is_there;
 
-	*ret_error = call(PJRT_BUFFER_ADDRESS, &address);
+	*ret_error = gpc_pjrt_call(PJRT_BUFFER_ADDRESS, &address);
 	if (*ret_error)
 		return 0;
 	if (address.ret.number >= first && address.ret.number < end)
 		return address.ret.number;
-	*ret_error = error_of(buffer);
+	is_there = is_made(buffer, ret_error);
 	if (*ret_error)
 		return 0;
-	if (!end || address.ret.number < first)
-		atomic_store_explicit(&memory->first, address.ret.number, memory_order_relaxed);
-	if (address.ret.number + size > end)
-		atomic_store_explicit(
-			&memory->end, address.ret.number + size, memory_order_relaxed);
+	if (is_there)
+		trust(memory, address.ret.number, size);
 	return address.ret.number;
 }
 
@@ -349,13 +165,14 @@ static void note_made(void *buffer, struct call *common)
 	struct pjrt_word size = { .ret.number = 0 };
 	struct pjrt_word where = { .ret.pointer = NULL };
 	struct gpc_array array = { .buffer = (uintptr_t)buffer };
-	struct memory *memory;
+	struct gpc_pjrt_memory *memory;
 	void *error;
 
-	if (!buffer || !ASK(PJRT_BUFFER_MEMORY, &where, buffer) ||
-		!ASK(PJRT_BUFFER_SIZE, &size, buffer))
+	if (!buffer || !gpc_runtime_wants_arrays() ||
+		!GPC_PJRT_ASK(PJRT_BUFFER_MEMORY, &where, buffer) ||
+		!GPC_PJRT_ASK(PJRT_BUFFER_SIZE, &size, buffer))
 		return;
-	memory = find_memory(where.ret.pointer);
+	memory = gpc_pjrt_memory_of(where.ret.pointer);
 	if (!memory || memory->device < 0 || !size.ret.number)
 		return;
 	array.size = size.ret.number;
@@ -364,13 +181,11 @@ static void note_made(void *buffer, struct call *common)
 		note_error(error, memory->device, memory->handle, 0, common->program);
 		common->has_failed = true;
 	}
-	end_error(error);
+	gpc_pjrt_end_error(error);
 	if (!array.address || !enter())
 		return;
-	if (!common->has_stack)
-		common->stack = gpc_runtime_stack_of(array.size);
-	common->has_stack = true;
-	gpc_runtime_array(memory->device, &array, common->stack);
+	gpc_runtime_array(
+		memory->device, &array, gpc_runtime_stack_of_one(array.size, &common->stack));
 	gpc_runtime_leave();
 }
 
@@ -383,7 +198,7 @@ static void *from_host(void *args)
 {
 	const struct pjrt_from_host *made = args;
 	struct call common = { 0 };
-	void *error = call(PJRT_FROM_HOST_BUFFER, args);
+	void *error = gpc_pjrt_call(PJRT_FROM_HOST_BUFFER, args);
 
 	if (!error)
 		note_made(made->ret_buffer, &common);
@@ -396,7 +211,7 @@ static void *copied(enum pjrt_place place, void *args)
 {
 	const struct pjrt_copy *made = args;
 	struct call common = { 0 };
-	void *error = call(place, args);
+	void *error = gpc_pjrt_call(place, args);
 
 	if (!error)
 		note_made(made->ret_buffer, &common);
@@ -418,25 +233,32 @@ static void *to_memory(void *args)
 static void *destroy_buffer(void *args)
 {
 	note_ended(((struct pjrt_args *)args)->object);
-	return call(PJRT_BUFFER_DESTROY, args);
+	return gpc_pjrt_call(PJRT_BUFFER_DESTROY, args);
 }
 
 static void *delete_buffer(void *args)
 {
 	note_ended(((struct pjrt_args *)args)->object);
-	return call(PJRT_BUFFER_DELETE, args);
+	return gpc_pjrt_call(PJRT_BUFFER_DELETE, args);
+}
+
+static void *destroy_client(void *args)
+{
+	gpc_pjrt_client_end(((struct pjrt_args *)args)->object);
+	return gpc_pjrt_call(PJRT_CLIENT_DESTROY, args);
 }
 
 /* Donated arguments are deleted when the execution has begun; the outputs may have their memory. */
-static void note_executed(const struct pjrt_execute *made, const struct program *program)
+static void note_executed(const struct pjrt_execute *made, const struct gpc_pjrt_program *program)
 {
-	for (size_t d = 0; d < made->n_devices; d++) {
+	for (size_t d = 0; gpc_runtime_wants_arrays() && d < made->n_devices; d++) {
 		struct call common = { .program = &program->needs };
 
 		for (size_t i = 0; i < made->n_arguments; i++) {
 			struct pjrt_word is_deleted = { .ret.number = 0 };
 
-			if (ASK(PJRT_BUFFER_IS_DELETED, &is_deleted, made->arguments[d][i]) &&
+			if (GPC_PJRT_ASK(
+				    PJRT_BUFFER_IS_DELETED, &is_deleted, made->arguments[d][i]) &&
 				is_deleted.ret.is_true)
 				note_ended(made->arguments[d][i]);
 		}
@@ -445,24 +267,30 @@ static void note_executed(const struct pjrt_execute *made, const struct program 
 	}
 }
 
+static void *destroy_program(void *args)
+{
+	gpc_pjrt_program_end(((struct pjrt_args *)args)->object);
+	return gpc_pjrt_call(PJRT_LOADED_DESTROY, args);
+}
+
 static void *execute(void *args)
 {
 	static _Atomic uint32_t domain; /* 0: not known yet */
 	const struct pjrt_execute *made = args;
-	struct program room;
-	const struct program *program;
+	struct gpc_pjrt_program room;
+	const struct gpc_pjrt_program *program;
 	uint32_t level;
 	void *error;
 
 	if (!gpc_runtime_wants_tags())
-		return call(PJRT_EXECUTE, args);
-	program = program_of(made->args.object, &room);
+		return gpc_pjrt_call(PJRT_EXECUTE, args);
+	program = gpc_pjrt_program_of(made->args.object, &room);
 	if (!program)
-		return call(PJRT_EXECUTE, args);
+		return gpc_pjrt_call(PJRT_EXECUTE, args);
 	if (!atomic_load(&domain))
 		atomic_store(&domain, gpc_runtime_tag_domain("XLA"));
 	(void)gpc_runtime_tag_push(atomic_load(&domain), program->needs.name);
-	error = call(PJRT_EXECUTE, args);
+	error = gpc_pjrt_call(PJRT_EXECUTE, args);
 	if (!error)
 		note_executed(made, program);
 	else
@@ -477,6 +305,7 @@ static const struct {
 	enum pjrt_place place;
 	pjrt_fn *ours;
 } hooks[] = {
+	{ PJRT_CLIENT_DESTROY, destroy_client },
 	{ PJRT_FROM_HOST_BUFFER, from_host },
 	{ PJRT_LOADED_DESTROY, destroy_program },
 	{ PJRT_EXECUTE, execute },
@@ -507,7 +336,7 @@ static const struct pjrt_table *copy_locked(const struct pjrt_table *own)
 	memcpy(&plugin.copy, own, own->size);
 	for (size_t i = 0; i < sizeof hooks / sizeof hooks[0]; i++)
 		plugin.copy.table.fns[hooks[i].place] = hooks[i].ours;
-	atomic_store_explicit(&plugin.own, own, memory_order_release);
+	gpc_pjrt_begin(own);
 	return &plugin.copy.table;
 }
 
@@ -524,39 +353,6 @@ static const struct pjrt_table *get_table(void)
 	return plugin.handed_out;
 }
 
-struct look {
-	uintptr_t address;
-	uintptr_t start, end; /* 0: not in a plugin for CUDA */
-};
-
-/* Finds the module of an address, and where it is if its name is that of a plugin for CUDA. */
-static int look_at(struct dl_phdr_info *module, size_t size, void *arg)
-{
-	struct look *look = arg;
-	const char *file = gpc_base_name(module->dlpi_name);
-	uintptr_t start = UINTPTR_MAX;
-	uintptr_t end = 0;
-
-	(void)size;
-	for (int i = 0; i < module->dlpi_phnum; i++) {
-		const ElfW(Phdr) *part = &module->dlpi_phdr[i];
-		uintptr_t from = module->dlpi_addr + part->p_vaddr;
-
-		if (part->p_type == PT_LOAD) {
-			start = from < start ? from : start;
-			end = from + part->p_memsz > end ? from + part->p_memsz : end;
-		}
-	}
-	if (look->address < start || look->address >= end)
-		return 0;
-	if (strncmp(file, "xla_cuda_plugin", 15) == 0 ||
-		strncmp(file, "pjrt_c_api_gpu_plugin", 21) == 0) {
-		look->start = start;
-		look->end = end;
-	}
-	return 1;
-}
-
 /* Allocators of XLA that ask for each array by itself. */
 static bool has_pool(void)
 {
@@ -567,28 +363,29 @@ static bool has_pool(void)
 
 bool gpc_pjrt_is_pool(const void *caller, size_t size)
 {
-	return atomic_load_explicit(&plugin.own, memory_order_acquire) &&
+	return gpc_pjrt_is_there() &&
 	       (uintptr_t)caller - plugin.start < plugin.end - plugin.start && size >= LEAST_POOL &&
 	       plugin.has_pool;
 }
 
 void *gpc_pjrt_exchange(void *pointer)
 {
-	struct look look = { .address = (uintptr_t)pointer };
+	static const char *const plugins[] = { "xla_cuda_plugin", "pjrt_c_api_gpu_plugin", NULL };
+	struct gpc_module module;
 	get_fn *get;
 
 	if (!pointer || !gpc_runtime_wants_tags())
 		return pointer;
-	(void)dl_iterate_phdr(look_at, &look);
-	if (!look.end)
+	module = gpc_module_of(pointer, plugins);
+	if (!module.is_named)
 		return pointer;
 	memcpy(&get, &pointer, sizeof get);
 	pthread_mutex_lock(&plugin.lock);
 	if (!plugin.get) {
 		plugin.get = get;
 		plugin.has_pool = has_pool();
-		plugin.start = look.start;
-		plugin.end = look.end;
+		plugin.start = module.start;
+		plugin.end = module.end;
 	}
 	if (plugin.get == get)
 		*(get_fn **)(void *)&pointer = get_table;

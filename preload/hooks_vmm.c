@@ -33,7 +33,9 @@ static CUresult create_pool(
 
 	gpc_runtime_arrays_pool(device, (int64_t)call->size);
 	result = create(call, handle, device, true);
-	if (result != CUDA_SUCCESS)
+	if (result == CUDA_SUCCESS)
+		INSIDE(gpc_arrays_piece(device, *handle, call->size));
+	else
 		INSIDE(gpc_runtime_arrays_pool(device, -(int64_t)call->size));
 	return result;
 }

@@ -3,6 +3,7 @@
  * Builds the exception with libc10's constructor of c10::Error and throws it by libstdc++'s __cxa_throw; both are found
  * by name in PyTorch's libraries.  The caller is PyTorch if its return address lies in one of PyTorch's libraries.
  */
+#include "base/module.h"
 #include "base/text.h"
 #include "gpucache.h"
 #include "preload/real.h"
@@ -12,7 +13,6 @@
 #include "runtime/process/enter.h"
 
 #include <dlfcn.h>
-#include <link.h>
 #include <string.h>
 
 /* c10::SourceLocation */
@@ -74,37 +74,11 @@ static bool find_parts(bool is_oom, struct parts *ret_parts)
 	return is_there;
 }
 
-struct look {
-	uintptr_t address;
-	bool is_torch;
-};
-
-static int look_at(struct dl_phdr_info *module, size_t size, void *arg)
-{
-	struct look *look = arg;
-	const char *name = strrchr(module->dlpi_name, '/');
-	bool is_in = false;
-
-	(void)size;
-	for (int i = 0; i < module->dlpi_phnum && !is_in; i++) {
-		const ElfW(Phdr) *part = &module->dlpi_phdr[i];
-
-		is_in = part->p_type == PT_LOAD &&
-			look->address - module->dlpi_addr - part->p_vaddr < part->p_memsz;
-	}
-	if (is_in && name)
-		look->is_torch =
-			strncmp(name, "/libtorch", 9) == 0 || strncmp(name, "/libc10", 7) == 0;
-	return is_in;
-}
-
 bool gpc_torch_is_caller(const void *caller)
 {
-	struct look look = { .address = (uintptr_t)caller };
+	static const char *const libraries[] = { "libtorch", "libc10", NULL };
 
-	/* dladdr takes the loader's lock: a constructor may hold that and wait for a lock that PyTorch holds now. */
-	(void)dl_iterate_phdr(look_at, &look);
-	return look.is_torch;
+	return gpc_module_of(caller, libraries).is_named;
 }
 
 /* Reads what cudaMemGetInfo would report to the program; false if it would fail. */

@@ -13,6 +13,7 @@
 #include "runtime/context/contexts.h"
 #include "runtime/context/streams.h"
 #include "runtime/export/ipc.h"
+#include "runtime/ledger/arrays.h"
 #include "runtime/ledger/observe.h"
 #include "runtime/ledger/observe_hot.h"
 #include "runtime/ledger/tensors.h"
@@ -98,8 +99,11 @@ static CUresult malloc_plain(CUdeviceptr *ret_ptr, size_t size)
 
 void gpc_memory_lend(uint64_t address)
 {
-	struct gpc_pool *pool = gpc_heap_find_pool(&gpc_runtime.heap, address);
+	struct gpc_pool *pool;
 
+	if (gpc_runtime.config.tensors == GPC_TENSORS_OFF)
+		return;
+	pool = gpc_heap_find_pool(&gpc_runtime.heap, address);
 	if (!pool || gpc_pool_lend(pool, address))
 		gpc_runtime_lend(GPUCACHE_KIND_DEVICE, address);
 }
@@ -342,6 +346,7 @@ GPC_HOT CUresult free_in_order(CUdeviceptr ptr, gpc_stream stream, bool is_async
 		return refuse_free(pool, ptr, result);
 	if (atomic_load_explicit(&gpc_runtime.heap.is_exporting, memory_order_relaxed))
 		gpc_ipc_withdraw(ptr);
+	gpc_arrays_piece_end(ptr);
 	request = (struct gpc_request){
 		.now_ns = gpc_clock_ns(),
 		.thread = gpc_thread_id(),

@@ -115,7 +115,7 @@ static void extent_give_back_locked(struct gpc_sim_device *device, uint32_t i, u
 	extent_insert(device, i, n);
 }
 
-static uint64_t room_locked(const struct gpc_sim_device *device)
+uint64_t gpc_sim_device_room_locked(const struct gpc_sim_device *device)
 {
 	uint64_t taken = device->foreign + device->used;
 
@@ -127,14 +127,14 @@ static void charge_locked(struct gpc_sim_device *device, uint64_t bytes)
 	device->used += bytes;
 	if (device->used > device->peak_used)
 		device->peak_used = device->used;
-	gpc_sim_managed_squeeze_locked(&device->managed, room_locked(device));
+	gpc_sim_managed_squeeze_locked(&device->managed, gpc_sim_device_room_locked(device));
 }
 
 /* Takes n chunks for `owner` and counts them as used; GPC_SIM_NO_CHUNK if memory or addresses are lacking. */
 static uint32_t chunks_take_locked(
 	struct gpc_sim_device *device, uint32_t owner, uint32_t n, enum gpc_sim_chunk_state state)
 {
-	if (room_locked(device) < n * GPC_SIM_CHUNK)
+	if (gpc_sim_device_room_locked(device) < n * GPC_SIM_CHUNK)
 		return GPC_SIM_NO_CHUNK;
 	uint32_t i = extent_take_locked(device, n);
 	if (i == GPC_SIM_NO_CHUNK)
@@ -329,7 +329,7 @@ void gpc_sim_device_free_owner(struct gpc_sim_device *device, uint32_t owner)
 CUresult gpc_sim_device_charge(struct gpc_sim_device *device, uint64_t bytes)
 {
 	pthread_mutex_lock(&device->lock);
-	bool has_room = room_locked(device) >= bytes;
+	bool has_room = gpc_sim_device_room_locked(device) >= bytes;
 	if (has_room)
 		charge_locked(device, bytes);
 	pthread_mutex_unlock(&device->lock);
@@ -346,7 +346,7 @@ void gpc_sim_device_uncharge(struct gpc_sim_device *device, uint64_t bytes)
 uint64_t gpc_sim_device_free_bytes(struct gpc_sim_device *device)
 {
 	pthread_mutex_lock(&device->lock);
-	uint64_t room = room_locked(device) - device->managed.resident;
+	uint64_t room = gpc_sim_device_room_locked(device) - device->managed.resident;
 	pthread_mutex_unlock(&device->lock);
 	return room;
 }

@@ -125,6 +125,9 @@ bool gpc_sim_device_attach(struct gpc_sim_device *device, uint64_t base, uint64_
 CUresult gpc_sim_device_charge(struct gpc_sim_device *device, uint64_t bytes);
 void gpc_sim_device_uncharge(struct gpc_sim_device *device, uint64_t bytes);
 
+/* What is left for allocations.  Managed memory may be there, and leaves for them. */
+uint64_t gpc_sim_device_room_locked(const struct gpc_sim_device *device);
+
 uint64_t gpc_sim_device_free_bytes(struct gpc_sim_device *device);
 uint64_t gpc_sim_device_used_bytes(struct gpc_sim_device *device);
 /* The least memory of a device on which every request so far would have succeeded. */

@@ -65,7 +65,7 @@ void gpc_sim_managed_squeeze_locked(struct gpc_sim_managed *managed, uint64_t ro
 static uint64_t touch_locked(struct gpc_sim_device *device, uint64_t ptr, uint64_t size)
 {
 	struct gpc_sim_managed *managed = &device->managed;
-	uint64_t room = gpc_bytes_less(device->memory, device->foreign + device->used);
+	uint64_t room = gpc_sim_device_room_locked(device);
 	uint64_t moved = 0;
 
 	for (uint32_t i = 0; i < managed->n; i++) {

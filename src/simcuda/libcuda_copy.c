@@ -372,6 +372,19 @@ static bool is_early(const CUlaunchConfig *config)
 	return false;
 }
 
+static CUresult launch_configured(const char *entry, enum face_null null,
+	const CUlaunchConfig *config, CUfunction function, void **params)
+{
+	if (!config || !config->gridDimX || !config->gridDimY || !config->gridDimZ ||
+		!config->blockDimX || !config->blockDimY || !config->blockDimZ)
+		return CUDA_ERROR_INVALID_VALUE;
+	return launch_kernel(entry, null, config->hStream, function,
+		&(struct face_shape){ { config->gridDimX, config->gridDimY, config->gridDimZ },
+			{ config->blockDimX, config->blockDimY, config->blockDimZ },
+			config->sharedMemBytes },
+		params, is_early(config));
+}
+
 /* An empty grid or block. */
 #define IS_EMPTY (!gx || !gy || !gz || !bx || !by || !bz)
 
@@ -385,11 +398,7 @@ FACE_PAIR(cuLaunchKernel, _ptsz,
 			   false))
 FACE_PAIR(cuLaunchKernelEx, _ptsz,
 	(const CUlaunchConfig *config, CUfunction f, void **params, void **extra),
-	launch_kernel(entry, null, config->hStream, f,
-		&(struct face_shape){ { config->gridDimX, config->gridDimY, config->gridDimZ },
-			{ config->blockDimX, config->blockDimY, config->blockDimZ },
-			config->sharedMemBytes },
-		params, is_early(config)))
+	launch_configured(entry, null, config, f, params))
 
 /* Calls cuLaunchKernel by the symbol that the program itself would find, so that an interposer sees the launch. */
 int gpusim_launch(struct CUstream_st *stream, uint64_t duration_ns, unsigned n_ranges,

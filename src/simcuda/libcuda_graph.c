@@ -130,7 +130,7 @@ FACE_PAIR(cuGraphUpload, _ptsz, (CUgraphExec exec, CUstream s),
 
 #define DEPENDENCIES const CUgraphNode *dependencies, size_t n
 
-/* Appends a node of this shape. */
+/* Appends a node of this shape; NULL: the parameters are none of a node. */
 static CUresult add(
 	const char *entry, CUgraphNode *node, CUgraph graph, const struct gpc_sim_effect *shape)
 {
@@ -139,7 +139,7 @@ static CUresult add(
 
 	if (res != CUDA_SUCCESS)
 		return res;
-	if (!node || !graph || shape->kind == GPC_SIM_EFFECT_HOST)
+	if (!node || !graph || !shape)
 		return CUDA_ERROR_INVALID_VALUE;
 	made = gpc_sim_effect_clone(shape);
 	if (!made)
@@ -149,7 +149,7 @@ static CUresult add(
 	return CUDA_SUCCESS;
 }
 
-/* Gives the copy of this node in `exec` this shape. */
+/* Gives the copy of this node in `exec` this shape; NULL: as in add. */
 static CUresult set(
 	const char *entry, CUgraphExec exec, CUgraphNode node, const struct gpc_sim_effect *shape)
 {
@@ -157,27 +157,30 @@ static CUresult set(
 
 	if (res != CUDA_SUCCESS)
 		return res;
-	if (!exec || !node)
+	if (!exec || !node || !shape)
 		return CUDA_ERROR_INVALID_VALUE;
 	return gpc_sim_graph_replace(gpc_sim_graph_find(of(exec), node_of(node)->number), shape);
 }
 
-static struct gpc_sim_effect shape_of_kernel(const CUDA_KERNEL_NODE_PARAMS_v1 *p)
+/* The shape of a node with these parameters, in *room; NULL: they are none of a node. */
+static const struct gpc_sim_effect *shape_of_kernel(
+	const CUDA_KERNEL_NODE_PARAMS_v1 *p, struct gpc_sim_effect *room)
 {
-	bool is_good = p && p->gridDimX && p->gridDimY && p->gridDimZ && p->blockDimX &&
-		       p->blockDimY && p->blockDimZ;
-
-	return (struct gpc_sim_effect){ .kind = is_good ? GPC_SIM_EFFECT_KERNEL
-							: GPC_SIM_EFFECT_HOST };
+	if (!p || !p->gridDimX || !p->gridDimY || !p->gridDimZ || !p->blockDimX || !p->blockDimY ||
+		!p->blockDimZ)
+		return NULL;
+	*room = (struct gpc_sim_effect){ .kind = GPC_SIM_EFFECT_KERNEL };
+	return room;
 }
 
 /* One row of bytes between addresses: no more is simulated. */
-static struct gpc_sim_effect shape_of_copy(const CUDA_MEMCPY3D *p)
+static const struct gpc_sim_effect *shape_of_copy(
+	const CUDA_MEMCPY3D *p, struct gpc_sim_effect *room)
 {
 	if (!p || p->Height > 1 || p->Depth > 1 || p->srcMemoryType == CU_MEMORYTYPE_ARRAY ||
 		p->dstMemoryType == CU_MEMORYTYPE_ARRAY)
-		return (struct gpc_sim_effect){ .kind = GPC_SIM_EFFECT_HOST };
-	return (struct gpc_sim_effect){
+		return NULL;
+	*room = (struct gpc_sim_effect){
 		.kind = GPC_SIM_EFFECT_COPY,
 		.src = p->srcXInBytes + (p->srcMemoryType == CU_MEMORYTYPE_HOST
 							? (uintptr_t)p->srcHost
@@ -188,13 +191,15 @@ static struct gpc_sim_effect shape_of_copy(const CUDA_MEMCPY3D *p)
 		.width = p->WidthInBytes,
 		.rows = 1,
 	};
+	return room;
 }
 
-static struct gpc_sim_effect shape_of_fill(const CUDA_MEMSET_NODE_PARAMS *p)
+static const struct gpc_sim_effect *shape_of_fill(
+	const CUDA_MEMSET_NODE_PARAMS *p, struct gpc_sim_effect *room)
 {
 	if (!p || (p->elementSize != 1 && p->elementSize != 2 && p->elementSize != 4))
-		return (struct gpc_sim_effect){ .kind = GPC_SIM_EFFECT_HOST };
-	return (struct gpc_sim_effect){
+		return NULL;
+	*room = (struct gpc_sim_effect){
 		.kind = GPC_SIM_EFFECT_FILL,
 		.dst = p->dst,
 		.dst_pitch = p->pitch,
@@ -203,37 +208,38 @@ static struct gpc_sim_effect shape_of_fill(const CUDA_MEMSET_NODE_PARAMS *p)
 		.value = p->value,
 		.value_size = p->elementSize,
 	};
+	return room;
 }
 
 CUresult cuGraphAddKernelNode(
 	CUgraphNode *node, CUgraph graph, DEPENDENCIES, const CUDA_KERNEL_NODE_PARAMS_v1 *params)
 {
-	const struct gpc_sim_effect shape = shape_of_kernel(params);
+	struct gpc_sim_effect room;
 
-	return add("cuGraphAddKernelNode", node, graph, &shape);
+	return add("cuGraphAddKernelNode", node, graph, shape_of_kernel(params, &room));
 }
 
 /* The parameters of the second version begin like those of the first. */
 CUresult cuGraphAddKernelNode_v2(
 	CUgraphNode *node, CUgraph graph, DEPENDENCIES, const CUDA_KERNEL_NODE_PARAMS *params)
 {
-	return cuGraphAddKernelNode(node, graph, dependencies, n, &params->v1);
+	return cuGraphAddKernelNode(node, graph, dependencies, n, params ? &params->v1 : NULL);
 }
 
 CUresult cuGraphAddMemcpyNode(CUgraphNode *node, CUgraph graph, DEPENDENCIES,
 	const CUDA_MEMCPY3D *params, CUcontext context)
 {
-	const struct gpc_sim_effect shape = shape_of_copy(params);
+	struct gpc_sim_effect room;
 
-	return add("cuGraphAddMemcpyNode", node, graph, &shape);
+	return add("cuGraphAddMemcpyNode", node, graph, shape_of_copy(params, &room));
 }
 
 CUresult cuGraphAddMemsetNode(CUgraphNode *node, CUgraph graph, DEPENDENCIES,
 	const CUDA_MEMSET_NODE_PARAMS *params, CUcontext context)
 {
-	const struct gpc_sim_effect shape = shape_of_fill(params);
+	struct gpc_sim_effect room;
 
-	return add("cuGraphAddMemsetNode", node, graph, &shape);
+	return add("cuGraphAddMemsetNode", node, graph, shape_of_fill(params, &room));
 }
 
 CUresult cuGraphAddEmptyNode(CUgraphNode *node, CUgraph graph, DEPENDENCIES)
@@ -259,31 +265,31 @@ CUresult cuGraphAddChildGraphNode(CUgraphNode *node, CUgraph graph, DEPENDENCIES
 CUresult cuGraphExecKernelNodeSetParams(
 	CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *params)
 {
-	const struct gpc_sim_effect shape = shape_of_kernel(params);
+	struct gpc_sim_effect room;
 
-	return set("cuGraphExecKernelNodeSetParams", exec, node, &shape);
+	return set("cuGraphExecKernelNodeSetParams", exec, node, shape_of_kernel(params, &room));
 }
 
 CUresult cuGraphExecKernelNodeSetParams_v2(
 	CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *params)
 {
-	return cuGraphExecKernelNodeSetParams(exec, node, &params->v1);
+	return cuGraphExecKernelNodeSetParams(exec, node, params ? &params->v1 : NULL);
 }
 
 CUresult cuGraphExecMemcpyNodeSetParams(
 	CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D *params, CUcontext context)
 {
-	const struct gpc_sim_effect shape = shape_of_copy(params);
+	struct gpc_sim_effect room;
 
-	return set("cuGraphExecMemcpyNodeSetParams", exec, node, &shape);
+	return set("cuGraphExecMemcpyNodeSetParams", exec, node, shape_of_copy(params, &room));
 }
 
 CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node,
 	const CUDA_MEMSET_NODE_PARAMS *params, CUcontext context)
 {
-	const struct gpc_sim_effect shape = shape_of_fill(params);
+	struct gpc_sim_effect room;
 
-	return set("cuGraphExecMemsetNodeSetParams", exec, node, &shape);
+	return set("cuGraphExecMemsetNodeSetParams", exec, node, shape_of_fill(params, &room));
 }
 
 CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraph child)
@@ -296,7 +302,9 @@ CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec exec, CUgraphNode node, 
 	if (!exec || !node || !child)
 		return CUDA_ERROR_INVALID_VALUE;
 	own = gpc_sim_graph_find(of(exec), node_of(node)->number);
-	return gpc_sim_graph_replace(own ? own->next : NULL, of(child)->first);
+	if (!own || own->kind != GPC_SIM_EFFECT_NONE)
+		return CUDA_ERROR_INVALID_VALUE;
+	return gpc_sim_graph_replace(own->next, of(child)->first);
 }
 
 CUresult cuGraphExecUpdate(
@@ -321,6 +329,8 @@ CUresult cuGraphExecUpdate(
 
 CUresult cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *info)
 {
+	if (!info)
+		return CUDA_ERROR_INVALID_VALUE;
 	info->errorFromNode = NULL;
 	return cuGraphExecUpdate(exec, graph, &info->errorNode, &info->result);
 }
@@ -330,6 +340,8 @@ CUresult cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph, CUgraphExecUpdate
 CUresult cuGraphAddNode(
 	CUgraphNode *node, CUgraph graph, DEPENDENCIES, const CUgraphNodeParams *params)
 {
+	if (!params)
+		return CUDA_ERROR_INVALID_VALUE;
 	switch ((int)params->type) {
 	case CU_GRAPH_NODE_TYPE_KERNEL:
 		return cuGraphAddKernelNode(node, graph, dependencies, n, &params->kernel.v1);
@@ -356,6 +368,8 @@ CUresult cuGraphAddNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNode *
 CUresult cuGraphExecNodeSetParams(
 	CUgraphExec exec, CUgraphNode node, const CUgraphNodeParams *params)
 {
+	if (!params)
+		return CUDA_ERROR_INVALID_VALUE;
 	switch ((int)params->type) {
 	case CU_GRAPH_NODE_TYPE_KERNEL:
 		return cuGraphExecKernelNodeSetParams(exec, node, &params->kernel.v1);

@@ -243,8 +243,9 @@ LAUNCH_PAIR(cudaLaunchCooperativeKernel,
 	(const void *func, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t stream),
 	launch(func, NULL, grid, block, shared, stream, per_thread))
 LAUNCH_PAIR(cudaLaunchKernelExC, (const cudaLaunchConfig_t *config, const void *func, void **args),
-	launch(func, NULL, config->gridDim, config->blockDim, config->dynamicSmemBytes,
-		config->stream, per_thread))
+	config ? launch(func, NULL, config->gridDim, config->blockDim, config->dynamicSmemBytes,
+			 config->stream, per_thread)
+	       : rt_give(CUDA_ERROR_INVALID_VALUE))
 LAUNCH_PAIR(__cudaLaunchKernel,
 	(cudaKernel_t kernel, dim3 grid, dim3 block, void **args, size_t shared,
 		cudaStream_t stream),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs of other packages than PyTorch, each plain and with the library: programs/use_<name>.py of the set <name>.
 
-A program prints what it computed, runs out of memory in the line marked "# HERE", and prints as its last line what it
+A program prints what it computed, runs out of memory in the line marked "# HERE", and tells in its last line what it
 counts itself as held then, {"held": BYTES}.  Both runs print the same, the library's books of that moment say as much,
 and what the report shows first names that line.
 """
@@ -44,26 +44,26 @@ def missing(path, words):
     return [f"{word} is not in the report:\n{shown}" for word in words if word not in shown]
 
 
-def compare(path, program, held):
-    """What differs between the books and what the program counted; and the line that the report names."""
+def compare(path, program, told):
+    """What differs between the books and what the program told at its end; and the line that the report names."""
     lines = lines_of(program)
     ours = held_there(report("oom", path))
-    wrong = [] if ours == held else [f"{ours} bytes in our books, the program counts {held}"]
+    wrong = [] if ours == told["held"] else [f"{ours} bytes in our books, the program counts {told['held']}"]
     return wrong + missing(path, lines), lines
 
 
-def compare_pool(path, program, held):
+def compare_pool(path, program, told):
     """No driver call fails where XLA's own pool is full; the failure is recorded with that pool, and how it gets more."""
     wrong, lines = [], lines_of(program)
     pool = report("oom", path)["torch"]["reserved_bytes"]
-    if pool != held:
-        wrong = [f"a pool of {pool} bytes, where XLA has {held}"]
+    if pool != told["held"]:
+        wrong = [f"a pool of {pool} bytes, where XLA has {told['held']}"]
     return wrong + missing(path, lines + ["XLA_PYTHON_CLIENT_MEM_FRACTION="]), lines
 
 
-def compare_moments(*_):
-    """The program has compared."""
-    return [], ["20 moments"]
+def compare_moments(_path, _program, told):
+    """The program has compared at each of its moments, or it would have failed."""
+    return ([] if told["compared"] else ["it compared at no moment"]), [f"{told['compared']} moments"]
 
 
 def run(name, python):
@@ -80,10 +80,10 @@ def run_program(case, program, compare, sim, python):
         plain, ours = (simulated([python, program], GPU, *options, sim=sim, env={"REPORT": tool("gpumem-report")})
                        for options in (["--off"], ["-o", os.path.join(folder, "%p.gpucache")]))
         wrong = [f"exit status {run.returncode}:\n{run.stderr[-1500:]}" for run in (plain, ours) if run.returncode]
-        lines, held = [], 0
+        lines, told = [], {"held": 0}
         if not wrong and normal(plain.stdout) != normal(ours.stdout):
             wrong.append(f"printed\n{plain.stdout}and\n{ours.stdout}")
         if not wrong:
-            held = json.loads(ours.stdout.splitlines()[-1])["held"]
-            wrong, lines = compare(os.path.join(folder, f"{ours.pid}.gpucache"), program, held)
-    return tell(Result(case, wrong, (f"{held:,}", ", ".join(lines))))
+            told = json.loads(ours.stdout.splitlines()[-1])
+            wrong, lines = compare(os.path.join(folder, f"{ours.pid}.gpucache"), program, told)
+    return tell(Result(case, wrong, (f"{told['held']:,}", ", ".join(lines))))

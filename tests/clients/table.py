@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/CLIENTS.md, as the runs make it: a section a set of packages, a row a case, which a later run of it replaces."""
+"""docs/CLIENTS.md, as the runs make it: a section a set of packages, a row a case, which a later run of it replaces.
+
+table.py PAGE: what of the page was not made so."""
 import os
 import re
+import sys
 
 FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "CLIENTS.md")
 
@@ -66,6 +69,14 @@ def summary(name, body):
     return f"| {name} | {packages} | {what} | {passed} |\n"
 
 
+def page(found):
+    """The whole page, of these sections."""
+    order = sorted(found, key=lambda title: (not title.startswith("torch-"), [
+        -int(part) if part.isdigit() else 0 for part in re.split(r"\D+", title)], title))
+    text = HEAD + "".join(summary(title, found[title]) for title in order) + "\n"
+    return (text + "".join(f"## {title}\n{found[title].rstrip()}\n\n" for title in order)).rstrip() + "\n"
+
+
 def write(name, *args):
     """Replaces the section of this set: see section()."""
     try:
@@ -74,8 +85,25 @@ def write(name, *args):
     except FileNotFoundError:
         found = {}
     found[name] = section(found.get(name, ""), *args)
-    order = sorted(found, key=lambda title: (not title.startswith("torch-"), [
-        -int(part) if part.isdigit() else 0 for part in re.split(r"\D+", title)], title))
-    text = HEAD + "".join(summary(title, found[title]) for title in order) + "\n"
     with open(FILE, "w") as file:
-        file.write((text + "".join(f"## {title}\n{found[title].rstrip()}\n\n" for title in order)).rstrip() + "\n")
+        file.write(page(found))
+
+
+def check(path):
+    """What was written into the page by hand, a line each."""
+    with open(path) as file:
+        text = file.read()
+    found = sections(text)
+    wrong = [] if page(found) == text else [f"{path}: the head and the list of sets are not what the sections and table.py say"]
+    for title, body in found.items():
+        last = [line.rsplit(" | ", 1)[1] for line in body.splitlines() if re.match(r"\|.* \| (yes|no) \|$", line)]
+        said = re.search(r" - (\d+ of \d+)\n", body)[1]
+        if said != f"{last.count('yes |')} of {len(last)}":
+            wrong.append(f"{path}: {title} says {said}, and its rows {last.count('yes |')} of {len(last)}")
+    return wrong
+
+
+if __name__ == "__main__":
+    faults = check(sys.argv[1])
+    print(*faults, sep="\n", end="\n" if faults else "")
+    sys.exit(1 if faults else 0)

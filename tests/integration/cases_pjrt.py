@@ -2,7 +2,7 @@
 """XLA's table of functions is replaced where its version is known, and only for CUDA."""
 import sys
 
-from harness import expect, expect_equal
+from harness import MIB, expect, expect_equal
 
 LOOK = """
 import ctypes, sys
@@ -32,3 +32,61 @@ def case_a_table_is_left_alone_without_cuda_and_switched_off(world):
     for plugin, extra in (("known/xla_cpu", {}), ("known/xla_cuda", {"GPUCACHE": "0"})):
         result = look(world, plugin, **extra)
         expect_equal(f"{plugin} {extra}", (result.out, result.err), ("True True\n", ""))
+
+
+def play(world, scene, **extra):
+    """What a scene of pjrt.c said, and the sums of arrays that the recording has of each GPU."""
+    plugin = world.program("pjrt_tables.d/known/xla_cuda_plugin.so")
+    extra.setdefault("GPUCACHE_CONF", "oom_report:never")
+    result = world.run([world.program("pjrt"), plugin, scene], sim="memory:4GiB,context:0,devices:2", **extra)
+    expect_equal(f"{scene}: status and stderr", (result.status, result.err), (0, ""))
+    said = dict(line.split(": ", 1) for line in result.out.splitlines())
+    return said, [device.get("torch") for device in world.report_json("summary")["devices"]]
+
+
+def case_arrays_are_those_that_the_plugin_has(world):
+    said, (first, second) = play(world, "arrays")
+    expect_equal("bytes", (first["allocated_bytes"], second), (int(said["arrays"]), None))
+    expect_equal("calls", (first["allocations"], first["frees"]), (6, 4))
+    expect_equal("the pool, and what is not freed", (first["reserved_bytes"], world.held_bytes()), (64 * MIB, 5 * MIB))
+    tags = {tag["tag"]: tag["live_bytes"] for tag in world.report_json("summary")["devices"][0]["tags"]}
+    expect_equal("ranges", tags, {"jit_step": 3 * MIB, None: 2 * MIB})
+
+
+def case_failures_of_the_plugin_are_recorded(world):
+    said, (first, _) = play(world, "failures")
+    expect_equal("arrays and failures", (first["allocated_bytes"], first["failed"]), (int(said["arrays"]), 3))
+    wanted = {1: (64 * MIB, None, None), 2: (3584 * MIB, "jit_refused", 3 * MIB), 3: (1024 * MIB, "jit_late", 3 * MIB)}
+    for number, (size, program, temporaries) in wanted.items():
+        oom = world.report_json("oom", str(number), world.recording())
+        facts = oom["verdict"]["facts"]
+        expect_equal(f"failure {number}", (oom["request"]["requested_bytes"], facts.get("program"), facts.get("program_temporaries")),
+                     (size, program, temporaries))
+
+
+def case_a_program_that_was_begun_twice_at_once_ends_as_a_whole(world):
+    said, (first, _) = play(world, "twice")
+    expect_equal("bytes", first["allocated_bytes"], int(said["arrays"]))
+
+
+def case_each_array_of_an_execution_is_sampled_by_itself(world):
+    _, (first, _) = play(world, "sampled", GPUCACHE_CONF="stacks:sampled,tensors:sampled")
+    expect(first["allocated_bytes"] in range(2 * MIB, 2 * MIB + 33), f"{first['allocated_bytes']} bytes in arrays")
+
+
+def case_arrays_switched_off_are_not_looked_at_and_the_pool_is_a_block(world):
+    said, sums = play(world, "arrays", GPUCACHE_CONF="tensors:off")
+    expect_equal("asked, and sums", (said["asked"], sums), ("0", [None, None]))
+    expect_equal("what is not freed", world.held_bytes(), 64 * MIB)
+
+
+def case_an_array_that_is_not_ready_says_nothing_of_addresses(world):
+    _, (first, _) = play(world, "unready")
+    expect_equal("bytes, failures", (first["allocated_bytes"], first["failed"]), (2 * MIB, 1))
+
+
+def case_memories_and_the_pool_end_with_their_client(world):
+    said, (first, second) = play(world, "clients")
+    expect_equal("the first GPU", [first[key] for key in ("allocations", "frees", "allocated_bytes", "reserved_bytes")],
+                 [100, 100, 0, 0])
+    expect_equal("the second", (second["allocated_bytes"], second["reserved_bytes"]), (int(said["arrays"]), 64 * MIB))

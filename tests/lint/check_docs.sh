@@ -10,7 +10,8 @@
 #   4 docs/ARCHITECTURE.md: each path in backquotes exists, there or below src/; its table of waits has each file and
 #     function of src/alloc and src/runtime that calls event_wait or context_sync
 #   5 the README has at most 200 lines, and its times ("1.03 times") are those of docs/PERFORMANCE.md
-#   6 no page installs gpucache by its bare name, which nobody owns on PyPI yet
+#   6 docs/CLIENTS.md is as its runs make it
+#   7 no page installs gpucache by its bare name, which nobody owns on PyPI yet
 set -eu
 here=$(dirname "$(readlink -f "$0")")
 table=''
@@ -132,6 +133,9 @@ while read -r number; do
 		status=1
 	}
 done <"$dir/numbers"
+if [ -e docs/CLIENTS.md ] && ! python3 -B "$here/../clients/table.py" docs/CLIENTS.md; then
+	status=1
+fi
 if grep -snE 'pip3? install( -[^ ]+)* gpucache([^-/_a-z]|$)' README.md docs/*.md examples/*.md | grep .; then
 	echo "pip install gpucache: the name is not ours on PyPI; say ./build/gpucache-*.whl"
 	status=1

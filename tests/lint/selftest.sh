@@ -137,6 +137,11 @@ must_find 'lacks await of src/alloc/odd_wait.c' "$here/check_docs.sh" "$dir"
 rm -r src/alloc/odd_wait.c docs/ARCHITECTURE.md
 yes '' | head -201 >README.md
 must_find 'more than 200 lines' "$here/check_docs.sh" "$dir"
+sed 's/ | 1 of 1 |$/ | 2 of 2 |/' "$here/../../docs/CLIENTS.md" >docs/CLIENTS.md
+must_find 'the list of sets are not what the sections' "$here/check_docs.sh" "$dir"
+sed 's/ - 1 of 1$/ - 2 of 2/; s/ | 1 of 1 |$/ | 2 of 2 |/' "$here/../../docs/CLIENTS.md" >docs/CLIENTS.md
+must_find 'says 2 of 2, and its rows 1 of 1' "$here/check_docs.sh" "$dir"
+rm docs/CLIENTS.md
 printf 'nothing\n' >docs/OPTIONS.md
 must_find 'the table of options is not' "$here/check_docs.sh" "$dir"
 paste_table options >docs/OPTIONS.md

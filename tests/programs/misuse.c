@@ -141,6 +141,11 @@ static void ask_for_too_much(void)
 	say("free", cudaFree(small));
 }
 
+static void launch_nothing(void)
+{
+	say("launch without a configuration", cudaLaunchKernelExC(NULL, NULL, NULL));
+}
+
 static void ask_into_null(void)
 {
 	say("malloc into null", cudaMalloc(NULL, 4096));
@@ -187,6 +192,7 @@ static const struct {
 	{ "free-null", free_null },
 	{ "huge", ask_for_too_much },
 	{ "into-null", ask_into_null },
+	{ "launch-nothing", launch_nothing },
 	{ "host-as-device", free_host_as_device },
 	{ "reset", use_after_reset },
 	{ "no-cuda", no_cuda },

@@ -39,6 +39,10 @@ $(B)/programs/standins: $(addprefix $(B)/src/simcuda/names_,cublas.def cudnn.def
 PROGRAMS += $(B)/programs/images
 $(B)/programs/images: PROGRAM_LIBS := -l:libcudart.so.13 -l:libcuda.so.1
 
+# Graphs that are built node by node.
+PROGRAMS += $(B)/programs/graphs
+$(B)/programs/graphs: PROGRAM_LIBS := -l:libcuda.so.1
+
 # Results that no kernel computed; -rdynamic exports a function by whose name the driver knows it.
 PROGRAMS += $(B)/programs/reads
 $(B)/programs/reads: PROGRAM_LIBS := -rdynamic -l:libcudart.so.13
@@ -75,15 +79,17 @@ $(B)/programs/libraries: PROGRAM_LIBS := -l:libcudart.so.13 -Wl,--disable-new-dt
 # Plugins of XLA by their names: a known table, of another major version, too small; and one for no GPU.
 PJRT_TABLES := $(addprefix $(B)/programs/pjrt_tables.d/,known/xla_cuda_plugin.so other/xla_cuda_plugin.so small/xla_cuda_plugin.so \
                  known/xla_cpu_plugin.so)
-$(B)/programs/plugins: | $(PJRT_TABLES)
+PROGRAMS += $(B)/programs/pjrt
+$(B)/programs/pjrt: tests/programs/pjrt_api.h | $(PJRT_TABLES)
+$(B)/programs/pjrt: PROGRAM_LIBS := -l:libcuda.so.1 -ldl
 
 $(PJRT_TABLES): PJRT_FLAGS := -DMAJOR=0 -DFNS=138
 $(B)/programs/pjrt_tables.d/other/xla_cuda_plugin.so: PJRT_FLAGS := -DMAJOR=1 -DFNS=138
 $(B)/programs/pjrt_tables.d/small/xla_cuda_plugin.so: PJRT_FLAGS := -DMAJOR=0 -DFNS=90
-$(PJRT_TABLES): tests/programs/pjrt_tables.c
+$(PJRT_TABLES): tests/programs/pjrt_tables.c tests/programs/pjrt_api.h | $(SIMCUDA)
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(PROGRAM_CFLAGS) -shared -fPIC $(PJRT_FLAGS) -o $@ $<
+	$(Q)$(CC) $(PROGRAM_CFLAGS) -isystem src/simcuda/include -isystem src -shared -fPIC $(PJRT_FLAGS) -o $@ $< -L$(B)/simcuda -Wl,--allow-shlib-undefined -l:libcuda.so.1 -lpthread
 
 # A program, and plug-ins with the same code, of which each is unloaded before the next takes its place.
 PLUGINS  := $(addprefix $(B)/programs/plugins.d/,a.so b.so)

@@ -3,9 +3,8 @@
 #include "runtime/context/pages.h"
 
 #include <link.h>
-#include <string.h>
 
-#include "base/text.h"
+#include "base/module.h"
 #include "runtime/context/contexts.h"
 #include "runtime/process/state.h"
 
@@ -35,18 +34,13 @@ void gpc_pages_end(void)
 }
 
 /* Libraries that export their callers' memory to other processes and network cards. */
-static const char *const sharers[] = { "libmpi", "libucp" };
+static const char *const sharers[] = { "libmpi", "libucp", NULL };
 
 static int look_at(struct dl_phdr_info *info, size_t size, void *arg)
 {
-	const char *name = gpc_base_name(info->dlpi_name);
-
 	(void)size;
 	(void)arg;
-	for (unsigned i = 0; i < sizeof sharers / sizeof sharers[0]; i++)
-		if (strncmp(name, sharers[i], strlen(sharers[i])) == 0)
-			return 1;
-	return 0;
+	return gpc_module_file_begins(info->dlpi_name, sharers);
 }
 
 void gpc_pages_look_around(void)

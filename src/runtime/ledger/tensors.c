@@ -54,9 +54,10 @@ struct books {
 	struct gpc_address_map map;
 	/* Freed, but still in the map with its number, because the next tensor often has the same address. */
 	struct tensor *spare;
-	struct gpucache_torch own;   /* used without a recording */
-	uint64_t array_bytes;        /* in arrays of XLA */
-	_Atomic uint64_t pool_bytes; /* of XLA's own pool */
+	struct gpucache_torch own;     /* used without a recording */
+	uint64_t array_bytes;          /* in arrays of XLA */
+	_Atomic uint64_t pool_bytes;   /* of XLA's own pool */
+	struct gpc_address_map pieces; /* of that pool: their sizes */
 	_Atomic uint64_t n_arrays;
 };
 
@@ -267,9 +268,14 @@ static void freed(struct gpc_device *device, uint64_t address, uint64_t allocate
 	gpc_lock_release(&books->lock);
 }
 
+bool gpc_runtime_wants_arrays(void)
+{
+	return gpc_runtime.config.tensors != GPC_TENSORS_OFF;
+}
+
 static struct gpc_device *device_of(int number)
 {
-	return gpc_runtime.config.tensors != GPC_TENSORS_OFF ? gpc_device_at(number) : NULL;
+	return gpc_runtime_wants_arrays() ? gpc_device_at(number) : NULL;
 }
 
 void gpc_runtime_tensor(int number, uint64_t address, int64_t size, uint64_t allocated_bytes,
@@ -314,6 +320,8 @@ void gpc_runtime_tensor_failed(
 }
 
 /* ---- arrays of XLA (arrays.h) ---- */
+
+_Atomic uint32_t gpc_arrays_n_pieces;
 
 /* What the program needs whose failure this thread reports. */
 static _Thread_local struct gpucache_oom_program failing __attribute__((tls_model("initial-exec")));
@@ -362,30 +370,74 @@ void gpc_runtime_array(int number, const struct gpc_array *array, uint32_t stack
 	gpc_rescue_succeeded(device, GPUCACHE_KIND_TENSOR, array->size);
 }
 
+static void resize_pool_locked(struct gpc_device *device, uint64_t change)
+{
+	struct books *books = &all_books[device->ordinal];
+
+	atomic_fetch_add(&books->pool_bytes, change);
+	gpc_counter_set(&gpc_tensors_sums(device)->reserved_bytes, reserved_locked(books));
+}
+
+static void end_piece_locked(struct gpc_device *device, uint64_t key)
+{
+	struct gpc_address_map *pieces = &all_books[device->ordinal].pieces;
+	uint64_t size = (uintptr_t)gpc_address_map_take(pieces, key);
+
+	if (!size)
+		return;
+	atomic_fetch_sub(&gpc_arrays_n_pieces, 1);
+	resize_pool_locked(device, -size);
+}
+
 void gpc_runtime_arrays_pool(int number, int64_t change)
 {
 	struct gpc_device *device = device_of(number);
-	struct books *books;
 
 	if (!device)
 		return;
-	books = &all_books[device->ordinal];
-	gpc_lock_take(&books->lock);
-	atomic_fetch_add(&books->pool_bytes, (uint64_t)change);
-	gpc_counter_set(&gpc_tensors_sums(device)->reserved_bytes, reserved_locked(books));
-	gpc_lock_release(&books->lock);
+	gpc_lock_take(&all_books[number].lock);
+	resize_pool_locked(device, (uint64_t)change);
+	gpc_lock_release(&all_books[number].lock);
+}
+
+void gpc_arrays_piece(int number, uint64_t key, uint64_t size)
+{
+	struct gpc_device *device = device_of(number);
+	struct gpc_address_map *pieces;
+
+	if (!device)
+		return;
+	pieces = &all_books[number].pieces;
+	gpc_lock_take(&all_books[number].lock);
+	end_piece_locked(device, key); /* its end passed us by */
+	if (!gpc_address_map_reserve(pieces, 1)) {
+		gpc_address_map_insert(pieces, key, (void *)(uintptr_t)size);
+		atomic_fetch_add(&gpc_arrays_n_pieces, 1);
+	}
+	gpc_lock_release(&all_books[number].lock);
+}
+
+void gpc_arrays_end_piece(uint64_t key)
+{
+	for (uint32_t i = 0; i < gpc_runtime.n_devices; i++) {
+		gpc_lock_take(&all_books[i].lock);
+		end_piece_locked(&gpc_runtime.devices[i], key);
+		gpc_lock_release(&all_books[i].lock);
+	}
 }
 
 static bool end_array(struct gpc_device *device, uint64_t buffer)
 {
 	struct books *books = &all_books[device->ordinal];
 	struct gpucache_torch *sums = gpc_tensors_sums(device);
+	struct gpc_context *owner;
 	uint64_t size;
 
 	if (!atomic_load_explicit(&books->n_arrays, memory_order_relaxed))
 		return false;
+	owner = gpc_context_owner(device);
 	gpc_lock_take(&books->lock);
-	size = forget_locked(books, gpc_context_owner(device), buffer);
+	size = forget_locked(books, owner, buffer);
 	books->array_bytes -= size;
 	if (size) {
 		gpc_counter_set(&sums->allocated_bytes, books->array_bytes);

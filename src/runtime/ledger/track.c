@@ -23,6 +23,7 @@
 #include "model/balance.h"
 #include "record/store.h"
 #include "runtime/context/contexts.h"
+#include "runtime/ledger/arrays.h"
 #include "runtime/ledger/observe_hot.h"
 #include "runtime/ledger/pools.h"
 #include "runtime/process/stacks.h"
@@ -153,6 +154,8 @@ static struct gpc_tracked *take_locked(unsigned int kind, uint64_t key)
 
 	if (tracked)
 		gpc_list_remove(&tracked->link);
+	if (tracked && tracked->is_arena)
+		gpc_arrays_piece_end(key);
 	return tracked;
 }
 

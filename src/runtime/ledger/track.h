@@ -49,7 +49,7 @@ struct gpc_tracked *gpc_runtime_forget(uint64_t address);
 struct gpc_tracked *gpc_runtime_forget_key(enum gpucache_kind kind, uint64_t key);
 void gpc_runtime_forgotten(struct gpc_tracked *tracked, CUresult result);
 
-/* Marks memory of PyTorch's allocator as an arena: from now on only its tensors count for sites (tensors.h). */
+/* Marks memory as an arena: from now on only the tensors in it count for sites (tensors.h).  No-op with tensors:off. */
 void gpc_runtime_lend(enum gpucache_kind kind, uint64_t key);
 
 /*

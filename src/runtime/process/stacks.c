@@ -10,7 +10,7 @@
 #include "record/store.h"
 #include "runtime/process/state.h"
 
-/* Inlined into both callers, so that one skipped frame is the frame of gpc_runtime_request or gpc_runtime_stack_of. */
+/* Inlined into its callers, so that the one skipped frame is that of a function of stacks.h. */
 static inline __attribute__((always_inline)) uint32_t take_stack(void)
 {
 	uint32_t id;
@@ -36,20 +36,33 @@ struct gpc_request gpc_runtime_request(uint64_t size)
 	};
 }
 
-uint32_t gpc_runtime_stack_of(size_t size)
+/* True if the request is to have a stack. */
+static inline __attribute__((always_inline)) bool takes(size_t size)
 {
 	static _Thread_local struct gpc_sampler sampler __attribute__((tls_model("initial-exec")));
 
 	if (!gpc_runtime.has_stacks)
+		return false;
+	if (gpc_runtime.config.stacks != GPC_STACKS_SAMPLED)
+		return true;
+	/* With one seed for all, each thread and each run would sample the same requests. */
+	if (!sampler.state)
+		sampler.state = gpc_clock_monotonic_ns() ^ (uint64_t)gpc_thread_id() << 48;
+	return gpc_sampler_takes(&sampler, size);
+}
+
+uint32_t gpc_runtime_stack_of(size_t size)
+{
+	return takes(size) ? take_stack() : 0;
+}
+
+uint32_t gpc_runtime_stack_of_one(size_t size, uint32_t *shared)
+{
+	if (!takes(size))
 		return 0;
-	if (gpc_runtime.config.stacks == GPC_STACKS_SAMPLED) {
-		/* With one seed for all, each thread and each run would sample the same requests. */
-		if (!sampler.state)
-			sampler.state = gpc_clock_monotonic_ns() ^ (uint64_t)gpc_thread_id() << 48;
-		if (!gpc_sampler_takes(&sampler, size))
-			return 0;
-	}
-	return take_stack();
+	if (!*shared)
+		*shared = take_stack();
+	return *shared;
 }
 
 int gpc_runtime_unload(int (*close)(void *handle), void *handle)

@@ -21,6 +21,9 @@ struct gpc_request;
 uint32_t gpc_runtime_stack_of(size_t size);
 struct gpc_request gpc_runtime_request(uint64_t size);
 
+/* As gpc_runtime_stack_of, of several requests of one call: a walk serves all that are to have a stack.  *shared: 0 first. */
+uint32_t gpc_runtime_stack_of_one(size_t size, uint32_t *shared);
+
 /* Calls close(handle), the next dlclose, so that stacks taken later tell code that it unloads from code in its place. */
 int gpc_runtime_unload(int (*close)(void *handle), void *handle);
 

@@ -2,6 +2,7 @@
 #include "runtime/ledger/arrays.h"
 
 #include "record/store.h"
+#include "runtime/context/contexts.h"
 #include "runtime/ledger/tensors.h"
 #include "runtime/process/enter.h"
 #include "runtime/process/state.h"
@@ -129,6 +130,59 @@ static void a_pool_that_did_not_come_is_none(void **state)
 	world_run(NULL, CONF, shrink);
 }
 
+static void give_back(void)
+{
+	CUdeviceptr pool = take_pool();
+	CUdeviceptr more;
+
+	CHECK(world_enter());
+	gpc_runtime_arrays_pool(0, POOL);
+	gpc_runtime_leave();
+	CHECK(!world_malloc(&more, POOL));
+	CHECK(world_enter());
+	gpc_arrays_piece(0, pool, POOL);
+	gpc_arrays_piece(0, more, POOL);
+	gpc_arrays_piece(7, more + POOL, POOL);
+	gpc_runtime_leave();
+	make(FIRST, pool, MIB);
+	CHECK(sums()->reserved_bytes == 2 * POOL);
+	CHECK(!world_free(more));
+	CHECK(sums()->reserved_bytes == POOL && sums()->peak_reserved_bytes == 2 * POOL);
+	CHECK(world_enter());
+	gpc_runtime_arrays_pool(0, POOL);
+	gpc_arrays_piece(0, pool, POOL); /* the end of the one before passed us by */
+	gpc_runtime_leave();
+	CHECK(sums()->reserved_bytes == POOL);
+	CHECK(!world_free(pool) && sums()->reserved_bytes == MIB);
+}
+
+static void a_pool_shrinks_by_each_piece_that_is_freed(void **state)
+{
+	(void)state;
+	world_run(NULL, CONF, give_back);
+}
+
+/* An array without an owner counts in no sum; its end looks for an owner again, with no lock held. */
+static void be_without_owner(void)
+{
+	CUdeviceptr pool = take_pool();
+	struct gpc_device *device = &gpc_runtime.devices[0];
+
+	for (uint32_t i = 0; i < GPC_MAX_CONTEXTS; i++)
+		if (!atomic_load(&device->contexts[i]))
+			atomic_store(&device->contexts[i], world_context());
+	make(FIRST, pool, MIB);
+	CHECK(sums()->n_malloc == 1 && sums()->allocated_bytes == 0);
+	end(FIRST);
+	CHECK(sums()->n_free == 0 && sums()->allocated_bytes == 0);
+}
+
+static void an_array_without_an_owner_ends_in_the_order_of_locks(void **state)
+{
+	(void)state;
+	world_run(NULL, CONF, be_without_owner);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -136,6 +190,8 @@ int main(void)
 		cmocka_unit_test(a_handle_that_comes_again_replaces_its_array),
 		cmocka_unit_test(a_failure_has_the_pool_and_what_the_program_needs),
 		cmocka_unit_test(a_pool_that_did_not_come_is_none),
+		cmocka_unit_test(a_pool_shrinks_by_each_piece_that_is_freed),
+		cmocka_unit_test(an_array_without_an_owner_ends_in_the_order_of_locks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -57,12 +57,35 @@ static void small_requests_are_sampled(void **state)
 	world_run(NULL, "stacks:sampled", sampled);
 }
 
+static void of_one_call(void)
+{
+	uint32_t shared = 0;
+	uint32_t first;
+	unsigned n_taken = 0;
+
+	world_start();
+	first = gpc_runtime_stack_of_one(MIB, &shared);
+	CHECK(first != 0 && shared == first);
+	/* From another place: the walk is not repeated. */
+	CHECK(gpc_runtime_stack_of_one(MIB, &shared) == first);
+	for (int i = 0; i < 1000; i++)
+		n_taken += gpc_runtime_stack_of_one(1, &shared) != 0;
+	CHECK(n_taken < 10);
+}
+
+static void requests_of_one_call_share_a_walk_and_are_sampled_one_by_one(void **state)
+{
+	(void)state;
+	world_run(NULL, "stacks:sampled", of_one_call);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(without_stacks_there_is_none),
 		cmocka_unit_test(a_place_has_one_number),
 		cmocka_unit_test(small_requests_are_sampled),
+		cmocka_unit_test(requests_of_one_call_share_a_walk_and_are_sampled_one_by_one),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/unit/unit.h"
+
+#include <dlfcn.h>
+
+#include "base/module.h"
+
+static const char *const none[] = { NULL };
+static const char *const libc[] = { "ld-", "libc.", NULL };
+
+static int written = 1; /* in another part than code */
+
+int main(void);
+
+static void code_and_data_of_a_program_are_in_one_module(void **state)
+{
+	struct gpc_module module = gpc_module_of((const void *)(uintptr_t)main, none);
+
+	(void)state;
+	assert_true(module.end);
+	assert_false(module.is_named);
+	assert_in_range((uintptr_t)&written, module.start, module.end - 1);
+	assert_int_equal(gpc_module_of(&written, none).start, module.start);
+	assert_int_equal(gpc_module_of((const void *)module.start, none).end, module.end);
+	assert_int_not_equal(gpc_module_of((const void *)module.end, none).start, module.start);
+	assert_int_not_equal(gpc_module_of((const void *)(module.start - 1), none).end, module.end);
+}
+
+static void a_library_is_known_by_how_its_file_begins(void **state)
+{
+	const void *in_libc = dlsym(RTLD_DEFAULT, "qsort");
+	Dl_info info;
+
+	(void)state;
+	assert_int_not_equal(dladdr(in_libc, &info), 0);
+	assert_int_equal(gpc_module_of(in_libc, libc).start, (uintptr_t)info.dli_fbase);
+	assert_true(gpc_module_of(in_libc, libc).is_named);
+	assert_false(gpc_module_of(in_libc, none).is_named);
+	assert_false(gpc_module_of(&written, libc).is_named);
+}
+
+static void memory_of_its_own_is_in_no_module(void **state)
+{
+	void *block = test_malloc(16);
+
+	(void)state;
+	assert_int_equal(gpc_module_of(block, libc).end, 0);
+	assert_false(gpc_module_of(NULL, libc).is_named);
+	test_free(block);
+}
+
+static void a_folder_is_no_part_of_the_name(void **state)
+{
+	(void)state;
+	assert_true(gpc_module_file_begins("/lib/libc.so.6", libc));
+	assert_true(gpc_module_file_begins("libc.so.6", libc));
+	assert_false(gpc_module_file_begins("/libc.d/libm.so.6", libc));
+	assert_false(gpc_module_file_begins("/lib/libcap.so", libc));
+	assert_false(gpc_module_file_begins("", libc));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(code_and_data_of_a_program_are_in_one_module),
+		cmocka_unit_test(a_library_is_known_by_how_its_file_begins),
+		cmocka_unit_test(memory_of_its_own_is_in_no_module),
+		cmocka_unit_test(a_folder_is_no_part_of_the_name),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
