@@ -154,12 +154,10 @@ static void derive_truths(struct gpc_facts *f)
 	f->asks_backward = truth(f->asked_purpose == GPC_PURPOSE_GRADIENTS &&
 				 is_below(f->weights, f->torch_asked) &&
 				 is_part(f, f->torch_asked, LARGE_PART));
-	f->asks_more =
-		truth(f->is_top_asking == GPC_YES ||
-			(f->asked_site == f->top_site && or_none(f->top_held) && f->asked_site));
 	f->is_activations =
 		truth(is_known(f->activations) && fits(f->by_purpose / 2, f->activations) &&
 			fits(or_none(f->short_by), f->activations));
+	f->holds_inputs = truth(is_known(f->inputs) && fits(f->by_purpose / 2, f->inputs));
 	f->is_input = truth(f->is_activations == GPC_YES && f->is_generating == GPC_YES);
 	f->grows_weights = truth(grows && f->growth_purpose == GPC_PURPOSE_WEIGHTS);
 	f->grows_optimizer = truth(grows && f->growth_purpose == GPC_PURPOSE_OPTIMIZER);

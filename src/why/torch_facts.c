@@ -11,6 +11,9 @@
 /* The most purposes that gpc_say_held() names. */
 #define N_HELD 3
 
+/* A checkpoint may have the optimizer's state, too: three times as much as the model. */
+#define LOADED_PART 4
+
 /* The file of PyTorch that calls what torch.no_grad() and torch.inference_mode() decorate. */
 #define DECORATOR "/torch/utils/_contextlib.py"
 
@@ -126,11 +129,38 @@ static bool is_same_site(const struct search *search, uint32_t a, uint32_t b)
 	return strcmp(site_a.buf, site_b.buf) == 0;
 }
 
+/* True in a function that makes a model, such as Block.__init__. */
+static bool makes_model(const struct gpc_frame *frame)
+{
+	const char *dot = frame->function ? strrchr(frame->function, '.') : NULL;
+
+	return frame->is_python && dot && strcmp(dot, ".__init__") == 0;
+}
+
+/* True if the two are the same place, or places of one constructor. */
+static bool is_same_model(const struct search *search, uint32_t a, uint32_t b)
+{
+	const struct gpc_stack_frames *stack_a = frames_of(search, a);
+	const struct gpc_stack_frames *stack_b = frames_of(search, b);
+	size_t n = 0;
+
+	if (is_same_site(search, a, b))
+		return true;
+	if (!stack_a || !stack_b)
+		return false;
+	while (n < stack_a->n && n < stack_b->n &&
+		stack_a->frames[stack_a->n - 1 - n].place ==
+			stack_b->frames[stack_b->n - 1 - n].place)
+		n++;
+	return n < stack_a->n && makes_model(&stack_a->frames[stack_a->n - 1 - n]);
+}
+
 static void set_purposes(struct search *search)
 {
 	const struct gpucache_oom *oom = search->oom;
 	const struct gpc_purpose_row *weights;
 	const struct gpc_purpose_row *activations;
+	const struct gpc_purpose_row *inputs;
 	struct gpc_facts *facts = search->facts;
 	const struct gpc_stack_frames *asking = frames_of(search, oom->stack);
 
@@ -139,6 +169,7 @@ static void set_purposes(struct search *search)
 		facts->growth_purpose = purpose_of(search, search->growing);
 	weights = row_of(search, GPC_PURPOSE_WEIGHTS);
 	activations = row_of(search, GPC_PURPOSE_ACTIVATIONS);
+	inputs = row_of(search, GPC_PURPOSE_INPUTS);
 	facts->weights = weights->bytes;
 	facts->optimizer = row_of(search, GPC_PURPOSE_OPTIMIZER)->bytes;
 	facts->gradients = row_of(search, GPC_PURPOSE_GRADIENTS)->bytes;
@@ -146,10 +177,14 @@ static void set_purposes(struct search *search)
 	facts->optimizer_less = has_file(asking, "/optim/sgd.py") ? "SGD without momentum has none"
 								  : "SGD, Adafactor, an 8-bit one";
 	if (weights->stack_bytes >= oom->short_by && weights->stack &&
-		!is_same_site(search, weights->stack, oom->stack)) {
+		!is_same_model(search, weights->stack, oom->stack)) {
 		facts->weights_place =
 			place_of(search, weights->stack, search->texts->weights_place);
 		facts->weights_there = weights->stack_bytes;
+	}
+	if (inputs->stack_bytes >= oom->short_by && inputs->stack) {
+		facts->inputs_place = place_of(search, inputs->stack, search->texts->inputs_place);
+		facts->inputs = inputs->stack_bytes;
 	}
 	facts->is_top_asking =
 		truth(oom->n_holders && is_same_site(search, oom->holders[0].stack, oom->stack));
@@ -341,7 +376,7 @@ static void set_loaded(struct search *search)
 			biggest = holder;
 	}
 	if (!biggest || loaded < search->oom->short_by ||
-		gpc_bytes_less(weights, loaded) < loaded / 2)
+		gpc_bytes_less(weights, loaded) < loaded / LOADED_PART)
 		return;
 	search->facts->loaded_place = place_of(search, biggest->stack, search->texts->loaded_place);
 	search->facts->loaded_bytes = loaded;

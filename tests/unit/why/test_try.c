@@ -111,7 +111,7 @@ static void who_asks_for_more_is_told_what_will_be_needed(void **state)
 	say(&s);
 	says("hold 4.00 GiB less");
 	s.facts.top_site = s.oom.stack;
-	s.answer = gpc_why(&s.facts);
+	s.facts.is_top_asking = GPC_YES;
 	say(&s);
 	says("fewer or smaller blocks of model.py:7: it holds most, 70.00 GiB, and asked for 8.00 "
 	     "GiB more");
@@ -121,11 +121,23 @@ static void who_asks_for_more_is_told_what_will_be_needed(void **state)
 	s.answer = gpc_why(&s.facts);
 	say(&s);
 	says("gradients need as much as the weights, 30.00 GiB, and have 12.00 GiB so far");
+	s.facts.inputs_place = "main data.py:2";
+	s.facts.inputs = 36 * GPC_GIB;
+	s.facts.by_purpose = 70 * GPC_GIB;
+	s.answer = gpc_why(&s.facts);
+	say(&s);
+	says("keep on the host what main data.py:2 holds, 36.00 GiB");
 	s.facts.torch_asked = 13 * GPC_GIB;
 	s.facts.weights = 13 * GPC_GIB - 1; /* no weight has so large a gradient */
 	s.answer = gpc_why(&s.facts);
 	say(&s);
-	says("the backward pass asks for 13.00 GiB at once, at model.py:7");
+	s.facts.activations_place = "Net.forward model.py:5";
+	s.facts.activations = 20 * GPC_GIB;
+	s.facts.by_purpose = 70 * GPC_GIB;
+	s.answer = gpc_why(&s.facts);
+	say(&s);
+	says("a shorter input for Net.forward model.py:5: activations hold 20.00 GiB, and the "
+	     "backward pass asks for 13.00 GiB at once");
 	s.facts.copy_place = "Trainer.__init__ train.py:6";
 	s.facts.copy_bytes = 13 * GPC_GIB;
 	say(&s);
