@@ -3,9 +3,13 @@
 import json
 import os
 import re
+import shlex
+import signal
+import time
 
 from cases_fit import left_over
-from cases_launcher import launch
+from cases_launcher import installed, launch
+from cases_wait import Terminal
 from harness import expect, expect_equal
 
 STATES = ("ran", "failed", "hopeless", "open")
@@ -81,6 +85,23 @@ def case_cure_says_where_there_is_nothing_to_cure(world):
     expect("for another reason than memory, status 7: no data" in result.err, result.err)
     result = launch(world, "--cure", "--yes", "--time-limit", "1", "/bin/sleep", "100")
     expect("did not run out of memory within 1 s" in result.err and result.status == 3, result.err)
+def case_a_signal_at_the_question_leaves_nothing(world):
+    for arguments in ("--cure",), ("--fit", "--sweep", "A=1,2"):
+        for send in (lambda terminal: terminal.type("\x03"), lambda terminal: os.kill(terminal.pid, signal.SIGTERM),
+                     lambda terminal: os.kill(terminal.pid, signal.SIGHUP)):
+            terminal = Terminal(world, [installed(world), *arguments, "/bin/true"])
+            asked = terminal.see(r"(?s)(.*)Run them\? \[y/N\] ")[1]
+            expect(not any(line.isspace() or not line for line in asked.splitlines()), f"a line of nothing in {asked!r}")
+            expect_equal("the folder", len(left_over(world)), 1)
+            send(terminal)
+            ended = None
+            end = time.monotonic() + world.time_limit()
+            while not ended and time.monotonic() < end:
+                ended = os.waitid(os.P_PID, terminal.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+                time.sleep(0.05)
+            expect_equal("the end", (ended and ended.si_code, left_over(world)), (os.CLD_KILLED, []))
+
+
 
 
 def case_cure_asks_before_it_runs_anything(world):
