@@ -12,8 +12,6 @@ from cases_launcher import installed, launch
 from cases_wait import Terminal
 from harness import expect, expect_equal
 
-STATES = ("ran", "failed", "hopeless", "open")
-
 
 def scene(world, *arguments):
     return [world.program("scene"), *arguments]
@@ -45,7 +43,7 @@ def case_cure_finds_no_setting_where_more_is_live_than_the_GPU_has(world):
     status, answer, states = cure(world, "--on", "2GiB", world.program("train"), "--oom")
     expect_equal("the end", (status, answer["ran"], answer["command"]), (1, None, None))
     tried = {key: state for key, state in states.items() if state in ("ran", "failed")}
-    expect(set(tried.items()) <= {("spill", "failed")}, f"what was tried is {tried}")
+    expect_equal("what was tried", tried, {"spill": "failed"})
     grows = answer["changes"][0]
     expect(grows["enough"] and "remember_loss" in grows["change"], f"{grows}")
     expect("remember_loss" in answer["verdict"]["try"][0]["advice"], answer["verdict"]["try"])
@@ -85,6 +83,8 @@ def case_cure_says_where_there_is_nothing_to_cure(world):
     expect("for another reason than memory, status 7: no data" in result.err, result.err)
     result = launch(world, "--cure", "--yes", "--time-limit", "1", "/bin/sleep", "100")
     expect("did not run out of memory within 1 s" in result.err and result.status == 3, result.err)
+
+
 def case_a_signal_at_the_question_leaves_nothing(world):
     for arguments in ("--cure",), ("--fit", "--sweep", "A=1,2"):
         for send in (lambda terminal: terminal.type("\x03"), lambda terminal: os.kill(terminal.pid, signal.SIGTERM),
@@ -102,6 +102,54 @@ def case_a_signal_at_the_question_leaves_nothing(world):
             expect_equal("the end", (ended and ended.si_code, left_over(world)), (os.CLD_KILLED, []))
 
 
+def kept(world, *arguments, status):
+    """The recordings that -o keeps, by how many there are of each name without its number."""
+    folder = os.path.join(world.folder, f"kept-{len(os.listdir(world.folder))}")
+    os.mkdir(folder)
+    result = launch(world, *arguments[:-1], "--yes", "-o", os.path.join(folder, "run.gpucache"), *arguments[-1])
+    expect_equal(f"the end of {arguments}: {result.err}", (result.status, left_over(world)), (status, []))
+    return sorted(os.listdir(folder))
+
+
+def case_cure_keeps_the_recordings_that_are_asked_for_however_it_ends(world):
+    train = [world.program("train"), "--steps", "3"]
+    expect_equal("of a run that needs no cure", kept(world, "--cure", train, status=0), ["run.gpucache"])
+    other = ["/bin/sh", "-c", f"{' '.join(train)}; exit 7"]
+    expect_equal("of one that fails for another reason", kept(world, "--cure", other, status=3), ["run.gpucache"])
+    stopped = ["/bin/sh", "-c", f"{' '.join(train)}; kill -TERM $(cut -d' ' -f4 /proc/$PPID/stat); exec sleep 1000"]
+    expect_equal("of one that is interrupted", kept(world, "--cure", stopped, status=130), ["run.gpucache"])
+    program = scene(world, "cache", "n=30", "block=8192", "temp=1024", "last=100000")
+    expect_equal("of several", kept(world, "--cure", "--on", "1GiB", "-c", "limit:300MiB", program, status=0),
+                 ["run-2.gpucache", "run-3.gpucache", "run-4.gpucache", "run.gpucache"])
+
+
+def case_runs_side_by_side_keep_their_recordings_under_one_name(world):
+    found = kept(world, "--fit", "--jobs", "4", "--sweep", "A=1,2,3,4,5,6,7,8", [world.program("train"), "--steps", "2"], status=0)
+    expect_equal("the recordings", len(found), 8)
+
+
+def case_a_run_that_leaves_no_end_ends_all(world):
+    lose = 'rm "$TMPDIR/../trial"; mkdir "$TMPDIR/../trial"'
+    program = " ".join(scene(world, "cache", "n=30", "block=8192", "temp=1024", "last=100000"))
+    for arguments, command in ((("--fit", "--sweep", "A=1,2"), lose),
+                               (("--cure", "--on", "1GiB", "-c", "limit:300MiB"), f"[ $GPUCACHE_TRIAL = 1 ] || {{ {lose}; }}; exec {program}"),
+                               (("--cure",), lose)):
+        result = launch(world, *arguments, "--yes", "/bin/sh", "-c", command)
+        expect_equal("the end", (result.status, result.out, left_over(world)), (5, "", []))
+        expect(len(result.err.splitlines()) == 1 and "left no end" in result.err, f"{arguments}: {result.err!r}")
+
+
+def case_a_report_that_fails_is_told_as_what_it_is(world):
+    """The run failed for memory, and gpumem-report has none to say so."""
+    starving, at = world.starving()
+    program = scene(world, "cache", "n=30", "block=8192", "temp=1024", "last=100000")
+    command = ["/bin/sh", "-c", f"{' '.join(program)}; status=$?; touch {at}; exit $status"]
+    for arguments in ("--cure", "--on", "1GiB"), ("--fit", "--sweep", "A=1,2"):
+        if os.path.exists(at):
+            os.unlink(at)
+        result = launch(world, *arguments, "-c", "limit:300MiB", "--yes", *command, **starving)
+        expect_equal("the end", (result.status, result.out, left_over(world)), (5, "", []))
+        expect("memory" in result.err and "another reason" not in result.err, f"{arguments}: {result.err!r}")
 
 
 def case_cure_asks_before_it_runs_anything(world):
