@@ -10,7 +10,7 @@ import time
 from cases_fit import left_over
 from cases_launcher import installed, launch
 from cases_wait import Terminal
-from harness import expect, expect_equal
+from harness import TOP, expect, expect_equal
 
 
 def scene(world, *arguments):
@@ -78,6 +78,9 @@ def case_cure_says_where_there_is_nothing_to_cure(world):
     result = launch(world, "--cure", "--yes", world.program("train"), "--steps", "3")
     expect_equal("the end", (result.status, result.err), (0, ""))
     expect("it runs as it is on h100, simulated" in result.out, result.out)
+    result = launch(world, "--cure", "--json", "--yes", world.program("train"), "--steps", "3")
+    expect_equal("the end for programs", (result.status, result.out), (0, ""))
+    expect("it runs as it is on h100, simulated" in result.err, result.err)
     result = launch(world, "--cure", "--yes", "/bin/sh", "-c", "echo no data >&2; exit 7")
     expect_equal("the end", (result.status, result.out), (3, ""))
     expect("for another reason than memory, status 7: no data" in result.err, result.err)
@@ -156,6 +159,9 @@ def case_cure_asks_before_it_runs_anything(world):
     mark = os.path.join(world.folder, "mark")
     result = launch(world, "--cure", "touch", mark)
     expect_equal("the end", (result.status, os.path.exists(mark), left_over(world)), (2, False, []))
+    with open(os.path.join(TOP, "tools/gpumem-report/cure/settings.def"), encoding="utf-8") as file:
+        n = sum(line.startswith("SETTING(") for line in file)
+    expect(f"up to {n} times" in result.err, result.err)
     for arguments, word in ((("--cure", "--fit"), "--fit"), (("--cure", "--sim", "4GiB"), "--on"), (("--cure", "--on", "x9"), "x9"),
                             (("--cure", "--off"), "--off")):
         result = launch(world, *arguments, "/bin/true")
