@@ -163,7 +163,8 @@ def case_cure_asks_before_it_runs_anything(world):
         n = sum(line.startswith("SETTING(") for line in file)
     expect(f"up to {n} times" in result.err, result.err)
     for arguments, word in ((("--cure", "--fit"), "--fit"), (("--cure", "--sim", "4GiB"), "--on"), (("--cure", "--on", "x9"), "x9"),
-                            (("--cure", "--off"), "--off")):
+                            (("--cure", "--off"), "--off"), (("--cure", "--steps", "3"), "--steps"), (("--cure", "--jobs", "3"), "--jobs"),
+                            (("--cure", "--jobs", "many"), "many")):
         result = launch(world, *arguments, "/bin/true")
         expect(result.status == 2 and len(result.err.splitlines()) == 1 and word in result.err, f"{arguments}: {result.err!r}")
 

@@ -108,7 +108,8 @@ static bool read_gpus(struct gpc_sweep *sweep, char *text)
 
 		if (sweep->n_gpus == GPC_SWEEP_MAX_GPUS)
 			return gpc_refuse("--on takes at most %d GPUs", GPC_SWEEP_MAX_GPUS);
-		if (!gpc_fit_read_target(word, &gpu->target))
+		/* Blanks end a word of what --next prints. */
+		if (strpbrk(word, " \t") || !gpc_fit_read_target(word, &gpu->target))
 			return gpc_refuse(
 				"--on needs GPUs or sizes, not `%s`; "
 				"`gpucache-run --sim list` names the GPUs",
