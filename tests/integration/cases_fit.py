@@ -150,6 +150,7 @@ def case_fit_says_in_one_line_what_is_wrong(world):
             (("--fit", "--on", "l4,l5", "--sweep", "B=3", program), 2, "l5"),
             (("--fit", "--time-limit", "0", "--sweep", "B=3", program), 2, "--time-limit"),
             (("--yes", program), 2, "--fit"),
+            (("--fit", "-o", "out.rec", program), 2, "out.rec"),
             (("--fit", "--time-limit", "3", program), 2, "--time-limit"),
             (("--fit", "--jobs", "3", program), 2, "--jobs"),
             (("--fit", "--self-test"), 2, "no program"),

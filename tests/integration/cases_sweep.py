@@ -153,6 +153,8 @@ def case_sweep_keeps_the_recordings_that_are_asked_for(world):
     os.mkdir(os.path.join(world.folder, "kept"))
     sweep(world, "-o", "kept/%p.gpucache", "--sweep", "A=1,2,3", world.program("train"), "--steps", "2")
     expect_equal("the recordings", len(os.listdir(os.path.join(world.folder, "kept"))), 3)
+    sweep(world, "-o", "kept", "--sweep", "A=1,2,3", world.program("train"), "--steps", "2")
+    expect_equal("the recordings, by the folder's name", len(os.listdir(os.path.join(world.folder, "kept"))), 6)
 
 
 def write(path, text):
