@@ -10,20 +10,6 @@
 #include "tools/gpumem-report/target.h"
 #include "tools/replay/steps.h"
 
-static const char *const options[] = {
-#define OPTION(name, type, fallback, least, most, choices, help) #name,
-#include "config/options.def"
-#undef OPTION
-};
-
-static bool has_option(const char *name)
-{
-	for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
-		if (strcmp(options[i], name) == 0)
-			return true;
-	return false;
-}
-
 /* ---- conditions of settings.def ---- */
 
 static bool is_torch(const struct gpc_cure *cure)
@@ -59,9 +45,9 @@ static bool has_idle_gpu(const struct gpc_cure *cure)
 	       cure->failure.facts.idle_gpu != GPUCACHE_UNKNOWN;
 }
 
-static bool has_spill(const struct gpc_cure *cure)
+static bool can_spill(const struct gpc_cure *cure)
 {
-	return cure->failure.oom.kind == GPUCACHE_KIND_DEVICE && has_option("spill");
+	return cure->failure.oom.kind == GPUCACHE_KIND_DEVICE;
 }
 
 enum what {

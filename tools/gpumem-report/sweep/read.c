@@ -9,7 +9,6 @@
 
 #define MOST_LINE   4096
 #define MOST_VALUES 256
-#define MOST_NUMBER UINT64_C(999999999)
 
 /* Calls `take` with each line KEY=TEXT of the file; stops, and returns false, where it does. */
 static bool read_lines(
