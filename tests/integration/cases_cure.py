@@ -26,17 +26,20 @@ def cure(world, *arguments, **extra):
 
 
 def case_cure_raises_a_limit_and_the_command_runs_as_it_is_written(world):
-    program = scene(world, "cache", "n=30", "block=8192", "temp=1024", "last=100000")
-    status, answer, states = cure(world, "--on", "1GiB", "-c", "limit:300MiB", "--", *program)
+    program = ["/bin/sh", "-c", 'exec "$@"', "it's", *scene(world, "cache", "n=30", "block=8192", "temp=1024", "last=100000")]
+    status, answer, states = cure(world, "--on", "1GiB", "-c", "limit:300MiB", "--", *program, GPUCACHE_CONF="stacks:off")
     expect_equal("the end", (status, answer["ran"]), (0, "limit"))
     expect_equal("the settings before it", (states["pages"], states["off"], states["unlimited"]), ("failed", "failed", "open"))
     row = next(row for row in answer["settings"] if row["key"] == "limit")
     limit = re.fullmatch(r"GPUCACHE_CONF=limit:(\d+)MiB", row["set"]).group(1)
     expect(row["headroom_bytes"] > 0 and row["driver_calls"] > 0, f"no price: {row}")
-    expect_equal("the command", answer["command"], f"{row['set']} gpucache-run -- {' '.join(program)}")
-    for value, runs in (limit, True), ("300", False):
-        result = launch(world, "--sim", "1GiB", *program, GPUCACHE_CONF=f"limit:{value}MiB")
-        expect_equal(f"it runs with {value} MiB", result.status == 0, runs)
+    expect_equal("the rows with a price", [row["key"] for row in answer["settings"] if row["headroom_bytes"] is not None], ["limit"])
+    given = f"GPUCACHE_CONF=stacks:off,limit:300MiB,limit:{limit}MiB"
+    expect_equal("the command", shlex.split(answer["command"]), [given, "gpucache-run", "--", *program])
+    path = os.path.dirname(installed(world)) + ":" + os.environ["PATH"]
+    for command, runs in (answer["command"], True), (answer["command"].replace(f",limit:{limit}MiB", ""), False):
+        result = world.run(["/bin/sh", "-c", command], with_us=False, GPUSIM="memory:1GiB", PATH=path)
+        expect_equal(f"{command} runs", result.status == 0, runs)
 
 
 def case_cure_finds_no_setting_where_more_is_live_than_the_GPU_has(world):

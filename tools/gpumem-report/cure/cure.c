@@ -46,29 +46,16 @@ static const char *state_key(enum gpc_cure_state state)
 	return keys[state];
 }
 
-/* The command that gives the setting. */
-static void add_command(
-	const struct gpc_cure *cure, const struct gpc_cure_setting *setting, struct gpc_text *text)
-{
-	const bool needs_us = strstr(setting->assignments, "GPUCACHE") != NULL;
-
-	gpc_text_add(text, "%s %s%s", setting->assignments, needs_us ? "gpucache-run -- " : "",
-		cure->report->recording->header.command);
-}
-
 static void show_ran(const struct gpc_cure *cure, struct gpc_document *doc)
 {
 	const struct gpc_cure_setting *first = gpc_cure_first(cure);
-	GPC_TEXT(command, 4096 + 400);
 
 	gpc_document_member(doc, "ran", gpc_name(first ? first->key : NULL));
-	if (first)
-		add_command(cure, first, &command);
-	gpc_document_member(doc, "command", gpc_name(command.buf));
+	gpc_document_member(doc, "command", gpc_name(first ? first->command : NULL));
 	if (!first)
 		return;
 	gpc_document_open_text(doc, "RAN");
-	gpc_document_say(doc, "%s", command.buf);
+	gpc_document_say(doc, "%s", first->command ? first->command : first->assignments);
 	gpc_document_say(doc, "ran on the simulated GPU");
 	if (first->headroom_bytes != GPUCACHE_UNKNOWN)
 		gpc_document_say(doc,
