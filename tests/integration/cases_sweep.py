@@ -170,18 +170,23 @@ def search(world, need, total, to, on="l4,h100", folders=itertools.count()):
     gpus = on.split(",")
     write(f"{folder}/plan", f"on={on}\nsweep=N=1..{to}\n")
     tried = {gpu: [] for gpu in gpus}
+    bounds = None
     for _ in range(100):
         lines = world.run([*report, "--next", folder], with_us=False).out.splitlines()
+        bounds = bounds or [int(word) for word in lines[-1].split()[1:]]
         if lines[0].startswith("runs"):
+            n = sum(map(len, tried.values()))
+            expect(bounds[0] <= n <= bounds[1], f"{n} runs, and {bounds} were announced: {tried}")
             shown = json.loads(world.run([*report, "--json", folder], with_us=False).out)
             return tried, {row["gpu"]: row["value"] for row in shown["largest"]}
         gpu, value = lines[0].split()
         value = int(value.partition("=")[2])
         tried[gpu].append(value)
         place = f"{folder}/{sum(map(len, tried.values()))}"
-        write(f"{place}/trial", f"gpu={gpu}\nset=N={value}\nended=0\n")
+        size = need(value)
+        write(f"{place}/trial", f"gpu={gpu}\nset=N={value}\nended={int(size is None)}\n")
         for number, name in enumerate(gpus):
-            needs = need(value) * MIB
+            needs = (size or 0) * MIB
             write(f"{place}/{name}.json", json.dumps({
                 "asked_bytes": needs, "holders": [], "caches": [{"needs_bytes": needs}],
                 "on": {"fits": needs <= total[number] * MIB}}))
@@ -224,6 +229,14 @@ def case_sweep_finds_the_law_of_each_line(world):
     shown = json.loads(world.run([os.path.join(world.build, "gpumem-report"), "sweep", "--json", folder], with_us=False).out)
     laws = {row["where"]: (row["term"], row["bytes_each"]) for row in shown["growth"]}
     expect_equal("the laws", laws, {"layer": ("B x S", 3 * MIB), "attention": ("B x S^2", MIB // 2), "text": ("S", 7 * MIB)})
+
+
+def case_sweep_announces_no_more_runs_than_may_be_enough(world):
+    for what, law, found in (("nothing fits", lambda n: 99999, None), ("a run fails", lambda n: None, None), ("all fits", lambda n: 1 + n, 9)):
+        tried, largest = search(world, law, (20000, 30000), 9)
+        expect_equal(what, largest, {"l4": found, "h100": found})
+        if what == "a run fails":
+            expect_equal("the runs", tried, {"l4": [1], "h100": []})
 
 
 def case_sweep_finds_any_largest_value_with_few_runs(world):

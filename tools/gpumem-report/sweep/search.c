@@ -260,5 +260,5 @@ void gpc_sweep_print_next(const struct gpc_sweep *sweep, FILE *out)
 	}
 	for (uint64_t left = range ? range->to - range->from : 0; left; left /= 2)
 		each++;
-	fprintf(out, "runs %zu %zu\n", range ? 2 * n * sweep->n_gpus : n, n * sweep->n_gpus * each);
+	fprintf(out, "runs %zu %zu\n", n, n * sweep->n_gpus * each);
 }
