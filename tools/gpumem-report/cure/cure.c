@@ -14,7 +14,7 @@
 #include "tools/gpumem-report/cure/cure.h"
 #include "tools/gpumem-report/output/page.h"
 
-/* A trial has done better if it makes so many times the steps, and at least so many. */
+/* A trial that makes more steps than so many times those of the failed run, and than so many, is ended: it has done better. */
 #define STEPS_FACTOR 2
 #define LEAST_STEPS  20
 
