@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Line by line, of any length: a command with its arguments is one. */
 #include "tools/gpumem-report/sweep/trial.h"
 
 #include <stdio.h>
