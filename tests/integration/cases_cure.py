@@ -10,7 +10,7 @@ import time
 from cases_fit import left_over
 from cases_launcher import installed, launch
 from cases_wait import Terminal
-from harness import TOP, expect, expect_equal
+from harness import TOP, expect, expect_equal, shorten
 
 
 def scene(world, *arguments):
@@ -179,6 +179,13 @@ def case_cure_reads_a_recording_of_yesterday_and_runs_nothing(world):
     result = world.run([report, "cure", "--json", world.recordings()[0]], with_us=False)
     answer = json.loads(result.out)
     expect_equal("the end", (result.status, answer["ran"], {row["state"] for row in answer["settings"]}), (0, None, {"open"}))
+    long = f"GPUCACHE_CONF=limit:362MiB gpucache-run -- {' '.join(f'word-{n}' for n in range(900))}"
+    os.makedirs(os.path.join(world.folder, "trials", "2"))
+    with open(os.path.join(world.folder, "trials", "2", "trial"), "w", encoding="utf-8") as file:
+        file.write(f"setting=limit\ncommand={long}\nended=0\n")
+    for options in [], ["--json"]:
+        result = world.run([report, "cure", *options, f"--trials={world.folder}/trials", world.recordings()[0]], with_us=False)
+        expect(long in " ".join(result.out.split()), f"not the whole command with {options}: {shorten(result.out)}")
     launch(world, "--sim", "1GiB", "-o", os.path.join(world.folder, "good.gpucache"), world.program("train"), "--steps", "3")
     result = world.run([report, "cure", os.path.join(world.folder, "good.gpucache")], with_us=False)
     expect("no request failed" in result.err and result.status == 3, result.err)

@@ -48,14 +48,18 @@ static const char *state_key(enum gpc_cure_state state)
 
 static void show_ran(const struct gpc_cure *cure, struct gpc_document *doc)
 {
+	/* A cell, because a sentence ends after 1 KiB. */
+	static const struct gpc_column columns[] = { { NULL, "" } };
+	static const struct gpc_section section = { NULL, "RAN", GPC_COLUMNS(columns),
+		.flags = GPC_TEXT_ONLY | GPC_BESIDE };
 	const struct gpc_cure_setting *first = gpc_cure_first(cure);
 
 	gpc_document_member(doc, "ran", gpc_name(first ? first->key : NULL));
 	gpc_document_member(doc, "command", gpc_name(first ? first->command : NULL));
 	if (!first)
 		return;
-	gpc_document_open_text(doc, "RAN");
-	gpc_document_say(doc, "%s", first->command ? first->command : first->assignments);
+	gpc_document_open(doc, &section);
+	gpc_document_row(doc, gpc_sentence(first->command ? first->command : first->assignments));
 	gpc_document_say(doc, "ran on the simulated GPU");
 	if (first->headroom_bytes != GPUCACHE_UNKNOWN)
 		gpc_document_say(doc,
