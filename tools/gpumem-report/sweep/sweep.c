@@ -142,7 +142,8 @@ static void show_table(
 			struct gpc_text text = gpc_text_init(texts[g], sizeof texts[g]);
 
 			add_cell(sweep, &rows[i], g, &text);
-			cells[k++] = gpc_name(texts[g]);
+			cells[k] = gpc_name(texts[g]);
+			cells[k++].ink = texts[g][0] == '+' ? GPC_INK_GREEN : GPC_INK_ALARM;
 		}
 		if (!has_on)
 			cells[k++] = gpc_name(answer->is_known && rows[i].run->smallest_gpu
