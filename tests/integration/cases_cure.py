@@ -91,6 +91,13 @@ def case_cure_says_where_there_is_nothing_to_cure(world):
     expect("did not run out of memory within 1 s" in result.err and result.status == 3, result.err)
 
 
+def case_cure_goes_on_with_what_is_left_of_a_damaged_recording(world):
+    program = scene(world, "cache", "n=30", "block=8192", "temp=1024", "last=100000")
+    damage = f'{" ".join(program)}; status=$?; for file in "$TMPDIR"/../*.gpucache; do truncate -s -65536 "$file"; done; exit $status'
+    result = launch(world, "--cure", "--json", "--yes", "--on", "1GiB", "-c", "limit:300MiB", "--", "/bin/sh", "-c", damage)
+    expect_equal("the end, which says that it is damaged", (result.status, json.loads(result.out)["ran"]), (4, "limit"))
+
+
 def case_a_signal_at_the_question_leaves_nothing(world):
     for arguments in ("--cure",), ("--fit", "--sweep", "A=1,2"):
         for send in (lambda terminal: terminal.type("\x03"), lambda terminal: os.kill(terminal.pid, signal.SIGTERM),
