@@ -13,16 +13,17 @@ TITLE = "cure"
 COLUMNS = ("on", "setting", "settings run")
 N_KEYS = 1
 
-# A program of failures/, the GPU, the user's settings, and the settings that are right; none: no setting helps.
+# A program of failures/, the GPU, the user's settings, and the settings that are right; None: no setting helps.  Where no
+# placement does, spilling to host memory may: of `evaluate`, 25 GiB, that depends on the host.
 CASES = [
     ("lengths", "3000MiB", "", {"expandable"}),
     ("lengths limited", "16GiB", "limit:1GiB", {"limit", "unlimited"}),
     ("models limited", "8GiB", "limit:2GiB", {"limit", "unlimited"}),
     ("optimizer limited", "16GiB", "limit:4GiB", {"limit", "unlimited"}),
-    ("optimizer", "4GiB", "", set()),
-    ("batch", "4GiB", "", set()),
-    ("layer", "4GiB", "", set()),
-    ("evaluate", "4GiB", "", set()),
+    ("optimizer", "4GiB", "", {"spill"}),
+    ("batch", "4GiB", "", {"spill"}),
+    ("layer", "4GiB", "", {"spill"}),
+    ("evaluate", "4GiB", "", {"spill", None}),
 ]
 
 
@@ -49,8 +50,8 @@ def check(python, case, gpu, conf, right):
     answer = json.loads(made.stdout)
     states = {row["key"]: row["state"] for row in answer["settings"]}
     tried = sum(state in ("ran", "failed", "late", "other") for state in states.values())
-    wrong = [] if (answer["ran"] in right if right else answer["ran"] is None) else [f"{answer['ran']} ran, of {states}"]
-    if made.returncode != (not right):
+    wrong = [] if answer["ran"] in right else [f"{answer['ran']} ran, of {states}"]
+    if made.returncode != (answer["ran"] is None):
         wrong.append(f"status {made.returncode}")
     if answer["ran"]:
         followed = follow(answer, command, gpu)
