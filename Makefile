@@ -328,8 +328,8 @@ $(SELF_TEST): tools/gpucache-self-test
 $(CDI): tools/gpucache-cdi
 	$(Q)mkdir -p $(@D) && cp $< $@
 
-$(TRIALS): tools/gpucache-trials
-	$(Q)mkdir -p $(@D) && cp $< $@
+$(TRIALS): tools/gpucache-trials tools/gpumem-report/cure/settings.def
+	$(Q)mkdir -p $(@D) && sed "s/@SETTINGS@/$$(grep -c '^SETTING(' $(word 2,$^))/" $< >$@ && chmod +x $@
 
 $(WAIT): $(call obj,$(WAIT_SRCS))
 $(PROBE): $(call obj,$(PROBE_SRCS))

@@ -249,8 +249,8 @@ struct gpc_level {
 	const struct gpc_section *section;
 	uint64_t n_rows;
 	size_t n_cells;     /* of the last row */
-	uint64_t n_items;   /* in JSON, of the array or object */
-	bool is_row_open;   /* in JSON, for sections that are its members */
+	uint64_t n_items;   /* in JSON, of the array or object; in HTML, of its labels */
+	bool is_row_open;   /* in JSON, for sections that are its members; in HTML, its table */
 	bool is_row_hidden; /* the last one */
 	bool is_labelled;
 	bool had_gap; /* before it was opened */

@@ -3,12 +3,14 @@
 import json
 import os
 import re
+import shlex
+import signal
+import time
 
 from cases_fit import left_over
-from cases_launcher import launch
-from harness import expect, expect_equal
-
-STATES = ("ran", "failed", "hopeless", "open")
+from cases_launcher import installed, launch
+from cases_wait import Terminal
+from harness import TOP, expect, expect_equal, shorten
 
 
 def scene(world, *arguments):
@@ -24,24 +26,27 @@ def cure(world, *arguments, **extra):
 
 
 def case_cure_raises_a_limit_and_the_command_runs_as_it_is_written(world):
-    program = scene(world, "cache", "n=30", "block=8192", "temp=1024", "last=100000")
-    status, answer, states = cure(world, "--on", "1GiB", "-c", "limit:300MiB", "--", *program)
+    program = ["/bin/sh", "-c", 'exec "$@"', "it's", *scene(world, "cache", "n=30", "block=8192", "temp=1024", "last=100000")]
+    status, answer, states = cure(world, "--on", "1GiB", "-c", "limit:300MiB", "--", *program, GPUCACHE_CONF="stacks:off")
     expect_equal("the end", (status, answer["ran"]), (0, "limit"))
     expect_equal("the settings before it", (states["pages"], states["off"], states["unlimited"]), ("failed", "failed", "open"))
     row = next(row for row in answer["settings"] if row["key"] == "limit")
     limit = re.fullmatch(r"GPUCACHE_CONF=limit:(\d+)MiB", row["set"]).group(1)
     expect(row["headroom_bytes"] > 0 and row["driver_calls"] > 0, f"no price: {row}")
-    expect_equal("the command", answer["command"], f"{row['set']} gpucache-run -- {' '.join(program)}")
-    for value, runs in (limit, True), ("300", False):
-        result = launch(world, "--sim", "1GiB", *program, GPUCACHE_CONF=f"limit:{value}MiB")
-        expect_equal(f"it runs with {value} MiB", result.status == 0, runs)
+    expect_equal("the rows with a price", [row["key"] for row in answer["settings"] if row["headroom_bytes"] is not None], ["limit"])
+    given = f"GPUCACHE_CONF=stacks:off,limit:300MiB,limit:{limit}MiB"
+    expect_equal("the command", shlex.split(answer["command"]), [given, "gpucache-run", "--", *program])
+    path = os.path.dirname(installed(world)) + ":" + os.environ["PATH"]
+    for command, runs in (answer["command"], True), (answer["command"].replace(f",limit:{limit}MiB", ""), False):
+        result = world.run(["/bin/sh", "-c", command], with_us=False, GPUSIM="memory:1GiB", PATH=path)
+        expect_equal(f"{command} runs", result.status == 0, runs)
 
 
 def case_cure_finds_no_setting_where_more_is_live_than_the_GPU_has(world):
     status, answer, states = cure(world, "--on", "2GiB", world.program("train"), "--oom")
     expect_equal("the end", (status, answer["ran"], answer["command"]), (1, None, None))
     tried = {key: state for key, state in states.items() if state in ("ran", "failed")}
-    expect(set(tried.items()) <= {("spill", "failed")}, f"what was tried is {tried}")
+    expect_equal("what was tried", tried, {"spill": "failed"})
     grows = answer["changes"][0]
     expect(grows["enough"] and "remember_loss" in grows["change"], f"{grows}")
     expect("remember_loss" in answer["verdict"]["try"][0]["advice"], answer["verdict"]["try"])
@@ -76,6 +81,9 @@ def case_cure_says_where_there_is_nothing_to_cure(world):
     result = launch(world, "--cure", "--yes", world.program("train"), "--steps", "3")
     expect_equal("the end", (result.status, result.err), (0, ""))
     expect("it runs as it is on h100, simulated" in result.out, result.out)
+    result = launch(world, "--cure", "--json", "--yes", world.program("train"), "--steps", "3")
+    expect_equal("the end for programs", (result.status, result.out), (0, ""))
+    expect("it runs as it is on h100, simulated" in result.err, result.err)
     result = launch(world, "--cure", "--yes", "/bin/sh", "-c", "echo no data >&2; exit 7")
     expect_equal("the end", (result.status, result.out), (3, ""))
     expect("for another reason than memory, status 7: no data" in result.err, result.err)
@@ -83,12 +91,90 @@ def case_cure_says_where_there_is_nothing_to_cure(world):
     expect("did not run out of memory within 1 s" in result.err and result.status == 3, result.err)
 
 
+def case_cure_goes_on_with_what_is_left_of_a_damaged_recording(world):
+    program = scene(world, "cache", "n=30", "block=8192", "temp=1024", "last=100000")
+    damage = f'{" ".join(program)}; status=$?; for file in "$TMPDIR"/../*.gpucache; do truncate -s -65536 "$file"; done; exit $status'
+    result = launch(world, "--cure", "--json", "--yes", "--on", "1GiB", "-c", "limit:300MiB", "--", "/bin/sh", "-c", damage)
+    expect_equal("the end, which says that it is damaged", (result.status, json.loads(result.out)["ran"]), (4, "limit"))
+
+
+def case_a_signal_at_the_question_leaves_nothing(world):
+    for arguments in ("--cure",), ("--fit", "--sweep", "A=1,2"):
+        for send in (lambda terminal: terminal.type("\x03"), lambda terminal: os.kill(terminal.pid, signal.SIGTERM),
+                     lambda terminal: os.kill(terminal.pid, signal.SIGHUP)):
+            terminal = Terminal(world, [installed(world), *arguments, "/bin/true"])
+            asked = terminal.see(r"(?s)(.*)Run them\? \[y/N\] ")[1]
+            expect(not any(line.isspace() or not line for line in asked.splitlines()), f"a line of nothing in {asked!r}")
+            expect_equal("the folder", len(left_over(world)), 1)
+            send(terminal)
+            ended = None
+            end = time.monotonic() + world.time_limit()
+            while not ended and time.monotonic() < end:
+                ended = os.waitid(os.P_PID, terminal.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+                time.sleep(0.05)
+            expect_equal("the end", (ended and ended.si_code, left_over(world)), (os.CLD_KILLED, []))
+
+
+def kept(world, *arguments, status):
+    """The recordings that -o keeps, by how many there are of each name without its number."""
+    folder = os.path.join(world.folder, f"kept-{len(os.listdir(world.folder))}")
+    os.mkdir(folder)
+    result = launch(world, *arguments[:-1], "--yes", "-o", os.path.join(folder, "run.gpucache"), *arguments[-1])
+    expect_equal(f"the end of {arguments}: {result.err}", (result.status, left_over(world)), (status, []))
+    return sorted(os.listdir(folder))
+
+
+def case_cure_keeps_the_recordings_that_are_asked_for_however_it_ends(world):
+    train = [world.program("train"), "--steps", "3"]
+    expect_equal("of a run that needs no cure", kept(world, "--cure", train, status=0), ["run.gpucache"])
+    other = ["/bin/sh", "-c", f"{' '.join(train)}; exit 7"]
+    expect_equal("of one that fails for another reason", kept(world, "--cure", other, status=3), ["run.gpucache"])
+    stopped = ["/bin/sh", "-c", f"{' '.join(train)}; kill -TERM $(cut -d' ' -f4 /proc/$PPID/stat); exec sleep 1000"]
+    expect_equal("of one that is interrupted", kept(world, "--cure", stopped, status=130), ["run.gpucache"])
+    program = scene(world, "cache", "n=30", "block=8192", "temp=1024", "last=100000")
+    expect_equal("of several", kept(world, "--cure", "--on", "1GiB", "-c", "limit:300MiB", program, status=0),
+                 ["run-2.gpucache", "run-3.gpucache", "run-4.gpucache", "run.gpucache"])
+
+
+def case_runs_side_by_side_keep_their_recordings_under_one_name(world):
+    found = kept(world, "--fit", "--jobs", "4", "--sweep", "A=1,2,3,4,5,6,7,8", [world.program("train"), "--steps", "2"], status=0)
+    expect_equal("the recordings", len(found), 8)
+
+
+def case_a_run_that_leaves_no_end_ends_all(world):
+    lose = 'rm "$TMPDIR/../trial"; mkdir "$TMPDIR/../trial"'
+    program = " ".join(scene(world, "cache", "n=30", "block=8192", "temp=1024", "last=100000"))
+    for arguments, command in ((("--fit", "--sweep", "A=1,2"), lose),
+                               (("--cure", "--on", "1GiB", "-c", "limit:300MiB"), f"[ $GPUCACHE_TRIAL = 1 ] || {{ {lose}; }}; exec {program}"),
+                               (("--cure",), lose)):
+        result = launch(world, *arguments, "--yes", "/bin/sh", "-c", command)
+        expect_equal("the end", (result.status, result.out, left_over(world)), (5, "", []))
+        expect(len(result.err.splitlines()) == 1 and "left no end" in result.err, f"{arguments}: {result.err!r}")
+
+
+def case_a_report_that_fails_is_told_as_what_it_is(world):
+    """The run failed for memory, and gpumem-report has none to say so."""
+    starving, at = world.starving()
+    program = scene(world, "cache", "n=30", "block=8192", "temp=1024", "last=100000")
+    command = ["/bin/sh", "-c", f"{' '.join(program)}; status=$?; touch {at}; exit $status"]
+    for arguments in ("--cure", "--on", "1GiB"), ("--fit", "--sweep", "A=1,2"):
+        if os.path.exists(at):
+            os.unlink(at)
+        result = launch(world, *arguments, "-c", "limit:300MiB", "--yes", *command, **starving)
+        expect_equal("the end", (result.status, result.out, left_over(world)), (5, "", []))
+        expect("memory" in result.err and "another reason" not in result.err, f"{arguments}: {result.err!r}")
+
+
 def case_cure_asks_before_it_runs_anything(world):
     mark = os.path.join(world.folder, "mark")
     result = launch(world, "--cure", "touch", mark)
     expect_equal("the end", (result.status, os.path.exists(mark), left_over(world)), (2, False, []))
+    with open(os.path.join(TOP, "tools/gpumem-report/cure/settings.def"), encoding="utf-8") as file:
+        n = sum(line.startswith("SETTING(") for line in file)
+    expect(f"up to {n} times" in result.err, result.err)
     for arguments, word in ((("--cure", "--fit"), "--fit"), (("--cure", "--sim", "4GiB"), "--on"), (("--cure", "--on", "x9"), "x9"),
-                            (("--cure", "--off"), "--off")):
+                            (("--cure", "--off"), "--off"), (("--cure", "--steps", "3"), "--steps"), (("--cure", "--jobs", "3"), "--jobs"),
+                            (("--cure", "--jobs", "many"), "many")):
         result = launch(world, *arguments, "/bin/true")
         expect(result.status == 2 and len(result.err.splitlines()) == 1 and word in result.err, f"{arguments}: {result.err!r}")
 
@@ -100,6 +186,13 @@ def case_cure_reads_a_recording_of_yesterday_and_runs_nothing(world):
     result = world.run([report, "cure", "--json", world.recordings()[0]], with_us=False)
     answer = json.loads(result.out)
     expect_equal("the end", (result.status, answer["ran"], {row["state"] for row in answer["settings"]}), (0, None, {"open"}))
+    long = f"GPUCACHE_CONF=limit:362MiB gpucache-run -- {' '.join(f'word-{n}' for n in range(900))}"
+    os.makedirs(os.path.join(world.folder, "trials", "2"))
+    with open(os.path.join(world.folder, "trials", "2", "trial"), "w", encoding="utf-8") as file:
+        file.write(f"setting=limit\ncommand={long}\nended=0\n")
+    for options in [], ["--json"]:
+        result = world.run([report, "cure", *options, f"--trials={world.folder}/trials", world.recordings()[0]], with_us=False)
+        expect(long in " ".join(result.out.split()), f"not the whole command with {options}: {shorten(result.out)}")
     launch(world, "--sim", "1GiB", "-o", os.path.join(world.folder, "good.gpucache"), world.program("train"), "--steps", "3")
     result = world.run([report, "cure", os.path.join(world.folder, "good.gpucache")], with_us=False)
     expect("no request failed" in result.err and result.status == 3, result.err)

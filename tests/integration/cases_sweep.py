@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """gpucache-run --fit --sweep: a program with several values of its variables, against GPUs."""
+import html.parser
 import itertools
 import json
 import os
@@ -153,6 +154,76 @@ def case_sweep_keeps_the_recordings_that_are_asked_for(world):
     os.mkdir(os.path.join(world.folder, "kept"))
     sweep(world, "-o", "kept/%p.gpucache", "--sweep", "A=1,2,3", world.program("train"), "--steps", "2")
     expect_equal("the recordings", len(os.listdir(os.path.join(world.folder, "kept"))), 3)
+    sweep(world, "-o", "kept", "--sweep", "A=1,2,3", world.program("train"), "--steps", "2")
+    expect_equal("the recordings, by the folder's name", len(os.listdir(os.path.join(world.folder, "kept"))), 6)
+
+
+class Page(html.parser.HTMLParser):
+    """A page of --html: its tables by the label of their section, and all its words.  Each tag is closed where it belongs."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.tables, self.words, self.label = [], {}, "", None
+        self.feed(text)
+        self.close()
+        expect_equal("the tags that are left open", self.open, [])
+
+    def handle_starttag(self, tag, attributes):
+        expect(tag in "html head meta link title style body section h2 p table tr th td".split(), f"a tag <{tag}>")
+        if tag not in ("meta", "link"):
+            self.open.append(tag)
+        if tag == "tr":
+            self.tables.setdefault(self.label, []).append([])
+        if tag in ("th", "td"):
+            self.tables[self.label][-1].append("")
+
+    def handle_endtag(self, tag):
+        expect_equal("what is closed", tag, self.open.pop())
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] == "h2":
+            self.label = data
+        if self.open and self.open[-1] in ("th", "td"):
+            self.tables[self.label][-1][-1] += data
+        self.words += data
+
+
+def case_the_answer_is_a_page_too(world):
+    path, train = os.path.join(world.folder, "page.html"), world.program("train")
+    _, answer = sweep(world, "--html", path, "--on", "700MiB,l4", "--sweep", "WIDTH=64,2048", train, *BIG)
+    with open(path, encoding="utf-8") as file:
+        page = Page(file.read())
+    left = {run["values"]["WIDTH"]: [int(f"{(on['total_bytes'] - on['needs_bytes']) // MIB:+}") for on in run["on"]] for run in answer["runs"]}
+    expect_equal("the heads", page.tables["SWEEP"][0], ["WIDTH", "needs, MiB", "700MiB", "l4"])
+    expect_equal("the table", {row[0]: [int(cell) for cell in row[2:]] for row in page.tables["SWEEP"][1:]}, left)
+    expect("refused first is device_alloc" in page.words and "FAILED" not in page.words, page.words)
+    result = launch(world, "--fit", "--html", path, "--on", "l4", train, "--steps", "2")
+    with open(path, encoding="utf-8") as file:
+        expect_equal("the labels of one run", (result.status, list(Page(file.read()).tables)[:2]), (0, ["NEEDS", "ON"]))
+    result = launch(world, "--cure", "--yes", "--html", path, "--on", "2GiB", train, "--oom")
+    with open(path, encoding="utf-8") as file:
+        page = Page(file.read())
+    expect_equal("the heads, of which one has no words", (result.status, page.tables["CHANGES"][0]), (1, ["saves", "", "change"]))
+    expect("remember_loss" in page.tables["CHANGES"][1][-1], page.tables["CHANGES"])
+    for name in "no/page.html", ".":
+        result = launch(world, "--fit", "--html", name, train)
+        expect_equal("the end", (result.status, result.err), (2, f"gpucache-run: cannot write {name}\n"))
+
+
+def case_a_page_has_no_words_of_a_program_as_tags(world):
+    folder = os.path.join(world.folder, "tags")
+    word = '<script>x</script> & "y" <b'
+    write(f"{folder}/plan", "sweep=B=1,2,3\n")
+    for number in 1, 2:
+        invent(folder, number, "-", {"B": number}, {"-": (100 * number, 0)}, [(word, 100 * number)])
+    write(f"{folder}/3/trial", "gpu=-\nset=B=3\nended=3\n")
+    write(f"{folder}/3/said", word)
+    page = Page(world.run([os.path.join(world.build, "gpumem-report"), "sweep", "--html", folder], with_us=False).out)
+    expect_equal("the line", page.tables["GROWTH"][1][-1], word)
+    expect(f"status 3: {word}" in page.words, page.words)
+    for arguments in ("summary", "--html"), ("sweep", "--html", "--json", folder):
+        result = world.run([os.path.join(world.build, "gpumem-report"), *arguments], with_us=False)
+        expect(result.status == 2 and "--html" in result.err, f"{arguments}: {result.status}, {result.err}")
 
 
 def write(path, text):
@@ -168,18 +239,23 @@ def search(world, need, total, to, on="l4,h100", folders=itertools.count()):
     gpus = on.split(",")
     write(f"{folder}/plan", f"on={on}\nsweep=N=1..{to}\n")
     tried = {gpu: [] for gpu in gpus}
+    bounds = None
     for _ in range(100):
         lines = world.run([*report, "--next", folder], with_us=False).out.splitlines()
+        bounds = bounds or [int(word) for word in lines[-1].split()[1:]]
         if lines[0].startswith("runs"):
+            n = sum(map(len, tried.values()))
+            expect(bounds[0] <= n <= bounds[1], f"{n} runs, and {bounds} were announced: {tried}")
             shown = json.loads(world.run([*report, "--json", folder], with_us=False).out)
             return tried, {row["gpu"]: row["value"] for row in shown["largest"]}
         gpu, value = lines[0].split()
         value = int(value.partition("=")[2])
         tried[gpu].append(value)
         place = f"{folder}/{sum(map(len, tried.values()))}"
-        write(f"{place}/trial", f"gpu={gpu}\nset=N={value}\nended=0\n")
+        size = need(value)
+        write(f"{place}/trial", f"gpu={gpu}\nset=N={value}\nended={int(size is None)}\n")
         for number, name in enumerate(gpus):
-            needs = need(value) * MIB
+            needs = (size or 0) * MIB
             write(f"{place}/{name}.json", json.dumps({
                 "asked_bytes": needs, "holders": [], "caches": [{"needs_bytes": needs}],
                 "on": {"fits": needs <= total[number] * MIB}}))
@@ -222,6 +298,14 @@ def case_sweep_finds_the_law_of_each_line(world):
     shown = json.loads(world.run([os.path.join(world.build, "gpumem-report"), "sweep", "--json", folder], with_us=False).out)
     laws = {row["where"]: (row["term"], row["bytes_each"]) for row in shown["growth"]}
     expect_equal("the laws", laws, {"layer": ("B x S", 3 * MIB), "attention": ("B x S^2", MIB // 2), "text": ("S", 7 * MIB)})
+
+
+def case_sweep_announces_no_more_runs_than_may_be_enough(world):
+    for what, law, found in (("nothing fits", lambda n: 99999, None), ("a run fails", lambda n: None, None), ("all fits", lambda n: 1 + n, 9)):
+        tried, largest = search(world, law, (20000, 30000), 9)
+        expect_equal(what, largest, {"l4": found, "h100": found})
+        if what == "a run fails":
+            expect_equal("the runs", tried, {"l4": [1], "h100": []})
 
 
 def case_sweep_finds_any_largest_value_with_few_runs(world):

@@ -185,7 +185,7 @@ def folders_under_every_umask():
 # --- Hostile files ----------------------------------------------------------------------------------------------
 
 # Each command that reads a recording and each format: a view without a row fails every_view_is_bounded.
-VIEWS = ["check", "leaks", "top", "leaks --json", "summary --json", "tree --json", "html", "list", "oom", "timeline", "fit", "cure", "live --once",
+VIEWS = ["check", "leaks", "top", "leaks --json", "summary --json", "tree --json", "html", "list", "oom", "timeline", "fit", "cure", "fit --html", "cure --html", "live --once",
          "pack -f", "diff @", *("export --format=" + name for name in (
              "pprof", "folded", "pytorch-snapshot", "perfetto", "csv", "prometheus", "openmetrics", "json"))]
 UNBOUNDED = {"sweep": "reads only what gpucache-run --sweep has made", "symbols": "reads no recording", "options": "reads no recording"}

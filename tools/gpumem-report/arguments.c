@@ -46,6 +46,7 @@ static const struct option long_options[] = {
 	{ "output", required_argument, NULL, 'o' },
 	{ "force", no_argument, NULL, 'f' },
 	{ "json", no_argument, NULL, FLAG(json) },
+	{ "html", no_argument, NULL, FLAG(html) },
 	{ "color", required_argument, NULL, OPTION_COLOUR },
 	{ "no-color", no_argument, NULL, OPTION_NO_COLOUR },
 	{ "fail-on", required_argument, NULL, OPTION_FAIL_ON },
@@ -305,6 +306,12 @@ static bool is_fit_fine(const struct gpc_options *options, const struct gpc_comm
 {
 	struct gpc_fit_target target;
 
+	if (options->html && command->run != gpc_cmd_fit && command->run != gpc_cmd_sweep &&
+		command->run != gpc_cmd_cure)
+		return gpc_refuse("--html is an option of `fit`, `sweep` and `cure`, not of `%s`",
+			command->name);
+	if (options->html && options->json)
+		return gpc_refuse("--html and --json: one of them");
 	if (options->next && command->run != gpc_cmd_sweep && command->run != gpc_cmd_cure)
 		return gpc_refuse(
 			"--next is an option of `sweep` and `cure`, not of `%s`", command->name);

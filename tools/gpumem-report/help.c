@@ -30,6 +30,7 @@ static const char options_text[] =
 	"  -n, --limit N            rows of tables\n"
 	"      --at=MOMENT          holders at the end, peak or oom\n"
 	"      --json               for programs\n"
+	"      --html               fit, sweep, cure: as a page for a browser\n"
 	"      --color=WHEN         auto, always or never\n"
 	"  -o, --output FILE        write there; -f, --force overwrites it\n"
 	"      --fail-on=oom,leak   exit code 1 if this recording, or any in a DIR, has one\n"

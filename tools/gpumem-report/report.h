@@ -67,6 +67,7 @@ struct gpc_options {
 	const char *output;
 	bool force;
 	bool json;
+	bool html; /* of `fit`, `sweep` and `cure` */
 	bool fail_on_oom;
 	bool fail_on_leak;
 	const char *format; /* of `export`: NAME[,WORD]...; NULL: not given */

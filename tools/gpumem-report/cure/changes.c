@@ -38,7 +38,8 @@ static void show(const struct gpc_cure *cure, struct gpc_document *doc, const st
 		return;
 	gpc_text_add(&text, "%s%s%s", change->words, change->place ? ", in " : "",
 		change->place ? change->place : "");
-	gpc_document_row(doc, gpc_bytes(change->bytes), gpc_truth(is_enough),
+	gpc_document_row(doc, gpc_bytes(change->bytes),
+		is_enough && change->is_most ? gpc_blank() : gpc_truth(is_enough),
 		gpc_name(change->is_most ? "at most" : ""),
 		gpc_name(is_enough ? (change->is_most ? "at most" : "enough") : "too little"),
 		gpc_sentence(text.buf));
@@ -62,13 +63,15 @@ static void show_batch(const struct gpc_cure *cure, struct gpc_document *doc)
 	const uint64_t activations = gpc_bytes_add(known(facts->activations),
 		facts->asked_purpose == GPC_PURPOSE_ACTIVATIONS ? known(facts->need) : 0);
 	const uint64_t missing = known(facts->short_by);
+	uint64_t less; /* of 100 samples */
 	GPC_TEXT(text, 160);
 
 	if (!missing || activations <= missing || facts->kept_bytes != GPUCACHE_UNKNOWN)
 		return;
+	less = (uint64_t)(((unsigned __int128)missing * 100 + activations - 1) / activations);
 	gpc_text_add(&text,
 		"a smaller batch: of 100 samples at most %llu, if activations are as long as it is",
-		(unsigned long long)(100 - (missing * 100 + activations - 1) / activations));
+		(unsigned long long)(100 - less));
 	gpc_document_row(doc, gpc_bytes(missing), gpc_truth(true), gpc_name(""), gpc_name("enough"),
 		gpc_sentence(text.buf));
 }
@@ -108,11 +111,11 @@ void gpc_cure_show_changes(const struct gpc_cure *cure, struct gpc_document *doc
 			f->backward_place },
 		{ activations, true, "torch.utils.checkpoint: activations are computed twice",
 			f->activations_place },
-		{ activations / 2, false, "autocast to bfloat16: half of activations in float32",
+		{ activations / 2, true, "autocast to bfloat16: half of activations in float32",
 			NULL },
-		{ known(f->optimizer) / 4 * 3, false,
+		{ known(f->optimizer) / 4 * 3, true,
 			"an 8-bit optimizer: three quarters of its state in float32", NULL },
-		{ known(f->weights) / 2 + known(f->gradients) / 2, false,
+		{ known(f->weights) / 2 + known(f->gradients) / 2, true,
 			"the model in bfloat16: half of weights and gradients in float32", NULL },
 		{ known(f->spare_contexts), false, "one context per GPU", NULL },
 	};

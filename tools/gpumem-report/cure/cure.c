@@ -14,7 +14,7 @@
 #include "tools/gpumem-report/cure/cure.h"
 #include "tools/gpumem-report/output/page.h"
 
-/* A trial has done better if it makes so many times the steps, and at least so many. */
+/* A trial that makes more steps than so many times those of the failed run, and than so many, is ended: it has done better. */
 #define STEPS_FACTOR 2
 #define LEAST_STEPS  20
 
@@ -46,29 +46,20 @@ static const char *state_key(enum gpc_cure_state state)
 	return keys[state];
 }
 
-/* The command that gives the setting. */
-static void add_command(
-	const struct gpc_cure *cure, const struct gpc_cure_setting *setting, struct gpc_text *text)
-{
-	const bool needs_us = strstr(setting->assignments, "GPUCACHE") != NULL;
-
-	gpc_text_add(text, "%s %s%s", setting->assignments, needs_us ? "gpucache-run -- " : "",
-		cure->report->recording->header.command);
-}
-
 static void show_ran(const struct gpc_cure *cure, struct gpc_document *doc)
 {
+	/* A cell, because a sentence ends after 1 KiB. */
+	static const struct gpc_column columns[] = { { NULL, "" } };
+	static const struct gpc_section section = { NULL, "RAN", GPC_COLUMNS(columns),
+		.flags = GPC_TEXT_ONLY | GPC_BESIDE };
 	const struct gpc_cure_setting *first = gpc_cure_first(cure);
-	GPC_TEXT(command, 4096 + 400);
 
 	gpc_document_member(doc, "ran", gpc_name(first ? first->key : NULL));
-	if (first)
-		add_command(cure, first, &command);
-	gpc_document_member(doc, "command", gpc_name(command.buf));
+	gpc_document_member(doc, "command", gpc_name(first ? first->command : NULL));
 	if (!first)
 		return;
-	gpc_document_open_text(doc, "RAN");
-	gpc_document_say(doc, "%s", command.buf);
+	gpc_document_open(doc, &section);
+	gpc_document_row(doc, gpc_sentence(first->command ? first->command : first->assignments));
 	gpc_document_say(doc, "ran on the simulated GPU");
 	if (first->headroom_bytes != GPUCACHE_UNKNOWN)
 		gpc_document_say(doc,

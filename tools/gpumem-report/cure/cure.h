@@ -6,6 +6,7 @@
  *
  *	FOLDER/1          the run as it was: trial, said, and its recordings
  *	FOLDER/N/trial    setting=KEY      of settings.def
+ *	                  command=WORDS    what was run, for a shell, with the settings that the user had, too
  *	                  ended=0          as sweep.h
  *
  * Threads     One.
@@ -34,7 +35,8 @@ struct gpc_cure_setting {
 	char assignments[160];
 	enum gpc_cure_state state;
 	bool is_replayed; /* a replay served the request */
-	/* of the trial; GPUCACHE_UNKNOWN: unknown */
+	char *command;    /* of the trial; NULL: none */
+	/* of a trial that ran; GPUCACHE_UNKNOWN: unknown */
 	uint64_t n_driver_calls;
 	uint64_t headroom_bytes; /* by which the GPU could be smaller, by a replay */
 };

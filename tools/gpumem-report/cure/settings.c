@@ -7,22 +7,9 @@
 #include "format/memory.h"
 #include "tools/gpumem-report/cure/cure.h"
 #include "tools/gpumem-report/fit/smallest_gpu.h"
+#include "tools/gpumem-report/sweep/trial.h"
 #include "tools/gpumem-report/target.h"
 #include "tools/replay/steps.h"
-
-static const char *const options[] = {
-#define OPTION(name, type, fallback, least, most, choices, help) #name,
-#include "config/options.def"
-#undef OPTION
-};
-
-static bool has_option(const char *name)
-{
-	for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
-		if (strcmp(options[i], name) == 0)
-			return true;
-	return false;
-}
 
 /* ---- conditions of settings.def ---- */
 
@@ -59,9 +46,9 @@ static bool has_idle_gpu(const struct gpc_cure *cure)
 	       cure->failure.facts.idle_gpu != GPUCACHE_UNKNOWN;
 }
 
-static bool has_spill(const struct gpc_cure *cure)
+static bool can_spill(const struct gpc_cure *cure)
 {
-	return cure->failure.oom.kind == GPUCACHE_KIND_DEVICE && has_option("spill");
+	return cure->failure.oom.kind == GPUCACHE_KIND_DEVICE;
 }
 
 enum what {
@@ -157,28 +144,21 @@ static void add_setting(struct gpc_cure *cure, const struct row *row)
 /* ---- trials ---- */
 
 struct trial {
-	char key[40];
-	char ended[40];
+	char *key;
+	char *command;
+	char *ended;
 };
 
-static bool read_trial(const char *folder, struct trial *ret_trial)
+static bool take_line(void *arg, const char *key, char *text)
 {
-	char *path = gpc_print("%s/trial", folder);
-	FILE *file = fopen(path, "re");
-	char line[200];
+	struct trial *trial = arg;
+	char **at = strcmp(key, "setting") == 0   ? &trial->key
+		    : strcmp(key, "command") == 0 ? &trial->command
+		    : strcmp(key, "ended") == 0   ? &trial->ended
+						  : NULL;
 
-	*ret_trial = (struct trial){ 0 };
-	free(path);
-	if (!file)
-		return false;
-	while (fgets(line, sizeof line, file)) {
-		line[strcspn(line, "\n")] = '\0';
-		if (strncmp(line, "setting=", 8) == 0)
-			gpc_format(ret_trial->key, sizeof ret_trial->key, "%s", line + 8);
-		if (strncmp(line, "ended=", 6) == 0)
-			gpc_format(ret_trial->ended, sizeof ret_trial->ended, "%s", line + 6);
-	}
-	(void)fclose(file);
+	if (at && !*at)
+		*at = gpc_copy(text);
 	return true;
 }
 
@@ -208,9 +188,9 @@ static uint64_t headroom(const struct gpc_report *report, const struct gpc_cure_
 		fit.caches[fit.has_torch ? is_expandable : !is_off].smallest_bytes);
 }
 
-/* Reads what the recordings of a trial say; returns true if a request failed in one. */
+/* True if a request failed in a recording of the trial.  Reads its price, too, unless that is NULL. */
 static bool read_recordings(
-	const struct gpc_report *report, const char *folder, struct gpc_cure_setting *setting)
+	const struct gpc_report *report, const char *folder, struct gpc_cure_setting *price)
 {
 	struct gpc_directory directory;
 	bool has_failed = false;
@@ -223,10 +203,10 @@ static bool read_recordings(
 		if (gpc_target_open_file(&one, directory.entries[i].path) != GPC_EXIT_MADE)
 			continue;
 		has_failed |= gpc_report_count_ooms(&one, false) > 0;
-		room = headroom(&one, setting);
-		if (room < setting->headroom_bytes) {
-			setting->headroom_bytes = room;
-			setting->n_driver_calls = driver_calls(one.recording);
+		room = price ? headroom(&one, price) : GPUCACHE_UNKNOWN;
+		if (room != GPUCACHE_UNKNOWN && room < price->headroom_bytes) {
+			price->headroom_bytes = room;
+			price->n_driver_calls = driver_calls(one.recording);
 		}
 		gpc_recording_close(one.recording);
 	}
@@ -234,33 +214,43 @@ static bool read_recordings(
 	return has_failed;
 }
 
-static void judge(const struct gpc_report *report, const char *folder, const struct trial *trial,
+static void judge(const struct gpc_report *report, const char *folder, struct trial *trial,
 	struct gpc_cure_setting *setting)
 {
-	const bool has_failed = read_recordings(report, folder, setting);
+	const bool has_run = strcmp(trial->ended, "0") == 0 || strcmp(trial->ended, "stopped") == 0;
+	/* The price is a replay: of the one that ran, and not where only --next is asked for. */
+	const bool has_failed =
+		read_recordings(report, folder, has_run && !report->options->next ? setting : NULL);
 
-	if (strcmp(trial->ended, "0") == 0 || strcmp(trial->ended, "stopped") == 0)
+	if (has_run)
 		setting->state = GPC_CURE_RAN;
 	else if (strcmp(trial->ended, "late") == 0)
 		setting->state = GPC_CURE_LATE;
 	else if (strcmp(trial->ended, "interrupted") != 0)
 		setting->state = has_failed ? GPC_CURE_FAILED : GPC_CURE_OTHER;
+	free(setting->command);
+	setting->command = trial->command;
+	trial->command = NULL;
 }
 
 static void read_trials(struct gpc_cure *cure, const char *trials)
 {
-	struct trial trial;
+	bool is_there = true;
 
-	for (unsigned number = 2;; number++) {
+	for (unsigned number = 2; is_there; number++) {
 		char *folder = gpc_print("%s/%u", trials, number);
-		bool is_good = read_trial(folder, &trial);
+		char *path = gpc_print("%s/trial", folder);
+		struct trial trial = { 0 };
 
-		for (size_t i = 0; i < cure->n && is_good; i++)
-			if (strcmp(cure->settings[i].key, trial.key) == 0 && trial.ended[0])
+		is_there = gpc_trial_read(path, &trial, take_line);
+		for (size_t i = 0; i < cure->n && trial.key && trial.ended; i++)
+			if (strcmp(cure->settings[i].key, trial.key) == 0)
 				judge(cure->report, folder, &trial, &cure->settings[i]);
+		free(trial.key);
+		free(trial.command);
+		free(trial.ended);
+		free(path);
 		free(folder);
-		if (!is_good)
-			return;
 	}
 }
 

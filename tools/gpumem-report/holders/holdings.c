@@ -158,6 +158,7 @@ void gpc_holdings_from_live(
 {
 	uint64_t count = report->recording->regions[GPUCACHE_REGION_BLOCKS].count;
 	struct gpc_share surplus[GPUCACHE_MAX_DEVICES] = { 0 };
+	const struct gpc_torch torch = gpc_torch_now(report, ordinal);
 	struct gpc_share share;
 	struct gpucache_block block;
 
@@ -174,14 +175,12 @@ void gpc_holdings_from_live(
 			.last_ns = block.time_ns };
 	}
 	if (!gpc_filter_is_set(report->options)) {
-		{
-			holdings->torch_bytes = gpc_torch_now(report, ordinal).unused;
-			holdings->framework = gpc_torch_now(report, ordinal).framework;
-		}
+		holdings->torch_bytes = torch.unused;
+		holdings->framework = torch.framework;
 		holdings->refused_bytes = gpc_recording_totals(report->recording, ordinal)
 						  .sum.kind_bytes[GPUCACHE_KIND_REFUSED];
 	}
-	holdings->has_torch = gpc_torch_now(report, ordinal).reserved != 0;
+	holdings->has_torch = torch.reserved != 0;
 	holdings->total_bytes = gpc_bytes_add(holdings->torch_bytes, holdings->refused_bytes);
 	unite(holdings);
 	take_surplus(holdings, surplus);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "gpucache_version.h"
+#include "tools/gpumem-report/output/render_html.h"
 #include "tools/lib/clean_stream.h"
 
 #define WIDTH_PIPED 80
@@ -59,7 +60,9 @@ static void put(void *self, const char *bytes, size_t n)
 void gpc_page_init(struct gpc_document *doc, FILE *out, const struct gpc_options *options)
 {
 	*doc = (struct gpc_document){
-		.renderer = options->json ? &gpc_render_json : &gpc_render_text,
+		.renderer = options->json   ? &gpc_render_json
+			    : options->html ? &gpc_render_html
+					    : &gpc_render_text,
 		.put = put,
 		.self = out,
 		.limit = options->limit,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "format/array.h"
 #include "format/memory.h"
 #include "tools/gpumem-report/sweep/sweep.h"
 
@@ -69,29 +70,25 @@ static bool fit(const struct samples *samples, const double *bytes, const struct
 	struct law *ret_law)
 {
 	double n = (double)samples->n;
-	double st = 0, sy = 0, stt = 0, sty = 0, syy = 0;
-	double vt, vy, cov;
+	double mean_t = 0, mean_y = 0;
+	double vt = 0, vy = 0, cov = 0;
 
 	for (size_t i = 0; i < samples->n; i++) {
-		double t = value_at(&samples->all[i], term, samples->n_variables);
-
-		st += t / n;
-		sy += bytes[i] / n;
+		mean_t += value_at(&samples->all[i], term, samples->n_variables) / n;
+		mean_y += bytes[i] / n;
 	}
 	for (size_t i = 0; i < samples->n; i++) {
-		double t = value_at(&samples->all[i], term, samples->n_variables) - st;
+		double t = value_at(&samples->all[i], term, samples->n_variables) - mean_t;
+		double y = bytes[i] - mean_y;
 
-		stt += t * t;
-		sty += t * (bytes[i] - sy);
-		syy += (bytes[i] - sy) * (bytes[i] - sy);
+		vt += t * t;
+		vy += y * y;
+		cov += t * y;
 	}
-	vt = stt;
-	vy = syy;
-	cov = sty;
 	if (!(vt > 0) || !(vy > 0))
 		return false;
 	*ret_law = (struct law){ .term = *term, .factor = cov / vt };
-	ret_law->constant = sy - ret_law->factor * st;
+	ret_law->constant = mean_y - ret_law->factor * mean_t;
 	ret_law->explained = cov * cov / (vt * vy);
 	return true;
 }
@@ -187,7 +184,7 @@ static int by_growth(const void *a, const void *b)
 	const struct row *left = a;
 	const struct row *right = b;
 
-	return (left->law.growth < right->law.growth) - (left->law.growth > right->law.growth);
+	return GPC_ORDER(right->law.growth, left->law.growth);
 }
 
 /* The lines of the run that holds most, with their laws. */

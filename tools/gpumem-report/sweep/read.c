@@ -6,32 +6,9 @@
 
 #include "format/memory.h"
 #include "tools/gpumem-report/sweep/sweep.h"
+#include "tools/gpumem-report/sweep/trial.h"
 
-#define MOST_LINE   4096
 #define MOST_VALUES 256
-#define MOST_NUMBER UINT64_C(999999999)
-
-/* Calls `take` with each line KEY=TEXT of the file; stops, and returns false, where it does. */
-static bool read_lines(
-	const char *path, void *arg, bool (*take)(void *arg, const char *key, char *text))
-{
-	FILE *file = fopen(path, "re");
-	bool is_good = file != NULL;
-	char line[MOST_LINE];
-
-	while (is_good && fgets(line, sizeof line, file)) {
-		char *text = strchr(line, '=');
-
-		line[strcspn(line, "\n")] = '\0';
-		if (!text)
-			continue;
-		*text++ = '\0';
-		is_good = take(arg, line, text);
-	}
-	if (file)
-		(void)fclose(file);
-	return is_good;
-}
 
 static bool is_digits(const char *text)
 {
@@ -108,7 +85,8 @@ static bool read_gpus(struct gpc_sweep *sweep, char *text)
 
 		if (sweep->n_gpus == GPC_SWEEP_MAX_GPUS)
 			return gpc_refuse("--on takes at most %d GPUs", GPC_SWEEP_MAX_GPUS);
-		if (!gpc_fit_read_target(word, &gpu->target))
+		/* Blanks end a word of what --next prints. */
+		if (strpbrk(word, " \t") || !gpc_fit_read_target(word, &gpu->target))
 			return gpc_refuse(
 				"--on needs GPUs or sizes, not `%s`; "
 				"`gpucache-run --sim list` names the GPUs",
@@ -285,7 +263,7 @@ static bool read_run(struct gpc_sweep *sweep, const char *folder, unsigned numbe
 	struct gpc_sweep_run run = { .number = number_ };
 	struct taker taker = { sweep, &run };
 	char *path = gpc_print("%s/%u/trial", folder, number_);
-	bool is_there = read_lines(path, &taker, take_trial);
+	bool is_there = gpc_trial_read(path, &taker, take_trial);
 
 	free(path);
 	if (!is_there || !is_complete(sweep, &run)) {
@@ -317,7 +295,7 @@ bool gpc_sweep_read(struct gpc_sweep *ret_sweep, const char *folder)
 		(void)fclose(plan);
 	else
 		gpc_complain("%s: no plan of gpucache-run --sweep", folder);
-	is_good = plan && read_lines(path, sweep, take_plan);
+	is_good = plan && gpc_trial_read(path, sweep, take_plan);
 	free(path);
 	if (!is_good)
 		return false;

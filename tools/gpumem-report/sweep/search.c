@@ -94,11 +94,6 @@ struct known {
 	struct point above; /* the smallest that needs more */
 };
 
-static uint64_t distance(uint64_t a, uint64_t b)
-{
-	return a > b ? a - b : b - a;
-}
-
 static void add_point(struct known *known, struct point point, uint64_t total)
 {
 	if (!known->first.value || point.value < known->first.value)
@@ -227,7 +222,7 @@ static bool is_near(const struct gpc_sweep *sweep,
 	const struct gpc_sweep_answer *answer = gpc_sweep_find(sweep, values, gpu, &run);
 
 	return answer && !gpc_sweep_is_own(sweep, run, gpu) &&
-	       distance(answer->need_bytes, sweep->gpus[gpu].target.bytes) < GPC_SWEEP_NEAR;
+	       gpc_distance(answer->need_bytes, sweep->gpus[gpu].target.bytes) < GPC_SWEEP_NEAR;
 }
 
 static void print_next_of(
@@ -265,5 +260,5 @@ void gpc_sweep_print_next(const struct gpc_sweep *sweep, FILE *out)
 	}
 	for (uint64_t left = range ? range->to - range->from : 0; left; left /= 2)
 		each++;
-	fprintf(out, "runs %zu %zu\n", range ? 2 * n * sweep->n_gpus : n, n * sweep->n_gpus * each);
+	fprintf(out, "runs %zu %zu\n", n, n * sweep->n_gpus * each);
 }

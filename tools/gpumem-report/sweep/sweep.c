@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "format/array.h"
 #include "format/memory.h"
 #include "tools/gpumem-report/output/page.h"
 #include "tools/gpumem-report/sweep/sweep.h"
@@ -35,7 +36,7 @@ static int compare_values(
 	double b = strtod(right, &end_b);
 
 	if (!*end_a && !*end_b)
-		return (a > b) - (a < b);
+		return GPC_ORDER(a, b);
 	for (size_t i = 0; i < variable->n_values; i++) {
 		if (strcmp(variable->values[i], left) == 0)
 			return strcmp(left, right) != 0 ? -1 : 0;
@@ -54,7 +55,7 @@ static int compare_rows(const void *left, const void *right, void *arg)
 
 	for (size_t i = 0; i < sweep->n_variables && !order; i++)
 		order = compare_values(&sweep->variables[i], a->values[i], b->values[i]);
-	return order ?: (a->run->number > b->run->number) - (a->run->number < b->run->number);
+	return order ?: GPC_ORDER(a->run->number, b->run->number);
 }
 
 /* A row for each combination that ran, ordered. */
@@ -141,7 +142,8 @@ static void show_table(
 			struct gpc_text text = gpc_text_init(texts[g], sizeof texts[g]);
 
 			add_cell(sweep, &rows[i], g, &text);
-			cells[k++] = gpc_name(texts[g]);
+			cells[k] = gpc_name(texts[g]);
+			cells[k++].ink = texts[g][0] == '+' ? GPC_INK_GREEN : GPC_INK_ALARM;
 		}
 		if (!has_on)
 			cells[k++] = gpc_name(answer->is_known && rows[i].run->smallest_gpu

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What changes of the program save, by facts of a failure that a test invents. */
+#include "tests/unit/document/page.h"
+#include "tools/gpumem-report/cure/cure.h"
+
+#define MIB (UINT64_C(1) << 20)
+
+static struct gpc_cure cure;
+
+static int set_up(void **state)
+{
+	(void)state;
+	cure = (struct gpc_cure){ .failure.facts = gpc_facts_unknown() };
+	return 0;
+}
+
+/* Writes the section into `page`. */
+static void show(const struct gpc_renderer *renderer)
+{
+	struct gpc_document doc = page_new(renderer);
+
+	doc.width = 200;
+	gpc_document_begin(&doc);
+	gpc_cure_show_changes(&cure, &doc);
+	gpc_document_end(&doc);
+}
+
+/* The row that has the words, to its end. */
+static const char *row_of(const char *words)
+{
+	static char row[512];
+	const char *at = strstr(page, words);
+	const char *begin = at;
+	size_t n;
+
+	if (!at)
+		return "";
+	while (begin > page && begin[-1] != '\n')
+		begin--;
+	n = strcspn(begin, "\n");
+	assert_in_range(n, 1, sizeof row - 1);
+	memcpy(row, begin, n);
+	row[n] = '\0';
+	return row;
+}
+
+static void what_only_bounds_are_known_of_is_never_called_enough(void **state)
+{
+	static const char *const words[] = { "torch.utils.checkpoint", "autocast to bfloat16",
+		"an 8-bit optimizer", "the model in bfloat16" };
+
+	(void)state;
+	cure.failure.facts.short_by = 100 * MIB;
+	cure.failure.facts.activations = 1000 * MIB;
+	cure.failure.facts.optimizer = 1000 * MIB;
+	cure.failure.facts.weights = 1000 * MIB;
+	show(&gpc_render_text);
+	for (size_t i = 0; i < N_OF(words); i++) {
+		assert_non_null(strstr(row_of(words[i]), "at most"));
+		assert_null(strstr(row_of(words[i]), "enough"));
+	}
+	show(&gpc_render_json);
+	for (size_t i = 0; i < N_OF(words); i++)
+		assert_non_null(
+			strstr(row_of(words[i]), "\"enough\": null, \"bound\": \"at most\""));
+	cure.failure.facts.short_by = 1001 * MIB;
+	show(&gpc_render_json);
+	for (size_t i = 0; i < N_OF(words); i++)
+		assert_non_null(strstr(row_of(words[i]), "\"enough\": false"));
+}
+
+static void a_batch_shrinks_by_what_is_missing_of_any_size(void **state)
+{
+	static const struct {
+		uint64_t missing;
+		uint64_t activations;
+		const char *words;
+	} cases[] = {
+		{ 6 * MIB, 100 * MIB, "at most 94," },
+		{ 6 * MIB, 99 * MIB, "at most 93," },
+		{ UINT64_MAX / 4, UINT64_MAX / 2, "at most 50," },
+		{ UINT64_MAX / 100 + 1, UINT64_MAX - 1, "at most 98," },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < N_OF(cases); i++) {
+		cure.failure.facts.short_by = cases[i].missing;
+		cure.failure.facts.activations = cases[i].activations;
+		show(&gpc_render_text);
+		assert_non_null(strstr(row_of("a smaller batch"), cases[i].words));
+	}
+	cure.failure.facts.short_by = 100 * MIB;
+	cure.failure.facts.activations = 100 * MIB;
+	show(&gpc_render_text);
+	assert_string_equal(row_of("a smaller batch"), "");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(
+			what_only_bounds_are_known_of_is_never_called_enough, set_up),
+		cmocka_unit_test_setup(a_batch_shrinks_by_what_is_missing_of_any_size, set_up),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
