@@ -149,8 +149,11 @@ static void derive_truths(struct gpc_facts *f)
 				 fits(f->optimizer, f->weights * STATES));
 	f->asks_at_once = truth(f->asked_purpose == GPC_PURPOSE_ACTIVATIONS &&
 				is_part(f, f->torch_asked, LARGE_PART));
-	f->asks_gradients = truth(f->asked_purpose == GPC_PURPOSE_GRADIENTS &&
-				  is_below(f->gradients, or_none(f->weights)));
+	/* The thread of the backward pass has workspaces of its own. */
+	f->asks_gradients =
+		truth((f->asked_purpose == GPC_PURPOSE_GRADIENTS ||
+			      f->asked_purpose == GPC_PURPOSE_WORKSPACES) &&
+			or_none(f->gradients) && is_below(f->gradients, or_none(f->weights)));
 	f->asks_backward = truth(f->asked_purpose == GPC_PURPOSE_GRADIENTS &&
 				 is_below(f->weights, f->torch_asked) &&
 				 is_part(f, f->torch_asked, LARGE_PART));

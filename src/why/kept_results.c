@@ -38,6 +38,7 @@ struct paths {
 	struct path rows[GPUCACHE_MAX_OOM_HOLDERS];
 	size_t n;
 	uint64_t bytes; /* the sum over rows */
+	uint64_t n_inputs;
 	/* Of the sites in a model that freed most of their tensors, the one with most: their number, the time of the first. */
 	uint64_t n_passed;
 	uint64_t passed_first_ns;
@@ -209,6 +210,33 @@ bool gpc_kept_most(const struct gpc_evidence *evidence, const struct gpucache_oo
 	return holder->bytes > site.total_bytes / 2;
 }
 
+/*
+ * True if a site that freed half of its tensors, as several layers share it, keeps one for each input that is kept.
+ */
+static bool is_kept_with_inputs(const struct paths *paths, uint64_t n_blocks)
+{
+	return paths->n_inputs >= MANY_PASSES && n_blocks <= paths->n_inputs &&
+	       n_blocks >= paths->n_inputs - paths->n_inputs / 8;
+}
+
+/* The most inputs that one site made and keeps. */
+static uint64_t count_inputs(const struct gpc_evidence *evidence, const struct gpucache_oom *oom)
+{
+	uint64_t most = 0;
+
+	for (uint32_t i = 0; i < oom->n_holders; i++) {
+		const struct gpucache_holder *holder = &oom->holders[i];
+		struct gpucache_site site;
+
+		if (gpc_purpose_of(gpc_evidence_frames(evidence, holder->stack)) ==
+				GPC_PURPOSE_INPUTS &&
+			find_site(evidence, oom, holder->stack, &site) &&
+			holder->n_blocks >= site.total_blocks - site.total_blocks / 8)
+			most = gpc_larger(most, holder->n_blocks);
+	}
+	return most;
+}
+
 /* Adds a holder to its path.  False: a site that freed half of its tensors or more is part of the running pass, and no path. */
 static bool add_holder(struct paths *paths, const struct gpc_evidence *evidence,
 	const struct gpucache_oom *oom, const struct gpucache_holder *holder)
@@ -221,7 +249,7 @@ static bool add_holder(struct paths *paths, const struct gpc_evidence *evidence,
 	path.n_blocks = holder->n_blocks;
 	path.n_made = site.total_blocks;
 	path.last_ns = site.last_ns;
-	if (path.n_blocks > path.n_made / 2) {
+	if (path.n_blocks > path.n_made / 2 || is_kept_with_inputs(paths, path.n_blocks)) {
 		add_path(paths, &path);
 		return true;
 	}
@@ -244,12 +272,14 @@ bool gpc_kept_may_be_one_pass(const struct gpc_evidence *evidence, const struct 
 	       count_steps(evidence, oom, oom->growth_stack, first_ns) == 0;
 }
 
-struct gpc_kept gpc_kept_find(const struct gpc_evidence *evidence, const struct gpucache_oom *oom)
+/* n_inputs: sites that keep one tensor for each of so many inputs hold results, too; 0: they do not. */
+static struct gpc_kept find(
+	const struct gpc_evidence *evidence, const struct gpucache_oom *oom, uint64_t n_inputs)
 {
 	const struct gpucache_holder *biggest = NULL;
-	struct paths paths = { 0 };
+	struct paths paths = { .n_inputs = n_inputs };
 	struct gpc_kept kept = { 0 };
-	uint64_t first_ns;
+	uint64_t first_ns = UINT64_MAX;
 
 	if (!oom->torch.requested || !oom->torch.allocated)
 		return kept;
@@ -267,7 +297,8 @@ struct gpc_kept gpc_kept_find(const struct gpc_evidence *evidence, const struct 
 	}
 	kept.n_passes = count_passes(&paths) ?: count_results(&paths);
 	if (kept.n_passes < MANY_PASSES || !biggest ||
-		!gpc_kept_most(evidence, oom, biggest, &first_ns))
+		(!gpc_kept_most(evidence, oom, biggest, &first_ns) &&
+			!is_kept_with_inputs(&paths, biggest->n_blocks)))
 		return (struct gpc_kept){ 0 };
 	kept.stack = biggest->stack;
 	kept.n_passes =
@@ -277,4 +308,11 @@ struct gpc_kept gpc_kept_find(const struct gpc_evidence *evidence, const struct 
 	/* The running pass needs its own tensors. */
 	kept.bytes = paths.bytes - paths.bytes / kept.n_passes;
 	return is_reason(oom, kept.bytes) ? kept : (struct gpc_kept){ 0 };
+}
+
+struct gpc_kept gpc_kept_find(const struct gpc_evidence *evidence, const struct gpucache_oom *oom)
+{
+	struct gpc_kept kept = find(evidence, oom, 0);
+
+	return kept.stack ? kept : find(evidence, oom, count_inputs(evidence, oom));
 }

@@ -359,6 +359,28 @@ static void set_kept(struct search *search)
 
 /* ---- other reasons ---- */
 
+/* True if the stack passes through a library that runs the model.  The thread of a backward pass has no such frames. */
+static bool set_trainer(struct search *search, uint32_t stack)
+{
+	static const struct {
+		const char *part;
+		const char *name;
+		const char *less;
+	} rows[] = {
+#define TRAINER(part, name, less) { part, name, less },
+#include "why/trainers.def"
+#undef TRAINER
+	};
+
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+		if (has_file(frames_of(search, stack), rows[i].part)) {
+			search->facts->trainer = rows[i].name;
+			search->facts->trainer_less = rows[i].less;
+			return true;
+		}
+	return false;
+}
+
 /* Finds a checkpoint that torch.load put on the GPU, and that is still there after the model has copied it. */
 static void set_loaded(struct search *search)
 {
@@ -448,6 +470,7 @@ void gpc_torch_facts(const struct gpc_evidence *evidence, const struct gpucache_
 	struct gpc_facts *facts, struct gpc_torch_texts *texts)
 {
 	struct search search = { .evidence = evidence, .oom = oom, .facts = facts, .texts = texts };
+	uint32_t stack = oom->stack;
 
 	if (!gpc_is_of_torch(oom))
 		return;
@@ -455,6 +478,8 @@ void gpc_torch_facts(const struct gpc_evidence *evidence, const struct gpucache_
 	set_kept(&search);
 	set_purposes(&search);
 	set_growth(&search);
+	for (uint32_t i = 0; !set_trainer(&search, stack) && i < oom->n_holders; i++)
+		stack = oom->holders[i].stack;
 	set_loaded(&search);
 	set_copied(&search);
 	set_failed(&search);

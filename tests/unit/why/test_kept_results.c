@@ -135,6 +135,23 @@ static void a_stack_that_frees_half_hides_no_results(void **state)
 	assert_int_equal(kept.n_passes, N_PASSES);
 }
 
+/* Three layers share a stack, and only what the last makes stays, with the inputs. */
+static void a_stack_that_keeps_one_for_each_input_holds_results(void **state)
+{
+	struct gpc_kept kept;
+
+	(void)state;
+	hold(1, 16, N_PASSES, 3 * N_PASSES);
+	hold(3, 4, N_PASSES, N_PASSES);
+	kept = gpc_kept_find(&evidence, &oom);
+	assert_int_equal(kept.stack, 1);
+	assert_int_equal(kept.n_passes, N_PASSES);
+	oom.n_holders = 0;
+	hold(1, 16, N_PASSES, 3 * N_PASSES);
+	hold(3, 4, N_PASSES, 2 * N_PASSES); /* inputs come and go */
+	assert_int_equal(gpc_kept_find(&evidence, &oom).stack, 0);
+}
+
 static void layers_of_one_pass_are_no_results(void **state)
 {
 	(void)state;
@@ -167,13 +184,37 @@ static void arrays_of_xla_are_left_alone(void **state)
 	assert_string_not_equal(held.buf, "");
 }
 
+/* The thread of a backward pass, which asks, has no frames of the program. */
+static void the_library_that_runs_the_model_is_known_by_what_it_holds(void **state)
+{
+	const struct gpc_frame trained[] = { native("at::_ops::relu::redispatch"),
+		python("Trainer.training_step",
+			"/v/lib/python3.12/site-packages/transformers/trainer.py", true),
+		python("<module>", "/home/me/train.py", false) };
+	struct gpc_facts facts = gpc_facts_unknown();
+	struct gpc_torch_texts texts;
+
+	(void)state;
+	hold(1, 16, N_PASSES, N_PASSES);
+	hold(2, 4, N_PASSES, N_PASSES);
+	gpc_torch_facts(&evidence, &oom, &facts, &texts);
+	assert_null(facts.trainer);
+	set(2, trained, 3);
+	gpc_torch_facts(&evidence, &oom, &facts, &texts);
+	assert_string_equal(facts.trainer, "the Trainer of transformers");
+	assert_non_null(strstr(facts.trainer_less, "gradient_checkpointing=True"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(results_of_each_pass_are_found, start),
 		cmocka_unit_test_setup(a_stack_that_frees_half_hides_no_results, start),
+		cmocka_unit_test_setup(a_stack_that_keeps_one_for_each_input_holds_results, start),
 		cmocka_unit_test_setup(layers_of_one_pass_are_no_results, start),
 		cmocka_unit_test_setup(arrays_of_xla_are_left_alone, start),
+		cmocka_unit_test_setup(
+			the_library_that_runs_the_model_is_known_by_what_it_holds, start),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

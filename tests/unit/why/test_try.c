@@ -144,6 +144,26 @@ static void who_asks_for_more_is_told_what_will_be_needed(void **state)
 	says("the copy of the weights that Trainer.__init__ train.py:6 made, 13.00 GiB");
 }
 
+static void settings_of_the_library_that_runs_the_model_are_named(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+	unsigned without = advise(&s, GPUCACHE_VERDICT_EXHAUSTED);
+
+	(void)state;
+	s.facts.trainer = "vLLM";
+	s.facts.trainer_less = "max_model_len";
+	assert_int_equal(say(&s), without + 1);
+	says("with vLLM: max_model_len");
+	s.oom.requested = s.oom.rounded = 101 * GPC_GIB;
+	advise(&s, GPUCACHE_VERDICT_IMPOSSIBLE);
+	says("no setting can help");
+	s.facts.trainer = "vLLM";
+	s.facts.trainer_less = "max_model_len";
+	say(&s);
+	says("with vLLM: max_model_len; else check how the size is computed, at model.py:7");
+	assert_null(strstr(advice, "no setting"));
+}
+
 static void a_request_that_never_fits_is_not_told_to_free(void **state)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
@@ -490,6 +510,7 @@ int main(void)
 		cmocka_unit_test(spilling_is_advised_where_it_would_have_served),
 		cmocka_unit_test(an_exhausted_gpu_is_told_how_much_must_go_and_who_holds_most),
 		cmocka_unit_test(who_asks_for_more_is_told_what_will_be_needed),
+		cmocka_unit_test(settings_of_the_library_that_runs_the_model_are_named),
 		cmocka_unit_test(a_request_that_never_fits_is_not_told_to_free),
 		cmocka_unit_test(growth_is_told_by_what_it_is),
 		cmocka_unit_test(gradients_that_stay_are_told_with_the_line_of_the_backward_pass),
