@@ -307,6 +307,9 @@ static strength judge_UNTRACKED(const struct gpc_facts *f)
 	return is_big && is_enough ? LIKELY : POSSIBLE;
 }
 
+/* Without a few steps of its kind before it, a step is no spike. */
+#define STEPS 3u
+
 /* A step that needs, beyond what stays from step to step, more than SPIKE times as much as usual ones. */
 static strength judge_SPIKE(const struct gpc_facts *f)
 {
@@ -314,7 +317,8 @@ static strength judge_SPIKE(const struct gpc_facts *f)
 		plus(or_none(f->usual_base), plus(or_none(f->contexts), or_none(f->modules)));
 	uint64_t usual = minus(f->usual_live, base);
 
-	if (is_impossible(f) || !(f->is_scarce == GPC_YES || f->is_limited == GPC_YES))
+	if (is_impossible(f) || !(f->is_scarce == GPC_YES || f->is_limited == GPC_YES) ||
+		is_below(f->asked_before, STEPS))
 		return NONE;
 	return or_none(f->usual_live) && is_below(gpc_bytes_times(usual, SPIKE),
 						 minus(plus(f->held, f->need), base))

@@ -155,6 +155,19 @@ static bool is_same_model(const struct search *search, uint32_t a, uint32_t b)
 	return n < stack_a->n && makes_model(&stack_a->frames[stack_a->n - 1 - n]);
 }
 
+/* How many blocks the place that asks has allocated so far. */
+static uint64_t count_asked(const struct search *search)
+{
+	struct gpucache_site site;
+	uint64_t n = 0;
+
+	for (uint64_t i = 0; i < search->evidence->n_sites; i++)
+		if (gpc_evidence_site(search->evidence, i, search->oom->device, &site) &&
+			is_same_site(search, site.stack, search->oom->stack))
+			n = gpc_bytes_add(n, site.total_blocks);
+	return n;
+}
+
 static void set_purposes(struct search *search)
 {
 	const struct gpucache_oom *oom = search->oom;
@@ -165,6 +178,7 @@ static void set_purposes(struct search *search)
 	const struct gpc_stack_frames *asking = frames_of(search, oom->stack);
 
 	facts->asked_purpose = purpose_of(search, oom->stack);
+	facts->asked_before = count_asked(search);
 	if (search->growing)
 		facts->growth_purpose = purpose_of(search, search->growing);
 	weights = row_of(search, GPC_PURPOSE_WEIGHTS);
@@ -423,10 +437,10 @@ static void set_copied(struct search *search)
 }
 
 /*
- * Returns the number of an earlier failure at which the holder's stack already held 3/4 of what it holds now; 0: none.
- * A failure of a tensor of the same size may be of the same tensor, for which PyTorch asks the driver twice: skips it.
+ * True if at an earlier failure the holder's stack already held 3/4 of what it holds now.  A failure of a tensor of the
+ * same size may be of the same tensor, for which PyTorch asks the driver twice: skips it.
  */
-static uint64_t find_earlier(const struct search *search, const struct gpucache_holder *holder)
+static bool held_earlier(const struct search *search, const struct gpucache_holder *holder)
 {
 	const struct gpucache_oom *oom = search->oom;
 	const struct gpucache_holder *then;
@@ -439,9 +453,9 @@ static uint64_t find_earlier(const struct search *search, const struct gpucache_
 			continue;
 		then = gpc_holder_of(&earlier, holder->stack);
 		if (then && then->bytes >= holder->bytes / 4 * 3)
-			return number;
+			return true;
 	}
-	return 0;
+	return false;
 }
 
 /* Finds tensors of a failed step that its exception keeps alive: the program tries again in the `except` block. */
@@ -449,19 +463,16 @@ static void set_failed(struct search *search)
 {
 	const struct gpucache_oom *oom = search->oom;
 	const struct gpucache_holder *biggest = NULL;
-	uint64_t number = 0;
 	uint64_t first_ns;
 
 	for (uint32_t i = 0; i < oom->n_holders; i++)
 		if (purpose_of(search, oom->holders[i].stack) == GPC_PURPOSE_ACTIVATIONS &&
 			(!biggest || oom->holders[i].bytes > biggest->bytes))
 			biggest = &oom->holders[i];
-	if (biggest && oom->torch.requested && biggest->bytes >= oom->short_by &&
-		gpc_kept_most(search->evidence, oom, biggest, &first_ns))
-		number = find_earlier(search, biggest);
-	if (!number)
+	if (!biggest || !oom->torch.requested || biggest->bytes < oom->short_by ||
+		!gpc_kept_most(search->evidence, oom, biggest, &first_ns) ||
+		!held_earlier(search, biggest))
 		return;
-	search->facts->failed_step = number;
 	search->facts->failed_bytes = biggest->bytes;
 	search->facts->failed_place = place_of(search, biggest->stack, search->texts->failed_place);
 }

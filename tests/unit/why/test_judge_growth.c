@@ -112,6 +112,12 @@ static void a_spike_is_measured_above_what_stays(void **state)
 	s.oom.usual_base = 60 * GPC_GIB;
 	judge(&s);
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_SPIKE);
+	s.facts.asked_before = 3;
+	s.answer = gpc_why(&s.facts);
+	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_SPIKE);
+	s.facts.asked_before = 2; /* there was no such step yet */
+	s.answer = gpc_why(&s.facts);
+	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_EXHAUSTED);
 }
 
 /* The request is for the next block, so that what the last one grew by need not be all that is missing. */

@@ -182,6 +182,9 @@ static void arrays_of_xla_are_left_alone(void **state)
 	assert_true(facts.by_purpose != GPUCACHE_UNKNOWN);
 	assert_int_equal(facts.kept_passes, N_PASSES - 1);
 	assert_string_not_equal(held.buf, "");
+	oom.stack = 3;
+	gpc_torch_facts(&evidence, &oom, &facts, &texts);
+	assert_int_equal(facts.asked_before, N_PASSES);
 }
 
 /* The thread of a backward pass, which asks, has no frames of the program. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "format/memory.h"
+#include "oom/holder_rows.h"
 #include "tools/gpumem-report/holders/by_library.h"
 #include "tools/gpumem-report/holders/framework_pools.h"
 #include "why/purposes.h"
@@ -105,6 +106,30 @@ void gpc_report_held(
 		gpc_say_held(&evidence, oom, ret_text);
 }
 
+static void describe(void *self, uint32_t stack, char *buf, size_t size)
+{
+	const struct gpc_stack_frames *frames = find_frames(self, stack);
+	struct gpc_text text = gpc_text_init(buf, size);
+
+	if (frames && frames->site >= 0)
+		gpc_frames_fit(frames, &text);
+}
+
+/* As on stderr: holders that are described alike are one. */
+static void set_top(
+	const struct gpc_report *report, const struct gpucache_oom *oom, struct gpc_facts *facts)
+{
+	const struct gpc_describer describer = { .self = (void *)(uintptr_t)report,
+		.describe = describe };
+	struct gpc_holder_row rows[GPUCACHE_MAX_OOM_HOLDERS];
+
+	if (gpc_holder_rows_fill(
+		    rows, oom->holders, oom->n_holders, &describer, GPC_HOLDER_SITE_SIZE)) {
+		facts->top_site = rows[0].stack;
+		facts->top_held = rows[0].bytes;
+	}
+}
+
 /* Finds the largest holder, if it is a framework with an allocator of its own. */
 static void set_framework(const struct gpc_report *report, const struct gpucache_oom *oom,
 	struct gpc_facts *facts, struct gpc_named_texts *texts)
@@ -151,10 +176,7 @@ void gpc_named_facts(const struct gpc_report *report, const struct gpucache_oom 
 					   : GPC_NO;
 		return;
 	}
-	if (oom->n_holders > 0) {
-		facts->top_site = oom->holders[0].stack;
-		facts->top_held = oom->holders[0].bytes;
-	}
+	set_top(report, oom, facts);
 	set_contexts(report, oom, facts);
 	set_framework(report, oom, facts, texts);
 	gpc_torch_facts(&evidence, oom, facts, &texts->torch);
