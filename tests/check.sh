@@ -150,22 +150,18 @@ list_binaries() { # VARIANT
 
 check() { # VARIANT
 	build "$1" || return
-	case $1 in
-	tsan)
+	{
+		list_scripts "$1"
+		list_binaries "$1"
+	} >build/check.list
+	unset OPS TSAN_OPTIONS
+	if [ "$1" = tsan ]; then
 		export OPS=20000 TSAN_OPTIONS="halt_on_error=1 suppressions=$PWD/tests/tsan.supp"
-		{
-			list_scripts tsan
-			list_binaries tsan | grep -vE "$NO_THREADS"
-		} | run_all tsan
-		;;
-	*)
-		unset OPS TSAN_OPTIONS
-		{
-			list_scripts "$1"
-			list_binaries "$1"
-		} | run_all "$1"
-		;;
-	esac
+		grep -vE "$NO_THREADS" build/check.list >build/check.some
+		mv build/check.some build/check.list
+	fi
+	# Not by a pipe, which would count in a process of its own.
+	run_all "$1" <build/check.list
 }
 
 # Removes what the caller's shell would tell the tests: they use no variables of its own but these.
@@ -212,6 +208,6 @@ long) long ;;
 	done
 	;;
 esac
-rm -f "$log"
+rm -f "$log" build/check.list
 echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

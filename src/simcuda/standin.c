@@ -100,6 +100,20 @@ static bool begin(void)
 	return has_driver;
 }
 
+/* As the runtime that NVIDIA's libraries begin with: a thread without a context gets that of device 0. */
+static bool begin_work(void)
+{
+	CUcontext context = NULL;
+
+	if (!begin())
+		return false;
+	(void)driver.current(&context);
+	if (!context && driver.init(0) == CUDA_SUCCESS &&
+		driver.retain(&context, 0) == CUDA_SUCCESS)
+		(void)driver.push(context);
+	return true;
+}
+
 void *standin_create(size_t size)
 {
 	struct standin_handle *handle = calloc(1, size);
@@ -132,7 +146,7 @@ bool standin_take(struct standin_handle *handle, size_t size)
 {
 	CUdeviceptr ptr;
 
-	if (!begin() || driver.alloc(&ptr, size) != CUDA_SUCCESS)
+	if (!begin_work() || driver.alloc(&ptr, size) != CUDA_SUCCESS)
 		return false;
 	handle->taken = ptr;
 	return true;
@@ -157,7 +171,7 @@ int standin_work(const struct standin_handle *handle)
 	static char kernel;
 	CUresult res;
 
-	if (!is_good(handle) || !begin())
+	if (!is_good(handle) || !begin_work())
 		return standin_library.not_initialized;
 	standin_load_code(standin_library.name);
 	res = driver.launch(
@@ -174,7 +188,7 @@ int standin_result(const struct standin_handle *handle)
 
 int standin_copy(struct CUstream_st *stream, void *dst, const void *src, size_t size)
 {
-	if (!begin())
+	if (!begin_work())
 		return standin_library.not_initialized;
 	standin_load_code(standin_library.name);
 	return driver.copy((uintptr_t)dst, (uintptr_t)src, size, stream) == CUDA_SUCCESS
@@ -320,7 +334,7 @@ int standin_capability(void)
 	int major = 0;
 	int minor = 0;
 
-	if (!begin() || driver.device(&device) != CUDA_SUCCESS)
+	if (!begin_work() || driver.device(&device) != CUDA_SUCCESS)
 		return 0;
 	(void)driver.attribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
 	(void)driver.attribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);

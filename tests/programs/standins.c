@@ -8,6 +8,7 @@
  */
 #include <cuda.h>
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,6 +119,34 @@ static void run(const struct library *library, CUstream stream)
 		library->file, n[OWN], n[WORK], n[RESULT], n[NOT]);
 }
 
+/* In a thread that has no context, as PyTorch's of a backward pass that begins with a convolution. */
+static void *create_without_context(void *arg)
+{
+	const struct library *library = arg;
+	char path[64];
+	void *handle;
+	void *opened;
+
+	snprintf(path, sizeof path, "/nowhere/%s", library->file);
+	opened = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (!opened || find(opened, library->create)(&handle))
+		fail("no handle in a thread without a context", library->file);
+	for (size_t i = 0; i < library->n; i++)
+		if (library->functions[i].kind == WORK &&
+			find(opened, library->functions[i].name)(handle))
+			fail("fails in a thread without a context", library->functions[i].name);
+	return NULL;
+}
+
+static void run_in_thread(const struct library *library)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, create_without_context, (void *)library))
+		fail("no thread", library->file);
+	pthread_join(thread, NULL);
+}
+
 #define NEED(call) ((call) ? fail("is not so", #call) : (void)0)
 
 /* Kernels and globals of a module that was linked, by name; each is one, and gone with the module. */
@@ -165,5 +194,7 @@ int main(void)
 	check_kernels();
 	for (size_t i = 0; i < COUNT(libraries); i++)
 		run(&libraries[i], stream);
+	for (size_t i = 0; i < COUNT(libraries); i++)
+		run_in_thread(&libraries[i]);
 	return 0;
 }

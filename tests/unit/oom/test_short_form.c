@@ -116,8 +116,7 @@ static void an_exhausted_gpu(void **state)
 		"WHY    exhausted (certain): 90.00 GiB is held here, 4.00 GiB in all was left, "
 		"8.00 GiB was asked for\n"
 		"SHORT  by 4.00 GiB: 8.00 GiB asked for, by attn.forward model.py:212, 4.00 GiB "
-		"free "
-		"on the GPU,\n       largest cached piece 0 B\n"
+		"free on the GPU\n"
 		"WHERE          90.00 GiB   90.0 %  live, as asked for\n"
 		"       +        2.00 GiB    2.0 %  this process, not tracked\n"
 		"       +        3.00 GiB    3.0 %  other processes\n"
@@ -128,7 +127,7 @@ static void an_exhausted_gpu(void **state)
 		"               34.00 GiB       1 block   attn.forward model.py:212\n"
 		"TRY    hold 4.00 GiB less (a smaller batch, a shorter type, an earlier free): "
 		"load_weights\n       loader.cpp:88 holds most, 56.00 GiB: enough for this "
-		"request\n"
+		"request, perhaps not for the next\n"
 		"FULL   gpumem-report oom /dev/shm/gpumem-0/python3.gpumem\n");
 }
 
