@@ -40,6 +40,9 @@ struct page {
 
 #define FULL_BYTES 400
 
+/* Of a site in a sentence: on its way through a model the line that calls the model has room, too. */
+#define SAID_SITE_SIZE 128
+
 /* Appends line[0 .. len), cut to the width, with '?' for anything but printable ASCII. */
 static void put_line(struct page *page, const char *line, size_t len)
 {
@@ -344,7 +347,7 @@ static void write_full(struct gpc_text *line, const struct gpc_short_form *form)
 
 static void add_site(void *self, uint32_t stack, struct gpc_text *text)
 {
-	char site[GPC_HOLDER_SITE_SIZE];
+	char site[SAID_SITE_SIZE];
 
 	gpc_site_describe(self, stack, site, sizeof site);
 	gpc_text_add(text, "%s", site);
