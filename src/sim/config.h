@@ -72,7 +72,7 @@ struct gpc_sim_config {
 	uint64_t reserved;     /* held by the driver beyond `memory`; NVML reports it */
 	uint64_t context_cost; /* device memory that a context takes */
 	uint64_t module_cost;  /* device memory that a module takes */
-	bool has_code;         /* libraries take device memory for code (simcuda/code.def) */
+	bool has_code;       /* libraries take device memory for code (simcuda/standins/code.def) */
 	uint64_t oom_after;  /* bytes that a device allocates in all, even if freed; 0: no limit */
 	uint64_t free_waits; /* a cuMemFree of at least this many bytes waits for work */
 	bool free_waits_alone; /* a free waits only for work of the memory's context */

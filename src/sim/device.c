@@ -14,7 +14,7 @@
 
 #include "base/bytes.h"
 #include "base/io.h"
-#include "sim/map.h"
+#include "sim/memory/map.h"
 
 static uint32_t class_of(uint32_t n)
 {

@@ -34,8 +34,8 @@
 
 #include "driver/cuda_abi.h"
 #include "sim/config.h"
-#include "sim/managed.h"
-#include "sim/smalls.h"
+#include "sim/memory/managed.h"
+#include "sim/memory/smalls.h"
 
 #define GPC_SIM_VA_FACTOR 4 /* addresses per byte of memory */
 #define GPC_SIM_N_CLASSES 32

@@ -27,16 +27,16 @@
 #define GPC_SIM_SIM_H
 
 #include "base/list.h"
-#include "sim/clock.h"
 #include "sim/config.h"
-#include "sim/data.h"
 #include "sim/device.h"
-#include "sim/effect.h"
 #include "sim/fault.h"
-#include "sim/graph_memory.h"
-#include "sim/mempool.h"
-#include "sim/race.h"
-#include "sim/vmm.h"
+#include "sim/memory/data.h"
+#include "sim/memory/mempool.h"
+#include "sim/memory/vmm.h"
+#include "sim/work/clock.h"
+#include "sim/work/effect.h"
+#include "sim/work/graph_memory.h"
+#include "sim/work/race.h"
 
 struct gpc_sim {
 	struct gpc_sim_config config; /* fixed */

@@ -19,7 +19,7 @@
 
 #include <gpusim.h>
 
-#include "simcuda/standin.h"
+#include "simcuda/standins/standin.h"
 
 enum nvml_return {
 	NVML_SUCCESS = 0,

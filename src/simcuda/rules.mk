@@ -40,23 +40,23 @@ SIMCUDA := $(addprefix $(SIMCUDA_DIR)/,libcuda.so.1 libcuda.so libcudart.so libg
 # Enough for a program that uses only the CUDA runtime; NVML for the size of contexts.
 SIMCUDA_CORE := $(addprefix $(SIMCUDA_DIR)/,libcuda.so.1 libnvidia-ml.so.1 libcudart.so.13 libgpusim-audit.so libgpusim-files.so models)
 
-simcuda.cuda  := $(patsubst %.c,$(O)/%.o,$(wildcard src/simcuda/libcuda_*.c))
+simcuda.cuda  := $(patsubst %.c,$(O)/%.o,$(wildcard src/simcuda/libcuda/*.c))
 simcuda.audit := $(O)/src/simcuda/audit.o
 simcuda.files := $(O)/src/simcuda/files.o
-simcuda.objs  := $(simcuda.cuda) $(simcuda.audit) $(simcuda.files) $(O)/src/simcuda/standin.o
+simcuda.objs  := $(simcuda.cuda) $(simcuda.audit) $(simcuda.files) $(O)/src/simcuda/standins/standin.o
 
 # The rules for one library: its functions, its stubs, its file names.
 define STANDIN
-simcuda.$(1) := $$(patsubst %.c,$$(O)/%.o,$$(wildcard src/simcuda/lib$(1).c src/simcuda/lib$(1)_*.c src/simcuda/lib_$(1).c src/simcuda/lib_$(1)_*.c))
-simcuda.objs += $$(simcuda.$(1)) $$(O)/src/simcuda/stubs_$(1).o
-$$(O)/src/simcuda/names_$(1).def: src/simcuda/names_$(1).txt src/simcuda/names.awk
+simcuda.$(1) := $$(patsubst %.c,$$(O)/%.o,$$(wildcard src/simcuda/lib$(1).c src/simcuda/lib$(1)/*.c src/simcuda/standins/lib_$(1).c src/simcuda/standins/lib_$(1)_*.c))
+simcuda.objs += $$(simcuda.$(1)) $$(O)/src/simcuda/standins/stubs_$(1).o
+$$(O)/src/simcuda/standins/names_$(1).def: src/simcuda/standins/names_$(1).txt src/simcuda/standins/names.awk
 	$$(Q)mkdir -p $$(@D)
-	$$(Q)awk -f src/simcuda/names.awk $$< >$$@
-$$(O)/src/simcuda/stubs_$(1).o: src/simcuda/stubs.c $$(O)/src/simcuda/names_$(1).def
+	$$(Q)awk -f src/simcuda/standins/names.awk $$< >$$@
+$$(O)/src/simcuda/standins/stubs_$(1).o: src/simcuda/standins/stubs.c $$(O)/src/simcuda/standins/names_$(1).def
 	$$(call say,CC,$$@)
 	$$(Q)mkdir -p $$(@D)
-	$$(Q)$$(CC) $$(ALL_CPPFLAGS) $$(ALL_CFLAGS) -DNAMES='"$$(O)/src/simcuda/names_$(1).def"' $$(stubflags.$(1)) -MMD -MP -c -o $$@ $$<
-$$(addprefix $$(SIMCUDA_DIR)/,$$(sonames.$(1))): $$(simcuda.$(1)) $$(O)/src/simcuda/stubs_$(1).o $$(O)/src/simcuda/standin.o
+	$$(Q)$$(CC) $$(ALL_CPPFLAGS) $$(ALL_CFLAGS) -DNAMES='"$$(O)/src/simcuda/standins/names_$(1).def"' $$(stubflags.$(1)) -MMD -MP -c -o $$@ $$<
+$$(addprefix $$(SIMCUDA_DIR)/,$$(sonames.$(1))): $$(simcuda.$(1)) $$(O)/src/simcuda/standins/stubs_$(1).o $$(O)/src/simcuda/standins/standin.o
 	$$(call say,LINK,$$@)
 	$$(Q)mkdir -p $$(@D)
 	$$(Q)printf '%s { global: %s local: *; };\n' '$$(if $$(filter $(1),$$(unversioned)),,$$(@F))' '$$(exports.$(1))' >$$@.map
@@ -68,7 +68,7 @@ stubflags.nvidia_ml := -DNOT_SUPPORTED=nvml_not_supported
 $(foreach word,$(STANDINS),$(eval $(call STANDIN,$(word))))
 
 # The runtime as objects, for programs that link it statically.
-simcuda.rt := $(simcuda.cudart) $(O)/src/simcuda/stubs_cudart.o $(O)/src/simcuda/standin.o
+simcuda.rt := $(simcuda.cudart) $(O)/src/simcuda/standins/stubs_cudart.o $(O)/src/simcuda/standins/standin.o
 
 $(simcuda.objs): ALL_CPPFLAGS += -Isrc/simcuda/include -Isrc/simcuda
 # A stand-in ignores most of what its functions are passed.
@@ -77,10 +77,10 @@ $(simcuda.objs): ALL_CFLAGS += -Wno-unused-parameter
 $(simcuda.objs): ALL_CFLAGS += -ftls-model=global-dynamic
 
 # Links the model, and only what it needs of base and stack, from libsim.a and libcore.a.
-$(SIMCUDA_DIR)/libcuda.so.1: $(simcuda.cuda) $(SIM_LIB) $(CORE_LIB) src/simcuda/libcuda.map
+$(SIMCUDA_DIR)/libcuda.so.1: $(simcuda.cuda) $(SIM_LIB) $(CORE_LIB) src/simcuda/libcuda/libcuda.map
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) -shared -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic -Wl,--version-script=src/simcuda/libcuda.map $(ALL_LDFLAGS) \
+	$(Q)$(CC) -shared -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic -Wl,--version-script=src/simcuda/libcuda/libcuda.map $(ALL_LDFLAGS) \
 	  -o $@ $(simcuda.cuda) $(SIM_LIB) $(CORE_LIB) -lpthread -ldl
 
 # Without libc: the loader gives an auditor its own namespace, and would load a second libc into every process.

@@ -14,7 +14,7 @@ for file in tests/conformance/check_*.c; do
 done
 
 # Compiles as in the build, but with the toolkit's headers before ours; libraries that the toolkit lacks are skipped.
-for file in src/simcuda/libcudart_*.c src/simcuda/lib_*.c; do
+for file in src/simcuda/libcudart/*.c src/simcuda/standins/lib_*.c; do
 	${CC:-gcc} -std=c11 -D_GNU_SOURCE -D__CUDA_API_VERSION_INTERNAL -Wall -Wextra -Werror -Wno-deprecated-declarations \
 		-Wno-unused-parameter \
 		-fsyntax-only -Isrc -I. -isystem "$cuda/include" -idirafter src/simcuda/include "$file"

@@ -13,7 +13,7 @@
 #include "model/counters.h"
 #include "oom/ladder.h"
 #include "random.h"
-#include "sim/capture.h"
+#include "sim/work/capture.h"
 #include "sim/driver_sim.h"
 #include "unit.h"
 

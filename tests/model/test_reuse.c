@@ -19,7 +19,7 @@
  */
 #include "alloc/pool.h"
 #include "random.h"
-#include "sim/capture.h"
+#include "sim/work/capture.h"
 #include "sim/driver_sim.h"
 #include "unit.h"
 

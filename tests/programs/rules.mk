@@ -33,7 +33,7 @@ $(B)/programs/scene: PROGRAM_LIBS := -l:libcudart.so.13 -l:libcuda.so.1
 PROGRAMS += $(B)/programs/standins
 $(B)/programs/standins: PROGRAM_LIBS := -l:libcuda.so.1 -ldl
 $(B)/programs/standins: PROGRAM_CFLAGS += -isystem $(B)/src
-$(B)/programs/standins: $(addprefix $(B)/src/simcuda/names_,cublas.def cudnn.def cusolver.def)
+$(B)/programs/standins: $(addprefix $(B)/src/simcuda/standins/names_,cublas.def cudnn.def cusolver.def)
 
 # A kernel in a fat binary.
 PROGRAMS += $(B)/programs/images

@@ -32,13 +32,13 @@ struct function {
 
 /* clang-format off */
 static const struct function cublas[] = {
-#include "simcuda/names_cublas.def"
+#include "simcuda/standins/names_cublas.def"
 };
 static const struct function cudnn[] = {
-#include "simcuda/names_cudnn.def"
+#include "simcuda/standins/names_cudnn.def"
 };
 static const struct function cusolver[] = {
-#include "simcuda/names_cusolver.def"
+#include "simcuda/standins/names_cusolver.def"
 };
 /* clang-format on */
 

@@ -69,7 +69,7 @@ int gpusim_has_code(void);
 const void *gpusim_code(const char *library);
 
 /*
- * Finds what the driver would load of a fat binary or of another image (sim/image.h): the versions of the PTX and of
+ * Finds what the driver would load of a fat binary or of another image (sim/memory/image.h): the versions of the PTX and of
  * the code, as a kernel's attributes have them.  Returns a CUresult.
  */
 int gpusim_image(const void *image, int *ret_ptx, int *ret_binary);

@@ -10,7 +10,7 @@
 #include "alloc/pool_internal.h"
 #include "base/metamem.h"
 #include "model/counters.h"
-#include "sim/capture.h"
+#include "sim/work/capture.h"
 #include "sim/driver_sim.h"
 #include "stats/counters.h"
 #include "unit.h"

@@ -3,7 +3,7 @@
 
 #include <pthread.h>
 
-#include "sim/clock.h"
+#include "sim/work/clock.h"
 
 #define MS UINT64_C(1000000)
 

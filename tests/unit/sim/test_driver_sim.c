@@ -2,7 +2,7 @@
 #include "unit.h"
 
 #include "base/bytes.h"
-#include "sim/capture.h"
+#include "sim/work/capture.h"
 #include "sim/driver_sim.h"
 
 static struct gpc_sim *sim;
