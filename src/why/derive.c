@@ -3,12 +3,13 @@
 #include "model/torch.h"
 #include "why/numbers.h"
 
-#define STEP        (2 * GPC_MIB) /* of the driver: less than a step serves no request */
-#define SEGMENT     (20 * GPC_MIB) /* in the next run other threads may ask earlier: a segment more */
-#define WASTED_PART 8u             /* waste below this part of the GPU is no reason for a failure */
-#define REAL_PART   8u             /* a real placement wastes this part of what it places */
-#define LARGE_PART  8u             /* an activation above this part of the GPU is large by itself */
-#define STATES      4u             /* an optimizer keeps at most so many values per weight */
+#define STEP           (2 * GPC_MIB) /* of the driver: less than a step serves no request */
+#define SEGMENT        (20 * GPC_MIB) /* in the next run other threads may ask earlier: a segment more */
+#define WASTED_PART    8u  /* waste below this part of the GPU is no reason for a failure */
+#define REAL_PART      8u  /* a real placement wastes this part of what it places */
+#define LARGE_PART     8u  /* an activation above this part of the GPU is large by itself */
+#define RENEWED_BLOCKS 64u /* a buffer that doubles, or what each layer makes of a larger input */
+#define STATES         4u  /* an optimizer keeps at most so many values per weight */
 
 /* What would be free if every block of our segments were the driver's own. */
 static uint64_t plain_room(const struct gpc_facts *f)
@@ -121,7 +122,9 @@ static void derive_truths(struct gpc_facts *f)
 	bool is_torch = or_none(f->torch_held) != 0;
 
 	f->always = GPC_YES;
-	f->is_replaced = truth(f->is_renewed == GPC_YES && !or_none(f->kept_passes));
+	/* Many blocks do not get larger: a line that frees nearly all of them keeps some. */
+	f->is_replaced = truth(f->is_renewed == GPC_YES && !or_none(f->kept_passes) &&
+			       f->growth_blocks < RENEWED_BLOCKS);
 	f->is_missing = truth(or_none(f->short_by) != 0);
 	f->is_rounded_up = truth(is_below(f->asked, f->need) && is_known(f->room) &&
 				 fits(f->asked, gpc_larger(f->room, or_none(f->piece))));

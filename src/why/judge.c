@@ -310,18 +310,26 @@ static strength judge_UNTRACKED(const struct gpc_facts *f)
 /* Without a few steps of its kind before it, a step is no spike. */
 #define STEPS 3u
 
-/* A step that needs, beyond what stays from step to step, more than SPIKE times as much as usual ones. */
-static strength judge_SPIKE(const struct gpc_facts *f)
+/* What a spike adds is made by larger requests than this part of it. */
+#define SPIKE_PART 256u
+
+/* True if more is needed, beyond what stays from step to step, than SPIKE times the most of a usual step. */
+static bool is_beyond_usual(const struct gpc_facts *f)
 {
 	uint64_t base =
 		plus(or_none(f->usual_base), plus(or_none(f->contexts), or_none(f->modules)));
 	uint64_t usual = minus(f->usual_live, base);
 
+	return or_none(f->usual_live) &&
+	       is_below(gpc_bytes_times(usual, SPIKE), minus(plus(f->held, f->need), base));
+}
+
+static strength judge_SPIKE(const struct gpc_facts *f)
+{
 	if (is_impossible(f) || !(f->is_scarce == GPC_YES || f->is_limited == GPC_YES) ||
 		is_below(f->asked_before, STEPS))
 		return NONE;
-	return or_none(f->usual_live) && is_below(gpc_bytes_times(usual, SPIKE),
-						 minus(plus(f->held, f->need), base))
+	return is_beyond_usual(f) && fits(minus(f->held, f->usual_live) / SPIKE_PART, f->need)
 		       ? LIKELY
 		       : NONE;
 }
@@ -336,6 +344,12 @@ static strength judge_WRONG_POOL(const struct gpc_facts *f)
 static bool may_be_results(const struct gpc_facts *f)
 {
 	return or_none(f->torch_held) && f->is_xla != GPC_YES && !is_known(f->by_purpose);
+}
+
+/* Many small blocks beyond a usual step may be a leak that began too late for the windows of the run. */
+static bool has_late_growth(const struct gpc_facts *f)
+{
+	return is_beyond_usual(f) && !judge_SPIKE(f) && !is_below(f->asked_before, STEPS);
 }
 
 /*
@@ -367,8 +381,8 @@ static strength judge_EXHAUSTED(const struct gpc_facts *f)
 		f->is_replayed != GPC_YES)
 		return NONE;
 	if (!is_below(room, f->need) || !is_known(f->growth) || judge_GROWTH(f) ||
-		may_be_results(f) || or_none(f->spare_contexts) || f->managed_here ||
-		counts(f, others))
+		may_be_results(f) || has_late_growth(f) || or_none(f->spare_contexts) ||
+		f->managed_here || counts(f, others))
 		return LIKELY;
 	return CERTAIN;
 }

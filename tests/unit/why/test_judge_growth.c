@@ -112,6 +112,15 @@ static void a_spike_is_measured_above_what_stays(void **state)
 	s.oom.usual_base = 60 * GPC_GIB;
 	judge(&s);
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_SPIKE);
+	s.oom.requested = s.oom.rounded = (s.facts.held - s.oom.usual_live) / 256 - 1;
+	s.oom.balance.device_free = 0;
+	judge(&s);
+	/* Many small ones: perhaps a leak that began late. */
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_EXHAUSTED);
+	assert_int_equal(s.answer.strength, GPUCACHE_STRENGTH_LIKELY);
+	s.oom.requested = ++s.oom.rounded;
+	judge(&s);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_SPIKE);
 	s.facts.asked_before = 3;
 	s.answer = gpc_why(&s.facts);
 	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_SPIKE);

@@ -191,7 +191,11 @@ static void growth_is_told_by_what_it_is(void **state)
 	grow(&s);
 	assert_int_equal(advise(&s, GPUCACHE_VERDICT_GROWTH), 1);
 	says("free what model.py:9 no longer needs: it grew by 4.00 GiB");
+	says("or make less, if all of it is needed");
 	s.oom.grows_how = GPUCACHE_GROWS_RENEWED;
+	advise(&s, GPUCACHE_VERDICT_GROWTH);
+	says("free what model.py:9"); /* so many blocks are kept, and not replaced */
+	s.oom.growth_blocks = 63;
 	advise(&s, GPUCACHE_VERDICT_GROWTH);
 	says("bound the size of what model.py:9 makes");
 	s.facts.is_renewed = GPC_NO;
