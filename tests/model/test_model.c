@@ -13,8 +13,8 @@
 #include "model/counters.h"
 #include "oom/ladder.h"
 #include "random.h"
-#include "sim/work/capture.h"
 #include "sim/driver_sim.h"
+#include "sim/work/capture.h"
 #include "unit.h"
 
 #define N_POOLS       3

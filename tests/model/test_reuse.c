@@ -19,8 +19,8 @@
  */
 #include "alloc/pool.h"
 #include "random.h"
-#include "sim/work/capture.h"
 #include "sim/driver_sim.h"
+#include "sim/work/capture.h"
 #include "unit.h"
 
 #define MAX_WORK  8192

@@ -20,8 +20,8 @@
 #include <pthread.h>
 
 #include "alloc/pool.h"
-#include "sim/work/capture.h"
 #include "sim/driver_sim.h"
+#include "sim/work/capture.h"
 #include "sim/work/race.h"
 #include "tests/model/random.h"
 

@@ -10,8 +10,8 @@
 #include "alloc/pool_internal.h"
 #include "base/metamem.h"
 #include "model/counters.h"
-#include "sim/work/capture.h"
 #include "sim/driver_sim.h"
+#include "sim/work/capture.h"
 #include "stats/counters.h"
 #include "unit.h"
 

@@ -2,8 +2,8 @@
 #include "unit.h"
 
 #include "base/bytes.h"
-#include "sim/work/capture.h"
 #include "sim/driver_sim.h"
+#include "sim/work/capture.h"
 
 static struct gpc_sim *sim;
 static struct gpc_sim_driver driver;
