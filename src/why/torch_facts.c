@@ -123,9 +123,15 @@ static bool is_same_site(const struct search *search, uint32_t a, uint32_t b)
 {
 	GPC_TEXT(site_a, GPC_PLACE_SIZE);
 	GPC_TEXT(site_b, GPC_PLACE_SIZE);
+	const struct gpc_stack_frames *stack_a = frames_of(search, a);
+	const struct gpc_stack_frames *stack_b = frames_of(search, b);
 
-	gpc_frames_place(frames_of(search, a), a, 0, &site_a);
-	gpc_frames_place(frames_of(search, b), b, 0, &site_b);
+	/* Nearly all that differ do so by the line, and need no text. */
+	if (stack_a && stack_b && stack_a->site >= 0 && stack_b->site >= 0 &&
+		stack_a->frames[stack_a->site].line != stack_b->frames[stack_b->site].line)
+		return false;
+	gpc_frames_place(stack_a, a, 0, &site_a);
+	gpc_frames_place(stack_b, b, 0, &site_b);
 	return strcmp(site_a.buf, site_b.buf) == 0;
 }
 
