@@ -52,12 +52,14 @@ static bool add_step(uint64_t *set, uint64_t size, uint64_t step)
 	return true;
 }
 
-/* True for a live block that is the driver's own. */
+/* True for a live block that is the driver's own, in one piece of its linear memory. */
 static bool read_direct(
 	const struct gpucache_block *slot, uint32_t device, struct gpucache_block *ret_block)
 {
 	return gpc_held_read_live(slot, device, ret_block) &&
-	       ret_block->segment == GPUCACHE_NO_SEGMENT && ret_block->kind == GPUCACHE_KIND_DEVICE;
+	       ret_block->segment == GPUCACHE_NO_SEGMENT &&
+	       (ret_block->kind == GPUCACHE_KIND_DEVICE ||
+		       ret_block->kind == GPUCACHE_KIND_PITCHED);
 }
 
 uint64_t gpc_plain_waste(const struct gpucache_block *blocks, uint32_t n_blocks, uint32_t device,
