@@ -10,7 +10,7 @@
 
 #include "driver/driver_pages.h"
 #include "driver/sticky.h"
-#include "sim/work/capture.h"
+#include "sim/execution/capture.h"
 
 static struct gpc_sim_driver *self_of(struct gpc_driver *drv)
 {

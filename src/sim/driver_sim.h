@@ -23,7 +23,7 @@
 #define GPC_SIM_DRIVER_SIM_H
 
 #include "driver/driver.h"
-#include "sim/work/stream.h"
+#include "sim/execution/stream.h"
 
 /* Numbers of calls made through a driver, including failed ones.  Other threads may see a number late. */
 struct gpc_sim_counters {

@@ -29,14 +29,14 @@
 #include "base/list.h"
 #include "sim/config.h"
 #include "sim/device.h"
+#include "sim/execution/clock.h"
+#include "sim/execution/effect.h"
+#include "sim/execution/graph_memory.h"
+#include "sim/execution/race.h"
 #include "sim/fault.h"
 #include "sim/memory/data.h"
 #include "sim/memory/mempool.h"
 #include "sim/memory/vmm.h"
-#include "sim/work/clock.h"
-#include "sim/work/effect.h"
-#include "sim/work/graph_memory.h"
-#include "sim/work/race.h"
 
 struct gpc_sim {
 	struct gpc_sim_config config; /* fixed */

@@ -14,7 +14,7 @@
 #include "oom/ladder.h"
 #include "random.h"
 #include "sim/driver_sim.h"
-#include "sim/work/capture.h"
+#include "sim/execution/capture.h"
 #include "unit.h"
 
 #define N_POOLS       3

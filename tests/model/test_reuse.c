@@ -20,7 +20,7 @@
 #include "alloc/pool.h"
 #include "random.h"
 #include "sim/driver_sim.h"
-#include "sim/work/capture.h"
+#include "sim/execution/capture.h"
 #include "unit.h"
 
 #define MAX_WORK  8192

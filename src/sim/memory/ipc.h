@@ -25,7 +25,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "sim/work/stream.h"
+#include "sim/execution/stream.h"
 
 CUresult gpc_sim_ipc_export(struct gpc_sim *sim, uint64_t ptr, CUipcMemHandle *ret_handle);
 CUresult gpc_sim_ipc_open(struct gpc_sim_context *context, const CUipcMemHandle *handle,

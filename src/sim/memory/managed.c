@@ -6,8 +6,8 @@
 
 #include "base/saturating.h"
 #include "sim/device.h"
-#include "sim/work/effect.h"
-#include "sim/work/stream.h"
+#include "sim/execution/effect.h"
+#include "sim/execution/stream.h"
 
 void gpc_sim_managed_add(struct gpc_sim_device *device, uint64_t base, uint64_t size)
 {

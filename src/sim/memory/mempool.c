@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "sim/work/stream.h"
+#include "sim/execution/stream.h"
 
 /*
  * Identifies a stream: legacy streams, which all have the number 0, are told apart by their contexts.  Only the legacy

@@ -26,9 +26,9 @@
 #include <gpusim.h>
 #pragma GCC visibility pop
 
+#include "sim/execution/capture.h"
+#include "sim/execution/stream.h"
 #include "sim/memory/image.h"
-#include "sim/work/capture.h"
-#include "sim/work/stream.h"
 
 /* The stream that NULL means. */
 enum face_null {

@@ -2,7 +2,7 @@
 /*
  * The stand-in driver: graphs, whether captured or built node by node, as XLA does.
  *
- * A graph is a list of nodes (sim/work/graph.h): the edges between them are ignored.  A child graph is an empty node, whose
+ * A graph is a list of nodes (sim/execution/graph.h): the edges between them are ignored.  A child graph is an empty node, whose
  * handle stands for it, and clones of the child's nodes behind it:
  *
  *      [ kernel ] --> [ empty ] --> [ kernel ] --> [ copy ] --> [ fill ]
@@ -10,7 +10,7 @@
  *
  * An executable graph has clones of its graph's nodes, those of a child graph included, by number.
  */
-#include "sim/work/graph.h"
+#include "sim/execution/graph.h"
 
 #include "simcuda/libcuda/face.h"
 

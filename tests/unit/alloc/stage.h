@@ -11,7 +11,7 @@
 #include "base/metamem.h"
 #include "model/counters.h"
 #include "sim/driver_sim.h"
-#include "sim/work/capture.h"
+#include "sim/execution/capture.h"
 #include "stats/counters.h"
 #include "unit.h"
 

@@ -3,7 +3,7 @@
 
 #include <pthread.h>
 
-#include "sim/work/clock.h"
+#include "sim/execution/clock.h"
 
 #define MS UINT64_C(1000000)
 

@@ -3,7 +3,7 @@
 
 #include "base/bytes.h"
 #include "sim/driver_sim.h"
-#include "sim/work/capture.h"
+#include "sim/execution/capture.h"
 
 static struct gpc_sim *sim;
 static struct gpc_sim_driver driver;

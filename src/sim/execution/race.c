@@ -4,13 +4,13 @@
  * stored until the host knows that its work has ended.  A new owner, and each of its submissions, is checked against
  * the stored touches of the same bytes: O(touches in flight).
  */
-#include "sim/work/race.h"
+#include "sim/execution/race.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/work/stream.h"
+#include "sim/execution/stream.h"
 
 static struct gpc_sim_race_track *track_of(
 	struct gpc_sim_race *race, const struct gpc_sim_stream *stream)

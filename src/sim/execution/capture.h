@@ -23,8 +23,8 @@
 #ifndef GPC_SIM_CAPTURE_H
 #define GPC_SIM_CAPTURE_H
 
-#include "sim/work/graph.h"
-#include "sim/work/stream.h"
+#include "sim/execution/graph.h"
+#include "sim/execution/stream.h"
 
 struct gpc_sim_capture {
 	struct gpc_list link;    /* in the machine's `captures` */

@@ -5,8 +5,8 @@
  */
 #include <stdlib.h>
 
-#include "sim/work/race.h"
-#include "sim/work/stream.h"
+#include "sim/execution/race.h"
+#include "sim/execution/stream.h"
 
 /* ---- what the host knows ---- */
 

@@ -3,12 +3,12 @@
  * A block has an address from the creation of its node on, but counts as used only while a launch holds it.  The device
  * is charged for the high-water mark of used blocks, which a trim lowers.
  */
-#include "sim/work/graph_memory.h"
+#include "sim/execution/graph_memory.h"
 
 #include <stdlib.h>
 
 #include "base/bytes.h"
-#include "sim/work/graph.h"
+#include "sim/execution/graph.h"
 
 static struct gpc_sim_graph_block *block_of(struct gpc_list *link)
 {

@@ -2,7 +2,7 @@
 /* Creates green contexts.  stream.c has the code for what they do differently from ordinary contexts. */
 #include <stdlib.h>
 
-#include "sim/work/stream.h"
+#include "sim/execution/stream.h"
 
 CUresult gpc_sim_context_create_green(
 	struct gpc_sim_context *primary, struct gpc_sim_context **ret_context)

@@ -3,13 +3,13 @@
  * A binary heap of effects, ordered by end and submission number.  A call that may observe the device applies all that
  * have ended.  The earliest end is an atomic, so such a call takes no lock while the heap is empty.
  */
-#include "sim/work/effect.h"
+#include "sim/execution/effect.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/execution/stream.h"
 #include "sim/sim.h"
-#include "sim/work/stream.h"
 
 static _Thread_local bool in_host_function;
 

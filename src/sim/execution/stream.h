@@ -32,8 +32,8 @@
 #ifndef GPC_SIM_STREAM_H
 #define GPC_SIM_STREAM_H
 
+#include "sim/execution/queue.h"
 #include "sim/sim.h"
-#include "sim/work/queue.h"
 
 struct gpc_sim_capture;
 

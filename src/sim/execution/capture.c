@@ -4,7 +4,7 @@
  * it was recorded.  A forbidden call sets `is_invalid`, after which every call on the capture fails until EndCapture.
  * Each gpc_sim_capture_check_* and gpc_sim_capture_refuse* function applies one rule of cuda.h.
  */
-#include "sim/work/capture.h"
+#include "sim/execution/capture.h"
 
 #include <stdlib.h>
 

@@ -17,7 +17,7 @@
 #ifndef GPC_SIM_GRAPH_H
 #define GPC_SIM_GRAPH_H
 
-#include "sim/work/stream.h"
+#include "sim/execution/stream.h"
 
 struct gpc_sim_graph {
 	struct gpc_sim_effect *first, *last;

@@ -3,11 +3,11 @@
  * A ring of the end times of queued work.  A full ring makes the host wait for the oldest end, like a driver's
  * pushbuffer.
  */
-#include "sim/work/queue.h"
+#include "sim/execution/queue.h"
 
 #include <stdlib.h>
 
-#include "sim/work/stream.h"
+#include "sim/execution/stream.h"
 
 void gpc_sim_queue_init(struct gpc_sim_stream *stream)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A graph is a list of effects; a launch submits clones of them, one after another, except those of memory nodes. */
-#include "sim/work/graph.h"
+#include "sim/execution/graph.h"
 
 #include <stdlib.h>
 

@@ -3,13 +3,13 @@
  * A stream is one number, the end of its last work.  A submission computes the start and end of its work at once, from
  * the ends of the work that must come first.  So the timeline needs no threads, and to compute an end takes O(1).
  */
-#include "sim/work/stream.h"
+#include "sim/execution/stream.h"
 
 #include <stdlib.h>
 
 #include "base/thread.h"
+#include "sim/execution/capture.h"
 #include "sim/memory/ipc.h"
-#include "sim/work/capture.h"
 
 /* ---- contexts ---- */
 
