@@ -37,8 +37,8 @@ struct path {
 struct paths {
 	struct path rows[GPUCACHE_MAX_OOM_HOLDERS];
 	size_t n;
-	uint64_t bytes; /* the sum over rows */
-	uint64_t n_inputs;
+	uint64_t bytes;    /* the sum over rows */
+	uint64_t n_inputs; /* that are kept; 0: they tell nothing */
 	/* Of the sites in a model that freed most of their tensors, the one with most: their number, the time of the first. */
 	uint64_t n_passed;
 	uint64_t passed_first_ns;
@@ -210,9 +210,7 @@ bool gpc_kept_most(const struct gpc_evidence *evidence, const struct gpucache_oo
 	return holder->bytes > site.total_bytes / 2;
 }
 
-/*
- * True if a site that freed half of its tensors, as several layers share it, keeps one for each input that is kept.
- */
+/* True if a site that freed half of its tensors, as several layers share it, keeps one for each input that is kept. */
 static bool is_kept_with_inputs(const struct paths *paths, uint64_t n_blocks)
 {
 	return paths->n_inputs >= MANY_PASSES && n_blocks <= paths->n_inputs &&
@@ -272,7 +270,6 @@ bool gpc_kept_may_be_one_pass(const struct gpc_evidence *evidence, const struct 
 	       count_steps(evidence, oom, oom->growth_stack, first_ns) == 0;
 }
 
-/* n_inputs: sites that keep one tensor for each of so many inputs hold results, too; 0: they do not. */
 static struct gpc_kept find(
 	const struct gpc_evidence *evidence, const struct gpucache_oom *oom, uint64_t n_inputs)
 {

@@ -10,10 +10,12 @@
  *      outputs   The program computes tensors from the model's output (softmax), or the model is a package's: no path
  *                leads through a model of the program.  Such tensors count as kept if nearly all of one site are live,
  *                and the model ran as often
+ *      inputs    Layers that share a stack free most of what it makes, and hide the results among it.  If a site keeps all
+ *                inputs that it made, a stack that keeps one tensor for each counts as kept, too
  *      one pass  A loop over layers in a list, or over the words of a text, also makes many tensors, but within one
- *                pass.  Every pass has new inputs or gradients, or what is made beside the call of the model: with fewer than eight since the first allocation
- *                of the site with most activations, nothing counts as kept, and growth that the library found becomes
- *                less certain
+ *                pass.  Every pass has new inputs or gradients, or what is made beside the call of the model: with fewer than eight
+ *                since the first allocation of the site with most activations, nothing counts as kept, and growth that
+ *                the library found becomes less certain
  *
  * Threads     Pure functions, but for the evidence.
  * Failure     None: finds nothing.

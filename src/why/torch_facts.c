@@ -71,12 +71,16 @@ static const struct gpc_purpose_row *row_of(const struct search *search, enum gp
 	return row;
 }
 
-/* True if a Python frame of the stack is in a file whose path contains `part. */
+/* True if the frame is in a file of a Python library whose path contains `part`. */
+static bool is_in(const struct gpc_frame *frame, const char *part)
+{
+	return frame->is_python && frame->is_library && frame->file && strstr(frame->file, part);
+}
+
 static bool has_file(const struct gpc_stack_frames *stack, const char *part)
 {
 	for (size_t i = 0; stack && i < stack->n; i++)
-		if (stack->frames[i].is_python && stack->frames[i].file &&
-			strstr(stack->frames[i].file, part))
+		if (is_in(&stack->frames[i], part))
 			return true;
 	return false;
 }
@@ -424,7 +428,16 @@ static void set_loaded(struct search *search)
 	search->facts->loaded_bytes = loaded;
 }
 
-/* Finds the largest copy that copy.deepcopy() made of a module. */
+/* True if a line of the program calls copy.deepcopy(): torch.nn copies the layers of a model, too. */
+static bool is_copied(const struct gpc_stack_frames *stack)
+{
+	for (size_t i = stack ? stack->n : 0; i-- > 0;)
+		if (is_in(&stack->frames[i], "/copy.py"))
+			return i + 1 < stack->n && is_of_program(&stack->frames[i + 1]);
+	return false;
+}
+
+/* Finds the largest copy that the program made of a module. */
 static void set_copied(struct search *search)
 {
 	const struct gpucache_holder *biggest = NULL;
@@ -432,7 +445,7 @@ static void set_copied(struct search *search)
 	for (uint32_t i = 0; i < search->oom->n_holders; i++) {
 		const struct gpucache_holder *holder = &search->oom->holders[i];
 
-		if (has_file(frames_of(search, holder->stack), "/copy.py") &&
+		if (is_copied(frames_of(search, holder->stack)) &&
 			(!biggest || holder->bytes > biggest->bytes))
 			biggest = holder;
 	}

@@ -52,13 +52,12 @@ struct site {
 };
 
 static struct {
-	_Atomic uint64_t most;  /* bytes, from the option; fixed after the start */
-	_Atomic uint64_t bytes; /* spilled now, and about to be */
-	_Atomic uint64_t room;  /* gpc_host_memory.room_bytes when nothing was spilled last */
-	_Atomic uint32_t said;  /* bit i: reason i was said */
-	_Atomic uint64_t
-		offer; /* room_bytes when it was read for an offer last, at offered_ns; 0: never */
-	_Atomic uint64_t offered_ns;
+	_Atomic uint64_t most;       /* bytes, from the option; fixed after the start */
+	_Atomic uint64_t bytes;      /* spilled now, and about to be */
+	_Atomic uint64_t room;       /* gpc_host_memory.room_bytes when nothing was spilled last */
+	_Atomic uint32_t said;       /* bit i: reason i was said */
+	_Atomic uint64_t offer;      /* what gpc_spill_offer found last */
+	_Atomic uint64_t offered_ns; /* when; 0: never */
 	struct {
 		_Atomic uint64_t asked_ns; /* when NVML was asked last; 0: never */
 		_Atomic bool others_hold;  /* what it said */
@@ -169,11 +168,13 @@ static bool host_has_room(uint64_t size, uint64_t spilled_before)
 
 uint64_t gpc_spill_offer(const struct gpc_device *device)
 {
-	uint64_t offered_ns = atomic_load(&spills.offered_ns);
-	uint64_t now_ns = gpc_clock_monotonic_ns();
+	uint64_t offered_ns;
+	uint64_t now_ns;
 
 	if (gpc_spill_is_on() || !can_fault(device))
 		return 0;
+	offered_ns = atomic_load(&spills.offered_ns);
+	now_ns = gpc_clock_monotonic_ns();
 	/* Threads that read at the same time store much the same. */
 	if (!offered_ns || now_ns >= offered_ns + OFFER_STEP_NS) {
 		atomic_store(&spills.offer, ask_host().room_bytes);

@@ -208,6 +208,56 @@ static void the_library_that_runs_the_model_is_known_by_what_it_holds(void **sta
 	assert_non_null(strstr(facts.trainer_less, "gradient_checkpointing=True"));
 }
 
+/* The program's own files may have the names of a library's. */
+static void files_of_the_program_are_of_no_library(void **state)
+{
+	const struct gpc_frame own[] = { native("at::_ops::relu::redispatch"),
+		python("train", "/home/me/transformers/trainer.py", false),
+		python("keep", "/home/me/copy.py", false) };
+	struct gpc_facts facts = gpc_facts_unknown();
+	struct gpc_torch_texts texts;
+
+	(void)state;
+	set(2, own, 3);
+	hold(2, 400, N_PASSES, N_PASSES);
+	gpc_torch_facts(&evidence, &oom, &facts, &texts);
+	assert_null(facts.trainer);
+	assert_null(facts.copy_place);
+}
+
+static void a_copy_of_the_model_is_named(void **state)
+{
+	const struct gpc_frame copied[] = { native("at::_ops::clone::redispatch"),
+		python("deepcopy", "/usr/lib/python3.12/copy.py", true),
+		python("<module>", "/home/me/train.py", false) };
+	struct gpc_facts facts = gpc_facts_unknown();
+	struct gpc_torch_texts texts;
+
+	(void)state;
+	set(2, copied, 3);
+	hold(2, 400, 1, 1);
+	gpc_torch_facts(&evidence, &oom, &facts, &texts);
+	assert_non_null(strstr(facts.copy_place, "train.py:7"));
+	assert_int_equal(facts.copy_bytes, 400 * GPC_MIB);
+}
+
+/* TransformerEncoder copies the layer that it is given. */
+static void layers_that_torch_copies_are_no_copy_of_the_model(void **state)
+{
+	const struct gpc_frame cloned[] = { python("deepcopy", "/usr/lib/python3.12/copy.py", true),
+		python("_get_clones",
+			"/v/lib/python3.12/site-packages/torch/nn/modules/transformer.py", true),
+		python("<module>", "/home/me/train.py", false) };
+	struct gpc_facts facts = gpc_facts_unknown();
+	struct gpc_torch_texts texts;
+
+	(void)state;
+	set(2, cloned, 3);
+	hold(2, 400, 12, 12);
+	gpc_torch_facts(&evidence, &oom, &facts, &texts);
+	assert_null(facts.copy_place);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -218,6 +268,9 @@ int main(void)
 		cmocka_unit_test_setup(arrays_of_xla_are_left_alone, start),
 		cmocka_unit_test_setup(
 			the_library_that_runs_the_model_is_known_by_what_it_holds, start),
+		cmocka_unit_test_setup(files_of_the_program_are_of_no_library, start),
+		cmocka_unit_test_setup(a_copy_of_the_model_is_named, start),
+		cmocka_unit_test_setup(layers_that_torch_copies_are_no_copy_of_the_model, start),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
