@@ -10,7 +10,7 @@
 #include "runtime/process/state.h"
 
 /* XLA's pool, which is lent to arrays. */
-static CUresult malloc_pool(CUdeviceptr *ret_ptr, size_t size)
+static __attribute__((noinline)) CUresult malloc_pool(CUdeviceptr *ret_ptr, size_t size)
 {
 	const struct gpc_context *context = gpc_context_current();
 	int device = context ? (int)context->device->ordinal : -1;

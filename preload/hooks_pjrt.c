@@ -361,10 +361,9 @@ static bool has_pool(void)
 	return !name || (strcmp(name, "platform") != 0 && strcmp(name, "cuda_async") != 0);
 }
 
-bool gpc_pjrt_is_pool(const void *caller, size_t size)
+bool gpc_pjrt_asks_for_pool(const void *caller, size_t size)
 {
-	return gpc_pjrt_is_there() &&
-	       (uintptr_t)caller - plugin.start < plugin.end - plugin.start && size >= LEAST_POOL &&
+	return (uintptr_t)caller - plugin.start < plugin.end - plugin.start && size >= LEAST_POOL &&
 	       plugin.has_pool;
 }
 

@@ -34,7 +34,8 @@ struct gpc_heap {
 	struct gpc_slab ranges; /* addresses reserved for pages */
 	struct gpc_captures captures;
 	struct gpc_observer observer;
-	_Atomic bool is_exporting; /* memory was exported by a handle */
+	/* The runtime looks at each free: memory was exported by a handle, or is a piece of XLA's pool. */
+	_Atomic bool watches_frees;
 	/* Blocks of at least this size get segments of their own (gpc_heap_set_apart); UINT64_MAX: none. */
 	_Atomic uint64_t whole_from;
 	_Atomic bool is_paging_over; /* no new segment gets pages, whatever `vmm` says */

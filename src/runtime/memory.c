@@ -344,9 +344,10 @@ GPC_HOT CUresult free_in_order(CUdeviceptr ptr, gpc_stream stream, bool is_async
 		result = sync_for_free(pool);
 	if (__builtin_expect(result != CUDA_SUCCESS, 0))
 		return refuse_free(pool, ptr, result);
-	if (atomic_load_explicit(&gpc_runtime.heap.is_exporting, memory_order_relaxed))
+	if (atomic_load_explicit(&gpc_runtime.heap.watches_frees, memory_order_relaxed)) {
 		gpc_ipc_withdraw(ptr);
-	gpc_arrays_piece_end(ptr);
+		gpc_arrays_piece_end(ptr);
+	}
 	request = (struct gpc_request){
 		.now_ns = gpc_clock_ns(),
 		.thread = gpc_thread_id(),

@@ -189,7 +189,7 @@ CUresult gpc_runtime_ipc_export(CUipcMemHandle *ret_handle, CUdeviceptr ptr,
 		result = CUDA_ERROR_INVALID_VALUE; /* no live block has this address */
 	if (result)
 		return result;
-	atomic_store(&gpc_runtime.heap.is_exporting, true);
+	atomic_store(&gpc_runtime.heap.watches_frees, true);
 	gpc_heap_set_apart(&gpc_runtime.heap, GPC_WHOLE_EXPORTED);
 	if (gpc_pool_export(pool, span.segment, &base))
 		return CUDA_ERROR_INVALID_VALUE; /* another thread freed it meanwhile */

@@ -413,6 +413,7 @@ void gpc_arrays_piece(int number, uint64_t key, uint64_t size)
 	if (!gpc_address_map_reserve(pieces, 1)) {
 		gpc_address_map_insert(pieces, key, (void *)(uintptr_t)size);
 		atomic_fetch_add(&gpc_arrays_n_pieces, 1);
+		atomic_store(&gpc_runtime.heap.watches_frees, true);
 	}
 	gpc_lock_release(&all_books[number].lock);
 }

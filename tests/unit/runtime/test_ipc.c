@@ -83,12 +83,12 @@ static void exports(void)
 
 	world_start();
 	CHECK(export_it(&handles[0], 12345) == CUDA_ERROR_INVALID_VALUE);
-	CHECK(!gpc_runtime.heap.is_exporting);
+	CHECK(!gpc_runtime.heap.watches_frees);
 	for (int i = 0; i < 3; i++)
 		CHECK(!world_malloc(&blocks[i], 4096));
 	for (int i = 0; i < 3; i++)
 		CHECK(!export_it(&handles[i], blocks[i]));
-	CHECK(gpc_runtime.heap.is_exporting);
+	CHECK(gpc_runtime.heap.watches_frees);
 	CHECK(!gpc_ipc_is_tag(&handles[0]) && gpc_ipc_is_tag(&handles[1]));
 	CHECK(memcmp(&handles[1], &handles[2], sizeof handles[1]) != 0);
 	/* The same block has the same handle, wherever in it one points. */
@@ -312,7 +312,7 @@ static void is_refused(void)
 	gpc_runtime_leave();
 	/* Nothing left, so nothing is kept from reuse. */
 	CHECK(!world_free(ptr) && COUNTER(reserved_bytes) == 2 * MIB);
-	CHECK(!gpc_runtime.heap.is_exporting);
+	CHECK(!gpc_runtime.heap.watches_frees);
 }
 
 static void where_the_driver_exports_nothing_nothing_changes(void **state)
