@@ -432,7 +432,8 @@ void make_torch_drawn(const char *dir)
 
 	(void)begin_torch(&b);
 	frames[0] = python_line(&b, "Conv2d.forward", PACKAGES "torch/nn/modules/conv.py", 560, 0);
-	frames[1] = python_line(&b, "Pipeline.__call__", PACKAGES "diffusers/pipeline.py", 130, 0);
+	frames[1] = python_line(
+		&b, "Pipeline.__call__", PACKAGES "diffusers/pipelines/pipeline_flux.py", 130, 0);
 	frames[2] = python_line(&b, "context_decorator.<locals>.decorate_context",
 		PACKAGES "torch/utils/_contextlib.py", 124, 0);
 	frames[3] = python_line(&b, "draw", "/srv/nets/train.py", 9, 1);
