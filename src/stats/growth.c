@@ -35,7 +35,8 @@ struct candidate {
 	const struct gpucache_site *site;
 	const struct gpc_windows *windows;
 	const struct gpc_window_clock *clock;
-	uint64_t asked; /* by it, with the request that fails */
+	uint64_t asked;   /* by it, with the request that fails */
+	uint64_t n_freed; /* by the sites that are not much older */
 };
 
 /* The last windows of a site, of `n_each` of its own each. */
@@ -211,6 +212,29 @@ static uint64_t has_stopped_freeing(const struct candidate *it)
 		       : 0;
 }
 
+bool gpc_growth_is_older(const struct gpc_windows *other, const struct gpc_windows *site,
+	const struct gpc_window_clock *clock)
+{
+	return other->born <= site->born &&
+	       site->born - other->born >= gpc_bytes_less(clock->count, site->born) / 2;
+}
+
+/*
+ * The frees of much older sites since the site allocated first, if it kept nearly all, in some blocks, and if there were
+ * as many frees before as it has blocks, and since: they are of a loop that went on.  A larger step than usual is made by
+ * sites that free in other steps, and a step of another kind by sites as new as itself.  0: not so.
+ */
+static uint64_t freed_beside(const struct candidate *it)
+{
+	uint64_t n_blocks = it->site->live_blocks;
+	uint64_t n_freed = gpc_bytes_less(it->clock->freed - it->windows->began, it->n_freed);
+
+	return has_kept_all(it->site) && n_blocks >= KEPT_BLOCKS && n_freed >= n_blocks - 1 &&
+			       it->windows->began >= n_blocks
+		       ? n_freed
+		       : 0;
+}
+
 /* What the device freed in a window. */
 static uint64_t freed_in(const struct gpc_window_clock *clock, uint32_t window)
 {
@@ -267,12 +291,13 @@ static uint64_t more_than_usual(const struct candidate *it)
 
 void gpc_growth_consider(struct gpc_growth *growth, const struct gpucache_site *site,
 	const struct gpc_windows *windows, const struct gpc_window_clock *clock,
-	struct gpc_growth_request request)
+	struct gpc_growth_request request, uint64_t n_freed)
 {
 	const struct candidate it = { .site = site,
 		.windows = windows,
 		.clock = clock,
-		.asked = site->stack == request.stack ? request.bytes : 0 };
+		.asked = site->stack == request.stack ? request.bytes : 0,
+		.n_freed = n_freed };
 	uint32_t now = windows->clock & 0xff;
 	uint32_t n_each = now / N;
 	struct series series;
@@ -304,6 +329,11 @@ void gpc_growth_consider(struct gpc_growth *growth, const struct gpucache_site *
 	bytes = windows->live ? has_stopped_freeing(&it) : 0;
 	if (bytes) {
 		add(growth, &it, bytes, GPUCACHE_GROWS_STEADILY, clock->freed - windows->freed);
+		return;
+	}
+	bytes = windows->live ? freed_beside(&it) : 0;
+	if (bytes) {
+		add(growth, &it, windows->live, GPUCACHE_GROWS_STEADILY, bytes);
 		return;
 	}
 	if (n_rises >= N / 2)

@@ -4,6 +4,8 @@
  *
  *	leak   1 2 3 4 5 6 7 8     the least of each window rises: it grows by what it kept
  *	late   0 0 0 0 0 0 3 8     a loop that began late; it must have kept nearly all, in many blocks
+ *	beside 0 0 0 0 0 0 0 8     it kept nearly all, while much older sites went on as before: for each block that it kept
+ *	                           they freed one, and as many before it began
  *	stop   1 1 1 1 1 1 1 8     it freed its blocks, and keeps them now: twice what it ever held, while the device freed
  *	                           at least as many
  *	again  0 0 3 3 3 6 6 9     it grew by the same again and again, and the device freed meanwhile: models loaded
@@ -57,12 +59,16 @@ struct gpc_growth {
 };
 
 /*
- * Considers one site: its record, and its windows up to the running one of the clock (gpc_windows_reach).  Begin with a
- * zeroed struct.
+ * Considers one site: its record, its windows up to the running one of the clock (gpc_windows_reach), and what all sites
+ * freed that are not much older (gpc_growth_is_older).  Begin with a zeroed struct.
  */
 void gpc_growth_consider(struct gpc_growth *growth, const struct gpucache_site *site,
 	const struct gpc_windows *windows, const struct gpc_window_clock *clock,
-	struct gpc_growth_request request);
+	struct gpc_growth_request request, uint64_t n_freed);
+
+/* True if `other` had allocated, before `site` did first, for half as long as `site` has since, or longer. */
+bool gpc_growth_is_older(const struct gpc_windows *other, const struct gpc_windows *site,
+	const struct gpc_window_clock *clock);
 
 /* The bytes by which a site grew in the last windows, steadily or not. */
 uint64_t gpc_growth_lately(const struct gpucache_site *site, const struct gpc_windows *windows);

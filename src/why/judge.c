@@ -313,21 +313,22 @@ static strength judge_UNTRACKED(const struct gpc_facts *f)
 /* What a spike adds is made by larger requests than this part of it. */
 #define SPIKE_PART 256u
 
-/* True if more is needed, beyond what stays from step to step, than SPIKE times the most of a usual step. */
+/* True if more is needed, beyond what stays from step to step or grew, than SPIKE times the most of a usual step. */
 static bool is_beyond_usual(const struct gpc_facts *f)
 {
 	uint64_t base =
 		plus(or_none(f->usual_base), plus(or_none(f->contexts), or_none(f->modules)));
 	uint64_t usual = minus(f->usual_live, base);
+	uint64_t grown = judge_GROWTH(f) >= LIKELY ? or_none(f->growth) : 0;
 
-	return or_none(f->usual_live) &&
-	       is_below(gpc_bytes_times(usual, SPIKE), minus(plus(f->held, f->need), base));
+	return or_none(f->usual_live) && is_below(gpc_bytes_times(usual, SPIKE),
+						 minus(plus(f->held, f->need), plus(base, grown)));
 }
 
 static strength judge_SPIKE(const struct gpc_facts *f)
 {
 	if (is_impossible(f) || !(f->is_scarce == GPC_YES || f->is_limited == GPC_YES) ||
-		is_below(f->asked_before, STEPS))
+		is_below(f->freed_before, STEPS))
 		return NONE;
 	return is_beyond_usual(f) && fits(minus(f->held, f->usual_live) / SPIKE_PART, f->need)
 		       ? LIKELY
@@ -349,7 +350,7 @@ static bool may_be_results(const struct gpc_facts *f)
 /* Many small blocks beyond a usual step may be a leak that began too late for the windows of the run. */
 static bool has_late_growth(const struct gpc_facts *f)
 {
-	return is_beyond_usual(f) && !judge_SPIKE(f) && !is_below(f->asked_before, STEPS);
+	return is_beyond_usual(f) && !judge_SPIKE(f) && !is_below(f->freed_before, STEPS);
 }
 
 /*

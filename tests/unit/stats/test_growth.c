@@ -61,14 +61,25 @@ static void ask(uint32_t stack, bool is_kept)
 		give_back(stack, 100);
 }
 
+/* What the sites freed that are not much older than this one. */
+static uint64_t freed_by_others(int site)
+{
+	uint64_t n = 0;
+
+	for (int i = 0; i < 3; i++)
+		if (!gpc_growth_is_older(&sites[i].windows, &sites[site].windows, &clock_of_all))
+			n += sites[i].site.total_blocks - sites[i].site.live_blocks;
+	return n;
+}
+
 static struct gpc_growth find(void)
 {
 	struct gpc_growth growth = { 0 };
 
 	for (int i = 0; i < 3; i++) {
 		gpc_windows_reach(&sites[i].windows, &clock_of_all);
-		gpc_growth_consider(
-			&growth, &sites[i].site, &sites[i].windows, &clock_of_all, request);
+		gpc_growth_consider(&growth, &sites[i].site, &sites[i].windows, &clock_of_all,
+			request, freed_by_others(i));
 	}
 	return growth;
 }
@@ -209,6 +220,41 @@ static void a_loop_that_began_after_a_load_is_found(void **state)
 		}
 		if (find().most.stack != 11)
 			fail_msg("%d of 8 loaded: %u", part, find().most.stack);
+	}
+}
+
+/* After up to 10,000 steps in which nothing stayed, each step keeps a block: sooner or later the GPU is full of them. */
+static void a_leak_is_found_however_late_it_began(void **state)
+{
+	(void)state;
+	for (int steady = 100; steady <= 10000; steady *= 10)
+		for (uint64_t n = 14; n < 100; n += 17) {
+			assert_int_equal(set_up(NULL), 0);
+			ask_for(13, 1000);
+			for (uint64_t i = 0; i < (uint64_t)steady + n; i++) {
+				ask(12, false);
+				if (i >= (uint64_t)steady)
+					ask(11, true);
+			}
+			assert_int_equal(find().most.stack, 11);
+			assert_true(find().most.bytes >= n * 100 / 2);
+			assert_true(find().most.n_frees >= n / 2);
+		}
+}
+
+/* Its layers keep a block each, and free another: by lines of which no earlier step came. */
+static void a_first_step_of_another_kind_is_no_growth(void **state)
+{
+	(void)state;
+	for (int steady = 100; steady <= 10000; steady *= 10) {
+		assert_int_equal(set_up(NULL), 0);
+		for (int i = 0; i < steady; i++)
+			ask(13, false);
+		for (uint32_t i = 0; i < 100; i++) {
+			ask(12, false);
+			ask(11, true);
+		}
+		assert_int_equal(find().most.stack, 0);
 	}
 }
 
@@ -542,6 +588,8 @@ int main(void)
 		cmocka_unit_test_setup(what_other_sites_keep_as_steadily_is_told, set_up),
 		cmocka_unit_test_setup(a_loop_that_began_late_is_found_unless_it_gave_back, set_up),
 		cmocka_unit_test(a_loop_that_began_after_a_load_is_found),
+		cmocka_unit_test(a_leak_is_found_however_late_it_began),
+		cmocka_unit_test(a_first_step_of_another_kind_is_no_growth),
 		cmocka_unit_test_setup(the_layers_of_a_model_that_came_late_are_no_growth, set_up),
 		cmocka_unit_test_setup(what_is_replaced_and_larger_each_time_is_found, set_up),
 		cmocka_unit_test_setup(

@@ -121,10 +121,10 @@ static void a_spike_is_measured_above_what_stays(void **state)
 	s.oom.requested = ++s.oom.rounded;
 	judge(&s);
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_SPIKE);
-	s.facts.asked_before = 3;
+	s.facts.freed_before = 3;
 	s.answer = gpc_why(&s.facts);
 	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_SPIKE);
-	s.facts.asked_before = 2; /* there was no such step yet */
+	s.facts.freed_before = 2; /* there was no such step yet */
 	s.answer = gpc_why(&s.facts);
 	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_EXHAUSTED);
 }
