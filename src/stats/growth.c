@@ -132,6 +132,17 @@ static void add(struct gpc_growth *growth, const struct candidate *site, uint64_
 		.is_varied = windows->smallest && windows->largest / VARIED >= windows->smallest };
 }
 
+/* The site, which may be the one that grows most, freed all that it held in each window. */
+static void note_emptied(struct gpc_growth *growth, const struct gpucache_site *site)
+{
+	struct gpc_growing *most = &growth->most;
+
+	growth->n_emptied++;
+	most->is_emptied |= most->stack == site->stack;
+	if (most->is_emptied && (most->n_blocks > 1 || growth->n_emptied > 1))
+		most->how = GPUCACHE_GROWS_STEPS;
+}
+
 /*
  * True if each step needs more than the one before: the most of each window rises, by half of itself in all, and what it
  * would hold now is near the most it ever held.
@@ -143,6 +154,14 @@ static bool needs_more(const struct candidate *it, const struct series *series)
 	return has_replaced(it->site) && count_rises(series->highs) >= STEADY &&
 	       series->highs[0] <= last / 3 * 2 &&
 	       gpc_bytes_add(it->site->live_bytes, it->asked) >= last / 8 * 7;
+}
+
+static bool is_emptied(const struct series *series)
+{
+	for (uint32_t i = 0; i < N; i++)
+		if (series->lows[i])
+			return false;
+	return true;
 }
 
 /*
@@ -324,6 +343,8 @@ void gpc_growth_consider(struct gpc_growth *growth, const struct gpucache_site *
 	if (needs_more(&it, &series) || has_larger(site, &series) || doubles(&it)) {
 		add(growth, &it, more_than_usual(&it), GPUCACHE_GROWS_RENEWED,
 			freed_from(&it, first));
+		if (is_emptied(&series))
+			note_emptied(growth, site);
 		return;
 	}
 	bytes = windows->live ? has_stopped_freeing(&it) : 0;

@@ -12,6 +12,8 @@
  *	                           beside those before them
  *	renew  1 2 3 4 5 6 7 8     the most of each window rises, and it freed what it held before: each block replaces
  *	                           a smaller one, or each step needs more; with the request that fails now
+ *	steps  1 2 3 4 5 6 7 8     the same, but several blocks, or sites, hold nothing at times: each step needs more, and
+ *	                           nothing stays; the one block of a buffer may be freed before its larger successor comes
  *	double 0 0 0 0 1 2 4 8     each block was larger than all before it together, or nearly
  *	batch  0 0 0 0 0 0 0 0     a sawtooth
  *	cache  8 8 8 8 8 8 8 8     filled once; also if it filled most windows, but nothing in the last eighth of the
@@ -50,12 +52,14 @@ struct gpc_growing {
 	uint64_t total;   /* what it asked for since the start */
 	uint64_t n_frees; /* of the device since its growth began */
 	enum gpucache_growing how;
-	bool is_varied; /* its largest request is at least four times its smallest */
+	bool is_varied;  /* its largest request is at least four times its smallest */
+	bool is_emptied; /* it freed all of its blocks in each window */
 };
 
 struct gpc_growth {
 	struct gpc_growing most;
 	uint64_t others_bytes; /* by which the other sites grew, in half of the windows or more */
+	uint32_t n_emptied;    /* sites that grow, and are emptied */
 };
 
 /*

@@ -198,6 +198,9 @@ static strength judge_GROWTH(const struct gpc_facts *f)
 		return NONE;
 	if (or_none(f->kept_passes))
 		return LIKELY;
+	/* Nothing stays. */
+	if (f->needs_more == GPC_YES)
+		return NONE;
 	/* What is renewed by a larger block would not have asked for so much. */
 	if (!or_none(f->growth) || (f->growth < or_none(f->short_by) && !is_its_next(f)))
 		return NONE;
@@ -347,9 +350,15 @@ static bool may_be_results(const struct gpc_facts *f)
 	return or_none(f->torch_held) && f->is_xla != GPC_YES && !is_known(f->by_purpose);
 }
 
-/* Many small blocks beyond a usual step may be a leak that began too late for the windows of the run. */
-static bool has_late_growth(const struct gpc_facts *f)
+/*
+ * Many blocks that one line of a C program keeps may be a leak though little was freed beside them; and many small ones
+ * beyond a usual step one that began too late for the windows of the run.
+ */
+static bool may_be_leak(const struct gpc_facts *f)
 {
+	if (!or_none(f->torch_held) && or_none(f->growth) && f->growth >= or_none(f->short_by) &&
+		f->growth_blocks >= GPC_MANY_BLOCKS)
+		return true;
 	return is_beyond_usual(f) && !judge_SPIKE(f) && !is_below(f->freed_before, STEPS);
 }
 
@@ -382,7 +391,7 @@ static strength judge_EXHAUSTED(const struct gpc_facts *f)
 		f->is_replayed != GPC_YES)
 		return NONE;
 	if (!is_below(room, f->need) || !is_known(f->growth) || judge_GROWTH(f) ||
-		may_be_results(f) || has_late_growth(f) || or_none(f->spare_contexts) ||
+		may_be_results(f) || may_be_leak(f) || or_none(f->spare_contexts) ||
 		f->managed_here || counts(f, others))
 		return LIKELY;
 	return CERTAIN;

@@ -308,7 +308,7 @@ static void what_each_step_needs_more_of_is_found_at_the_top_of_a_step(void **st
 			give_back(11, 1000 + 50 * step);
 	}
 	assert_int_equal(find().most.stack, 11);
-	assert_int_equal(find().most.how, GPUCACHE_GROWS_RENEWED);
+	assert_int_equal(find().most.how, GPUCACHE_GROWS_STEPS);
 }
 
 static void what_is_replaced_beside_busy_threads_is_found(void **state)
@@ -575,6 +575,24 @@ static void what_each_step_needs_counts_with_the_request_that_fails(void **state
 	assert_int_equal(find().most.how, GPUCACHE_GROWS_RENEWED);
 }
 
+/* Two lines of a step, each with one block; a single one may be a buffer, which stays. */
+static void what_each_step_needs_and_frees_is_told_from_what_is_replaced(void **state)
+{
+	(void)state;
+	for (uint64_t i = 100; i < 2000; i++) {
+		ask_for(12, 2 * i);
+		ask_for(11, i);
+		if (i == 1999)
+			break;
+		give_back(11, i);
+		give_back(12, 2 * i);
+	}
+	assert_int_equal(find().most.stack, 12);
+	assert_int_equal(find().most.how, GPUCACHE_GROWS_STEPS);
+	memset(&sites[0], 0, sizeof sites[0]);
+	assert_int_equal(find().most.how, GPUCACHE_GROWS_RENEWED);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -618,6 +636,8 @@ int main(void)
 			a_buffer_that_doubles_is_found_by_the_request_that_fails, set_up),
 		cmocka_unit_test_setup(
 			what_each_step_needs_counts_with_the_request_that_fails, set_up),
+		cmocka_unit_test_setup(
+			what_each_step_needs_and_frees_is_told_from_what_is_replaced, set_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
