@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "why/kept_models.h"
 #include "why/kept_results.h"
 #include "why/purposes.h"
 
@@ -378,6 +379,22 @@ static void set_growth(struct search *search)
 	facts->is_result_alone = truth(is_decorated(stack) || is_result_alone(search, growing));
 }
 
+/* Where the windows of the run show no growth, models may. */
+static void set_models(struct search *search)
+{
+	struct gpc_kept_models models = gpc_kept_models_find(search->evidence, search->oom);
+	struct gpc_facts *facts = search->facts;
+
+	if (!models.stack || (facts->growth != GPUCACHE_UNKNOWN && facts->growth >= models.bytes))
+		return;
+	facts->growth_site = models.stack;
+	facts->growth = models.bytes;
+	facts->growth_held = facts->growth_total = models.held;
+	facts->growth_blocks = models.n_blocks;
+	facts->is_renewed = facts->needs_more = GPC_NO;
+	facts->is_repeated = GPC_YES;
+}
+
 static void set_kept(struct search *search)
 {
 	struct gpc_kept kept = gpc_kept_find(search->evidence, search->oom);
@@ -516,6 +533,7 @@ void gpc_torch_facts(const struct gpc_evidence *evidence, const struct gpucache_
 	if (!gpc_is_of_torch(oom))
 		return;
 	facts->by_purpose = sum_purposes(evidence, oom, search.rows);
+	set_models(&search);
 	set_kept(&search);
 	set_purposes(&search);
 	set_growth(&search);
