@@ -152,7 +152,7 @@ static bool needs_more(const struct candidate *it, const struct series *series)
 	uint64_t last = series->highs[N - 1];
 
 	return has_replaced(it->site) && count_rises(series->highs) >= STEADY &&
-	       series->highs[0] <= last / 3 * 2 &&
+	       series->highs[0] <= last / 3 * 2 && series->highs[N - 2] >= last / 2 &&
 	       gpc_bytes_add(it->site->live_bytes, it->asked) >= last / 8 * 7;
 }
 
@@ -217,13 +217,19 @@ static bool began_late(const struct candidate *it, const struct series *series)
 
 /*
  * Returns by how much a site has grown that freed its blocks before, and has kept them since, in the last window perhaps:
- * it holds twice what it ever held, and for each block that it kept the device freed one.  Without frees it may be a
- * single step that is larger than those before.  0: it has not.
+ * it holds twice what it ever held, in more blocks, and for each block that it kept the device freed one.  Without frees
+ * it may be a single step that is larger than those before.  0: it has not.
  */
 static uint64_t has_stopped_freeing(const struct candidate *it)
 {
-	uint64_t kept = gpc_bytes_less(it->windows->live, gpc_windows_most_before(it->windows));
-	uint64_t n_kept = kept / (it->site->live_bytes / it->site->live_blocks);
+	const struct gpucache_site *site = it->site;
+	uint64_t most = gpc_windows_most_before(it->windows);
+	uint64_t kept = gpc_bytes_less(it->windows->live, most);
+	uint64_t n_freed = gpc_bytes_less(site->total_blocks, site->live_blocks);
+	/* As many as it held before, of the mean size of those. */
+	uint64_t mean = n_freed ? (site->total_bytes - site->live_bytes) / n_freed : 0;
+	uint64_t n_kept = gpc_smaller(kept / (site->live_bytes / site->live_blocks),
+		gpc_bytes_less(site->live_blocks, mean ? most / mean : 0));
 
 	return it->windows->freed && kept >= it->windows->live / 2 && n_kept >= KEPT_BLOCKS &&
 			       it->clock->freed - it->windows->freed >= n_kept

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A model's weights are made before its first pass: a stack that made one before a pass, and another one after it, made
- * two models.  So many models that one of them may be an extra (an average, a teacher) are asked for.
+ * two models.  With fewer than MODELS one of them may be an extra (an average, a teacher); a cache of models frees some.
  */
 #include "why/kept_models.h"
 
@@ -51,6 +51,7 @@ struct gpc_kept_models gpc_kept_models_find(
 			gpc_purpose_of(gpc_evidence_frames(evidence, holder->stack)) !=
 				GPC_PURPOSE_WEIGHTS ||
 			!find_site(evidence, oom, holder->stack, &site) ||
+			holder->n_blocks < site.total_blocks / 8 * 7 ||
 			!has_passes_between(evidence, oom, &site))
 			continue;
 		if (!models.stack) /* the largest is listed first */

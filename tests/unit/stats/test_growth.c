@@ -506,6 +506,35 @@ static void a_step_that_is_larger_than_those_before_it_is_no_growth(void **state
 	}
 }
 
+/* Results of varied sizes, of which the last is huge: what came before rose by chance, if at all. */
+static void one_huge_block_after_varied_ones_is_no_growth(void **state)
+{
+	(void)state;
+	for (uint64_t i = 0; i < 1000; i++) {
+		ask_for(11, 9000 + 2 * i + i * 7919 % 100);
+		if (i < 999)
+			give_back(11, 9000 + 2 * i + i * 7919 % 100);
+	}
+	ask_for(11, 1000000);
+	request = (struct gpc_growth_request){ 12, 1000000 };
+	assert_int_equal(find().most.stack, 0);
+}
+
+/* Caches of 24 layers, twice as long each time, while another line frees a block for each. */
+static void as_many_blocks_as_before_but_larger_are_not_kept(void **state)
+{
+	(void)state;
+	for (uint64_t size = 100; size <= 800; size *= 2) {
+		for (int i = 0; i < 24; i++)
+			ask_for(11, size);
+		for (int i = 0; i < 24; i++)
+			ask(12, false);
+		for (int i = 0; i < 24 && size < 800; i++)
+			give_back(11, size);
+	}
+	assert_int_equal(find().most.stack, 0);
+}
+
 static void models_loaded_again_and_again_are_found_though_few_and_rarely(void **state)
 {
 	(void)state;
@@ -631,6 +660,8 @@ int main(void)
 			a_step_that_is_larger_than_those_before_it_is_no_growth, set_up),
 		cmocka_unit_test_setup(
 			models_loaded_again_and_again_are_found_though_few_and_rarely, set_up),
+		cmocka_unit_test_setup(one_huge_block_after_varied_ones_is_no_growth, set_up),
+		cmocka_unit_test_setup(as_many_blocks_as_before_but_larger_are_not_kept, set_up),
 		cmocka_unit_test_setup(the_layers_of_one_model_are_not_loaded_again, set_up),
 		cmocka_unit_test_setup(
 			a_buffer_that_doubles_is_found_by_the_request_that_fails, set_up),

@@ -89,6 +89,14 @@ static void models_made_after_passes_of_those_before_are_found(void **state)
 	assert_int_equal(models.bytes, 7 * GPC_MIB);
 }
 
+static void a_cache_that_drops_the_oldest_is_not(void **state)
+{
+	(void)state;
+	add(1, 6, 60, 10, 500);
+	add(3, 0, 60, 12, 502);
+	assert_int_equal(gpc_kept_models_find(&evidence, &oom).stack, 0);
+}
+
 static void the_layers_of_one_model_are_not(void **state)
 {
 	(void)state;
@@ -111,6 +119,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(models_made_after_passes_of_those_before_are_found, start),
+		cmocka_unit_test_setup(a_cache_that_drops_the_oldest_is_not, start),
 		cmocka_unit_test_setup(the_layers_of_one_model_are_not, start),
 		cmocka_unit_test_setup(one_pass_between_layers_and_a_second_model_are_not, start),
 	};
