@@ -6,10 +6,10 @@
  *	WHY    fragmented (certain): 9.10 GiB of cached memory is free, its largest piece is ...
  *	HELD   30.10 GiB activations (Block.forward model.py:88), ...      of PyTorch: what the memory is for
  *	SHORT  by 1.70 GiB: ...
+ *	TRY    GPUCACHE_CONF=...
  *	WHERE    123.90 GiB  88.6 %  live, as asked for          the balance sheet, lines of zero left out
  *	       =  139.80 GiB 100.0 %  total
  *	HOLD      56.20 GiB    1204 blocks  load_weights         the three biggest holders
- *	TRY    GPUCACHE_CONF=...
  *	FULL   gpumem-report oom /path/of/the/recording
  *
  * Invariants
@@ -31,11 +31,12 @@
 #include "base/text.h"
 #include "gpucache_format.h"
 #include "oom/holder_rows.h"
+#include "oom/lines.h"
 #include "why/evidence.h"
 #include "why/why.h"
 
 #define GPC_SHORT_LINES 25u
-#define GPC_SHORT_WIDTH 100u
+#define GPC_SHORT_WIDTH GPC_LINES_WIDTH
 #define GPC_SHORT_BYTES 2000u
 #define GPC_SHORT_SIZE  (GPC_SHORT_BYTES + 1)
 
