@@ -573,10 +573,9 @@ struct gpucache_oom {
 	uint64_t kind_bytes[GPUCACHE_MAX_KINDS];
 	struct gpucache_oom_torch torch;
 	/* What the verdict was judged by, beyond the balance; GPUCACHE_UNKNOWN: not measured. */
-	uint64_t free_before; /* the driver's free bytes before its last refusal, and after it */
-	uint64_t free_after;
-	uint64_t piece;       /* the largest cached piece for this request */
-	uint64_t other_piece; /* the largest free piece in pools that it may not use */
+	uint64_t free_before, free_after; /* in the driver, around its last refusal */
+	uint64_t piece;                   /* the largest cached piece for this request */
+	uint64_t other_piece;             /* the largest free piece in pools that it may not use */
 	uint64_t largest_pending;
 	uint64_t plain_live; /* what the driver would take for the live blocks of our segments */
 	uint64_t page_waste, page_blocks; /* free in steps of 2 MiB that so many small blocks pin */
@@ -595,6 +594,7 @@ struct gpucache_oom {
 	uint64_t usual_base, host_room;      /* what stayed of usual_live; what could be spilled */
 	uint64_t framework;                  /* of `torch`: enum gpucache_framework; since 1.7 */
 	struct gpucache_oom_program program;
+	uint64_t taken_bytes, taken_stack; /* live, sized by what was read to be free; since 1.7 */
 };
 
 #endif

@@ -21,6 +21,7 @@
 #include "runtime/process/callers.h"
 #include "runtime/process/stacks.h"
 #include "runtime/process/state.h"
+#include "runtime/rescue/asked.h"
 #include "runtime/rescue/rescue.h"
 #include "runtime/rescue/spill.h"
 #include "stats/counters.h"
@@ -188,8 +189,11 @@ static __attribute__((noinline)) CUresult malloc_missed(
 		return malloc_plain(ret_ptr, request->size);
 	if (st)
 		return to_result(st);
-	if (gpc_counter_get(&context->pool.counters->n_driver_malloc) != n_driver_malloc)
+	if (gpc_counter_get(&context->pool.counters->n_driver_malloc) != n_driver_malloc) {
 		after_growth(context);
+		if (!request->is_exact)
+			gpc_asked_took(context->device, request->size, (uint32_t)request->mark);
+	}
 	gpc_spill_served();
 	succeed(context, ret_ptr, address, request->size);
 	return CUDA_SUCCESS;

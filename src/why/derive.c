@@ -144,6 +144,8 @@ static void derive_truths(struct gpc_facts *f)
 	f->is_by_other = truth(is_torch && f->torch_asked == 0 &&
 			       is_missing_from(f, plus(or_none(f->cached), f->torch_unused)));
 	f->has_holes = truth(has_holes(f));
+	/* What the same line asks for next is of the same use. */
+	f->has_taken = truth(is_missing_from(f, f->taken) && f->taken_site != f->asked_site);
 	f->idles_in_pools = truth(is_missing_from(f, f->pool_idle));
 	f->pins_pages = truth(is_missing_from(f, f->page_waste));
 	f->asks_weights = truth(f->asked_purpose == GPC_PURPOSE_WEIGHTS);

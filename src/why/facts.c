@@ -136,6 +136,10 @@ static void set_balance(struct gpc_facts *facts, const struct gpucache_oom *oom)
 	facts->usual_live = oom->usual_live;
 	facts->usual_base = oom->usual_base;
 	facts->pinned = oom->host_bytes;
+	if (oom->taken_bytes) {
+		facts->taken = oom->taken_bytes;
+		facts->taken_site = oom->taken_stack;
+	}
 	facts->host_room = oom->host_room ? oom->host_room : GPUCACHE_UNKNOWN;
 	facts->n_frees = oom->n_free;
 	facts->n_dropped = oom->n_dropped;

@@ -91,7 +91,7 @@ static strength judge_PREALLOCATED(const struct gpc_facts *f)
 {
 	if (is_impossible(f))
 		return NONE;
-	if (f->framework && is_missing_from(f, f->framework_bytes))
+	if ((f->framework && is_missing_from(f, f->framework_bytes)) || f->has_taken == GPC_YES)
 		return LIKELY;
 	if (f->is_by_other != GPC_YES)
 		return NONE;

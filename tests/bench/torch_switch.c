@@ -14,7 +14,8 @@ struct device {
 	int8_t index;
 };
 
-typedef void usage_fn(void *ptr, int64_t size, size_t allocated, size_t reserved, struct device device);
+typedef void usage_fn(
+	void *ptr, int64_t size, size_t allocated, size_t reserved, struct device device);
 
 #define USAGE "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE" /* since PyTorch 2.3 */
 

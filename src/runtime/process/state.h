@@ -52,6 +52,9 @@ struct gpc_device {
 	/* The last failure that the program has not recovered from; see failure.c. */
 	uint64_t failed_size; /* 0: none; GPC_ANY_SIZE: any success is of interest */
 	bool failed_on_host;  /* valid after failed_size was loaded with acquire */
+	/* The last block that was sized by what was free (rescue/asked.h); under runtime.lock. */
+	uint64_t taken_bytes;
+	uint32_t taken_stack;
 };
 
 struct gpc_context {

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Each read is noted for its thread, which costs two stores; the first ones of a process are also named, by their stack.
+ * Only a request that made the driver give memory is compared with what was read, so no hit pays for it.
+ */
 #include "runtime/rescue/asked.h"
 
 #include <stdatomic.h>
@@ -7,7 +11,9 @@
 #include "alloc/observer.h"
 #include "base/clock.h"
 #include "base/own_stack.h"
+#include "base/saturating.h"
 #include "oom/gave_up.h"
+#include "oom/plain.h"
 #include "runtime/context/contexts.h"
 #include "runtime/process/stacks.h"
 #include "runtime/process/state.h"
@@ -16,6 +22,9 @@
 
 #define MOST_READS 32
 #define SITE_SIZE  200
+
+/* Less of a GPU is no pool. */
+#define TAKEN_PART 4u
 
 struct reading {
 	struct gpc_device *device;
@@ -76,11 +85,52 @@ static void note(void *arg)
 	gpc_naming_close(naming);
 }
 
+/* What this thread has read last. */
+static _Thread_local struct {
+	uint64_t available;
+	uint64_t total;
+} told __attribute__((tls_model("initial-exec")));
+
+/* True for a whole number of hundredths, rounded to at most the driver's step. */
+static bool is_round_part(uint64_t size, uint64_t of)
+{
+	uint64_t exact = of / 100 * ((size + of / 200) / (of / 100));
+
+	return gpc_larger(exact, size) - gpc_smaller(exact, size) <=
+	       gpc_smaller(GPC_DRIVER_STEP, of / 4096);
+}
+
+/* Data of a program are seldom so large, and seldom a round part. */
+static bool is_sized_by_free(uint64_t size)
+{
+	return size <= told.available &&
+	       (size >= told.available / 8 * 7 || is_round_part(size, told.total) ||
+		       is_round_part(size, told.available));
+}
+
+void gpc_asked_took(struct gpc_device *device, uint64_t size, uint32_t stack)
+{
+	bool is_sized;
+
+	if (told.available == 0 || size < told.total / TAKEN_PART)
+		return;
+	is_sized = is_sized_by_free(size);
+	told.available = 0; /* what follows is sized by something else */
+	if (!is_sized)
+		return;
+	gpc_lock_take(&gpc_runtime.lock);
+	device->taken_bytes = size;
+	device->taken_stack = stack;
+	gpc_lock_release(&gpc_runtime.lock);
+}
+
 void gpc_asked_note(size_t available, size_t total)
 {
 	struct gpc_context *context = gpc_context_current();
 	struct reading reading;
 
+	told.available = available;
+	told.total = total;
 	if (!context || !gpc_runtime.has_stacks ||
 		gpc_runtime.config.oom_report == GPC_OOM_REPORT_NEVER ||
 		atomic_load_explicit(&n_reads, memory_order_relaxed) >= MOST_READS)

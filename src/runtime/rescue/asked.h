@@ -4,6 +4,9 @@
  * (why/sizers.def) would be told is written when it reads, and said if the process then ends with an error and has asked for
  * no more (notice.h).
  *
+ * What a program takes after such a read, of nearly all or a round part of it, is a pool that it hands out itself: a
+ * failure beside it says so.
+ *
  * Threads   Any; the caller holds no lock.
  * Failure   Nothing is said: without stacks, with oom_report:never, beside a failed request.
  * Limits    The first MOST_READS reads of a process (asked.c), because each may name a stack.
@@ -12,8 +15,14 @@
 #define GPC_RUNTIME_RESCUE_ASKED_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 /* The program reads that so many bytes of the current context's device are free. */
 void gpc_asked_note(size_t available, size_t total);
+
+struct gpc_device;
+
+/* The driver gave `size` bytes to the call site `stack` of this thread. */
+void gpc_asked_took(struct gpc_device *device, uint64_t size, uint32_t stack);
 
 #endif

@@ -102,6 +102,20 @@ static void keep_neighbours(struct gpc_device *device, const struct gpc_neighbou
 	device->known.driver_bytes = neighbours->driver_bytes;
 }
 
+/* What was taken at once by a site that still holds as much. */
+static void fill_taken(struct gpucache_oom *oom, const struct gpc_device *device)
+{
+	const struct gpucache_site *site = device->taken_bytes
+						   ? gpc_record_find_site(&gpc_runtime.record,
+							     device->ordinal, device->taken_stack)
+						   : NULL;
+	bool is_live =
+		site && __atomic_load_n(&site->live_bytes, __ATOMIC_RELAXED) >= device->taken_bytes;
+
+	oom->taken_bytes = is_live ? device->taken_bytes : 0;
+	oom->taken_stack = is_live ? device->taken_stack : 0;
+}
+
 static void find_all(struct gpc_context *context, struct gpc_gathered *gathered)
 {
 	struct gpc_device *device = context->device;
@@ -133,6 +147,7 @@ static void find_all(struct gpc_context *context, struct gpc_gathered *gathered)
 	fill_blocks(oom, device);
 	gpc_lock_take(&gpc_runtime.lock);
 	keep_neighbours(device, &look.neighbours);
+	fill_taken(oom, device);
 	gpc_record_device(record, device->ordinal, &device->known);
 	gpc_lock_release(&gpc_runtime.lock);
 }

@@ -2,6 +2,7 @@
 #include "runtime/context/streams.h"
 #include "runtime/process/enter.h"
 #include "runtime/process/state.h"
+#include "runtime/rescue/asked.h"
 #include "runtime/rescue/gather.h"
 #include "world.h"
 
@@ -79,6 +80,60 @@ static void each_failure_is_judged_and_counted(void **state)
 	world_assert_is_silent();
 }
 
+static void read_free(void)
+{
+	CHECK(world_enter());
+	gpc_asked_note(1000 * MIB, 1024 * MIB);
+	gpc_runtime_leave();
+}
+
+static __attribute__((noinline)) void fail_elsewhere(enum gpucache_verdict verdict, uint64_t taken)
+{
+	unsigned number = (unsigned)COUNTER(n_oom);
+	CUdeviceptr ptr;
+
+	CHECK(world_malloc(&ptr, 520 * MIB));
+	CHECK(world_oom(number)->verdict == verdict);
+	CHECK(world_oom(number)->taken_bytes == taken);
+}
+
+/* Sizes that follow from what was read: nearly all of it, and a round part of the GPU; and some that do not. */
+static const struct size {
+	uint64_t size;
+	bool is_read;
+	bool is_taken;
+} sizes[] = {
+	{ 900 * MIB, true, true },
+	{ 900 * MIB, false, false },
+	{ 1024 * MIB * 7 / 10, true, true },
+	{ 714 * MIB, true, false },
+	{ 1000 * MIB * 6 / 10, true, true },
+};
+static const struct size *row;
+
+static void takes_what_it_read(void)
+{
+	CUdeviceptr ptr;
+
+	world_start();
+	if (row->is_read)
+		read_free();
+	CHECK(!world_malloc(&ptr, row->size));
+	fail_elsewhere(row->is_taken ? GPUCACHE_VERDICT_PREALLOCATED : GPUCACHE_VERDICT_EXHAUSTED,
+		row->is_taken ? row->size : 0);
+	CHECK(!world_free(ptr));
+	CHECK(!world_malloc(&ptr, 512 * MIB));
+	fail_elsewhere(GPUCACHE_VERDICT_EXHAUSTED, 0);
+}
+
+static void what_is_sized_by_the_free_memory_is_a_pool(void **state)
+{
+	(void)state;
+	for (row = sizes; row < sizes + sizeof sizes / sizeof sizes[0]; row++)
+		world_run("memory:1GiB,context:0", "oom_report:never", takes_what_it_read);
+	world_assert_is_silent();
+}
+
 static void asks_nobody(void)
 {
 	CUdeviceptr ptr;
@@ -110,6 +165,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(evidence_is_kept_until_something_moves),
+		cmocka_unit_test(what_is_sized_by_the_free_memory_is_a_pool),
 		cmocka_unit_test(each_failure_is_judged_and_counted),
 		cmocka_unit_test(the_neighbours_are_asked_for_what_is_printed_only),
 	};

@@ -1,88 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tests/unit/unit.h"
-
-#include <stdbool.h>
-
-#include "stats/growth.h"
-
-/* Two call sites, 11 and 12, on one device. */
-static struct {
-	struct gpucache_site site;
-	struct gpc_windows windows;
-} sites[3];
-static struct gpc_window_clock clock_of_all;
-/* The request that fails. */
-static struct gpc_growth_request request;
-
-static int set_up(void **state)
-{
-	(void)state;
-	memset(sites, 0, sizeof sites);
-	sites[0].site.stack = 11;
-	sites[1].site.stack = 12;
-	sites[2].site.stack = 13;
-	gpc_window_clock_init(&clock_of_all);
-	request = (struct gpc_growth_request){ 0 };
-	return 0;
-}
-
-static uint64_t live_bytes(void)
-{
-	return sites[0].site.live_bytes + sites[1].site.live_bytes + sites[2].site.live_bytes;
-}
-
-static void ask_for(uint32_t stack, uint64_t bytes)
-{
-	struct gpucache_site *site = &sites[stack - 11].site;
-	struct gpc_windows *windows = &sites[stack - 11].windows;
-
-	site->live_bytes += bytes;
-	site->live_blocks++;
-	site->total_bytes += bytes;
-	site->total_blocks++;
-	gpc_windows_add(windows, &clock_of_all, bytes);
-	gpc_window_clock_note(&clock_of_all, live_bytes());
-}
-
-static void give_back(uint32_t stack, uint64_t bytes)
-{
-	struct gpucache_site *site = &sites[stack - 11].site;
-	struct gpc_windows *windows = &sites[stack - 11].windows;
-
-	site->live_bytes -= bytes;
-	site->live_blocks--;
-	gpc_windows_remove(windows, &clock_of_all, bytes);
-}
-
-static void ask(uint32_t stack, bool is_kept)
-{
-	ask_for(stack, 100);
-	if (!is_kept)
-		give_back(stack, 100);
-}
-
-/* What the sites freed that are not much older than this one. */
-static uint64_t freed_by_others(int site)
-{
-	uint64_t n = 0;
-
-	for (int i = 0; i < 3; i++)
-		if (!gpc_growth_is_older(&sites[i].windows, &sites[site].windows, &clock_of_all))
-			n += sites[i].site.total_blocks - sites[i].site.live_blocks;
-	return n;
-}
-
-static struct gpc_growth find(void)
-{
-	struct gpc_growth growth = { 0 };
-
-	for (int i = 0; i < 3; i++) {
-		gpc_windows_reach(&sites[i].windows, &clock_of_all);
-		gpc_growth_consider(&growth, &sites[i].site, &sites[i].windows, &clock_of_all,
-			request, freed_by_others(i));
-	}
-	return growth;
-}
+#include "tests/unit/stats/growth_scene.h"
 
 static void a_leak_is_found_whatever_comes_and_goes_meanwhile(void **state)
 {
@@ -188,84 +105,6 @@ static void what_other_sites_keep_as_steadily_is_told(void **state)
 	assert_int_equal(found.most.stack, 12);
 	assert_true(found.others_bytes >= found.most.bytes * 9 / 20);
 	assert_true(found.others_bytes <= found.most.bytes * 11 / 20);
-}
-
-static void a_loop_that_began_late_is_found_unless_it_gave_back(void **state)
-{
-	(void)state;
-	for (int n = 200; n < 1200; n += 50) {
-		assert_int_equal(set_up(NULL), 0);
-		for (int i = 0; i < 3 * n; i++)
-			ask(12, false);
-		for (int i = 0; i < n; i++)
-			ask(11, true);
-		assert_int_equal(find().most.stack, 11);
-		assert_true(find().most.bytes <= live_bytes());
-		sites[0].site.total_bytes = sites[0].site.live_bytes * 5 / 4;
-		assert_int_equal(find().most.stack, 0);
-	}
-}
-
-/* Weights that are loaded first take most of the bytes, and so of the windows; the loop has the rest. */
-static void a_loop_that_began_after_a_load_is_found(void **state)
-{
-	(void)state;
-	for (int part = 1; part < 7; part++) {
-		assert_int_equal(set_up(NULL), 0);
-		for (int i = 0; i < 100 * part; i++)
-			ask(13, true);
-		for (int i = 0; i < 100 * (8 - part); i++) {
-			ask(12, false);
-			ask(11, true);
-		}
-		if (find().most.stack != 11)
-			fail_msg("%d of 8 loaded: %u", part, find().most.stack);
-	}
-}
-
-/* After up to 10,000 steps in which nothing stayed, each step keeps a block: sooner or later the GPU is full of them. */
-static void a_leak_is_found_however_late_it_began(void **state)
-{
-	(void)state;
-	for (int steady = 100; steady <= 10000; steady *= 10)
-		for (uint64_t n = 14; n < 100; n += 17) {
-			assert_int_equal(set_up(NULL), 0);
-			ask_for(13, 1000);
-			for (uint64_t i = 0; i < (uint64_t)steady + n; i++) {
-				ask(12, false);
-				if (i >= (uint64_t)steady)
-					ask(11, true);
-			}
-			assert_int_equal(find().most.stack, 11);
-			assert_true(find().most.bytes >= n * 100 / 2);
-			assert_true(find().most.n_frees >= n / 2);
-		}
-}
-
-/* Its layers keep a block each, and free another: by lines of which no earlier step came. */
-static void a_first_step_of_another_kind_is_no_growth(void **state)
-{
-	(void)state;
-	for (int steady = 100; steady <= 10000; steady *= 10) {
-		assert_int_equal(set_up(NULL), 0);
-		for (int i = 0; i < steady; i++)
-			ask(13, false);
-		for (uint32_t i = 0; i < 100; i++) {
-			ask(12, false);
-			ask(11, true);
-		}
-		assert_int_equal(find().most.stack, 0);
-	}
-}
-
-static void the_layers_of_a_model_that_came_late_are_no_growth(void **state)
-{
-	(void)state;
-	for (int i = 0; i < 500; i++)
-		ask(12, false);
-	for (uint32_t i = 0; i < GPC_GROWTH_MANY_BLOCKS - 1; i++)
-		ask(11, true);
-	assert_int_equal(find().most.stack, 0);
 }
 
 /* `n` blocks, each freed once a larger one is allocated. */
@@ -459,82 +298,6 @@ static void what_one_site_grew_by_is_told_whether_steadily_or_not(void **state)
 	assert_int_equal(gpc_growth_lately(&sites[0].site, &sites[0].windows), 0);
 }
 
-/* The same line frees its block at first, and keeps it later; another one comes and goes. */
-static void a_line_that_begins_to_keep_its_blocks_late_is_found(void **state)
-{
-	static const int cases[][4] = {
-		/* steps, then kept, its block, the other's */
-		{ 64, 94, 103, 289 },
-		{ 1400, 40, 250, 7 },
-		{ 79, 17, 776, 1 },
-		{ 50, 26, 3980, 1 },
-	};
-
-	(void)state;
-	for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
-		assert_int_equal(set_up(NULL), 0);
-		ask_for(13, 11000);
-		for (int i = 0; i < cases[c][0] + cases[c][1]; i++) {
-			ask_for(12, (uint64_t)cases[c][3]);
-			ask_for(11, (uint64_t)cases[c][2]);
-			if (i < cases[c][0])
-				give_back(11, (uint64_t)cases[c][2]);
-			give_back(12, (uint64_t)cases[c][3]);
-		}
-		ask_for(12, (uint64_t)cases[c][3]);
-		assert_int_equal(find().most.stack, 11);
-		assert_true(find().most.n_frees >= (uint64_t)cases[c][1] / 2);
-	}
-}
-
-static void a_step_that_is_larger_than_those_before_it_is_no_growth(void **state)
-{
-	(void)state;
-	for (int at = 10; at < 300; at += 13) {
-		assert_int_equal(set_up(NULL), 0);
-		ask_for(13, 11000);
-		for (int i = 0; i < at; i++) {
-			ask_for(11, 100);
-			ask_for(11, 100);
-			give_back(11, 100);
-			give_back(11, 100);
-		}
-		for (int i = 0; i < 60; i++)
-			ask_for(11, 100);
-		if (find().most.stack) /* in many blocks it may be a leak: what was freed meanwhile tells */
-			assert_true(find().most.n_frees < 12);
-	}
-}
-
-/* Results of varied sizes, of which the last is huge: what came before rose by chance, if at all. */
-static void one_huge_block_after_varied_ones_is_no_growth(void **state)
-{
-	(void)state;
-	for (uint64_t i = 0; i < 1000; i++) {
-		ask_for(11, 9000 + 2 * i + i * 7919 % 100);
-		if (i < 999)
-			give_back(11, 9000 + 2 * i + i * 7919 % 100);
-	}
-	ask_for(11, 1000000);
-	request = (struct gpc_growth_request){ 12, 1000000 };
-	assert_int_equal(find().most.stack, 0);
-}
-
-/* Caches of 24 layers, twice as long each time, while another line frees a block for each. */
-static void as_many_blocks_as_before_but_larger_are_not_kept(void **state)
-{
-	(void)state;
-	for (uint64_t size = 100; size <= 800; size *= 2) {
-		for (int i = 0; i < 24; i++)
-			ask_for(11, size);
-		for (int i = 0; i < 24; i++)
-			ask(12, false);
-		for (int i = 0; i < 24 && size < 800; i++)
-			give_back(11, size);
-	}
-	assert_int_equal(find().most.stack, 0);
-}
-
 static void models_loaded_again_and_again_are_found_though_few_and_rarely(void **state)
 {
 	(void)state;
@@ -633,20 +396,12 @@ int main(void)
 		cmocka_unit_test_setup(what_was_filled_in_the_first_third_is_no_growth, set_up),
 		cmocka_unit_test_setup(what_was_filled_before_much_small_work_is_no_growth, set_up),
 		cmocka_unit_test_setup(what_other_sites_keep_as_steadily_is_told, set_up),
-		cmocka_unit_test_setup(a_loop_that_began_late_is_found_unless_it_gave_back, set_up),
-		cmocka_unit_test(a_loop_that_began_after_a_load_is_found),
-		cmocka_unit_test(a_leak_is_found_however_late_it_began),
-		cmocka_unit_test(a_first_step_of_another_kind_is_no_growth),
-		cmocka_unit_test_setup(the_layers_of_a_model_that_came_late_are_no_growth, set_up),
 		cmocka_unit_test_setup(what_is_replaced_and_larger_each_time_is_found, set_up),
 		cmocka_unit_test_setup(
 			what_each_step_needs_more_of_is_found_at_the_top_of_a_step, set_up),
 		cmocka_unit_test_setup(what_is_replaced_beside_busy_threads_is_found, set_up),
 		cmocka_unit_test_setup(
 			what_is_replaced_is_found_though_threads_ask_for_nearly_all, set_up),
-		cmocka_unit_test_setup(
-			blocks_that_are_replaced_but_no_larger_or_no_longer_held_are_no_growth,
-			set_up),
 		cmocka_unit_test_setup(one_that_is_larger_than_all_before_is_no_growth, set_up),
 		cmocka_unit_test_setup(blocks_that_are_all_kept_are_not_called_renewed, set_up),
 		cmocka_unit_test_setup(
@@ -655,13 +410,8 @@ int main(void)
 		cmocka_unit_test_setup(fewer_than_eight_windows_say_nothing, set_up),
 		cmocka_unit_test_setup(
 			what_one_site_grew_by_is_told_whether_steadily_or_not, set_up),
-		cmocka_unit_test_setup(a_line_that_begins_to_keep_its_blocks_late_is_found, set_up),
-		cmocka_unit_test_setup(
-			a_step_that_is_larger_than_those_before_it_is_no_growth, set_up),
 		cmocka_unit_test_setup(
 			models_loaded_again_and_again_are_found_though_few_and_rarely, set_up),
-		cmocka_unit_test_setup(one_huge_block_after_varied_ones_is_no_growth, set_up),
-		cmocka_unit_test_setup(as_many_blocks_as_before_but_larger_are_not_kept, set_up),
 		cmocka_unit_test_setup(the_layers_of_one_model_are_not_loaded_again, set_up),
 		cmocka_unit_test_setup(
 			a_buffer_that_doubles_is_found_by_the_request_that_fails, set_up),
@@ -669,6 +419,9 @@ int main(void)
 			what_each_step_needs_counts_with_the_request_that_fails, set_up),
 		cmocka_unit_test_setup(
 			what_each_step_needs_and_frees_is_told_from_what_is_replaced, set_up),
+		cmocka_unit_test_setup(
+			blocks_that_are_replaced_but_no_larger_or_no_longer_held_are_no_growth,
+			set_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -45,7 +45,8 @@ static void because_has_the_numbers_of_its_cause(void **state)
 			"8.00 GiB with 12.00 GiB free before and 13.00 GiB free",
 		[GPUCACHE_VERDICT_CONTEXTS] = "3 contexts of this process hold 6.00 GiB",
 		[GPUCACHE_VERDICT_MANAGED] = "9.00 GiB is managed memory, of which",
-		[GPUCACHE_VERDICT_PREALLOCATED] = "a framework preallocated the missing memory",
+		[GPUCACHE_VERDICT_PREALLOCATED] =
+			"a framework or a pool preallocated the missing memory",
 		[GPUCACHE_VERDICT_PINNED] = "17.00 GiB of the host's memory is pinned",
 		[GPUCACHE_VERDICT_WRONG_POOL] = "14.00 GiB is free in one piece in another pool",
 	};
