@@ -141,7 +141,7 @@ static void read_events(struct walk *walk, int32_t ordinal)
 
 static void find_holders(struct walk *walk, int32_t ordinal)
 {
-	const bool has_torch = gpc_torch_now(walk->report, ordinal).reserved != 0;
+	const bool has_torch = gpc_torch_is_there(walk->report, ordinal);
 	struct gpc_moments *moments = walk->moments;
 	struct gpc_moment_holder *all;
 	struct gpucache_block block;

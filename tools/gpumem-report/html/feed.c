@@ -204,14 +204,13 @@ static void show_level(const struct run *run, const struct gpc_moment_level *lev
 	gpc_document_row_of(run->doc, cells, sizeof cells / sizeof cells[0]);
 }
 
-/* The bytes live, and of each purpose, at each moment and at the end of its slice. */
+/* For each moment two: the bytes live, and of each purpose, then and at the end of its slice. */
 static void show_levels(const struct run *run, const struct gpc_moments *moments)
 {
 	gpc_document_open_flat(run->doc, "levels");
 	for (size_t i = 0; i < moments->n; i++) {
 		show_level(run, &moments->rows[i].most);
-		if (moments->rows[i].last.time_ns != moments->rows[i].most.time_ns)
-			show_level(run, &moments->rows[i].last);
+		show_level(run, &moments->rows[i].last);
 	}
 	gpc_document_close(run->doc);
 }
@@ -306,6 +305,17 @@ static void show_heap(const struct run *run, int32_t ordinal)
 	gpc_heap_view_fini(&heap);
 }
 
+/* The purposes, in the order of purpose.def, if PyTorch has or had memory of the device. */
+static void show_words(const struct run *run, int32_t ordinal)
+{
+	const bool has_torch = gpc_torch_is_there(run->report, ordinal);
+
+	gpc_document_open_flat(run->doc, "purpose_words");
+	for (unsigned i = 0; has_torch && i < GPC_N_PURPOSES; i++)
+		gpc_document_row(run->doc, gpc_name(gpc_purpose_words(i)));
+	gpc_document_close(run->doc);
+}
+
 static void show_device(const struct run *run, const struct gpucache_device *device)
 {
 	gpc_document_open(run->doc, &element);
@@ -317,11 +327,7 @@ static void show_device(const struct run *run, const struct gpucache_device *dev
 				  ? gpc_bytes_less(device->total_bytes,
 					    gpc_bytes_add(device->free_bytes, device->ours_bytes))
 				  : GPUCACHE_UNKNOWN));
-	gpc_document_open_flat(run->doc, "purpose_words");
-	for (unsigned i = 0;
-		i < GPC_N_PURPOSES && gpc_torch_now(run->report, device->ordinal).reserved; i++)
-		gpc_document_row(run->doc, gpc_name(gpc_purpose_words(i)));
-	gpc_document_close(run->doc);
+	show_words(run, device->ordinal);
 	show_history(run, device->ordinal);
 	show_peak(run, device->ordinal);
 	show_end(run, device->ordinal);
