@@ -66,7 +66,7 @@ GPUCACHE_API const char *gpucache_error_text(int error);
  * Allocates `size` > 0 bytes on the device of the current context, for use on any stream, like cudaMalloc.
  *
  * GPUCACHE_ERROR_INVALID_VALUE: size is 0 or ret_ptr is NULL.  GPUCACHE_ERROR_OUT_OF_MEMORY: every
- * rung of the ladder in docs/user/OUT-OF-MEMORY.md has failed.
+ * rung of the ladder in docs/inside/FAILURES.md has failed.
  */
 GPUCACHE_API int gpucache_malloc(void **ret_ptr, size_t size);
 
