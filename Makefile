@@ -54,7 +54,7 @@ SETUP        := $(or $(call wanted,$(NEEDS_CHECK),check) $(call wanted,$(NEEDS_C
                   $(call wanted,$(NEEDS_WHEEL),wheel) $(call wanted,$(NEEDS_RELEASE),deb wheel release),$(call wanted,$(NEEDS_BUILD),name))
 
 ifeq ($(MAKELEVEL)$(findstring n,$(filter-out --%,$(firstword -$(MAKEFLAGS)))),0)
-# Another machine's packages are not looked for: docs/INSTALL.md names them.
+# Another machine's packages are not looked for: docs/user/INSTALL.md names them.
 ifneq ($(and $(SETUP),$(if $(CROSS),,here)),)
 ifneq ($(shell tools/setup.sh $(SETUP) >&2 && echo there),there)
 $(error something is missing, see above)

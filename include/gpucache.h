@@ -66,7 +66,7 @@ GPUCACHE_API const char *gpucache_error_text(int error);
  * Allocates `size` > 0 bytes on the device of the current context, for use on any stream, like cudaMalloc.
  *
  * GPUCACHE_ERROR_INVALID_VALUE: size is 0 or ret_ptr is NULL.  GPUCACHE_ERROR_OUT_OF_MEMORY: every
- * rung of the ladder in docs/OUT-OF-MEMORY.md has failed.
+ * rung of the ladder in docs/inside/FAILURES.md has failed.
  */
 GPUCACHE_API int gpucache_malloc(void **ret_ptr, size_t size);
 
@@ -259,7 +259,7 @@ GPUCACHE_API void gpucache_set_oom_handler(gpucache_oom_handler handler, void *a
 
 /*
  * Begins a range: until gpucache_tag_pop, all allocations of this thread have the tag `name` in the recording.  Ranges
- * nest: "train/step" is step inside train.  NVTX ranges of the thread have the same effect (docs/API.md), and both
+ * nest: "train/step" is step inside train.  NVTX ranges of the thread have the same effect (docs/user/API.md), and both
  * kinds may nest in each other.
  *
  * Works at any time, also before CUDA is initialized; with GPUCACHE=0 it has no effect.  The first 76 bytes of `name`

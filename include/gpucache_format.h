@@ -589,7 +589,7 @@ struct gpucache_oom {
 	uint32_t n_contexts;                 /* on the device; 0: unknown */
 	uint32_t setup;                      /* GPUCACHE_OOM_* */
 	uint32_t is_varied;                  /* 1: the growing site's blocks are of many sizes */
-	uint32_t idle_gpu;                   /* 1 + a GPU on which nobody holds memory; 0: none */
+	uint32_t idle_gpu;                   /* 1 + a GPU that no other process uses; 0: none */
 	uint64_t idle_free;                  /* there */
 	uint64_t usual_base, host_room;      /* what stayed of usual_live; what could be spilled */
 	uint64_t framework;                  /* of `torch`: enum gpucache_framework; since 1.7 */

@@ -11,7 +11,7 @@
 
 /*
  * A page is at least 1 / AUTO_PART of its segment (vmm:on: 1 / ON_PART).  Larger pages take fewer calls, but a small
- * block pins more of the segment: docs/memory-policy.md has the costs.
+ * block pins more of the segment: docs/inside/MEMORY-POLICY.md has the costs.
  */
 #define AUTO_PART 64
 #define ON_PART   256

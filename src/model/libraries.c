@@ -56,6 +56,9 @@ enum gpc_library_kind gpc_library_kind_of(const char *path)
 
 	if (row)
 		return row->kind;
+	/* Modules that come with CPython, such as _asyncio, below which notebooks run their cells. */
+	if (strstr(path, "/lib-dynload/"))
+		return GPC_LIBRARY_INTERPRETER;
 	return gpc_library_package(path) || is_of_system(path) ? GPC_LIBRARY_PACKAGE
 							       : GPC_LIBRARY_PROGRAM;
 }

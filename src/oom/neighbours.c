@@ -90,13 +90,15 @@ static bool read_memory(const struct gpc_nvml *nvml, struct gpc_nvml_device *dev
 	return nvml->memory && nvml->memory(device, ret_memory) == GPC_NVML_SUCCESS;
 }
 
-uint64_t gpc_nvml_idle(const struct gpc_nvml *nvml, const struct gpc_neighbours_query *query)
+uint64_t gpc_nvml_idle(
+	const struct gpc_nvml *nvml, const struct gpc_neighbours_query *query, uint64_t own_bytes)
 {
 	struct gpc_nvml_device *device = nvml->ready ? find_device(nvml, query) : NULL;
 	struct gpc_nvml_memory memory;
 
 	if (!device || !read_memory(nvml, device, &memory) ||
-		memory.used > memory.total / GPC_IDLE_PART)
+		gpc_bytes_less(memory.used, own_bytes) > memory.total / GPC_IDLE_PART ||
+		memory.available < memory.total / GPC_ROOMY_PART)
 		return 0;
 	return memory.available;
 }

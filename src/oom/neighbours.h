@@ -104,9 +104,14 @@ struct gpc_neighbours {
 GPC_MUST_CHECK enum gpc_status gpc_nvml_init(
 	struct gpc_nvml *nvml, const struct gpc_nvml_loader *loader);
 
-/* What is free on the device if all processes together use at most a part of 1/GPC_IDLE_PART; else 0, also if unknown. */
-#define GPC_IDLE_PART 32
-uint64_t gpc_nvml_idle(const struct gpc_nvml *nvml, const struct gpc_neighbours_query *query);
+/*
+ * What is free on the device, in bytes, if at least a part of 1/GPC_ROOMY_PART is, and all processes together use at most
+ * 1/GPC_IDLE_PART beyond the own_bytes; else 0, also if unknown.
+ */
+#define GPC_IDLE_PART  32
+#define GPC_ROOMY_PART 4
+uint64_t gpc_nvml_idle(
+	const struct gpc_nvml *nvml, const struct gpc_neighbours_query *query, uint64_t own_bytes);
 
 /* Makes a bounded number of NVML calls.  If nvml is NULL or not ready, all is unknown. */
 void gpc_neighbours_ask(struct gpc_nvml *nvml, const struct gpc_neighbours_query *query,

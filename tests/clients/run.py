@@ -8,7 +8,7 @@ reason.  Each case runs twice, with --off and with the library: both print the s
 memory included, and the library's books agree with it to the byte.  The last line is "N passed, N failed".
 
 Variables: CLIENTS_DIR, where the environments are; ONLY, the names of sets; CASES, the names of PyTorch's cases; TABLE,
-where set, has docs/CLIENTS.md say what this run saw.
+where set, has docs/user/CLIENTS.md say what this run saw.
 """
 import glob
 import os

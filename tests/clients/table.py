@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/CLIENTS.md, as the runs make it: a section a set of packages, a row a case, which a later run of it replaces.
+"""docs/user/CLIENTS.md, as the runs make it: a section a set of packages, a row a case, which a later run of it replaces.
 
 table.py PAGE: what of the page was not made so."""
 import os
 import re
 import sys
 
-FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "CLIENTS.md")
+FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "user", "CLIENTS.md")
 
 HEAD = """# Real programs
 

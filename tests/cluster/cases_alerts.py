@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prometheus and Alertmanager, running: the rules of docs/fleet fire for real leaks, and resolve."""
+"""Prometheus and Alertmanager, running: the rules of docs/user/fleet fire for real leaks, and resolve."""
 import json
 import os
 import re
@@ -102,7 +102,7 @@ def lost(before, after, at=""):
 
 def case_alert_dashboard(monitoring):
     """The dashboard is one by Grafana's schema, and each of its queries is answered."""
-    with open(os.path.join(TOP, "docs", "fleet", "dashboard.json"), encoding="utf-8") as file:
+    with open(os.path.join(TOP, "docs", "user", "fleet", "dashboard.json"), encoding="utf-8") as file:
         dashboard = json.load(file)
     wrong = json.loads(json.dumps(dashboard))
     wrong["panels"][0]["gridpos"] = wrong["panels"][0].pop("gridPos")
@@ -132,7 +132,7 @@ def case_alert_dashboard(monitoring):
 
 
 def case_alert_transcript(monitoring):
-    """docs/fleet.md shows what happens."""
+    """docs/user/FLEET.md shows what happens."""
     failed = start_leak(monitoring, 64 << 20, "memory:1GiB,context:100MiB")
     monitoring.told("GpuOutOfMemory", failed.pid)
 
@@ -142,4 +142,4 @@ def case_alert_transcript(monitoring):
             words = [words[0], f"--alertmanager.url=http://127.0.0.1:{monitoring.ports[2]}", *words[1:], f"pid={failed.pid}"]
         return subprocess.run(words, cwd=TOP, capture_output=True, text=True, check=False, timeout=60).stdout
 
-    replay("fleet.md", "alerts", failed and monitoring.world.report_json("summary", monitoring.world.recordings()[-1])["recording"]["host"], typed)
+    replay("FLEET.md", "alerts", failed and monitoring.world.report_json("summary", monitoring.world.recordings()[-1])["recording"]["host"], typed)

@@ -71,7 +71,7 @@ def case_container_of_musl(podman):
 
 
 def case_container_specification(podman):
-    """It has nothing but what version 0.3.0 names, and can be merged into NVIDIA's as docs/CONTAINERS.md says."""
+    """It has nothing but what version 0.3.0 names, and can be merged into NVIDIA's as docs/user/CONTAINERS.md says."""
     spec = json.loads(podman.specify())
     expect_equal("keys", (sorted(spec), spec["cdiVersion"]), (["cdiVersion", "devices", "kind"], "0.3.0"))
     device, = spec["devices"]
@@ -87,7 +87,7 @@ def case_container_specification(podman):
               "containerEdits": {"env": ["BOTH=1"]}}
     with open(podman.folder + "/nvidia.json", "w", encoding="ascii") as file:
         json.dump(nvidia, file)
-    with open(os.path.join(TOP, "docs", "CONTAINERS.md"), encoding="utf-8") as file:
+    with open(os.path.join(TOP, "docs", "user", "CONTAINERS.md"), encoding="utf-8") as file:
         command = next(line[2:] for line in file if line.startswith("$ jq "))
     merged = subprocess.run(["sh", "-c", command.replace("/etc/cdi/gpucache.json", SPEC).replace("nvidia-ctk.json", "nvidia.json")],
                             cwd=podman.folder, capture_output=True, text=True, check=True).stdout
@@ -114,7 +114,7 @@ def case_container_termination_message(podman):
 
 
 def case_container_transcript(podman):
-    """docs/CONTAINERS.md shows what happens."""
+    """docs/user/CONTAINERS.md shows what happens."""
     podman.forget()
 
     def typed(command):

@@ -9,7 +9,7 @@ from harness import MIB, expect, expect_equal
 N_RANKS, ODD, AT_ONCE = 128, 77, 16
 N_MANY = 10000
 
-# As docs/fleet.md says: seconds of the processor, which a busy machine affects little; and memory.
+# As docs/user/FLEET.md says: seconds of the processor, which a busy machine affects little; and memory.
 MANY_S, MANY_BYTES = 60, 128 << 20
 
 

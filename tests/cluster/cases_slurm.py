@@ -153,7 +153,7 @@ def case_hostile_comments(slurm):
 
 
 def case_transcript(slurm):
-    """docs/CONTAINERS.md shows what happens."""
+    """docs/user/CONTAINERS.md shows what happens."""
     shutil.copy(os.path.join(TOP, "tests", "programs", "train.py"), slurm.folder + "/jobs/train.py")
     slurm.write("jobs/train.sh", "#!/bin/sh\n#SBATCH --gpus=2 --ntasks=2\nsrun python3 train.py --oom\n")
     numbers = {}

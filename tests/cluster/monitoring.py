@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""node_exporter, Prometheus and Alertmanager of Debian on ports of their own, with the rules of docs/fleet, and one that is told.
+"""node_exporter, Prometheus and Alertmanager of Debian on ports of their own, with the rules of docs/user/fleet, and one that is told.
 
 The rules' minutes are seconds here, so that they fire within a minute; promtool tests them as they are (tests/fleet).
 """
@@ -53,7 +53,7 @@ class Monitoring(Daemons):
         self.textfiles = self.folder + "/textfile"
         os.mkdir(self.textfiles)
         values = {"folder": self.folder, "ports": self.ports, "told": self.server.server_address[1]}
-        with open(os.path.join(TOP, "docs", "fleet", "alerts.yml"), encoding="utf-8") as file:
+        with open(os.path.join(TOP, "docs", "user", "fleet", "alerts.yml"), encoding="utf-8") as file:
             self.write("alerts.yml", in_seconds(file.read()))
         self.write("prometheus.yml", PROMETHEUS.format(**values))
         self.write("alertmanager.yml", ALERTMANAGER.format(**values))

@@ -11,7 +11,7 @@ from harness import TOP, Failed
 
 def transcript(page, name):
     """[(command, [line])]"""
-    with open(os.path.join(TOP, "docs", page), encoding="utf-8") as file:
+    with open(os.path.join(TOP, "docs", "user", page), encoding="utf-8") as file:
         found = re.search(rf"<!-- transcript: {name} -->\n```\n(.*?)```", file.read(), re.S)
     if not found:
         raise Failed(f"docs/{page} has no transcript {name}")

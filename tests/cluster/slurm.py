@@ -71,7 +71,7 @@ StoragePass=slurm
 StorageLoc=slurm
 """
 
-# What a site writes: docs/CONTAINERS.md shows it.
+# What a site writes: docs/user/CONTAINERS.md shows it.
 PROLOG = "#!/bin/sh\nexport GPUCACHE_PARTITIONS=gpu GPUCACHE_FOLDER={folder}/recordings\nexec {tools}/taskprolog\n"
 EPILOG = """#!/bin/sh
 export GPUCACHE_FOLDER={folder}/recordings GPUCACHE_SPOOL={folder}/verdicts

@@ -7,6 +7,7 @@ interpreter, train.py a program that allocates.  A command must end with 0 unles
 must run unless NOT_HERE gives a reason.  A command in SHOWS must print what the page shows it for.  Prints a line per
 page; the last line is "N passed, N failed".
 """
+import glob
 import json
 import os
 import re
@@ -39,7 +40,7 @@ NOT_HERE = {
 }
 
 # Pages about building and installing, which tests/package/run.py covers.
-ELSEWHERE = {"docs/INSTALL.md", "examples/README.md"}
+ELSEWHERE = {"docs/user/INSTALL.md", "examples/README.md"}
 
 # Commands that may end with another status than 0, by a part of the command.
 EXPECTED = {
@@ -186,8 +187,7 @@ def main():
     if len(sys.argv) < 2 or not os.path.isdir(sys.argv[1]):
         sys.exit(__doc__)
     build = os.path.abspath(sys.argv[1])
-    pages = sys.argv[2:] or [os.path.join(TOP, "README.md")] + sorted(
-        os.path.join(TOP, "docs", name) for name in os.listdir(os.path.join(TOP, "docs")) if name.endswith(".md"))
+    pages = sys.argv[2:] or [os.path.join(TOP, "README.md")] + sorted(glob.glob(os.path.join(TOP, "docs", "**", "*.md"), recursive=True))
     n_bad = 0
     for path in pages:
         faults, n_commands = [], 0

@@ -32,7 +32,7 @@ def run(shim, folder, words, nth=0, **env):
                           env={**os.environ, "LD_LIBRARY_PATH": f"{BUILD}/simcuda", "GPUSIM": "memory:1GiB", "LD_PRELOAD": preload,
                                "GPUCACHE_OUTPUT": out, "GPUCACHE_CONF": "recording_size:1MiB", "FAULT_NTH": str(nth),
                                "FAULT_COUNT": os.path.join(folder, "count"), **env})
-    # Mask handles, which differ; and without a place for tags, inner blocks cannot be exported (docs/IPC.md).
+    # Mask handles, which differ; and without a place for tags, inner blocks cannot be exported (docs/inside/IPC.md).
     done.stdout = re.sub(rb"ok [0-9a-f]{64,}|error 801", b"handle", done.stdout)
     checked = 0
     if os.path.exists(out):

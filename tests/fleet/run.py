@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests `list` of a job, `export --watch`, the rules and dashboards of docs/fleet, and tools/slurm: run.py BUILD [WORD...]."""
+"""Tests `list` of a job, `export --watch`, the rules and dashboards of docs/user/fleet, and tools/slurm: run.py BUILD [WORD...]."""
 import json
 import os
 import re
@@ -285,7 +285,7 @@ def case_names(world):
     world.run([world.program("train"), "--steps", "2"])
     known = set(re.findall(r"^# TYPE (\S+)", world.report("export", "--format=prometheus", world.recording()).out, re.M))
     for name in ("alerts.yml", "dashboard.json"):
-        with open(os.path.join(TOP, "docs", "fleet", name), encoding="utf-8") as file:
+        with open(os.path.join(TOP, "docs", "user", "fleet", name), encoding="utf-8") as file:
             text = file.read()
         named = set(re.findall(r"\bgpucache_[a-z_]+", text))
         expect(named and named <= known, f"{name} names {sorted(named - known)}, which nobody writes")
@@ -297,7 +297,7 @@ def case_rules(world):
     """promtool accepts the rules, and sees them fire."""
     if not shutil.which("promtool"):
         raise Skip("there is no promtool here; Debian's package is prometheus")
-    for command in (["check", "rules", "docs/fleet/alerts.yml"], ["test", "rules", "tests/fleet/alerts_test.yml"]):
+    for command in (["check", "rules", "docs/user/fleet/alerts.yml"], ["test", "rules", "tests/fleet/alerts_test.yml"]):
         done = subprocess.run(["promtool", *command], cwd=TOP, capture_output=True, text=True, check=False)
         expect(done.returncode == 0, f"promtool {' '.join(command)}: {done.stdout}{done.stderr}")
 

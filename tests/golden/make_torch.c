@@ -60,6 +60,27 @@ static struct torch_sites begin_torch(struct recording_builder *b)
 	return sites;
 }
 
+static void add_tensor_event(struct recording_builder *b, enum gpucache_event_kind kind,
+	uint64_t size, uint32_t stack, double at_s)
+{
+	struct gpucache_event *event = &b->events[b->n_events];
+
+	builder_event(b, kind, size, at_s);
+	event->alloc_kind = GPUCACHE_KIND_TENSOR;
+	event->stack = stack;
+}
+
+/* The tensors of make_torch as they came, and activations that went. */
+static void add_tensor_events(struct recording_builder *b, const struct torch_sites *sites)
+{
+	add_tensor_event(b, GPUCACHE_EVENT_MALLOC, 400 * MIB, sites->weights, 1);
+	add_tensor_event(b, GPUCACHE_EVENT_MALLOC, 900 * MIB, sites->forward, 2);
+	add_tensor_event(b, GPUCACHE_EVENT_FREE, 900 * MIB, sites->forward, 2.4);
+	add_tensor_event(b, GPUCACHE_EVENT_MALLOC, 400 * MIB, sites->states, 2.5);
+	add_tensor_event(b, GPUCACHE_EVENT_MALLOC, 400 * MIB, sites->states, 2.75);
+	add_tensor_event(b, GPUCACHE_EVENT_MALLOC, 700 * MIB, sites->forward, 3);
+}
+
 void make_torch(const char *dir)
 {
 	struct recording_builder b;
@@ -84,6 +105,7 @@ void make_torch(const char *dir)
 		.n_failed = 1,
 		.failed_bytes = 3 * GIB,
 	};
+	add_tensor_events(&b, &sites);
 	builder_line(&b, "own cache: PyTorch");
 	write_and_end(&b, dir, "../torch.gpucache");
 }

@@ -3,7 +3,7 @@
 
 Each figure is in bytes: the decrease of cudaMemGetInfo's free memory since the previous step, less the increase of what
 PyTorch reserved.  Knows nothing of gpucache.  On the simulated GPU the program checks the table of
-docs/simulated-gpu.md.
+docs/inside/SIMULATED-GPU.md.
 """
 import json
 import os

@@ -34,6 +34,7 @@ class Pages:
         self.browser = None
         self.made = world.make_recording(["tests/export/make_recording.c"], "made.gpucache")
         golden = world.make_recording(["tests/golden/make_recordings.c", "tests/golden/make_torch.c"], "runs", "foreign", "ranks")
+        self.torch = {name: os.path.join(world.folder, name + ".gpucache") for name in ("torch", "torch_oom", "torch_use", "torch_kept", "torch_results")}
         self.golden = {name: os.path.join(golden, name + ".gpucache") for name in ("ended", "python", "tags", "unused", "oom")
                        if os.path.exists(os.path.join(golden, name + ".gpucache"))}
 
@@ -151,6 +152,43 @@ def case_segments_of_torch(pages):
     expect_equal("pins", with_gap[0]["n_pins"], 2)
 
 
+N_PURPOSES = 8
+
+
+def purposes_of(data, device, moment):
+    return {word: n for word, n in zip(device["purpose_words"], moment["purposes"]) if n}
+
+
+def categories_of(sheet):
+    return {row["category"]: row["live_bytes"] for row in sheet["categories"]}
+
+
+def case_purposes(pages):
+    """What the memory is for is what --json says, at the end, the peak and each failure; its sums over time end there."""
+    n_known = 0
+    for path in (pages.made, *pages.torch.values()):
+        _, data = pages.data(path)
+        run = data["runs"][0]
+        device = run["devices"][0]
+        at_end = json.loads(pages.world.report("summary", "--json", "--at=end", path).out)["devices"][0]
+        expect_equal("at the end", purposes_of(data, device, device["end"]), categories_of(at_end))
+        if "peak" in device:
+            at_peak = json.loads(pages.world.report("summary", "--json", "--at=peak", path).out)["devices"][0]
+            expect_equal("at the peak", purposes_of(data, device, device["peak"]), categories_of(at_peak))
+        for oom, said in zip(device["ooms"], reversed(run["ooms"])):
+            expect_equal("at a failure", purposes_of(data, device, oom), categories_of(said))
+        levels = [device["levels"][i:i + 2 + N_PURPOSES] for i in range(0, len(device["levels"]), 2 + N_PURPOSES)]
+        expect_equal("two levels for each moment", len(levels), len(device["moments"]["rows"]) // 2)
+        expect(all(sum(level[2:]) <= level[1] for level in levels), "more is for something than is live")
+        if levels and device["purpose_words"]:
+            expect_equal("the last level", levels[-1][2:], device["end"]["purposes"])
+            n_known += any(levels[-1][2:])
+        if path == pages.torch["torch"]:
+            activations = [level[2 + device["purpose_words"].index("activations")] >> 20 for level in levels]
+            expect_equal("activations, that came and went", activations[::2], [100, 1000, 100, 100, 100, 800])
+    expect(n_known > 0, "no recording has levels of purposes")
+
+
 def case_several(pages):
     """A folder gives one page of all its recordings, despite damaged ones and other files."""
     folder = os.path.join(pages.world.folder, "several")
@@ -250,6 +288,11 @@ def browser_case_two_gpus(pages):
     page.key("[", "[")
     page.key("e", "e")
     check_moment(page, of_gpu[0], "GPU 0")
+    n_failed = len(page.run("DATA.runs[0].devices[1].ooms"))
+    expect_equal("marks of the other GPU's failures", page.run("document.querySelectorAll('#timeline .mark-other').length"), n_failed)
+    press(page, "#moments [data-kind=other]")
+    expect_equal("the other GPU's failure", page.run("[state.view.device.ordinal, state.moment.kind]"), [1, "oom"])
+    page.key("[", "[")
     peaks = page.run("[...document.querySelectorAll('#ranks td[data-bytes]')].map(cell => Number(cell.dataset.bytes))")
     data = page.run("DATA.runs[0].devices.map(device => device.peak.live)")
     expect_equal("peaks of the GPUs", peaks, data)
@@ -288,6 +331,36 @@ def browser_case_clicks(pages):
     expect(read_holders(page), "Escape does not end the search")
     page.key("d", "d")
     expect_equal("theme", page.run("document.documentElement.dataset.theme"), "dark")
+
+
+def browser_case_purposes(pages):
+    """Weights, activations and all else are layers of the timeline; the table has them of the moment; colours are explained."""
+    page = open_page(pages, pages.torch["torch_use"])
+    words = page.run("state.view.words.filter((word, i) => state.moment.purposes[i])")
+    expect(words, "nothing is for anything")
+    rows = page.run("Object.fromEntries([...document.querySelectorAll('#tags tr[data-purpose]')].map(row => [row.dataset.purpose,"
+                    " Number(row.querySelector('[data-bytes]').dataset.bytes)]))")
+    expect_equal("table", rows, page.run("Object.fromEntries(state.view.words.map((word, i) => [word, state.moment.purposes[i]]).filter(row => row[1]))"))
+    page.open(pages.page(pages.torch["torch"]))
+    drawn = page.run("layersUsed(state.view).map(i => [i, document.querySelector(`#timeline .purpose-${i}`).getBBox().height > 0])")
+    expect(drawn and all(is_drawn for _, is_drawn in drawn), f"layers: {drawn}")
+    legend = page.run("document.getElementById('legend').textContent")
+    expect(all(page.run(f"state.view.words[{i}]") in legend for i, _ in drawn), legend)
+    expect("contexts" in page.run("document.getElementById('flame-legend').textContent"), "the flame graph has no legend")
+
+
+def browser_case_idle(pages):
+    """Time in which nothing happens is short, a moment stays under the pointer, and a button draws all time alike."""
+    code = ("import ctypes, time; from train import load_runtime; lib = load_runtime(); p = ctypes.c_void_p()\n"
+            "for i in range(80): lib.cudaMalloc(ctypes.byref(p), 1 << 20), time.sleep(2 if i == 40 else 0.002)")
+    recording = pages.record("idle", [sys.executable, "-B", "-c", code], "memory:2GiB,context:100MiB",
+                             PYTHONPATH=os.path.join(TOP, "tests", "programs"))
+    page = open_page(pages, recording)
+    gaps = page.run("timeline.gaps.map(gap => [timeline.x(gap[1]) - timeline.x(gap[0]), gap[1] - gap[0]])")
+    expect(gaps and all(px < 60 for px, _ in gaps) and max(ns for _, ns in gaps) > 1e9, f"idle time: {gaps}")
+    expect(page.run("state.view.points.every((point, i, all) => i === 0 || timeline.x(point.t) >= timeline.x(all[i - 1].t))"), "time runs back")
+    page.key("i", "i")
+    expect_equal("with all time alike", page.run("[timeline.gaps.length, timeline.x.domain().length]"), [0, 2])
 
 
 def browser_case_pending(pages):

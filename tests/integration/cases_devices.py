@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Several GPUs in one process: the figures of one exclude memory on the others."""
+import os
 import re
 import sys
 
-from harness import GIB, MIB, expect, expect_equal
+from harness import GIB, MIB, TOP, expect, expect_equal
 
 EVERYWHERE = 64 * MIB
 WEIGHTS = 1500 * MIB
@@ -147,8 +148,16 @@ def case_what_sampled_stacks_stand_for_is_told_gpu_by_gpu(world):
         expect_equal(f"GPU {device}", [group for group in together if group["device"] == device], alone)
 
 
-def case_a_gpu_on_which_nobody_holds_memory_is_named(world):
+def case_a_gpu_that_no_other_process_uses_is_named(world):
     for n_gpus, wanted in ((1, False), (3, True)):
         done = world.run([world.program("train"), "--oom"], sim=f"memory:1GiB,context:300MiB,devices:{n_gpus}",
                          GPUCACHE_CONF="oom_report:always")
-        expect_equal(f"named, of {n_gpus}", "part of it on GPU 1, where nobody holds memory" in done.err, wanted)
+        expect_equal(f"named, of {n_gpus}", "part of it on GPU 1, where no other process holds memory" in done.err, wanted)
+    # What the process itself holds there is no reason to say nothing, as long as there is room.
+    code = ("import ctypes; from train import load_runtime; lib = load_runtime(); p = ctypes.c_void_p()\n"
+            "lib.cudaSetDevice(1), lib.cudaMalloc(ctypes.byref(p), int(__import__('sys').argv[1]) << 20), lib.cudaSetDevice(0)\n"
+            "while not lib.cudaMalloc(ctypes.byref(p), 64 << 20): pass")
+    for n_mib, wanted in ((300, True), (900, False)):
+        done = world.run([sys.executable, "-B", "-c", code, str(n_mib)], sim="memory:1GiB,context:10MiB,devices:2",
+                         PYTHONPATH=os.path.join(TOP, "tests", "programs"), GPUCACHE_CONF="oom_report:always")
+        expect_equal(f"named with {n_mib} MiB there", "part of it on GPU 1, where no other process holds memory" in done.err, wanted)

@@ -24,7 +24,7 @@ def expect_same(world, *args):
 def case_blocks_of_6_and_8_mib_fill_the_gpu_as_on_the_plain_driver(world):
     for size in (6, 8):
         plain, ours = run_both(world, "room.py", "fill", size * MIB)
-        # Each of the first segments leaves a remainder (docs/memory-policy.md).
+        # Each of the first segments leaves a remainder (docs/inside/MEMORY-POLICY.md).
         expect(int(ours) * 1000 >= int(plain) * 994, f"{ours} blocks of {size} MiB, without us {plain}")
 
 

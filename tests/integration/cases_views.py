@@ -63,6 +63,15 @@ def case_a_filter_takes_its_part_and_the_others_the_rest(world):
         expect_equal("the bytes of a thread", of_one["not_freed_bytes"], row["live_bytes"])
 
 
+def case_the_timeline_of_pytorch_shows_its_tensors(world):
+    world.run([world.program("torch"), "tensors", "200"], sim="memory:8GiB,context:0", GPUCACHE_CONF="oom_report:never")
+    device = world.report_json("summary")["devices"][0]
+    lines = [line.split("|", 1)[1] for line in world.report("timeline", world.recording()).out.splitlines() if "|" in line]
+    last = [line[-1] for line in lines if len(line) == max(map(len, lines))]
+    drawn = device["torch"]["allocated_bytes"] / device["now"]["reserved_bytes"] * len(lines)
+    expect(abs(last.count("#") - drawn) <= 1, f"{last} of {len(lines)} rows, and tensors take {drawn}")
+
+
 def case_streams_are_told_apart_where_a_program_names_them(world):
     ended = world.run([world.program("torch"), "streams", "10"], sim="memory:1GiB,context:100MiB")
     handles = [line for line in ended.out.splitlines() if line.startswith("0x")]

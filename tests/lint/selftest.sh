@@ -101,7 +101,7 @@ printf 'V_1 { global: gpucache_*; };\n' >lib.map
 "${CC:-gcc}" -shared -Wl,--version-script=lib.map -o lib.so lib.c
 must_be_silent "$here/check_exports.sh" lib.so symbols.def gpucache.h
 
-mkdir -p docs src/base
+mkdir -p docs/user src/base
 printf 'OPTION(cache, BOOL, "on", 0, 0, NULL, "answer from the cache")\n' >src/config/options.def
 mkdir -p src/why && printf 'CAUSE(LIMIT, NUMBERS, "limit", "a limit refuses",\n\t"raise it")\n' >src/why/causes.def
 printf 'all:\n' >Makefile
@@ -110,20 +110,18 @@ paste_table() { # NAME FILE
 	"$here/check_docs.sh" --table "$1" "$dir"
 	printf '<!-- /%s -->\n' "$1"
 }
-paste_table options >docs/OPTIONS.md
-paste_table causes >docs/OUT-OF-MEMORY.md
-printf 'took 1.03 times\n' >docs/PERFORMANCE.md
+paste_table options >docs/user/OPTIONS.md
+paste_table causes >docs/user/OUT-OF-MEMORY.md
+printf 'took 1.03 times\n' >docs/user/PERFORMANCE.md
 mkdir -p src/alloc src/runtime
 printf 'static int await(int x)\n{\n\treturn ops->context_sync(x);\n}\n' >src/alloc/odd_wait.c
 # shellcheck disable=SC2016
 printf '| `alloc/odd_wait.c` | `await` |\n' >docs/ARCHITECTURE.md
-printf 'takes 1.03 times as long [there](docs/OPTIONS.md)\n' >README.md
+printf 'takes 1.03 times as long [there](docs/user/OPTIONS.md)\n' >README.md
 must_be_silent "$here/check_docs.sh" "$dir"
 # shellcheck disable=SC2016
 printf '```\n$ make flowers\n```\n' >docs/odd.md
 must_find 'docs/odd.md: "make flowers": there is no such command or target' "$here/check_docs.sh" "$dir"
-printf '[there](gone.md)\n' >docs/odd.md
-must_find 'links to gone.md' "$here/check_docs.sh" "$dir"
 # shellcheck disable=SC2016
 printf 'by `pip install -U gpucache`\n' >docs/odd.md
 must_find 'pip install gpucache: the name is not ours' "$here/check_docs.sh" "$dir"
@@ -137,15 +135,35 @@ must_find 'lacks await of src/alloc/odd_wait.c' "$here/check_docs.sh" "$dir"
 rm -r src/alloc/odd_wait.c docs/ARCHITECTURE.md
 yes '' | head -201 >README.md
 must_find 'more than 200 lines' "$here/check_docs.sh" "$dir"
-sed 's/ | 1 of 1 |$/ | 2 of 2 |/' "$here/../../docs/CLIENTS.md" >docs/CLIENTS.md
+sed 's/ | 1 of 1 |$/ | 2 of 2 |/' "$here/../../docs/user/CLIENTS.md" >docs/user/CLIENTS.md
 must_find 'the list of sets are not what the sections' "$here/check_docs.sh" "$dir"
-sed 's/ - 1 of 1$/ - 2 of 2/; s/ | 1 of 1 |$/ | 2 of 2 |/' "$here/../../docs/CLIENTS.md" >docs/CLIENTS.md
+sed 's/ - 1 of 1$/ - 2 of 2/; s/ | 1 of 1 |$/ | 2 of 2 |/' "$here/../../docs/user/CLIENTS.md" >docs/user/CLIENTS.md
 must_find 'says 2 of 2, and its rows 1 of 1' "$here/check_docs.sh" "$dir"
-rm docs/CLIENTS.md
-printf 'nothing\n' >docs/OPTIONS.md
+rm docs/user/CLIENTS.md
+printf 'nothing\n' >docs/user/OPTIONS.md
 must_find 'the table of options is not' "$here/check_docs.sh" "$dir"
-paste_table options >docs/OPTIONS.md
-printf 'nothing\n' >docs/OUT-OF-MEMORY.md
+paste_table options >docs/user/OPTIONS.md
+printf 'nothing\n' >docs/user/OUT-OF-MEMORY.md
 must_find 'the table of causes is not' "$here/check_docs.sh" "$dir"
+
+rm -r docs README.md && mkdir -p docs/user docs/inside
+printf '# Questions\n[a](user/A.md) [b](inside/B.md)\n' >docs/README.md
+# shellcheck disable=SC2016
+printf '# A `word` of mine\n[itself](#a-word-of-mine), took 1.13 to 1.18 times as long, Ubuntu 22.04, and 5.25 steps\n' >docs/user/A.md
+# shellcheck disable=SC2016
+printf '# B\n[a](../user/A.md#a-word-of-mine) Ubuntu 22.04, 1.18 times the size\n\n1.13 times\n```\n[no](link.md) 1.13, 1.18 times\n```\n' >docs/inside/B.md
+printf '/* docs/user/A.md has more. */\n' >src/base/odd.c
+must_be_silent "$here/check_pages.py" "$dir"
+printf '/* docs/user/GONE.md has more. */\n' >src/base/odd.c
+must_find 'src/base/odd.c:1: names docs/user/GONE.md, which is not there' "$here/check_pages.py" "$dir"
+rm src/base/odd.c
+printf '# C\n\n[gone](gone.md) [a](../user/A.md#another) took 1.18 times as long, or 1.13 times\n' >docs/inside/C.md
+must_find 'docs/inside/C.md:3: links to gone.md, which is not there' "$here/check_pages.py" "$dir"
+must_find 'docs/user/A.md has no such heading' "$here/check_pages.py" "$dir"
+must_find 'has no link to docs/inside/C.md' "$here/check_pages.py" "$dir"
+must_find 'docs/user/A.md:1: 1.13 times, 1.18 times: docs/inside/C.md:3 says the same' "$here/check_pages.py" "$dir"
+rm docs/inside/C.md
+printf '# A\nIt took less; a day later it was worse.\n' >docs/user/A.md
+must_find 'a page for users says what is' "$here/check_pages.py" "$dir"
 
 exit $failed

@@ -2,7 +2,7 @@
 /*
  * A program that fits without us fits with us: programs that need nearly all of a device, on the plain driver and on
  * the allocator with its ladder.  Compares what each gets; where the plain driver is better, the test bounds by how
- * much, and docs/memory-policy.md says why.
+ * much, and docs/inside/MEMORY-POLICY.md says why.
  */
 #include "oom/ladder.h"
 #include "tests/model/random.h"

@@ -366,12 +366,12 @@ def case_the_package_of_debian_has_no_errors_and_works_unpacked(world):
 
 
 def case_the_manifest_of_kubernetes_records_where_it_says(world):
-    """The setup of docs/CONTAINERS.md: a folder as hostPath creates it, and a program that is not root if possible."""
+    """The setup of docs/user/CONTAINERS.md: a folder as hostPath creates it, and a program that is not root if possible."""
     try:
         import yaml
     except ImportError as error:
         raise Skip("there is no yaml") from error
-    with open(os.path.join(TOP, "docs", "CONTAINERS.md")) as file:
+    with open(os.path.join(TOP, "docs", "user", "CONTAINERS.md")) as file:
         pod = yaml.safe_load(re.search(r"<!-- manifest -->\n```yaml\n(.*?)```", file.read(), re.S)[1])["spec"]
     init, = pod["initContainers"]
     main_one, = pod["containers"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# awk -f options.awk src/config/options.def: prints the table of options in docs/OPTIONS.md and gpucache(5).
+# awk -f options.awk src/config/options.def: prints the table of options in docs/user/OPTIONS.md and gpucache(5).
 BEGIN {
 	print "| option | type | default | what it does |"
 	print "| --- | --- | --- | --- |"

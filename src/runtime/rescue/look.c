@@ -64,7 +64,10 @@ static void ask_idle(const struct gpc_device *device, struct gpc_look *look)
 	for (uint32_t i = 0; i < gpc_runtime.n_devices; i++) {
 		const struct gpc_neighbours_query query = query_of(&gpc_runtime.devices[i]);
 		uint64_t available =
-			i == device->ordinal ? 0 : gpc_nvml_idle(&gpc_runtime.nvml, &query);
+			i == device->ordinal
+				? 0
+				: gpc_nvml_idle(&gpc_runtime.nvml, &query,
+					  atomic_load(&gpc_runtime.devices[i].budget.used_bytes));
 
 		if (available <= look->idle_free)
 			continue;

@@ -19,7 +19,7 @@
 
 struct gpc_look {
 	struct gpc_neighbours neighbours;
-	uint32_t idle_gpu; /* 1 + a device on which nobody holds memory; 0: none, or unknown */
+	uint32_t idle_gpu; /* 1 + a device that no other process uses; 0: none, or unknown */
 	uint64_t idle_free;
 	struct gpc_device_look device;
 	struct gpucache_balance balance;

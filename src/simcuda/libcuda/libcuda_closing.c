@@ -40,7 +40,7 @@ void face_note_export_table(void)
 	fprintf(stderr,
 		"gpusim: %s asks for private tables of the driver, as NVIDIA's static CUDA runtime "
 		"does: it cannot be simulated; link with --cudart=shared "
-		"(docs/simulated-gpu.md)\n",
+		"(docs/inside/SIMULATED-GPU.md)\n",
 		find_asker());
 }
 

@@ -257,13 +257,14 @@ static void tell(uint32_t stack, const struct site *site)
 		fprintf(stderr,
 			"gpusim: %s: %s of a count that no kernel computed: sizes and shapes are "
 			"by chance; --sim-options reads:zero or reads:one sets it "
-			"(docs/simulated-gpu.md)\n",
+			"(docs/inside/SIMULATED-GPU.md)\n",
 			line, name_of(site->steer));
 	else
 		fprintf(stderr,
 			"gpusim: %s: read %u results by %s that no kernel computed, and memory did "
 			"not change: a loop that waits for one may never end; --sim-options "
-			"reads:zero, reads:one or reads:one/N sets them (docs/simulated-gpu.md)\n",
+			"reads:zero, reads:one or reads:one/N sets them "
+			"(docs/inside/SIMULATED-GPU.md)\n",
 			line, MANY_READS, name_of(site->steer));
 }
 

@@ -323,7 +323,7 @@ int standin_not_supported(const char *name)
 	if (is_news(name))
 		fprintf(stderr,
 			"gpusim: %s of %s is not simulated: it answers \"not supported\" (%d); "
-			"docs/simulated-gpu.md says what is, and what to do\n",
+			"docs/inside/SIMULATED-GPU.md says what is, and what to do\n",
 			name, standin_library.name, standin_library.not_supported);
 	return standin_library.not_supported;
 }

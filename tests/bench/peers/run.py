@@ -9,7 +9,7 @@ tests/bench/traces: the peak of reserved bytes, and the smallest device on which
 0.2 %.
 
 Variables: ROUNDS (5); CLIENTS_DIR, where check-clients keeps its environments; ONLY, names of peers; TABLE, if set,
-writes the results into docs/PERFORMANCE.md.
+writes the results into docs/inside/MEASUREMENTS.md.
 """
 import collections
 import glob
@@ -221,7 +221,7 @@ def table(pairs, traces):
 
 
 def write_table(lines):
-    path = os.path.join(TOP, "docs", "PERFORMANCE.md")
+    path = os.path.join(TOP, "docs", "inside", "MEASUREMENTS.md")
     with open(path) as file:
         text = file.read()
     begin, end = "<!-- peers -->\n", "<!-- /peers -->\n"

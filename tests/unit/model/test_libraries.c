@@ -13,6 +13,9 @@ static void a_mapped_file_is_known_by_its_name_and_by_its_package(void **state)
 	assert_int_equal(gpc_library_kind_of("/lib/libstdc++.so.6"), GPC_LIBRARY_SYSTEM);
 	assert_int_equal(gpc_library_kind_of("/lib/libc.so.6"), GPC_LIBRARY_SYSTEM);
 	assert_int_equal(gpc_library_kind_of("/usr/bin/python3.12"), GPC_LIBRARY_INTERPRETER);
+	assert_int_equal(gpc_library_kind_of("/opt/py/lib/python3.12/lib-dynload/"
+					     "_asyncio.cpython-312-x86_64-linux-gnu.so"),
+		GPC_LIBRARY_INTERPRETER);
 	assert_int_equal(gpc_library_kind_of("/x/libtorch_cuda.so"), GPC_LIBRARY_NAMED);
 	assert_int_equal(gpc_library_kind_of("/v/site-packages/mine/a.so"), GPC_LIBRARY_PACKAGE);
 	assert_int_equal(gpc_library_kind_of("/v/dist-packages/a.so"), GPC_LIBRARY_PROGRAM);

@@ -488,21 +488,27 @@ static void the_number_of_the_gpu_is_nvmls(void **state)
 	assert_int_equal(ask().index, -1);
 }
 
-static void a_gpu_is_idle_if_next_to_nothing_of_it_is_used(void **state)
+static void a_gpu_is_idle_if_others_use_next_to_nothing_and_a_good_part_is_free(void **state)
 {
 	(void)state;
-	assert_int_equal(gpc_nvml_idle(&(struct gpc_nvml){ 0 }, &query), 0); /* not ready */
+	assert_int_equal(gpc_nvml_idle(&(struct gpc_nvml){ 0 }, &query, 0), 0); /* not ready */
 	assert_int_equal(gpc_nvml_init(&nvml, &loader), GPC_OK);
 	fake.used = 1000 / GPC_IDLE_PART;
-	assert_int_equal(gpc_nvml_idle(&nvml, &query), 970 - fake.used);
+	assert_int_equal(gpc_nvml_idle(&nvml, &query, 0), 970 - fake.used);
 	fake.used++;
-	assert_int_equal(gpc_nvml_idle(&nvml, &query), 0);
+	assert_int_equal(gpc_nvml_idle(&nvml, &query, 0), 0);
+	assert_int_equal(
+		gpc_nvml_idle(&nvml, &query, 1), 970 - fake.used); /* all but that is our own */
+	fake.used = 970 - 1000 / GPC_ROOMY_PART;
+	assert_int_equal(gpc_nvml_idle(&nvml, &query, fake.used), 1000 / GPC_ROOMY_PART);
+	fake.used++;
+	assert_int_equal(gpc_nvml_idle(&nvml, &query, fake.used), 0);
 	fake.used = 0;
 	fake.memory_result = 3;
-	assert_int_equal(gpc_nvml_idle(&nvml, &query), 0);
+	assert_int_equal(gpc_nvml_idle(&nvml, &query, 0), 0);
 	fake.memory_result = 0;
 	fake.uuid_result = fake.pci_result = fake.index_result = 6;
-	assert_int_equal(gpc_nvml_idle(&nvml, &query), 0);
+	assert_int_equal(gpc_nvml_idle(&nvml, &query, 0), 0);
 }
 
 int main(void)
@@ -522,7 +528,7 @@ int main(void)
 		TEST(names_come_from_proc_and_else_from_nvml_without_arguments),
 		TEST(a_process_of_ones_own_is_told_with_its_age),
 		TEST(the_number_of_the_gpu_is_nvmls),
-		TEST(a_gpu_is_idle_if_next_to_nothing_of_it_is_used),
+		TEST(a_gpu_is_idle_if_others_use_next_to_nothing_and_a_good_part_is_free),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

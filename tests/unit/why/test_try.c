@@ -50,7 +50,8 @@ static void an_idle_gpu_is_named(void **state)
 	s.oom.idle_gpu = 4;
 	s.oom.idle_free = 78 * GPC_GIB;
 	assert_int_equal(advise(&s, GPUCACHE_VERDICT_EXHAUSTED), 2);
-	says("or place part of it on GPU 3, where nobody holds memory: 78.00 GiB is free");
+	says("or place part of it on GPU 3, where no other process holds memory: 78.00 GiB is "
+	     "free");
 }
 
 static void spilling_is_advised_where_it_would_have_served(void **state)

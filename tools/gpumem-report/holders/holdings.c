@@ -106,7 +106,8 @@ void gpc_holdings_from_peak(struct gpc_holdings *holdings, const struct gpc_repo
 		peak->requested_bytes, gpc_bytes_add(listed, gpc_implicit_bytes(peak->kind_bytes)));
 
 	/* The rest of a peak includes PyTorch's bytes in no tensor, which no call site requested: leaves them out. */
-	if (holdings->rest_bytes > most && gpc_torch_now(report, peak->device).reserved)
+	holdings->has_torch = gpc_torch_is_there(report, peak->device);
+	if (holdings->rest_bytes > most && holdings->has_torch)
 		holdings->rest_bytes = holdings->total_bytes = most;
 	filter_list(holdings, report, peak->kind_bytes);
 	unite(holdings);

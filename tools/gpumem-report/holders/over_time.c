@@ -10,8 +10,10 @@
 #include <string.h>
 
 #include "format/array.h"
+#include "tools/gpumem-report/holders/torch_pool.h"
 #include "tools/lib/map.h"
 #include "tools/replay/tensors.h"
+#include "why/purposes.h"
 
 struct level {
 	int64_t bytes;
@@ -55,9 +57,11 @@ struct walk {
 	struct step *steps;
 	struct gpc_map numbers; /* 1 + the index of each holder, by key_of */
 	/* By holder: */
-	struct level *levels; /* at the present step */
-	struct level *said;   /* the sum of the deltas written so far */
-	struct level *start;  /* at the start of the ring */
+	struct level *levels;             /* at the present step */
+	struct level *said;               /* the sum of the deltas written so far */
+	struct level *start;              /* at the start of the ring */
+	enum gpc_purpose *purposes;       /* GPC_N_PURPOSES: none */
+	int64_t sums[GPC_N_PURPOSES + 1]; /* of the levels, by purpose */
 	/* A linked list of holders per context: 1 + the link to the next one; 0: the holder is in no list. */
 	uint32_t *next_link;
 	/* The link to the first of each list: 1 + the holder; 0: there is none. */
@@ -137,6 +141,7 @@ static void read_events(struct walk *walk, int32_t ordinal)
 
 static void find_holders(struct walk *walk, int32_t ordinal)
 {
+	const bool has_torch = gpc_torch_is_there(walk->report, ordinal);
 	struct gpc_moments *moments = walk->moments;
 	struct gpc_moment_holder *all;
 	struct gpucache_block block;
@@ -162,6 +167,12 @@ static void find_holders(struct walk *walk, int32_t ordinal)
 	walk->said = gpc_new(moments->n_holders + 1, sizeof *walk->said);
 	walk->start = gpc_new(moments->n_holders + 1, sizeof *walk->start);
 	walk->next_link = gpc_new(moments->n_holders + 1, sizeof *walk->next_link);
+	walk->purposes = gpc_new(moments->n_holders + 1, sizeof *walk->purposes);
+	for (size_t i = 0; i < moments->n_holders; i++)
+		walk->purposes[i] = !has_torch || all[i].kind
+					    ? GPC_N_PURPOSES
+					    : gpc_purpose_of(gpc_frames_find(
+						      walk->report->frames, all[i].stack));
 }
 
 /* What an event's block counts for.  Only blocks of segments have sampled stacks (format/recording.h). */
@@ -216,6 +227,13 @@ static void touch(struct walk *walk, uint32_t holder)
 	walk->first_link[context] = holder + 1;
 }
 
+static void add_to_purpose(struct walk *walk, uint32_t holder, int64_t bytes)
+{
+	int64_t *sum = &walk->sums[walk->purposes[holder]];
+
+	*sum = gpc_signed_add(*sum, bytes);
+}
+
 /* Sets the levels of a context's holders to 0; returns the bytes that they had. */
 static int64_t reset(struct walk *walk, uint32_t context)
 {
@@ -229,6 +247,7 @@ static int64_t reset(struct walk *walk, uint32_t context)
 		next = walk->next_link[holder] - 1;
 		walk->next_link[holder] = 0;
 		bytes = gpc_signed_add(bytes, walk->levels[holder].bytes);
+		add_to_purpose(walk, holder, -walk->levels[holder].bytes);
 		walk->levels[holder] = (struct level){ 0 };
 	}
 	walk->first_link[context] = 0;
@@ -304,6 +323,7 @@ static void take(struct walk *walk, size_t i)
 	}
 	touch(walk, step->holder);
 	walk->levels[step->holder] = add(walk->levels[step->holder], step->change);
+	add_to_purpose(walk, step->holder, step->change.bytes);
 	walk->surplus = add(walk->surplus, step->surplus);
 	walk->live_bytes = gpc_signed_add(walk->live_bytes, step->size);
 }
@@ -349,6 +369,26 @@ static bool say_holder(struct walk *walk, uint32_t holder)
 	return true;
 }
 
+static uint64_t at_least_0(int64_t value)
+{
+	return value < 0 ? 0 : (uint64_t)value;
+}
+
+/* The level after step `at` - 1. */
+static struct gpc_moment_level level_at(const struct walk *walk, size_t at)
+{
+	struct gpc_moment_level level = { .time_ns = walk->steps[at - 1].time_ns,
+		.live_bytes = at_least_0(walk->live_bytes) };
+
+	for (unsigned i = 0; i < GPC_N_PURPOSES; i++)
+		level.purposes[i] = at_least_0(walk->sums[i]);
+	/* What sampled stacks stand for is of blocks without a stack, which are of no known purpose. */
+	if (walk->unsampled < walk->moments->n_holders)
+		level.purposes[GPC_PURPOSE_OTHER] = at_least_0(
+			gpc_signed_less(walk->sums[GPC_PURPOSE_OTHER], walk->surplus.bytes));
+	return level;
+}
+
 /* Writes a row for the moment after step `at` - 1; `from` is the first step since the last row.  False: no room. */
 static bool say(struct walk *walk, size_t from, size_t at)
 {
@@ -366,8 +406,8 @@ static bool say(struct walk *walk, size_t from, size_t at)
 	if (walk->unsampled < moments->n_holders && !say_holder(walk, walk->unsampled))
 		return false;
 	moments->rows[moments->n++] = (struct gpc_moments_row){
-		.time_ns = walk->steps[at - 1].time_ns,
-		.live_bytes = walk->live_bytes < 0 ? 0 : (uint64_t)walk->live_bytes,
+		.most = level_at(walk, at),
+		.last = level_at(walk, at),
 		.tag = walk->steps[at - 1].tag,
 		.end_delta = walk->n_deltas,
 	};
@@ -385,6 +425,9 @@ static bool walk_slices(struct walk *walk, unsigned n_slices)
 
 	memcpy(walk->levels, walk->start, walk->moments->n_holders * sizeof *walk->levels);
 	memset(walk->said, 0, walk->moments->n_holders * sizeof *walk->said);
+	memset(walk->sums, 0, sizeof walk->sums);
+	for (uint32_t i = 0; i < walk->moments->n_holders; i++)
+		add_to_purpose(walk, i, walk->start[i].bytes);
 	touch_all(walk);
 	walk->live_bytes = walk->start_bytes;
 	walk->surplus = walk->start_surplus;
@@ -399,6 +442,7 @@ static bool walk_slices(struct walk *walk, unsigned n_slices)
 		said = at;
 		while (at < end)
 			take(walk, at++);
+		walk->moments->rows[walk->moments->n - 1].last = level_at(walk, at);
 	}
 	return said == walk->n_events || say(walk, said, walk->n_events);
 }
@@ -437,6 +481,7 @@ void gpc_moments_create(
 	free(walk.levels);
 	free(walk.said);
 	free(walk.start);
+	free(walk.purposes);
 	free(walk.next_link);
 	gpc_map_fini(&walk.numbers);
 }

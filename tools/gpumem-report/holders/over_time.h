@@ -19,6 +19,7 @@
 #define GPC_REPORT_MOMENTS_H
 
 #include "tools/gpumem-report/report.h"
+#include "why/why.h"
 
 #define GPC_MOMENTS_MAX        1000
 #define GPC_MOMENTS_MAX_DELTAS 200000
@@ -36,11 +37,19 @@ struct gpc_moment_delta {
 	int64_t blocks;
 };
 
-struct gpc_moments_row {
+/* The bytes live from an event on. */
+struct gpc_moment_level {
 	uint64_t time_ns;
 	uint64_t live_bytes; /* as rounded to size classes */
-	uint32_t tag;        /* of the last event before this moment */
-	size_t end_delta;    /* one past its last */
+	uint64_t purposes
+		[GPC_N_PURPOSES]; /* as requested, less contexts and modules; all 0 without PyTorch */
+};
+
+struct gpc_moments_row {
+	struct gpc_moment_level most;
+	struct gpc_moment_level last; /* of the slice: until the next row's slice begins */
+	uint32_t tag;                 /* of the last event before `most` */
+	size_t end_delta;             /* one past its last; the deltas are those of `most` */
 };
 
 struct gpc_moments {

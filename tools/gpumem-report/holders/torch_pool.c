@@ -19,6 +19,18 @@ struct gpc_torch gpc_torch_now(const struct gpc_report *report, int32_t ordinal)
 	};
 }
 
+bool gpc_torch_is_there(const struct gpc_report *report, int32_t ordinal)
+{
+	const struct gpc_recording *rec = report->recording;
+	bool is_there = gpc_torch_now(report, ordinal).reserved != 0;
+	struct gpucache_oom oom;
+
+	for (uint64_t i = 0; !is_there && i < rec->regions[GPUCACHE_REGION_OOMS].count; i++)
+		is_there = gpc_recording_read_oom(rec, i, &oom) && oom.device == ordinal &&
+			   oom.torch.reserved != 0;
+	return is_there;
+}
+
 struct gpc_torch gpc_torch_at(const struct gpucache_oom *oom)
 {
 	const uint64_t unused = gpc_torch_unused(&oom->torch);

@@ -25,6 +25,9 @@ struct gpc_torch {
 /* The present sums of the device, or those at the end. */
 struct gpc_torch gpc_torch_now(const struct gpc_report *report, int32_t ordinal);
 
+/* Whether PyTorch has memory of the device, or had some when a request failed. */
+bool gpc_torch_is_there(const struct gpc_report *report, int32_t ordinal);
+
 /* The sums of the failure's device when the request failed. */
 struct gpc_torch gpc_torch_at(const struct gpucache_oom *oom);
 

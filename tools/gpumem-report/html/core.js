@@ -38,6 +38,15 @@ function showTime(ns) {
   return `${Math.floor(s / 3600)} h ${pad(s % 3600 / 60)} min`;
 }
 
+/* A length of time, in as few letters as are telling. */
+function showDuration(ns) {
+  const s = ns / 1e9;
+  const units = [[3600, "h"], [60, "min"], [1, "s"], [1e-3, "ms"], [1e-6, "us"]];
+  const [size, unit] = units.find(([least]) => s >= least) || units[4];
+  const value = s / size;
+  return `${value < 10 ? value.toFixed(1).replace(".0", "") : Math.round(value)} ${unit}`;
+}
+
 /* A cell of bytes, with the exact number as tooltip and as data attribute. */
 const bytesCell = (bytes, tag = "td") =>
   make(tag, { class: "number", "data-bytes": bytes, title: showExact(bytes) }, showBytes(bytes));
@@ -56,6 +65,7 @@ const state = {
   moment: null,    /* one of view.moments */
   search: "",
   libraries: false,
+  allTime: false,  /* draw idle time as long as it was */
   wholeGpu: null,  /* null: automatic */
   zoom: null,      /* [from, to] in ns; null: the whole run */
   segment: null,

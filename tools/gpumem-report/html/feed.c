@@ -4,7 +4,8 @@
  *
  *      summary, ooms            the --json output of commands, verbatim: the page and the terminal cannot differ
  *      frames, stacks, tags     each name once; everything else refers to its number (name_table.h)
- *      devices[]                history, peak, failures, end and moments with their holders; heap: segments and cells
+ *      devices[]                history, peak, failures, end and moments with their holders; levels: the bytes live at
+ *                               each moment, and of each purpose; heap: segments and cells
  *
  * Times are nanoseconds after the start of the recorded process.  Holders are flat arrays: stack, bytes, blocks, ...
  * The data is a document (document/document.h), written while the recording is read: it need not fit into memory.
@@ -17,6 +18,8 @@
 #include "tools/gpumem-report/holders/filter.h"
 #include "tools/gpumem-report/holders/holdings.h"
 #include "tools/gpumem-report/holders/over_time.h"
+#include "tools/gpumem-report/holders/purposes.h"
+#include "tools/gpumem-report/holders/torch_pool.h"
 #include "tools/gpumem-report/html/heap_cells.h"
 #include "tools/gpumem-report/html/name_table.h"
 #include "tools/gpumem-report/output/page.h"
@@ -68,6 +71,22 @@ static struct gpc_cell stack_number(const struct run *run, uint32_t stack, uint3
 	return gpc_number(gpc_html_names_stack(run->names, &sample));
 }
 
+/* The bytes of each purpose, in the order of purpose.def. */
+static void show_purposes(const struct run *run, const struct gpc_holdings *holdings)
+{
+	struct gpc_purpose_row rows[GPC_N_PURPOSES];
+	uint64_t bytes[GPC_N_PURPOSES] = { 0 };
+
+	if (holdings->has_torch)
+		(void)gpc_purposes_sum(holdings, run->report, rows);
+	for (unsigned i = 0; holdings->has_torch && i < GPC_N_PURPOSES; i++)
+		bytes[rows[i].purpose] = rows[i].bytes;
+	gpc_document_open_flat(run->doc, "purposes");
+	for (unsigned i = 0; i < GPC_N_PURPOSES; i++)
+		gpc_document_row(run->doc, gpc_bytes(bytes[i]));
+	gpc_document_close(run->doc);
+}
+
 static void show_holders(const struct run *run, const struct gpc_holdings *holdings)
 {
 	gpc_document_open_flat(run->doc, "holders");
@@ -82,6 +101,7 @@ static void show_holders(const struct run *run, const struct gpc_holdings *holdi
 	gpc_document_member(run->doc, "torch_unused", gpc_bytes(holdings->torch_bytes));
 	gpc_document_member(run->doc, "rest",
 		gpc_bytes(gpc_bytes_add(holdings->rest_bytes, holdings->refused_bytes)));
+	show_purposes(run, holdings);
 }
 
 /* Adds the array of one member of the history's points. */
@@ -174,6 +194,27 @@ static void show_failures(const struct run *run, int32_t ordinal)
 	gpc_document_close(run->doc);
 }
 
+static void show_level(const struct run *run, const struct gpc_moment_level *level)
+{
+	struct gpc_cell cells[2 + GPC_N_PURPOSES] = { after_start(run, level->time_ns),
+		gpc_bytes(level->live_bytes) };
+
+	for (unsigned i = 0; i < GPC_N_PURPOSES; i++)
+		cells[2 + i] = gpc_bytes(level->purposes[i]);
+	gpc_document_row_of(run->doc, cells, sizeof cells / sizeof cells[0]);
+}
+
+/* For each moment two: the bytes live, and of each purpose, then and at the end of its slice. */
+static void show_levels(const struct run *run, const struct gpc_moments *moments)
+{
+	gpc_document_open_flat(run->doc, "levels");
+	for (size_t i = 0; i < moments->n; i++) {
+		show_level(run, &moments->rows[i].most);
+		show_level(run, &moments->rows[i].last);
+	}
+	gpc_document_close(run->doc);
+}
+
 /* Each row has the time, the bytes live, the range, and where its deltas end. */
 static void show_moments(const struct run *run, int32_t ordinal)
 {
@@ -187,8 +228,8 @@ static void show_moments(const struct run *run, int32_t ordinal)
 	gpc_document_member(run->doc, "n_holes", gpc_count(moments.n_holes));
 	gpc_document_open_flat(run->doc, "rows");
 	for (size_t i = 0; i < moments.n; i++)
-		gpc_document_row(run->doc, after_start(run, moments.rows[i].time_ns),
-			gpc_bytes(moments.rows[i].live_bytes),
+		gpc_document_row(run->doc, after_start(run, moments.rows[i].most.time_ns),
+			gpc_bytes(moments.rows[i].most.live_bytes),
 			gpc_number(gpc_html_names_tag(run->names, moments.rows[i].tag)),
 			gpc_number(moments.rows[i].end_delta));
 	gpc_document_close(run->doc);
@@ -202,6 +243,7 @@ static void show_moments(const struct run *run, int32_t ordinal)
 	}
 	gpc_document_close(run->doc);
 	gpc_document_close(run->doc);
+	show_levels(run, &moments);
 	gpc_moments_fini(&moments);
 }
 
@@ -263,6 +305,17 @@ static void show_heap(const struct run *run, int32_t ordinal)
 	gpc_heap_view_fini(&heap);
 }
 
+/* The purposes, in the order of purpose.def, if PyTorch has or had memory of the device. */
+static void show_words(const struct run *run, int32_t ordinal)
+{
+	const bool has_torch = gpc_torch_is_there(run->report, ordinal);
+
+	gpc_document_open_flat(run->doc, "purpose_words");
+	for (unsigned i = 0; has_torch && i < GPC_N_PURPOSES; i++)
+		gpc_document_row(run->doc, gpc_name(gpc_purpose_words(i)));
+	gpc_document_close(run->doc);
+}
+
 static void show_device(const struct run *run, const struct gpucache_device *device)
 {
 	gpc_document_open(run->doc, &element);
@@ -274,6 +327,7 @@ static void show_device(const struct run *run, const struct gpucache_device *dev
 				  ? gpc_bytes_less(device->total_bytes,
 					    gpc_bytes_add(device->free_bytes, device->ours_bytes))
 				  : GPUCACHE_UNKNOWN));
+	show_words(run, device->ordinal);
 	show_history(run, device->ordinal);
 	show_peak(run, device->ordinal);
 	show_end(run, device->ordinal);

@@ -50,6 +50,15 @@ function paintFlame() {
   box.dataset.bytes = flame.root.value;
 }
 
+function paintFlameLegend() {
+  const nodes = flame.root.descendants();
+  const entry = (name, words, is) => nodes.some(is) ? make("span", {}, make("i", { style: `background: var(--${name})` }), words) : "";
+  byId("flame-legend").replaceChildren(
+    entry("flame-own", "lines of the program", node => node.depth && !(node.data.flags & (FLAG.what | FLAG.library))),
+    entry("flame-library", state.libraries ? "frames of libraries" : "what it called", node => node.data.flags & FLAG.library),
+    entry("flame-what", "no call: contexts, caches", node => node.data.flags & FLAG.what));
+}
+
 /* A character of 11 pixels is 6.3 wide on average. */
 function fitText(text, px) {
   const letters = Math.floor(px / 6.3);
@@ -60,6 +69,7 @@ function repaintFlame() {
   layOutFlame();
   byId("flame-detail").textContent = "Click a name to zoom in, the top one to zoom out.";
   paintFlame();
+  paintFlameLegend();
 }
 
 painters.moment.push(repaintFlame);

@@ -143,17 +143,32 @@ function pinsText(segment) {
   return `${showCount(segment.n_pins)} block${segment.n_pins === 1 ? "" : "s"}: ${names.join("; ")}${segment.pins.length > 6 ? "; ..." : ""}`;
 }
 
+const idleBytes = segment => segment.bytes[CELL.free] + segment.bytes[CELL.pending] + segment.bytes[CELL.torch];
+
+function segmentRow({ segment, number }) {
+  return make("tr", { class: `opens ${number === state.segment ? "selected" : ""}`, tabindex: 0, "data-number": number, onclick: () => selectSegment(number) },
+    bytesCell(segment.size), bytesCell(segment.bytes[CELL.live]), bytesCell(idleBytes(segment)),
+    make("td", { class: "optional address" }, segment.address), make("td", {}, pinsText(segment)));
+}
+
+/* One row for all segments that nothing pins, for the same reason; it selects the largest. */
+function idleRow(list) {
+  const sum = of => list.reduce((total, { segment }) => total + of(segment), 0);
+  return make("tr", { class: "opens", tabindex: 0, onclick: () => selectSegment(list[0].number) }, bytesCell(sum(segment => segment.size)), bytesCell(sum(segment => segment.bytes[CELL.live])), bytesCell(sum(idleBytes)),
+    make("td", { class: "optional" }, `${showCount(list.length)} segments`), make("td", {}, pinsText(list[0].segment)));
+}
+
 /* The table of segments, those with most wasted bytes first. */
 function paintSegments() {
   const { segments } = state.view.device.heap;
   const order = segments.map((segment, number) => ({ segment, number }))
-    .sort((a, b) => wasted(b.segment) - wasted(a.segment) || b.segment.size - a.segment.size).slice(0, 30);
+    .sort((a, b) => wasted(b.segment) - wasted(a.segment) || b.segment.size - a.segment.size);
+  const idle = groupBy(order.filter(({ segment }) => segment.n_pins === 0), ({ segment }) => pinsText(segment)).filter(list => list.length > 1);
+  const single = order.filter(one => !idle.some(list => list.includes(one)));
   byId("segments").replaceChildren(make("table", {},
     make("thead", {}, make("tr", {}, make("th", { class: "number" }, "size"), make("th", { class: "number" }, "live"), make("th", { class: "number" }, "idle"), make("th", { class: "optional" }, "address"), make("th", {}, "what pins it"))),
-    make("tbody", {}, ...order.map(({ segment, number }) => make("tr", { class: `opens ${number === state.segment ? "selected" : ""}`, tabindex: 0, "data-number": number, onclick: () => selectSegment(number) },
-      bytesCell(segment.size), bytesCell(segment.bytes[CELL.live]), bytesCell(segment.bytes[CELL.free] + segment.bytes[CELL.pending] + segment.bytes[CELL.torch]),
-      make("td", { class: "optional" }, segment.address), make("td", {}, pinsText(segment)))))));
-  if (segments.length > 30) byId("segments").append(make("p", { class: "dim" }, `and ${showCount(segments.length - 30)} more segments`));
+    make("tbody", {}, ...idle.map(idleRow), ...single.slice(0, 30).map(segmentRow))));
+  if (single.length > 30) byId("segments").append(make("p", { class: "dim" }, `and ${showCount(single.length - 30)} more segments`));
 }
 
 function selectSegment(number) {

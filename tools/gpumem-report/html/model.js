@@ -10,9 +10,12 @@ function makeView(run, device, index) {
   const summary = run.summary.devices.find(one => one.ordinal === device.ordinal);
   const view = { run, device, summary, index, ooms: device.ooms };
   view.endTime = Math.max(device.end.t, ...device.ooms.map(oom => oom.t), device.peak ? device.peak.t : 0, 1);
+  view.words = device.purpose_words;
   view.rows = readRows(device.moments);
+  view.levels = readLevels(device.levels);
   view.moments = makeMoments(view);
   view.points = makePoints(view);
+  view.idle = makeIdle(view);
   view.limit = device.ooms.reduce((least, oom) => oom.limit ? Math.min(least, oom.limit) : least, device.total);
   view.name = nameOf(run, device);
   return view;
@@ -30,6 +33,14 @@ function readRows(moments) {
   for (let i = 0; i < moments.rows.length; i += 4)
     rows.push({ t: moments.rows[i], live: moments.rows[i + 1], tag: moments.rows[i + 2], end: moments.rows[i + 3] });
   return rows;
+}
+
+/* Two for each row: at its moment, and at the end of its slice of time. */
+function readLevels(flat) {
+  const levels = [];
+  for (let i = 0; i < flat.length; i += 10)
+    levels.push({ t: flat[i], live: flat[i + 1], purposes: flat.slice(i + 2, i + 10) });
+  return levels;
 }
 
 /* `flat` has three numbers per holder: stack, bytes, blocks.  `unused` and `rest` are bytes without a stack. */
@@ -63,16 +74,16 @@ function sumDeltas(moments, end) {
  */
 function makeMoments(view) {
   const { device } = view;
-  const moments = view.rows.map(row => ({
-    kind: "event", t: row.t, live: row.live, tag: view.run.tags[row.tag], holders: () => sumDeltas(device.moments, row.end),
+  const moments = view.rows.map((row, i) => ({
+    kind: "event", t: row.t, live: row.live, tag: view.run.tags[row.tag], purposes: view.levels[2 * i].purposes, holders: () => sumDeltas(device.moments, row.end),
   }));
   if (device.peak)
-    moments.push({ kind: "peak", t: device.peak.t, live: device.peak.live,
+    moments.push({ kind: "peak", t: device.peak.t, live: device.peak.live, purposes: device.peak.purposes,
       holders: () => readHolders(device.peak.holders, 0, device.peak.rest) });
   for (const oom of device.ooms)
-    moments.push({ kind: "oom", t: oom.t, live: null, oom,
+    moments.push({ kind: "oom", t: oom.t, live: null, oom, purposes: oom.purposes,
       holders: () => readHolders(oom.holders, oom.torch_unused, oom.rest) });
-  moments.push({ kind: "end", t: device.end.t, live: null,
+  moments.push({ kind: "end", t: device.end.t, live: null, purposes: device.end.purposes,
     holders: () => readHolders(device.end.holders, device.end.torch_unused, device.end.rest) });
   const order = { event: 0, peak: 1, oom: 2, end: 3 };
   moments.sort((a, b) => a.t - b.t || order[a.kind] - order[b.kind]);
@@ -81,28 +92,46 @@ function makeMoments(view) {
 }
 
 /*
- * The whole run as points {t, live, pending, reserved}: the history, finer where there are events.  The
- * maxima of one interval may be of different times, so `pending` is cut to what `reserved` has beyond `live`.
+ * The whole run as points {t, live, pending, reserved, purposes}, each of which holds until the next: the history, and
+ * the levels where there are events.  The maxima of one interval may be of different times, so `pending` is cut to what
+ * `reserved` has beyond `live`.  Without levels no purposes are known.
  */
 function makePoints(view) {
   const { history, peak } = view.device;
-  const points = history.t.map((t, i) => ({ t, live: history.live[i], pending: history.pending[i], reserved: history.reserved[i] }));
+  const { levels } = view;
+  const isKnown = t => levels.length > 0 && t >= levels[0].t && t <= levels[levels.length - 1].t;
+  const points = history.t.map((t, i) => ({ t, live: history.live[i], pending: history.pending[i], reserved: history.reserved[i] }))
+    .filter(point => !isKnown(point.t));
   const highestAt = (values, t) => {
     const i = d3.bisector(d => d).right(history.t, t);
     return Math.max(values[i - 1] || 0, values[i] || 0);
   };
-  for (const row of view.rows)
-    points.push({ t: row.t, live: row.live, pending: highestAt(history.pending, row.t), reserved: highestAt(history.reserved, row.t) });
-  if (peak) points.push({ t: peak.t, live: peak.live, pending: highestAt(history.pending, peak.t), reserved: peak.reserved });
+  for (const [i, level] of levels.entries())
+    if (i === 0 || level.t !== levels[i - 1].t)
+      points.push({ ...level, pending: highestAt(history.pending, level.t), reserved: highestAt(history.reserved, level.t) });
+  if (peak && !isKnown(peak.t)) points.push({ t: peak.t, live: peak.live, pending: highestAt(history.pending, peak.t), reserved: peak.reserved });
   points.sort((a, b) => a.t - b.t);
   for (const point of points) {
     point.reserved = Math.max(point.reserved, point.live);
     point.pending = Math.min(point.pending, point.reserved - point.live);
   }
+  /* What follows the levels is coarser, and what it is for is known from the end. */
+  const lastLevel = levels.length ? levels[levels.length - 1] : null;
+  for (const point of points)
+    if (lastLevel && point.t > lastLevel.t) point.purposes = lastLevel.purposes;
   /* After the last point nothing changed until the end. */
   const last = points[points.length - 1];
   if (last && last.t < view.endTime) points.push({ ...last, t: view.endTime });
   return points;
+}
+
+/* The stretches of time [from, to] in which nothing changed and nothing failed, longest first. */
+function makeIdle(view) {
+  const busy = [0, ...view.ooms.map(oom => oom.t), view.endTime];
+  const key = point => `${point.live} ${point.reserved} ${point.pending}`;
+  view.points.forEach((point, i) => { if (i === 0 || key(point) !== key(view.points[i - 1])) busy.push(point.t); });
+  busy.sort((a, b) => a - b);
+  return busy.slice(1).map((t, i) => [busy[i], t]).filter(([from, to]) => to > from).sort((a, b) => b[1] - b[0] - (a[1] - a[0]));
 }
 
 const sitesOf = (run, holder) => holder.stack === null ? [holder.label] : run.stacks[holder.stack][0];
@@ -190,6 +219,7 @@ function flameTree(run, holders, name, withLibraries) {
 function makeViews() {
   const views = DATA.runs.flatMap(run => run.devices.map(device => makeView(run, device)));
   const used = views.filter(view => view.device.peak || view.ooms.length || view.device.end.holders.length || view.points.length);
+  for (const view of views) view.siblings = views.filter(one => one.run === view.run && one !== view);
   used.sort((a, b) => (a.run.summary.recording.rank ?? 0) - (b.run.summary.recording.rank ?? 0) || a.device.ordinal - b.device.ordinal);
   return used.length ? used : views;
 }

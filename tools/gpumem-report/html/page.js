@@ -15,21 +15,19 @@ function firstMoment(view) {
   return fatal[fatal.length - 1] || view.moments.find(moment => moment.kind === "peak") || view.moments[view.moments.length - 1];
 }
 
-/* The range shown first: from the first memory to shortly after that failure, unless this is most of the run. */
-function firstRange(view) {
-  const { kind, t } = firstMoment(view);
-  const begin = (view.points.find(point => point.reserved > 0) || { t: 0 }).t;
-  const margin = (t - begin) / 20;
-  const range = [Math.max(0, begin - margin), t + 4 * margin];
-  return kind === "oom" && margin > 0 && range[1] - range[0] < view.endTime / 2 ? range : null;
+/* "gpt.py (python3.12)" */
+function programName(recording) {
+  const exe = (recording.exe || "?").split("/").pop();
+  const script = exe.startsWith("python") && (recording.command || "").split(" ").slice(1).find(word => word.endsWith(".py"));
+  return script ? `${script.split("/").pop()} (${exe})` : exe;
 }
 
 function selectView(view) {
   state.view = view;
-  state.zoom = firstRange(view);
+  state.zoom = null;
   state.moment = firstMoment(view);
   const { recording } = view.run.summary;
-  const program = (recording.exe || "?").split("/").pop();
+  const program = programName(recording);
   byId("title").textContent = `${program}, pid ${recording.pid}${recording.rank === null || recording.rank === undefined ? "" : `, rank ${recording.rank}`}`;
   byId("subtitle").textContent = [view.summary && view.summary.name, showBytes(view.device.total), recording.host, recording.state, recording.job && `job ${recording.job}`].filter(text => text).join(" · ");
   document.title = `GPU memory of ${program}`;
@@ -69,12 +67,17 @@ function toggleLimit() {
   paintTimeline();
 }
 
-const ACTIONS = { "zoom-in": () => zoomBy(0.5), "zoom-out": () => zoomBy(2), reset: () => setZoom(null), limit: toggleLimit };
+function toggleIdle() {
+  state.allTime = !state.allTime;
+  paintTimeline();
+}
+
+const ACTIONS = { idle: toggleIdle, "zoom-in": () => zoomBy(0.5), "zoom-out": () => zoomBy(2), reset: () => setZoom(null), limit: toggleLimit };
 
 const KEYS = {
   ArrowLeft: event => step(event.shiftKey ? -10 : -1), ArrowRight: event => step(event.shiftKey ? 10 : 1),
   p: () => nextOf("peak"), o: () => nextOf("oom"), e: () => nextOf("end"),
-  "+": () => zoomBy(0.5), "=": () => zoomBy(0.5), "-": () => zoomBy(2), 0: () => setZoom(null), l: toggleLimit,
+  "+": () => zoomBy(0.5), "=": () => zoomBy(0.5), "-": () => zoomBy(2), 0: () => setZoom(null), l: toggleLimit, i: toggleIdle,
   "[": () => selectView(views[(state.view.index + views.length - 1) % views.length]),
   "]": () => selectView(views[(state.view.index + 1) % views.length]),
   f: () => { byId("libraries").checked = !byId("libraries").checked; toggleLibraries(); },

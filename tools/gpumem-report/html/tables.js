@@ -21,13 +21,12 @@ function paintVerdict() {
         ...field("Also", oom.verdict.also.join(", ")), ...field("Range", oom.request.tag)));
     return;
   }
-  const peak = state.view.summary.peak;
   const ended = { ended: "ended", alive: "is running", killed: "was killed", exited: "ended by _exit" }[recording.state] || recording.state;
   box.replaceChildren(
     make("p", { class: "word" }, run.summary.recovered_failures ? `${run.summary.recovered_failures} failures, all recovered from` : "No request failed"),
     make("p", {}, `The process ${ended}. `,
       device.peak ? `At the peak ${showBytes(device.peak.live)} were live on GPU ${device.ordinal}, ${showShare(device.peak.live, device.total)} of it` : "",
-      device.peak ? `; ${showBytes(peak.reserved_bytes)} were reserved.` : ""));
+      device.peak ? `; ${showBytes(device.peak.reserved)} were reserved.` : ""));
 }
 
 function momentName(moment) {
@@ -39,12 +38,22 @@ function momentName(moment) {
   }
 }
 
+/* A button for this many failures of a kind; of more, one that goes from each to the next. */
+const FEW = 3;
+
 function paintMoments() {
   const { view } = state;
-  const chips = view.moments.filter(moment => moment.kind !== "event");
-  byId("moments").replaceChildren(...chips.slice(-12).map(moment => make("button", {
-    type: "button", "aria-pressed": moment === state.moment, "data-kind": moment.kind, onclick: () => selectMoment(moment),
-  }, momentName(moment))));
+  const chip = (words, kind, isPressed, go) => make("button", { type: "button", "aria-pressed": isPressed, "data-kind": kind, onclick: go }, words);
+  const ofMoment = moment => chip(momentName(moment), moment.kind, moment === state.moment, () => selectMoment(moment));
+  const some = view.moments.filter(moment => moment.kind !== "event");
+  const failures = [true, false].map(isRecovered => some.filter(({ kind, oom }) => kind === "oom" && Boolean(oom.recovered) === isRecovered));
+  const many = failures.filter(list => list.length > FEW);
+  const next = list => list.find(moment => moment.index > state.moment.index) || list[0];
+  byId("moments").replaceChildren(
+    ...many.map(list => chip(`${list.length} failures${list[0].oom.recovered ? ", recovered from" : ""}: next`, "oom", list.includes(state.moment), () => selectMoment(next(list)))),
+    ...some.filter(moment => moment === state.moment || !many.some(list => list.includes(moment))).map(ofMoment),
+    ...view.siblings.filter(one => one.ooms.length).map(one => chip(`${one.name}: ${showCount(one.ooms.length)} failure${one.ooms.length > 1 ? "s" : ""}`, "other", false,
+      () => { selectView(one); selectMoment(one.moments.find(moment => moment.kind === "oom" && !moment.oom.recovered) || one.moments.find(moment => moment.kind === "oom")); })));
 }
 
 function paintMoment() {
@@ -113,13 +122,17 @@ const SHEET = [
   ["driver_reserve_bytes", "reserved by the driver", "unknown"], ["unattributed_bytes", "in use, owner unknown", "unknown"], ["free_bytes", "free", "free"],
 ];
 
-/* The balance of the moment: a failure's own, else the summary's. */
-function paintBalance() {
-  const { view, moment } = state;
+/* A failure's own numbers, or the summary's; and of when they are. */
+function sheetOf({ view, moment }) {
   const oom = moment.kind === "oom" && oomView(view.run, moment.oom.number);
-  const balance = oom ? oom.balance : view.summary && view.summary.balance;
-  const box = byId("balance");
   const when = oom ? `at failure ${oom.number}` : view.summary && view.summary.moment === "oom" ? "when memory ran out" : "at the end";
+  return { sheet: oom || view.summary, when };
+}
+
+function paintBalance() {
+  const { sheet, when } = sheetOf(state);
+  const balance = sheet && sheet.balance;
+  const box = byId("balance");
   box.hidden = !balance;
   if (!balance) return;
   const lines = SHEET.filter(([key]) => balance[key] || key === "free_bytes");
@@ -136,15 +149,23 @@ function paintBalance() {
 
 function paintTags() {
   const { view, moment } = state;
-  const oom = moment.kind === "oom" && oomView(view.run, moment.oom.number);
-  const tags = (oom ? oom.tags : view.summary && view.summary.tags) || [];
-  const categories = (oom ? oom.categories : view.summary && view.summary.categories) || [];
+  const { sheet, when } = sheetOf(state);
+  const tags = (sheet && sheet.tags) || [];
+  const purposes = view.words.map((word, i) => ({ word, i, bytes: moment.purposes[i] })).filter(row => row.bytes).sort((a, b) => b.bytes - a.bytes);
+  const total = purposes.reduce((sum, row) => sum + row.bytes, 0);
   const box = byId("tags");
-  box.hidden = tags.length + categories.length === 0;
-  const table = (name, rows, words) => rows.length === 0 ? "" : make("div", {}, make("h2", {}, name), make("table", {},
-    ...rows.slice(0, 20).map(row => make("tr", {}, bytesCell(row.live_bytes ?? row.bytes), make("td", { class: "number optional" }, showCount(row.blocks)), make("td", {}, ...marked(words(row)))))));
-  box.replaceChildren(table("By the program's ranges", tags, row => row.tag || "(in no range)"),
-    table("What it is for", categories, row => row.category || row.name || ""));
+  box.hidden = tags.length + purposes.length === 0;
+  const table = (name, rows) => rows.length === 0 ? "" : make("div", {}, make("h2", {}, name), make("table", {}, ...rows));
+  box.replaceChildren(
+    table("What it is for", purposes.map(({ word, i, bytes }) => make("tr", { "data-purpose": word }, bytesCell(bytes), make("td", { class: "number" }, showShare(bytes, total)),
+      make("td", {}, make("span", { class: "swatch", style: `background: var(--purpose-${i})` }), ...marked(word))))),
+    table(`By the program's ranges, ${when}`, tags.slice(0, 20).map(row => make("tr", {}, bytesCell(row.live_bytes),
+      make("td", { class: "number optional" }, showCount(row.blocks)), make("td", {}, ...marked(row.tag || "(in no range)"))))));
+}
+
+function countFailures(view) {
+  const n = view.ooms.filter(oom => oom.recovered).length;
+  return [view.ooms.length > n ? showCount(view.ooms.length - n) : "", n ? `${showCount(n)} recovered from` : ""].filter(words => words).join(", ");
 }
 
 /* A line per process and GPU; the odd one out is highlighted. */
@@ -154,13 +175,14 @@ function paintRanks() {
   if (box.hidden) return;
   const most = d3.max(views, view => view.device.peak ? view.device.peak.live : 0) || 1;
   box.replaceChildren(make("h2", {}, "All processes and GPUs"), make("div", { class: "scroll" }, make("table", {},
-    make("thead", {}, make("tr", {}, make("th", {}, "who"), make("th", { class: "number" }, "peak live"), make("th", {}), make("th", { class: "number optional" }, "live at the end"), make("th", {}, "how it ended"))),
+    make("thead", {}, make("tr", {}, make("th", {}, "who"), make("th", { class: "number" }, "peak live"), make("th", {}), make("th", { class: "number optional" }, "live at the end"), make("th", { class: "number" }, "failures"), make("th", {}, "how it ended"))),
     make("tbody", {}, ...views.map(view => {
       const peak = view.device.peak ? view.device.peak.live : 0;
       const verdict = view.run.summary.verdict && view.ooms.some(oom => !oom.recovered) ? `out of memory: ${view.run.summary.verdict.word}` : view.run.summary.recording.state;
       return make("tr", { class: `opens ${view === state.view ? "selected" : ""}`, onclick: () => selectView(view) },
         make("td", {}, view.name), bytesCell(peak), make("td", { class: "bar" }, make("i", { style: `width: ${100 * peak / most}%` })),
-        make("td", { class: "number optional" }, showBytes(view.device.end.holders.reduce((sum, n, i) => i % 3 === 1 ? sum + n : sum, 0))), make("td", {}, verdict));
+        make("td", { class: "number optional" }, showBytes(view.device.end.holders.reduce((sum, n, i) => i % 3 === 1 ? sum + n : sum, 0))),
+        make("td", { class: "number" }, countFailures(view)), make("td", {}, verdict));
     })))));
 }
 

@@ -25,46 +25,121 @@ function pointsWithin(points, [from, to]) {
   return points.slice(Math.max(0, bisect.left(points, from) - 1), bisect.right(points, to) + 1);
 }
 
-/* Leaves at most two points per half pixel: the highest and the last. */
+/* For each pixel its highest point, from its left edge, and its last one, from its right edge: a short peak is a pixel wide. */
 function thin(points, x) {
-  if (points.length < 2 * timeline.width) return points;
   const kept = [];
-  let column = null;
   let most = null;
   let last = null;
+  const keep = () => kept.push({ ...most, px: Math.floor(x(most.t)) }, { ...last, px: Math.floor(x(last.t)) + 1 });
   for (const point of points) {
-    const at = Math.floor(2 * x(point.t));
-    if (at !== column) {
-      if (most) kept.push(...(most === last ? [most] : most.t < last.t ? [most, last] : [last, most]));
-      column = at;
+    if (last && Math.floor(x(last.t)) !== Math.floor(x(point.t))) {
+      keep();
       most = null;
     }
     if (!most || point.live > most.live) most = point;
     last = point;
   }
-  if (most) kept.push(most, last);
+  if (most) keep();
   return kept;
 }
 
-function paintAreas(svg, points, x, y) {
+/* From the bottom: what stays from step to step first. */
+const LAYERS = [0, 2, 1, 3, 4, 5, 6, 7];
+
+const hasLayers = () => state.view.words.length > 0 && state.view.levels.length > 0;
+const layersUsed = view => LAYERS.filter(i => view.levels.some(level => level.purposes[i] > 0));
+
+function paintAreas(svg, points, y) {
   const { view } = state;
   const outside = view.device.outside;
-  const area = (low, high) => d3.area().x(d => x(d.t)).y0(d => y(low(d))).y1(d => y(high(d)));
+  const area = (low, high) => d3.area().curve(d3.curveStepAfter).x(d => d.px).y0(d => y(low(d))).y1(d => y(high(d)));
   const layer = svg.append("g").attr("clip-path", "url(#clip)");
-  if (outside && isWholeGpu())
-    layer.append("path").attr("class", "area-outside").attr("d", area(d => d.reserved, d => d.reserved + outside)(points));
-  layer.append("path").attr("class", "area-cached").attr("d", area(d => d.live, d => d.reserved)(points));
-  layer.append("path").attr("class", "area-pending").attr("d", area(d => d.live, d => d.live + d.pending)(points));
-  layer.append("path").attr("class", "area-live").attr("d", area(() => 0, d => d.live)(points));
+  const paint = (name, low, high, some = points) => layer.append("path").attr("class", name).attr("d", area(low, high)(some));
+  if (outside && isWholeGpu()) paint("area-outside", d => d.reserved, d => d.reserved + outside);
+  paint("area-cached", d => d.live, d => d.reserved);
+  paint("area-pending", d => d.live, d => d.live + d.pending);
+  paint("area-live", () => 0, d => d.live);
+  if (hasLayers()) paintLayers(paint, points.filter(point => point.purposes));
   if (isWholeGpu())
-    layer.append("line").attr("class", "line-limit").attr("x1", x.range()[0]).attr("x2", x.range()[1])
+    layer.append("line").attr("class", "line-limit").attr("x1", timeline.margin.left).attr("x2", timeline.width - timeline.margin.right)
       .attr("y1", y(view.limit)).attr("y2", y(view.limit));
+}
+
+/* What is live for none of the purposes, such as contexts, is above them. */
+function paintLayers(paint, points) {
+  const order = layersUsed(state.view);
+  const below = (point, n) => Math.min(point.live, order.slice(0, n).reduce((sum, i) => sum + point.purposes[i], 0));
+  order.forEach((i, n) => paint(`purpose-${i}`, d => below(d, n), d => below(d, n + 1), points));
+  paint("area-rest", d => below(d, order.length), d => d.live, points);
+}
+
+const IDLE_WIDTH = 46;
+const MOST_CUTS = 3;
+
+/*
+ * The longest idle stretches, of those that take more than a third of what is left of the range, are drawn short.  Times
+ * increase along the axis as ever: it is linear between knots.
+ */
+function idleWithin([from, to]) {
+  if (state.allTime) return [];
+  const cut = [];
+  let busy = to - from;
+  for (const [idleFrom, idleTo] of state.view.idle) {
+    const gap = [Math.max(from, idleFrom), Math.min(to, idleTo)];
+    const length = gap[1] - gap[0];
+    if (length > busy / 3 && length < busy && cut.length < MOST_CUTS) { cut.push(gap); busy -= length; }
+  }
+  const margin = busy / 50;
+  return cut.map(gap => [gap[0] + (gap[0] > from ? margin : 0), gap[1] - (gap[1] < to ? margin : 0)])
+    .filter(gap => gap[1] - gap[0] > margin).sort((a, b) => a[0] - b[0]);
+}
+
+function makeTimeScale(range, left, right) {
+  const gaps = timeline.gaps = idleWithin(range);
+  const busy = range[1] - range[0] - gaps.reduce((sum, gap) => sum + gap[1] - gap[0], 0);
+  const perTime = (right - left - gaps.length * IDLE_WIDTH) / busy;
+  const knots = [range[0]];
+  const places = [left];
+  const knot = (t, px) => { if (t > knots[knots.length - 1]) { knots.push(t); places.push(px); } };
+  const place = t => places[places.length - 1] + (t - knots[knots.length - 1]) * perTime;
+  for (const [from, to] of gaps) {
+    knot(from, place(from));
+    knot(to, places[places.length - 1] + IDLE_WIDTH);
+  }
+  knot(range[1], right);
+  return d3.scaleLinear().domain(knots).range(places);
+}
+
+/* Whole times in each busy part, as far apart as their words need. */
+function timeTicks(x) {
+  const knots = x.domain();
+  const ticks = [];
+  for (let i = 1; i < knots.length; i++) {
+    const width = x(knots[i]) - x(knots[i - 1]);
+    if (timeline.gaps.some(gap => gap[0] === knots[i - 1]) || width < 60) continue;
+    for (const t of d3.ticks(knots[i - 1], knots[i], Math.max(1, width / 110)))
+      if ((!ticks.length || x(t) - x(ticks[ticks.length - 1]) > 64) && timeline.gaps.every(gap => x(t) < x(gap[0]) - 20 || x(t) > x(gap[1]) + 20))
+        ticks.push(t);
+  }
+  return ticks;
+}
+
+function paintGaps(svg, x, y) {
+  for (const [from, to] of timeline.gaps) {
+    const group = svg.append("g").attr("class", "gap");
+    group.append("rect").attr("x", x(from)).attr("width", x(to) - x(from)).attr("y", y.range()[1]).attr("height", y.range()[0] - y.range()[1]);
+    group.append("text").attr("x", (x(from) + x(to)) / 2).attr("y", y.range()[0] + 20).attr("text-anchor", "middle").text(showDuration(to - from));
+    group.append("path").attr("d", `M${x(from) + 2},${y.range()[0] + 6}H${x(to) - 2}`);
+  }
 }
 
 function paintMarks(svg, x, y) {
   const { view } = state;
   const bottom = y.range()[0];
   const layer = svg.append("g").attr("clip-path", "url(#clip)");
+  const others = view.siblings.flatMap(one => one.ooms);
+  for (const oom of others)
+    layer.append("line").attr("class", "mark-other").attr("x1", x(oom.t)).attr("x2", x(oom.t)).attr("y1", y.range()[1]).attr("y2", bottom);
   for (const oom of view.ooms) {
     layer.append("line").attr("class", oom.recovered ? "mark-oom recovered" : "mark-oom")
       .attr("x1", x(oom.t)).attr("x2", x(oom.t)).attr("y1", y.range()[1]).attr("y2", bottom);
@@ -107,7 +182,7 @@ function paintAxes(svg, x, y) {
   svg.append("g").attr("class", "axis").attr("transform", `translate(${margin.left},0)`)
     .call(d3.axisLeft(y).tickValues(byteTicks(y.domain()[1])).tickFormat(tick => showBytes(tick).replace(".00", "")));
   svg.append("g").attr("class", "axis").attr("transform", `translate(0,${height - margin.bottom})`)
-    .call(d3.axisBottom(x).ticks(Math.max(3, width / 110)).tickFormat(showTime).tickSizeOuter(0));
+    .call(d3.axisBottom(x).tickValues(timeTicks(x)).tickFormat(showTime).tickSizeOuter(0));
 }
 
 function paintTimeline() {
@@ -117,14 +192,15 @@ function paintTimeline() {
   timeline.width = Math.max(200, box.clientWidth);
   timeline.height = box.clientHeight;
   const most = isWholeGpu() ? Math.max(view.device.total, view.limit, mostBytes(view)) * 1.02 : mostBytes(view) * 1.08 || 1;
-  const x = timeline.x = d3.scaleLinear().domain(span()).range([margin.left, timeline.width - margin.right]);
+  const x = timeline.x = makeTimeScale(span(), margin.left, timeline.width - margin.right);
   const y = timeline.y = d3.scaleLinear().domain([0, most]).range([timeline.height - margin.bottom, margin.top]);
   const svg = d3.create("svg").attr("viewBox", [0, 0, timeline.width, timeline.height]).attr("height", timeline.height);
   svg.append("clipPath").attr("id", "clip").append("rect").attr("x", margin.left).attr("y", 0)
     .attr("width", timeline.width - margin.left - margin.right).attr("height", timeline.height);
   const points = thin(pointsWithin(view.points, span()), x);
   paintAxes(svg, x, y);
-  paintAreas(svg, points, x, y);
+  paintAreas(svg, points, y);
+  paintGaps(svg, x, y);
   paintMarks(svg, x, y);
   paintLane(svg, x, y);
   svg.append("line").attr("class", "cursor").attr("y1", margin.top).attr("y2", y.range()[0]).attr("clip-path", "url(#clip)");
@@ -137,23 +213,38 @@ function paintTimeline() {
   paintCursor();
   paintLegend();
   for (const button of document.querySelectorAll("[data-do=limit]")) button.setAttribute("aria-pressed", isWholeGpu());
+  const idle = document.querySelector("[data-do=idle]");
+  idle.hidden = timeline.gaps.length === 0 && !state.allTime;
+  idle.setAttribute("aria-pressed", !state.allTime);
 }
 
 function paintCursor() {
   d3.select("#timeline .cursor").attr("x1", timeline.x(state.moment.t)).attr("x2", timeline.x(state.moment.t));
 }
 
+/* Whether memory whose purposes are not known takes some of the picture. */
+function isUnknownSeen({ points, levels }) {
+  const first = points.find(point => point.live && !point.purposes);
+  return first && timeline.x(levels[0].t) - timeline.x(Math.max(first.t, span()[0])) > 8;
+}
+
 function paintLegend() {
   const { view } = state;
   const entry = (name, text) => make("span", {}, make("i", { style: `background: var(--${name})` }), text);
-  byId("legend").replaceChildren(
-    entry("live", "live"),
-    entry("pending", "pending: freed, not yet safe to reuse"), entry("cached", "cached"),
+  const has = what => view.points.some(what);
+  byId("legend").replaceChildren(...[
+    ...(hasLayers() ? layersUsed(view).map(i => entry(`purpose-${i}`, view.words[i])) : []),
+    hasLayers() ? entry("rest", "live otherwise: contexts, modules, rounding") : "",
+    !hasLayers() || isUnknownSeen(view) ? entry("live", hasLayers() ? "live, what for is not known" : "live") : "",
+    has(point => point.pending) ? entry("pending", "pending: freed, not yet safe to reuse") : "",
+    has(point => point.reserved > point.live + point.pending) ? entry("cached", "cached") : "",
     isWholeGpu() && view.device.outside ? entry("outside", `not tracked: ${showBytes(view.device.outside)}, as last seen`) : "",
     isWholeGpu() ? make("span", {}, `– – limit: ${showBytes(view.limit)}`) : "",
     view.device.peak ? make("span", {}, "◆ peak") : "", view.ooms.length ? make("span", { style: "color: var(--alarm)" }, "▼ out of memory") : "",
+    view.siblings.some(one => one.ooms.length) ? make("span", {}, "┆ out of memory on another GPU") : "",
     view.rows.length ? make("span", {}, make("i", { style: "background: var(--accent); height: 3px; vertical-align: 3px" }),
-      `every moment is known here (${showCount(view.device.moments.n_events)} events)`) : "");
+      `every moment is known here (${showCount(view.device.moments.n_events)} events)`) : "",
+    timeline.gaps.length ? make("span", {}, make("i", { class: "gap-swatch" }), "nothing happened, drawn short") : ""].filter(one => one));
 }
 
 /* The moment nearest to a position; a mark a few pixels away is preferred. */
@@ -169,10 +260,10 @@ function momentAt(px) {
 function hoverLines(px) {
   const t = timeline.x.invert(px);
   const { points } = state.view;
-  const i = d3.bisector(one => one.t).left(points, t);
-  const point = i > 0 && (!points[i] || t - points[i - 1].t < points[i].t - t) ? points[i - 1] : points[i];
+  const point = points[d3.bisector(one => one.t).right(points, t) - 1];
   if (!point) return [showTime(t)];
-  return [showTime(point.t), `live ${showBytes(point.live)}`,
+  const purposes = hasLayers() && point.purposes ? LAYERS.filter(i => point.purposes[i]).reverse() : [];
+  return [showTime(t), `live ${showBytes(point.live)}`, ...purposes.map(i => `  ${state.view.words[i]} ${showBytes(point.purposes[i])}`),
     `pending ${showBytes(point.pending)}`, `cached ${showBytes(point.reserved - point.live - point.pending)}`,
     `reserved ${showBytes(point.reserved)}`, `${showShare(point.reserved, state.view.limit)} of the limit`];
 }

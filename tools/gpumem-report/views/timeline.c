@@ -8,13 +8,16 @@
  *            0 B +------------------------
  *                0 s                 12 min
  *
- * A column shows the highest values within its time, as the points of HISTORY do.
+ * A column shows the highest values within its time, as the points of HISTORY do.  Those know PyTorch's segments only:
+ * as far back as the ring of events goes, what was asked for is that of tensors.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "format/sheet.h"
 #include "model/balance.h"
+#include "tools/gpumem-report/holders/over_time.h"
+#include "tools/gpumem-report/holders/torch_pool.h"
 #include "tools/gpumem-report/holders/which_moment.h"
 #include "tools/gpumem-report/output/page.h"
 
@@ -99,6 +102,30 @@ static void fill_gaps(struct chart *chart)
 	}
 }
 
+/* Replaces the segments of PyTorch by its tensors in the columns of the events. */
+static void add_tensors(struct chart *chart, const struct gpc_report *report, int32_t ordinal)
+{
+	struct gpc_moments moments;
+	uint64_t level = 0;
+	size_t row = 0;
+
+	gpc_moments_create(&moments, report, ordinal);
+	for (int i = 0; i < chart->n && moments.n; i++) {
+		struct column *column = &chart->columns[i];
+		uint64_t most = level;
+
+		for (; row < moments.n &&
+			column_at(chart, moments.rows[row].most.time_ns) <= column;
+			row++) {
+			most = gpc_larger(most, moments.rows[row].most.live_bytes);
+			level = moments.rows[row].last.live_bytes;
+		}
+		if (row)
+			column->requested = column->live = most;
+	}
+	gpc_moments_fini(&moments);
+}
+
 static void add_failures(struct chart *chart, const struct gpc_report *report, int32_t ordinal)
 {
 	const struct gpc_recording *rec = report->recording;
@@ -162,6 +189,7 @@ static void draw(struct gpc_document *doc, const struct gpc_report *report,
 	const struct gpucache_device *device, const struct gpc_history_view *history)
 {
 	static const struct gpc_section section = { .flags = GPC_TEXT_ONLY | GPC_RAW };
+	const bool has_torch = gpc_torch_is_there(report, device->ordinal);
 	unsigned n_failed = 0;
 	struct chart chart = { .n = (int)doc->width - AXIS_WIDTH - 2 };
 
@@ -174,6 +202,8 @@ static void draw(struct gpc_document *doc, const struct gpc_report *report,
 	add_peak_and_end(&chart, report->recording, device->ordinal);
 	add_failures(&chart, report, device->ordinal);
 	fill_gaps(&chart);
+	if (has_torch)
+		add_tensors(&chart, report, device->ordinal);
 	for (int i = 0; i < chart.n; i++)
 		n_failed += chart.columns[i].n_failed;
 	gpc_document_say(doc, "GPU %d, %s: at most %s reserved", device->ordinal, device->name,
@@ -182,7 +212,8 @@ static void draw(struct gpc_document *doc, const struct gpc_report *report,
 	say_chart(doc, &chart);
 	say_axis(doc, report, &chart);
 	gpc_document_close(doc);
-	gpc_document_say(doc, "# asked for, : rounded, ~ pending, . reserved%s",
+	gpc_document_say(doc, "# %s, : rounded, ~ pending, . reserved%s",
+		has_torch ? "in tensors and other blocks" : "asked for",
 		n_failed ? "; x a request failed" : "");
 }
 
