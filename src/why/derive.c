@@ -175,6 +175,7 @@ static void derive_truths(struct gpc_facts *f)
 		fits(gpc_larger(or_none(f->growth), or_none(f->kept_bytes)) / 2, f->gradients));
 	f->grows_single = truth(f->grows_results == GPC_YES && f->is_result_alone == GPC_YES);
 	f->grows_summed = truth(f->grows_results == GPC_YES && f->had_backward == GPC_NO);
+	f->is_trained = truth(f->trainer && f->is_phase != GPC_YES);
 	f->is_too_large = truth(is_below(f->most_room, f->need));
 }
 

@@ -208,7 +208,9 @@ static strength judge_GROWTH(const struct gpc_facts *f)
 	if (f->growth_purpose == GPC_PURPOSE_OPTIMIZER && f->is_first_step == GPC_YES)
 		return NONE;
 	found = is_loop(f);
-	return is_outweighed(f) || f->is_one_pass == GPC_YES ? weaker(found, POSSIBLE) : found;
+	return is_outweighed(f) || f->is_one_pass == GPC_YES || f->is_one_model == GPC_YES
+		       ? weaker(found, POSSIBLE)
+		       : found;
 }
 
 static bool is_short_of_room(const struct gpc_facts *f)

@@ -270,6 +270,36 @@ bool gpc_kept_may_be_one_pass(const struct gpc_evidence *evidence, const struct 
 	       count_steps(evidence, oom, oom->growth_stack, first_ns) == 0;
 }
 
+/* True if a model was run on the device after `since_ns`. */
+static bool has_run(
+	const struct gpc_evidence *evidence, const struct gpucache_oom *oom, uint64_t since_ns)
+{
+	struct gpucache_site site;
+
+	for (uint64_t i = 0; i < evidence->n_sites; i++) {
+		enum gpc_purpose purpose;
+
+		if (!gpc_evidence_site(evidence, i, oom->device, &site) || site.last_ns <= since_ns)
+			continue;
+		purpose = gpc_purpose_of(gpc_evidence_frames(evidence, site.stack));
+		if (purpose == GPC_PURPOSE_ACTIVATIONS || purpose == GPC_PURPOSE_GRADIENTS)
+			return true;
+	}
+	return false;
+}
+
+bool gpc_kept_may_be_one_model(const struct gpc_evidence *evidence, const struct gpucache_oom *oom)
+{
+	const struct gpucache_holder *growing = gpc_holder_of(oom, oom->growth_stack);
+	uint64_t first_ns;
+
+	return oom->torch.requested && oom->growth_stack && growing &&
+	       gpc_purpose_of(gpc_evidence_frames(evidence, oom->growth_stack)) ==
+		       GPC_PURPOSE_WEIGHTS &&
+	       gpc_kept_most(evidence, oom, growing, &first_ns) &&
+	       !has_run(evidence, oom, first_ns);
+}
+
 static struct gpc_kept find(
 	const struct gpc_evidence *evidence, const struct gpucache_oom *oom, uint64_t n_inputs)
 {

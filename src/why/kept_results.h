@@ -44,6 +44,9 @@ bool gpc_kept_most(const struct gpc_evidence *evidence, const struct gpucache_oo
 /* True if the blocks that made the library say "growth" may be activations of a single pass. */
 bool gpc_kept_may_be_one_pass(const struct gpc_evidence *evidence, const struct gpucache_oom *oom);
 
+/* True if they may be weights of a single model, which is still being built: none has run since they began to grow. */
+bool gpc_kept_may_be_one_model(const struct gpc_evidence *evidence, const struct gpucache_oom *oom);
+
 struct gpc_kept gpc_kept_find(const struct gpc_evidence *evidence, const struct gpucache_oom *oom);
 
 #endif

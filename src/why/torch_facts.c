@@ -78,12 +78,23 @@ static bool is_in(const struct gpc_frame *frame, const char *part)
 	return frame->is_python && frame->is_library && frame->file && strstr(frame->file, part);
 }
 
+/* True for a stack through such a file, and there through a function whose name contains `function`; NULL: any. */
+static bool has_function(
+	const struct gpc_stack_frames *stack, const char *part, const char *function)
+{
+	for (size_t i = 0; stack && i < stack->n; i++) {
+		const struct gpc_frame *frame = &stack->frames[i];
+
+		if (is_in(frame, part) &&
+			(!function || (frame->function && strstr(frame->function, function))))
+			return true;
+	}
+	return false;
+}
+
 static bool has_file(const struct gpc_stack_frames *stack, const char *part)
 {
-	for (size_t i = 0; stack && i < stack->n; i++)
-		if (is_in(&stack->frames[i], part))
-			return true;
-	return false;
+	return has_function(stack, part, NULL);
 }
 
 /* ---- what the memory is for ---- */
@@ -401,6 +412,7 @@ static void set_kept(struct search *search)
 	struct gpc_facts *facts = search->facts;
 
 	facts->is_one_pass = truth(gpc_kept_may_be_one_pass(search->evidence, search->oom));
+	facts->is_one_model = truth(gpc_kept_may_be_one_model(search->evidence, search->oom));
 	search->growing = facts->growth_site != GPUCACHE_UNKNOWN ? (uint32_t)facts->growth_site : 0;
 	if (!kept.stack)
 		return;
@@ -416,18 +428,23 @@ static bool set_trainer(struct search *search, uint32_t stack)
 {
 	static const struct {
 		const char *part;
+		const char *function; /* NULL: any */
 		const char *name;
 		const char *less;
 	} rows[] = {
-#define TRAINER(part, name, less) { part, name, less },
+#define PHASE(part, function, name, less) { part, function, name, less },
+#define TRAINER(part, name, less)         { part, NULL, name, less },
 #include "why/trainers.def"
+#undef PHASE
 #undef TRAINER
 	};
 
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-		if (has_file(frames_of(search, stack), rows[i].part)) {
+		if (has_function(frames_of(search, stack), rows[i].part, rows[i].function)) {
 			search->facts->trainer = rows[i].name;
 			search->facts->trainer_less = rows[i].less;
+			search->facts->is_phase =
+				truth(rows[i].function && stack == search->oom->stack);
 			return true;
 		}
 	return false;

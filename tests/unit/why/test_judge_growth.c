@@ -21,6 +21,18 @@ static void weights_that_pytorch_makes_with_a_temporary_each_do_not_grow(void **
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_GROWTH);
 }
 
+static void weights_of_one_model_that_is_being_built_are_at_most_possible_growth(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	make_growth(&s);
+	judge(&s);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_GROWTH);
+	s.facts.is_one_model = GPC_YES;
+	assert_int_equal(gpc_why(&s.facts).cause, GPUCACHE_VERDICT_EXHAUSTED);
+}
+
 static void two_lines_that_keep_as_much_as_each_other_both_grow(void **state)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
@@ -199,6 +211,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(weights_that_pytorch_makes_with_a_temporary_each_do_not_grow),
+		cmocka_unit_test(
+			weights_of_one_model_that_is_being_built_are_at_most_possible_growth),
 		cmocka_unit_test(two_lines_that_keep_as_much_as_each_other_both_grow),
 		cmocka_unit_test(rounding_that_takes_more_than_what_grows_comes_first),
 		cmocka_unit_test(

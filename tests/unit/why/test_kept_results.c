@@ -208,6 +208,60 @@ static void the_library_that_runs_the_model_is_known_by_what_it_holds(void **sta
 	assert_non_null(strstr(facts.trainer_less, "gradient_checkpointing=True"));
 }
 
+/* vLLM asks for weights, then for its cache, each with other settings. */
+static void the_phase_of_a_library_decides_which_settings_are_named(void **state)
+{
+	static const struct {
+		const char *function;
+		const char *setting;
+	} phases[] = { { "Worker.load_model", "quantization" },
+		{ "Worker.initialize_from_config", "kv_cache_memory_bytes" },
+		{ "Worker.determine_available_memory", "max_num_batched_tokens" },
+		{ "Worker.execute_model", "gpu_memory_utilization" } };
+
+	(void)state;
+	hold(2, 400, N_PASSES, N_PASSES);
+	for (size_t i = 0; i < sizeof phases / sizeof phases[0]; i++) {
+		const struct gpc_frame frames[] = { native("at::_ops::empty::call"),
+			python(phases[i].function,
+				"/v/lib/python3.12/site-packages/vllm/v1/worker/gpu_worker.py",
+				true),
+			python("load_model", "/home/me/serve.py", false) };
+		struct gpc_facts facts = gpc_facts_unknown();
+		struct gpc_torch_texts texts;
+
+		set(2, frames, 3);
+		gpc_torch_facts(&evidence, &oom, &facts, &texts);
+		assert_string_equal(facts.trainer, "vLLM");
+		assert_non_null(strstr(facts.trainer_less, phases[i].setting));
+	}
+}
+
+/* Layers of a model that is being built grow, too; models that stay after each other have run. */
+static void weights_that_grow_before_anything_has_run_may_be_of_one_model(void **state)
+{
+	const struct gpc_frame weight[] = { native("at::_ops::empty::call"),
+		python("Linear.__init__",
+			"/v/lib/python3.12/site-packages/torch/nn/modules/linear.py", true),
+		python("<module>", "/home/me/serve.py", false) };
+
+	(void)state;
+	set(3, weight, 3);
+	hold(3, 40, 24, 24);
+	hold(2, 4, 1, 1);
+	sites[2].last_ns = sites[3].first_ns;
+	oom.growth_stack = 3;
+	assert_true(gpc_kept_may_be_one_model(&evidence, &oom));
+	sites[2].last_ns++;
+	assert_false(gpc_kept_may_be_one_model(&evidence, &oom));
+	sites[2].last_ns--;
+	sites[3].total_bytes = 2 * sites[3].live_bytes;
+	assert_false(gpc_kept_may_be_one_model(&evidence, &oom));
+	sites[3].total_bytes = sites[3].live_bytes;
+	oom.growth_stack = 2;
+	assert_false(gpc_kept_may_be_one_model(&evidence, &oom));
+}
+
 /* The program's own files may have the names of a library's. */
 static void files_of_the_program_are_of_no_library(void **state)
 {
@@ -268,6 +322,10 @@ int main(void)
 		cmocka_unit_test_setup(arrays_of_xla_are_left_alone, start),
 		cmocka_unit_test_setup(
 			the_library_that_runs_the_model_is_known_by_what_it_holds, start),
+		cmocka_unit_test_setup(
+			the_phase_of_a_library_decides_which_settings_are_named, start),
+		cmocka_unit_test_setup(
+			weights_that_grow_before_anything_has_run_may_be_of_one_model, start),
 		cmocka_unit_test_setup(files_of_the_program_are_of_no_library, start),
 		cmocka_unit_test_setup(a_copy_of_the_model_is_named, start),
 		cmocka_unit_test_setup(layers_that_torch_copies_are_no_copy_of_the_model, start),

@@ -152,8 +152,13 @@ static void settings_of_the_library_that_runs_the_model_are_named(void **state)
 	(void)state;
 	s.facts.trainer = "vLLM";
 	s.facts.trainer_less = "max_model_len";
+	s.answer = gpc_why(&s.facts);
 	assert_int_equal(say(&s), without + 1);
 	says("with vLLM: max_model_len");
+	s.facts.is_phase = GPC_YES;
+	s.answer = gpc_why(&s.facts);
+	assert_int_equal(say(&s), without);
+	says("with vLLM: max_model_len; were nothing else held, 94.00 GiB would be free");
 	s.oom.requested = s.oom.rounded = 101 * GPC_GIB;
 	advise(&s, GPUCACHE_VERDICT_IMPOSSIBLE);
 	says("no setting can help");
