@@ -376,6 +376,7 @@ void gpc_short_form_write(const struct gpc_short_form *form, struct gpc_text *te
 	};
 	struct gpc_torch_texts texts;
 	GPC_TEXT(full, FULL_BYTES + 8);
+	GPC_TEXT(sheet, GPC_SHORT_SIZE);
 	uint32_t n_rows;
 	size_t most;
 
@@ -392,10 +393,14 @@ void gpc_short_form_write(const struct gpc_short_form *form, struct gpc_text *te
 	put_headline(&page, form);
 	put_why(&page);
 	/* Who holds the memory, and what to do, comes before the last lines of the sheet. */
+	page.out = &sheet;
 	page.max_bytes = most - (MAX_HOLDERS + GPC_MAX_TRIES) * LINE_BYTES;
 	put_balance(&page, form->oom);
 	page.max_bytes = most;
 	put_holders(&page, rows, n_rows);
+	/* Stands above the sheet, and gets the room that it leaves. */
+	page.out = text;
 	put_advice(&page);
+	gpc_text_add(text, "%s", sheet.buf);
 	gpc_text_add(text, "%s", full.buf);
 }

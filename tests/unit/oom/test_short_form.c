@@ -117,6 +117,9 @@ static void an_exhausted_gpu(void **state)
 		"8.00 GiB was asked for\n"
 		"SHORT  by 4.00 GiB: 8.00 GiB asked for, by attn.forward model.py:212, 4.00 GiB "
 		"free on the GPU\n"
+		"TRY    hold 4.00 GiB less (a smaller batch, a shorter type, an earlier free): "
+		"load_weights\n       loader.cpp:88 holds most, 56.00 GiB: enough for this "
+		"request, perhaps not for the next\n"
 		"WHERE          90.00 GiB   90.0 %  live, as asked for\n"
 		"       +        2.00 GiB    2.0 %  this process, not tracked\n"
 		"       +        3.00 GiB    3.0 %  other processes\n"
@@ -125,9 +128,6 @@ static void an_exhausted_gpu(void **state)
 		"       =      100.00 GiB  100.0 %  total\n"
 		"HOLD           56.00 GiB    1204 blocks  load_weights loader.cpp:88\n"
 		"               34.00 GiB       1 block   attn.forward model.py:212\n"
-		"TRY    hold 4.00 GiB less (a smaller batch, a shorter type, an earlier free): "
-		"load_weights\n       loader.cpp:88 holds most, 56.00 GiB: enough for this "
-		"request, perhaps not for the next\n"
 		"FULL   gpumem-report oom /dev/shm/gpumem-0/python3.gpumem\n");
 }
 
@@ -146,7 +146,7 @@ static void holders_that_read_the_same_are_one_row(void **state)
 	assert_non_null(strstr(page,
 		"HOLD           50.00 GiB      15 blocks  load_weights loader.cpp:88\n"
 		"               34.00 GiB       1 block   attn.forward model.py:212\n"
-		"TRY "));
+		"FULL "));
 }
 
 static void a_fragmented_cache_of_a_ranked_process(void **state)
@@ -174,6 +174,8 @@ static void a_fragmented_cache_of_a_ranked_process(void **state)
 		"SHORT  by 4.00 GiB: 8.00 GiB asked for, by attn.forward model.py:212, 4.00 GiB "
 		"free "
 		"on the GPU,\n       largest cached piece 1.00 GiB\n"
+		"TRY    gpumem-report replays this run, and says which setting would have made "
+		"room\n"
 		"WHERE          81.00 GiB   81.0 %  live, as asked for\n"
 		"       +        8.00 GiB    8.0 %  freed, the GPU may still use it\n"
 		"       +        9.00 GiB    9.0 %  cached, free\n"
@@ -181,8 +183,6 @@ static void a_fragmented_cache_of_a_ranked_process(void **state)
 		"       +        1.00 GiB    1.0 %  reserved by the driver\n"
 		"       +        4.00 GiB    4.0 %  free on the GPU\n"
 		"       =      100.00 GiB  100.0 %  total (the lines pass it by 5.00 GiB)\n"
-		"TRY    gpumem-report replays this run, and says which setting would have made "
-		"room\n"
 		"FULL   gpumem-report oom /dev/shm/gpumem-0/python3.gpumem\n");
 }
 
