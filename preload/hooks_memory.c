@@ -8,6 +8,7 @@
 #include "runtime/ledger/arrays.h"
 #include "runtime/memory.h"
 #include "runtime/process/state.h"
+#include "runtime/rescue/asked.h"
 
 /* XLA's pool, which is lent to arrays. */
 static __attribute__((noinline)) CUresult malloc_pool(CUdeviceptr *ret_ptr, size_t size)
@@ -82,12 +83,18 @@ CUresult cuMemFree_v2(CUdeviceptr dptr)
 FREED_ASYNC(cuMemFreeAsync, CU_STREAM_LEGACY)
 FREED_ASYNC(cuMemFreeAsync_ptsz, CU_STREAM_PER_THREAD)
 
+static void note_free(const size_t *available, const size_t *total)
+{
+	if (available && total)
+		gpc_asked_note(*available, *total);
+}
+
 CUresult cuMemGetInfo_v2(size_t *available, size_t *total)
 {
 	CUresult result = real_cuMemGetInfo_v2(available, total);
 
 	if (result == CUDA_SUCCESS)
-		INSIDE(gpc_runtime_adjust_free(available, total));
+		INSIDE(gpc_runtime_adjust_free(available, total); note_free(available, total));
 	return heard(result);
 }
 

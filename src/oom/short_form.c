@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A page of at most 25 lines of 100 characters, filled from the top; the last line, FULL, is reserved from the start.
- * Words are wrapped whole, and numbers keep their units.
  */
 #include "oom/short_form.h"
 
@@ -13,7 +12,6 @@
 #include "model/torch.h"
 #include "why/torch_facts.h"
 
-#define LABEL_WIDTH 7u /* "FULL   " */
 #define MAX_HOLDERS 3u
 #define HOLD_WIDTH  41u                  /* at least so many columns precede the site */
 #define YOUNG_NS    UINT64_C(1000000000) /* lower ages are not printed: they say nothing */
@@ -27,12 +25,8 @@ struct page {
 	struct gpc_facts facts;
 	struct gpc_answer answer;
 	struct gpc_site_names names;
-	struct gpc_text *out;
-	unsigned n_lines;
-	size_t n_bytes;
-	/* Until FULL is next, less than GPC_SHORT_LINES and GPC_SHORT_BYTES by a line; until HOLD is, by more. */
-	unsigned max_lines;
-	size_t max_bytes;
+	/* Its limits: until FULL is next, less than GPC_SHORT_LINES and GPC_SHORT_BYTES by a line; until HOLD is, by more. */
+	struct gpc_lines lines;
 };
 
 /* A line, with its end. */
@@ -42,53 +36,6 @@ struct page {
 
 /* Of a site in a sentence: on its way through a model the line that calls the model has room, too. */
 #define SAID_SITE_SIZE 128
-
-/* Appends line[0 .. len), cut to the width, with '?' for anything but printable ASCII. */
-static void put_line(struct page *page, const char *line, size_t len)
-{
-	if (len > GPC_SHORT_WIDTH)
-		len = GPC_SHORT_WIDTH;
-	if (page->n_lines >= page->max_lines || page->n_bytes + len + 1 > page->max_bytes)
-		return;
-	page->n_lines++;
-	page->n_bytes += len + 1;
-	for (size_t i = 0; i < len; i++) {
-		char c = line[i];
-
-		gpc_text_add(page->out, "%c", c >= ' ' && c <= '~' ? c : '?');
-	}
-	gpc_text_add(page->out, "\n");
-}
-
-/* Returns how much of words[0 .. len) fits on one line; splits an overlong word, but no number from its unit. */
-static size_t take_words(const char *words, size_t len)
-{
-	size_t room = GPC_SHORT_WIDTH - LABEL_WIDTH;
-	size_t take = room;
-
-	if (len <= room)
-		return len;
-	while (take > 0 && (words[take] != ' ' || gpc_bytes_is_unit(words + take + 1)))
-		take--;
-	return take > 0 ? take : room;
-}
-
-/* Writes the label, then the words on as many lines as they need. */
-static void put_words(struct page *page, const char *label, const char *words, size_t len)
-{
-	do {
-		GPC_TEXT(line, GPC_SHORT_WIDTH + 1);
-		size_t take = take_words(words, len);
-
-		gpc_text_add(&line, "%-7s%.*s", label, (int)take, words);
-		put_line(page, line.buf, line.len);
-		label = "";
-		while (take < len && words[take] == ' ')
-			take++;
-		words += take;
-		len -= take;
-	} while (len > 0);
-}
 
 static bool is_said(const char *text)
 {
@@ -128,7 +75,7 @@ static void put_headline(struct page *page, const struct gpc_short_form *form)
 	gpc_text_add(&line, "pid %u", form->pid);
 	if (is_said(form->program))
 		gpc_text_add(&line, ", %s", form->program);
-	put_line(page, line.buf, line.len);
+	gpc_lines_put(&page->lines, line.buf, line.len);
 }
 
 static void put_why(struct page *page)
@@ -136,19 +83,19 @@ static void put_why(struct page *page)
 	GPC_TEXT(words, SENTENCE);
 
 	gpc_say_why(&words, &page->facts, &page->answer, &page->names);
-	put_words(page, "WHY", words.buf, words.len);
+	gpc_lines_put_words(&page->lines, "WHY", words.buf, words.len);
 	gpc_text_clear(&words);
 	gpc_say_also(&words, &page->answer);
 	if (words.len > 0)
-		put_words(page, "ALSO", words.buf, words.len);
+		gpc_lines_put_words(&page->lines, "ALSO", words.buf, words.len);
 	gpc_text_clear(&words);
 	if (page->form->evidence)
 		gpc_say_held(page->form->evidence, page->form->oom, &words);
 	if (words.len > 0)
-		put_words(page, "HELD", words.buf, words.len);
+		gpc_lines_put_words(&page->lines, "HELD", words.buf, words.len);
 	gpc_text_clear(&words);
 	gpc_say_short(&words, &page->facts, &page->names);
-	put_words(page, "SHORT", words.buf, words.len);
+	gpc_lines_put_words(&page->lines, "SHORT", words.buf, words.len);
 }
 
 /* One number of a column, right-aligned up to its unit. */
@@ -170,7 +117,7 @@ static void put_balance_line(
 	add_number(&line, bytes);
 	gpc_text_add_share(&share, bytes, page->form->oom->balance.device_total);
 	gpc_text_add(&line, " %8s  %s", share.buf, what);
-	put_line(page, line.buf, line.len);
+	gpc_lines_put(&page->lines, line.buf, line.len);
 }
 
 /* The parts of the line above, except those below 1 % of the device: room is scarce. */
@@ -311,7 +258,7 @@ static void put_holders(struct page *page, const struct gpc_holder_row *rows, ui
 		gpc_text_add(&line, " %7llu block%s  %s", (unsigned long long)rows[i].n_blocks,
 			rows[i].n_blocks == 1 ? " " : "s", rows[i].site);
 		add_history(&line, &rows[i], page->form->oom->time_ns);
-		put_line(page, line.buf, line.len);
+		gpc_lines_put(&page->lines, line.buf, line.len);
 		label = "";
 	}
 }
@@ -326,7 +273,7 @@ static void put_advice(struct page *page)
 
 		if (!gpc_say_try(&words, &page->facts, &page->answer, &page->names, i, &reach))
 			return;
-		put_words(page, label, words.buf, words.len);
+		gpc_lines_put_words(&page->lines, label, words.buf, words.len);
 		label = "";
 	}
 }
@@ -371,8 +318,7 @@ void gpc_short_form_write(const struct gpc_short_form *form, struct gpc_text *te
 		.form = form,
 		.facts = gpc_facts_unknown(),
 		.names = { .self = (void *)(uintptr_t)form->describer, .add = add_site },
-		.out = text,
-		.max_lines = GPC_SHORT_LINES - 1,
+		.lines = { .out = text, .max_lines = GPC_SHORT_LINES - 1 },
 	};
 	struct gpc_torch_texts texts;
 	GPC_TEXT(full, FULL_BYTES + 8);
@@ -382,7 +328,7 @@ void gpc_short_form_write(const struct gpc_short_form *form, struct gpc_text *te
 
 	write_full(&full, form);
 	most = GPC_SHORT_BYTES - full.len;
-	page.max_bytes = most;
+	page.lines.max_bytes = most;
 	gpc_facts_from_oom(&page.facts, form->oom);
 	gpc_conf_prefix(form->conf, conf, sizeof conf);
 	page.facts.conf = conf;
@@ -393,13 +339,13 @@ void gpc_short_form_write(const struct gpc_short_form *form, struct gpc_text *te
 	put_headline(&page, form);
 	put_why(&page);
 	/* Who holds the memory, and what to do, comes before the last lines of the sheet. */
-	page.out = &sheet;
-	page.max_bytes = most - (MAX_HOLDERS + GPC_MAX_TRIES) * LINE_BYTES;
+	page.lines.out = &sheet;
+	page.lines.max_bytes = most - (MAX_HOLDERS + GPC_MAX_TRIES) * LINE_BYTES;
 	put_balance(&page, form->oom);
-	page.max_bytes = most;
+	page.lines.max_bytes = most;
 	put_holders(&page, rows, n_rows);
 	/* Stands above the sheet, and gets the room that it leaves. */
-	page.out = text;
+	page.lines.out = text;
 	put_advice(&page);
 	gpc_text_add(text, "%s", sheet.buf);
 	gpc_text_add(text, "%s", full.buf);

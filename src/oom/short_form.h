@@ -31,11 +31,12 @@
 #include "base/text.h"
 #include "gpucache_format.h"
 #include "oom/holder_rows.h"
+#include "oom/lines.h"
 #include "why/evidence.h"
 #include "why/why.h"
 
 #define GPC_SHORT_LINES 25u
-#define GPC_SHORT_WIDTH 100u
+#define GPC_SHORT_WIDTH GPC_LINES_WIDTH
 #define GPC_SHORT_BYTES 2000u
 #define GPC_SHORT_SIZE  (GPC_SHORT_BYTES + 1)
 

@@ -60,7 +60,7 @@ void gpc_notice_write(
 	ret_notice->number = oom->number;
 	ret_notice->time_ns = gpc_clock_monotonic_ns();
 	ret_notice->n_mallocs = GPC_DEVICE_SUM(device, n_malloc);
-	ret_notice->is_caught = false;
+	ret_notice->is_caught = ret_notice->is_asked = false;
 	ret_notice->len = text.len;
 }
 
@@ -76,6 +76,14 @@ void gpc_notice_publish(const struct gpc_device *device, const struct gpc_notice
 	if (notice)
 		*idle = *notice;
 	atomic_store(published, notice ? idle : NULL);
+}
+
+void gpc_notice_publish_asked(const struct gpc_device *device, const struct gpc_notice *notice)
+{
+	const struct gpc_notice *now = atomic_load(&notices.published[device->ordinal]);
+
+	if (!now || now->is_asked)
+		gpc_notice_publish(device, notice);
 }
 
 void gpc_notice_begin(void)
@@ -108,7 +116,8 @@ void gpc_notice_say_first(const struct gpc_device *device, const struct gpucache
 void gpc_notice_say_now(const struct gpc_notice *notice)
 {
 	gpc_log_block(notice->text, notice->len);
-	gpc_record_oom_say(&gpc_runtime.record, notice->number);
+	if (!notice->is_asked)
+		gpc_record_oom_say(&gpc_runtime.record, notice->number);
 }
 
 static void say_of(uint32_t ordinal)
@@ -121,7 +130,11 @@ static void say_of(uint32_t ordinal)
 	if (!notice)
 		return;
 	age_ns = gpc_clock_monotonic_ns() - notice->time_ns;
-	if (age_ns > GPC_SURVIVED_NS && notice->is_caught)
+	if (age_ns > GPC_SURVIVED_NS && (notice->is_caught || notice->is_asked))
+		return;
+	if (notice->is_asked &&
+		(n_mallocs != notice->n_mallocs ||
+			GPC_DEVICE_SUM(device, direct_bytes) > notice->direct_bytes))
 		return;
 	if (age_ns > GPC_SURVIVED_NS && n_mallocs > notice->n_mallocs) {
 		GPC_TEXT(age, 32);

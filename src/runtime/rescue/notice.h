@@ -31,9 +31,11 @@ struct gpc_device;
 struct gpc_notice {
 	uint64_t number; /* of the failure */
 	uint64_t time_ns;
-	uint64_t n_mallocs; /* requests that had succeeded on the device by then */
-	bool is_caught;     /* the program went on, with less: printed only if it ends soon */
-	size_t len;         /* 0: nothing is to be said */
+	uint64_t n_mallocs;    /* requests that had succeeded on the device by then */
+	uint64_t direct_bytes; /* and what it held beside its cache; of is_asked */
+	bool is_asked; /* of no failure (asked.h): printed only if nothing was requested since, and soon */
+	bool is_caught; /* the program went on, with less: printed only if it ends soon */
+	size_t len;     /* 0: nothing is to be said */
 	char text[GPC_SHORT_SIZE];
 };
 
@@ -43,6 +45,9 @@ void gpc_notice_write(
 
 /* The end prints this text about the device, or none (NULL).  The caller holds runtime.lock. */
 void gpc_notice_publish(const struct gpc_device *device, const struct gpc_notice *notice);
+
+/* The same for a text of asked.h, unless one about a failure is published. */
+void gpc_notice_publish_asked(const struct gpc_device *device, const struct gpc_notice *notice);
 
 /* Around a failure, until its text is published: an end in another thread waits for it. */
 void gpc_notice_begin(void);
