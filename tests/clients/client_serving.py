@@ -1,43 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
 """vLLM on the simulated GPU, plain and with the library: the same tokens, and the same KV cache to the token.
 
-It runs with the recipe of docs/simulated-gpu.md; without it, its loop is told.  It fails for want of memory in three ways:
-the weights, the KV cache, a neighbour.  The first lines that the library prints name the program's line and a setting of
-vLLM; with that setting it runs.
+Without the recipe of docs/SERVING.md its loop is told.  Each command of that page runs, and prints what the page shows.  Where
+a command fails for want of memory, the first lines that the library prints name the program's line and a setting of vLLM;
+the page's next command has that setting, and runs.
 """
 import contextlib
 import os
 import re
+import shutil
 import signal
 import subprocess
 import tempfile
 import time
 
-from world import HERE, Result, family, simulated, tell, tool
+from world import HERE, TOP, Result, family, simulated, tell, to_the_end, tool
 
-COLUMNS = ("cause, or KV cache", "followed")
+COLUMNS = ("cause, or KV cache", "setting that runs")
 
 PROGRAM = os.path.join(HERE, "programs", "serve_vllm.py")
+PAGE = os.path.join(TOP, "docs", "SERVING.md")
 FIRST_LINES = 15
-# The recipe: every result is 1, so that each step makes one token; and no kernel is compiled for sampling.
-RECIPE = "reads:one"
 SETTINGS = {"VLLM_USE_FLASHINFER_SAMPLER": "0", "VLLM_NO_USAGE_STATS": "1", "HF_HUB_OFFLINE": "1"}
 
-# What fails: the GPU and what else is on it, variables and settings of the program, the causes that are right, a setting
-# that the first lines have to name, and with which it then runs.
-FAILURES = [
-    ("weights", "12GiB", "", {"MODEL": "7b"}, [], {"exhausted"}, "quantization", ['quantization="fp8"']),
-    ("KV cache", "8GiB", "", {}, [f"kv_cache_memory_bytes={9 << 30}"], {"impossible"}, "kv_cache_memory_bytes",
-     [f"kv_cache_memory_bytes={2 << 30}"]),
-    ("neighbour", "24GiB", "foreign:8GiB/4711/jupyter", {}, ["gpu_memory_utilization=0.99"], {"neighbour"},
-     "gpu_memory_utilization", ["gpu_memory_utilization=0.6"]),
-]
+# Commands of the page that fail, by a part: the causes that are right, and a setting that the first lines have to name.
+FAILS = {"MODEL=7b gpucache-run --sim 12GiB": ({"exhausted"}, 'quantization="fp8"'),
+         "kv_cache_memory_bytes=9663676416": ({"impossible"}, "kv_cache_memory_bytes"),
+         "gpu_memory_utilization=0.99": ({"neighbour"}, "gpu_memory_utilization=0.65 or less")}
 
 
-def serve(python, gpu, *options, settings=(), sim="", **variables):
+def serve(python, *options):
     with tempfile.TemporaryDirectory() as home:  # vLLM and Triton keep caches there
-        return simulated([python, PROGRAM, *settings], gpu, *options, sim=",".join(filter(None, (RECIPE, sim))),
-                         env={**SETTINGS, **variables, "HOME": home})
+        return simulated([python, PROGRAM], "h100", *options, sim="reads:one", env={**SETTINGS, "HOME": home})
 
 
 def counted(run):
@@ -47,13 +41,17 @@ def counted(run):
 
 def serves(python):
     with tempfile.TemporaryDirectory() as folder:
-        plain = serve(python, "h100", "--off")
-        ours = serve(python, "h100", "-o", os.path.join(folder, "%p.gpucache"))
-        wrong = [f"exit status {run.returncode}:\n{run.stderr[-1500:]}" for run in (plain, ours) if run.returncode]
-        if not wrong and (counted(plain) != counted(ours) or len(counted(ours)) != 4):
-            wrong.append(f"vLLM says\n{counted(plain)}and\n{counted(ours)}")
+        plain, ours = serve(python, "--off"), serve(python, "-o", os.path.join(folder, "%p.gpucache"))
+    wrong = [f"exit status {run.returncode}:\n{run.stderr[-1500:]}" for run in (plain, ours) if run.returncode]
+    if not wrong and (counted(plain) != counted(ours) or len(counted(ours)) != 4):
+        wrong.append(f"vLLM says\n{counted(plain)}and\n{counted(ours)}")
     cache = re.findall(r"size: (.*)", ours.stdout)
     return tell(Result("serves", wrong, (cache[0] if cache else "", "")))
+
+
+def line_of():
+    with open(PROGRAM) as file:
+        return [i for i, line in enumerate(file, 1) if "# HERE" in line][0]
 
 
 def loops(python):
@@ -61,7 +59,7 @@ def loops(python):
     with tempfile.TemporaryDirectory() as home, open(os.path.join(home, "stderr"), "w+") as err:
         with subprocess.Popen([tool("gpucache-run"), "--off", "--sim", "h100", "--", python, PROGRAM], stdout=subprocess.DEVNULL,
                               stderr=err, env={**os.environ, **SETTINGS, "HOME": home}) as run:
-            text, end = "", time.monotonic() + 300
+            text, end = "", time.monotonic() + 600
             while "results by" not in text and run.poll() is None and time.monotonic() < end:
                 time.sleep(1)
                 err.seek(0)
@@ -71,12 +69,31 @@ def loops(python):
                     os.kill(member, signal.SIGKILL)
     said = [line for line in text.splitlines() if "read 1000 results" in line]
     wrong = [] if said and f"{os.path.basename(PROGRAM)}:{line_of()}" in said[0] and "reads:one" in said[0] else [text[-1500:]]
-    return tell(Result("loops without the recipe", wrong, ("", "reads:one")))
+    return tell(Result("loops without reads:", wrong, ("", "reads:one")))
 
 
-def line_of():
-    with open(PROGRAM) as file:
-        return [i for i, line in enumerate(file, 1) if "# HERE" in line][0]
+# ---- the page ----
+
+
+def commands_of(page):
+    """The commands of the page's blocks, each with the lines that it shows."""
+    found, inside = [], False
+    with open(page) as file:
+        for line in file:
+            if line.startswith("```"):
+                inside = not inside
+            elif inside and line.startswith("$ "):
+                found.append((re.sub(r"\s{2,}#.*$", "", line[2:].rstrip()), []))
+            elif inside and found:
+                found[-1][1].append(line.rstrip())
+    return found
+
+
+def plain_words(text):
+    """Without what differs from run to run: numbers of processes, paths, times; and however it is wrapped."""
+    text = re.sub(r"\x1b\[[0-9;]*m", "", text)
+    text = re.sub(r"pid \d+|\d+\.gpucache|\S*/(?=gpumem-report|\d)", "", text)
+    return re.sub(r"\s+", " ", text)
 
 
 def first_lines(err):
@@ -86,26 +103,53 @@ def first_lines(err):
     return re.sub(r"\s+", " ", " ".join(lines[start[0]:start[0] + FIRST_LINES])) if start else ""
 
 
-def failure(python, name, gpu, sim, variables, settings, causes, advice, follow):
-    wrong = []
+def check_report(err, causes, advice):
+    text = first_lines(err)
+    cause = (re.findall(r"WHY (\w+)", text) or ["nothing"])[0]
+    wrong = [] if cause in causes else [f"the cause is {cause}, not {' or '.join(sorted(causes))}"]
+    wrong += [f"{word!r} is not in the first {FIRST_LINES} lines: {text}" for word in (f"serve.py:{line_of()}", advice)
+              if word not in text]
+    return wrong, cause
+
+
+def run_command(folder, exports, command, shown):
+    run = to_the_end(["bash", "-c", f"cd {folder}; {exports} {command}"], {**SETTINGS, "HOME": folder, "COLUMNS": "80", "PATH":
+                     f"{folder}/bin:{os.environ['PATH']}", "GPUCACHE_OUTPUT": f"{folder}/recordings/%p.gpucache"}, limit_s=1800)
+    said = plain_words(run.stdout + run.stderr)
+    wrong = [f"not shown: {line}" for line in shown if plain_words(line).strip() not in said]
+    fails = [row for part, row in FAILS.items() if part in command and "fp8" not in command]
+    cause = ""
+    if fails:
+        more, cause = check_report(run.stderr, *fails[0])
+        wrong += more
+    if (run.returncode != 0) != bool(fails):
+        wrong.append(f"exit status {run.returncode}")
+    if os.environ.get("SHOW"):
+        print(run.stdout[-6000:], "\n".join(line for line in run.stderr.splitlines() if not line.startswith("  ")))
+    return tell(Result(command, [*wrong, said[-1500:]] if wrong else [], (cause, command.rpartition(" ")[2] if "=" in
+                                                                        command.rpartition(" ")[2] and not cause else "")))
+
+
+def page(python, only):
     with tempfile.TemporaryDirectory() as folder:
-        run = serve(python, gpu, "-o", os.path.join(folder, "%p.gpucache"), settings=settings, sim=sim, **variables)
-        text = first_lines(run.stderr)
-        cause = (re.findall(r"WHY (\w+)", text) or ["nothing"])[0]
-        if run.returncode == 0:
-            wrong.append("it runs")
-        if cause not in causes:
-            wrong.append(f"the cause is {cause}, not {' or '.join(sorted(causes))}")
-        wrong += [f"{word!r} is not in the first {FIRST_LINES} lines" for word in (f"serve_vllm.py:{line_of()}", advice)
-                  if word not in text]
-        followed = serve(python, gpu, settings=follow, sim=sim, **variables)
-        if followed.returncode != 0:
-            wrong.append(f"the advice does not help:\n{followed.stderr[-800:]}")
-    return tell(Result(f"failure {name}", [text or run.stderr[-800:], *wrong] if wrong else [], (cause, ", ".join(follow))))
+        os.makedirs(f"{folder}/bin")
+        os.makedirs(f"{folder}/start")
+        shutil.copy(PROGRAM, f"{folder}/serve.py")
+        for name, to in (("python", python), ("gpucache-run", tool("gpucache-run")), ("gpumem-report", tool("gpumem-report"))):
+            with open(f"{folder}/bin/{name}", "w") as file:
+                file.write(f'#!/bin/sh\nexec {to} "$@"\n')
+            os.chmod(file.name, 0o755)
+        exports, results = "", []
+        for command, shown in commands_of(PAGE):
+            if command.startswith("export "):
+                exports += f"{command};"
+            elif not only or any(word in command for word in only):
+                results.append(run_command(folder, exports, command, shown))
+    return results
 
 
 def run(_name, python):
     only = os.environ.get("CASES", "").split()
-    cases = [("serves", lambda: serves(python)), ("loops", lambda: loops(python))]
-    cases += [(row[0], lambda row=row: failure(python, *row)) for row in FAILURES]
-    return [case() for name, case in cases if not only or name.split()[0] in only]
+    results = [case(python) for case in (serves, loops) if not only or case.__name__ in only]
+    return results + page(python, [word for word in only if word not in ("serves", "loops")] if only else []) if (
+        not only or set(only) - {"serves", "loops"}) else results
