@@ -134,6 +134,7 @@ def page(python, only):
     with tempfile.TemporaryDirectory() as folder:
         os.makedirs(f"{folder}/bin")
         os.makedirs(f"{folder}/start")
+        os.makedirs(f"{folder}/recordings")
         shutil.copy(PROGRAM, f"{folder}/serve.py")
         for name, to in (("python", python), ("gpucache-run", tool("gpucache-run")), ("gpumem-report", tool("gpumem-report"))):
             with open(f"{folder}/bin/{name}", "w") as file:
