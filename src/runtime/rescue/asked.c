@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A read takes its stack at once, and is named only if it is one of the first: names take some ten milliseconds. */
 #include "runtime/rescue/asked.h"
 
 #include <stdatomic.h>
