@@ -126,3 +126,11 @@ bool gpc_library_holds_python(const char *file, size_t size)
 			return true;
 	return is_launcher(file, size) || is_compiled(file, size);
 }
+
+bool gpc_library_holds_code(const char *file, size_t size, const char *name, size_t name_size)
+{
+	static const char generated[] = "__create_fn__"; /* dataclasses */
+
+	return gpc_library_holds_python(file, size) ||
+	       (name_size >= strlen(generated) && memcmp(name, generated, strlen(generated)) == 0);
+}

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Whose memory is missing is told by which is more: what the process has itself, or what else is in use. */
 #include "oom/gave_up.h"
 
 #include "base/bytes.h"

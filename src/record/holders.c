@@ -253,6 +253,7 @@ void gpc_record_peak_take(struct gpc_record *rec, uint32_t device, uint64_t now_
 		gpc_record_unmark(rec, slots, sizeof *slots);
 		gpc_record_store(slots, &peak, sizeof peak);
 		gpc_record_mark(rec, slots, sizeof *slots);
+		atomic_store_explicit(&rec->peak_last[device], live, memory_order_relaxed);
 		atomic_store_explicit(
 			&rec->peak_next[device], next_after(live), memory_order_relaxed);
 	}

@@ -75,6 +75,7 @@ struct gpc_record {
 	_Atomic uint64_t next_event;             /* Lock: event_lock; read without it */
 	/* By device: the fewest live bytes that gpc_record_peak records as a new peak. */
 	_Alignas(64) _Atomic uint64_t peak_next[GPUCACHE_MAX_DEVICES];
+	_Atomic uint64_t peak_last[GPUCACHE_MAX_DEVICES]; /* and those of the last peak */
 	_Atomic uint32_t block_end;  /* 1 + the last slot of BLOCKS that was ever in use */
 	_Atomic uint32_t site_end;   /* 1 + the last record of SITES in use */
 	_Atomic uint32_t stream_end; /* the same for STREAMS */

@@ -263,6 +263,15 @@ static inline void gpc_record_site_remove(
 void gpc_record_peak_take(struct gpc_record *rec, uint32_t device, uint64_t now_ns,
 	uint64_t requested, uint64_t live, uint64_t reserved);
 
+/* As many bytes as the last peak had make a new one: their holders were not known yet. */
+static inline void gpc_record_peak_reopen(struct gpc_record *rec, uint32_t device)
+{
+	if (device < rec->n_devices)
+		atomic_store_explicit(&rec->peak_next[device],
+			atomic_load_explicit(&rec->peak_last[device], memory_order_relaxed),
+			memory_order_relaxed);
+}
+
 /* True if this many live bytes make a new peak. */
 static inline bool gpc_record_is_peak(struct gpc_record *rec, uint32_t device, uint64_t live)
 {

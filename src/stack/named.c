@@ -106,7 +106,8 @@ static bool read_code(
 	if (name->function)
 		return true;
 	name->file = copy(naming, code->file, code->file_size);
-	name->is_library = gpc_library_holds_python(code->file, code->file_size);
+	name->is_library =
+		gpc_library_holds_code(code->file, code->file_size, code->name, code->name_size);
 	name->function = name->file ? copy(naming, code->name, code->name_size) : NULL;
 	return name->function;
 }

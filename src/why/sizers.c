@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The first row that a stack passes through decides. */
 #include "why/sizers.h"
 
 #include <inttypes.h>

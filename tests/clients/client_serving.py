@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """vLLM on the simulated GPU, plain and with the library: the same tokens, and the same KV cache to the token.
 
-Without the recipe of docs/SERVING.md its loop is told.  Each command of that page runs, and prints what the page shows.  Where
+Without the recipe of docs/user/SERVING.md its loop is told.  Each command of that page runs, and prints what the page shows.  Where
 a command fails for want of memory, the first lines that the library prints name the program's line and a setting of vLLM;
 the page's next command has that setting, and runs.
 """
@@ -134,6 +134,7 @@ def page(python, only):
     with tempfile.TemporaryDirectory() as folder:
         os.makedirs(f"{folder}/bin")
         os.makedirs(f"{folder}/start")
+        os.makedirs(f"{folder}/recordings")
         shutil.copy(PROGRAM, f"{folder}/serve.py")
         for name, to in (("python", python), ("gpucache-run", tool("gpucache-run")), ("gpumem-report", tool("gpumem-report"))):
             with open(f"{folder}/bin/{name}", "w") as file:

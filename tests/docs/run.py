@@ -39,8 +39,8 @@ NOT_HERE = {
     "/usr/lib/gpucache/slurm/": "as sbatch",
 }
 
-# Pages about building and installing, which tests/package/run.py covers.
-ELSEWHERE = {"docs/user/INSTALL.md", "examples/README.md"}
+# Pages about building and installing, which tests/package/run.py covers, and about vLLM, which tests/clients/client_serving.py does.
+ELSEWHERE = {"docs/user/INSTALL.md", "examples/README.md", "docs/user/SERVING.md"}
 
 # Commands that may end with another status than 0, by a part of the command.
 EXPECTED = {

@@ -230,6 +230,17 @@ static bool record_locked(
 	return tensor;
 }
 
+/*
+ * What PyTorch mapped for the tensor may have made a peak before the tensor was reported, when no site held it yet: the
+ * peak is taken again.
+ */
+static void renew_peak(struct gpc_device *device)
+{
+	atomic_store_explicit(&device->has_lent, false, memory_order_relaxed);
+	gpc_record_peak_reopen(&gpc_runtime.record, device->ordinal);
+	gpc_levels_record(device, gpc_levels_sum(device), gpc_clock_ns());
+}
+
 static void allocated(struct gpc_device *device, uint64_t address, uint64_t size,
 	uint64_t allocated_bytes, uint64_t reserved_bytes, gpc_tensor_stream *find_stream)
 {
@@ -248,6 +259,8 @@ static void allocated(struct gpc_device *device, uint64_t address, uint64_t size
 		(void)record_locked(
 			books, owner, (struct gpc_array){ address, address, size }, stack);
 	gpc_lock_release(&books->lock);
+	if (atomic_load_explicit(&device->has_lent, memory_order_relaxed))
+		renew_peak(device);
 	last_failure.device = NULL;
 	gpc_rescue_succeeded(device, GPUCACHE_KIND_TENSOR, size);
 }

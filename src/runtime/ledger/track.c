@@ -276,6 +276,8 @@ void gpc_runtime_lend(enum gpucache_kind kind, uint64_t key)
 		tracked->is_arena = true;
 		observed = observed_of(tracked, observed.now_ns);
 		gpc_observe_block(&observed, GPUCACHE_BLOCK_LIVE);
+		atomic_store_explicit(
+			&observed.context->device->has_lent, true, memory_order_relaxed);
 	}
 	gpc_lock_release(&tracked_all.lock);
 }

@@ -46,6 +46,8 @@ struct gpc_device {
 	_Atomic(struct gpc_context *) owner; /* one of `contexts`: see gpc_context_owner */
 	_Atomic uint64_t next_look_ns;
 	_Atomic uint64_t next_history_ns;
+	_Atomic bool
+		has_lent; /* memory that no site holds, until a tensor in it is reported (tensors.c) */
 	_Atomic bool is_peak_reset; /* gpucache_stats reports the recent peaks */
 	CUcontext primary;
 	struct gpc_lock primary_lock; /* see gpc_runtime_primary_begin */

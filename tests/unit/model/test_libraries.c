@@ -90,6 +90,15 @@ static void python_files_of_packages_and_of_the_standard_library_are_not_the_pro
 	assert_false(holds(""));
 }
 
+static void code_that_dataclasses_generate_is_not_the_programs(void **state)
+{
+	(void)state;
+	assert_true(gpc_library_holds_code("<string>", 8, "__create_fn__.__init__", 22));
+	assert_false(gpc_library_holds_code("<string>", 8, "__create_fn", 11));
+	assert_false(gpc_library_holds_code("<string>", 8, "main", 4));
+	assert_true(gpc_library_holds_code("<frozen runpy>", 14, "main", 4));
+}
+
 #define HASH "nco3g7ezf3sbwoqtvaanl4w7kwggymhomxtejlovndn2fiyh6pm"
 
 static void what_torch_compile_writes_is_known_in_any_folder(void **state)
@@ -115,6 +124,7 @@ int main(void)
 		cmocka_unit_test(what_cuda_takes_for_a_library_is_kept_and_for_the_program_is_not),
 		cmocka_unit_test(
 			python_files_of_packages_and_of_the_standard_library_are_not_the_programs),
+		cmocka_unit_test(code_that_dataclasses_generate_is_not_the_programs),
 		cmocka_unit_test(what_torch_compile_writes_is_known_in_any_folder),
 	};
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/metamem.h"
 #include "record/store.h"
+#include "runtime/ledger/physical.h"
 #include "runtime/ledger/tensors.h"
+#include "runtime/ledger/track.h"
 #include "runtime/process/enter.h"
 #include "runtime/process/state.h"
 #include "world.h"
@@ -73,6 +75,64 @@ static uint64_t held_by_sites(void)
 			bytes += gpc_runtime.record.sites[i].live_bytes;
 	}
 	return bytes;
+}
+
+static CUresult make_pages(struct gpc_passed_call *call)
+{
+	const CUmemAllocationProp prop = {
+		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE },
+	};
+	CUmemGenericAllocationHandle handle;
+	CUresult result = world.cuMemCreate(&handle, call->size, &prop, 0);
+
+	call->ret_address = handle;
+	call->ret_size = call->size;
+	return result;
+}
+
+/* What the hook of cuMemCreate does for PyTorch. */
+static void map_pages(size_t size)
+{
+	struct gpc_passed_call call = {
+		.make = make_pages, .kind = GPUCACHE_KIND_PHYSICAL, .size = size
+	};
+
+	CHECK(!gpc_runtime_passed_malloc_of_device(&call, 0));
+	gpc_runtime_handle_created(call.ret_address);
+	gpc_runtime_lend(GPUCACHE_KIND_PHYSICAL, call.ret_address);
+	torch.reserved += size;
+}
+
+/* The most that one site held at the last peak. */
+static uint64_t most_at_peak(void)
+{
+	const struct gpucache_peak *peaks =
+		(const void *)(gpc_runtime.record.base +
+			       gpc_runtime.record.regions[GPUCACHE_REGION_PEAKS]->offset);
+	const struct gpucache_peak *last = &peaks[peaks[1].number > peaks[0].number];
+	uint64_t most = 0;
+
+	for (uint32_t i = 0; i < last->n_holders; i++)
+		most = gpc_larger(most, last->holders[i].bytes);
+	return most;
+}
+
+/* Its pages made the peak, one by one, before PyTorch reported it. */
+static void mapped_pages(void)
+{
+	world_start();
+	for (unsigned i = 0; i < 5; i++)
+		map_pages(20 * MIB);
+	CHECK(most_at_peak() < 100 * MIB);
+	tell(0x7000000000, 100 * MIB);
+	CHECK(most_at_peak() == 100 * MIB);
+}
+
+static void a_tensor_in_mapped_pages_is_in_the_list_of_the_peak(void **state)
+{
+	(void)state;
+	world_run(NULL, CONF, mapped_pages);
 }
 
 static void each_byte_once(void)
@@ -518,6 +578,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_byte_has_one_holder),
+		cmocka_unit_test(a_tensor_in_mapped_pages_is_in_the_list_of_the_peak),
 		cmocka_unit_test(a_tensor_is_of_the_stream_that_its_thread_works_on),
 		cmocka_unit_test(an_address_that_comes_again_replaces_its_tensor),
 		cmocka_unit_test(a_tensor_is_freed_once_wherever_the_next_one_lies),

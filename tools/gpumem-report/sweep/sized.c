@@ -195,12 +195,15 @@ static const struct gpc_sweep_run *run_of(const struct sized *sized, uint64_t si
 static void show_loads(const struct sized *sized, struct gpc_document *doc)
 {
 	const struct gpc_sweep_run *failed = run_of(sized, sized->fails);
+	const struct gpc_sweep_run *ran = sized->part > 0 ? run_of(sized, sized->loads) : NULL;
+	GPC_TEXT(with, 60);
 
 	gpc_document_open_text(doc, "LOADS");
-	if (sized->part > 0 && sized->loads)
-		gpc_document_say(doc, "on a GPU of %" PRIu64 " MiB it ran, with %s for the cache",
-			sized->loads / GPC_MIB,
-			gpc_show_bytes(cache_of(sized, run_of(sized, sized->loads))));
+	if (ran && cache_of(sized, ran))
+		gpc_text_add_amounts(&with, ", with @ for the cache", cache_of(sized, ran));
+	if (ran)
+		gpc_document_say(doc, "on a GPU of %" PRIu64 " MiB it ran%s",
+			sized->loads / GPC_MIB, with.buf);
 	if (sized->part > 0 && failed)
 		gpc_document_say(doc, "on one of %" PRIu64 " MiB it failed%s%s",
 			sized->fails / GPC_MIB, failed->said ? ": " : "",
@@ -230,9 +233,12 @@ static bool show_leaves(const struct sized *sized, struct gpc_document *doc)
 		is_good &= run->is_measured;
 		gpc_document_row(doc, gpc_name(sweep->gpus[i].word), gpc_name(sweep->gpus[i].word),
 			gpc_bytes(sweep->gpus[i].target.bytes),
-			gpc_number(sweep->gpus[i].target.bytes / GPC_MIB), gpc_bytes(cache),
-			gpc_number(cache / GPC_MIB), gpc_truth(run->is_measured),
-			gpc_name(run->is_measured ? "" : "it does not load"));
+			gpc_number(sweep->gpus[i].target.bytes / GPC_MIB),
+			gpc_bytes(gpc_unless_zero(cache)),
+			gpc_number(gpc_unless_zero(cache / GPC_MIB)), gpc_truth(run->is_measured),
+			gpc_name(!run->is_measured ? "it does not load"
+				 : cache           ? ""
+						   : "it runs; its peak is before the cache"));
 	}
 	gpc_document_close(doc);
 	return is_good;

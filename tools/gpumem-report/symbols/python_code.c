@@ -67,7 +67,8 @@ static void read_code(struct gpc_code *code, const struct gpc_code_view *view)
 	code->is_read = true;
 	code->function = copy_clean(view->name, view->name_size);
 	code->file = copy_clean(view->file, view->file_size);
-	code->is_library = gpc_library_holds_python(view->file, view->file_size);
+	code->is_library =
+		gpc_library_holds_code(view->file, view->file_size, view->name, view->name_size);
 	code->first_line = view->first_line;
 	code->text = text_of(code);
 	while (gpc_python_lines_next(&lines, &piece)) {
