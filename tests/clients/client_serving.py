@@ -56,14 +56,14 @@ def line_of():
 
 def loops(python):
     """Without the recipe it waits for tokens for ever, and the line that reads their number is told."""
-    with tempfile.TemporaryDirectory() as home, open(os.path.join(home, "stderr"), "w+") as err:
+    with tempfile.TemporaryDirectory() as home, open(os.path.join(home, "stderr"), "w") as err:
         with subprocess.Popen([tool("gpucache-run"), "--off", "--sim", "h100", "--", python, PROGRAM], stdout=subprocess.DEVNULL,
                               stderr=err, env={**os.environ, **SETTINGS, "HOME": home}) as run:
             text, end = "", time.monotonic() + 600
             while "results by" not in text and run.poll() is None and time.monotonic() < end:
                 time.sleep(1)
-                err.seek(0)
-                text = err.read()
+                with open(err.name) as file:  # with an offset of its own
+                    text = file.read()
             for member in family(run.pid):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(member, signal.SIGKILL)
