@@ -171,6 +171,7 @@ struct code {
 	enum outcome outcome;
 	bool donates; /* its arguments */
 	bool waits;   /* until two threads ask what it is */
+	size_t temporaries; /* 0: 3 MiB */
 };
 
 #define CODE_RESOURCE_EXHAUSTED 8
