@@ -151,16 +151,14 @@ static void derive_program(struct gpc_facts *f)
 	uint64_t without = plus(f->program_arguments, f->program_temporaries);
 
 	f->is_program = truth(is_xla_pool(f) && f->program);
-	f->is_temporary = truth(or_none(f->program_temporaries) &&
-				fits(f->need / 2, f->program_temporaries));
-	f->is_donatable =
-		truth(or_none(f->program_outputs) &&
-			fits(f->program_outputs, f->program_arguments) &&
-			fits(or_none(f->short_by), f->program_outputs) &&
-			fits(without, f->torch_held) && f->is_temporary != GPC_YES);
-	f->is_output =
-		truth(f->is_program == GPC_YES && fits(f->need / 2, f->program_outputs) &&
-			f->is_temporary != GPC_YES && f->is_donatable != GPC_YES);
+	f->is_temporary =
+		truth(or_none(f->program_temporaries) && fits(f->need / 2, f->program_temporaries));
+	f->is_donatable = truth(or_none(f->program_outputs) &&
+				fits(f->program_outputs, f->program_arguments) &&
+				fits(or_none(f->short_by), f->program_outputs) &&
+				fits(without, f->torch_held) && f->is_temporary != GPC_YES);
+	f->is_output = truth(f->is_program == GPC_YES && fits(f->need / 2, f->program_outputs) &&
+			     f->is_temporary != GPC_YES && f->is_donatable != GPC_YES);
 	f->is_from_host =
 		truth(is_xla_pool(f) && !f->program && is_below(f->torch_held / 2, f->need));
 }
@@ -175,12 +173,12 @@ static void derive_truths(struct gpc_facts *f)
 	f->is_replaced = truth(f->is_renewed == GPC_YES && !or_none(f->kept_passes) &&
 			       f->growth_blocks < RENEWED_BLOCKS);
 	f->is_missing = truth(or_none(f->short_by) != 0);
-	f->holds_enough = truth(or_none(f->short_by) != 0 &&
-				(!is_xla_pool(f) || fits(f->to_free, f->torch_live)));
+	f->holds_enough = truth(
+		or_none(f->short_by) != 0 && (!is_xla_pool(f) || fits(f->to_free, f->torch_live)));
 	f->is_rounded_up = truth(is_below(f->asked, f->need) && is_known(f->room) &&
 				 fits(f->asked, gpc_larger(f->room, or_none(f->piece))));
-	f->is_padded = truth(
-		!is_xla_pool(f) && is_known(f->need) && f->need - f->asked > f->need / 100);
+	f->is_padded =
+		truth(!is_xla_pool(f) && is_known(f->need) && f->need - f->asked > f->need / 100);
 	f->is_for_tensor = truth(or_none(f->torch_asked) && f->is_torch_limit != GPC_YES &&
 				 is_below(f->torch_asked + f->torch_asked / 100, f->asked));
 	f->has_piece = truth(f->is_segment == GPC_YES && or_none(f->piece) != 0);

@@ -29,7 +29,7 @@ FAILURES = [
     ("jax_neighbour", GPU, "foreign:3GiB/4711/jupyter", {"neighbour"}, "pid 4711 jupyter", "--"),
     ("jax_scan", GPU, "", {"impossible"}, "jax.checkpoint", "fixed"),
     ("jax_scatter", GPU, "", {"impossible"}, "jax.lax.map with batch_size", "fixed"),
-    ("jax_stale", GPU, "", {"limit", "exhausted"}, "holds most, 768.00 MiB", "fixed"),
+    ("jax_stale", GPU, "", {"limit", "exhausted"}, "holds most", "fixed"),
 ]
 
 # Of other processes on the GPU, for what looks at them.

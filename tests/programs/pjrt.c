@@ -136,10 +136,9 @@ static void failures(void)
 /* The error of a program that XLA executed later comes to the next one. */
 static void blamed(void)
 {
-	const struct code large = { .name = "jit_large",
-		.n_outputs = 1,
-		.sizes = { MIB },
-		.temporaries = 3584 * MIB };
+	const struct code large = {
+		.name = "jit_large", .n_outputs = 1, .sizes = { MIB }, .temporaries = 3584 * MIB
+	};
 	const struct code next = {
 		.name = "jit_next", .n_outputs = 1, .sizes = { MIB }, .outcome = REFUSES
 	};

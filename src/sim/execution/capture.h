@@ -41,8 +41,8 @@ struct gpc_sim_capture {
 CUresult gpc_sim_capture_begin(struct gpc_sim_stream *stream, CUstreamCaptureMode mode);
 
 /* The same, which adds to a graph of the program's. */
-CUresult gpc_sim_capture_begin_in(struct gpc_sim_stream *stream, CUstreamCaptureMode mode,
-	struct gpc_sim_graph *graph);
+CUresult gpc_sim_capture_begin_in(
+	struct gpc_sim_stream *stream, CUstreamCaptureMode mode, struct gpc_sim_graph *graph);
 
 /*
  * Ends the capture that began in this stream.  INVALIDATED: the capture has ended, but without a graph.  WRONG_THREAD,

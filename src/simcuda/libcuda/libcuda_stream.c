@@ -309,7 +309,8 @@ FACE_PAIR(cuStreamBeginCaptureToGraph, _ptsz,
 	(CUstream s, CUgraph graph, const CUgraphNode *nodes, const CUgraphEdgeData *edges,
 		size_t n, CUstreamCaptureMode mode),
 	((void)nodes, (void)edges, (void)n,
-		graph ? begin_capture_in(entry, null, s, mode, (struct gpc_sim_graph *)(void *)graph)
+		graph ? begin_capture_in(
+				entry, null, s, mode, (struct gpc_sim_graph *)(void *)graph)
 		      : CUDA_ERROR_INVALID_VALUE))
 
 static CUresult end_capture(const char *entry, enum face_null null, CUstream handle, CUgraph *graph)

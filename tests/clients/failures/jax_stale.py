@@ -27,9 +27,10 @@ def train_step(state, x):
 
 
 def fit(model, is_fixed):
-    state = {"params": [jnp.copy(v) for v in model.variables], "momentum": [jnp.zeros_like(v) for v in model.variables]}
+    params = model.variables if is_fixed else [jnp.copy(v) for v in model.variables]
+    state = {"params": params, "momentum": [jnp.zeros_like(v) for v in params]}
     if is_fixed:
-        model.variables = None
+        model.variables = params = None
     for _ in range(3):
         state = train_step(state, jnp.ones((8, 4096)))
     model.variables = jax.block_until_ready(state)["params"]
