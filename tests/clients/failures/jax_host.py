@@ -4,13 +4,14 @@ import sys
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 
 def main(is_fixed):
     cpu = jax.devices("cpu")[0]
     weights = jnp.ones((1000, 1000))
     if is_fixed:
-        table = jnp.zeros((29_000, 29_000), device=cpu)
+        table = jax.device_put(np.zeros((29_000, 29_000), np.float32), cpu)
     else:
         table = jax.device_put(jnp.zeros((29_000, 29_000)), cpu)  # HERE
     print(table.block_until_ready().shape, weights.shape)
