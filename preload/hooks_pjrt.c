@@ -51,7 +51,7 @@ static struct {
 
 /* ---- failures ---- */
 
-/* The bytes in "... trying to allocate 4294967296 bytes." or "... to allocate 4.00GiB."; 0: it does not say. */
+/* The bytes in "... trying to allocate 4294967296 bytes.", "... to allocate 4.00GiB." or "32.0KiB."; 0: it does not say. */
 static uint64_t bytes_in(const char *text, size_t size)
 {
 	static const char words[] = "to allocate ";
@@ -65,10 +65,9 @@ static uint64_t bytes_in(const char *text, size_t size)
 		return 0;
 	for (at += sizeof words - 1; at < end && *at >= '0' && *at <= '9'; at++)
 		whole = whole * 10 + (uint64_t)(*at - '0');
-	if (end - at > 3 && *at == '.' && at[1] >= '0' && at[1] <= '9' && at[2] >= '0' &&
-		at[2] <= '9') {
-		hundredths = (uint64_t)(at[1] - '0') * 10 + (uint64_t)(at[2] - '0');
-		at += 3;
+	if (at < end && *at == '.') {
+		for (uint64_t worth = 10; ++at < end && *at >= '0' && *at <= '9'; worth /= 10)
+			hundredths += (uint64_t)(*at - '0') * worth;
 	}
 	if (end - at > 1 && at[1] == 'i')
 		shift = *at == 'K' ? 10 : *at == 'M' ? 20 : *at == 'G' ? 30 : *at == 'T' ? 40 : 0;
@@ -81,6 +80,7 @@ static void note_error(void *error, int device, void *handle, uint64_t size,
 {
 	struct pjrt_word code = { .ret.code = 0 };
 	struct pjrt_text message = { .args = { .size = sizeof message, .object = error } };
+	struct gpucache_oom_program other;
 	uint64_t in_use;
 
 	if (!error || !GPC_PJRT_ASK(PJRT_ERROR_CODE, &code, error) ||
@@ -89,6 +89,10 @@ static void note_error(void *error, int device, void *handle, uint64_t size,
 	(void)gpc_pjrt_call(PJRT_ERROR_MESSAGE, &message); /* returns nothing */
 	if (!size)
 		size = bytes_in(message.ret_text, message.ret_size);
+	/* XLA executes later, and its error comes to who uses the outputs: often to another program. */
+	if (program && size / 2 > gpc_bytes_add(program->temporaries, program->outputs) &&
+		gpc_pjrt_program_of_size(size, &other))
+		program = &other;
 	in_use = gpc_pjrt_in_use(handle);
 	INSIDE(gpc_runtime_array_failed(device, size, in_use, program));
 }

@@ -51,8 +51,8 @@ enum pjrt_place {
 	PJRT_BUFFER_READY = 72,
 	PJRT_BUFFER_ADDRESS = 73,
 	PJRT_BUFFER_TO_MEMORY = 92,
+	PJRT_N_PLACES, /* from PJRT_LEAST_MINOR on */
 	PJRT_MEMORY_NEEDED = 96,
-	PJRT_N_PLACES,
 };
 
 typedef void *pjrt_fn(void *args);

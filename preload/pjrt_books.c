@@ -181,6 +181,13 @@ static struct gpc_pjrt_program *claim_program(uintptr_t loaded)
 	return NULL;
 }
 
+static bool has_place(enum pjrt_place place)
+{
+	const struct pjrt_table *own = atomic_load_explicit(&gpc_pjrt_own, memory_order_acquire);
+
+	return own->size >= offsetof(struct pjrt_table, fns) + (place + 1) * sizeof(pjrt_fn *);
+}
+
 /* Fills in what is known of a program; false if the plugin does not say. */
 static bool read_program(void *loaded, struct gpc_pjrt_program *program)
 {
@@ -202,7 +209,8 @@ static bool read_program(void *loaded, struct gpc_pjrt_program *program)
 		memcpy(program->needs.name, name.ret_text, size);
 		program->n_outputs = n.ret.number;
 	}
-	if (is_known && GPC_PJRT_ASK(PJRT_MEMORY_NEEDED, &needed, executable.ret.pointer)) {
+	if (is_known && has_place(PJRT_MEMORY_NEEDED) &&
+		GPC_PJRT_ASK(PJRT_MEMORY_NEEDED, &needed, executable.ret.pointer)) {
 		program->needs.temporaries = (uint64_t)needed.ret_temporaries;
 		program->needs.arguments = (uint64_t)needed.ret_arguments;
 		program->needs.outputs =
@@ -228,6 +236,26 @@ const struct gpc_pjrt_program *gpc_pjrt_program_of(void *loaded, struct gpc_pjrt
 	program->needs = room->needs;
 	atomic_store_explicit(&program->loaded, (uintptr_t)loaded, memory_order_release);
 	return program;
+}
+
+bool gpc_pjrt_program_of_size(uint64_t temporaries, struct gpucache_oom_program *ret_needs)
+{
+	for (size_t i = 0; temporaries && i < MAX_PROGRAMS; i++) {
+		struct gpc_pjrt_program *row = &programs[i];
+		uintptr_t loaded = atomic_load_explicit(&row->loaded, memory_order_acquire);
+		uint64_t own;
+
+		if (loaded <= ENDED)
+			continue;
+		*ret_needs = row->needs;
+		atomic_thread_fence(memory_order_acquire);
+		own = ret_needs->temporaries;
+		if (gpc_larger(own, temporaries) - gpc_smaller(own, temporaries) <=
+				temporaries / 128 &&
+			atomic_load_explicit(&row->loaded, memory_order_relaxed) == loaded)
+			return true;
+	}
+	return false;
 }
 
 /* Of threads that execute a program for the first time, each may have claimed a row. */

@@ -62,4 +62,7 @@ struct gpc_pjrt_program {
 const struct gpc_pjrt_program *gpc_pjrt_program_of(void *loaded, struct gpc_pjrt_program *room);
 void gpc_pjrt_program_end(const void *loaded);
 
+/* Copies the needs of a program whose temporaries are about so many bytes; false if none is. */
+bool gpc_pjrt_program_of_size(uint64_t temporaries, struct gpucache_oom_program *ret_needs);
+
 #endif

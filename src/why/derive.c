@@ -32,21 +32,47 @@ static uint64_t managed_here(const struct gpc_facts *f)
 	return gpc_smaller(or_none(f->managed), rest);
 }
 
+/* XLA's own pool refused. */
+static bool is_xla_pool(const struct gpc_facts *f)
+{
+	return f->is_xla == GPC_YES && f->is_torch_limit == GPC_YES;
+}
+
+/* Arguments are in use, although donated ones are no arrays any more. */
+static uint64_t xla_used(const struct gpc_facts *f)
+{
+	return gpc_larger(gpc_larger(or_none(f->pool_in_use), or_none(f->torch_live)),
+		or_none(f->program_arguments));
+}
+
+/* What XLA's pool had for the request; 0 also where it had enough in all, but not in one piece. */
+static uint64_t xla_room(const struct gpc_facts *f)
+{
+	uint64_t room = minus(f->torch_held, xla_used(f));
+
+	return is_below(room, f->need) ? room : 0;
+}
+
 static void derive_limit(struct gpc_facts *f)
 {
 	bool is_torch = f->is_torch_limit == GPC_YES;
 	uint64_t rounded =
 		f->is_segment == GPC_YES ? plus(f->need, STEP - 1) / STEP * STEP : f->need;
-	uint64_t segment =
-		f->is_xla == GPC_YES ? f->need : gpc_torch_segment_size(or_none(f->need));
-	uint64_t needed = is_torch ? plus(f->torch_held, segment) : plus(f->charged, rounded);
+	uint64_t segment = gpc_torch_segment_size(or_none(f->need));
+	uint64_t needed = is_xla_pool(f) ? plus(minus(f->torch_held, xla_room(f)), f->need)
+			  : is_torch     ? plus(f->torch_held, segment)
+					 : plus(f->charged, rounded);
 
 	f->is_limited = truth(is_torch || is_below(f->limit, needed));
-	f->would_fit = truth(fits(f->need, f->available));
+	f->would_fit = truth(is_xla_pool(f) ? fits(needed, plus(f->torch_held, f->available))
+					    : fits(f->need, f->available));
 	if (f->is_limited != GPC_YES || f->would_fit != GPC_YES || !is_known(needed))
 		return;
 	if (!is_torch)
 		needed = plus(gpc_round_up(needed, GPC_MIB), SEGMENT);
+	/* XLA's message has two decimals. */
+	if (is_xla_pool(f))
+		needed = plus(needed, f->need / 256);
 	if (f->total < 10000 || !fits(needed, f->total))
 		return;
 	f->needed_mib = needed / GPC_MIB;
@@ -62,13 +88,17 @@ static void derive_sums(struct gpc_facts *f)
 	uint64_t best;
 
 	f->need = gpc_larger(f->asked, or_none(f->rounded));
+	/* A program needs its outputs and temporaries at once, and was refused a part of them. */
+	if (is_xla_pool(f))
+		f->need = gpc_larger(f->need,
+			plus(or_none(f->program_temporaries), or_none(f->program_outputs)));
 	f->held = minus(plus(plus(f->live, or_none(f->rounding)), or_none(f->direct)),
 		plus(or_none(f->managed), or_none(f->pool_idle)));
 	f->charged = minus(plus(ours, or_none(f->direct)), implicit);
 	derive_limit(f);
 	f->room = f->available;
 	if (f->is_torch_limit == GPC_YES)
-		f->room = 0;
+		f->room = is_xla_pool(f) ? xla_room(f) : 0;
 	else if (f->is_limited == GPC_YES)
 		f->room = gpc_smaller(f->available, minus(f->limit, f->charged));
 	best = gpc_larger(or_none(f->room), or_none(f->piece));
@@ -116,6 +146,23 @@ static void derive_spill(struct gpc_facts *f)
 		f->spillable = f->need;
 }
 
+static void derive_program(struct gpc_facts *f)
+{
+	uint64_t without = plus(f->program_arguments, f->program_temporaries);
+
+	f->is_program = truth(is_xla_pool(f) && f->program);
+	f->is_temporary =
+		truth(or_none(f->program_temporaries) && fits(f->need / 2, f->program_temporaries));
+	f->is_donatable = truth(or_none(f->program_outputs) &&
+				fits(f->program_outputs, f->program_arguments) &&
+				fits(or_none(f->short_by), f->program_outputs) &&
+				fits(without, f->torch_held) && f->is_temporary != GPC_YES);
+	f->is_output = truth(f->is_program == GPC_YES && fits(f->need / 2, f->program_outputs) &&
+			     f->is_temporary != GPC_YES && f->is_donatable != GPC_YES);
+	f->is_from_host =
+		truth(is_xla_pool(f) && !f->program && is_below(f->torch_held / 2, f->need));
+}
+
 static void derive_truths(struct gpc_facts *f)
 {
 	bool grows = or_none(f->growth) != 0 || or_none(f->kept_passes) != 0;
@@ -126,22 +173,20 @@ static void derive_truths(struct gpc_facts *f)
 	f->is_replaced = truth(f->is_renewed == GPC_YES && !or_none(f->kept_passes) &&
 			       f->growth_blocks < RENEWED_BLOCKS);
 	f->is_missing = truth(or_none(f->short_by) != 0);
+	f->holds_enough = truth(
+		or_none(f->short_by) != 0 && (!is_xla_pool(f) || fits(f->to_free, f->torch_live)));
 	f->is_rounded_up = truth(is_below(f->asked, f->need) && is_known(f->room) &&
 				 fits(f->asked, gpc_larger(f->room, or_none(f->piece))));
-	f->is_padded = truth(is_known(f->need) && f->need - f->asked > f->need / 100);
+	f->is_padded =
+		truth(!is_xla_pool(f) && is_known(f->need) && f->need - f->asked > f->need / 100);
 	f->is_for_tensor = truth(or_none(f->torch_asked) && f->is_torch_limit != GPC_YES &&
 				 is_below(f->torch_asked + f->torch_asked / 100, f->asked));
 	f->has_piece = truth(f->is_segment == GPC_YES && or_none(f->piece) != 0);
 	f->has_unused =
 		truth(f->is_xla != GPC_YES && fits(or_none(f->short_by) / 2, f->torch_unused));
-	f->is_temporary = truth(is_known(f->program_temporaries) &&
-				fits(f->asked / 2, f->program_temporaries) &&
-				or_none(f->program_temporaries));
-	f->is_donatable = truth(or_none(f->program_outputs) &&
-				fits(f->program_outputs, f->program_arguments) &&
-				fits(or_none(f->short_by), f->program_outputs));
+	derive_program(f);
 	f->can_replay = truth(f->is_caching == GPC_YES && f->is_replayed == GPC_NOT_KNOWN);
-	f->is_by_other = truth(is_torch && f->torch_asked == 0 &&
+	f->is_by_other = truth(is_torch && f->is_xla != GPC_YES && f->torch_asked == 0 &&
 			       is_missing_from(f, plus(or_none(f->cached), f->torch_unused)));
 	f->has_holes = truth(has_holes(f));
 	/* What the same line asks for next is of the same use. */

@@ -179,6 +179,8 @@ void gpc_facts_from_oom(struct gpc_facts *facts, const struct gpucache_oom *oom)
 		facts->program_arguments = oom->program.arguments;
 		facts->program_outputs = oom->program.outputs;
 	}
+	if (oom->program.pool_in_use)
+		facts->pool_in_use = oom->program.pool_in_use;
 	if (oom->idle_gpu) {
 		facts->idle_gpu = oom->idle_gpu - 1;
 		facts->idle_free = oom->idle_free;

@@ -56,11 +56,15 @@ static strength judge_IMPOSSIBLE(const struct gpc_facts *f)
 	return is_impossible(f) ? CERTAIN : NONE;
 }
 
-/* Certain only if the GPU had room: otherwise a higher limit would not have helped. */
+static strength judge_GROWTH(const struct gpc_facts *f);
+
+/* Certain only if the GPU had room: otherwise a higher limit would not have helped.  What grows fills a larger pool, too. */
 static strength judge_LIMIT(const struct gpc_facts *f)
 {
 	if (f->is_limited != GPC_YES)
 		return NONE;
+	if (f->is_xla == GPC_YES && judge_GROWTH(f) >= LIKELY)
+		return POSSIBLE;
 	if (!is_known(f->available))
 		return LIKELY;
 	return f->would_fit == GPC_YES ? CERTAIN : POSSIBLE;

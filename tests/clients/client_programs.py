@@ -11,10 +11,26 @@ import re
 import subprocess
 import tempfile
 
+import client_failures
 from world import HERE, Result, report, simulated, tell, tool
 
 COLUMNS = ("held when memory ran out, B", "named")
 GPU = "4GiB"
+
+# Of JAX: arguments of client_failures.run.  With XLA's default pool, 3 GiB.
+FAILURES = [
+    ("jax_cache", GPU, "", {"growth"}, "drop it, bound it, or keep it on the host", "fixed"),
+    ("jax_dataset", GPU, "", {"limit"}, "copy a batch at a time", "fixed"),
+    ("jax_donate", GPU, "", {"limit"}, "donate_argnums", "fixed"),
+    ("jax_eager", GPU, "", {"exhausted"}, "within jax.jit", "fixed"),
+    ("jax_fraction", GPU, "", {"limit"}, "XLA_PYTHON_CLIENT_MEM_FRACTION=", "XLA_PYTHON_CLIENT_MEM_FRACTION=?"),
+    ("jax_host", GPU, "", {"limit"}, "on the host", "fixed"),
+    ("jax_jacobian", GPU, "", {"impossible"}, "jax.lax.map with batch_size", "fixed"),
+    ("jax_neighbour", GPU, "foreign:3GiB/4711/jupyter", {"neighbour"}, "pid 4711 jupyter", "--"),
+    ("jax_scan", GPU, "", {"impossible"}, "jax.checkpoint", "fixed"),
+    ("jax_scatter", GPU, "", {"impossible"}, "jax.lax.map with batch_size", "fixed"),
+    ("jax_stale", GPU, "", {"limit", "exhausted"}, "holds most", "fixed"),
+]
 
 # Of other processes on the GPU, for what looks at them.
 SIM = {"monitors": "foreign:1GiB/4711/jupyter"}
@@ -66,11 +82,20 @@ def compare_moments(_path, _program, told):
     return ([] if told["compared"] else ["it compared at no moment"]), [f"{told['compared']} moments"]
 
 
+def failure(python, *row):
+    wrong, cause, lines = client_failures.run(python, *row)
+    return tell(Result(f"failure {row[0]}", wrong, (cause, ", ".join(lines))))
+
+
 def run(name, python):
+    if name.startswith("jax-"):
+        return [run_program("arrays at twenty moments", "use_jax_arrays.py", compare_moments, None, python)]
     results = [run_program("memory and its end", f"use_{name.replace('-', '_')}.py", compare, SIM.get(name), python)]
+    only = os.environ.get("CASES", "").split()
     if name == "jax":
         results.append(run_program("a pool that is full", "use_jax_pool.py", compare_pool, None, python))
         results.append(run_program("arrays at twenty moments", "use_jax_arrays.py", compare_moments, None, python))
+        results += [failure(python, *row) for row in FAILURES if not only or row[0] in only]
     return results
 
 

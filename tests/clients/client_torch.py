@@ -14,6 +14,7 @@ import re
 import subprocess
 import tempfile
 
+import client_failures
 from world import HERE, TOP, Result, report, simulated, tell, tool
 
 COLUMNS = ("allocated by", "tensors made", "peak in tensors, B", "peak reserved, B", "kernels, copies")
@@ -45,8 +46,7 @@ WITHOUT = {"transformers": {"CUDA_VISIBLE_DEVICES": "0"},  # else it splits each
            "torch-2.1": {"WITHOUT_CUDNN": "1", "WITHOUT_TRITON": "1"}}
 
 
-# A program of failures/ that runs out of memory: on how large a GPU, with what else of it, the causes that are right,
-# what of the advice has to be there, and what follows it: "fixed" switches the program, "--" leaves out what else was of the GPU, the rest are variables.
+# Arguments of client_failures.run.
 FAILURES = {NEWEST: [
     ("history", "4GiB", "", {"growth"}, "loss.item()", "fixed"),
     ("evaluate", "4GiB", "", {"growth"}, "torch.no_grad()", "fixed"),
@@ -69,7 +69,6 @@ FAILURES = {NEWEST: [
 ], "lightning": [
     ("validation", "1GiB", "", {"growth"}, "move it to the host", "fixed"),
 ]}
-FIRST_LINES = 15
 
 # Loops of shapes.py that fill the GPU; of those that leak, too, the verdict is growth.
 SHAPES = ["modules", "unrolled", "features", "optimizers", "averages", "tables", "replay", "dataset", "batches"]
@@ -245,38 +244,9 @@ def gpus(name):
     return names if name == NEWEST else OLD_GPUS.get(name, [])
 
 
-def run_failure(python, recording, size, options, *arguments, **variables):
-    return simulated([python, *arguments], size, "-o", recording, sim=options, env=variables)
-
-
-def first_lines(recording):
-    """What is read first, in one line; and the cause."""
-    made = subprocess.run([tool("gpumem-report"), "summary", recording], capture_output=True, text=True,
-                          env={**os.environ, "COLUMNS": "100"})
-    text = re.sub(r"\s+", " ", " ".join(made.stdout.splitlines()[:FIRST_LINES]))
-    return text, (re.findall(r"WHY (\w+)", text) or ["nothing"])[0]
-
-
-def failure(python, name, size, options, causes, advice, follow):
-    program = os.path.join(HERE, "failures", f"{name}.py")
-    with open(program) as file:
-        lines = [f"{name}.py:{i}" for i, line in enumerate(file, 1) if "# HERE" in line]
-    wrong = []
-    with tempfile.TemporaryDirectory() as folder:
-        recording = os.path.join(folder, "run.gpucache")
-        ran_out = run_failure(python, recording, size, options, program)
-        if ran_out.returncode == 0 or "out of memory" not in ran_out.stderr:
-            wrong.append(f"it does not run out of memory:\n{ran_out.stderr[-800:]}")
-        text, cause = first_lines(recording)
-        if cause not in causes:
-            wrong.append(f"the cause is {cause}, not {' or '.join(sorted(causes))}")
-        wrong += [f"{word!r} is not in the first {FIRST_LINES} lines" for word in (*lines, advice) if word not in text]
-        variable, _, value = follow.partition("=")
-        followed = run_failure(python, recording, size, "" if follow.startswith("--") else options, program,
-                               *(["fixed"] if follow == "fixed" else []), **({variable: value} if value else {}))
-        if followed.returncode != 0:
-            wrong.append(f"the advice does not help:\n{followed.stderr[-800:]}")
-    return tell(Result(f"failure {name}", [text, *wrong] if wrong else [], (cause, "", "", "", "")))
+def failure(python, *row):
+    wrong, cause, _ = client_failures.run(python, *row)
+    return tell(Result(f"failure {row[0]}", wrong, (cause, "", "", "", "")))
 
 
 def shape(python, name, *leak):
@@ -284,10 +254,10 @@ def shape(python, name, *leak):
     wrong = []
     with tempfile.TemporaryDirectory() as folder:
         recording = os.path.join(folder, "run.gpucache")
-        run = run_failure(python, recording, "4GiB", "", os.path.join(HERE, "shapes.py"), name, *leak)
+        run = client_failures.simulate(python, recording, "4GiB", "", os.path.join(HERE, "shapes.py"), name, *leak)
         if run.returncode == 0 or "out of memory" not in run.stderr:
             wrong.append(f"it does not run out of memory:\n{run.stderr[-800:]}")
-        text, cause = first_lines(recording)
+        text, cause = client_failures.first_lines(recording)
         if (cause == "growth") != bool(leak) or "growth (certain)" in text:
             wrong.append(text)
     return tell(Result(" ".join(("shape", name, *leak)), wrong, (cause, "", "", "", "")))

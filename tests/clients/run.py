@@ -52,7 +52,11 @@ CLIENTS = {
     "onnxruntime": [("onnxruntime", "onnxruntime-gpu==1.31.1 onnx==1.23.2 numpy==2.3.5", "an arena that doubles", NEWEST_PYTHONS)],
     "faiss": [("faiss", "faiss-gpu-cu12==1.14.1.post1 numpy==2.3.5", "C++ on CUDA 12's runtime, with its own account",
                NEWEST_PYTHONS)],
-    "jax": [("jax", "jax[cuda12]==0.10.2", "XLA's own allocators", NEWEST_PYTHONS)],
+    "jax": [("jax", "jax[cuda12]==0.10.2", "XLA's own allocators", NEWEST_PYTHONS),
+            ("jax-0.9.2", "jax[cuda12]==0.9.2", "XLA's table of functions, 0.9", NEWEST_PYTHONS),
+            ("jax-0.5.3", "jax[cuda12]==0.5.3", "the same, 0.5", NEWEST_PYTHONS),
+            # With a later nvcc it does not start: "argument should be a str ..., not 'NoneType'".
+            ("jax-0.4.35", "jax[cuda12]==0.4.35 nvidia-cuda-nvcc-cu12==12.6.85", "the same, the oldest", NEWEST_PYTHONS)],
     "numba": [("numba", "numba-cuda[cu13]==0.30.4", "numba, with kernels compiled by NVVM", NEWEST_PYTHONS)],
     "suites": [("numba-tests", "numba-cuda[cu13]==0.30.4 numpy==2.3.5 pytest==8.4.2 filecheck==1.0.6 psutil==7.2.2",
                 "numba's own tests of its driver", NEWEST_PYTHONS),

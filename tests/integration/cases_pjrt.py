@@ -64,6 +64,12 @@ def case_failures_of_the_plugin_are_recorded(world):
                      (size, program, temporaries))
 
 
+def case_a_failure_is_that_of_the_program_that_needs_so_much(world):
+    play(world, "blamed")
+    facts = world.report_json("oom")["verdict"]["facts"]
+    expect_equal("program", (facts["program"], facts["program_temporaries"]), ("jit_large", 3584 * MIB))
+
+
 def case_a_program_that_was_begun_twice_at_once_ends_as_a_whole(world):
     said, (first, _) = play(world, "twice")
     expect_equal("bytes", first["allocated_bytes"], int(said["arrays"]))

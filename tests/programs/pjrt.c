@@ -133,6 +133,22 @@ static void failures(void)
 	execute(compile(client, &late), NULL, outputs);
 }
 
+/* The error of a program that XLA executed later comes to the next one. */
+static void blamed(void)
+{
+	const struct code large = {
+		.name = "jit_large", .n_outputs = 1, .sizes = { MIB }, .temporaries = 3584 * MIB
+	};
+	const struct code next = {
+		.name = "jit_next", .n_outputs = 1, .sizes = { MIB }, .outcome = REFUSES
+	};
+	void *client = create(0);
+	void *outputs[2];
+
+	execute(compile(client, &large), NULL, outputs);
+	execute(compile(client, &next), NULL, outputs);
+}
+
 static struct {
 	void *loaded;
 	pthread_t thread;
@@ -222,6 +238,7 @@ static const struct {
 } scenes[] = {
 	{ "arrays", arrays },
 	{ "failures", failures },
+	{ "blamed", blamed },
 	{ "twice", twice },
 	{ "sampled", sampled },
 	{ "unready", unready },

@@ -169,8 +169,9 @@ struct code {
 	size_t n_outputs;
 	size_t sizes[8];
 	enum outcome outcome;
-	bool donates; /* its arguments */
-	bool waits;   /* until two threads ask what it is */
+	bool donates;       /* its arguments */
+	bool waits;         /* until two threads ask what it is */
+	size_t temporaries; /* 0: 3 MiB */
 };
 
 #define CODE_RESOURCE_EXHAUSTED 8

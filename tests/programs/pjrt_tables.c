@@ -255,7 +255,7 @@ static void *from_host(struct from_host *a)
 	size_t size = (size_t)a->dims[0];
 
 	if (client->used + size > POOL)
-		return out_of_memory("Out of memory while trying to allocate 67108864 bytes.");
+		return out_of_memory("Out of memory while trying to allocate 65536.0KiB.");
 	a->buffer = make(a->memory ? a->memory : &client->on_device, size);
 	return NULL;
 }
@@ -308,7 +308,9 @@ static void *executable_outputs(struct about *a)
 
 static void *executable_stats(struct compiled_stats *a)
 {
-	a->temporaries = 3 * (int64_t)MIB;
+	const struct code *code = ((struct loaded *)a->object)->code;
+
+	a->temporaries = (int64_t)(code->temporaries ? code->temporaries : 3 * MIB);
 	a->outputs = 2 * (int64_t)MIB;
 	a->aliases = (int64_t)MIB;
 	return NULL;

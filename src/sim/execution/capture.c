@@ -51,18 +51,20 @@ static void capture_destroy(struct gpc_sim_capture *capture)
 {
 	if (!capture)
 		return;
-	gpc_sim_graph_destroy(capture->graph);
+	if (capture->is_own)
+		gpc_sim_graph_destroy(capture->graph);
 	free(capture);
 }
 
 static struct gpc_sim_capture *capture_create(
-	struct gpc_sim_stream *origin, CUstreamCaptureMode mode)
+	struct gpc_sim_stream *origin, CUstreamCaptureMode mode, struct gpc_sim_graph *graph)
 {
 	struct gpc_sim_capture *capture = calloc(1, sizeof *capture);
 
 	if (!capture)
 		return NULL;
-	capture->graph = gpc_sim_graph_create();
+	capture->is_own = !graph;
+	capture->graph = graph ? graph : gpc_sim_graph_create();
 	if (!capture->graph) {
 		free(capture);
 		return NULL;
@@ -76,6 +78,12 @@ static struct gpc_sim_capture *capture_create(
 
 CUresult gpc_sim_capture_begin(struct gpc_sim_stream *stream, CUstreamCaptureMode mode)
 {
+	return gpc_sim_capture_begin_in(stream, mode, NULL);
+}
+
+CUresult gpc_sim_capture_begin_in(
+	struct gpc_sim_stream *stream, CUstreamCaptureMode mode, struct gpc_sim_graph *graph)
+{
 	struct gpc_sim *sim = stream->context->sim;
 	struct gpc_sim_capture *capture;
 	bool is_free;
@@ -84,7 +92,7 @@ CUresult gpc_sim_capture_begin(struct gpc_sim_stream *stream, CUstreamCaptureMod
 		return CUDA_ERROR_INVALID_VALUE;
 	if (gpc_sim_is_legacy(stream))
 		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-	capture = capture_create(stream, mode);
+	capture = capture_create(stream, mode, graph);
 	if (!capture)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	pthread_mutex_lock(&sim->capture_lock);
@@ -125,7 +133,7 @@ CUresult gpc_sim_capture_end(struct gpc_sim_stream *stream, struct gpc_sim_graph
 		res = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 	} else {
 		*ret_graph = capture->graph;
-		capture->graph = NULL;
+		capture->is_own = false;
 	}
 	capture_destroy(capture);
 	return res;

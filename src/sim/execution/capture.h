@@ -35,9 +35,14 @@ struct gpc_sim_capture {
 	uint64_t number; /* never reused; starts at 1 */
 	bool is_invalid;
 	struct gpc_sim_graph *graph;
+	bool is_own; /* the graph, until the capture ends */
 };
 
 CUresult gpc_sim_capture_begin(struct gpc_sim_stream *stream, CUstreamCaptureMode mode);
+
+/* The same, which adds to a graph of the program's. */
+CUresult gpc_sim_capture_begin_in(
+	struct gpc_sim_stream *stream, CUstreamCaptureMode mode, struct gpc_sim_graph *graph);
 
 /*
  * Ends the capture that began in this stream.  INVALIDATED: the capture has ended, but without a graph.  WRONG_THREAD,

@@ -284,19 +284,34 @@ CUresult cuEventElapsedTime_v2(float *ms, CUevent start, CUevent end)
 
 /* ---- captures ---- */
 
-static CUresult begin_capture(
-	const char *entry, enum face_null null, CUstream handle, CUstreamCaptureMode mode)
+/* Into `graph`, or a new one. */
+static CUresult begin_capture_in(const char *entry, enum face_null null, CUstream handle,
+	CUstreamCaptureMode mode, struct gpc_sim_graph *graph)
 {
 	struct gpc_sim_stream *stream;
 	CUresult res = face_enter_stream(GPC_SIM_COST_RECORD, entry, handle, null, &stream);
 
-	return res == CUDA_SUCCESS ? gpc_sim_capture_begin(stream, mode) : res;
+	return res == CUDA_SUCCESS ? gpc_sim_capture_begin_in(stream, mode, graph) : res;
+}
+
+static CUresult begin_capture(
+	const char *entry, enum face_null null, CUstream handle, CUstreamCaptureMode mode)
+{
+	return begin_capture_in(entry, null, handle, mode, NULL);
 }
 
 FACE_PAIR(cuStreamBeginCapture, _ptsz, (CUstream s),
 	begin_capture(entry, null, s, CU_STREAM_CAPTURE_MODE_GLOBAL))
 FACE_PAIR(cuStreamBeginCapture_v2, _ptsz, (CUstream s, CUstreamCaptureMode mode),
 	begin_capture(entry, null, s, mode))
+/* Dependencies are of no use: a graph here is a list of nodes. */
+FACE_PAIR(cuStreamBeginCaptureToGraph, _ptsz,
+	(CUstream s, CUgraph graph, const CUgraphNode *nodes, const CUgraphEdgeData *edges,
+		size_t n, CUstreamCaptureMode mode),
+	((void)nodes, (void)edges, (void)n,
+		graph ? begin_capture_in(
+				entry, null, s, mode, (struct gpc_sim_graph *)(void *)graph)
+		      : CUDA_ERROR_INVALID_VALUE))
 
 static CUresult end_capture(const char *entry, enum face_null null, CUstream handle, CUgraph *graph)
 {

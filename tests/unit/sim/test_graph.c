@@ -69,6 +69,24 @@ static void a_graph_launched_into_a_captured_stream_becomes_part_of_the_new_grap
 	gpc_sim_graph_destroy(inner);
 }
 
+static void a_capture_into_a_graph_adds_to_what_it_has(void **state)
+{
+	struct gpc_sim_stream *stream = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
+
+	(void)state;
+	busy(stream, 1 * MS);
+	struct gpc_sim_graph *first = end(stream);
+	assert_int_equal(gpc_sim_capture_begin_in(stream, GLOBAL, first), CUDA_SUCCESS);
+	busy(stream, 1 * MS);
+	assert_ptr_equal(end(stream), first);
+	assert_int_equal(first->n_nodes, 2);
+	/* A capture that ends badly leaves the graph to its owner. */
+	assert_int_equal(gpc_sim_capture_begin_in(stream, GLOBAL, first), CUDA_SUCCESS);
+	gpc_sim_capture_drop(stream);
+	assert_int_equal(first->n_nodes, 2);
+	gpc_sim_graph_destroy(first);
+}
+
 static void a_graph_cannot_be_launched_where_work_cannot_be_submitted(void **state)
 {
 	struct gpc_sim_stream *stream = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
@@ -159,6 +177,7 @@ int main(void)
 		TEST(a_clone_of_a_graph_outlives_it),
 		TEST(an_empty_graph_is_a_graph),
 		TEST(a_graph_launched_into_a_captured_stream_becomes_part_of_the_new_graph),
+		TEST(a_capture_into_a_graph_adds_to_what_it_has),
 		TEST(a_graph_cannot_be_launched_where_work_cannot_be_submitted),
 		TEST(a_node_runs_on_the_device_that_it_was_captured_on),
 		TEST(a_node_that_goes_wrong_breaks_its_own_device),

@@ -15,6 +15,7 @@
 
 #include "format/memory.h"
 #include "format/sheet.h"
+#include "model/torch.h"
 #include "tools/gpumem-report/holders/filter.h"
 #include "tools/gpumem-report/holders/holdings.h"
 #include "tools/gpumem-report/holders/over_time.h"
@@ -99,6 +100,8 @@ static void show_holders(const struct run *run, const struct gpc_holdings *holdi
 	gpc_document_close(run->doc);
 	/* PyTorch's bytes in no tensor, and the bytes of unlisted holders. */
 	gpc_document_member(run->doc, "torch_unused", gpc_bytes(holdings->torch_bytes));
+	gpc_document_member(
+		run->doc, "unused_is", gpc_name(gpc_framework_words(holdings->framework)->unused));
 	gpc_document_member(run->doc, "rest",
 		gpc_bytes(gpc_bytes_add(holdings->rest_bytes, holdings->refused_bytes)));
 	show_purposes(run, holdings);

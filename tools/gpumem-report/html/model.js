@@ -3,7 +3,6 @@
  * peak, the failures, the end, and the rows of the ring of events.
  */
 const FLAG = { python: 1, library: 2, what: 4 };
-const UNUSED = "PyTorch's cache, in no tensor";
 const REST = "(others, not listed)";
 
 function makeView(run, device, index) {
@@ -44,11 +43,11 @@ function readLevels(flat) {
 }
 
 /* `flat` has three numbers per holder: stack, bytes, blocks.  `unused` and `rest` are bytes without a stack. */
-function readHolders(flat, unused, rest) {
+function readHolders({ holders: flat, torch_unused: unused, unused_is: label, rest }) {
   const holders = [];
   for (let i = 0; i < flat.length; i += 3)
     holders.push({ stack: flat[i], bytes: flat[i + 1], blocks: flat[i + 2] });
-  if (unused) holders.push({ stack: null, label: UNUSED, bytes: unused, blocks: 0 });
+  if (unused) holders.push({ stack: null, label, bytes: unused, blocks: 0 });
   if (rest) holders.push({ stack: null, label: REST, bytes: rest, blocks: null });
   return holders;
 }
@@ -79,12 +78,10 @@ function makeMoments(view) {
   }));
   if (device.peak)
     moments.push({ kind: "peak", t: device.peak.t, live: device.peak.live, purposes: device.peak.purposes,
-      holders: () => readHolders(device.peak.holders, 0, device.peak.rest) });
+      holders: () => readHolders({ ...device.peak, torch_unused: 0 }) });
   for (const oom of device.ooms)
-    moments.push({ kind: "oom", t: oom.t, live: null, oom, purposes: oom.purposes,
-      holders: () => readHolders(oom.holders, oom.torch_unused, oom.rest) });
-  moments.push({ kind: "end", t: device.end.t, live: null, purposes: device.end.purposes,
-    holders: () => readHolders(device.end.holders, device.end.torch_unused, device.end.rest) });
+    moments.push({ kind: "oom", t: oom.t, live: null, oom, purposes: oom.purposes, holders: () => readHolders(oom) });
+  moments.push({ kind: "end", t: device.end.t, live: null, purposes: device.end.purposes, holders: () => readHolders(device.end) });
   const order = { event: 0, peak: 1, oom: 2, end: 3 };
   moments.sort((a, b) => a.t - b.t || order[a.kind] - order[b.kind]);
   moments.forEach((moment, i) => { moment.index = i; });
