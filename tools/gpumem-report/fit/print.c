@@ -3,6 +3,7 @@
  * The sections of `fit`.
  *
  *      FIT      the requested bytes; the bytes of contexts, library code and others
+ *      SIZED    a hint, if it took much of a GPU without limit
  *      NEEDS    the smallest GPU for each allocator: in MiB, and from the table
  *      ON       the given GPU: the bytes left or missing
  *      TRY      if bytes are missing: settings with which it fits, by a replay or by their bytes; or a smaller batch
@@ -13,6 +14,7 @@
 #include "tools/gpumem-report/fit/smallest_gpu.h"
 #include "tools/gpumem-report/holders/purposes.h"
 #include "tools/gpumem-report/output/page.h"
+#include "tools/gpumem-report/sweep/sized.h"
 
 #define N_HOLDERS  5
 #define MOST_PLACE 400 /* bytes of a line with its callers */
@@ -78,6 +80,28 @@ static void show_asked(const struct gpc_report *report, const struct gpc_fit *fi
 		gpc_document_say(doc,
 			"incomplete: the first events were overwritten; a larger recording_size "
 			"keeps them");
+	gpc_document_close(doc);
+}
+
+/* Run without a limit, a program that sizes itself by what is free needs what there was. */
+static void show_sized(const struct gpc_report *report, const struct gpc_fit *fit)
+{
+	struct gpc_document *doc = report->doc;
+	const bool is_suspect = report->options->ended &&
+				gpc_sized_is_suspect(fit->asked_bytes, fit->device.total_bytes);
+
+	gpc_document_member(doc, "may_size_itself", gpc_truth(is_suspect));
+	if (!is_suspect)
+		return;
+	gpc_document_open_text(doc, "SIZED");
+	gpc_document_say(doc,
+		"it took %s of the %s that the simulated GPU has: if it sizes itself by what is "
+		"free, "
+		"as vLLM and JAX do, what follows says nothing; --fit --yes, with a list of GPUs "
+		"for "
+		"--on, runs it on other sizes, and says which it needs and what each GPU leaves",
+		gpc_show_share(fit->asked_bytes, fit->device.total_bytes),
+		gpc_show_bytes(fit->device.total_bytes));
 	gpc_document_close(doc);
 }
 
@@ -200,6 +224,7 @@ void gpc_fit_show(const struct gpc_report *report, const struct gpc_fit *fit)
 	GPC_TEXT(title, 100);
 
 	show_asked(report, fit);
+	show_sized(report, fit);
 	show_needs(report, fit);
 	show_on(report, fit);
 	show_try(report, fit);

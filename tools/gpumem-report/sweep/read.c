@@ -99,8 +99,14 @@ static bool read_gpus(struct gpc_sweep *sweep, char *text)
 
 static bool take_plan(void *arg, const char *key, char *text)
 {
+	struct gpc_sweep *sweep = arg;
+
 	if (strcmp(key, "on") == 0)
-		return read_gpus(arg, text);
+		return read_gpus(sweep, text);
+	if (strcmp(key, "sized") == 0) {
+		sweep->is_sized = true;
+		sweep->variables[sweep->n_variables++].name = gpc_copy(text);
+	}
 	return strcmp(key, "sweep") != 0 || read_sweep(arg, text);
 }
 

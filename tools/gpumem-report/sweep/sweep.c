@@ -18,7 +18,7 @@
 #include "format/array.h"
 #include "format/memory.h"
 #include "tools/gpumem-report/output/page.h"
-#include "tools/gpumem-report/sweep/sweep.h"
+#include "tools/gpumem-report/sweep/sized.h"
 
 /* A row of the table: one combination of values. */
 struct row {
@@ -313,6 +313,11 @@ enum gpc_exit gpc_cmd_sweep(struct gpc_report *report)
 	if (!gpc_sweep_read(&sweep, folder)) {
 		gpc_sweep_fini(&sweep);
 		return GPC_EXIT_USAGE;
+	}
+	if (sweep.is_sized) {
+		code = gpc_sized_answer(&sweep, report);
+		gpc_sweep_fini(&sweep);
+		return code;
 	}
 	if (report->options->next) {
 		gpc_sweep_print_next(&sweep, report->out);

@@ -5,6 +5,7 @@
  *	FOLDER/plan      on=l4,a100-40           the GPUs; no such line: none
  *	                 sweep=BATCH=8,16,32     a variable: a list of values,
  *	                 sweep=SEQ=1..4096       or a range, of which the largest that fits is wanted; at most one
+ *	                 sized=MEMORY            instead: the GPU's size is the variable, in bytes (sized.h)
  *	FOLDER/N/trial   gpu=l4                  run N: the GPU that was simulated, "-": the usual one; without its limit
  *	                 set=BATCH=8             a value
  *	                 ended=0                 stopped, interrupted, late, or the program's exit status
@@ -79,6 +80,7 @@ struct gpc_sweep {
 	size_t n_variables;
 	struct gpc_sweep_gpu gpus[GPC_SWEEP_MAX_GPUS];
 	size_t n_gpus; /* at least 1 */
+	bool is_sized;
 	struct gpc_sweep_run *runs;
 	size_t n_runs;
 };
