@@ -144,6 +144,7 @@ enum gpucache_growing {
 	GPUCACHE_GROWS_STEADILY,
 	GPUCACHE_GROWS_RENEWED, /* it replaces what it holds by more */
 	GPUCACHE_GROWS_AGAIN,   /* by the same, again and again */
+	GPUCACHE_GROWS_STEPS,   /* each step needs more, and all is freed between two; since 1.7 */
 };
 
 enum gpucache_strength {

@@ -4,13 +4,14 @@
 #
 #   release   unit, model and fault tests, the driver's conformance, storms, programs (also killed), golden reports, exports,
 #             HTML pages, the live view, fleets, hostile files and users, lints
-#   debug     the tests again with every check on (GPC_CHECK_LEVEL=2, -Og)
-#   asan      again with the address and undefined-behaviour sanitizers; fuzzes every reader
+#   asan      the tests again with every check on (GPC_CHECK_LEVEL=2) and the address and undefined-behaviour sanitizers;
+#             fuzzes every reader
 #   tsan      again with the thread sanitizer and fewer operations, without single-threaded tests (NO_THREADS)
 #
 # The caller's variables, umask and folder do not matter: clean_up and leave_blanks.
-# VARIANTS="release asan" selects variants.  `check.sh long` runs the tests that take too long for every change.  Tests
-# run in parallel, one per core.  A failed test shows the end of its output, a passed one a line with its seconds.
+# VARIANTS="release asan" selects variants.  `check.sh long` runs the tests that take too long for every change, and the
+# variant debug: every check, without a sanitizer.  Tests run in parallel, one per core.  A failed test shows the end of its
+# output, a passed one a line with its seconds.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 jobs=$(nproc)
@@ -112,6 +113,7 @@ long() {
 	run_all tsan <<-END
 		storm env SECONDS_STORM=600 tests/storm/run.py build/tsan
 	END
+	check debug
 }
 
 # The longest first.
@@ -203,7 +205,7 @@ esac
 case ${1:-} in
 long) long ;;
 *)
-	for variant in ${VARIANTS:-release debug asan tsan}; do
+	for variant in ${VARIANTS:-release asan tsan}; do
 		check "$variant"
 	done
 	;;

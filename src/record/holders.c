@@ -114,21 +114,33 @@ uint32_t gpc_record_top_holders(struct gpc_record *rec, uint32_t device,
 	return ranking.n;
 }
 
+/* Sites stand in the order in which they began: so those that are not much older than one end where a younger one's do, or before. */
 struct gpc_growth gpc_record_growth(
 	struct gpc_record *rec, uint32_t device, struct gpc_growth_request request)
 {
+	const struct gpc_window_clock *clock = &rec->site_locks[device].clock;
 	uint32_t end = gpc_record_site_end(rec);
 	struct gpc_growth growth = { 0 };
+	uint64_t n_freed = 0;
+	uint32_t older = end;
 
-	for (uint32_t i = 1; i < end; i++) {
-		struct gpucache_site *site = &rec->sites[i];
+	for (uint32_t i = end; --i > 0;) {
+		const struct gpucache_site *site = &rec->sites[i];
 
 		if (site->device != device)
 			continue;
 		gpc_lock_take(&rec->site_locks[device].lock);
-		gpc_windows_reach(&rec->windows[i], &rec->site_locks[device].clock);
-		gpc_growth_consider(
-			&growth, site, &rec->windows[i], &rec->site_locks[device].clock, request);
+		for (; older > 1; older--) {
+			const struct gpucache_site *other = &rec->sites[older - 1];
+
+			if (other->device != device)
+				continue;
+			if (gpc_growth_is_older(&rec->windows[older - 1], &rec->windows[i], clock))
+				break;
+			n_freed += gpc_bytes_less(other->total_blocks, other->live_blocks);
+		}
+		gpc_windows_reach(&rec->windows[i], clock);
+		gpc_growth_consider(&growth, site, &rec->windows[i], clock, request, n_freed);
 		gpc_lock_release(&rec->site_locks[device].lock);
 	}
 	return growth;

@@ -114,7 +114,7 @@ static_assert(offsetof(struct gpucache_torch, failed_bytes) == 56, "so does one 
 /* A recording holds these numbers.  A new one comes last, before the count. */
 static_assert(GPUCACHE_VERDICT_PINNED == 16, "the last verdict; a new one follows it");
 static_assert(GPUCACHE_EVENT_CONTEXT == 8, "the last kind of event; a new one follows it");
-static_assert(GPUCACHE_GROWS_AGAIN == 2, "the last way to grow; a new one follows it");
+static_assert(GPUCACHE_GROWS_STEPS == 3, "the last way to grow; a new one follows it");
 static_assert(GPUCACHE_ONE_STREAM_END_UNSEEN == 8, "the last reason; a new one follows it");
 static_assert(GPUCACHE_KIND_COUNT <= GPUCACHE_MAX_KINDS, "counters.kind_bytes");
 static_assert(sizeof(struct gpucache_torch) == 128, "torch");

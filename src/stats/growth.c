@@ -35,7 +35,8 @@ struct candidate {
 	const struct gpucache_site *site;
 	const struct gpc_windows *windows;
 	const struct gpc_window_clock *clock;
-	uint64_t asked; /* by it, with the request that fails */
+	uint64_t asked;   /* by it, with the request that fails */
+	uint64_t n_freed; /* by the sites that are not much older */
 };
 
 /* The last windows of a site, of `n_each` of its own each. */
@@ -131,6 +132,17 @@ static void add(struct gpc_growth *growth, const struct candidate *site, uint64_
 		.is_varied = windows->smallest && windows->largest / VARIED >= windows->smallest };
 }
 
+/* The site, which may be the one that grows most, freed all that it held in each window. */
+static void note_emptied(struct gpc_growth *growth, const struct gpucache_site *site)
+{
+	struct gpc_growing *most = &growth->most;
+
+	growth->n_emptied++;
+	most->is_emptied |= most->stack == site->stack;
+	if (most->is_emptied && (most->n_blocks > 1 || growth->n_emptied > 1))
+		most->how = GPUCACHE_GROWS_STEPS;
+}
+
 /*
  * True if each step needs more than the one before: the most of each window rises, by half of itself in all, and what it
  * would hold now is near the most it ever held.
@@ -140,8 +152,16 @@ static bool needs_more(const struct candidate *it, const struct series *series)
 	uint64_t last = series->highs[N - 1];
 
 	return has_replaced(it->site) && count_rises(series->highs) >= STEADY &&
-	       series->highs[0] <= last / 3 * 2 &&
+	       series->highs[0] <= last / 3 * 2 && series->highs[N - 2] >= last / 2 &&
 	       gpc_bytes_add(it->site->live_bytes, it->asked) >= last / 8 * 7;
+}
+
+static bool is_emptied(const struct series *series)
+{
+	for (uint32_t i = 0; i < N; i++)
+		if (series->lows[i])
+			return false;
+	return true;
 }
 
 /*
@@ -197,17 +217,46 @@ static bool began_late(const struct candidate *it, const struct series *series)
 
 /*
  * Returns by how much a site has grown that freed its blocks before, and has kept them since, in the last window perhaps:
- * it holds twice what it ever held, and for each block that it kept the device freed one.  Without frees it may be a
- * single step that is larger than those before.  0: it has not.
+ * it holds twice what it ever held, in more blocks, and for each block that it kept the device freed one.  Without frees
+ * it may be a single step that is larger than those before.  0: it has not.
  */
 static uint64_t has_stopped_freeing(const struct candidate *it)
 {
-	uint64_t kept = gpc_bytes_less(it->windows->live, gpc_windows_most_before(it->windows));
-	uint64_t n_kept = kept / (it->site->live_bytes / it->site->live_blocks);
+	const struct gpucache_site *site = it->site;
+	uint64_t most = gpc_windows_most_before(it->windows);
+	uint64_t kept = gpc_bytes_less(it->windows->live, most);
+	uint64_t n_freed = gpc_bytes_less(site->total_blocks, site->live_blocks);
+	/* As many as it held before, of the mean size of those. */
+	uint64_t mean = n_freed ? (site->total_bytes - site->live_bytes) / n_freed : 0;
+	uint64_t n_kept = gpc_smaller(kept / (site->live_bytes / site->live_blocks),
+		gpc_bytes_less(site->live_blocks, mean ? most / mean : 0));
 
 	return it->windows->freed && kept >= it->windows->live / 2 && n_kept >= KEPT_BLOCKS &&
 			       it->clock->freed - it->windows->freed >= n_kept
 		       ? kept
+		       : 0;
+}
+
+bool gpc_growth_is_older(const struct gpc_windows *other, const struct gpc_windows *site,
+	const struct gpc_window_clock *clock)
+{
+	return other->born <= site->born &&
+	       site->born - other->born >= gpc_bytes_less(clock->count, site->born) / 2;
+}
+
+/*
+ * The frees of much older sites since the site allocated first, if it kept nearly all, in some blocks, and if there were
+ * as many frees before as it has blocks, and since: they are of a loop that went on.  A larger step than usual is made by
+ * sites that free in other steps, and a step of another kind by sites as new as itself.  0: not so.
+ */
+static uint64_t freed_beside(const struct candidate *it)
+{
+	uint64_t n_blocks = it->site->live_blocks;
+	uint64_t n_freed = gpc_bytes_less(it->clock->freed - it->windows->began, it->n_freed);
+
+	return has_kept_all(it->site) && n_blocks >= KEPT_BLOCKS && n_freed >= n_blocks - 1 &&
+			       it->windows->began >= n_blocks
+		       ? n_freed
 		       : 0;
 }
 
@@ -267,12 +316,13 @@ static uint64_t more_than_usual(const struct candidate *it)
 
 void gpc_growth_consider(struct gpc_growth *growth, const struct gpucache_site *site,
 	const struct gpc_windows *windows, const struct gpc_window_clock *clock,
-	struct gpc_growth_request request)
+	struct gpc_growth_request request, uint64_t n_freed)
 {
 	const struct candidate it = { .site = site,
 		.windows = windows,
 		.clock = clock,
-		.asked = site->stack == request.stack ? request.bytes : 0 };
+		.asked = site->stack == request.stack ? request.bytes : 0,
+		.n_freed = n_freed };
 	uint32_t now = windows->clock & 0xff;
 	uint32_t n_each = now / N;
 	struct series series;
@@ -299,11 +349,18 @@ void gpc_growth_consider(struct gpc_growth *growth, const struct gpucache_site *
 	if (needs_more(&it, &series) || has_larger(site, &series) || doubles(&it)) {
 		add(growth, &it, more_than_usual(&it), GPUCACHE_GROWS_RENEWED,
 			freed_from(&it, first));
+		if (is_emptied(&series))
+			note_emptied(growth, site);
 		return;
 	}
 	bytes = windows->live ? has_stopped_freeing(&it) : 0;
 	if (bytes) {
 		add(growth, &it, bytes, GPUCACHE_GROWS_STEADILY, clock->freed - windows->freed);
+		return;
+	}
+	bytes = windows->live ? freed_beside(&it) : 0;
+	if (bytes) {
+		add(growth, &it, windows->live, GPUCACHE_GROWS_STEADILY, bytes);
 		return;
 	}
 	if (n_rises >= N / 2)

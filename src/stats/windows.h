@@ -45,6 +45,8 @@ struct gpc_windows {
 	_Alignas(64) uint32_t clock; /* when `low` and `high` were noted */
 	uint32_t shrank;             /* the clock when it freed last */
 	uint64_t freed;              /* the device's frees up to then */
+	uint64_t began;              /* and up to its first allocation */
+	uint64_t born;               /* the clock's count before that */
 	uint64_t live;
 	uint64_t low; /* the least and the most that was live in that window */
 	uint64_t high;
@@ -104,8 +106,13 @@ static inline void gpc_windows_add(
 	windows->live += bytes;
 	if (windows->live > windows->high)
 		windows->high = windows->live;
-	if (bytes > windows->largest)
+	if (bytes > windows->largest) {
+		if (windows->largest == 0) {
+			windows->began = clock->freed;
+			windows->born = clock->count;
+		}
 		windows->largest = bytes;
+	}
 	if (bytes - 1 < windows->smallest - 1) /* 0 is the largest: none yet */
 		windows->smallest = bytes;
 	windows->last = ++clock->count;

@@ -152,6 +152,7 @@ static void set_growth(struct gpc_facts *facts, const struct gpucache_oom *oom)
 	facts->growth_total = oom->growth_total;
 	facts->is_renewed = truth(oom->grows_how == GPUCACHE_GROWS_RENEWED);
 	facts->is_repeated = truth(oom->grows_how == GPUCACHE_GROWS_AGAIN);
+	facts->needs_more = truth(oom->growth_stack && oom->grows_how == GPUCACHE_GROWS_STEPS);
 	facts->is_varied = truth(oom->is_varied);
 }
 

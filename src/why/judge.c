@@ -198,6 +198,9 @@ static strength judge_GROWTH(const struct gpc_facts *f)
 		return NONE;
 	if (or_none(f->kept_passes))
 		return LIKELY;
+	/* Nothing stays. */
+	if (f->needs_more == GPC_YES)
+		return NONE;
 	/* What is renewed by a larger block would not have asked for so much. */
 	if (!or_none(f->growth) || (f->growth < or_none(f->short_by) && !is_its_next(f)))
 		return NONE;
@@ -315,21 +318,22 @@ static strength judge_UNTRACKED(const struct gpc_facts *f)
 /* What a spike adds is made by larger requests than this part of it. */
 #define SPIKE_PART 256u
 
-/* True if more is needed, beyond what stays from step to step, than SPIKE times the most of a usual step. */
+/* True if more is needed, beyond what stays from step to step or grew, than SPIKE times the most of a usual step. */
 static bool is_beyond_usual(const struct gpc_facts *f)
 {
 	uint64_t base =
 		plus(or_none(f->usual_base), plus(or_none(f->contexts), or_none(f->modules)));
 	uint64_t usual = minus(f->usual_live, base);
+	uint64_t grown = judge_GROWTH(f) >= LIKELY ? or_none(f->growth) : 0;
 
-	return or_none(f->usual_live) &&
-	       is_below(gpc_bytes_times(usual, SPIKE), minus(plus(f->held, f->need), base));
+	return or_none(f->usual_live) && is_below(gpc_bytes_times(usual, SPIKE),
+						 minus(plus(f->held, f->need), plus(base, grown)));
 }
 
 static strength judge_SPIKE(const struct gpc_facts *f)
 {
 	if (is_impossible(f) || !(f->is_scarce == GPC_YES || f->is_limited == GPC_YES) ||
-		is_below(f->asked_before, STEPS))
+		is_below(f->freed_before, STEPS))
 		return NONE;
 	return is_beyond_usual(f) && fits(minus(f->held, f->usual_live) / SPIKE_PART, f->need)
 		       ? LIKELY
@@ -348,10 +352,16 @@ static bool may_be_results(const struct gpc_facts *f)
 	return or_none(f->torch_held) && f->is_xla != GPC_YES && !is_known(f->by_purpose);
 }
 
-/* Many small blocks beyond a usual step may be a leak that began too late for the windows of the run. */
-static bool has_late_growth(const struct gpc_facts *f)
+/*
+ * Many blocks that one line of a C program keeps may be a leak though little was freed beside them; and many small ones
+ * beyond a usual step one that began too late for the windows of the run.
+ */
+static bool may_be_leak(const struct gpc_facts *f)
 {
-	return is_beyond_usual(f) && !judge_SPIKE(f) && !is_below(f->asked_before, STEPS);
+	if (!or_none(f->torch_held) && or_none(f->growth) && f->growth >= or_none(f->short_by) &&
+		f->growth_blocks >= GPC_MANY_BLOCKS)
+		return true;
+	return is_beyond_usual(f) && !judge_SPIKE(f) && !is_below(f->freed_before, STEPS);
 }
 
 /*
@@ -383,7 +393,7 @@ static strength judge_EXHAUSTED(const struct gpc_facts *f)
 		f->is_replayed != GPC_YES)
 		return NONE;
 	if (!is_below(room, f->need) || !is_known(f->growth) || judge_GROWTH(f) ||
-		may_be_results(f) || has_late_growth(f) || or_none(f->spare_contexts) ||
+		may_be_results(f) || may_be_leak(f) || or_none(f->spare_contexts) ||
 		f->managed_here || counts(f, others))
 		return LIKELY;
 	return CERTAIN;

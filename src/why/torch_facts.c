@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "why/kept_models.h"
 #include "why/kept_results.h"
 #include "why/purposes.h"
 
@@ -133,8 +134,8 @@ void gpc_say_held(const struct gpc_evidence *evidence, const struct gpucache_oom
 	}
 }
 
-/* The callers of the two may differ. */
-static bool is_same_site(const struct search *search, uint32_t a, uint32_t b)
+/* Same site, and the same callers of it, as far as `n_callers`. */
+static bool is_same_chain(const struct search *search, uint32_t a, uint32_t b, unsigned n_callers)
 {
 	GPC_TEXT(site_a, GPC_PLACE_SIZE);
 	GPC_TEXT(site_b, GPC_PLACE_SIZE);
@@ -145,9 +146,15 @@ static bool is_same_site(const struct search *search, uint32_t a, uint32_t b)
 	if (stack_a && stack_b && stack_a->site >= 0 && stack_b->site >= 0 &&
 		stack_a->frames[stack_a->site].line != stack_b->frames[stack_b->site].line)
 		return false;
-	gpc_frames_place(stack_a, a, 0, &site_a);
-	gpc_frames_place(stack_b, b, 0, &site_b);
+	gpc_frames_place(stack_a, a, n_callers, &site_a);
+	gpc_frames_place(stack_b, b, n_callers, &site_b);
 	return strcmp(site_a.buf, site_b.buf) == 0;
+}
+
+/* The callers of the two may differ. */
+static bool is_same_site(const struct search *search, uint32_t a, uint32_t b)
+{
+	return is_same_chain(search, a, b, 0);
 }
 
 /* True in a function that makes a model, such as Block.__init__. */
@@ -176,16 +183,21 @@ static bool is_same_model(const struct search *search, uint32_t a, uint32_t b)
 	return n < stack_a->n && makes_model(&stack_a->frames[stack_a->n - 1 - n]);
 }
 
-/* How many blocks the place that asks has allocated so far. */
-static uint64_t count_asked(const struct search *search)
+/* How many blocks of the same place, for the same module and caller, were freed: in steps that are over. */
+static uint64_t count_freed(const struct search *search)
 {
+	const struct gpucache_oom *oom = search->oom;
 	struct gpucache_site site;
 	uint64_t n = 0;
 
 	for (uint64_t i = 0; i < search->evidence->n_sites; i++)
-		if (gpc_evidence_site(search->evidence, i, search->oom->device, &site) &&
-			is_same_site(search, site.stack, search->oom->stack))
+		if (gpc_evidence_site(search->evidence, i, oom->device, &site) &&
+			is_same_chain(search, site.stack, oom->stack, 1))
 			n = gpc_bytes_add(n, site.total_blocks);
+	/* Live at the failure: its tensors may be freed by now. */
+	for (uint32_t i = 0; i < oom->n_holders; i++)
+		if (is_same_chain(search, oom->holders[i].stack, oom->stack, 1))
+			n = gpc_bytes_less(n, oom->holders[i].n_blocks);
 	return n;
 }
 
@@ -199,7 +211,7 @@ static void set_purposes(struct search *search)
 	const struct gpc_stack_frames *asking = frames_of(search, oom->stack);
 
 	facts->asked_purpose = purpose_of(search, oom->stack);
-	facts->asked_before = count_asked(search);
+	facts->freed_before = count_freed(search);
 	if (search->growing)
 		facts->growth_purpose = purpose_of(search, search->growing);
 	weights = row_of(search, GPC_PURPOSE_WEIGHTS);
@@ -376,6 +388,22 @@ static void set_growth(struct search *search)
 		chain_in(stack, find_evaluation(stack), search->texts->evaluation_place);
 	facts->is_appended = truth(is_appended(search, stack, growing));
 	facts->is_result_alone = truth(is_decorated(stack) || is_result_alone(search, growing));
+}
+
+/* Where the windows of the run show no growth, models may. */
+static void set_models(struct search *search)
+{
+	struct gpc_kept_models models = gpc_kept_models_find(search->evidence, search->oom);
+	struct gpc_facts *facts = search->facts;
+
+	if (!models.stack || (facts->growth != GPUCACHE_UNKNOWN && facts->growth >= models.bytes))
+		return;
+	facts->growth_site = models.stack;
+	facts->growth = models.bytes;
+	facts->growth_held = facts->growth_total = models.held;
+	facts->growth_blocks = models.n_blocks;
+	facts->is_renewed = facts->needs_more = GPC_NO;
+	facts->is_repeated = GPC_YES;
 }
 
 static void set_kept(struct search *search)
@@ -583,6 +611,7 @@ void gpc_torch_facts(const struct gpc_evidence *evidence, const struct gpucache_
 	if (!gpc_is_of_torch(oom))
 		return;
 	facts->by_purpose = sum_purposes(evidence, oom, search.rows);
+	set_models(&search);
 	set_kept(&search);
 	set_purposes(&search);
 	set_growth(&search);

@@ -61,14 +61,25 @@ static void ask(uint32_t stack, bool is_kept)
 		give_back(stack, 100);
 }
 
+/* What the sites freed that are not much older than this one. */
+static uint64_t freed_by_others(int site)
+{
+	uint64_t n = 0;
+
+	for (int i = 0; i < 3; i++)
+		if (!gpc_growth_is_older(&sites[i].windows, &sites[site].windows, &clock_of_all))
+			n += sites[i].site.total_blocks - sites[i].site.live_blocks;
+	return n;
+}
+
 static struct gpc_growth find(void)
 {
 	struct gpc_growth growth = { 0 };
 
 	for (int i = 0; i < 3; i++) {
 		gpc_windows_reach(&sites[i].windows, &clock_of_all);
-		gpc_growth_consider(
-			&growth, &sites[i].site, &sites[i].windows, &clock_of_all, request);
+		gpc_growth_consider(&growth, &sites[i].site, &sites[i].windows, &clock_of_all,
+			request, freed_by_others(i));
 	}
 	return growth;
 }
@@ -212,6 +223,41 @@ static void a_loop_that_began_after_a_load_is_found(void **state)
 	}
 }
 
+/* After up to 10,000 steps in which nothing stayed, each step keeps a block: sooner or later the GPU is full of them. */
+static void a_leak_is_found_however_late_it_began(void **state)
+{
+	(void)state;
+	for (int steady = 100; steady <= 10000; steady *= 10)
+		for (uint64_t n = 14; n < 100; n += 17) {
+			assert_int_equal(set_up(NULL), 0);
+			ask_for(13, 1000);
+			for (uint64_t i = 0; i < (uint64_t)steady + n; i++) {
+				ask(12, false);
+				if (i >= (uint64_t)steady)
+					ask(11, true);
+			}
+			assert_int_equal(find().most.stack, 11);
+			assert_true(find().most.bytes >= n * 100 / 2);
+			assert_true(find().most.n_frees >= n / 2);
+		}
+}
+
+/* Its layers keep a block each, and free another: by lines of which no earlier step came. */
+static void a_first_step_of_another_kind_is_no_growth(void **state)
+{
+	(void)state;
+	for (int steady = 100; steady <= 10000; steady *= 10) {
+		assert_int_equal(set_up(NULL), 0);
+		for (int i = 0; i < steady; i++)
+			ask(13, false);
+		for (uint32_t i = 0; i < 100; i++) {
+			ask(12, false);
+			ask(11, true);
+		}
+		assert_int_equal(find().most.stack, 0);
+	}
+}
+
 static void the_layers_of_a_model_that_came_late_are_no_growth(void **state)
 {
 	(void)state;
@@ -262,7 +308,7 @@ static void what_each_step_needs_more_of_is_found_at_the_top_of_a_step(void **st
 			give_back(11, 1000 + 50 * step);
 	}
 	assert_int_equal(find().most.stack, 11);
-	assert_int_equal(find().most.how, GPUCACHE_GROWS_RENEWED);
+	assert_int_equal(find().most.how, GPUCACHE_GROWS_STEPS);
 }
 
 static void what_is_replaced_beside_busy_threads_is_found(void **state)
@@ -460,6 +506,35 @@ static void a_step_that_is_larger_than_those_before_it_is_no_growth(void **state
 	}
 }
 
+/* Results of varied sizes, of which the last is huge: what came before rose by chance, if at all. */
+static void one_huge_block_after_varied_ones_is_no_growth(void **state)
+{
+	(void)state;
+	for (uint64_t i = 0; i < 1000; i++) {
+		ask_for(11, 9000 + 2 * i + i * 7919 % 100);
+		if (i < 999)
+			give_back(11, 9000 + 2 * i + i * 7919 % 100);
+	}
+	ask_for(11, 1000000);
+	request = (struct gpc_growth_request){ 12, 1000000 };
+	assert_int_equal(find().most.stack, 0);
+}
+
+/* Caches of 24 layers, twice as long each time, while another line frees a block for each. */
+static void as_many_blocks_as_before_but_larger_are_not_kept(void **state)
+{
+	(void)state;
+	for (uint64_t size = 100; size <= 800; size *= 2) {
+		for (int i = 0; i < 24; i++)
+			ask_for(11, size);
+		for (int i = 0; i < 24; i++)
+			ask(12, false);
+		for (int i = 0; i < 24 && size < 800; i++)
+			give_back(11, size);
+	}
+	assert_int_equal(find().most.stack, 0);
+}
+
 static void models_loaded_again_and_again_are_found_though_few_and_rarely(void **state)
 {
 	(void)state;
@@ -529,6 +604,24 @@ static void what_each_step_needs_counts_with_the_request_that_fails(void **state
 	assert_int_equal(find().most.how, GPUCACHE_GROWS_RENEWED);
 }
 
+/* Two lines of a step, each with one block; a single one may be a buffer, which stays. */
+static void what_each_step_needs_and_frees_is_told_from_what_is_replaced(void **state)
+{
+	(void)state;
+	for (uint64_t i = 100; i < 2000; i++) {
+		ask_for(12, 2 * i);
+		ask_for(11, i);
+		if (i == 1999)
+			break;
+		give_back(11, i);
+		give_back(12, 2 * i);
+	}
+	assert_int_equal(find().most.stack, 12);
+	assert_int_equal(find().most.how, GPUCACHE_GROWS_STEPS);
+	memset(&sites[0], 0, sizeof sites[0]);
+	assert_int_equal(find().most.how, GPUCACHE_GROWS_RENEWED);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -542,6 +635,8 @@ int main(void)
 		cmocka_unit_test_setup(what_other_sites_keep_as_steadily_is_told, set_up),
 		cmocka_unit_test_setup(a_loop_that_began_late_is_found_unless_it_gave_back, set_up),
 		cmocka_unit_test(a_loop_that_began_after_a_load_is_found),
+		cmocka_unit_test(a_leak_is_found_however_late_it_began),
+		cmocka_unit_test(a_first_step_of_another_kind_is_no_growth),
 		cmocka_unit_test_setup(the_layers_of_a_model_that_came_late_are_no_growth, set_up),
 		cmocka_unit_test_setup(what_is_replaced_and_larger_each_time_is_found, set_up),
 		cmocka_unit_test_setup(
@@ -565,11 +660,15 @@ int main(void)
 			a_step_that_is_larger_than_those_before_it_is_no_growth, set_up),
 		cmocka_unit_test_setup(
 			models_loaded_again_and_again_are_found_though_few_and_rarely, set_up),
+		cmocka_unit_test_setup(one_huge_block_after_varied_ones_is_no_growth, set_up),
+		cmocka_unit_test_setup(as_many_blocks_as_before_but_larger_are_not_kept, set_up),
 		cmocka_unit_test_setup(the_layers_of_one_model_are_not_loaded_again, set_up),
 		cmocka_unit_test_setup(
 			a_buffer_that_doubles_is_found_by_the_request_that_fails, set_up),
 		cmocka_unit_test_setup(
 			what_each_step_needs_counts_with_the_request_that_fails, set_up),
+		cmocka_unit_test_setup(
+			what_each_step_needs_and_frees_is_told_from_what_is_replaced, set_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -112,6 +112,37 @@ static void what_grows_beside_a_smaller_idle_cache_of_pytorch_comes_first(void *
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_PREALLOCATED);
 }
 
+/* Each step frees all that it took: that is no leak, but the program's own need. */
+static void steps_that_need_more_and_more_are_exhausted(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	make_growth_of_many_blocks(&s);
+	judge(&s);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_GROWTH);
+	s.oom.grows_how = GPUCACHE_GROWS_STEPS;
+	judge(&s);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_EXHAUSTED);
+}
+
+/* Many blocks of many sizes, beside which little was freed: weights perhaps, perhaps a leak. */
+static void many_blocks_that_a_c_program_keeps_are_never_certainly_exhausted(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	make_growth_of_many_blocks(&s);
+	s.oom.n_free = 0;
+	s.oom.is_varied = 1;
+	judge(&s);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_EXHAUSTED);
+	assert_int_equal(s.answer.strength, GPUCACHE_STRENGTH_LIKELY);
+	s.oom.growth_blocks = 159;
+	judge(&s);
+	assert_int_equal(s.answer.strength, GPUCACHE_STRENGTH_CERTAIN);
+}
+
 /* What stays from step to step, such as weights, does not hide that this step needs more. */
 static void a_spike_is_measured_above_what_stays(void **state)
 {
@@ -133,10 +164,10 @@ static void a_spike_is_measured_above_what_stays(void **state)
 	s.oom.requested = ++s.oom.rounded;
 	judge(&s);
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_SPIKE);
-	s.facts.asked_before = 3;
+	s.facts.freed_before = 3;
 	s.answer = gpc_why(&s.facts);
 	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_SPIKE);
-	s.facts.asked_before = 2; /* there was no such step yet */
+	s.facts.freed_before = 2; /* there was no such step yet */
 	s.answer = gpc_why(&s.facts);
 	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_EXHAUSTED);
 }
@@ -187,6 +218,8 @@ int main(void)
 		cmocka_unit_test(
 			pytorch_is_exhausted_for_certain_only_once_names_show_no_kept_results),
 		cmocka_unit_test(what_grows_beside_a_smaller_idle_cache_of_pytorch_comes_first),
+		cmocka_unit_test(steps_that_need_more_and_more_are_exhausted),
+		cmocka_unit_test(many_blocks_that_a_c_program_keeps_are_never_certainly_exhausted),
 		cmocka_unit_test(a_spike_is_measured_above_what_stays),
 		cmocka_unit_test(a_buffer_that_asks_for_its_double_grows),
 		cmocka_unit_test(what_the_driver_adds_counts_as_part_of_what_is_held),
