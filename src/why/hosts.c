@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* One table, searched from the innermost frame outwards. */
 #include "why/hosts.h"
 
 #include <string.h>
