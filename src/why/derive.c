@@ -207,6 +207,14 @@ static void derive_truths(struct gpc_facts *f)
 	f->asks_backward = truth(f->asked_purpose == GPC_PURPOSE_GRADIENTS &&
 				 is_below(f->weights, f->torch_asked) &&
 				 is_part(f, f->torch_asked, LARGE_PART));
+	if (is_known(f->by_purpose))
+		f->states = plus(
+			plus(or_none(f->weights), or_none(f->gradients)), or_none(f->optimizer));
+	f->is_states =
+		truth(f->asks_weights == GPC_YES || f->asks_optimizer == GPC_YES ||
+			f->asks_gradients == GPC_YES ||
+			(f->asks_at_once != GPC_YES && f->asks_backward != GPC_YES &&
+				is_known(f->by_purpose) && fits(f->by_purpose / 2, f->states)));
 	f->is_activations =
 		truth(is_known(f->activations) && fits(f->by_purpose / 2, f->activations) &&
 			fits(or_none(f->short_by), f->activations));

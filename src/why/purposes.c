@@ -25,6 +25,8 @@ static enum gpc_purpose category_of_python(const struct gpc_frame *frame)
 		"/safetensors/", "/torch/serialization.py", NULL };
 	static const char *const loaders[] = { "from_pretrained", "load_state_dict",
 		"reset_parameters", NULL };
+	/* Where gradients of several ranks are summed, and a function that has a backward() of its own. */
+	static const char *const reducers[] = { "/torch/distributed/", "/deepspeed/", NULL };
 	const char *dot = strrchr(frame->function, '.');
 	const char *name = dot ? dot + 1 : frame->function;
 
@@ -32,6 +34,11 @@ static enum gpc_purpose category_of_python(const struct gpc_frame *frame)
 
 	if (has_any(frame->file, caches) || has_any(frame->function, caches))
 		return GPC_PURPOSE_CACHES;
+	if (frame->is_library &&
+		((has_any(frame->file, reducers) &&
+			 (strstr(frame->function, "reduce") || strstr(frame->function, "grad_"))) ||
+			strcmp(frame->function, "BackwardCFunction.apply") == 0))
+		return GPC_PURPOSE_GRADIENTS;
 	if (frame->is_library && strstr(frame->file, "/optim"))
 		return GPC_PURPOSE_OPTIMIZER;
 	/* Of module.py, only _call_impl() runs the model's forward(); its other functions move parameters. */

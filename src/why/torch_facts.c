@@ -423,31 +423,93 @@ static void set_kept(struct search *search)
 
 /* ---- other reasons ---- */
 
-/* True if the stack passes through a library that runs the model.  The thread of a backward pass has no such frames. */
-static bool set_trainer(struct search *search, uint32_t stack)
-{
-	static const struct {
-		const char *part;
-		const char *function; /* NULL: any */
-		const char *name;
-		const char *less;
-	} rows[] = {
-#define PHASE(part, function, name, less) { part, function, name, less },
-#define TRAINER(part, name, less)         { part, NULL, name, less },
+static const struct trainer {
+	const char *part;
+	const char *function; /* NULL: any */
+	const char *name;
+	const char *less;
+	const char *half;
+} trainers[] = {
+#define PHASE(part, function, name, less) { part, function, name, less, NULL },
+#define TRAINER(part, name, less, half)   { part, NULL, name, less, half },
+#define SHARDER(part, name, less)
+#define HALF(part)
 #include "why/trainers.def"
 #undef PHASE
 #undef TRAINER
-	};
+#undef SHARDER
+};
 
-	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-		if (has_function(frames_of(search, stack), rows[i].part, rows[i].function)) {
-			search->facts->trainer = rows[i].name;
-			search->facts->trainer_less = rows[i].less;
-			search->facts->is_phase =
-				truth(rows[i].function && stack == search->oom->stack);
+static const struct trainer sharders[] = {
+#define PHASE(part, function, name, less)
+#define TRAINER(part, name, less, half)
+#define SHARDER(part, name, less) { part, NULL, name, less, NULL },
+#include "why/trainers.def"
+#undef SHARDER
+#undef HALF
+};
+
+static const char *const halves[] = {
+#define SHARDER(part, name, less)
+#define HALF(part) part,
+#include "why/trainers.def"
+#undef PHASE
+#undef TRAINER
+#undef SHARDER
+#undef HALF
+};
+
+/* Stack i of those to search for libraries: that of the request, then the holders'. */
+static uint32_t stack_at(const struct search *search, uint32_t i)
+{
+	return i ? search->oom->holders[i - 1].stack : search->oom->stack;
+}
+
+static bool any_has_file(const struct search *search, const char *part)
+{
+	for (uint32_t i = 0; i <= search->oom->n_holders; i++)
+		if (has_file(frames_of(search, stack_at(search, i)), part))
 			return true;
-		}
 	return false;
+}
+
+static const struct trainer *trainer_of(const struct gpc_stack_frames *stack)
+{
+	for (size_t i = 0; i < sizeof trainers / sizeof trainers[0]; i++)
+		if (has_function(stack, trainers[i].part, trainers[i].function))
+			return &trainers[i];
+	return NULL;
+}
+
+/* The thread of a backward pass has no frames of the library that runs the model: what is held has. */
+static void set_trainer(struct search *search)
+{
+	const struct trainer *trainer = NULL;
+	struct gpc_facts *facts = search->facts;
+	bool is_half = false;
+	uint32_t at = 0;
+
+	for (uint32_t i = 0; !trainer && i <= search->oom->n_holders; i++)
+		if ((trainer = trainer_of(frames_of(search, stack_at(search, i)))))
+			at = i;
+	if (!trainer)
+		return;
+	for (size_t i = 0; trainer->half && i < sizeof halves / sizeof halves[0]; i++)
+		is_half |= any_has_file(search, halves[i]);
+	facts->trainer = trainer->name;
+	facts->trainer_less = trainer->less;
+	facts->trainer_half = is_half ? NULL : trainer->half;
+	facts->is_phase = truth(trainer->function && at == 0);
+}
+
+static void set_sharder(struct search *search)
+{
+	for (size_t i = 0; i < sizeof sharders / sizeof sharders[0]; i++)
+		if (any_has_file(search, sharders[i].part)) {
+			search->facts->sharder = sharders[i].name;
+			search->facts->sharder_less = sharders[i].less;
+			return;
+		}
 }
 
 /* Finds a checkpoint that torch.load put on the GPU, and that is still there after the model has copied it. */
@@ -545,7 +607,6 @@ void gpc_torch_facts(const struct gpc_evidence *evidence, const struct gpucache_
 	struct gpc_facts *facts, struct gpc_torch_texts *texts)
 {
 	struct search search = { .evidence = evidence, .oom = oom, .facts = facts, .texts = texts };
-	uint32_t stack = oom->stack;
 
 	if (!gpc_is_of_torch(oom))
 		return;
@@ -554,8 +615,8 @@ void gpc_torch_facts(const struct gpc_evidence *evidence, const struct gpucache_
 	set_kept(&search);
 	set_purposes(&search);
 	set_growth(&search);
-	for (uint32_t i = 0; !set_trainer(&search, stack) && i < oom->n_holders; i++)
-		stack = oom->holders[i].stack;
+	set_trainer(&search);
+	set_sharder(&search);
 	set_loaded(&search);
 	set_copied(&search);
 	set_failed(&search);

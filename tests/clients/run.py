@@ -18,6 +18,7 @@ import sys
 
 import client_cure
 import client_fit
+import client_frameworks
 import client_hashcat
 import client_programs
 import client_ranks
@@ -49,6 +50,9 @@ CLIENTS = {
     "lightning": [("lightning", "torch==2.15.0 numpy==2.3.5 lightning==2.6.6", "a trainer that calls the program back",
                    NEWEST_PYTHONS)],
     "vllm": [("vllm", "vllm==0.33.0", "a server that takes what is free for its KV cache", (12,))],
+    "frameworks": [("trainers", "torch==2.15.0 numpy==2.3.5 transformers==5.23.0 accelerate==1.15.0 peft==0.21.2 trl==1.16.0 "
+                    "deepspeed==0.19.8 torchao==0.18.0 torch_geometric==2.8.1 ray==2.60.0 nbclient ipykernel",
+                    "trainers over PyTorch, notebooks and actors", NEWEST_PYTHONS)],
     "onnxruntime": [("onnxruntime", "onnxruntime-gpu==1.31.1 onnx==1.23.2 numpy==2.3.5", "an arena that doubles", NEWEST_PYTHONS)],
     "faiss": [("faiss", "faiss-gpu-cu12==1.14.1.post1 numpy==2.3.5", "C++ on CUDA 12's runtime, with its own account",
                NEWEST_PYTHONS)],
@@ -73,7 +77,7 @@ CLIENTS = {
     "monitors": [("monitors", "nvidia-ml-py==13.615.71 gpustat==1.1.1 nvitop==1.7.2",
                   "monitors that read NVML", NEWEST_PYTHONS)],
 }
-MODULES = {"torch": client_torch, "transformers": client_torch, "lightning": client_torch, "fit": client_fit, "cure": client_cure, "ranks": client_ranks, "spill": client_spill, "suites": client_suites, "vllm": client_serving,
+MODULES = {"torch": client_torch, "transformers": client_torch, "lightning": client_torch, "fit": client_fit, "cure": client_cure, "ranks": client_ranks, "spill": client_spill, "suites": client_suites, "vllm": client_serving, "frameworks": client_frameworks,
            "static": client_static, "jax": client_programs, "numba": client_programs, "cuda": client_programs,
            "hashcat": client_hashcat, "monitors": client_programs, "onnxruntime": client_programs, "faiss": client_programs}
 

@@ -57,3 +57,10 @@ def case_nothing_is_said_of_what_a_program_has_read(world):
 def case_a_request_that_fails_is_told_instead(world):
     said = run(world, "worker.malloc()", "worker.init_device()", "sys.exit(1)", SIZE=str(8 << 30)).err
     expect_equal("reports", ("OUT OF MEMORY" in said, "GAVE UP" in said), (True, False))
+
+
+def case_a_failure_under_a_host_that_catches_it_is_told_at_once(world):
+    """A notebook's kernel does not end by it."""
+    for library, n_told in (("ipykernel", 1), ("other", 0)):
+        said = run(world, "worker.malloc()", "worker.malloc()", "sys.exit(0)", library=library, SIZE=str(8 << 30)).err
+        expect_equal(f"reports under {library}", said.count("gpucache: OUT OF MEMORY"), n_told)

@@ -114,14 +114,16 @@ static struct failure *find_locked(const struct gpc_device *device, uint64_t num
 	return other->gathered.oom.number == number ? other : NULL;
 }
 
-/* True if this failure is to be printed whole before the end. */
-static bool is_said_now_locked(const struct failure *failure)
+/* True if this failure is to be printed whole before the end.  is_given_up: it will not be repeated. */
+static bool is_said_now_locked(const struct failure *failure, bool is_given_up)
 {
 	uint64_t time_ns = failure->gathered.oom.time_ns;
 
+	if (gpc_runtime.config.oom_report != GPC_OOM_REPORT_ALWAYS &&
+		!(failure->notice.is_hosted && is_given_up))
+		return false;
 	/* Also if the request was made before the last text and failed after it. */
-	if (gpc_runtime.config.oom_report != GPC_OOM_REPORT_ALWAYS ||
-		(failures.last_said_ns && time_ns < failures.last_said_ns + SAY_STEP_NS))
+	if (failures.last_said_ns && time_ns < failures.last_said_ns + SAY_STEP_NS)
 		return false;
 	failures.last_said_ns = time_ns;
 	return true;
@@ -131,6 +133,9 @@ static bool is_said_now_locked(const struct failure *failure)
 static void tell(struct gpc_device *device, struct failure *failure)
 {
 	const struct gpucache_oom *oom = &failure->gathered.oom;
+	/* PyTorch repeats a request after it has returned its own cache, and tells us if that fails, too. */
+	const bool is_given_up =
+		oom->torch.requested || !gpc_counter_get(&gpc_tensors_sums(device)->n_malloc);
 	struct failure *kept;
 	bool is_now;
 
@@ -140,7 +145,7 @@ static void tell(struct gpc_device *device, struct failure *failure)
 		gpc_notice_write(device, oom, &failure->notice);
 	failure->notice.number = oom->number;
 	gpc_lock_take(&gpc_runtime.lock);
-	is_now = is_said_now_locked(failure);
+	is_now = is_said_now_locked(failure, is_given_up);
 	kept = find_locked(device, oom->number);
 	if (kept) {
 		kept->notice = failure->notice;
@@ -150,9 +155,7 @@ static void tell(struct gpc_device *device, struct failure *failure)
 	gpc_lock_release(&gpc_runtime.lock);
 	if (is_now)
 		gpc_notice_say_now(&failure->notice);
-	/* PyTorch repeats a request after it has returned its own cache, and tells us if that fails, too. */
-	else if (gpc_runtime.config.oom_report == GPC_OOM_REPORT_AUTO &&
-		 (oom->torch.requested || !gpc_counter_get(&gpc_tensors_sums(device)->n_malloc)))
+	else if (gpc_runtime.config.oom_report == GPC_OOM_REPORT_AUTO && is_given_up)
 		gpc_notice_say_first(device, oom);
 }
 

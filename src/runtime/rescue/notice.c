@@ -12,6 +12,7 @@
 #include "base/thread.h"
 #include "runtime/process/state.h"
 #include "runtime/rescue/holders.h"
+#include "why/hosts.h"
 #include "why/why.h"
 
 /* Bounds the waits for other threads at the end. */
@@ -56,6 +57,7 @@ void gpc_notice_write(
 	struct gpc_text text = gpc_text_init(ret_notice->text, sizeof ret_notice->text);
 
 	gpc_short_form_write(&form, &text);
+	ret_notice->is_hosted = gpc_is_hosted(gpc_evidence_frames(&evidence, oom->stack));
 	gpc_holder_names_close(&names);
 	ret_notice->number = oom->number;
 	ret_notice->time_ns = gpc_clock_monotonic_ns();

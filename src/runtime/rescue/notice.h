@@ -35,6 +35,7 @@ struct gpc_notice {
 	uint64_t direct_bytes; /* and what it held beside its cache; of is_asked */
 	bool is_asked; /* of no failure (asked.h): printed only if nothing was requested since, and soon */
 	bool is_caught; /* the program went on, with less: printed only if it ends soon */
+	bool is_hosted; /* whoever runs the program catches what it raises (hosts.h) */
 	size_t len;     /* 0: nothing is to be said */
 	char text[GPC_SHORT_SIZE];
 };

@@ -194,6 +194,9 @@ static void the_library_that_runs_the_model_is_known_by_what_it_holds(void **sta
 		python("Trainer.training_step",
 			"/v/lib/python3.12/site-packages/transformers/trainer.py", true),
 		python("<module>", "/home/me/train.py", false) };
+	const struct gpc_frame half[] = { native("at::_ops::relu::redispatch"),
+		python("autocast_decorator.<locals>.decorate_autocast",
+			"/v/lib/python3.12/site-packages/torch/amp/autocast_mode.py", true) };
 	struct gpc_facts facts = gpc_facts_unknown();
 	struct gpc_torch_texts texts;
 
@@ -206,6 +209,48 @@ static void the_library_that_runs_the_model_is_known_by_what_it_holds(void **sta
 	gpc_torch_facts(&evidence, &oom, &facts, &texts);
 	assert_string_equal(facts.trainer, "the Trainer of transformers");
 	assert_non_null(strstr(facts.trainer_less, "gradient_checkpointing=True"));
+	assert_string_equal(facts.trainer_half, "bf16=True");
+	assert_null(facts.sharder);
+	facts = gpc_facts_unknown();
+	set(1, half, 2);
+	gpc_torch_facts(&evidence, &oom, &facts, &texts);
+	assert_null(facts.trainer_half); /* it is on */
+}
+
+/* The row of the stage that shards most decides, whichever stack has it. */
+static void what_is_sharded_is_known_by_any_stack(void **state)
+{
+	static const struct {
+		const char *file;
+		const char *setting;
+	} sharders[] = { { "torch/distributed/fsdp/_fully_shard/_fsdp_param.py",
+				 "CPUOffloadPolicy" },
+		{ "deepspeed/runtime/engine.py", "ZeRO" },
+		{ "deepspeed/runtime/zero/stage3.py", "ZeRO-3 has sharded it" },
+		{ "deepspeed/runtime/zero/stage_1_and_2.py", "ZeRO stage 3" } };
+	const struct gpc_frame engine[] = { native("at::_ops::empty::call"),
+		python("DeepSpeedEngine.__init__",
+			"/v/lib/python3.12/site-packages/deepspeed/runtime/engine.py", true) };
+	char path[200];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof sharders / sizeof sharders[0]; i++) {
+		const struct gpc_frame frames[] = { native("at::_ops::empty::call"),
+			python("make", path, true),
+			python("<module>", "/home/me/train.py", false) };
+		struct gpc_facts facts = gpc_facts_unknown();
+		struct gpc_torch_texts texts;
+
+		snprintf(path, sizeof path, "/v/lib/python3.12/site-packages/%s", sharders[i].file);
+		hold(1, 400, N_PASSES, N_PASSES);
+		hold(2, 4, N_PASSES, N_PASSES);
+		set(2, frames, 3);
+		if (strstr(path, "deepspeed"))
+			set(1, engine, 2);
+		gpc_torch_facts(&evidence, &oom, &facts, &texts);
+		assert_non_null(facts.sharder);
+		assert_non_null(strstr(facts.sharder_less, sharders[i].setting));
+	}
 }
 
 /* vLLM asks for weights, then for its cache, each with other settings. */
@@ -322,6 +367,7 @@ int main(void)
 		cmocka_unit_test_setup(arrays_of_xla_are_left_alone, start),
 		cmocka_unit_test_setup(
 			the_library_that_runs_the_model_is_known_by_what_it_holds, start),
+		cmocka_unit_test_setup(what_is_sharded_is_known_by_any_stack, start),
 		cmocka_unit_test_setup(
 			the_phase_of_a_library_decides_which_settings_are_named, start),
 		cmocka_unit_test_setup(

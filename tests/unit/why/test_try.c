@@ -155,7 +155,10 @@ static void settings_of_the_library_that_runs_the_model_are_named(void **state)
 	s.facts.trainer_less = "max_model_len";
 	s.answer = gpc_why(&s.facts);
 	assert_int_equal(say(&s), without + 1);
-	says("with vLLM: max_model_len");
+	says("with vLLM: max_model_len [look]");
+	s.facts.trainer_half = "bf16=True";
+	say(&s);
+	says("with vLLM: max_model_len, bf16=True [look]");
 	s.facts.is_phase = GPC_YES;
 	s.answer = gpc_why(&s.facts);
 	assert_int_equal(say(&s), without);
@@ -168,6 +171,55 @@ static void settings_of_the_library_that_runs_the_model_are_named(void **state)
 	say(&s);
 	says("with vLLM: max_model_len; else check how the size is computed, at model.py:7");
 	assert_null(strstr(advice, "no setting"));
+}
+
+/* Not "shard it", where it is sharded. */
+static void what_is_sharded_is_told_to_be_offloaded(void **state)
+{
+	static const enum gpc_purpose states[] = { GPC_PURPOSE_OPTIMIZER, GPC_PURPOSE_WEIGHTS,
+		GPC_PURPOSE_OTHER };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof states / sizeof states[0]; i++) {
+		struct scene s = scene_of_an_exhausted_gpu();
+
+		advise(&s, GPUCACHE_VERDICT_EXHAUSTED);
+		s.facts.sharder = "FSDP";
+		s.facts.sharder_less = "CPUOffloadPolicy";
+		s.facts.asked_purpose = states[i];
+		s.facts.by_purpose = 70 * GPC_GIB;
+		s.facts.weights = 20 * GPC_GIB;
+		s.facts.gradients = 5 * GPC_GIB;
+		s.facts.optimizer = 10 * GPC_GIB;
+		s.answer = gpc_why(&s.facts);
+		say(&s);
+		says("with FSDP: CPUOffloadPolicy; weights, gradients and optimizer state hold "
+		     "35.00 GiB");
+		assert_null(strstr(advice, "sharded"));
+		s.facts.sharder = NULL;
+		say(&s);
+		assert_null(strstr(advice, "FSDP:"));
+	}
+}
+
+/* To offload weights would not help an activation that is large by itself. */
+static void a_large_activation_is_not_told_to_be_offloaded(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	advise(&s, GPUCACHE_VERDICT_EXHAUSTED);
+	s.facts.sharder = "FSDP";
+	s.facts.sharder_less = "CPUOffloadPolicy";
+	s.facts.asked_purpose = GPC_PURPOSE_ACTIVATIONS;
+	s.facts.torch_asked = 20 * GPC_GIB;
+	s.facts.by_purpose = 70 * GPC_GIB;
+	s.facts.weights = 40 * GPC_GIB;
+	s.facts.gradients = s.facts.optimizer = 0;
+	s.answer = gpc_why(&s.facts);
+	say(&s);
+	says("a smaller batch or a shorter input");
+	assert_null(strstr(advice, "FSDP"));
 }
 
 static void a_request_that_never_fits_is_not_told_to_free(void **state)
@@ -522,6 +574,8 @@ int main(void)
 		cmocka_unit_test(an_exhausted_gpu_is_told_how_much_must_go_and_who_holds_most),
 		cmocka_unit_test(who_asks_for_more_is_told_what_will_be_needed),
 		cmocka_unit_test(settings_of_the_library_that_runs_the_model_are_named),
+		cmocka_unit_test(what_is_sharded_is_told_to_be_offloaded),
+		cmocka_unit_test(a_large_activation_is_not_told_to_be_offloaded),
 		cmocka_unit_test(a_request_that_never_fits_is_not_told_to_free),
 		cmocka_unit_test(growth_is_told_by_what_it_is),
 		cmocka_unit_test(gradients_that_stay_are_told_with_the_line_of_the_backward_pass),
