@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One table, searched from the innermost frame outwards. */
+/* One table of parts of paths. */
 #include "why/hosts.h"
 
-#include <string.h>
+#include "why/libraries.h"
 
 bool gpc_is_hosted(const struct gpc_stack_frames *stack)
 {
@@ -12,13 +12,8 @@ bool gpc_is_hosted(const struct gpc_stack_frames *stack)
 #undef HOST
 	};
 
-	for (size_t i = 0; stack && i < stack->n; i++) {
-		const struct gpc_frame *frame = &stack->frames[i];
-
-		for (size_t h = 0; h < sizeof hosts / sizeof hosts[0]; h++)
-			if (frame->is_python && frame->is_library && frame->file &&
-				strstr(frame->file, hosts[h]))
-				return true;
-	}
+	for (size_t h = 0; h < sizeof hosts / sizeof hosts[0]; h++)
+		if (gpc_passes_library(stack, hosts[h], NULL))
+			return true;
 	return false;
 }

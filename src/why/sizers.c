@@ -5,6 +5,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "why/libraries.h"
+
 #define PART "{part}"
 
 static const struct gpc_sizer sizers[] = {
@@ -13,23 +15,10 @@ static const struct gpc_sizer sizers[] = {
 #undef SIZER
 };
 
-static bool passes(const struct gpc_stack_frames *stack, const struct gpc_sizer *sizer)
-{
-	for (size_t i = 0; stack && i < stack->n; i++) {
-		const struct gpc_frame *frame = &stack->frames[i];
-
-		if (frame->is_python && frame->is_library && frame->file && frame->function &&
-			strstr(frame->file, sizer->part) &&
-			strstr(frame->function, sizer->function))
-			return true;
-	}
-	return false;
-}
-
 const struct gpc_sizer *gpc_sizer_of(const struct gpc_stack_frames *stack)
 {
 	for (size_t i = 0; i < sizeof sizers / sizeof sizers[0]; i++)
-		if (passes(stack, &sizers[i]))
+		if (gpc_passes_library(stack, sizers[i].part, sizers[i].function))
 			return &sizers[i];
 	return NULL;
 }

@@ -7,7 +7,9 @@
 #include "base/bytes.h"
 #include "why/kept_models.h"
 #include "why/kept_results.h"
+#include "why/libraries.h"
 #include "why/purposes.h"
+#include "why/trainers.h"
 
 /* The most purposes that gpc_say_held() names. */
 #define N_HELD 3
@@ -72,29 +74,9 @@ static const struct gpc_purpose_row *row_of(const struct search *search, enum gp
 	return row;
 }
 
-/* True if the frame is in a file of a Python library whose path contains `part`. */
-static bool is_in(const struct gpc_frame *frame, const char *part)
-{
-	return frame->is_python && frame->is_library && frame->file && strstr(frame->file, part);
-}
-
-/* True for a stack through such a file, and there through a function whose name contains `function`; NULL: any. */
-static bool has_function(
-	const struct gpc_stack_frames *stack, const char *part, const char *function)
-{
-	for (size_t i = 0; stack && i < stack->n; i++) {
-		const struct gpc_frame *frame = &stack->frames[i];
-
-		if (is_in(frame, part) &&
-			(!function || (frame->function && strstr(frame->function, function))))
-			return true;
-	}
-	return false;
-}
-
 static bool has_file(const struct gpc_stack_frames *stack, const char *part)
 {
-	return has_function(stack, part, NULL);
+	return gpc_passes_library(stack, part, NULL);
 }
 
 /* ---- what the memory is for ---- */
@@ -423,95 +405,6 @@ static void set_kept(struct search *search)
 
 /* ---- other reasons ---- */
 
-static const struct trainer {
-	const char *part;
-	const char *function; /* NULL: any */
-	const char *name;
-	const char *less;
-	const char *half;
-} trainers[] = {
-#define PHASE(part, function, name, less) { part, function, name, less, NULL },
-#define TRAINER(part, name, less, half)   { part, NULL, name, less, half },
-#define SHARDER(part, name, less)
-#define HALF(part)
-#include "why/trainers.def"
-#undef PHASE
-#undef TRAINER
-#undef SHARDER
-};
-
-static const struct trainer sharders[] = {
-#define PHASE(part, function, name, less)
-#define TRAINER(part, name, less, half)
-#define SHARDER(part, name, less) { part, NULL, name, less, NULL },
-#include "why/trainers.def"
-#undef SHARDER
-#undef HALF
-};
-
-static const char *const halves[] = {
-#define SHARDER(part, name, less)
-#define HALF(part) part,
-#include "why/trainers.def"
-#undef PHASE
-#undef TRAINER
-#undef SHARDER
-#undef HALF
-};
-
-/* Stack i of those to search for libraries: that of the request, then the holders'. */
-static uint32_t stack_at(const struct search *search, uint32_t i)
-{
-	return i ? search->oom->holders[i - 1].stack : search->oom->stack;
-}
-
-static bool any_has_file(const struct search *search, const char *part)
-{
-	for (uint32_t i = 0; i <= search->oom->n_holders; i++)
-		if (has_file(frames_of(search, stack_at(search, i)), part))
-			return true;
-	return false;
-}
-
-static const struct trainer *trainer_of(const struct gpc_stack_frames *stack)
-{
-	for (size_t i = 0; i < sizeof trainers / sizeof trainers[0]; i++)
-		if (has_function(stack, trainers[i].part, trainers[i].function))
-			return &trainers[i];
-	return NULL;
-}
-
-/* The thread of a backward pass has no frames of the library that runs the model: what is held has. */
-static void set_trainer(struct search *search)
-{
-	const struct trainer *trainer = NULL;
-	struct gpc_facts *facts = search->facts;
-	bool is_half = false;
-	uint32_t at = 0;
-
-	for (uint32_t i = 0; !trainer && i <= search->oom->n_holders; i++)
-		if ((trainer = trainer_of(frames_of(search, stack_at(search, i)))))
-			at = i;
-	if (!trainer)
-		return;
-	for (size_t i = 0; trainer->half && i < sizeof halves / sizeof halves[0]; i++)
-		is_half |= any_has_file(search, halves[i]);
-	facts->trainer = trainer->name;
-	facts->trainer_less = trainer->less;
-	facts->trainer_half = is_half ? NULL : trainer->half;
-	facts->is_phase = truth(trainer->function && at == 0);
-}
-
-static void set_sharder(struct search *search)
-{
-	for (size_t i = 0; i < sizeof sharders / sizeof sharders[0]; i++)
-		if (any_has_file(search, sharders[i].part)) {
-			search->facts->sharder = sharders[i].name;
-			search->facts->sharder_less = sharders[i].less;
-			return;
-		}
-}
-
 /* Finds a checkpoint that torch.load put on the GPU, and that is still there after the model has copied it. */
 static void set_loaded(struct search *search)
 {
@@ -539,7 +432,7 @@ static void set_loaded(struct search *search)
 static bool is_copied(const struct gpc_stack_frames *stack)
 {
 	for (size_t i = stack ? stack->n : 0; i-- > 0;)
-		if (is_in(&stack->frames[i], "/copy.py"))
+		if (gpc_is_in_library(&stack->frames[i], "/copy.py"))
 			return i + 1 < stack->n && is_of_program(&stack->frames[i + 1]);
 	return false;
 }
@@ -615,8 +508,7 @@ void gpc_torch_facts(const struct gpc_evidence *evidence, const struct gpucache_
 	set_kept(&search);
 	set_purposes(&search);
 	set_growth(&search);
-	set_trainer(&search);
-	set_sharder(&search);
+	gpc_trainers_find(evidence, oom, facts);
 	set_loaded(&search);
 	set_copied(&search);
 	set_failed(&search);
