@@ -26,7 +26,7 @@ function paintHeap() {
   const { segments } = view.device.heap;
   const box = byId("heap");
   readHeap(view.device);
-  byId("heap-title").textContent = segments.length ? `${showCount(segments.length)} segments, ${showBytes(heap.total)}, at the end` : "No segments at the end";
+  byId("heap-title").textContent = segments.length ? `${showCount(segments.length)} segment${segments.length > 1 ? "s" : ""}, ${showBytes(heap.total)}, at the end` : "No segments at the end";
   paintHeapLegend(view);
   state.segment = null;
   byId("segment").replaceChildren();
