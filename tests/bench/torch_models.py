@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps of models of several kinds: torch_models.py NAME prints nothing; step_of(NAME) returns a function that does one step."""
+"""Steps of models of several kinds, for torch_step.py."""
 import torch
 from torch import nn
 from torch.nn import functional as F
