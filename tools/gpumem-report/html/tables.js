@@ -63,7 +63,7 @@ function paintMoment() {
   const item = (name, value) => make("span", {}, make("span", { class: "dim" }, `${name} `), value);
   byId("moment").replaceChildren(
     make("b", {}, showTime(moment.t)), make("span", {}, momentName(moment)),
-    item("asked for", make("strong", { id: "moment-bytes", "data-bytes": sum, title: showExact(sum) }, showBytes(sum))),
+    item("live, as asked for", make("strong", { id: "moment-bytes", "data-bytes": sum, title: showExact(sum) }, showBytes(sum))),
     moment.live === null ? "" : item("rounded", make("strong", { "data-live": moment.live }, showBytes(moment.live))),
     moment.tag ? item("in", moment.tag) : "");
   paintMoments();
