@@ -290,14 +290,17 @@ static bool is_appended(const struct search *search, const struct gpc_stack_fram
 static bool is_result_alone(const struct search *search, const struct gpucache_holder *growing)
 {
 	const struct gpc_purpose_row *all = row_of(search, GPC_PURPOSE_ACTIVATIONS);
-	const struct gpc_purpose_row *inputs = row_of(search, GPC_PURPOSE_INPUTS);
 	const struct gpc_facts *facts = search->facts;
+	/* The largest ones: the labels of the batches may stay, too. */
+	const struct gpucache_holder *inputs =
+		gpc_holder_of(search->oom, row_of(search, GPC_PURPOSE_INPUTS)->stack);
+	uint32_t n_inputs = inputs ? inputs->n_blocks : 0;
 	/* The inputs of the passes stay, though each has several results. */
 	bool keeps_inputs =
-		facts->kept_passes != GPUCACHE_UNKNOWN && inputs->n_blocks > facts->kept_passes / 2;
+		facts->kept_passes != GPUCACHE_UNKNOWN && n_inputs > facts->kept_passes / 2;
 
 	return growing && growing->bytes >= all->bytes / 8 * 7 && !keeps_inputs &&
-	       inputs->n_blocks < growing->n_blocks / 2;
+	       n_inputs < growing->n_blocks / 2;
 }
 
 /* True in a function that torch.no_grad() or torch.inference_mode() decorates, such as generate() of transformers. */

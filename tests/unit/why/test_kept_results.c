@@ -32,9 +32,9 @@ static struct gpc_frame native(const char *function)
 	};
 }
 
-/* Stacks 1 and 2: what layers of a model make; 3: its input. */
-static struct stack stacks[4];
-static struct gpucache_site sites[4];
+/* Stacks 1 and 2: what layers of a model make; 3: its input; 4: labels. */
+static struct stack stacks[5];
+static struct gpucache_site sites[5];
 static struct gpucache_oom oom;
 
 static void set(uint32_t id, const struct gpc_frame *frames, size_t n)
@@ -47,7 +47,7 @@ static void set(uint32_t id, const struct gpc_frame *frames, size_t n)
 static const struct gpc_stack_frames *find_frames(void *self, uint32_t stack)
 {
 	(void)self;
-	return stack < 4 ? &stacks[stack].list : NULL;
+	return stack < 5 ? &stacks[stack].list : NULL;
 }
 
 static bool read_site(void *self, uint64_t i, struct gpucache_site *ret_site)
@@ -66,7 +66,7 @@ static bool find_oom(void *self, uint64_t number, struct gpucache_oom *ret_oom)
 }
 
 static const struct gpc_evidence evidence = {
-	.frames = find_frames, .read_site = read_site, .n_sites = 4, .find_oom = find_oom
+	.frames = find_frames, .read_site = read_site, .n_sites = 5, .find_oom = find_oom
 };
 
 /* Live blocks of the stack, of MIB each, of those that were made. */
@@ -106,6 +106,7 @@ static int start(void **state)
 	set(1, linear, 3);
 	set(2, relu, 4);
 	set(3, input, 2);
+	set(4, input, 2);
 	return 0;
 }
 
@@ -158,6 +159,23 @@ static void layers_of_one_pass_are_no_results(void **state)
 	hold(1, 16, N_PASSES, N_PASSES);
 	hold(3, 4, 1, 1);
 	assert_int_equal(gpc_kept_find(&evidence, &oom).stack, 0);
+}
+
+/* What was guessed, and the labels to compare it with, stay; the inputs do not. */
+static void labels_that_stay_beside_results_are_no_inputs(void **state)
+{
+	struct gpc_facts facts = gpc_facts_unknown();
+	struct gpc_torch_texts texts;
+
+	(void)state;
+	hold(1, 16, N_PASSES, N_PASSES);
+	hold(3, 400, 1, N_PASSES);
+	hold(4, 1, N_PASSES, N_PASSES);
+	gpc_torch_facts(&evidence, &oom, &facts, &texts);
+	assert_int_equal(facts.is_result_alone, GPC_YES);
+	oom.holders[1].n_blocks = N_PASSES;
+	gpc_torch_facts(&evidence, &oom, &facts, &texts);
+	assert_int_equal(facts.is_result_alone, GPC_NO);
 }
 
 /* Only PyTorch's frames tell what its memory is for. */
@@ -364,6 +382,7 @@ int main(void)
 		cmocka_unit_test_setup(a_stack_that_frees_half_hides_no_results, start),
 		cmocka_unit_test_setup(a_stack_that_keeps_one_for_each_input_holds_results, start),
 		cmocka_unit_test_setup(layers_of_one_pass_are_no_results, start),
+		cmocka_unit_test_setup(labels_that_stay_beside_results_are_no_inputs, start),
 		cmocka_unit_test_setup(arrays_of_xla_are_left_alone, start),
 		cmocka_unit_test_setup(
 			the_library_that_runs_the_model_is_known_by_what_it_holds, start),
