@@ -49,6 +49,13 @@ static inline uint64_t gpc_torch_unused(const struct gpucache_oom_torch *torch)
 	return gpc_bytes_less(torch->reserved, torch->allocated);
 }
 
+/* Bytes of the call sites that a failure does not list: of the rest, what PyTorch caches and what a driver refuses is nobody's. */
+static inline uint64_t gpc_oom_unlisted(const struct gpucache_oom *oom)
+{
+	return gpc_bytes_less(gpc_bytes_less(oom->rest_bytes, gpc_torch_unused(&oom->torch)),
+		oom->kind_bytes[GPUCACHE_KIND_REFUSED]);
+}
+
 /*
  * True if PyTorch uses expandable segments: it maps physical memory instead of calling cudaMalloc, and so reserves more
  * than it requested from our cache.

@@ -131,7 +131,8 @@ void gpc_frames_chain(const struct gpc_stack_frames *stack, size_t first, unsign
 	add_chain(stack, first, (struct extent){ n_callers > 0, true, true, n_callers }, ret_text);
 }
 
-void gpc_frames_fit(const struct gpc_stack_frames *stack, struct gpc_text *ret_text)
+void gpc_frames_fit(
+	const struct gpc_stack_frames *stack, bool has_via, struct gpc_text *ret_text)
 {
 	static const struct extent extents[] = { { true, true, true, GPC_SITE_CALLERS },
 		{ true, true, false, GPC_SITE_CALLERS }, { true, true, false, 3 },
@@ -140,9 +141,12 @@ void gpc_frames_fit(const struct gpc_stack_frames *stack, struct gpc_text *ret_t
 	const struct gpc_text start = *ret_text;
 
 	for (size_t i = 0; i < sizeof extents / sizeof extents[0]; i++) {
+		struct extent extent = extents[i];
+
+		extent.has_via &= has_via;
 		*ret_text = start;
 		ret_text->buf[start.len] = '\0';
-		add_chain(stack, (size_t)stack->site, extents[i], ret_text);
+		add_chain(stack, (size_t)stack->site, extent, ret_text);
 		if (!ret_text->cut)
 			return;
 	}

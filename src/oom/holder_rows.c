@@ -9,12 +9,12 @@
 
 #include "base/bytes.h"
 
-void gpc_site_describe(
-	const struct gpc_describer *describer, uint32_t stack, char *buf, size_t size)
+void gpc_site_describe(const struct gpc_describer *describer, uint32_t stack, bool has_via,
+	char *buf, size_t size)
 {
 	buf[0] = '\0';
 	if (stack != 0 && describer && describer->describe)
-		describer->describe(describer->self, stack, buf, size);
+		describer->describe(describer->self, stack, has_via, buf, size);
 	if (buf[0])
 		return;
 	if (stack != 0)
@@ -28,6 +28,7 @@ static void unite(struct gpc_holder_row *into, const struct gpc_holder_row *row)
 	into->bytes = gpc_bytes_add(into->bytes, row->bytes);
 	into->n_blocks = gpc_bytes_add(into->n_blocks, row->n_blocks);
 	into->growth = gpc_bytes_add(into->growth, row->growth);
+	into->n_holders += row->n_holders;
 	if (!into->oldest_ns || (row->oldest_ns && row->oldest_ns < into->oldest_ns))
 		into->oldest_ns = row->oldest_ns;
 }
@@ -63,14 +64,18 @@ uint32_t gpc_holder_rows_fill(struct gpc_holder_row *rows, const struct gpucache
 	for (uint32_t i = 0; i < n && i < GPUCACHE_MAX_OOM_HOLDERS; i++) {
 		struct gpc_holder_row row = { .stack = holders[i].stack,
 			.bytes = holders[i].bytes,
-			.n_blocks = holders[i].n_blocks };
+			.n_blocks = holders[i].n_blocks,
+			.n_holders = 1 };
 
-		gpc_site_describe(describer, holders[i].stack, row.site, site_size);
+		gpc_site_describe(describer, holders[i].stack, false, row.site, site_size);
 		if (describer && describer->history)
 			describer->history(
 				describer->self, holders[i].stack, &row.oldest_ns, &row.growth);
 		n_rows = add(rows, n_rows, &row);
 	}
+	for (uint32_t i = 0; i < n_rows; i++)
+		if (rows[i].n_holders == 1)
+			gpc_site_describe(describer, rows[i].stack, true, rows[i].site, site_size);
 	return n_rows;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Holders as table rows, biggest first; holders with the same text share a row.
+ * Holders as table rows, biggest first.  Holders with the same call site and callers share a row, which does not say what
+ * of a library they called.
  *
  *	216.12 MiB        34 blocks   12 s  +216.12 MiB  Block.__init__ gpt.py:20 < main:32
  *	                              age of its oldest block, growth in the later part of the run
@@ -22,12 +23,13 @@
 #define GPC_HOLDER_SITE_SIZE 72
 
 /*
- * Names call sites.  `describe` fills buf[0 .. size), NUL-terminated; empty: unknown.  The functions run in the failing
- * process, so they must not call malloc or take a lock that the program may hold.
+ * Names call sites.  `describe` fills buf[0 .. size), NUL-terminated, with has_via also by what the site called of a
+ * library; empty: unknown.  The functions run in the failing process, so they must not call malloc or take a lock that
+ * the program may hold.
  */
 struct gpc_describer {
 	void *self;
-	void (*describe)(void *self, uint32_t stack, char *buf, size_t size);
+	void (*describe)(void *self, uint32_t stack, bool has_via, char *buf, size_t size);
 	/*
 	 * The allocation time of the site's oldest block, on CLOCK_MONOTONIC, and the site's recent growth in
 	 * bytes; 0: unknown.  May be NULL.
@@ -41,8 +43,8 @@ struct gpc_describer {
 };
 
 /* Writes the describer's text for `stack`, else "stack 17" or "no stack".  describer may be NULL. */
-void gpc_site_describe(
-	const struct gpc_describer *describer, uint32_t stack, char *buf, size_t size);
+void gpc_site_describe(const struct gpc_describer *describer, uint32_t stack, bool has_via,
+	char *buf, size_t size);
 
 struct gpc_holder_row {
 	char site[GPC_HOLDER_SITE_SIZE];
@@ -51,6 +53,7 @@ struct gpc_holder_row {
 	uint64_t oldest_ns; /* CLOCK_MONOTONIC; 0: unknown */
 	uint64_t growth;    /* bytes */
 	uint32_t stack;     /* of its largest holder */
+	uint32_t n_holders;
 };
 
 /*

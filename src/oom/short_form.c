@@ -203,11 +203,11 @@ static void add_history(struct gpc_text *line, const struct gpc_holder_row *row,
 		gpc_text_add(line, "%s", words.buf);
 }
 
-static void describe_as_told(void *self, uint32_t stack, char *buf, size_t size)
+static void describe_as_told(void *self, uint32_t stack, bool has_via, char *buf, size_t size)
 {
 	const struct gpc_short_form *form = self;
 
-	gpc_site_describe(form->describer, stack, buf, size);
+	gpc_site_describe(form->describer, stack, has_via, buf, size);
 }
 
 /* The fastest growing site gets the growth that WHY has printed: it was measured at the failure. */
@@ -244,6 +244,25 @@ static uint32_t fill_rows(struct page *page, struct gpc_holder_row rows[GPUCACHE
 		break;
 	}
 	return n;
+}
+
+/* What the rows before it leave of all call sites, so that HOLD adds up. */
+static void put_more_holders(struct page *page, const struct gpc_holder_row *rows, uint32_t n)
+{
+	const struct gpucache_oom *oom = page->form->oom;
+	uint64_t bytes = gpc_oom_unlisted(oom);
+	uint64_t n_more = gpc_bytes_less(oom->n_sites, oom->n_holders);
+	GPC_TEXT(line, GPC_SHORT_WIDTH + 1);
+
+	for (uint32_t i = MAX_HOLDERS; i < n; i++, n_more++)
+		bytes = gpc_bytes_add(bytes, rows[i].bytes);
+	if (n_more == 0 || bytes == 0)
+		return;
+	gpc_text_add(&line, "%-7s+", "");
+	add_number(&line, bytes);
+	gpc_text_add(&line, "%16s %llu more call site%s", "", (unsigned long long)n_more,
+		n_more == 1 ? "" : "s");
+	gpc_lines_put(&page->lines, line.buf, line.len);
 }
 
 static void put_holders(struct page *page, const struct gpc_holder_row *rows, uint32_t n)
@@ -296,7 +315,7 @@ static void add_site(void *self, uint32_t stack, struct gpc_text *text)
 {
 	char site[SAID_SITE_SIZE];
 
-	gpc_site_describe(self, stack, site, sizeof site);
+	gpc_site_describe(self, stack, true, site, sizeof site);
 	gpc_text_add(text, "%s", site);
 }
 
@@ -347,6 +366,8 @@ void gpc_short_form_write(const struct gpc_short_form *form, struct gpc_text *te
 	/* Stands above the sheet, and gets the room that it leaves. */
 	page.lines.out = text;
 	put_advice(&page);
+	page.lines.out = &sheet;
+	put_more_holders(&page, rows, n_rows);
 	gpc_text_add(text, "%s", sheet.buf);
 	gpc_text_add(text, "%s", full.buf);
 }

@@ -347,14 +347,15 @@ const struct gpc_stack_frames *gpc_naming_find(struct gpc_naming *naming, uint32
 	return naming->lists[at].frames;
 }
 
-bool gpc_naming_describe(struct gpc_naming *naming, uint32_t id, struct gpc_text *text)
+bool gpc_naming_describe(
+	struct gpc_naming *naming, uint32_t id, bool has_via, struct gpc_text *text)
 {
 	const struct gpc_stack_frames *list = gpc_naming_find(naming, id);
 
 	if (!list || list->site < 0 ||
 		(list->frames[list->site].is_python && !list->frames[list->site].file))
 		return false;
-	gpc_frames_fit(list, text);
+	gpc_frames_fit(list, has_via, text);
 	return true;
 }
 
@@ -362,7 +363,7 @@ bool gpc_stack_describe(struct gpc_stacks *stacks, uint32_t id, char *buf, size_
 {
 	struct gpc_text text = gpc_text_init(buf, size);
 	struct gpc_naming *naming = gpc_naming_open(stacks);
-	bool is_described = gpc_naming_describe(naming, id, &text);
+	bool is_described = gpc_naming_describe(naming, id, true, &text);
 
 	gpc_naming_close(naming);
 	return is_described;

@@ -40,7 +40,8 @@ void gpc_naming_expect(struct gpc_naming *naming, uint32_t id);
 const struct gpc_stack_frames *gpc_naming_find(struct gpc_naming *naming, uint32_t id);
 
 /* Appends the call site of a stack, as much of it as fits (gpc_frames_fit).  False: no frame can be named. */
-bool gpc_naming_describe(struct gpc_naming *naming, uint32_t id, struct gpc_text *text);
+bool gpc_naming_describe(
+	struct gpc_naming *naming, uint32_t id, bool has_via, struct gpc_text *text);
 
 /* The same for a single stack; buf becomes "" if no frame can be named. */
 bool gpc_stack_describe(struct gpc_stacks *stacks, uint32_t id, char *buf, size_t size);

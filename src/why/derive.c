@@ -112,6 +112,9 @@ static void derive_sums(struct gpc_facts *f)
 	f->most_room = plus(plus(f->available, or_none(f->cached)), f->held);
 	f->most_room = minus(f->most_room, implicit);
 	f->plain = plain_room(f);
+	if (is_known(f->plain) && is_known(f->need))
+		f->plain_fails = truth(f->is_caching == GPC_YES && f->plain_serves != GPC_YES &&
+				       f->plain < f->need);
 	f->wasted = minus(f->plain, best);
 	f->managed_here = managed_here(f);
 	if (is_known(f->n_contexts) && f->n_contexts > 0)

@@ -164,6 +164,16 @@ static void put_uuid(const CUuuid *uuid, char *buf, size_t size)
 		gpc_text_add(&text, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", b[i]);
 }
 
+/* The UUID of a simulated GPU begins with "gpusim" (src/simcuda); a report must not be taken for one of the real GPU. */
+static void mark_if_simulated(struct gpucache_device *known)
+{
+	static const char uuid[] = "GPU-67707573-696d";
+	size_t len = strnlen(known->name, sizeof known->name);
+
+	if (strncmp(known->uuid, uuid, strlen(uuid)) == 0 && !strstr(known->name, "imulated"))
+		gpc_format(known->name + len, sizeof known->name - len, ", simulated");
+}
+
 /*
  * 1 + the number that nvidia-smi gives the device, from CUDA_VISIBLE_DEVICES; 0 if that variable names devices by UUID.
  * NVML knows the number, but to load NVML at the start of every process would be too expensive.
@@ -199,6 +209,7 @@ static void start_device(struct gpc_device *device, uint32_t ordinal)
 		device->known.name[0] = '\0';
 	if (fns->cuDeviceGetUuid_v2 && !fns->cuDeviceGetUuid_v2(&uuid, (CUdevice)ordinal))
 		put_uuid(&uuid, device->known.uuid, sizeof device->known.uuid);
+	mark_if_simulated(&device->known);
 	if (fns->cuDeviceGetPCIBusId &&
 		fns->cuDeviceGetPCIBusId(device->known.pci_bus_id,
 			(int)sizeof device->known.pci_bus_id, (CUdevice)ordinal))

@@ -76,7 +76,7 @@ static void note(void *arg)
 	if (sizer) {
 		GPC_TEXT(site, SITE_SIZE);
 
-		(void)gpc_naming_describe(naming, reading->stack, &site);
+		(void)gpc_naming_describe(naming, reading->stack, true, &site);
 		write_notice(reading, sizer, site.buf, &notice);
 		gpc_lock_take(&gpc_runtime.lock);
 		gpc_notice_publish_asked(reading->device, &notice);

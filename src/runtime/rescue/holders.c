@@ -42,11 +42,12 @@ static bool can_free(void *self, uint32_t stack)
 	return true;
 }
 
-static void describe(void *self, uint32_t stack, char *buf, size_t size)
+static void describe(void *self, uint32_t stack, bool has_via, char *buf, size_t size)
 {
 	struct gpc_text text = gpc_text_init(buf, size);
 
-	(void)gpc_naming_describe(((const struct gpc_holder_names *)self)->naming, stack, &text);
+	(void)gpc_naming_describe(
+		((const struct gpc_holder_names *)self)->naming, stack, has_via, &text);
 }
 
 static void tell_history(void *self, uint32_t stack, uint64_t *ret_oldest_ns, uint64_t *ret_growth)

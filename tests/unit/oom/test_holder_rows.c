@@ -6,10 +6,13 @@
 
 #define SECOND UINT64_C(1000000000)
 
-static void describe(void *self, uint32_t stack, char *buf, size_t size)
+static void describe(void *self, uint32_t stack, bool has_via, char *buf, size_t size)
 {
+	static const char *const via[] = { "", ", via empty", ", via relu", ", via cudaMalloc" };
+
 	(void)self;
-	snprintf(buf, size, "%s", stack < 3 ? "step train.py:40" : "load_weights loader.cpp:88");
+	snprintf(buf, size, "%s%s", stack < 3 ? "step train.py:40" : "load_weights loader.cpp:88",
+		has_via ? via[stack] : "");
 }
 
 static void tell_history(void *self, uint32_t stack, uint64_t *ret_oldest_ns, uint64_t *ret_growth)
@@ -29,13 +32,15 @@ static void holders_that_read_the_same_share_a_row(void **state)
 	struct gpc_holder_row rows[GPUCACHE_MAX_OOM_HOLDERS];
 
 	(void)state;
-	assert_int_equal(gpc_holder_rows_fill(rows, holders, 3, &describer, 40), 2);
+	assert_int_equal(gpc_holder_rows_fill(rows, holders, 3, &describer, 50), 2);
 	assert_string_equal(rows[0].site, "step train.py:40");
 	assert_int_equal(rows[0].bytes, 40 * GPC_MIB);
 	assert_int_equal(rows[0].n_blocks, 3);
 	assert_int_equal(rows[0].oldest_ns, 98 * SECOND);
 	assert_int_equal(rows[0].growth, 3 * GPC_MIB);
 	assert_int_equal(rows[1].oldest_ns, 0);
+	/* What only one holder called is said. */
+	assert_string_equal(rows[1].site, "load_weights loader.cpp:88, via cudaMalloc");
 	assert_int_equal(gpc_holder_rows_fill(rows, holders, 3, &describer, 5), 2);
 	assert_string_equal(rows[0].site, "step");
 	assert_int_equal(gpc_holder_rows_fill(rows, holders, 0, NULL, 40), 0);
@@ -59,7 +64,7 @@ static void a_table_has_age_and_growth(void **state)
 	assert_string_equal(table_of(8, 70 * GPC_MIB),
 		"        bytes    blocks  oldest        growth  call site\n"
 		"    40.00 MiB         3     2 s     +3.00 MiB  step train.py:40\n"
-		"    30.00 MiB         5             +3.00 MiB  load_weights loader.cpp:88\n");
+		"    30.00 MiB         5             +3.00 MiB  load_weights loader.cpp:88, via cudaMalloc\n");
 	/* The rest of the total is nobody's who is listed. */
 	assert_string_equal(table_of(1, 90 * GPC_MIB),
 		"        bytes    blocks  oldest        growth  call site\n"

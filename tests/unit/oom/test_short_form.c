@@ -4,9 +4,10 @@
 #include "oom/short_form.h"
 #include "tests/unit/why/scene.h"
 
-static void describe_by_number(void *self, uint32_t stack, char *buf, size_t size)
+static void describe_by_number(void *self, uint32_t stack, bool has_via, char *buf, size_t size)
 {
 	(void)self;
+	(void)has_via;
 	snprintf(
 		buf, size, stack == 1 ? "load_weights loader.cpp:88" : "attn.forward model.py:212");
 }
@@ -147,6 +148,42 @@ static void holders_that_read_the_same_are_one_row(void **state)
 		"HOLD           50.00 GiB      15 blocks  load_weights loader.cpp:88\n"
 		"               34.00 GiB       1 block   attn.forward model.py:212\n"
 		"FULL "));
+}
+
+static void what_is_not_listed_is_counted(void **state)
+{
+	struct scene s = with_holders(scene_of_an_exhausted_gpu());
+	struct gpc_short_form form = form_of(&s);
+
+	(void)state;
+	judge(&s);
+	s.oom.n_sites = 2 + 17;
+	s.oom.rest_bytes = 3 * GPC_GIB;
+	s.oom.torch.reserved = 2 * GPC_GIB;
+	s.oom.torch.allocated = 1 * GPC_GIB;
+	write_page(&form);
+	assert_non_null(strstr(page,
+		"               34.00 GiB       1 block   attn.forward model.py:212\n"
+		"       +        2.00 GiB                 17 more call sites\n"
+		"FULL "));
+}
+
+static void what_the_driver_alone_would_do_is_said(void **state)
+{
+	struct scene s = with_holders(scene_of_an_exhausted_gpu());
+	struct gpc_short_form form = form_of(&s);
+
+	(void)state;
+	s.oom.balance.rounding = 4 * GPC_GIB;
+	s.oom.balance.driver_reserve = GPUCACHE_UNKNOWN;
+	s.oom.plain_live = 90 * GPC_GIB + 1;
+	judge(&s);
+	write_page(&form);
+	assert_non_null(strstr(page, "gpucache, too"));
+	s.oom.plain_live = 90 * GPC_GIB;
+	judge(&s);
+	write_page(&form);
+	assert_null(strstr(page, "gpucache, too"));
 }
 
 static void a_fragmented_cache_of_a_ranked_process(void **state)
@@ -293,9 +330,10 @@ static void names_from_elsewhere_stay_printable(void **state)
 	assert_non_null(strstr(page, "pid 4711, caf???[31m?\n"));
 }
 
-static void describe_at_length(void *self, uint32_t stack, char *buf, size_t size)
+static void describe_at_length(void *self, uint32_t stack, bool has_via, char *buf, size_t size)
 {
 	(void)self;
+	(void)has_via;
 	memset(buf, 'a' + (int)(stack % 26), size - 1);
 	buf[size - 1] = '\0';
 }
@@ -418,6 +456,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_exhausted_gpu),
 		cmocka_unit_test(holders_that_read_the_same_are_one_row),
+		cmocka_unit_test(what_is_not_listed_is_counted),
+		cmocka_unit_test(what_the_driver_alone_would_do_is_said),
 		cmocka_unit_test(a_fragmented_cache_of_a_ranked_process),
 		cmocka_unit_test(an_unknown_number_is_not_printed),
 		cmocka_unit_test(a_request_that_grew_by_rounding_says_so),

@@ -17,6 +17,19 @@ static void start_and_say_nothing(void)
 	CHECK(gpc_runtime.has_stacks);
 }
 
+static void start_as_another_model(void)
+{
+	world_start();
+	CHECK(strcmp(gpc_runtime.devices[0].known.name, "NVIDIA L4, simulated") == 0);
+}
+
+static void a_simulated_gpu_is_called_so(void **state)
+{
+	(void)state;
+	world_run("gpu:l4", NULL, start_as_another_model);
+	world_assert_is_silent();
+}
+
 static void every_device_is_known_after_the_start(void **state)
 {
 	(void)state;
@@ -245,6 +258,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_device_is_known_after_the_start),
+		cmocka_unit_test(a_simulated_gpu_is_called_so),
 		cmocka_unit_test(the_number_of_nvidia_smi_is_recorded),
 		cmocka_unit_test(gpucache_0_passes_everything_and_makes_no_file),
 		cmocka_unit_test(bad_options_are_named_and_the_program_goes_on),

@@ -6,6 +6,7 @@
 
 #include "format/memory.h"
 #include "format/sheet.h"
+#include "model/torch.h"
 #include "tools/gpumem-report/holders/by_library.h"
 #include "tools/gpumem-report/holders/call_sites.h"
 #include "tools/gpumem-report/holders/filter.h"
@@ -89,10 +90,9 @@ void gpc_holdings_from_oom(struct gpc_holdings *holdings, const struct gpc_repor
 	holdings->framework = oom->framework;
 	holdings->has_torch =
 		oom->torch.reserved || gpc_torch_now(report, oom->device).reserved != 0;
-	holdings->rest_bytes -= holdings->torch_bytes;
-	holdings->refused_bytes =
-		gpc_smaller(oom->kind_bytes[GPUCACHE_KIND_REFUSED], holdings->rest_bytes);
-	holdings->rest_bytes -= holdings->refused_bytes;
+	holdings->refused_bytes = gpc_smaller(oom->kind_bytes[GPUCACHE_KIND_REFUSED],
+		holdings->rest_bytes - holdings->torch_bytes);
+	holdings->rest_bytes = gpc_oom_unlisted(oom);
 	filter_list(holdings, report, oom->kind_bytes);
 	unite(holdings);
 }

@@ -106,13 +106,13 @@ void gpc_report_held(
 		gpc_say_held(&evidence, oom, ret_text);
 }
 
-static void describe(void *self, uint32_t stack, char *buf, size_t size)
+static void describe(void *self, uint32_t stack, bool has_via, char *buf, size_t size)
 {
 	const struct gpc_stack_frames *frames = find_frames(self, stack);
 	struct gpc_text text = gpc_text_init(buf, size);
 
 	if (frames && frames->site >= 0)
-		gpc_frames_fit(frames, &text);
+		gpc_frames_fit(frames, has_via, &text);
 }
 
 /* As on stderr: holders that are described alike are one. */
