@@ -203,6 +203,7 @@ static void set_purposes(struct search *search)
 	facts->optimizer = row_of(search, GPC_PURPOSE_OPTIMIZER)->bytes;
 	facts->gradients = row_of(search, GPC_PURPOSE_GRADIENTS)->bytes;
 	facts->activations = activations->bytes;
+	facts->asks_foreach = truth(gpc_passes_library(asking, "/optim/", "_multi_tensor_"));
 	facts->optimizer_less = has_file(asking, "/optim/sgd.py") ? "SGD without momentum has none"
 								  : "SGD, Adafactor, an 8-bit one";
 	if (weights->stack_bytes >= oom->short_by && weights->stack &&

@@ -338,11 +338,15 @@ static void an_optimizers_first_step_is_not_growth(void **state)
 	s.facts.optimizer_less = "SGD without momentum has none";
 	s.facts.weights = 40 * GPC_GIB;
 	s.facts.optimizer = 30 * GPC_GIB;
+	s.facts.gradients = 39 * GPC_GIB;
 	s.answer = gpc_why(&s.facts);
 	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_EXHAUSTED);
 	say(&s);
 	says("less state (SGD without momentum has none)");
-	says("so far it has 30.00 GiB for 40.00 GiB of weights");
+	says("so far it has 30.00 GiB, for weights whose gradients have 39.00 GiB");
+	s.facts.asks_foreach = GPC_YES;
+	say(&s);
+	says("foreach=False for the optimizer");
 	s.facts.weights = 2 * GPC_GIB; /* state of many optimizers */
 	s.answer = gpc_why(&s.facts);
 	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_GROWTH);
