@@ -329,7 +329,7 @@ void gpc_conf_prefix(const char *conf, char *buf, size_t size)
 		gpc_format(buf, size, "$GPUCACHE_CONF,");
 }
 
-void gpc_short_form_write(const struct gpc_short_form *form, struct gpc_text *text)
+struct gpc_answer gpc_short_form_write(const struct gpc_short_form *form, struct gpc_text *text)
 {
 	struct gpc_holder_row rows[GPUCACHE_MAX_OOM_HOLDERS];
 	char conf[CONF_REPEATED + 2];
@@ -370,4 +370,5 @@ void gpc_short_form_write(const struct gpc_short_form *form, struct gpc_text *te
 	put_more_holders(&page, rows, n_rows);
 	gpc_text_add(text, "%s", sheet.buf);
 	gpc_text_add(text, "%s", full.buf);
+	return page.answer;
 }

@@ -62,6 +62,6 @@ struct gpc_short_form {
 void gpc_conf_prefix(const char *conf, char *buf, size_t size);
 
 /* Appends the whole short form, each line ended by a newline. */
-void gpc_short_form_write(const struct gpc_short_form *form, struct gpc_text *text);
+struct gpc_answer gpc_short_form_write(const struct gpc_short_form *form, struct gpc_text *text);
 
 #endif

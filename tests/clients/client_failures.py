@@ -22,6 +22,12 @@ def first_lines(recording):
     return text, (re.findall(r"WHY (\w+)", text) or ["nothing"])[0]
 
 
+def causes_of(stderr):
+    """The causes that the line at the failure and the block at the end name, with how certain they are."""
+    words = r"(\w+(?: \w+)?) \((\w+)\)"
+    return re.findall(rf"^gpucache: out of memory on .* asked for, {words};", stderr, re.M), re.findall(rf"^WHY +{words}", stderr, re.M)
+
+
 def lines_of(program):
     with open(program) as file:
         return [f"{os.path.basename(program)}:{i}" for i, line in enumerate(file, 1) if "# HERE" in line]
@@ -49,6 +55,9 @@ def run(python, name, size, options, causes, advice, follow):
         ran_out = simulate(python, recording, size, options, program)
         if ran_out.returncode == 0 or "out of memory" not in ran_out.stderr:
             wrong.append(f"it does not run out of memory:\n{ran_out.stderr[-800:]}")
+        at_failure, at_end = causes_of(ran_out.stderr)
+        if at_failure and at_end and at_failure[-1] != at_end[-1]:
+            wrong.append(f"the line at the failure says {at_failure[-1]}, the block {at_end[-1]}")
         text, cause = first_lines(recording)
         if cause not in causes:
             wrong.append(f"the cause is {cause}, not {' or '.join(sorted(causes))}")

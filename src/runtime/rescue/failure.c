@@ -156,7 +156,7 @@ static void tell(struct gpc_device *device, struct failure *failure)
 	if (is_now)
 		gpc_notice_say_now(&failure->notice);
 	else if (gpc_runtime.config.oom_report == GPC_OOM_REPORT_AUTO && is_given_up)
-		gpc_notice_say_first(device, oom);
+		gpc_notice_say_first(device, oom, &failure->notice);
 }
 
 /* True if the text about a failure is right for another one, on the same evidence. */

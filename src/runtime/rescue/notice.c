@@ -55,8 +55,11 @@ void gpc_notice_write(
 		.world_size = header ? header->world_size : -1,
 	};
 	struct gpc_text text = gpc_text_init(ret_notice->text, sizeof ret_notice->text);
+	struct gpc_answer answer;
 
-	gpc_short_form_write(&form, &text);
+	answer = gpc_short_form_write(&form, &text);
+	ret_notice->cause = answer.cause;
+	ret_notice->strength = answer.strength;
 	ret_notice->is_hosted = gpc_is_hosted(gpc_evidence_frames(&evidence, oom->stack));
 	gpc_holder_names_close(&names);
 	ret_notice->number = oom->number;
@@ -98,7 +101,8 @@ void gpc_notice_end(void)
 	atomic_fetch_sub(&notices.n_unfinished, 1);
 }
 
-void gpc_notice_say_first(const struct gpc_device *device, const struct gpucache_oom *oom)
+void gpc_notice_say_first(const struct gpc_device *device, const struct gpucache_oom *oom,
+	const struct gpc_notice *notice)
 {
 	const char *path = recording();
 	GPC_TEXT(size, 32);
@@ -112,7 +116,7 @@ void gpc_notice_say_first(const struct gpc_device *device, const struct gpucache
 	else if (path)
 		gpc_text_add(&where, "; %s oom %u", gpc_runtime.report_command, (unsigned)getpid());
 	gpc_log("out of memory on GPU %u: %s asked for, %s (%s)%s", device->ordinal, size.buf,
-		gpc_cause_word(oom->verdict), gpc_strength_word(oom->strength), where.buf);
+		gpc_cause_word(notice->cause), gpc_strength_word(notice->strength), where.buf);
 }
 
 void gpc_notice_say_now(const struct gpc_notice *notice)

@@ -36,6 +36,8 @@ struct gpc_notice {
 	bool is_asked; /* of no failure (asked.h): printed only if nothing was requested since, and soon */
 	bool is_caught; /* the program went on, with less: printed only if it ends soon */
 	bool is_hosted; /* whoever runs the program catches what it raises (hosts.h) */
+	enum gpucache_verdict cause;
+	enum gpucache_strength strength;
 	size_t len;     /* 0: nothing is to be said */
 	char text[GPC_SHORT_SIZE];
 };
@@ -54,8 +56,9 @@ void gpc_notice_publish_asked(const struct gpc_device *device, const struct gpc_
 void gpc_notice_begin(void);
 void gpc_notice_end(void);
 
-/* Prints a line about a failure, the first time it is called. */
-void gpc_notice_say_first(const struct gpc_device *device, const struct gpucache_oom *oom);
+/* Prints a line about a failure, with the cause that its text names, the first time it is called. */
+void gpc_notice_say_first(const struct gpc_device *device, const struct gpucache_oom *oom,
+	const struct gpc_notice *notice);
 
 /* Prints this text now. */
 void gpc_notice_say_now(const struct gpc_notice *notice);
