@@ -131,8 +131,7 @@ void gpc_frames_chain(const struct gpc_stack_frames *stack, size_t first, unsign
 	add_chain(stack, first, (struct extent){ n_callers > 0, true, true, n_callers }, ret_text);
 }
 
-void gpc_frames_fit(
-	const struct gpc_stack_frames *stack, bool has_via, struct gpc_text *ret_text)
+void gpc_frames_fit(const struct gpc_stack_frames *stack, bool has_via, struct gpc_text *ret_text)
 {
 	static const struct extent extents[] = { { true, true, true, GPC_SITE_CALLERS },
 		{ true, true, false, GPC_SITE_CALLERS }, { true, true, false, 3 },

@@ -105,8 +105,7 @@ void gpc_frames_chain(const struct gpc_stack_frames *stack, size_t first, unsign
  * Appends the chain of the site, without what does not fit into the rest of the text: first the classes of callers, then
  * callers, what it called (if has_via), and its own class.  The list must not be empty.
  */
-void gpc_frames_fit(
-	const struct gpc_stack_frames *stack, bool has_via, struct gpc_text *ret_text);
+void gpc_frames_fit(const struct gpc_stack_frames *stack, bool has_via, struct gpc_text *ret_text);
 
 /* The same for the site of stack `id`; or why there is none: "(no stack was taken)".  stack: NULL if it was not recorded. */
 void gpc_frames_place(const struct gpc_stack_frames *stack, uint32_t id, unsigned n_callers,

@@ -9,8 +9,8 @@
 
 #include "base/bytes.h"
 
-void gpc_site_describe(const struct gpc_describer *describer, uint32_t stack, bool has_via,
-	char *buf, size_t size)
+void gpc_site_describe(
+	const struct gpc_describer *describer, uint32_t stack, bool has_via, char *buf, size_t size)
 {
 	buf[0] = '\0';
 	if (stack != 0 && describer && describer->describe)

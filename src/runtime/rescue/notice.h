@@ -38,7 +38,7 @@ struct gpc_notice {
 	bool is_hosted; /* whoever runs the program catches what it raises (hosts.h) */
 	enum gpucache_verdict cause;
 	enum gpucache_strength strength;
-	size_t len;     /* 0: nothing is to be said */
+	size_t len; /* 0: nothing is to be said */
 	char text[GPC_SHORT_SIZE];
 };
 

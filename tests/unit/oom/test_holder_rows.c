@@ -64,7 +64,8 @@ static void a_table_has_age_and_growth(void **state)
 	assert_string_equal(table_of(8, 70 * GPC_MIB),
 		"        bytes    blocks  oldest        growth  call site\n"
 		"    40.00 MiB         3     2 s     +3.00 MiB  step train.py:40\n"
-		"    30.00 MiB         5             +3.00 MiB  load_weights loader.cpp:88, via cudaMalloc\n");
+		"    30.00 MiB         5             +3.00 MiB  load_weights loader.cpp:88, via "
+		"cudaMalloc\n");
 	/* The rest of the total is nobody's who is listed. */
 	assert_string_equal(table_of(1, 90 * GPC_MIB),
 		"        bytes    blocks  oldest        growth  call site\n"
