@@ -27,7 +27,7 @@ options_table() {
 causes_table() {
 	echo '| cause | what it means | what to do |'
 	echo '| --- | --- | --- |'
-	sed -nE '/^CAUSE\(/ { N; s/^CAUSE\([A-Z_]+, [A-Z]+, "([^"]*)", "([^"]*)",\n\t"([^"]*)"\)$/| \1 | \2 | \3 |/p; }' src/why/causes.def |
+	sed -nE '/^CAUSE\(/ { N; s/^CAUSE\([A-Z_]+, [A-Z]+, "([^"]*)", "([^"]*)",\n\t"([^"]*)"\)$/| \1 | \2 | \3 |/; p; }' src/why/causes.def |
 		grep -v '^| unknown'
 }
 
