@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "why/evaluation.h"
 #include "why/kept_models.h"
 #include "why/kept_results.h"
 #include "why/libraries.h"
@@ -230,20 +231,6 @@ static bool is_of_program(const struct gpc_frame *frame)
 	return frame->is_python && !frame->is_library && frame->function;
 }
 
-/* The innermost function of the program whose name suggests evaluation; -1: there is none. */
-static int find_evaluation(const struct gpc_stack_frames *stack)
-{
-	static const char *const words[] = { "eval", "valid", "test", "infer", "predict",
-		"generate", "sample" };
-
-	for (size_t i = 0; i < stack->n; i++)
-		for (size_t w = 0; w < sizeof words / sizeof words[0]; w++)
-			if (is_of_program(&stack->frames[i]) &&
-				strstr(stack->frames[i].function, words[w]))
-				return (int)i;
-	return -1;
-}
-
 /*
  * The line that uses a model, and may keep what it returned: the innermost one of the program but for those that PyTorch
  * called, as it calls each forward() and not what torch.no_grad() decorates.  Does not look beyond a trainer (Lightning,
@@ -371,7 +358,7 @@ static void set_growth(struct search *search)
 		facts->maker_place = text.buf;
 	}
 	facts->evaluation_place =
-		chain_in(stack, find_evaluation(stack), search->texts->evaluation_place);
+		chain_in(stack, gpc_evaluation_find(stack), search->texts->evaluation_place);
 	facts->is_appended = truth(is_appended(search, stack, growing));
 	facts->is_result_alone = truth(is_decorated(stack) || is_result_alone(search, growing));
 }
@@ -481,6 +468,17 @@ static bool held_earlier(const struct search *search, const struct gpucache_hold
 	return false;
 }
 
+/* A function that evaluates asks for more, and keeps what only a backward pass would need. */
+static void set_validating(struct search *search)
+{
+	const struct gpc_stack_frames *asking = frames_of(search, search->oom->stack);
+
+	if (asking && gpc_evaluation_find(asking) >= 0 && !is_decorated(asking) &&
+		gpc_evaluation_keeps(search->evidence, search->oom, asking))
+		search->facts->validating_place = chain_in(
+			asking, gpc_evaluation_find(asking), search->texts->validating_place);
+}
+
 /* Finds tensors of a failed step that its exception keeps alive: the program tries again in the `except` block. */
 static void set_failed(struct search *search)
 {
@@ -516,6 +514,7 @@ void gpc_torch_facts(const struct gpc_evidence *evidence, const struct gpucache_
 	set_loaded(&search);
 	set_copied(&search);
 	set_failed(&search);
+	set_validating(&search);
 	facts->is_generating = truth(
 		is_decorated(frames_of(&search, row_of(&search, GPC_PURPOSE_ACTIVATIONS)->stack)));
 }

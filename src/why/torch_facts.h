@@ -24,6 +24,7 @@ struct gpc_torch_texts {
 	char maker_place[GPC_PLACE_SIZE];
 	char backward_place[GPC_PLACE_SIZE];
 	char evaluation_place[GPC_PLACE_SIZE];
+	char validating_place[GPC_PLACE_SIZE];
 	char failed_place[GPC_PLACE_SIZE];
 	char loaded_place[GPC_PLACE_SIZE];
 	char copy_place[GPC_PLACE_SIZE];

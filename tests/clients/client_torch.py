@@ -53,6 +53,7 @@ FAILURES = {NEWEST: [
     ("batch", "8GiB", "", {"exhausted", "spike"}, "a smaller batch", "fixed"),
     ("layer", "8GiB", "", {"exhausted", "spike"}, "in parts", "fixed"),
     ("optimizer", "4GiB", "", {"exhausted"}, "an optimizer with less state", "fixed"),
+    ("pictures", "2GiB", "", {"exhausted"}, "with torch.no_grad():", "fixed"),
     ("lengths", "3000MiB", "", {"fragmented"}, "expandable_segments:True", "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"),
     ("cache", "4GiB", "", {"growth"}, "bound its length", "fixed"),
     ("models", "2GiB", "", {"exhausted"}, "first move away what load_teacher", "fixed"),

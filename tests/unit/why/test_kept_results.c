@@ -375,6 +375,53 @@ static void layers_that_torch_copies_are_no_copy_of_the_model(void **state)
 	assert_null(facts.copy_place);
 }
 
+static const char *validating_place(void)
+{
+	static struct gpc_torch_texts texts;
+	struct gpc_facts facts = gpc_facts_unknown();
+
+	gpc_torch_facts(&evidence, &oom, &facts, &texts);
+	return facts.validating_place;
+}
+
+static void an_evaluation_that_keeps_its_first_pass_is_found(void **state)
+{
+	const struct gpc_frame result[] = { native("at::_ops::relu::redispatch"),
+		python("_call_impl", MODULE, true),
+		python("validate", "/home/me/train.py", false) };
+	const struct gpc_frame decorated[] = { native("at::_ops::relu::redispatch"),
+		python("validate", "/home/me/train.py", false),
+		python("decorate_context",
+			"/v/lib/python3.12/site-packages/torch/utils/_contextlib.py", true) };
+	const struct gpc_frame gradient[] = { native(
+		"torch::autograd::generated::ReluBackward0::apply(std::vector&&)") };
+
+	(void)state;
+	set(1, result, 3);
+	set(2, gradient, 1);
+	hold(1, 256, 5, 11);
+	hold(2, 1, 0, 9);
+	oom.stack = 1;
+	sites[1].first_ns = 100;
+	sites[2].last_ns = 99;
+	assert_non_null(validating_place());
+	assert_int_equal(strncmp(validating_place(), "validate train.py:7", 19), 0);
+	sites[1].total_bytes = 17 * 256 * GPC_MIB; /* most of it is freed */
+	assert_null(validating_place());
+	sites[1].total_bytes = 16 * 256 * GPC_MIB;
+	oom.holders[0].n_blocks = 4; /* as within a layer */
+	assert_null(validating_place());
+	oom.holders[0].n_blocks = 5;
+	sites[2].last_ns = 100; /* it is part of a training step */
+	assert_null(validating_place());
+	sites[2].last_ns = 0; /* nothing was trained */
+	assert_null(validating_place());
+	sites[2].last_ns = 99;
+	assert_non_null(validating_place());
+	set(1, decorated, 3);
+	assert_null(validating_place());
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -392,6 +439,7 @@ int main(void)
 		cmocka_unit_test_setup(
 			weights_that_grow_before_anything_has_run_may_be_of_one_model, start),
 		cmocka_unit_test_setup(files_of_the_program_are_of_no_library, start),
+		cmocka_unit_test_setup(an_evaluation_that_keeps_its_first_pass_is_found, start),
 		cmocka_unit_test_setup(a_copy_of_the_model_is_named, start),
 		cmocka_unit_test_setup(layers_that_torch_copies_are_no_copy_of_the_model, start),
 	};
