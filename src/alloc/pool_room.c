@@ -14,15 +14,16 @@
  *      |-------------|--------------- slack ---------------------|
  *
  * So a segment is cut only while all cut segments together, whose remainders may be pinned, take at most 2/5 of the
- * slack.  Otherwise, until memory is refused, a whole segment that is somewhat too large may be handed out uncut: that
- * pins no remainder, and all such waste together takes at most 1/16 of the slack.
+ * slack; and one of more than 1/16 of the slack only for at least 1/8 of it, since a small piece may stay for long.
+ * Otherwise, until memory is refused, a whole segment that is somewhat too large may be handed out uncut: that pins no
+ * remainder, and all such waste together takes at most 1/16 of the slack.
  *
  * Own segments are not free either: they are multiples of 2 MiB, so a block of 2.25 MiB wastes 1.75.  A medium request
  * therefore also shares a segment while the cut segments have a smaller part stranded than its own would waste.
  *
- * Once memory was refused, unless it was more than all the room, what is stranded drains: a request of whole 2 MiB, which wastes nothing in an own segment,
- * takes only a piece of exactly its size, and one from 10 MiB on only one that it fills to 3/4.  So pieces stay free until
- * their segment is idle and goes back.  If the driver refuses the request, it takes any piece (pool_short.c).
+ * Once memory was refused, unless it was more than all the room, what is stranded drains: a request of whole 2 MiB, which
+ * wastes nothing in an own segment, takes only a piece of exactly its size, and one from 10 MiB on only one that it fills
+ * to 3/4.  So pieces stay free until their segment is idle and goes back.  If the driver refuses the request, it takes any piece (pool_short.c).
  * docs/inside/MEMORY-POLICY.md has the costs and savings, and the alternatives that were tried.
  *
  * The driver is asked for its free memory after 1/8 of the room has been taken or returned, and after it refused a
@@ -33,6 +34,8 @@
 
 #define CUT_NUMERATOR   2
 #define CUT_DENOMINATOR 5
+#define LARGE_PART      16 /* a segment over 1 / LARGE_PART of the slack is not cut .. */
+#define PIECE_PART      8  /* .. for less than 1 / PIECE_PART of it */
 #define WASTE_PART      16 /* segments that are too large waste at most 1 / WASTE_PART of the slack */
 #define EXPORT_PART \
 	50 /* small blocks with own segments waste at most 1 / EXPORT_PART of the room */
@@ -100,11 +103,21 @@ static bool does_sharing_pay(const struct gpc_pool *pool, uint64_t rounded)
 				     gpc_counter_get(&pool->cut_bytes) / GPC_GRAIN * wasted;
 }
 
+/* True if this would pin much of the slack by little. */
+static bool is_crumb(uint64_t segment_size, uint64_t rounded, uint64_t slack)
+{
+	return segment_size > GPC_MEDIUM_SEGMENT && segment_size > slack / LARGE_PART &&
+	       rounded < segment_size / PIECE_PART;
+}
+
 bool gpc_pool_may_cut(const struct gpc_pool *pool, uint64_t segment_size, uint64_t rounded)
 {
 	uint64_t cut = gpc_counter_get(&pool->cut_bytes);
+	uint64_t slack = slack_of(pool);
 
-	if (cut + segment_size <= slack_of(pool) / CUT_DENOMINATOR * CUT_NUMERATOR)
+	if (is_crumb(segment_size, rounded, slack))
+		return false;
+	if (cut + segment_size <= slack / CUT_DENOMINATOR * CUT_NUMERATOR)
 		return true;
 	return gpc_size_is_medium(rounded) && segment_size <= GPC_MEDIUM_SEGMENT &&
 	       does_sharing_pay(pool, rounded);

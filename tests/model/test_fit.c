@@ -202,6 +202,33 @@ static void freed_large_blocks_serve_other_large_requests(void **state)
 		assert_int_equal(run(&ours, after_large, sizes[i] * GPC_MIB), 1);
 }
 
+/* Frees one of two large blocks, keeps a small one instead, then fills the device with large ones. */
+static uint64_t after_a_small_one(const struct side *side, uint64_t size)
+{
+	static gpc_devptr blocks[MAX_BLOCKS];
+	gpc_devptr small;
+	uint64_t n = 0;
+
+	while (n < 2)
+		assert_int_equal(side->alloc(size, &blocks[n++]), GPC_OK);
+	side->free(blocks[--n]);
+	assert_int_equal(side->alloc(8 * GPC_MIB, &small), GPC_OK);
+	n += fill(side, size, blocks + n);
+	free_all(side, blocks, n);
+	side->free(small);
+	return n;
+}
+
+static void a_small_block_pins_no_large_segment(void **state)
+{
+	static const uint64_t sizes[] = { 500, 1030, 1500 };
+
+	(void)state;
+	for (size_t i = 0; i < N_OF(sizes); i++)
+		assert_int_equal(run(&ours, after_a_small_one, sizes[i] * GPC_MIB),
+			run(&plain, after_a_small_one, sizes[i] * GPC_MIB));
+}
+
 /* A family of sizes, and the part of the device that is live. */
 struct churn {
 	const char *name;
@@ -354,6 +381,7 @@ int main(void)
 		cmocka_unit_test(small_requests_fit_into_gaps_of_large_blocks),
 		cmocka_unit_test(large_requests_reuse_memory_that_was_not_shared),
 		cmocka_unit_test(freed_large_blocks_serve_other_large_requests),
+		cmocka_unit_test(a_small_block_pins_no_large_segment),
 		cmocka_unit_test(the_reported_free_memory_is_available_in_one_piece),
 		cmocka_unit_test(blocks_of_random_lifetime_fit_on_a_nearly_full_device),
 		cmocka_unit_test(gib_blocks_of_varying_size_fit_on_a_nearly_full_device),

@@ -26,7 +26,7 @@ static void an_idle_segment_is_cut_while_there_is_plenty(void **state)
 	open_room(8 * GPC_GIB);
 	large = stage_alloc(&stage, GPC_GIB);
 	stage_free(&stage, large);
-	assert_int_equal(stage_alloc(&stage, 30 * GPC_MIB), large);
+	assert_int_equal(stage_alloc(&stage, 130 * GPC_MIB), large);
 	assert_int_equal(stage.pool.cut_bytes, GPC_GIB);
 }
 
@@ -51,12 +51,23 @@ static void cut_segments_are_limited_to_two_fifths_of_the_slack(void **state)
 	(void)state;
 	open_room(GPC_GIB);
 	stage_free(&stage, stage_alloc(&stage, 24 * GPC_MIB)); /* slack: 1000 MiB */
-	assert_true(gpc_pool_may_cut(&stage.pool, 400 * GPC_MIB, 20 * GPC_MIB));
-	assert_false(gpc_pool_may_cut(&stage.pool, 400 * GPC_MIB + GPC_GRAIN, 20 * GPC_MIB));
+	assert_true(gpc_pool_may_cut(&stage.pool, 400 * GPC_MIB, 60 * GPC_MIB));
+	assert_false(gpc_pool_may_cut(&stage.pool, 400 * GPC_MIB + GPC_GRAIN, 60 * GPC_MIB));
 	(void)stage_alloc(&stage, 4 * GPC_MIB);
 	assert_int_equal(stage.pool.cut_bytes, 24 * GPC_MIB);
-	assert_true(gpc_pool_may_cut(&stage.pool, 376 * GPC_MIB, 20 * GPC_MIB));
-	assert_false(gpc_pool_may_cut(&stage.pool, 376 * GPC_MIB + GPC_GRAIN, 20 * GPC_MIB));
+	assert_true(gpc_pool_may_cut(&stage.pool, 376 * GPC_MIB, 60 * GPC_MIB));
+	assert_false(gpc_pool_may_cut(&stage.pool, 376 * GPC_MIB + GPC_GRAIN, 60 * GPC_MIB));
+}
+
+static void a_large_part_of_the_slack_is_not_cut_for_a_small_piece(void **state)
+{
+	(void)state;
+	open_room(GPC_GIB);
+	stage_free(&stage, stage_alloc(&stage, 24 * GPC_MIB)); /* slack: 1000 MiB */
+	assert_true(gpc_pool_may_cut(&stage.pool, 62 * GPC_MIB, 2 * GPC_MIB));
+	assert_true(gpc_pool_may_cut(&stage.pool, 64 * GPC_MIB, 8 * GPC_MIB));
+	assert_false(gpc_pool_may_cut(&stage.pool, 64 * GPC_MIB, 8 * GPC_MIB - GPC_GRAIN));
+	assert_true(gpc_pool_may_cut(&stage.pool, GPC_MEDIUM_SEGMENT, 2 * GPC_MIB));
 }
 
 static void a_segment_counts_as_cut_until_its_last_piece_is_free(void **state)
@@ -230,8 +241,8 @@ static void a_limit_is_all_the_room_there_is(void **state)
 	open_room(8 * GPC_GIB);
 	stage.budget.limit_bytes = GPC_GIB;
 	(void)stage_alloc(&stage, 24 * GPC_MIB);
-	assert_true(gpc_pool_may_cut(&stage.pool, 400 * GPC_MIB, 20 * GPC_MIB));
-	assert_false(gpc_pool_may_cut(&stage.pool, 400 * GPC_MIB + GPC_GRAIN, 20 * GPC_MIB));
+	assert_true(gpc_pool_may_cut(&stage.pool, 400 * GPC_MIB, 60 * GPC_MIB));
+	assert_false(gpc_pool_may_cut(&stage.pool, 400 * GPC_MIB + GPC_GRAIN, 60 * GPC_MIB));
 }
 
 static void memory_of_other_processes_is_no_room(void **state)
@@ -240,11 +251,11 @@ static void memory_of_other_processes_is_no_room(void **state)
 	open_room(8 * GPC_GIB);
 	(void)stage_alloc(&stage, 24 * GPC_MIB);
 	stage.budget.used_bytes += 7 * GPC_GIB;
-	assert_true(gpc_pool_may_cut(&stage.pool, 400 * GPC_MIB, 20 * GPC_MIB));
-	assert_false(gpc_pool_may_cut(&stage.pool, 400 * GPC_MIB + 2 * GPC_GRAIN, 20 * GPC_MIB));
+	assert_true(gpc_pool_may_cut(&stage.pool, 400 * GPC_MIB, 60 * GPC_MIB));
+	assert_false(gpc_pool_may_cut(&stage.pool, 400 * GPC_MIB + 2 * GPC_GRAIN, 60 * GPC_MIB));
 	stage.budget.used_bytes +=
 		2 * GPC_GIB; /* more than the device has: what was known is old */
-	assert_false(gpc_pool_may_cut(&stage.pool, GPC_GRAIN, 20 * GPC_MIB));
+	assert_false(gpc_pool_may_cut(&stage.pool, GPC_GRAIN, 60 * GPC_MIB));
 	stage.budget.used_bytes -= 9 * GPC_GIB;
 }
 
@@ -292,7 +303,7 @@ static void a_driver_that_does_not_say_is_taken_to_have_plenty(void **state)
 	assert_true(gpc_sim_fault_add(&stage.sim->faults, "cuMemGetInfo", 1, 100, 1));
 	(void)stage_alloc(&stage, 900 * GPC_MIB);
 	assert_int_equal(stage.budget.room_bytes, 0);
-	assert_true(gpc_pool_may_cut(&stage.pool, 900 * GPC_MIB, 20 * GPC_MIB));
+	assert_true(gpc_pool_may_cut(&stage.pool, 900 * GPC_MIB, 60 * GPC_MIB));
 	assert_true(gpc_pool_may_waste(&stage.pool, 900 * GPC_MIB, 700 * GPC_MIB));
 }
 
@@ -313,6 +324,7 @@ int main(void)
 		TEST(an_idle_segment_is_cut_while_there_is_plenty),
 		TEST(a_segment_stays_whole_if_its_piece_would_pin_needed_room),
 		TEST(cut_segments_are_limited_to_two_fifths_of_the_slack),
+		TEST(a_large_part_of_the_slack_is_not_cut_for_a_small_piece),
 		TEST(a_segment_counts_as_cut_until_its_last_piece_is_free),
 		TEST(memory_without_live_blocks_can_go_back),
 		TEST(pending_memory_counts_as_returnable),
