@@ -146,6 +146,19 @@ class Harm:
     def __reduce__(self):
         return open, (into + "/harmed", "w")
 pickle.dump(dict(snapshot, segments=Harm()), open(into + "/harm.pickle", "wb"))
+# How PyTorch took, freed and returned segments of these sizes; the last is still in use.
+def life(name, *parts):
+    history, where = [], {}
+    for action, mib in parts:
+        where.setdefault(mib, len(where) + 1 << 40)
+        names = dict(take=["segment_alloc", "alloc"], free=["free_requested", "free_completed"], give=["segment_free"])
+        history += [entry(name, where[mib], mib, len(history)) for name in names[action]]
+    end = dict(segments[0], address=where[mib], total_size=mib * MIB, blocks=[dict(size=mib * MIB, state="active_allocated")])
+    json.dump(dict(segments=[end], device_traces=[[], history]), open(f"{into}/{name}.json", "w"))
+life("served", ("take", 30), ("free", 30), ("give", 30), ("take", 20))
+life("refused", ("take", 30), ("take", 32), ("free", 30), ("free", 32), ("give", 30), ("give", 32), ("take", 40))
+life("below", ("take", 90), ("free", 90), ("give", 90), ("take", 40), ("free", 40), ("give", 40), ("take", 50))
+life("idle", ("take", 30), ("take", 32), ("free", 30), ("give", 30), ("free", 32), ("give", 32), ("take", 40))
 write = lambda name, data: open(f"{into}/{name}.pickle", "wb").write(data)
 write("deep", b"\x80\x04" + b"]" * 100000 + b"a" * 99999 + b".")
 write("circle", b"\x80\x04]q\x00h\x00a.")
@@ -156,6 +169,11 @@ python3 "$work/snapshots.py" "$work" || exit 2
 for kind in 2.pickle 3.pickle 4.pickle 5.pickle .json; do
 	answers "a_snapshot_of_pytorch_is_a_trace_as_$kind" 0 'events 1..6 of 6 of the recording, GPU 1; 2 blocks of 8.00 MiB held before' "$work/snapshot$kind"
 done
+# PyTorch returned segments: its cache could have served the next request, or the driver had had more, or nobody asked.
+answers memory_returned_although_it_would_have_served_was_an_empty_cache 0 'memory returned                1' -p pytorch "$work/served.json"
+answers memory_returned_before_a_larger_request_was_a_refusal 0 'peak reserved           102.00 MiB' -p pytorch "$work/refused.json"
+answers memory_returned_below_the_most_was_an_empty_cache 0 'memory returned                2' -p pytorch "$work/below.json"
+answers memory_returned_before_no_request_was_an_empty_cache 0 'peak reserved            72.00 MiB' -p pytorch "$work/idle.json"
 answers what_pytorch_held_counts_as_live 0 'peak live                15.00 MiB' "$work/snapshot.json"
 answers an_oom_of_pytorch_may_fail_again 0 '1 requests had failed' "$work/snapshot5.pickle"
 answers another_device_of_a_snapshot_can_be_chosen 0 '6 events of other GPUs were left out' --device 0 "$work/snapshot.json"

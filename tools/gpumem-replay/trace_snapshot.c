@@ -7,6 +7,9 @@
  *
  * PyTorch keeps only the last entries of the history, so blocks may have been live before its first one.  A walk back
  * from the segments finds these blocks: a free adds a block, an allocation removes it.
+ *
+ * PyTorch returns its idle segments to the driver when the program calls empty_cache(), which is replayed, and when the
+ * driver has refused a segment, which is not: on another device it may not be refused.
  */
 #include <errno.h>
 #include <json-c/json.h>
@@ -38,6 +41,8 @@ struct snapshot {
 	size_t n_held;
 	size_t n_room;
 	const char *free_action; /* the action of an entry that is the program's free */
+	uint64_t reserved;       /* by PyTorch, before the entry that is being added */
+	uint64_t most_reserved;
 	int device;
 };
 
@@ -151,9 +156,100 @@ static void add_held(struct snapshot *snapshot)
 	}
 }
 
+/* PyTorch returned memory to the driver; of expandable segments, pages. */
+static bool is_return(struct json_object *entry)
+{
+	return is_word(entry, "action", "segment_free") ||
+	       is_word(entry, "action", "segment_unmap");
+}
+
+static bool is_growth(struct json_object *entry)
+{
+	return is_word(entry, "action", "segment_alloc") || is_word(entry, "action", "segment_map");
+}
+
+/* Entry `number` of the history, or NULL behind its end. */
+static struct json_object *entry_at(const struct snapshot *snapshot, size_t number)
+{
+	return number < length(snapshot->entries)
+		       ? json_object_array_get_idx(snapshot->entries, number)
+		       : NULL;
+}
+
+static void follow_reserved(struct snapshot *snapshot, struct json_object *entry)
+{
+	uint64_t size = number_of(entry, "size");
+
+	if (is_growth(entry))
+		snapshot->reserved = gpc_bytes_add(snapshot->reserved, size);
+	else if (is_return(entry))
+		snapshot->reserved = gpc_bytes_less(snapshot->reserved, size);
+	if (snapshot->reserved > snapshot->most_reserved)
+		snapshot->most_reserved = snapshot->reserved;
+}
+
+/* Finds what PyTorch reserved before the history, and its most. */
+static void find_reserved(struct snapshot *snapshot)
+{
+	struct json_object *segments = list_of(snapshot->root, "segments");
+	uint64_t first = 0;
+
+	for (size_t i = 0; i < length(segments); i++) {
+		struct json_object *segment = json_object_array_get_idx(segments, i);
+
+		if (number_of(segment, "device") == (uint64_t)snapshot->device)
+			first = gpc_bytes_add(first, number_of(segment, "total_size"));
+	}
+	for (size_t i = length(snapshot->entries); i-- > 0;) {
+		struct json_object *entry = entry_at(snapshot, i);
+
+		if (is_growth(entry))
+			first = gpc_bytes_less(first, number_of(entry, "size"));
+		else if (is_return(entry))
+			first = gpc_bytes_add(first, number_of(entry, "size"));
+	}
+	snapshot->reserved = snapshot->most_reserved = first;
+	for (size_t i = 0; i < length(snapshot->entries); i++)
+		follow_reserved(snapshot, entry_at(snapshot, i));
+	snapshot->reserved = first;
+}
+
+/* True if PyTorch would have served this allocation from the segment that it returned. */
+static bool would_serve(struct json_object *returned, struct json_object *alloc)
+{
+	uint64_t size = number_of(returned, "size");
+	uint64_t wanted = number_of(alloc, "size");
+
+	return number_of(returned, "stream") == number_of(alloc, "stream") && size >= wanted &&
+	       (size > GPC_SMALL_SEGMENT) == (wanted > GPC_SMALL_MAX);
+}
+
+/*
+ * True if the returns from entry `first` on are of a call of empty_cache().  After a refusal PyTorch asks for the same
+ * segment again, or gives up.  It had asked only because no free block served the request, and the driver refuses
+ * nothing that would have kept it below its later most.
+ */
+static bool is_empty_cache(const struct snapshot *snapshot, size_t first)
+{
+	size_t next = first;
+	struct json_object *growth;
+
+	while (next < length(snapshot->entries) && is_return(entry_at(snapshot, next)))
+		next++;
+	growth = entry_at(snapshot, next);
+	if (!growth || !is_growth(growth))
+		return !growth || !is_word(growth, "action", "oom");
+	if (gpc_bytes_add(snapshot->reserved, number_of(growth, "size")) <= snapshot->most_reserved)
+		return true;
+	for (size_t i = first; i < next; i++)
+		if (would_serve(entry_at(snapshot, i), entry_at(snapshot, next + 1)))
+			return true;
+	return false;
+}
+
 static void add_entry(struct snapshot *snapshot, size_t number, uint64_t first_us)
 {
-	struct json_object *entry = json_object_array_get_idx(snapshot->entries, number);
+	struct json_object *entry = entry_at(snapshot, number);
 	uint64_t us = number_of(entry, "time_us");
 	struct gpc_trace_row row = { .identity = number_of(entry, "addr"),
 		.size = number_of(entry, "size"),
@@ -167,10 +263,16 @@ static void add_entry(struct snapshot *snapshot, size_t number, uint64_t first_u
 		row.kind = GPC_TRACE_ALLOC;
 	else if (is_word(entry, "action", "oom"))
 		row.kind = GPC_TRACE_FAILURE;
+	else if (is_return(entry) && !(number > 0 && is_return(entry_at(snapshot, number - 1))) &&
+		 is_empty_cache(snapshot, number))
+		row.kind = GPC_TRACE_EMPTY_CACHE;
 	else
 		return;
-	if (row.kind == GPC_TRACE_FAILURE ? row.size > 0 : is_block(row.identity, row.size))
-		gpc_trace_add(snapshot->builder, &row);
+	if (row.kind == GPC_TRACE_EMPTY_CACHE)
+		row.identity = row.size = 0;
+	else if (row.kind == GPC_TRACE_FAILURE ? !row.size : !is_block(row.identity, row.size))
+		return;
+	gpc_trace_add(snapshot->builder, &row);
 }
 
 /* Chooses the requested device, or the one with the most entries. */
@@ -229,8 +331,11 @@ static enum gpc_status build(struct snapshot *snapshot, int device, struct gpc_t
 			   : 0;
 	find_held(snapshot);
 	add_held(snapshot);
-	for (size_t i = 0; i < length(snapshot->entries); i++)
+	find_reserved(snapshot);
+	for (size_t i = 0; i < length(snapshot->entries); i++) {
 		add_entry(snapshot, i, first_us);
+		follow_reserved(snapshot, entry_at(snapshot, i));
+	}
 	return GPC_OK;
 }
 
