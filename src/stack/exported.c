@@ -5,6 +5,7 @@
 #include <elf.h>
 #include <link.h>
 #include <stddef.h>
+#include <string.h>
 
 struct search {
 	struct gpc_exported *rows;
@@ -16,6 +17,8 @@ struct symbols {
 	const ElfW(Sym) * table;
 	const char *names;
 	uint64_t n;
+	uint64_t
+		n_outside; /* DT_GNU_HASH lacks those before the first it has: among them all imports */
 	uint64_t names_size;
 };
 
@@ -62,6 +65,7 @@ static bool find_symbols(const struct dl_phdr_info *info, struct symbols *ret_sy
 {
 	const ElfW(Dyn) *dynamic = NULL;
 	struct symbols symbols = { .n = 0 };
+	const uint32_t *gnu_hash = NULL;
 
 	for (unsigned i = 0; i < info->dlpi_phnum; i++)
 		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
@@ -74,12 +78,39 @@ static bool find_symbols(const struct dl_phdr_info *info, struct symbols *ret_sy
 		else if (dynamic->d_tag == DT_STRSZ)
 			symbols.names_size = dynamic->d_un.d_val;
 		else if (dynamic->d_tag == DT_GNU_HASH)
-			symbols.n = count_by_gnu_hash(at(info, dynamic->d_un.d_ptr));
+			gnu_hash = at(info, dynamic->d_un.d_ptr);
 		else if (dynamic->d_tag == DT_HASH && !symbols.n)
 			symbols.n = ((const uint32_t *)at(info, dynamic->d_un.d_ptr))[1];
 	}
+	if (gnu_hash)
+		symbols.n = count_by_gnu_hash(gnu_hash);
+	symbols.n_outside = gnu_hash ? gnu_hash[1] : symbols.n;
 	*ret_symbols = symbols;
 	return symbols.table && symbols.names && symbols.n > 0;
+}
+
+static bool is_one_of(const char *name, const char *const names[])
+{
+	for (; *names; names++)
+		if (strcmp(name, *names) == 0)
+			return true;
+	return false;
+}
+
+bool gpc_exported_is_imported(const struct dl_phdr_info *info, const char *const names[])
+{
+	struct symbols symbols;
+
+	if (!find_symbols(info, &symbols))
+		return false;
+	for (uint64_t i = 0; i < symbols.n_outside; i++) {
+		const ElfW(Sym) *symbol = &symbols.table[i];
+
+		if (symbol->st_shndx == SHN_UNDEF && symbol->st_name < symbols.names_size &&
+			is_one_of(symbols.names + symbol->st_name, names))
+			return true;
+	}
+	return false;
 }
 
 /* Of several functions at an address, as aliases are, the one that starts last, and of these the first. */

@@ -18,6 +18,7 @@
 #ifndef GPC_STACK_EXPORTED_H
 #define GPC_STACK_EXPORTED_H
 
+#include <link.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -39,5 +40,8 @@ struct gpc_exported_sink {
 
 /* rows[0 .. n) have distinct addresses in ascending order. */
 void gpc_exported_find(struct gpc_exported *rows, uint32_t n, const struct gpc_exported_sink *sink);
+
+/* True if the object imports a function of one of these names, which end with NULL; call inside dl_iterate_phdr. */
+bool gpc_exported_is_imported(const struct dl_phdr_info *info, const char *const names[]);
 
 #endif

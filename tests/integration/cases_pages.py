@@ -35,13 +35,6 @@ def case_with_pages_what_fits_on_a_full_gpu_fits_as_on_the_plain_driver(world):
         expect_as_plain(world, "room.py", "vary", 1, **conf)
 
 
-def make_short(end):
-    """A request of another size than the cached blocks needs the whole GPU, and is served from pages."""
-    end.do("alloc", "first", 150 * MIB)
-    end.do("free", "first")
-    end.make("large", 220 * MIB, 5)
-
-
 def case_blocks_on_pages_are_not_exported_and_the_error_is_the_drivers(world):
     exporter = End(world, True, **ON)
     exporter.make("large", 30 * MIB, 5)
@@ -51,44 +44,51 @@ def case_blocks_on_pages_are_not_exported_and_the_error_is_the_drivers(world):
     expect_equal("the rest of its life", exporter.end(), (0, ""))
 
 
+def expect_exports(world, *args, large, preload=""):
+    """A request of another size than the cached blocks needs the whole GPU, and is served from pages, if there are any."""
+    library = os.path.join(world.build, "libgpucache.so")
+    result = world.run(world.script("export.py") + list(args), sim=SHORT, LD_PRELOAD=f"{library}:{preload}", **AUTO)
+    early = "".join(f"early 0\n" for _ in args)
+    expect_equal(f"{args} beside {preload}", (result.status, result.err), (0, ""))
+    expect_equal(f"{args} beside {preload}", result.out, f"{early}large {large}\nother 0\n")
+
+
 def case_memory_gets_pages_when_it_is_short_and_none_after_the_first_export(world):
+    expect_exports(world, large=1)
+
+
+def case_after_an_export_or_a_question_for_a_range_there_are_never_any_pages(world):
+    expect_exports(world, "export", large=0)
+    expect_exports(world, "range", large=0)
+
+
+def case_a_program_that_can_export_what_it_allocated_when_memory_was_short_can_with_us(world):
     end = End(world, True, sim=SHORT, **AUTO)
-    make_short(end)
-    expect_equal("a block from when memory was short", end.ask("export", "large"), "error 1")
-    end.do("free", "large")
-    end.make("other", 100 * MIB, 7)
-    handle = end.do("export", "other")
+    end.do("alloc", "first", 150 * MIB)
+    end.do("free", "first")
+    end.make("large", 220 * MIB, 5)
+    handle = end.do("export", "large")
     importer = End(world, True, sim=SHORT, **AUTO)
     importer.do("open", "it", handle)
-    expect_equal("what the importer reads", importer.do("look", "it", 100 * MIB), "7")
+    expect_equal("what the importer reads", importer.do("look", "it", 220 * MIB), "5")
     expect_equal("the importer's end", importer.end()[0], 0)
     expect_equal("the exporter's end", end.end()[0], 0)
 
 
-def case_after_an_export_there_are_never_any_pages(world):
-    end = End(world, True, sim=SHORT, **AUTO)
-    end.make("early", 2 * MIB, 4)
-    end.do("export", "early")
-    make_short(end)
-    expect(end.ask("export", "large").startswith("ok"), "there are no pages any more")
+def build_library(world, name, function):
+    path = os.path.join(world.folder, name)
+    source = f"int {function}(void *, void *); int use_{function}(void) {{ return {function}(0, 0); }}" if function else ""
+    command = [os.environ.get("CC", "gcc").split()[-1], "-shared", "-fPIC", "-Wl,-z,lazy", "-o", path, "-x", "c", "-"]
+    subprocess.run(command, input=source, text=True, check=True)
+    return path
 
 
-def case_after_a_question_for_a_range_there_are_never_any_pages(world):
-    end = End(world, True, sim=SHORT, **AUTO)
-    end.make("early", 2 * MIB, 4)
-    end.do("range", "early")
-    make_short(end)
-    expect(end.ask("export", "large").startswith("ok"), "there are no pages any more")
-
-
-def case_beside_mpi_there_are_no_pages(world):
-    for name, wanted in (("libmpi.so.40", "ok"), ("libmpi_like.so", "ok"), ("libempty.so", "error 1")):
-        path = os.path.join(world.folder, name)
-        subprocess.run([os.environ.get("CC", "gcc"), "-shared", "-o", path, "-x", "c", os.devnull], check=True)
-        env = dict(AUTO, LD_PRELOAD=os.path.join(world.build, "libgpucache.so") + ":" + path)
-        end = End(world, True, sim=SHORT, **env)
-        make_short(end)
-        expect_equal(f"beside {name}", end.ask("export", "large")[:len(wanted)], wanted)
+def case_beside_libraries_that_export_there_are_no_pages(world):
+    for name, function, large in (("libmpi.so.40", "", 0), ("libmpi_like.so", "", 0), ("libnvshmem_host.so.3", "", 0),
+                                  ("libempty.so", "", 1), ("libother.so", "cudaFree", 1),
+                                  ("libexporter.so", "cuIpcGetMemHandle", 0), ("libpinning.so", "gdr_pin_buffer", 0),
+                                  ("libtorch_like.so", "cudaIpcGetMemHandle", 1)):
+        expect_exports(world, large=large, preload=build_library(world, name, function))
 
 
 def case_the_range_of_a_block_on_pages_is_its_own(world):

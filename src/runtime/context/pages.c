@@ -3,10 +3,12 @@
 #include "runtime/context/pages.h"
 
 #include <link.h>
+#include <stdatomic.h>
 
 #include "base/module.h"
 #include "runtime/context/contexts.h"
 #include "runtime/process/state.h"
+#include "stack/exported.h"
 
 void gpc_pages_offer(struct gpc_context *context)
 {
@@ -34,19 +36,50 @@ void gpc_pages_end(void)
 }
 
 /* Libraries that export their callers' memory to other processes and network cards. */
-static const char *const sharers[] = { "libmpi", "libucp", NULL };
+static const char *const sharers[] = { "libmpi", "libucp", "libgdrapi", "libnvshmem", NULL };
+/* Functions that export memory, and fail for pages. */
+static const char *const exports[] = { "cudaIpcGetMemHandle", "cuIpcGetMemHandle", "gdr_pin_buffer",
+	NULL };
+/* PyTorch has the function in each process, and calls it if the program shares tensors. */
+static const char *const pytorch[] = { "libc10", "libtorch", NULL };
+
+struct look {
+	uint64_t n_loaded; /* modules, ever */
+	bool can_export;
+};
 
 static int look_at(struct dl_phdr_info *info, size_t size, void *arg)
 {
+	struct look *look = arg;
+
 	(void)size;
-	(void)arg;
-	return gpc_module_file_begins(info->dlpi_name, sharers);
+	if (info->dlpi_adds == look->n_loaded)
+		return 1; /* the modules of the last look */
+	look->can_export = look->can_export || gpc_module_file_begins(info->dlpi_name, sharers) ||
+			   (!gpc_module_file_begins(info->dlpi_name, pytorch) &&
+				   gpc_exported_is_imported(info, exports));
+	return 0;
+}
+
+static int count_loaded(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	(void)size;
+	*(uint64_t *)arg = info->dlpi_adds;
+	return 1;
 }
 
 void gpc_pages_look_around(void)
 {
-	if (gpc_runtime.config.vmm == GPC_VMM_AUTO &&
-		!atomic_load_explicit(&gpc_runtime.heap.is_paging_over, memory_order_relaxed) &&
-		dl_iterate_phdr(look_at, NULL))
+	static _Atomic uint64_t looked_at;
+	struct look look = { .n_loaded = atomic_load_explicit(&looked_at, memory_order_relaxed) };
+	uint64_t n_loaded = 0;
+
+	if (gpc_runtime.config.vmm != GPC_VMM_AUTO ||
+		atomic_load_explicit(&gpc_runtime.heap.is_paging_over, memory_order_relaxed))
+		return;
+	(void)dl_iterate_phdr(count_loaded, &n_loaded);
+	(void)dl_iterate_phdr(look_at, &look);
+	atomic_store_explicit(&looked_at, n_loaded, memory_order_relaxed);
+	if (look.can_export)
 		gpc_pages_end();
 }

@@ -4,7 +4,8 @@
  *
  * Legacy IPC (cuIpcGetMemHandle) cannot export pages, and a library that registers memory by its address range gets
  * only the one page at that address.  So vmm:auto stops using pages once the program calls such a function, or has
- * loaded a library that calls one (MPI, UCX).  vmm:on keeps the pages, and the program gets the driver's own errors.
+ * loaded a module, other than PyTorch's, that imports one or is known to look one up (MPI, UCX, GDRCopy, NVSHMEM).
+ * vmm:on keeps the pages, and the program gets the driver's own errors.
  *
  * Threads   Any; the caller holds no lock of ours.
  * Failure   None: without pages, memory comes from cuMemAlloc.

@@ -147,6 +147,30 @@ static void no_addresses_ask_nobody(void **state)
 	assert_int_equal(find(NULL, 0, true).n, 0);
 }
 
+/* The names that the executable imports: it is the first object, and has no path. */
+static int ask_executable(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	static const char *const wanted[] = { "a_function_of_nobody", "dlsym", NULL };
+	static const char *const others[] = { "a_function_of_nobody", "main", NULL };
+	bool *answers = arg;
+
+	(void)size;
+	answers[0] = gpc_exported_is_imported(info, wanted);
+	answers[1] = gpc_exported_is_imported(info, others);
+	return 1;
+}
+
+static void an_import_is_known_by_its_name(void **state)
+{
+	bool answers[2] = { false, true };
+
+	(void)state;
+	assert_non_null(dlsym(RTLD_DEFAULT, "malloc"));
+	(void)dl_iterate_phdr(ask_executable, answers);
+	assert_true(answers[0]);
+	assert_false(answers[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -155,6 +179,7 @@ int main(void)
 		cmocka_unit_test(what_nobody_wants_is_told_without_a_name),
 		cmocka_unit_test(the_executable_has_no_path),
 		cmocka_unit_test(no_addresses_ask_nobody),
+		cmocka_unit_test(an_import_is_known_by_its_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
