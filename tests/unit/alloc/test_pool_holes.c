@@ -161,6 +161,25 @@ static void behind_a_barrier_pages_wait_for_their_work(void **state)
 	expect_pages_wait_for_work(GPC_VMM_ON, false, true);
 }
 
+static void pages_go_back_beside_work_that_began_after_their_last_free(void **state)
+{
+	gpc_devptr first;
+	gpc_devptr last;
+	uint64_t start;
+
+	(void)state;
+	open_mode(GPC_VMM_ON, false);
+	stage.pool.params.has_barriers = true;
+	make_gap(&first, &last);
+	gpc_pool_raise_barrier(&stage.pool);
+	stage_launch(&stage, 0, 5 * MS, last, 3 * GPC_MIB);
+	start = gpc_sim_clock_now(&stage.sim->clock);
+	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX, false), 92 * GPC_MIB);
+	assert_int_equal(gpc_pool_ask_idle(&stage.pool), GPC_DEVICE_NOT_READY);
+	assert_int_equal(gpc_sim_clock_now(&stage.sim->clock), start);
+	assert_int_equal(gpc_sim_context_state(stage.drv.context), CUDA_SUCCESS);
+}
+
 static void a_pending_block_keeps_its_pages(void **state)
 {
 	gpc_devptr middle;
@@ -208,6 +227,7 @@ int main(void)
 		TEST(a_request_is_served_where_idle_pages_are_enough),
 		TEST_OWN(under_the_one_stream_rule_pages_wait_for_their_work),
 		TEST_OWN(behind_a_barrier_pages_wait_for_their_work),
+		TEST_OWN(pages_go_back_beside_work_that_began_after_their_last_free),
 		TEST_OWN(a_pending_block_keeps_its_pages),
 		TEST(without_metadata_there_is_no_hole),
 	};
