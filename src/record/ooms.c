@@ -128,6 +128,19 @@ void gpc_record_oom_say(struct gpc_record *rec, uint64_t number)
 	__atomic_store_n(&oom->reported, 1, __ATOMIC_RELEASE);
 }
 
+void gpc_record_oom_set_cause(struct gpc_record *rec, uint64_t number, enum gpucache_verdict cause,
+	enum gpucache_strength strength, uint32_t also)
+{
+	struct gpucache_oom *oom = change_begin(rec, number);
+
+	if (!oom)
+		return;
+	__atomic_store_n(&oom->verdict, (uint8_t)cause, __ATOMIC_RELEASE);
+	__atomic_store_n(&oom->strength, (uint8_t)strength, __ATOMIC_RELEASE);
+	__atomic_store_n(&oom->also, also, __ATOMIC_RELEASE);
+	change_end(rec, oom);
+}
+
 void gpc_record_oom_set_torch(struct gpc_record *rec, const struct gpucache_oom *told)
 {
 	struct gpucache_oom *oom = change_begin(rec, told->number);

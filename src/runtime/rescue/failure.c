@@ -145,6 +145,8 @@ static void tell(struct gpc_device *device, struct failure *failure)
 		gpc_notice_write(device, oom, &failure->notice);
 	failure->notice.number = oom->number;
 	gpc_lock_take(&gpc_runtime.lock);
+	gpc_record_oom_set_cause(&gpc_runtime.record, oom->number, failure->notice.answer.cause,
+		failure->notice.answer.strength, failure->notice.answer.also);
 	is_now = is_said_now_locked(failure, is_given_up);
 	kept = find_locked(device, oom->number);
 	if (kept) {

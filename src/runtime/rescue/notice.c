@@ -55,11 +55,8 @@ void gpc_notice_write(
 		.world_size = header ? header->world_size : -1,
 	};
 	struct gpc_text text = gpc_text_init(ret_notice->text, sizeof ret_notice->text);
-	struct gpc_answer answer;
 
-	answer = gpc_short_form_write(&form, &text);
-	ret_notice->cause = answer.cause;
-	ret_notice->strength = answer.strength;
+	ret_notice->answer = gpc_short_form_write(&form, &text);
 	ret_notice->is_hosted = gpc_is_hosted(gpc_evidence_frames(&evidence, oom->stack));
 	gpc_holder_names_close(&names);
 	ret_notice->number = oom->number;
@@ -116,7 +113,8 @@ void gpc_notice_say_first(const struct gpc_device *device, const struct gpucache
 	else if (path)
 		gpc_text_add(&where, "; %s oom %u", gpc_runtime.report_command, (unsigned)getpid());
 	gpc_log("out of memory on GPU %u: %s asked for, %s (%s)%s", device->ordinal, size.buf,
-		gpc_cause_word(notice->cause), gpc_strength_word(notice->strength), where.buf);
+		gpc_cause_word(notice->answer.cause), gpc_strength_word(notice->answer.strength),
+		where.buf);
 }
 
 void gpc_notice_say_now(const struct gpc_notice *notice)

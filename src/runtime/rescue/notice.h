@@ -36,8 +36,7 @@ struct gpc_notice {
 	bool is_asked; /* of no failure (asked.h): printed only if nothing was requested since, and soon */
 	bool is_caught; /* the program went on, with less: printed only if it ends soon */
 	bool is_hosted; /* whoever runs the program catches what it raises (hosts.h) */
-	enum gpucache_verdict cause;
-	enum gpucache_strength strength;
+	struct gpc_answer answer;
 	size_t len; /* 0: nothing is to be said */
 	char text[GPC_SHORT_SIZE];
 };

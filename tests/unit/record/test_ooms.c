@@ -94,6 +94,23 @@ static void a_mark_reaches_its_oom_only(void **state)
 	assert_int_equal(oom->seq % 2, 0);
 }
 
+static void a_cause_reaches_its_oom_only(void **state)
+{
+	struct gpucache_oom *oom = gpc_record_oom_begin(&rec);
+
+	(void)state;
+	oom->verdict = GPUCACHE_VERDICT_EXHAUSTED;
+	gpc_record_oom_commit(&rec, oom);
+	gpc_record_oom_set_cause(
+		&rec, 1 + GPUCACHE_MAX_OOMS, GPUCACHE_VERDICT_GROWTH, GPUCACHE_STRENGTH_LIKELY, 6);
+	assert_int_equal(oom->verdict, GPUCACHE_VERDICT_EXHAUSTED);
+	gpc_record_oom_set_cause(&rec, 1, GPUCACHE_VERDICT_GROWTH, GPUCACHE_STRENGTH_LIKELY, 6);
+	assert_int_equal(oom->verdict, GPUCACHE_VERDICT_GROWTH);
+	assert_int_equal(oom->strength, GPUCACHE_STRENGTH_LIKELY);
+	assert_int_equal(oom->also, 6);
+	assert_int_equal(oom->seq % 2, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -102,6 +119,7 @@ int main(void)
 		private_test(a_slot_that_is_being_filled_is_not_taken),
 		private_test(a_mark_reaches_its_oom_only),
 		private_test(what_pytorch_says_reaches_its_oom_only),
+		private_test(a_cause_reaches_its_oom_only),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -81,6 +81,18 @@ static void take_peak(struct gpc_job_row *row, const struct gpc_recording *rec)
 		add_site(row, rec, &peak.holders[i]);
 }
 
+static void take_failure(
+	struct gpc_job_row *row, const struct gpc_recording *rec, const struct gpucache_oom *oom)
+{
+	row->oom.number = oom->number;
+	row->oom.realtime_ns = gpc_report_realtime(rec, oom->time_ns);
+	row->oom.requested = oom->requested;
+	row->oom.stack = oom->stack;
+	row->oom.verdict = oom->verdict;
+	row->oom.strength = oom->strength;
+}
+
+/* The first failure that the program did not recover from; of one that a framework repeated, what came of it. */
 static void take_failures(struct gpc_job_row *row, const struct gpc_recording *rec)
 {
 	struct gpucache_oom oom;
@@ -91,13 +103,12 @@ static void take_failures(struct gpc_job_row *row, const struct gpc_recording *r
 		row->n_ooms++;
 		if (oom.recovered || (row->oom.number && oom.number > row->oom.number))
 			continue;
-		row->oom.number = oom.number;
-		row->oom.realtime_ns = gpc_report_realtime(rec, oom.time_ns);
-		row->oom.requested = oom.requested;
-		row->oom.stack = oom.stack;
-		row->oom.verdict = oom.verdict;
-		row->oom.strength = oom.strength;
+		take_failure(row, rec, &oom);
 	}
+	if (row->oom.number && gpc_recording_find_oom(rec, row->oom.number + 1, &oom) &&
+		oom.device == row->device.ordinal && oom.requested == row->oom.requested &&
+		oom.torch.requested && !oom.recovered)
+		take_failure(row, rec, &oom);
 }
 
 /* Moves *at over spaces.  Returns the length of the word there; 0 at the end of the text. */
