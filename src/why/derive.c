@@ -221,6 +221,8 @@ static void derive_truths(struct gpc_facts *f)
 	f->is_activations =
 		truth(is_known(f->activations) && fits(f->by_purpose / 2, f->activations) &&
 			fits(or_none(f->short_by), f->activations));
+	f->is_activations_again =
+		truth(f->is_activations == GPC_YES && f->is_checkpointed == GPC_YES);
 	f->holds_inputs = truth(is_known(f->inputs) && fits(f->by_purpose / 2, f->inputs));
 	f->is_input = truth(f->is_activations == GPC_YES && f->is_generating == GPC_YES);
 	f->grows_weights = truth(grows && f->growth_purpose == GPC_PURPOSE_WEIGHTS);
@@ -231,6 +233,9 @@ static void derive_truths(struct gpc_facts *f)
 		grows && is_known(f->gradients) && is_known(f->weights) &&
 		f->gradients / 2 > f->weights &&
 		fits(gpc_larger(or_none(f->growth), or_none(f->kept_bytes)) / 2, f->gradients));
+	/* A backward pass has freed what the results needed. */
+	f->grows_inputs = truth(f->grows_results == GPC_YES && f->had_backward == GPC_YES &&
+				is_known(f->inputs) && is_below(f->activations, f->inputs / 7));
 	f->grows_single = truth(f->grows_results == GPC_YES && f->is_result_alone == GPC_YES);
 	f->grows_summed = truth(f->grows_results == GPC_YES && f->had_backward == GPC_NO);
 	f->is_trained = truth(f->trainer && f->is_phase != GPC_YES);

@@ -515,6 +515,8 @@ void gpc_torch_facts(const struct gpc_evidence *evidence, const struct gpucache_
 	set_copied(&search);
 	set_failed(&search);
 	set_validating(&search);
+	facts->is_checkpointed =
+		truth(has_file(frames_of(&search, oom->stack), "/torch/utils/checkpoint.py"));
 	facts->is_generating = truth(
 		is_decorated(frames_of(&search, row_of(&search, GPC_PURPOSE_ACTIVATIONS)->stack)));
 }

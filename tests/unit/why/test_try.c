@@ -2,43 +2,7 @@
 /* The advice for each cause. */
 #include "tests/unit/unit.h"
 
-#include "tests/unit/why/scene.h"
-
-static char advice[2048]; /* each on a line, with how far it reaches */
-
-static void add_number(void *self, uint32_t stack, struct gpc_text *text)
-{
-	(void)self;
-	gpc_text_add(text, "model.py:%u", stack);
-}
-
-static const struct gpc_site_names by_number = { .add = add_number };
-
-/* Writes the advice to facts that are judged already. */
-static unsigned say(const struct scene *s)
-{
-	struct gpc_text text = gpc_text_init(advice, sizeof advice);
-	const char *reach;
-	unsigned n;
-
-	for (n = 0; gpc_say_try(&text, &s->facts, &s->answer, &by_number, n, &reach); n++)
-		gpc_text_add(&text, " [%s]\n", reach);
-	return n;
-}
-
-/* Finds the cause, which has to be `cause`, and writes the advice. */
-static unsigned advise(struct scene *s, enum gpucache_verdict cause)
-{
-	judge(s);
-	assert_int_equal(s->answer.cause, cause);
-	return say(s);
-}
-
-static void says(const char *what)
-{
-	if (!strstr(advice, what))
-		fail_msg("%s", advice);
-}
+#include "tests/unit/why/advice.h"
 
 static void an_idle_gpu_is_named(void **state)
 {
@@ -283,6 +247,36 @@ static void growth_is_told_by_what_it_is(void **state)
 	say(&s);
 	says("what Attention.forward model.py:6 makes stays on the GPU after each pass, in train "
 	     "loop.py:3");
+	/* The graph of each pass is gone, and what stays are its inputs. */
+	s.facts.had_backward = GPC_YES;
+	s.facts.inputs = 30 * GPC_GIB;
+	s.facts.inputs_place = "main loop.py:2";
+	s.facts.activations = 4 * GPC_GIB;
+	s.answer = gpc_why(&s.facts);
+	say(&s);
+	says("something still refers to the inputs that main loop.py:2 makes");
+	s.facts.activations = 5 * GPC_GIB;
+	s.answer = gpc_why(&s.facts);
+	say(&s);
+	says("what Attention.forward model.py:6 makes stays");
+}
+
+static void a_checkpoint_is_not_put_around_what_has_one(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	judge(&s);
+	s.facts.activations_place = "Net.forward model.py:10";
+	s.facts.activations = 60 * GPC_GIB;
+	s.facts.by_purpose = 80 * GPC_GIB;
+	s.answer = gpc_why(&s.facts);
+	say(&s);
+	says("torch.utils.checkpoint around each block in Net.forward model.py:10, not around all");
+	s.facts.is_checkpointed = GPC_YES;
+	s.answer = gpc_why(&s.facts);
+	say(&s);
+	says("checkpoints around smaller parts of Net.forward model.py:10");
 }
 
 /* A pass makes a gradient for each weight, and not twice as much. */
@@ -579,6 +573,7 @@ int main(void)
 		cmocka_unit_test(a_large_activation_is_not_told_to_be_offloaded),
 		cmocka_unit_test(a_request_that_never_fits_is_not_told_to_free),
 		cmocka_unit_test(growth_is_told_by_what_it_is),
+		cmocka_unit_test(a_checkpoint_is_not_put_around_what_has_one),
 		cmocka_unit_test(gradients_that_stay_are_told_with_the_line_of_the_backward_pass),
 		cmocka_unit_test(holes_beside_growth_are_named_but_not_joined),
 		cmocka_unit_test(an_optimizers_first_step_is_not_growth),
