@@ -43,7 +43,7 @@ def case_fit_compares_with_a_gpu_or_a_size(world):
         word = "does NOT fit" if status else "it fits"
         expect(word in result.out, f"{word!r} is not in {result.out!r}")
     status, answer = ask(world, "--on", "t4", *command)
-    expect_equal("the GPU it ran as", answer["device"]["name"], "Tesla T4")
+    expect_equal("the GPU it ran as", answer["device"]["name"], "Tesla T4, simulated")
     expect_equal("what fits", (status, answer["on"]["fits"], answer["on"]["gpu"]), (0, True, "t4"))
 
 
@@ -53,6 +53,17 @@ def case_fit_tells_a_recording_of_yesterday_as_well(world):
         result = world.run([os.path.join(world.build, "gpumem-report"), "fit", "--on", on, world.recordings()[0]],
                            with_us=False)
         expect_equal(f"the exit status on {on}", (result.status, result.err), (status, ""))
+
+
+def case_fit_of_a_run_that_ran_out_of_memory_says_that_more_is_needed(world):
+    world.run([world.program("train"), "--oom"], sim="memory:1GiB")
+    report = [os.path.join(world.build, "gpumem-report"), "fit"]
+    result = world.run([*report, "--on", "1GiB", world.recordings()[0]], with_us=False)
+    expect(result.status == 1 and "the run ran out of memory at a request for" in result.out, result.out)
+    result = world.run([*report, "--on", "64GiB", world.recordings()[0]], with_us=False)
+    expect(result.status == 1 and "not known: the run ran out of memory" in result.out, result.out)
+    answer = json.loads(world.run([*report, "--json", "--on", "64GiB", world.recordings()[0]], with_us=False).out)
+    expect_equal("what is known", (answer["on"]["fits"], answer["cut_short"]["number"] > 0), (None, True))
 
 
 def case_fit_ends_a_program_behind_its_steps(world):

@@ -50,6 +50,22 @@ static bool find_activations(
 	return rows[i].bytes > 0;
 }
 
+static void show_cut_short(struct gpc_document *doc, const struct gpc_fit *fit)
+{
+	if (!fit->failure.number) {
+		gpc_document_member(doc, "cut_short", gpc_blank());
+		return;
+	}
+	gpc_document_open_object(doc, "cut_short");
+	gpc_document_member(doc, "number", gpc_number(fit->failure.number));
+	gpc_document_member(doc, "requested_bytes", gpc_bytes(fit->failure.requested));
+	gpc_document_close(doc);
+	gpc_document_say(doc,
+		"the run ran out of memory at a request for %s: it needs more than that, how much "
+		"is not known",
+		gpc_show_bytes(fit->failure.requested));
+}
+
 static void show_asked(const struct gpc_report *report, const struct gpc_fit *fit)
 {
 	static const struct gpc_section section = { NULL, "FIT", .flags = GPC_MEMBERS };
@@ -76,6 +92,7 @@ static void show_asked(const struct gpc_report *report, const struct gpc_fit *fi
 		gpc_show_bytes(fit->contexts_bytes), gpc_show_bytes(fit->modules_bytes),
 		gpc_show_bytes(fit->others_bytes));
 	gpc_document_say(doc, "as on GPU %d, %s", fit->device.ordinal, fit->device.name);
+	show_cut_short(doc, fit);
 	if (!fit->is_whole)
 		gpc_document_say(doc,
 			"incomplete: the first events were overwritten; a larger recording_size "
@@ -164,14 +181,17 @@ static void show_on(const struct gpc_report *report, const struct gpc_fit *fit)
 	gpc_document_open(doc, &section);
 	gpc_document_member(doc, "gpu", gpc_name(target->model ? target->model->key : NULL));
 	gpc_document_member(doc, "total_bytes", gpc_bytes(target->bytes));
-	gpc_document_member(doc, "fits", gpc_truth(gpc_fit_is_good(fit)));
+	gpc_document_member(
+		doc, "fits", gpc_fit_is_known(fit) ? gpc_truth(gpc_fit_is_good(fit)) : gpc_blank());
 	gpc_document_member(doc, "max_split_size_bytes",
 		gpc_bytes(gpc_unless_zero(fit->max_split_mib * GPC_MIB)));
 	gpc_document_member(doc, "refused_at", gpc_name(refused.buf));
 	gpc_document_say(doc, "%s%s%s, %s: %s", target->model ? target->model->key : "",
 		target->model ? ", " : "", target->model ? target->model->name : "a GPU",
 		gpc_show_bytes(target->bytes),
-		fit->caches[0].is_on_target ? "it fits" : "it does NOT fit");
+		!gpc_fit_is_known(fit)        ? "not known: the run ran out of memory"
+		: fit->caches[0].is_on_target ? "it fits"
+					      : "it does NOT fit");
 	for (unsigned i = 0; i < fit->n_caches; i++) {
 		const struct gpc_fit_cache *cache = &fit->caches[i];
 		uint64_t need = gpc_fit_need(fit, cache, target->model);
@@ -206,6 +226,13 @@ static void show_try(const struct gpc_report *report, const struct gpc_fit *fit)
 	if (gpc_fit_is_good(fit))
 		return;
 	gpc_document_open_text(doc, "TRY");
+	if (!gpc_fit_is_known(fit)) {
+		gpc_document_say(doc,
+			"gpucache-run --fit runs the program again, without the limit of a GPU; "
+			"gpumem-report oom says why it failed");
+		gpc_document_close(doc);
+		return;
+	}
 	gpc_document_say(
 		doc, "a smaller batch: gpucache-run --fit --sweep BATCH=1..64 finds the largest");
 	for (unsigned i = 1; i < fit->n_caches; i++)

@@ -153,6 +153,9 @@ static enum gpc_status find(
 		return GPC_NOT_FOUND;
 	fit->steps = gpc_steps_count(trace);
 	fit->is_whole = gpc_trace_is_whole(trace);
+	if (!(report->recording->header.state & GPUCACHE_STATE_SUCCESS))
+		(void)gpc_report_find_oom(
+			report, (int32_t)fit->device.ordinal, true, &fit->failure);
 	fit->asked_bytes = trace->peak_live_bytes;
 	fit->peak_ns = gpc_bytes_less(trace->ops[fit->steps.peak_op].time_ns,
 		report->recording->header.start_monotonic_ns);
@@ -203,5 +206,10 @@ const struct gpc_sim_model *gpc_fit_smallest_model(
 
 bool gpc_fit_is_good(const struct gpc_fit *fit)
 {
-	return !fit->target.bytes || fit->caches[0].is_on_target;
+	return !fit->target.bytes || (fit->caches[0].is_on_target && !fit->failure.number);
+}
+
+bool gpc_fit_is_known(const struct gpc_fit *fit)
+{
+	return !fit->failure.number || !fit->caches[0].is_on_target;
 }

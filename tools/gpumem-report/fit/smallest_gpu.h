@@ -51,6 +51,8 @@ struct gpc_fit {
 	unsigned n_caches;
 	struct gpc_fit_cache caches[GPC_FIT_MAX_CACHES]; /* the program's own first */
 	struct gpc_fit_target target;
+	struct gpucache_oom
+		failure; /* that the run did not survive: it asked for no more; number 0: none */
 	uint32_t
 		refused_stack; /* the first request that PyTorch's cache, or the driver, refuses on the target; 0: none */
 	/* The largest of 512, 256, ... 32 MiB as max_split_size with which PyTorch's cache fits on the target; 0: none. */
@@ -75,8 +77,12 @@ uint64_t gpc_fit_need(const struct gpc_fit *fit, const struct gpc_fit_cache *cac
 const struct gpc_sim_model *gpc_fit_smallest_model(
 	const struct gpc_fit *fit, const struct gpc_fit_cache *cache);
 
-/* True if the run fits on the target with the program's own allocator, or if there is no target. */
+/*
+ * True if the run fits on the target with the program's own allocator, or if there is no target.  Of a run that ran out of
+ * memory the requests that were served may fit, but those that it never made are not known.
+ */
 bool gpc_fit_is_good(const struct gpc_fit *fit);
+bool gpc_fit_is_known(const struct gpc_fit *fit);
 
 /* Adds the whole answer to the document. */
 void gpc_fit_show(const struct gpc_report *report, const struct gpc_fit *fit);
