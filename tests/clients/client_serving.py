@@ -19,7 +19,7 @@ from world import HERE, TOP, Result, family, simulated, tell, to_the_end, tool
 COLUMNS = ("cause, or KV cache", "setting that runs")
 
 PROGRAM = os.path.join(HERE, "programs", "serve_vllm.py")
-PAGE = os.path.join(TOP, "docs", "SERVING.md")
+PAGE = os.path.join(TOP, "docs", "user", "SERVING.md")
 FIRST_LINES = 15
 SETTINGS = {"VLLM_USE_FLASHINFER_SAMPLER": "0", "VLLM_NO_USAGE_STATS": "1", "HF_HUB_OFFLINE": "1"}
 
