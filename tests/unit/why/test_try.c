@@ -217,10 +217,6 @@ static void growth_is_told_by_what_it_is(void **state)
 	s.oom.growth_blocks = 63;
 	advise(&s, GPUCACHE_VERDICT_GROWTH);
 	says("bound the size of what model.py:9 makes");
-	s.facts.trainer = "generate()";
-	s.facts.trainer_less = "an offloaded cache";
-	say(&s);
-	says("with generate(): an offloaded cache");
 	s.facts.is_renewed = GPC_NO;
 	s.facts.loop_place = "train loop.py:3";
 	s.facts.growth_purpose = GPC_PURPOSE_WEIGHTS;
