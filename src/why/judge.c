@@ -330,8 +330,9 @@ static bool is_beyond_usual(const struct gpc_facts *f)
 	uint64_t usual = minus(f->usual_live, base);
 	uint64_t grown = judge_GROWTH(f) >= LIKELY ? or_none(f->growth) : 0;
 
-	/* Every step of an optimizer needs the same; the first comes after a pass that had no state beside it. */
-	return f->asks_optimizer != GPC_YES && or_none(f->usual_live) &&
+	/* Weights, and an optimizer's state, are no step's, though they may come after passes. */
+	return f->asks_optimizer != GPC_YES && f->asks_weights != GPC_YES &&
+	       or_none(f->usual_live) &&
 	       is_below(gpc_bytes_times(usual, SPIKE),
 		       minus(plus(f->held, f->need), plus(base, grown)));
 }

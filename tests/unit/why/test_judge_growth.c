@@ -234,6 +234,9 @@ static void an_optimizers_first_step_is_no_spike_and_needs_room_for_all_of_its_s
 	s.facts.asked_purpose = GPC_PURPOSE_OPTIMIZER;
 	s.answer = gpc_why(&s.facts);
 	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_EXHAUSTED);
+	s.facts.asked_purpose = GPC_PURPOSE_WEIGHTS;
+	s.answer = gpc_why(&s.facts);
+	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_EXHAUSTED);
 }
 
 int main(void)
