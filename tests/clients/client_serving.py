@@ -59,7 +59,7 @@ def loops(python):
     with tempfile.TemporaryDirectory() as home, open(os.path.join(home, "stderr"), "w") as err:
         with subprocess.Popen([tool("gpucache-run"), "--off", "--sim", "h100", "--", python, PROGRAM], stdout=subprocess.DEVNULL,
                               stderr=err, env={**os.environ, **SETTINGS, "HOME": home}) as run:
-            text, end = "", time.monotonic() + 600
+            text, end = "", time.monotonic() + 1800
             while "results by" not in text and run.poll() is None and time.monotonic() < end:
                 time.sleep(1)
                 with open(err.name) as file:  # with an offset of its own
