@@ -9,10 +9,12 @@ import torch
 from torch import nn
 from torchao.quantization import Float8WeightOnlyConfig, Int8DynamicActivationInt8WeightConfig, Int8WeightOnlyConfig, quantize_
 
+WIDTH = 2048
+
 
 def main(n, is_on_host):
     for config in Int8WeightOnlyConfig(), Int8DynamicActivationInt8WeightConfig(), Float8WeightOnlyConfig():
-        net = nn.Sequential(*(nn.utils.skip_init(nn.Linear, 4096, 4096, dtype=torch.bfloat16) for _ in range(n)))
+        net = nn.Sequential(*(nn.utils.skip_init(nn.Linear, WIDTH, WIDTH, dtype=torch.bfloat16) for _ in range(n)))
         if is_on_host:
             quantize_(net, config)
         net.cuda()  # HERE
@@ -20,7 +22,7 @@ def main(n, is_on_host):
         if not is_on_host:
             quantize_(net, config)
         with torch.no_grad():
-            y = net(torch.randn(64, 4096, device="cuda", dtype=torch.bfloat16))
+            y = net(torch.randn(64, WIDTH, device="cuda", dtype=torch.bfloat16))
         print(type(config).__name__, tuple(y.shape), before, torch.cuda.memory_allocated(), torch.cuda.max_memory_allocated())
         del net, y
         gc.collect()  # of cycles in what was quantized
