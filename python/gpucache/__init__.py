@@ -17,7 +17,9 @@ Sizes are in bytes.  Any thread may call any function.  A device is CUDA's ordin
 import contextlib
 import ctypes
 import functools
+import linecache
 import os
+import re
 import subprocess
 import sys
 
@@ -239,3 +241,21 @@ def report(*arguments):
     """What `gpumem-report ARGUMENTS` says of this process's recording, at this moment."""
     command = [tool("gpumem-report"), *arguments, snapshot()]
     return subprocess.run(command, env=environment(), check=True, capture_output=True, text=True).stdout
+
+
+def load_ipython_extension(shell):
+    """
+    `%load_ext gpucache` in a notebook: below the traceback of a cell that runs out of memory stands why, with cells by their numbers
+    where the recording has the names of temporary files.  Without the library it does nothing.
+    """
+    def show(result):
+        if not re.search("out.of.memory", str(result.error_in_exec), re.IGNORECASE):
+            return
+        text = report("oom").partition("\nREQUEST")[0]
+        for name in list(linecache.cache):
+            label = shell.compile.format_code_name(name)
+            text = text.replace(os.path.basename(name), label[1]) if label else text
+        print(text.rstrip())
+
+    if is_active():
+        shell.events.register("post_run_cell", show)

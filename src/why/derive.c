@@ -10,6 +10,7 @@
 #define LARGE_PART     8u  /* an activation above this part of the GPU is large by itself */
 #define RENEWED_BLOCKS 64u /* a buffer that doubles, or what each layer makes of a larger input */
 #define STATES         4u  /* an optimizer keeps at most so many values per weight */
+#define STEP_STATES    3u  /* Adam's step needs so many: two that it keeps, one for a time */
 
 /* What would be free if every block of our segments were the driver's own. */
 static uint64_t plain_room(const struct gpc_facts *f)
@@ -131,11 +132,12 @@ static void derive_sums(struct gpc_facts *f)
 static bool has_holes(const struct gpc_facts *f)
 {
 	uint64_t tensors = plus(f->torch_live, f->torch_live / REAL_PART);
+	uint64_t asked = gpc_larger(f->torch_asked, or_none(f->step_left));
 
 	return or_none(f->torch_asked) && f->is_torch_limit != GPC_YES &&
-	       fits(f->torch_held, f->live) && fits(f->torch_asked, f->torch_unused) &&
+	       fits(f->torch_held, f->live) && fits(asked, f->torch_unused) &&
 	       fits(f->torch_held / REAL_PART, f->torch_unused) &&
-	       fits(plus(tensors, plus(f->torch_asked, 2 * GPC_TORCH_LARGE_BUFFER)),
+	       fits(plus(tensors, plus(asked, 2 * GPC_TORCH_LARGE_BUFFER)),
 		       plus(f->torch_held, f->available));
 }
 
@@ -191,13 +193,16 @@ static void derive_truths(struct gpc_facts *f)
 	f->can_replay = truth(f->is_caching == GPC_YES && f->is_replayed == GPC_NOT_KNOWN);
 	f->is_by_other = truth(is_torch && f->is_xla != GPC_YES && f->torch_asked == 0 &&
 			       is_missing_from(f, plus(or_none(f->cached), f->torch_unused)));
+	f->asks_optimizer = truth(f->asked_purpose == GPC_PURPOSE_OPTIMIZER);
+	/* State, then temporaries, of one weight after the other. */
+	if (f->asks_optimizer == GPC_YES && is_known(f->weights))
+		f->step_left = minus(gpc_bytes_times(f->weights, STEP_STATES), f->optimizer);
 	f->has_holes = truth(has_holes(f));
 	/* What the same line asks for next is of the same use. */
 	f->has_taken = truth(is_missing_from(f, f->taken) && f->taken_site != f->asked_site);
 	f->idles_in_pools = truth(is_missing_from(f, f->pool_idle));
 	f->pins_pages = truth(is_missing_from(f, f->page_waste));
 	f->asks_weights = truth(f->asked_purpose == GPC_PURPOSE_WEIGHTS);
-	f->asks_optimizer = truth(f->asked_purpose == GPC_PURPOSE_OPTIMIZER);
 	f->is_first_step = truth(f->asks_optimizer == GPC_YES && or_none(f->weights) &&
 				 fits(f->optimizer, f->weights * STATES));
 	f->asks_at_once = truth(f->asked_purpose == GPC_PURPOSE_ACTIVATIONS &&

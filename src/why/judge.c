@@ -330,8 +330,11 @@ static bool is_beyond_usual(const struct gpc_facts *f)
 	uint64_t usual = minus(f->usual_live, base);
 	uint64_t grown = judge_GROWTH(f) >= LIKELY ? or_none(f->growth) : 0;
 
-	return or_none(f->usual_live) && is_below(gpc_bytes_times(usual, SPIKE),
-						 minus(plus(f->held, f->need), plus(base, grown)));
+	/* Weights, and an optimizer's state, are no step's, though they may come after passes. */
+	return f->asks_optimizer != GPC_YES && f->asks_weights != GPC_YES &&
+	       or_none(f->usual_live) &&
+	       is_below(gpc_bytes_times(usual, SPIKE),
+		       minus(plus(f->held, f->need), plus(base, grown)));
 }
 
 static strength judge_SPIKE(const struct gpc_facts *f)
@@ -381,6 +384,7 @@ static strength judge_EXHAUSTED(const struct gpc_facts *f)
 	uint64_t waste = plus(or_none(tensors) / REAL_PART,
 		or_none(f->torch_held) ? 2 * GPC_TORCH_LARGE_BUFFER : 0);
 	uint64_t others = is_known(f->others) ? f->others : f->unattributed;
+	uint64_t need = gpc_larger(f->need, or_none(f->step_left));
 	bool is_cured = f->plain_serves == GPC_YES || f->remedy;
 
 	if (is_impossible(f) || !or_none(f->short_by) || judge_WRONG_POOL(f) ||
@@ -393,7 +397,7 @@ static strength judge_EXHAUSTED(const struct gpc_facts *f)
 							      : POSSIBLE;
 	if (is_cured)
 		return is_at_brim(f) ? LIKELY : NONE;
-	if (!is_below(room, plus(f->need, waste)) && !is_below(f->plain, f->need) &&
+	if (!is_below(room, plus(need, waste)) && !is_below(f->plain, need) &&
 		f->is_replayed != GPC_YES)
 		return NONE;
 	if (!is_below(room, f->need) || !is_known(f->growth) || judge_GROWTH(f) ||

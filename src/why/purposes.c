@@ -22,7 +22,8 @@ static enum gpc_purpose category_of_python(const struct gpc_frame *frame)
 	static const char *const caches[] = { "cache_utils", "KVCache", "kv_cache", "DynamicCache",
 		"StaticCache", NULL };
 	static const char *const weight_files[] = { "/nn/parameter.py", "/nn/init.py",
-		"/safetensors/", "/torch/serialization.py", NULL };
+		"/safetensors/", "/torch/serialization.py", "/core_model_loading.py",
+		"/accelerate/utils/modeling.py", NULL };
 	static const char *const loaders[] = { "from_pretrained", "load_state_dict",
 		"reset_parameters", NULL };
 	/* Where gradients of several ranks are summed, and a function that has a backward() of its own. */

@@ -55,10 +55,12 @@ static bool any_passes(
 	return false;
 }
 
-static const struct trainer *trainer_of(const struct gpc_stack_frames *stack)
+/* The phase is that of the request, wherever the holders come from. */
+static const struct trainer *trainer_of(const struct gpc_stack_frames *stack, bool is_asking)
 {
 	for (size_t i = 0; i < sizeof trainers / sizeof trainers[0]; i++)
-		if (gpc_passes_library(stack, trainers[i].part, trainers[i].function))
+		if ((is_asking || !trainers[i].function) &&
+			gpc_passes_library(stack, trainers[i].part, trainers[i].function))
 			return &trainers[i];
 	return NULL;
 }
@@ -74,11 +76,9 @@ static void find_trainer(const struct gpc_evidence *evidence, const struct gpuca
 {
 	const struct trainer *trainer = NULL;
 	bool is_half = false;
-	uint32_t at = 0;
 
 	for (uint32_t i = 0; !trainer && i <= oom->n_holders; i++)
-		if ((trainer = trainer_of(gpc_evidence_frames(evidence, stack_at(oom, i)))))
-			at = i;
+		trainer = trainer_of(gpc_evidence_frames(evidence, stack_at(oom, i)), i == 0);
 	if (!trainer)
 		return;
 	for (size_t i = 0; trainer->half && i < sizeof halves / sizeof halves[0]; i++)
@@ -86,7 +86,7 @@ static void find_trainer(const struct gpc_evidence *evidence, const struct gpuca
 	facts->trainer = trainer->name;
 	facts->trainer_less = trainer->less;
 	facts->trainer_half = is_half ? NULL : trainer->half;
-	facts->is_phase = truth(trainer->function && at == 0);
+	facts->is_phase = truth(trainer->function);
 }
 
 void gpc_trainers_find(const struct gpc_evidence *evidence, const struct gpucache_oom *oom,

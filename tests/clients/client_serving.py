@@ -19,7 +19,7 @@ from world import HERE, TOP, Result, family, simulated, tell, to_the_end, tool
 COLUMNS = ("cause, or KV cache", "setting that runs")
 
 PROGRAM = os.path.join(HERE, "programs", "serve_vllm.py")
-PAGE = os.path.join(TOP, "docs", "SERVING.md")
+PAGE = os.path.join(TOP, "docs", "user", "SERVING.md")
 FIRST_LINES = 15
 SETTINGS = {"VLLM_USE_FLASHINFER_SAMPLER": "0", "VLLM_NO_USAGE_STATS": "1", "HF_HUB_OFFLINE": "1"}
 
@@ -59,7 +59,7 @@ def loops(python):
     with tempfile.TemporaryDirectory() as home, open(os.path.join(home, "stderr"), "w") as err:
         with subprocess.Popen([tool("gpucache-run"), "--off", "--sim", "h100", "--", python, PROGRAM], stdout=subprocess.DEVNULL,
                               stderr=err, env={**os.environ, **SETTINGS, "HOME": home}) as run:
-            text, end = "", time.monotonic() + 600
+            text, end = "", time.monotonic() + 1800
             while "results by" not in text and run.poll() is None and time.monotonic() < end:
                 time.sleep(1)
                 with open(err.name) as file:  # with an offset of its own

@@ -51,7 +51,7 @@ CLIENTS = {
                    NEWEST_PYTHONS)],
     "vllm": [("vllm", "vllm==0.33.0", "a server that takes what is free for its KV cache", (12,))],
     "frameworks": [("trainers", "torch==2.15.0 numpy==2.3.5 transformers==5.23.0 accelerate==1.15.0 peft==0.21.2 trl==1.16.0 "
-                    "deepspeed==0.19.8 torchao==0.18.0 torch_geometric==2.8.1 ray==2.60.0 nbclient ipykernel",
+                    "deepspeed==0.19.8 torchao==0.18.0 torch_geometric==2.8.1 ray==2.60.0 diffusers==0.42.1 nbclient==0.11.0 ipykernel==7.4.0",
                     "trainers over PyTorch, notebooks and actors", NEWEST_PYTHONS)],
     "onnxruntime": [("onnxruntime", "onnxruntime-gpu==1.31.1 onnx==1.23.2 numpy==2.3.5", "an arena that doubles", NEWEST_PYTHONS)],
     "faiss": [("faiss", "faiss-gpu-cu12==1.14.1.post1 numpy==2.3.5", "C++ on CUDA 12's runtime, with its own account",

@@ -9,7 +9,7 @@ from torch import nn
 from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy, OffloadPolicy, fully_shard
 from torch.utils.checkpoint import checkpoint
 
-WIDTH = 2048
+WIDTH = 1024
 
 
 class Block(nn.Module):

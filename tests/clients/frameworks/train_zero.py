@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DeepSpeed on two ranks: train_zero.py BATCH WIDTH LAYERS STAGE [offload] [checkpoint].
+"""DeepSpeed on two ranks: train_zero.py BATCH WIDTH LAYERS STAGE [offload] [checkpoint] [bucket].
 
 With offload the optimizer is PyTorch's, on the CPU: DeepSpeed's own is compiled when it is first used."""
 import os
@@ -38,6 +38,8 @@ def main(batch, width, layers, stage, ways):
     zero = {"stage": stage}
     if "offload" in ways:
         zero.update({"offload_optimizer": CPU, **({"offload_param": CPU} if stage == 3 else {})})
+    if "bucket" in ways:
+        zero["reduce_bucket_size"] = 10000000
     settings = {"train_micro_batch_size_per_gpu": batch, "bf16": {"enabled": True}, "zero_optimization": zero,
                 "zero_force_ds_cpu_optimizer": False}
     rank = int(os.environ["LOCAL_RANK"])

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch Geometric: a graph network; with too many nodes it runs out of memory, which the package catches and raises again."""
+"""PyTorch Geometric: a graph network; with too many nodes it runs out of memory, which the package catches and raises again.
+
+use_graphs.py NODES [batches]: a few nodes at a time."""
 import sys
 
 import torch
@@ -15,15 +17,15 @@ class Net(torch.nn.Module):
         return self.second(self.first(x, edges).relu(), edges)  # HERE
 
 
-def main(n):
+def main(n, n_batch):
     net = Net().cuda()
     optimizer = torch.optim.Adam(net.parameters())
-    edges = torch.randint(0, n, (2, 4 * n)).cuda()
-    for _ in range(3):
+    edges = torch.randint(0, n_batch, (2, 4 * n_batch)).cuda()
+    for _ in range(3 * n // n_batch):
         optimizer.zero_grad()
-        net(torch.randn(n, 64, device="cuda"), edges).square().mean().backward()
+        net(torch.randn(n_batch, 64, device="cuda"), edges).square().mean().backward()
         optimizer.step()
     print(torch.cuda.max_memory_allocated())
 
 
-main(400000 if "fail" in sys.argv else 20000)
+main(int(sys.argv[1]), 20000 if "batches" in sys.argv else int(sys.argv[1]))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jupyter: the cells of a notebook, run by nbclient; the third runs out of memory if it is told to.  What a cell prints, and its
-traceback, are shown as a notebook shows them."""
+"""Jupyter: the cells of a notebook, run by nbclient; the third makes tensors: use_notebook.py TENSORS [host] [extension].  What a
+cell prints, and its traceback, are shown as a notebook shows them."""
 import re
 import sys
 
@@ -8,12 +8,18 @@ import nbclient
 import nbformat
 from nbformat.v4 import new_code_cell, new_notebook
 
-CELLS = ["import torch\nkept = []", "x = torch.zeros(1 << 28, device='cuda')\nprint(torch.cuda.memory_allocated())",
-         "def fill(n):\n    for _ in range(n):\n        kept.append(torch.zeros(1 << 28, device='cuda'))\nfill({n})", "print(len(kept))"]
+FILL = """def fill(n):
+    for _ in range(n):
+        made = torch.zeros(1 << 24, device='cuda')
+        kept.append(made.cpu() if {is_on_host} else made)
+fill({n})"""
 
 
-def main(n):
-    notebook = new_notebook(cells=[new_code_cell(cell.replace("{n}", str(n))) for cell in CELLS])
+def main(n, ways):
+    cells = ["%load_ext gpucache" if "extension" in ways else "pass",
+             "import torch\nkept = []\nx = torch.zeros(1 << 24, device='cuda')",
+             FILL.format(n=n, is_on_host="host" in ways), "print(len(kept), torch.cuda.max_memory_allocated())"]
+    notebook = new_notebook(cells=[new_code_cell(cell) for cell in cells])
     try:
         nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3").execute()
     except nbclient.exceptions.CellExecutionError:
@@ -27,4 +33,4 @@ def main(n):
     return status
 
 
-sys.exit(main(20 if "fail" in sys.argv else 2))
+sys.exit(main(int(sys.argv[1]), sys.argv[2:]))

@@ -207,6 +207,38 @@ static void what_the_driver_adds_counts_as_part_of_what_is_held(void **state)
 	assert_int_not_equal(s.oom.verdict, GPUCACHE_VERDICT_ROUNDING);
 }
 
+/* It asks for the state of one weight after the other: holes and free memory have to hold all that it has yet to ask for. */
+static void an_optimizers_first_step_is_no_spike_and_needs_room_for_all_of_its_state(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	s.oom.torch = (struct gpucache_oom_torch){
+		.requested = 3 * GPC_GIB, .allocated = 52 * GPC_GIB, .reserved = 64 * GPC_GIB
+	};
+	s.oom.usual_live = 40 * GPC_GIB;
+	judge(&s);
+	s.facts.asked_purpose = GPC_PURPOSE_OPTIMIZER;
+	s.facts.freed_before = 3;
+	s.facts.by_purpose = 52 * GPC_GIB;
+	s.facts.weights = s.facts.gradients = 14 * GPC_GIB;
+	s.facts.optimizer = 3 * 14 * GPC_GIB - 7 * GPC_GIB;
+	s.answer = gpc_why(&s.facts);
+	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_FRAGMENTED);
+	s.facts.optimizer -= 5 * GPC_GIB;
+	s.answer = gpc_why(&s.facts);
+	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_EXHAUSTED);
+	s.oom.torch.allocated = 64 * GPC_GIB;
+	judge(&s);
+	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_SPIKE);
+	s.facts.asked_purpose = GPC_PURPOSE_OPTIMIZER;
+	s.answer = gpc_why(&s.facts);
+	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_EXHAUSTED);
+	s.facts.asked_purpose = GPC_PURPOSE_WEIGHTS;
+	s.answer = gpc_why(&s.facts);
+	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_EXHAUSTED);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -221,6 +253,8 @@ int main(void)
 		cmocka_unit_test(steps_that_need_more_and_more_are_exhausted),
 		cmocka_unit_test(many_blocks_that_a_c_program_keeps_are_never_certainly_exhausted),
 		cmocka_unit_test(a_spike_is_measured_above_what_stays),
+		cmocka_unit_test(
+			an_optimizers_first_step_is_no_spike_and_needs_room_for_all_of_its_state),
 		cmocka_unit_test(a_buffer_that_asks_for_its_double_grows),
 		cmocka_unit_test(what_the_driver_adds_counts_as_part_of_what_is_held),
 	};

@@ -294,9 +294,13 @@ static void the_phase_of_a_library_decides_which_settings_are_named(void **state
 		struct gpc_torch_texts texts;
 
 		set(2, frames, 3);
+		oom.stack = 2;
 		gpc_torch_facts(&evidence, &oom, &facts, &texts);
 		assert_string_equal(facts.trainer, "vLLM");
 		assert_non_null(strstr(facts.trainer_less, phases[i].setting));
+		oom.stack = 0; /* what an earlier phase holds says nothing of this one */
+		gpc_torch_facts(&evidence, &oom, &facts, &texts);
+		assert_non_null(strstr(facts.trainer_less, "gpu_memory_utilization"));
 	}
 }
 
