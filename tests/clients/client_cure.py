@@ -13,8 +13,8 @@ TITLE = "cure"
 COLUMNS = ("on", "setting", "settings run")
 N_KEYS = 1
 
-# A program of failures/, the GPU, the user's settings, and the settings that are right; None: no setting helps.  Where no
-# placement does, spilling to host memory may: of `evaluate`, 25 GiB, that depends on the host.
+# A program of failures/, or one of cure/settings.py, the GPU, the user's settings, and the settings that are right; None: no
+# setting helps.  Where no placement does, spilling to host memory may: of `evaluate`, 25 GiB, that depends on the host.
 CASES = [
     ("lengths", "3000MiB", "", {"expandable"}),
     ("lengths limited", "16GiB", "limit:1GiB", {"limit", "unlimited"}),
@@ -24,6 +24,11 @@ CASES = [
     ("batch", "4GiB", "", {"spill"}),
     ("layer", "4GiB", "", {"spill"}),
     ("evaluate", "4GiB", "", {"spill", None}),
+    ("settings split", "2GiB", "", {"expandable"}),
+    ("settings fraction", "4GiB", "", {"uncached"}),
+    ("settings pool", "4GiB", "", {"uncached"}),
+    ("settings whole", "4GiB", "", {None}),
+    ("settings kept", "4GiB", "", {None}),
 ]
 
 
@@ -41,8 +46,16 @@ def follow(answer, command, gpu):
     return launch(command, "--sim", gpu, env=dict(word.split("=", 1) for word in words[:n]))
 
 
+def program_of(case):
+    """The program's file, and its arguments."""
+    name, _, rest = case.partition(" ")
+    if name == "settings":
+        return [os.path.join(HERE, "cure", "settings.py"), rest]
+    return [os.path.join(HERE, "failures", f"{name}.py")]
+
+
 def check(python, case, gpu, conf, right):
-    command = [python, os.path.join(HERE, "failures", f"{case.split()[0]}.py")]
+    command = [python, *program_of(case)]
     given = ["-c", conf] if conf else []
     made = launch(command, *given, "--cure", "--json", "--yes", "--on", gpu)
     if not made.stdout.startswith("{"):

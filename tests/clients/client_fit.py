@@ -3,7 +3,7 @@
 
 For each model and batch, for PyTorch's cache without the library, with expandable_segments, and for ours without
 PyTorch's cache.  What PyTorch's cache needs without the library, it needs beside it.  Then --on is asked for what the plain runs
-have shown; and --sweep for the largest batch of ten models on three GPUs, where each runs, and does not with one more.
+have shown; and --sweep for the largest batch of models on three GPUs, where each runs, and does not with one more.
 """
 import json
 import os
@@ -74,22 +74,28 @@ def check_on(python):
     return tell(Result("--on", wrong))
 
 
-# Models of models.py and small.py, and the GPUs of the table that their batch is searched for.
+# Models of models.py and small.py, programs of kinds.py, and the GPUs of the table that their batch is searched for.
 SWEPT = [("models.py", name) for name in ("gpt2", "resnet", "llama", "lora")] + [
-    ("small.py", name) for name in ("mlp", "attention", "convnet", "lstm", "words", "frozen")]
+    ("small.py", name) for name in ("mlp", "attention", "convnet", "lstm", "words", "frozen")] + [
+    ("kinds.py", name) for name in ("checkpoint", "generate")]
 SWEPT_GPUS = ("rtx4060", "l4", "a100-40")
+SWEPT_TO = 4096
+
+
+def words_of(model, batch, file):
+    return [model, *(["--batch"] if file == "kinds.py" else []), str(batch)]
 
 
 def runs_with(python, program, model, gpu, batch):
-    run = simulated([python, program, model, str(batch)], gpu, "--off")
+    run = simulated([python, program, *words_of(model, batch, os.path.basename(program))], gpu, "--off")
     return "runs" if run.returncode == 0 else "does not" if "out of memory" in run.stderr else run.stderr[-800:]
 
 
 def check_sweep(python, file, model):
     """The largest batch runs, and one more does not, by all runs of both."""
     program = os.path.join(HERE, "fit", file)
-    made = to_the_end([tool("gpucache-run"), "--fit", "--json", "--yes", "--on", ",".join(SWEPT_GPUS), "--sweep", "BATCH=1..4096",
-                       "--", python, program, model, "{BATCH}"], limit_s=7200)
+    made = to_the_end([tool("gpucache-run"), "--fit", "--json", "--yes", "--on", ",".join(SWEPT_GPUS), "--sweep", f"BATCH=1..{SWEPT_TO}",
+                       "--", python, program, *words_of(model, "{BATCH}", file)], limit_s=7200)
     if not made.stdout.startswith("{"):
         return [tell(Result(f"{model}-largest", [f"--sweep ended with {made.returncode}: {made.stderr[-800:]}"]))]
     results = []
@@ -97,6 +103,8 @@ def check_sweep(python, file, model):
         gpu, batch, wrong = row["gpu"], row["value"], []
         if row["end"] == "none":
             seen = ("", runs_with(python, program, model, gpu, 1))
+        elif batch == SWEPT_TO:  # nothing above it was asked for
+            seen = (runs_with(python, program, model, gpu, batch), "does not")
         elif row["end"] == "found":
             seen = tuple(runs_with(python, program, model, gpu, value) for value in (batch, batch + 1))
         else:

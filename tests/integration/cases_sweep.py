@@ -79,6 +79,10 @@ def case_sweep_tells_a_failure_of_another_kind(world):
     expect_equal("the run", (last["measured"], last["ended"], last["said"]), (False, "3", "no such file: $A"))
     status, answer = sweep(world, "--on", "l4", "--sweep", "A=1..9", *command)
     expect_equal("the end", (status, len(answer["runs"]), answer["largest"][0]["end"]), (3, 1, "failed"))
+    # The simulated GPU says at the end of a process what kernels did: no word of the program.
+    command[2] = f"echo 'no such file: $A' >&2; {world.program('standins')} >/dev/null; exit $A"
+    status, answer = sweep(world, "--on", "h100", "--sweep", "A=3", *command)
+    expect_equal("what it said last", answer["runs"][0]["said"], "no such file: $A")
     shown = launch(world, "--fit", "--yes", "--on", "l4", "--sweep", "A=0,3", *command).out
     expect("A=3: for another reason than memory: status 3: no such file" in " ".join(shown.split()), shown)
 
