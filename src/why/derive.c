@@ -168,6 +168,16 @@ static void derive_program(struct gpc_facts *f)
 		truth(is_xla_pool(f) && !f->program && is_below(f->torch_held / 2, f->need));
 }
 
+/* State, then temporaries, of one weight after the other, but of none that is frozen: it has no gradient. */
+static uint64_t step_left(const struct gpc_facts *f)
+{
+	uint64_t trained =
+		or_none(f->gradients) ? gpc_smaller(f->weights, f->gradients) : f->weights;
+
+	return is_known(trained) ? minus(gpc_bytes_times(trained, STEP_STATES), f->optimizer)
+				 : GPUCACHE_UNKNOWN;
+}
+
 static void derive_truths(struct gpc_facts *f)
 {
 	bool grows = or_none(f->growth) != 0 || or_none(f->kept_passes) != 0;
@@ -194,9 +204,8 @@ static void derive_truths(struct gpc_facts *f)
 	f->is_by_other = truth(is_torch && f->is_xla != GPC_YES && f->torch_asked == 0 &&
 			       is_missing_from(f, plus(or_none(f->cached), f->torch_unused)));
 	f->asks_optimizer = truth(f->asked_purpose == GPC_PURPOSE_OPTIMIZER);
-	/* State, then temporaries, of one weight after the other. */
-	if (f->asks_optimizer == GPC_YES && is_known(f->weights))
-		f->step_left = minus(gpc_bytes_times(f->weights, STEP_STATES), f->optimizer);
+	if (f->asks_optimizer == GPC_YES)
+		f->step_left = step_left(f);
 	f->has_holes = truth(has_holes(f));
 	/* What the same line asks for next is of the same use. */
 	f->has_taken = truth(is_missing_from(f, f->taken) && f->taken_site != f->asked_site);

@@ -225,6 +225,9 @@ static void an_optimizers_first_step_is_no_spike_and_needs_room_for_all_of_its_s
 	s.facts.optimizer = 3 * 14 * GPC_GIB - 7 * GPC_GIB;
 	s.answer = gpc_why(&s.facts);
 	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_FRAGMENTED);
+	s.facts.weights = 30 * GPC_GIB; /* most of them frozen */
+	s.answer = gpc_why(&s.facts);
+	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_FRAGMENTED);
 	s.facts.optimizer -= 5 * GPC_GIB;
 	s.answer = gpc_why(&s.facts);
 	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_EXHAUSTED);
