@@ -94,7 +94,8 @@ def runs_with(python, program, model, gpu, batch):
 def check_sweep(python, file, model):
     """The largest batch runs, and one more does not, by all runs of both."""
     program = os.path.join(HERE, "fit", file)
-    made = to_the_end([tool("gpucache-run"), "--fit", "--json", "--yes", "--on", ",".join(SWEPT_GPUS), "--sweep", f"BATCH=1..{SWEPT_TO}",
+    made = to_the_end([tool("gpucache-run"), "--fit", "--json", "--yes", "--on", ",".join(SWEPT_GPUS),
+                       "--sweep", f"BATCH=1..{SWEPT_TO}",
                        "--", python, program, *words_of(model, "{BATCH}", file)], limit_s=7200)
     if not made.stdout.startswith("{"):
         return [tell(Result(f"{model}-largest", [f"--sweep ended with {made.returncode}: {made.stderr[-800:]}"]))]
