@@ -198,7 +198,8 @@ void gpc_failure_show(const struct gpc_failure *failure)
 	gpc_say_short(&text, &failure->facts, &names);
 	tell(doc, "short", "SHORT", &text);
 	show_tries(failure);
-	say_what_tries(failure, &text);
+	if (!failure->report->options->trials)
+		say_what_tries(failure, &text);
 	tell(doc, NULL, "RERUN", &text);
 	tell_facts(failure);
 	gpc_document_close(doc);
