@@ -178,9 +178,28 @@ static uint64_t step_left(const struct gpc_facts *f)
 				 : GPUCACHE_UNKNOWN;
 }
 
-static void derive_truths(struct gpc_facts *f)
+/* What of PyTorch's memory grows. */
+static void derive_growth(struct gpc_facts *f)
 {
 	bool grows = or_none(f->growth) != 0 || or_none(f->kept_passes) != 0;
+
+	f->grows_weights = truth(grows && f->growth_purpose == GPC_PURPOSE_WEIGHTS);
+	f->grows_optimizer = truth(grows && f->growth_purpose == GPC_PURPOSE_OPTIMIZER);
+	f->grows_results = truth(grows && f->growth_purpose == GPC_PURPOSE_ACTIVATIONS);
+	/* A pass makes one for each weight, and needs a few more on its way. */
+	f->grows_gradients = truth(
+		grows && is_known(f->gradients) && is_known(f->weights) &&
+		f->gradients / 2 > f->weights &&
+		fits(gpc_larger(or_none(f->growth), or_none(f->kept_bytes)) / 2, f->gradients));
+	/* A backward pass has freed what the results needed. */
+	f->grows_inputs = truth(f->grows_results == GPC_YES && f->had_backward == GPC_YES &&
+				is_known(f->inputs) && is_below(f->activations, f->inputs / 7));
+	f->grows_single = truth(f->grows_results == GPC_YES && f->is_result_alone == GPC_YES);
+	f->grows_summed = truth(f->grows_results == GPC_YES && f->had_backward == GPC_NO);
+}
+
+static void derive_truths(struct gpc_facts *f)
+{
 	bool is_torch = or_none(f->torch_held) != 0;
 
 	f->always = GPC_YES;
@@ -239,19 +258,7 @@ static void derive_truths(struct gpc_facts *f)
 		truth(f->is_activations == GPC_YES && f->is_checkpointed == GPC_YES);
 	f->holds_inputs = truth(is_known(f->inputs) && fits(f->by_purpose / 2, f->inputs));
 	f->is_input = truth(f->is_activations == GPC_YES && f->is_generating == GPC_YES);
-	f->grows_weights = truth(grows && f->growth_purpose == GPC_PURPOSE_WEIGHTS);
-	f->grows_optimizer = truth(grows && f->growth_purpose == GPC_PURPOSE_OPTIMIZER);
-	f->grows_results = truth(grows && f->growth_purpose == GPC_PURPOSE_ACTIVATIONS);
-	/* A pass makes one for each weight, and needs a few more on its way. */
-	f->grows_gradients = truth(
-		grows && is_known(f->gradients) && is_known(f->weights) &&
-		f->gradients / 2 > f->weights &&
-		fits(gpc_larger(or_none(f->growth), or_none(f->kept_bytes)) / 2, f->gradients));
-	/* A backward pass has freed what the results needed. */
-	f->grows_inputs = truth(f->grows_results == GPC_YES && f->had_backward == GPC_YES &&
-				is_known(f->inputs) && is_below(f->activations, f->inputs / 7));
-	f->grows_single = truth(f->grows_results == GPC_YES && f->is_result_alone == GPC_YES);
-	f->grows_summed = truth(f->grows_results == GPC_YES && f->had_backward == GPC_NO);
+	derive_growth(f);
 	f->is_trained = truth(f->trainer && f->is_phase != GPC_YES);
 	f->is_too_large = truth(is_below(f->most_room, f->need));
 }
