@@ -45,6 +45,7 @@ ELSEWHERE = {"docs/user/INSTALL.md", "examples/README.md", "docs/user/SERVING.md
 # Commands that may end with another status than 0, by a part of the command.
 EXPECTED = {
     "--fail-on=oom": (0, 1),    # 1: the recording has a failed request
+    "gpumem-report fit": (0, 1),  # 1: the recorded run ran out of memory
     "--sweep": (0, 1),          # 1: no value fits on one of the GPUs
     "--oom": (1,),              # the program reports its own error
     "tests/programs/gpt.py": (0, 1),
