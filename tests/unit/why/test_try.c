@@ -393,7 +393,7 @@ static void holes_of_pytorchs_cache_are_joined_by_pytorchs_option(void **state)
 		.requested = 3 * GPC_GIB, .allocated = 56 * GPC_GIB, .reserved = 64 * GPC_GIB
 	};
 	advise(&s, GPUCACHE_VERDICT_FRAGMENTED);
-	says("PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True joins the holes [enough]");
+	says("expandable_segments:True joins the holes: enough for this request, perhaps not");
 	/* No hole, however joined, has so much. */
 	s.oom.torch.requested = 8 * GPC_GIB + 1;
 	judge(&s);
