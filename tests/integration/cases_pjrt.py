@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """XLA's table of functions is replaced where its version is known, and only for CUDA."""
+import json
 import sys
 
 from harness import MIB, expect, expect_equal
@@ -51,6 +52,10 @@ def case_arrays_are_those_that_the_plugin_has(world):
     expect_equal("the pool, and what is not freed", (first["reserved_bytes"], world.held_bytes()), (64 * MIB, 5 * MIB))
     tags = {tag["tag"]: tag["live_bytes"] for tag in world.report_json("summary")["devices"][0]["tags"]}
     expect_equal("ranges", tags, {"jit_step": 3 * MIB, None: 2 * MIB})
+    for moment in ("peak", "end"):
+        rows = json.loads(world.report("export", "--format=json", f"--at={moment}", world.recording()).out)["devices"][0]["holders"]
+        pool = [row["live_bytes"] for row in rows if row.get("is_torch_cache")]
+        expect_equal(f"{moment}: the pool, and arrays", (len(pool), sum(row["live_bytes"] for row in rows)), (1, 64 * MIB))
 
 
 def case_failures_of_the_plugin_are_recorded(world):
