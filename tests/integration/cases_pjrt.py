@@ -101,3 +101,11 @@ def case_memories_and_the_pool_end_with_their_client(world):
     expect_equal("the first GPU", [first[key] for key in ("allocations", "frees", "allocated_bytes", "reserved_bytes")],
                  [100, 100, 0, 0])
     expect_equal("the second", (second["allocated_bytes"], second["reserved_bytes"]), (int(said["arrays"]), 64 * MIB))
+
+
+def case_fit_of_arrays_compares_no_cache_of_pytorch(world):
+    play(world, "arrays")
+    caches = [row["cache"] for row in world.report_json("fit", world.recording())["caches"]]
+    expect_equal("allocators", caches, ["driver", "gpucache"])
+    text = world.report("fit", world.recording()).out
+    expect("POOL " in text and "XLA_PYTHON_CLIENT_MEM_FRACTION" in text, text)
