@@ -10,6 +10,8 @@
  * Handles of domains and strings are the ids of stack/tags.h.  A range of nvtxRangeStart may end in another thread, so
  * it says nothing about the thread that allocates: such ranges are not tags.
  */
+#include <string.h>
+
 #include "base/text.h"
 #include "base/thread.h"
 #include "preload/nvtx_abi.h"
@@ -88,11 +90,22 @@ static uint32_t domain_of(const void *handle)
 	return handle ? id_of(handle) : GPC_TAG_OF_NVTX; /* NULL: NVTX's default domain */
 }
 
+/*
+ * XLA marks each pass of its compiler and each kernel, with numbers: a thousand names for a few operations, and none of them
+ * the program's.  Its executions have ranges of their own (hooks_pjrt.c).
+ */
+static bool is_xla(const void *domain)
+{
+	return domain && strcmp(gpc_runtime_tag_name(id_of(domain)), "TSL") == 0;
+}
+
 static int domain_push_ex(const void *domain, const struct gpc_nvtx_attributes *attributes)
 {
 	GPC_TEXT(text, NAME_SIZE);
 	size_t prefix_len;
 
+	if (is_xla(domain))
+		return 0;
 	if (domain)
 		gpc_text_add(&text, "%s:", gpc_runtime_tag_name(id_of(domain)));
 	prefix_len = text.len;
@@ -110,6 +123,8 @@ static int domain_pop(const void *domain)
 {
 	uint32_t level;
 
+	if (is_xla(domain))
+		return 0;
 	return gpc_runtime_tag_pop(domain_of(domain), &level) ? (int)level : -1;
 }
 

@@ -96,4 +96,5 @@ def main(build, python, n_pairs=150, *models):
                       f"{statistics.median(off for _, off in pairs) * 1e3:7.2f}", flush=True)
 
 
-main(*sys.argv[1:])
+if __name__ == "__main__":
+    main(*sys.argv[1:])

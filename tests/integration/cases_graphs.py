@@ -20,8 +20,8 @@ def without_success(lines):
 
 def case_a_graph_runs_the_nodes_it_is_built_of_and_those_of_its_child(world):
     expect_equal("build", without_success(play(world, "build")),
-                 ["type of fill: 0, 2", "type of empty: 0, 5", "type of kernel: 0, 0", "type of copy: 0, 1",
-                  "nodes of the child: 1", "memory: 2 2"])
+                 ["roots of an empty graph: 0", "type of fill: 0, 2", "type of empty: 0, 5", "type of kernel: 0, 0", "type of copy: 0, 1",
+                  "nodes of the child: 1", "roots of the child: 1", "memory: 2 2"])
 
 
 def case_an_executable_graph_takes_new_parameters_and_the_nodes_of_another(world):

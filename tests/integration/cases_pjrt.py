@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """XLA's table of functions is replaced where its version is known, and only for CUDA."""
+import json
 import sys
 
 from harness import MIB, expect, expect_equal
@@ -51,6 +52,10 @@ def case_arrays_are_those_that_the_plugin_has(world):
     expect_equal("the pool, and what is not freed", (first["reserved_bytes"], world.held_bytes()), (64 * MIB, 5 * MIB))
     tags = {tag["tag"]: tag["live_bytes"] for tag in world.report_json("summary")["devices"][0]["tags"]}
     expect_equal("ranges", tags, {"jit_step": 3 * MIB, None: 2 * MIB})
+    for moment in ("peak", "end"):
+        rows = json.loads(world.report("export", "--format=json", f"--at={moment}", world.recording()).out)["devices"][0]["holders"]
+        pool = [row["live_bytes"] for row in rows if row.get("is_torch_cache")]
+        expect_equal(f"{moment}: the pool, and arrays", (len(pool), sum(row["live_bytes"] for row in rows)), (1, 64 * MIB))
 
 
 def case_failures_of_the_plugin_are_recorded(world):
@@ -96,3 +101,11 @@ def case_memories_and_the_pool_end_with_their_client(world):
     expect_equal("the first GPU", [first[key] for key in ("allocations", "frees", "allocated_bytes", "reserved_bytes")],
                  [100, 100, 0, 0])
     expect_equal("the second", (second["allocated_bytes"], second["reserved_bytes"]), (int(said["arrays"]), 64 * MIB))
+
+
+def case_fit_of_arrays_compares_no_cache_of_pytorch(world):
+    play(world, "arrays")
+    caches = [row["cache"] for row in world.report_json("fit", world.recording())["caches"]]
+    expect_equal("allocators", caches, ["driver", "gpucache"])
+    text = world.report("fit", world.recording()).out
+    expect("POOL " in text and "XLA_PYTHON_CLIENT_MEM_FRACTION" in text, text)

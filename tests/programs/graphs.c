@@ -87,6 +87,8 @@ static void build(void)
 
 	SAY(cuGraphCreate(&graph, 0));
 	SAY(cuGraphCreate(&child, 0));
+	SAY(cuGraphGetRootNodes(child, NULL, &n));
+	printf("roots of an empty graph: %zu\n", n);
 	SAY(cuGraphAddMemsetNode(&node, graph, NULL, 0, &first, NULL));
 	SAY(cuGraphAddEmptyNode(&empty, graph, &node, 1));
 	SAY(cuGraphAddMemsetNode(&inner, child, NULL, 0, &second, NULL));
@@ -99,6 +101,8 @@ static void build(void)
 	say_type("copy", copy);
 	SAY(cuGraphGetNodes(child, NULL, &n));
 	printf("nodes of the child: %zu\n", n);
+	SAY(cuGraphGetRootNodes(child, NULL, &n));
+	printf("roots of the child: %zu\n", n);
 	SAY(cuGraphInstantiate_v2(&exec, graph, NULL, NULL, 0));
 	launch();
 	SAY(cuGraphUpload(exec, NULL));
@@ -221,6 +225,7 @@ static void misuse(void)
 	SAY(cuGraphNodeGetType(node, NULL));
 	SAY(cuGraphKernelNodeSetAttribute(of_kernel, 8, NULL));
 	SAY(cuGraphGetNodes(graph, NULL, NULL));
+	SAY(cuGraphGetRootNodes(graph, NULL, NULL));
 	SAY(cuGraphInstantiateWithParams(&exec, NULL, NULL));
 	SAY(cuGraphInstantiateWithFlags(&exec, graph, 0));
 	SAY(cuGraphExecMemsetNodeSetParams(exec, node, NULL, NULL));

@@ -34,16 +34,22 @@ static nvtxEventAttributes_t attributes(void)
 	return attributes;
 }
 
-/* "net:forward" begins inside "train" and ends behind it. */
+/* "net:forward" begins inside "train" and ends behind it.  What XLA marks is no range of the program. */
 static void overlap(void)
 {
 	nvtxDomainHandle_t net = nvtxDomainCreateA("net");
+	nvtxDomainHandle_t xla = nvtxDomainCreateA("TSL");
 	nvtxEventAttributes_t forward = attributes();
+	nvtxEventAttributes_t pass = attributes();
 
 	forward.messageType = NVTX_MESSAGE_TYPE_REGISTERED;
 	forward.message.registered = nvtxDomainRegisterStringA(net, "forward");
+	pass.messageType = NVTX_MESSAGE_TYPE_ASCII;
+	pass.message.ascii = "XlaPass:#name=dce,module=jit_step,program_id=7#";
 	printf("levels: %d", nvtxRangePushA("train"));
+	nvtxDomainRangePushEx(xla, &pass);
 	keep(8 * MIB);
+	nvtxDomainRangePop(xla);
 	printf(" %d", nvtxDomainRangePushEx(net, &forward));
 	keep(16 * MIB);
 	printf(" %d", nvtxRangePop());

@@ -60,6 +60,16 @@ CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *n)
 	return CUDA_SUCCESS;
 }
 
+/* Edges are not kept: only that there is a root, by which XLA knows that what it captured is not empty. */
+CUresult cuGraphGetRootNodes(CUgraph graph, CUgraphNode *nodes, size_t *n)
+{
+	CUresult res = cuGraphGetNodes(graph, nodes, n);
+
+	if (res == CUDA_SUCCESS)
+		*n = *n > 0;
+	return res;
+}
+
 CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags)
 {
 	struct gpc_sim_context *context;

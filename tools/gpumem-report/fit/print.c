@@ -4,6 +4,7 @@
  *
  *      FIT      the requested bytes; the bytes of contexts, library code and others
  *      SIZED    a hint, if it took much of a GPU without limit
+ *      POOL     with JAX: what the answer is about
  *      NEEDS    the smallest GPU for each allocator: in MiB, and from the table
  *      ON       the given GPU: the bytes left or missing
  *      TRY      if bytes are missing: settings with which it fits, by a replay or by their bytes; or a smaller batch
@@ -120,6 +121,19 @@ static void show_sized(const struct gpc_report *report, const struct gpc_fit *fi
 		gpc_show_share(fit->asked_bytes, fit->device.total_bytes),
 		gpc_show_bytes(fit->device.total_bytes));
 	gpc_document_close(doc);
+}
+
+/* Without a limit XLA's pool grows, so the replay is one of arrays. */
+static void show_pool(const struct gpc_report *report, const struct gpc_fit *fit)
+{
+	if (!fit->has_xla)
+		return;
+	gpc_document_open_text(report->doc, "POOL");
+	gpc_document_say(report->doc,
+		"what follows is for the arrays alone: they, and what programs need for a time, "
+		"must fit into XLA's pool, which is 75 %% of what is free unless "
+		"XLA_PYTHON_CLIENT_MEM_FRACTION says otherwise");
+	gpc_document_close(report->doc);
 }
 
 static void show_needs(const struct gpc_report *report, const struct gpc_fit *fit)
@@ -252,6 +266,7 @@ void gpc_fit_show(const struct gpc_report *report, const struct gpc_fit *fit)
 
 	show_asked(report, fit);
 	show_sized(report, fit);
+	show_pool(report, fit);
 	show_needs(report, fit);
 	show_on(report, fit);
 	show_try(report, fit);

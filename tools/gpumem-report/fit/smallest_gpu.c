@@ -47,8 +47,10 @@ static void find_beside(
 	fit->modules_bytes = totals.sum.kind_bytes[GPUCACHE_KIND_MODULE];
 	fit->others_bytes = gpc_bytes_less(
 		trace->peak_beside_bytes, gpc_bytes_add(fit->contexts_bytes, fit->modules_bytes));
-	fit->has_torch =
-		gpc_recording_find_torch(report->recording, trace->recorded.device, &torch);
+	if (!gpc_recording_find_torch(report->recording, trace->recorded.device, &torch))
+		return;
+	fit->has_torch = torch.framework == GPUCACHE_FRAMEWORK_PYTORCH;
+	fit->has_xla = torch.framework == GPUCACHE_FRAMEWORK_XLA;
 }
 
 static enum gpc_status replay(

@@ -41,7 +41,8 @@ struct gpc_fit_target {
 struct gpc_fit {
 	struct gpucache_device device;
 	struct gpc_steps steps;
-	bool has_torch;
+	bool has_torch;          /* PyTorch's tensors */
+	bool has_xla;            /* JAX's arrays */
 	bool is_whole;           /* the recording has every event since the start */
 	uint64_t asked_bytes;    /* live at the peak, as requested */
 	uint64_t peak_ns;        /* since the start */

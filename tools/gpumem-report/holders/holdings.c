@@ -105,10 +105,19 @@ void gpc_holdings_from_peak(struct gpc_holdings *holdings, const struct gpc_repo
 	const uint64_t most = gpc_bytes_less(
 		peak->requested_bytes, gpc_bytes_add(listed, gpc_implicit_bytes(peak->kind_bytes)));
 
-	/* The rest of a peak includes PyTorch's bytes in no tensor, which no call site requested: leaves them out. */
+	/*
+	 * The rest of a peak includes the framework's bytes in no tensor, which no call site requested.  XLA's pool is named;
+	 * PyTorch's cache is left out, because it is given back when memory is short.
+	 */
 	holdings->has_torch = gpc_torch_is_there(report, peak->device);
-	if (holdings->rest_bytes > most && holdings->has_torch)
-		holdings->rest_bytes = holdings->total_bytes = most;
+	holdings->framework = gpc_torch_now(report, peak->device).framework;
+	if (holdings->rest_bytes > most && holdings->has_torch) {
+		if (holdings->framework == GPUCACHE_FRAMEWORK_XLA)
+			holdings->torch_bytes = holdings->rest_bytes - most;
+		else
+			holdings->total_bytes = most;
+		holdings->rest_bytes = most;
+	}
 	filter_list(holdings, report, peak->kind_bytes);
 	unite(holdings);
 }

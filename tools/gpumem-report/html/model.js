@@ -68,8 +68,8 @@ function sumDeltas(moments, end) {
 }
 
 /*
- * The moments in order of time.  The last row of events and the end are one moment; only the end, and failures, have
- * PyTorch's bytes in no tensor.
+ * The moments in order of time.  The last row of events and the end are one moment; rows of events do not have the bytes
+ * in no tensor, of PyTorch's cache or XLA's pool, and the peak has only the pool's.
  */
 function makeMoments(view) {
   const { device } = view;
@@ -78,7 +78,7 @@ function makeMoments(view) {
   }));
   if (device.peak)
     moments.push({ kind: "peak", t: device.peak.t, live: device.peak.live, purposes: device.peak.purposes,
-      holders: () => readHolders({ ...device.peak, torch_unused: 0 }) });
+      holders: () => readHolders(device.peak) });
   for (const oom of device.ooms)
     moments.push({ kind: "oom", t: oom.t, live: null, oom, purposes: oom.purposes, holders: () => readHolders(oom) });
   moments.push({ kind: "end", t: device.end.t, live: null, purposes: device.end.purposes, holders: () => readHolders(device.end) });
