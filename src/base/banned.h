@@ -31,5 +31,7 @@
 
 /* Members of structures have this name, too, so only calls of the function are errors. */
 int open(const char *path, int flags, ...) __attribute__((error("use gpc_io_open")));
+/* A cancellation point, which programs and sanitizers interpose, who have not seen us open it. */
+int close(int fd) __attribute__((error("use gpc_io_drop")));
 
 #endif

@@ -106,7 +106,7 @@ void gpc_io_low_give_back(const struct gpc_io_low *low)
 void gpc_io_close(int fd, const struct gpc_io_file *file)
 {
 	if (gpc_io_is(fd, file))
-		close(fd);
+		gpc_io_drop(fd);
 }
 
 ssize_t gpc_io_read_at(int fd, void *buf, size_t size, uint64_t offset)

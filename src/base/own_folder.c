@@ -44,7 +44,7 @@ int gpc_own_folder_open(const char *path, uint32_t suffix)
 		return -1;
 	if (fstat(fd, &st) == 0 && is_ours(&st))
 		return fd;
-	close(fd);
+	gpc_io_drop(fd);
 	errno = EPERM;
 	return -1;
 }
@@ -116,7 +116,7 @@ int gpc_own_folder_make_random(const char *path, uint32_t *ret_suffix)
 	if (parent < 0)
 		return -1;
 	fd = find_random(path, parent, ret_suffix);
-	close(parent);
+	gpc_io_drop(parent);
 	if (fd < 0 &&
 		getrandom(ret_suffix, sizeof *ret_suffix, GRND_NONBLOCK) == sizeof *ret_suffix)
 		fd = make(path, *ret_suffix |= 1);

@@ -194,7 +194,7 @@ static enum gpc_status make_file(
 		return GPC_OK;
 	error = errno;
 	unlinkat(dir_fd, name, 0);
-	close(fd);
+	gpc_io_drop(fd);
 	errno = error;
 	return GPC_IO;
 }

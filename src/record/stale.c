@@ -85,7 +85,7 @@ static void look_at(int dir_fd, const char *name, visit_fn visit, void *arg)
 		read_state(fd, &file);
 		visit(dir_fd, name, fd, &file, arg);
 	}
-	close(fd);
+	gpc_io_drop(fd);
 }
 
 static void each_dead_file(int dir_fd, visit_fn visit, void *arg)

@@ -14,8 +14,8 @@ bool gpc_probe_init(struct gpc_probe *probe)
 
 void gpc_probe_fini(struct gpc_probe *probe)
 {
-	close(probe->ends[0]);
-	close(probe->ends[1]);
+	gpc_io_drop(probe->ends[0]);
+	gpc_io_drop(probe->ends[1]);
 }
 
 /* Empties the pipe after a failure: the next read would begin with the bytes of a partial write. */

@@ -93,6 +93,6 @@ bool gpc_symtab_find(const char *path, uint64_t base, uint64_t address, char *bu
 	if (fd < 0)
 		return false;
 	is_found = find_in(fd, base, address, buf, size);
-	close(fd);
+	gpc_io_drop(fd);
 	return is_found;
 }

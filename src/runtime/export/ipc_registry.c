@@ -94,7 +94,7 @@ static int open_slot(int dir_fd, uint32_t slot, int flags)
 		return -1;
 	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid())
 		return fd;
-	close(fd);
+	gpc_io_drop(fd);
 	return -1;
 }
 
@@ -150,7 +150,7 @@ static int take_slot(int dir_fd, uint32_t *ret_slot)
 			*ret_slot = slot;
 			return fd;
 		}
-		close(fd);
+		gpc_io_drop(fd);
 	}
 	return -1;
 }
@@ -167,12 +167,12 @@ static enum gpc_status open_in_place(
 	if (dir_fd < 0)
 		return GPC_IO;
 	fd = take_slot(dir_fd, &slot);
-	close(dir_fd);
+	gpc_io_drop(dir_fd);
 	if (fd < 0)
 		return GPC_IO;
 	if (getrandom(&nonce, sizeof nonce, GRND_NONBLOCK) != sizeof nonce ||
 		write_at(fd, &nonce, sizeof nonce, offsetof(struct content, nonce))) {
-		close(fd);
+		gpc_io_drop(fd);
 		return GPC_IO;
 	}
 	registry->is_open = true;
@@ -210,10 +210,10 @@ static bool find_again(struct gpc_ipc_registry *registry)
 	fd = open_slot(dir_fd, registry->slot, O_RDWR);
 	if (fd >= 0 && (flock(fd, LOCK_EX | LOCK_NB) || !has_its_name(dir_fd, registry->slot, fd) ||
 			       !has_nonce(fd, registry->nonce))) {
-		close(fd);
+		gpc_io_drop(fd);
 		fd = -1;
 	}
-	close(dir_fd);
+	gpc_io_drop(dir_fd);
 	if (fd < 0)
 		return false;
 	registry->fd = fd;
@@ -278,7 +278,7 @@ static void remove_file(const struct gpc_ipc_registry *registry)
 	name_of_slot(registry->slot, name, sizeof name);
 	if (has_its_name(dir_fd, registry->slot, registry->fd))
 		(void)unlinkat(dir_fd, name, 0);
-	close(dir_fd);
+	gpc_io_drop(dir_fd);
 }
 
 void gpc_ipc_registry_fini(struct gpc_ipc_registry *registry, bool is_child)
@@ -323,11 +323,11 @@ enum gpc_status gpc_ipc_registry_find(
 	if (dir_fd < 0)
 		return GPC_NOT_FOUND;
 	fd = open_slot(dir_fd, tag.slot, O_RDONLY);
-	close(dir_fd);
+	gpc_io_drop(dir_fd);
 	if (fd < 0)
 		return GPC_NOT_FOUND;
 	is_found = read_entry(fd, &tag, &entry);
-	close(fd);
+	gpc_io_drop(fd);
 	if (!is_found)
 		return GPC_NOT_FOUND;
 	*ret_target = entry.target;
