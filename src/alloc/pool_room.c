@@ -23,7 +23,8 @@
  *
  * Once memory was refused, unless it was more than all the room, what is stranded drains: a request of whole 2 MiB, which
  * wastes nothing in an own segment, takes only a piece of exactly its size, and one from 10 MiB on only one that it fills
- * to 3/4.  So pieces stay free until their segment is idle and goes back.  If the driver refuses the request, it takes any piece (pool_short.c).
+ * to 3/4.  So pieces stay free until their segment is idle and goes back.  If the driver refuses the request, it takes
+ * any piece (pool_short.c).
  * docs/inside/MEMORY-POLICY.md has the costs and savings, and the alternatives that were tried.
  *
  * The driver is asked for its free memory after 1/8 of the room has been taken or returned, and after it refused a

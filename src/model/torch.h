@@ -49,7 +49,7 @@ static inline uint64_t gpc_torch_unused(const struct gpucache_oom_torch *torch)
 	return gpc_bytes_less(torch->reserved, torch->allocated);
 }
 
-/* Bytes of the call sites that a failure does not list: of the rest, what PyTorch caches and what a driver refuses is nobody's. */
+/* Bytes of the call sites that a failure does not list.  Of the rest, what PyTorch caches and what the driver refuses is nobody's. */
 static inline uint64_t gpc_oom_unlisted(const struct gpucache_oom *oom)
 {
 	return gpc_bytes_less(gpc_bytes_less(oom->rest_bytes, gpc_torch_unused(&oom->torch)),

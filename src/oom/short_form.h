@@ -61,7 +61,7 @@ struct gpc_short_form {
  */
 void gpc_conf_prefix(const char *conf, char *buf, size_t size);
 
-/* Appends the whole short form, each line ended by a newline. */
+/* Appends the whole short form, each line ended by a newline, and returns what it says is the cause. */
 struct gpc_answer gpc_short_form_write(const struct gpc_short_form *form, struct gpc_text *text);
 
 #endif

@@ -128,6 +128,13 @@ void gpc_record_oom_say(struct gpc_record *rec, uint64_t number)
 	__atomic_store_n(&oom->reported, 1, __ATOMIC_RELEASE);
 }
 
+static void store_cause(struct gpucache_oom *oom, uint8_t verdict, uint8_t strength, uint32_t also)
+{
+	__atomic_store_n(&oom->verdict, verdict, __ATOMIC_RELEASE);
+	__atomic_store_n(&oom->strength, strength, __ATOMIC_RELEASE);
+	__atomic_store_n(&oom->also, also, __ATOMIC_RELEASE);
+}
+
 void gpc_record_oom_set_cause(struct gpc_record *rec, uint64_t number, enum gpucache_verdict cause,
 	enum gpucache_strength strength, uint32_t also)
 {
@@ -135,9 +142,7 @@ void gpc_record_oom_set_cause(struct gpc_record *rec, uint64_t number, enum gpuc
 
 	if (!oom)
 		return;
-	__atomic_store_n(&oom->verdict, (uint8_t)cause, __ATOMIC_RELEASE);
-	__atomic_store_n(&oom->strength, (uint8_t)strength, __ATOMIC_RELEASE);
-	__atomic_store_n(&oom->also, also, __ATOMIC_RELEASE);
+	store_cause(oom, (uint8_t)cause, (uint8_t)strength, also);
 	change_end(rec, oom);
 }
 
@@ -151,9 +156,7 @@ void gpc_record_oom_set_torch(struct gpc_record *rec, const struct gpucache_oom 
 	__atomic_store_n(&oom->torch.allocated, told->torch.allocated, __ATOMIC_RELEASE);
 	__atomic_store_n(&oom->torch.reserved, told->torch.reserved, __ATOMIC_RELEASE);
 	oom->program = told->program;
-	__atomic_store_n(&oom->verdict, told->verdict, __ATOMIC_RELEASE);
-	__atomic_store_n(&oom->strength, told->strength, __ATOMIC_RELEASE);
-	__atomic_store_n(&oom->also, told->also, __ATOMIC_RELEASE);
+	store_cause(oom, told->verdict, told->strength, told->also);
 	__atomic_store_n(&oom->short_by, told->short_by, __ATOMIC_RELEASE);
 	change_end(rec, oom);
 }

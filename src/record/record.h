@@ -257,7 +257,7 @@ void gpc_record_oom_recover(struct gpc_record *rec, uint64_t number, uint64_t si
 /* Sets `reported` of OOM `number`, and takes `recovered` back.  Async-signal-safe, without a lock. */
 void gpc_record_oom_say(struct gpc_record *rec, uint64_t number);
 
-/* Names the cause that the names of call sites tell, in OOM `number`, if that is still in the ring. */
+/* Replaces the verdict of OOM `number`, judged before call sites had names, if it is still in the ring. */
 void gpc_record_oom_set_cause(struct gpc_record *rec, uint64_t number, enum gpucache_verdict cause,
 	enum gpucache_strength strength, uint32_t also);
 

@@ -17,8 +17,8 @@ struct symbols {
 	const ElfW(Sym) * table;
 	const char *names;
 	uint64_t n;
-	uint64_t
-		n_outside; /* DT_GNU_HASH lacks those before the first it has: among them all imports */
+	/* Those before the first that DT_GNU_HASH has: among them all imports. */
+	uint64_t n_outside;
 	uint64_t names_size;
 };
 

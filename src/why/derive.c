@@ -10,7 +10,9 @@
 #define LARGE_PART     8u  /* an activation above this part of the GPU is large by itself */
 #define RENEWED_BLOCKS 64u /* a buffer that doubles, or what each layer makes of a larger input */
 #define STATES         4u  /* an optimizer keeps at most so many values per weight */
-#define STEP_STATES    3u  /* Adam's step needs so many: two that it keeps, one for a time */
+#define INPUTS_PART \
+	7u /* results of passes whose graph is gone are below this part of their inputs */
+#define STEP_STATES 3u /* Adam's step needs so many: two that it keeps, one for a time */
 
 /* What would be free if every block of our segments were the driver's own. */
 static uint64_t plain_room(const struct gpc_facts *f)
@@ -113,9 +115,10 @@ static void derive_sums(struct gpc_facts *f)
 	f->most_room = plus(plus(f->available, or_none(f->cached)), f->held);
 	f->most_room = minus(f->most_room, implicit);
 	f->plain = plain_room(f);
-	if (is_known(f->plain) && is_known(f->need))
-		f->plain_fails = truth(f->is_caching == GPC_YES && f->plain_serves != GPC_YES &&
-				       f->plain < f->need);
+	/* The driver alone would not round as we do. */
+	if (is_known(f->plain) && is_known(f->asked))
+		f->plain_fails = truth(f->is_caching == GPC_YES && f->is_on_host != GPC_YES &&
+				       f->plain_serves != GPC_YES && f->plain < f->asked);
 	f->wasted = minus(f->plain, best);
 	f->managed_here = managed_here(f);
 	if (is_known(f->n_contexts) && f->n_contexts > 0)
@@ -192,8 +195,9 @@ static void derive_growth(struct gpc_facts *f)
 		f->gradients / 2 > f->weights &&
 		fits(gpc_larger(or_none(f->growth), or_none(f->kept_bytes)) / 2, f->gradients));
 	/* A backward pass has freed what the results needed. */
-	f->grows_inputs = truth(f->grows_results == GPC_YES && f->had_backward == GPC_YES &&
-				is_known(f->inputs) && is_below(f->activations, f->inputs / 7));
+	f->grows_inputs =
+		truth(f->grows_results == GPC_YES && f->had_backward == GPC_YES &&
+			is_known(f->inputs) && is_below(f->activations, f->inputs / INPUTS_PART));
 	f->grows_single = truth(f->grows_results == GPC_YES && f->is_result_alone == GPC_YES);
 	f->grows_summed = truth(f->grows_results == GPC_YES && f->had_backward == GPC_NO);
 }

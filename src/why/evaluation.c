@@ -37,9 +37,8 @@ static bool is_same_function(const struct gpc_frame *a, const struct gpc_frame *
 }
 
 bool gpc_evaluation_keeps(const struct gpc_evidence *evidence, const struct gpucache_oom *oom,
-	const struct gpc_stack_frames *stack)
+	const struct gpc_frame *function)
 {
-	const struct gpc_frame *function = &stack->frames[gpc_evaluation_find(stack)];
 	uint64_t first_ns = UINT64_MAX;
 	uint64_t gradient_ns = 0;
 	uint64_t n_live = 0;

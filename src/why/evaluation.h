@@ -19,8 +19,8 @@
 /* The innermost frame of the program whose name suggests evaluation; -1: there is none. */
 int gpc_evaluation_find(const struct gpc_stack_frames *stack);
 
-/* True if the function that gpc_evaluation_find() finds in `stack` keeps most of what it has made. */
+/* True if this function, which gpc_evaluation_find() has found, keeps most of what it has made. */
 bool gpc_evaluation_keeps(const struct gpc_evidence *evidence, const struct gpucache_oom *oom,
-	const struct gpc_stack_frames *stack);
+	const struct gpc_frame *function);
 
 #endif

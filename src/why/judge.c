@@ -164,8 +164,8 @@ static bool is_next_one(const struct gpc_facts *f)
 /* True if the plain driver, if it did not serve, would be short, too, or if others or spare contexts took more than the cache wastes. */
 static bool is_refuted(const struct gpc_facts *f)
 {
-	return f->plain_fails == GPC_YES || outweighs(f, f->others) ||
-	       outweighs(f, f->spare_contexts);
+	return (f->is_caching == GPC_YES && is_below(f->plain, f->need)) ||
+	       outweighs(f, f->others) || outweighs(f, f->spare_contexts);
 }
 
 /* The request is for the next block of what is renewed: without growth it would have been smaller. */
@@ -432,6 +432,7 @@ static const struct cause {
 #define AND(...)
 #define TRY(...)
 #define ELSE(...)
+#define RERUN(...)
 #define SHORT(...)
 #include "why/causes.def"
 #undef CAUSE
@@ -439,6 +440,7 @@ static const struct cause {
 #undef AND
 #undef TRY
 #undef ELSE
+#undef RERUN
 #undef SHORT
 };
 

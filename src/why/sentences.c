@@ -12,6 +12,7 @@ enum part {
 	AND,
 	TRY,
 	ELSE,
+	RERUN,
 	SHORT
 };
 enum reach {
@@ -35,6 +36,7 @@ static const struct sentence {
 #define AND(id, when, text)         { GPUCACHE_VERDICT_##id, AND, SAID, WHEN(when), text },
 #define TRY(id, when, reach, text)  { GPUCACHE_VERDICT_##id, TRY, reach, WHEN(when), text },
 #define ELSE(id, when, reach, text) { GPUCACHE_VERDICT_##id, ELSE, reach, WHEN(when), text },
+#define RERUN(id, text)             { GPUCACHE_VERDICT_##id, RERUN, SAID, WHEN(always), text },
 #define SHORT(when, text)           { GPUCACHE_VERDICT_NONE, SHORT, SAID, WHEN(when), text },
 #include "why/causes.def"
 };
@@ -108,11 +110,13 @@ static const struct gpc_fact_row *row_of(const char *at, size_t len)
 	return NULL;
 }
 
-/* Finds the first name in braces from `at` on; NULL at the end.  *ret_row is NULL if no fact has that name. */
+/* Finds the first name in braces from `at` on; NULL at the end.  {CAPITALS} stay.  *ret_row is NULL if no fact has that name. */
 static const char *next_name(const char *at, const struct gpc_fact_row **ret_row, size_t *ret_len)
 {
 	const char *open = strchr(at, '{');
 
+	while (open && open[1] >= 'A' && open[1] <= 'Z')
+		open = strchr(open + 1, '{');
 	if (!open)
 		return NULL;
 	*ret_len = strcspn(open + 1, "}");
@@ -229,6 +233,13 @@ bool gpc_say_try(struct gpc_text *text, const struct gpc_facts *facts,
 		return true;
 	}
 	return false;
+}
+
+void gpc_say_rerun(struct gpc_text *text, const struct gpc_answer *answer)
+{
+	for (size_t i = 0; i < N_SENTENCES; i++)
+		if (sentences[i].part == RERUN && sentences[i].cause == answer->cause)
+			gpc_text_add(text, "%s", sentences[i].template);
 }
 
 void gpc_say_change(struct gpc_text *text, const struct gpc_answer *answer)

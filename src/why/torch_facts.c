@@ -472,11 +472,12 @@ static bool held_earlier(const struct search *search, const struct gpucache_hold
 static void set_validating(struct search *search)
 {
 	const struct gpc_stack_frames *asking = frames_of(search, search->oom->stack);
+	int at = asking ? gpc_evaluation_find(asking) : -1;
 
-	if (asking && gpc_evaluation_find(asking) >= 0 && !is_decorated(asking) &&
-		gpc_evaluation_keeps(search->evidence, search->oom, asking))
-		search->facts->validating_place = chain_in(
-			asking, gpc_evaluation_find(asking), search->texts->validating_place);
+	if (at >= 0 && !is_decorated(asking) &&
+		gpc_evaluation_keeps(search->evidence, search->oom, &asking->frames[at]))
+		search->facts->validating_place =
+			chain_in(asking, at, search->texts->validating_place);
 }
 
 /* Finds tensors of a failed step that its exception keeps alive: the program tries again in the `except` block. */

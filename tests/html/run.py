@@ -87,6 +87,16 @@ def case_stands_alone(pages):
         expect(name in data["runs"][0], f"no {name}")
 
 
+def case_colours_have_one_meaning(pages):
+    with open(pages.page(pages.made), encoding="utf-8") as file:
+        text = file.read()
+    themes = re.findall(r"(?:^:root|^\[data-theme=\"dark\"\]) \{(.*?)^\}", text, re.S | re.M)
+    expect_equal("themes", len(themes), 2)
+    for theme in themes:
+        names = re.findall(r"(--[\w-]+):", theme)
+        expect_equal("colours that are defined again", sorted({name for name in names if names.count(name) > 1}), [])
+
+
 def case_hostile_names(pages):
     """Names that end a script, or open a comment, stay names."""
     path = os.path.join(pages.world.folder, "hostile.gpucache")

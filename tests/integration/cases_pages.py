@@ -48,7 +48,7 @@ def expect_exports(world, *args, large, preload=""):
     """A request of another size than the cached blocks needs the whole GPU, and is served from pages, if there are any."""
     library = os.path.join(world.build, "libgpucache.so")
     result = world.run(world.script("export.py") + list(args), sim=SHORT, LD_PRELOAD=f"{library}:{preload}", **AUTO)
-    early = "".join(f"early 0\n" for _ in args)
+    early = "early 0\n" * len(args)
     expect_equal(f"{args} beside {preload}", (result.status, result.err), (0, ""))
     expect_equal(f"{args} beside {preload}", result.out, f"{early}large {large}\nother 0\n")
 

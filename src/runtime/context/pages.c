@@ -44,7 +44,8 @@ static const char *const exports[] = { "cudaIpcGetMemHandle", "cuIpcGetMemHandle
 static const char *const pytorch[] = { "libc10", "libtorch", NULL };
 
 struct look {
-	uint64_t n_loaded; /* modules, ever */
+	uint64_t n_before; /* modules that had been loaded, ever, at the last look */
+	uint64_t n_loaded;
 	bool can_export;
 };
 
@@ -53,33 +54,25 @@ static int look_at(struct dl_phdr_info *info, size_t size, void *arg)
 	struct look *look = arg;
 
 	(void)size;
-	if (info->dlpi_adds == look->n_loaded)
-		return 1; /* the modules of the last look */
+	look->n_loaded = info->dlpi_adds;
+	if (look->n_loaded == look->n_before)
+		return 1;
 	look->can_export = look->can_export || gpc_module_file_begins(info->dlpi_name, sharers) ||
 			   (!gpc_module_file_begins(info->dlpi_name, pytorch) &&
 				   gpc_exported_is_imported(info, exports));
 	return 0;
 }
 
-static int count_loaded(struct dl_phdr_info *info, size_t size, void *arg)
-{
-	(void)size;
-	*(uint64_t *)arg = info->dlpi_adds;
-	return 1;
-}
-
 void gpc_pages_look_around(void)
 {
 	static _Atomic uint64_t looked_at;
-	struct look look = { .n_loaded = atomic_load_explicit(&looked_at, memory_order_relaxed) };
-	uint64_t n_loaded = 0;
+	struct look look = { .n_before = atomic_load_explicit(&looked_at, memory_order_relaxed) };
 
 	if (gpc_runtime.config.vmm != GPC_VMM_AUTO ||
 		atomic_load_explicit(&gpc_runtime.heap.is_paging_over, memory_order_relaxed))
 		return;
-	(void)dl_iterate_phdr(count_loaded, &n_loaded);
 	(void)dl_iterate_phdr(look_at, &look);
-	atomic_store_explicit(&looked_at, n_loaded, memory_order_relaxed);
+	atomic_store_explicit(&looked_at, look.n_loaded, memory_order_relaxed);
 	if (look.can_export)
 		gpc_pages_end();
 }

@@ -170,7 +170,8 @@ static void mark_if_simulated(struct gpucache_device *known)
 	static const char uuid[] = "GPU-67707573-696d";
 	size_t len = strnlen(known->name, sizeof known->name);
 
-	if (strncmp(known->uuid, uuid, strlen(uuid)) == 0 && !strstr(known->name, "imulated"))
+	if (strncmp(known->uuid, uuid, strlen(uuid)) == 0 &&
+		strncmp(known->name, "Simulated", strlen("Simulated")) != 0)
 		gpc_format(known->name + len, sizeof known->name - len, ", simulated");
 }
 

@@ -184,6 +184,20 @@ static void what_the_driver_alone_would_do_is_said(void **state)
 	judge(&s);
 	write_page(&form);
 	assert_null(strstr(page, "gpucache, too"));
+	/* Rounded up it would have been short, but the driver does not round so. */
+	s.oom.requested = 7 * GPC_GIB;
+	s.oom.plain_live = 91 * GPC_GIB;
+	judge(&s);
+	write_page(&form);
+	assert_null(strstr(page, "gpucache, too"));
+	/* The host's memory is short, whatever the GPU has. */
+	s = scene_of_an_exhausted_gpu();
+	form = form_of(&s);
+	s.oom.plain_live = 90 * GPC_GIB;
+	s.oom.kind = GPUCACHE_KIND_HOST;
+	judge(&s);
+	write_page(&form);
+	assert_null(strstr(page, "gpucache, too"));
 }
 
 static void a_fragmented_cache_of_a_ranked_process(void **state)

@@ -36,6 +36,13 @@ static inline unsigned advise(struct scene *s, enum gpucache_verdict cause)
 	return say(s);
 }
 
+/* The advice to facts that have changed. */
+static inline unsigned say_anew(struct scene *s)
+{
+	s->answer = gpc_why(&s->facts);
+	return say(s);
+}
+
 static inline void says(const char *what)
 {
 	if (!strstr(advice, what))

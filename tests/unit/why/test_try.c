@@ -80,24 +80,20 @@ static void who_asks_for_more_is_told_what_will_be_needed(void **state)
 	s.facts.weights = 30 * GPC_GIB;
 	s.facts.gradients = 12 * GPC_GIB;
 	s.facts.asked_purpose = GPC_PURPOSE_GRADIENTS;
-	s.answer = gpc_why(&s.facts);
-	say(&s);
+	say_anew(&s);
 	says("gradients need as much as the weights, 30.00 GiB, and have 12.00 GiB so far");
 	s.facts.inputs_place = "main data.py:2";
 	s.facts.inputs = 36 * GPC_GIB;
 	s.facts.by_purpose = 70 * GPC_GIB;
-	s.answer = gpc_why(&s.facts);
-	say(&s);
+	say_anew(&s);
 	says("keep on the host what main data.py:2 holds, 36.00 GiB");
 	s.facts.torch_asked = 13 * GPC_GIB;
 	s.facts.weights = 13 * GPC_GIB - 1; /* no weight has so large a gradient */
-	s.answer = gpc_why(&s.facts);
-	say(&s);
+	say_anew(&s);
 	s.facts.activations_place = "Net.forward model.py:5";
 	s.facts.activations = 20 * GPC_GIB;
 	s.facts.by_purpose = 70 * GPC_GIB;
-	s.answer = gpc_why(&s.facts);
-	say(&s);
+	say_anew(&s);
 	says("a shorter input for Net.forward model.py:5: activations hold 20.00 GiB, and the "
 	     "backward pass asks for 13.00 GiB at once");
 	s.facts.copy_place = "Trainer.__init__ train.py:6";
@@ -177,8 +173,7 @@ static void a_large_activation_is_not_told_to_be_offloaded(void **state)
 	s.facts.by_purpose = 70 * GPC_GIB;
 	s.facts.weights = 40 * GPC_GIB;
 	s.facts.gradients = s.facts.optimizer = 0;
-	s.answer = gpc_why(&s.facts);
-	say(&s);
+	say_anew(&s);
 	says("a smaller batch or a shorter input");
 	assert_null(strstr(advice, "FSDP"));
 }
@@ -220,27 +215,22 @@ static void growth_is_told_by_what_it_is(void **state)
 	s.facts.is_renewed = GPC_NO;
 	s.facts.loop_place = "train loop.py:3";
 	s.facts.growth_purpose = GPC_PURPOSE_WEIGHTS;
-	s.answer = gpc_why(&s.facts);
-	say(&s);
+	say_anew(&s);
 	says("model after model stays, loaded in train loop.py:3");
 	s.facts.growth_purpose = GPC_PURPOSE_OPTIMIZER;
-	s.answer = gpc_why(&s.facts);
-	say(&s);
+	say_anew(&s);
 	says("optimizer after optimizer stays");
 	s.facts.growth_purpose = GPC_PURPOSE_ACTIVATIONS;
-	s.answer = gpc_why(&s.facts);
-	say(&s);
+	say_anew(&s);
 	says("keep loss.item() or output.detach().cpu()");
 	s.facts.had_backward = GPC_NO;
-	s.answer = gpc_why(&s.facts);
-	say(&s);
+	say_anew(&s);
 	says("call backward() for each");
 	s.facts.evaluation_place = "evaluate loop.py:9";
 	say(&s);
 	says("`with torch.no_grad():` in evaluate loop.py:9");
 	s.facts.is_result_alone = GPC_YES;
-	s.answer = gpc_why(&s.facts);
-	say(&s);
+	say_anew(&s);
 	says("what each pass makes stays on the GPU, in train loop.py:3");
 	says("bound a cache");
 	s.facts.maker_place = "Attention.forward model.py:6";
@@ -252,12 +242,10 @@ static void growth_is_told_by_what_it_is(void **state)
 	s.facts.inputs = 30 * GPC_GIB;
 	s.facts.inputs_place = "main loop.py:2";
 	s.facts.activations = 4 * GPC_GIB;
-	s.answer = gpc_why(&s.facts);
-	say(&s);
+	say_anew(&s);
 	says("something still refers to the inputs that main loop.py:2 makes");
 	s.facts.activations = 5 * GPC_GIB;
-	s.answer = gpc_why(&s.facts);
-	say(&s);
+	say_anew(&s);
 	says("what Attention.forward model.py:6 makes stays");
 }
 
@@ -270,12 +258,10 @@ static void a_checkpoint_is_not_put_around_what_has_one(void **state)
 	s.facts.activations_place = "Net.forward model.py:10";
 	s.facts.activations = 60 * GPC_GIB;
 	s.facts.by_purpose = 80 * GPC_GIB;
-	s.answer = gpc_why(&s.facts);
-	say(&s);
+	say_anew(&s);
 	says("torch.utils.checkpoint around each block in Net.forward model.py:10, not around all");
 	s.facts.is_checkpointed = GPC_YES;
-	s.answer = gpc_why(&s.facts);
-	say(&s);
+	say_anew(&s);
 	says("checkpoints around smaller parts of Net.forward model.py:10");
 }
 
@@ -289,13 +275,11 @@ static void gradients_that_stay_are_told_with_the_line_of_the_backward_pass(void
 	advise(&s, GPUCACHE_VERDICT_GROWTH);
 	s.facts.weights = GPC_GIB;
 	s.facts.gradients = 2 * GPC_GIB;
-	s.answer = gpc_why(&s.facts);
-	say(&s);
+	say_anew(&s);
 	says("free what model.py:9 no longer needs: it grew by 4.00 GiB");
 	s.facts.gradients += 2;
 	s.facts.backward_place = "train loop.py:7";
-	s.answer = gpc_why(&s.facts);
-	say(&s);
+	say_anew(&s);
 	says("backward(create_graph=True) or a hook");
 	says("at train loop.py:7");
 }

@@ -52,8 +52,8 @@ struct gpc_fit {
 	unsigned n_caches;
 	struct gpc_fit_cache caches[GPC_FIT_MAX_CACHES]; /* the program's own first */
 	struct gpc_fit_target target;
-	struct gpucache_oom
-		failure; /* that the run did not survive: it asked for no more; number 0: none */
+	/* What the run did not survive: it asked for no more; number 0: none. */
+	struct gpucache_oom failure;
 	uint32_t
 		refused_stack; /* the first request that PyTorch's cache, or the driver, refuses on the target; 0: none */
 	/* The largest of 512, 256, ... 32 MiB as max_split_size with which PyTorch's cache fits on the target; 0: none. */

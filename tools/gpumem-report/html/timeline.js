@@ -58,7 +58,7 @@ function paintAreas(svg, points, y) {
   if (outside && isWholeGpu()) paint("area-outside", d => d.reserved, d => d.reserved + outside);
   paint("area-cached", d => d.live, d => d.reserved);
   paint("area-pending", d => d.live, d => d.live + d.pending);
-  paint(hasLayers() ? "area-unknown" : "area-live", () => 0, d => d.live);
+  paint(hasLayers() ? "purpose-none" : "area-live", () => 0, d => d.live);
   if (hasLayers()) paintLayers(paint, points.filter(point => point.purposes));
   if (isWholeGpu())
     layer.append("line").attr("class", "line-limit").attr("x1", timeline.margin.left).attr("x2", timeline.width - timeline.margin.right)
@@ -235,7 +235,7 @@ function paintLegend() {
   byId("legend").replaceChildren(...[
     ...(hasLayers() ? layersUsed(view).map(i => entry(`purpose-${i}`, view.words[i])) : []),
     hasLayers() ? entry("rest", "live otherwise: contexts, modules, rounding") : "",
-    !hasLayers() || isUnknownSeen(view) ? (hasLayers() ? entry("unknown", "live, what for is not known") : entry("live", "live")) : "",
+    !hasLayers() || isUnknownSeen(view) ? (hasLayers() ? entry("purpose-none", "live, what for is not known") : entry("live", "live")) : "",
     has(point => point.pending) ? entry("pending", "pending: freed, not yet safe to reuse") : "",
     has(point => point.reserved > point.live + point.pending) ? entry("cached", "cached") : "",
     isWholeGpu() && view.device.outside ? entry("outside", `not tracked: ${showBytes(view.device.outside)}, as last seen`) : "",

@@ -125,22 +125,6 @@ static void show_tries(const struct gpc_failure *failure)
 	gpc_document_close(doc);
 }
 
-/* What tries the advice, and finds the numbers that it lacks, without a GPU. */
-static void say_what_tries(const struct gpc_failure *failure, struct gpc_text *ret_text)
-{
-	const uint32_t less = 1u << GPUCACHE_VERDICT_EXHAUSTED | 1u << GPUCACHE_VERDICT_SPIKE;
-	const uint32_t settings = less | 1u << GPUCACHE_VERDICT_FRAGMENTED |
-				  1u << GPUCACHE_VERDICT_ROUNDING | 1u << GPUCACHE_VERDICT_LIMIT;
-
-	if (less >> failure->answer.cause & 1)
-		gpc_text_add(ret_text,
-			"gpucache-run --fit --sweep BATCH=1..64 -- COMMAND {BATCH} finds the "
-			"largest batch, ");
-	if (settings >> failure->answer.cause & 1)
-		gpc_text_add(ret_text,
-			"gpucache-run --cure -- COMMAND tries settings, on a simulated GPU");
-}
-
 /* The facts that are known, as src/why/facts.def names them; a site is the number of its stack. */
 static void tell_facts(const struct gpc_failure *failure)
 {
@@ -199,7 +183,7 @@ void gpc_failure_show(const struct gpc_failure *failure)
 	tell(doc, "short", "SHORT", &text);
 	show_tries(failure);
 	if (!failure->report->options->trials)
-		say_what_tries(failure, &text);
+		gpc_say_rerun(&text, answer);
 	tell(doc, NULL, "RERUN", &text);
 	tell_facts(failure);
 	gpc_document_close(doc);
