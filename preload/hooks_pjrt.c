@@ -163,36 +163,23 @@ static uint64_t address_of(
 	return address.ret.number;
 }
 
-/* The bytes of a buffer, 0: unknown; *known, where given, has them from then on. */
-static uint64_t size_of(void *buffer, _Atomic uint64_t *known)
+/* The plugin made this buffer. */
+static void note_made(void *buffer, struct call *common)
 {
 	struct pjrt_word size = { .ret.number = 0 };
-	uint64_t before = known ? atomic_load_explicit(known, memory_order_relaxed) : 0;
-
-	if (before || !GPC_PJRT_ASK(PJRT_BUFFER_SIZE, &size, buffer))
-		return before;
-	if (known)
-		atomic_store_explicit(known, size.ret.number, memory_order_relaxed);
-	return size.ret.number;
-}
-
-/* The plugin made this buffer; *known: its size (size_of). */
-static void note_made(void *buffer, _Atomic uint64_t *known, struct call *common)
-{
 	struct pjrt_word where = { .ret.pointer = NULL };
 	struct gpc_array array = { .buffer = (uintptr_t)buffer };
 	struct gpc_pjrt_memory *memory;
 	void *error;
 
 	if (!buffer || !gpc_runtime_wants_arrays() ||
-		!GPC_PJRT_ASK(PJRT_BUFFER_MEMORY, &where, buffer))
+		!GPC_PJRT_ASK(PJRT_BUFFER_MEMORY, &where, buffer) ||
+		!GPC_PJRT_ASK(PJRT_BUFFER_SIZE, &size, buffer))
 		return;
 	memory = gpc_pjrt_memory_of(where.ret.pointer);
-	if (!memory || memory->device < 0)
+	if (!memory || memory->device < 0 || !size.ret.number)
 		return;
-	array.size = size_of(buffer, known);
-	if (!array.size)
-		return;
+	array.size = size.ret.number;
 	array.address = address_of(buffer, memory, array.size, &error);
 	if (error && !common->has_failed) {
 		note_error(error, memory->device, memory->handle, 0, common->program);
@@ -218,7 +205,7 @@ static void *from_host(void *args)
 	void *error = gpc_pjrt_call(PJRT_FROM_HOST_BUFFER, args);
 
 	if (!error)
-		note_made(made->ret_buffer, NULL, &common);
+		note_made(made->ret_buffer, &common);
 	else
 		note_error(error, -1, NULL, 0, NULL);
 	return error;
@@ -231,7 +218,7 @@ static void *copied(enum pjrt_place place, void *args)
 	void *error = gpc_pjrt_call(place, args);
 
 	if (!error)
-		note_made(made->ret_buffer, NULL, &common);
+		note_made(made->ret_buffer, &common);
 	else
 		note_error(error, -1, NULL, 0, NULL);
 	return error;
@@ -280,9 +267,7 @@ static void note_executed(const struct pjrt_execute *made, const struct gpc_pjrt
 				note_ended(made->arguments[d][i]);
 		}
 		for (size_t i = 0; made->ret_outputs && i < program->n_outputs; i++)
-			note_made(made->ret_outputs[d][i],
-				program->sizes && i < GPC_PJRT_SIZES ? &program->sizes[i] : NULL,
-				&common);
+			note_made(made->ret_outputs[d][i], &common);
 	}
 }
 

@@ -138,7 +138,6 @@ void gpc_pjrt_client_end(const void *client)
 /* ---- programs ---- */
 
 static struct gpc_pjrt_program programs[MAX_PROGRAMS];
-static _Atomic uint64_t sizes[MAX_PROGRAMS][GPC_PJRT_SIZES];
 
 static size_t home_of(uintptr_t loaded)
 {
@@ -209,7 +208,6 @@ static bool read_program(void *loaded, struct gpc_pjrt_program *program)
 		memset(&program->needs, 0, sizeof program->needs);
 		memcpy(program->needs.name, name.ret_text, size);
 		program->n_outputs = n.ret.number;
-		program->sizes = NULL;
 	}
 	if (is_known && has_place(PJRT_MEMORY_NEEDED) &&
 		GPC_PJRT_ASK(PJRT_MEMORY_NEEDED, &needed, executable.ret.pointer)) {
@@ -236,9 +234,6 @@ const struct gpc_pjrt_program *gpc_pjrt_program_of(void *loaded, struct gpc_pjrt
 		return room;
 	program->n_outputs = room->n_outputs;
 	program->needs = room->needs;
-	program->sizes = sizes[program - programs];
-	for (size_t i = 0; i < GPC_PJRT_SIZES; i++)
-		atomic_store_explicit(&program->sizes[i], 0, memory_order_relaxed);
 	atomic_store_explicit(&program->loaded, (uintptr_t)loaded, memory_order_release);
 	return program;
 }

@@ -52,14 +52,9 @@ void gpc_pjrt_client_end(const void *client);
 /* What XLA has handed out on a device; handle NULL: on the first one.  0: unknown. */
 uint64_t gpc_pjrt_in_use(void *handle);
 
-/* So many sizes of outputs are kept for each program: XLA's shapes are static, so each execution has the same. */
-#define GPC_PJRT_SIZES 256u
-
 struct gpc_pjrt_program {
 	_Atomic uintptr_t loaded; /* 0: free, ENDED: free again; stored last */
 	size_t n_outputs;
-	_Atomic uint64_t *
-		sizes; /* of the first GPC_PJRT_SIZES outputs, 0: not known yet; NULL: none is kept */
 	struct gpucache_oom_program needs; /* with its name */
 };
 
