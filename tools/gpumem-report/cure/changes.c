@@ -63,14 +63,14 @@ static void show_batch(const struct gpc_cure *cure, struct gpc_document *doc)
 	const uint64_t activations = gpc_bytes_add(known(facts->activations),
 		facts->asked_purpose == GPC_PURPOSE_ACTIVATIONS ? known(facts->need) : 0);
 	const uint64_t missing = known(facts->short_by);
-	uint64_t less; /* of 100 samples */
+	uint64_t less; /* percent of the batch */
 	GPC_TEXT(text, 160);
 
 	if (!missing || activations <= missing || facts->kept_bytes != GPUCACHE_UNKNOWN)
 		return;
 	less = (uint64_t)(((unsigned __int128)missing * 100 + activations - 1) / activations);
 	gpc_text_add(&text,
-		"a smaller batch: of 100 samples at most %llu, if activations are as long as it is",
+		"a smaller batch: at most %llu %% of its samples, if activations are as long as it is",
 		(unsigned long long)(100 - less));
 	gpc_document_row(doc, gpc_bytes(missing), gpc_truth(true), gpc_name(""), gpc_name("enough"),
 		gpc_sentence(text.buf));

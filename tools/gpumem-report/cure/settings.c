@@ -254,6 +254,19 @@ static void read_trials(struct gpc_cure *cure, const char *trials)
 	}
 }
 
+/* What a trial has refuted is not advised. */
+static void forget_refuted(struct gpc_cure *cure)
+{
+	for (size_t i = 0; i < cure->n; i++) {
+		if (cure->settings[i].state != GPC_CURE_FAILED)
+			continue;
+		if (strstr(cure->settings[i].assignments, "spill:"))
+			cure->failure.facts.spillable = GPUCACHE_UNKNOWN;
+		if (cure->settings[i].is_replayed)
+			cure->failure.facts.remedy = NULL;
+	}
+}
+
 /* ---- all ---- */
 
 /* More is live than the GPU has, wherever it is placed. */
@@ -280,6 +293,7 @@ void gpc_cure_find(
 		add_setting(cure, &rows[i]);
 	if (report->options->trials)
 		read_trials(cure, report->options->trials);
+	forget_refuted(cure);
 }
 
 const struct gpc_cure_setting *gpc_cure_first(const struct gpc_cure *cure)
