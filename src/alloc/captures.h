@@ -2,11 +2,14 @@
 /*
  * Captures: how many stream captures are open in the process.
  *
- * Recording an event over a context, synchronizing a context, and freeing driver memory invalidate
- * every capture that is open in that context; querying an event does so under a capture of mode GLOBAL.
- * So we do these only between gpc_captures_try_hold and gpc_captures_release, which keep another thread
- * from beginning a capture.  Two waits cannot be put off, and are made even without a hold:
- * gpc_pool_wait_for_one_stream and the wait at the end of a context.
+ * Recording an event over a context and synchronizing a context invalidate every capture that is open in that
+ * context.  So we do these only between gpc_captures_try_hold and gpc_captures_release, which keep another thread from
+ * beginning a capture; and likewise what nobody has asked a driver about: unmapping pages, and cuMemFreeAsync on our
+ * own stream.  Two waits cannot be put off, and are made even without a hold: gpc_pool_wait_for_one_stream and the wait
+ * at the end of a context.
+ *
+ * To query an event and to free memory that is idle is allowed to a thread whose mode is RELAXED, as it is in all our
+ * calls (driver_cuda.c): a capture of any mode survives it (docs/inside/DRIVER.md).
  *
  * Threads   Any.  A hold is a shared lock (rank CAPTURE), which an allocation only tries: any number
  *           of threads may record and wait concurrently.  Beginning a capture takes the lock exclusively, and so

@@ -177,19 +177,12 @@ enum gpc_status gpc_fences_take_passed(struct gpc_fences *fences, struct gpc_lis
 	uint64_t number = next_event(fences, fences->oldest);
 	enum gpc_status st = GPC_OK;
 
-	/*
-	 * While a capture of mode GLOBAL is open, querying an event is illegal in every thread and invalidates the
-	 * capture.
-	 */
-	if (number == fences->open || !gpc_captures_try_hold(fences->captures))
-		return GPC_OK;
 	while (number < fences->open && !st) {
 		st = query(fences, fence_at(fences, number));
 		if (!st)
 			gpc_fences_pass(fences, number, ret_blocks);
 		number = next_event(fences, fences->oldest);
 	}
-	gpc_captures_release(fences->captures);
 	return st == GPC_DEVICE_NOT_READY ? GPC_OK : st;
 }
 

@@ -241,7 +241,7 @@ void gpc_pool_reopen(struct gpc_pool *pool);
 uint64_t gpc_pool_trim(struct gpc_pool *pool, uint64_t wanted, bool may_wait);
 
 /*
- * Call before a capture begins, during which nothing can go back to the driver: returns idle segments if one of them is
+ * Call before a capture begins, during which less can go back to the driver: returns idle segments if one of them is
  * exact (pool_exact.c).  A caller with a cache of its own may be about to fill it from that memory.
  */
 void gpc_pool_return_exact(struct gpc_pool *pool);

@@ -275,12 +275,9 @@ void gpc_pool_learn(struct gpc_pool *pool)
 
 	raise_barrier(pool, true);
 	gpc_lock_take(&pool->lock);
-	if (barrier->passed < barrier->recorded && gpc_captures_try_hold(&pool->heap->captures)) {
-		if (!pool->drv->ops->event_query(
-			    pool->drv, *event_of(barrier, barrier->is_on_legacy)))
-			barrier->passed = barrier->recorded;
-		gpc_captures_release(&pool->heap->captures);
-	}
+	if (barrier->passed < barrier->recorded &&
+		!pool->drv->ops->event_query(pool->drv, *event_of(barrier, barrier->is_on_legacy)))
+		barrier->passed = barrier->recorded;
 	gpc_lock_release(&pool->lock);
 }
 

@@ -109,6 +109,7 @@ static void forget_refused_locked(struct gpc_pool *pool)
 struct way {
 	bool is_free; /* by mem_free: no work runs, or the caller may wait for it */
 	bool is_beside; /* by mem_free_beside, which is preferred; never what another process may hold */
+	bool is_captured; /* a capture is open: only by mem_free, which it survives */
 };
 
 /*
@@ -119,8 +120,11 @@ static struct way find_way(struct gpc_pool *pool, bool may_wait)
 {
 	struct way way = { .is_free = may_wait };
 
-	if (gpc_captures_is_any_open(&pool->heap->captures))
+	if (gpc_captures_is_any_open(&pool->heap->captures)) {
+		gpc_pool_learn(pool);
+		way.is_captured = true;
 		return way;
+	}
 	if (!gpc_pool_ask_idle(pool))
 		return (struct way){ .is_free = true };
 	gpc_pool_learn(pool);
@@ -153,12 +157,13 @@ static void book_given_back(struct gpc_pool *pool, uint64_t size, enum gpc_statu
 		atomic_fetch_sub(&pool->budget->used_bytes, size);
 }
 
-/* Returns detached memory to the driver, without the lock, and releases the hold on captures. */
+/* Returns detached memory to the driver, without the lock, and releases what begin_parting_locked() held. */
 static void end_parting(struct gpc_pool *pool, const struct gpc_memory *parting, struct way way)
 {
 	enum gpc_status st = give_back(pool, parting, way);
 
-	gpc_captures_release(&pool->heap->captures);
+	if (!way.is_captured)
+		gpc_captures_release(&pool->heap->captures);
 	book_given_back(pool, parting->size, st);
 	gpc_pool_end_move(pool, parting->size);
 }
@@ -365,19 +370,20 @@ static void detach_locked(
 /* False if work on the idle segment may still be running, for which the driver does not promise to wait. */
 static bool may_part(const struct gpc_segment *segment, struct way way)
 {
-	if (!gpc_pool_is_settled(segment))
+	if (!gpc_pool_is_settled(segment) || (way.is_captured && segment->range))
 		return false;
 	return segment->range || way.is_free || (way.is_beside && !segment->is_exported);
 }
 
 /*
- * Detaches an idle segment.  Returning memory invalidates open captures, so on true none can begin until end_parting().
- * False if one is open, or if the segment may not go back.
+ * Detaches an idle segment.  On true no capture can begin until end_parting(), if none is open.  False if the segment
+ * may not go back.
  */
 static bool begin_parting_locked(struct gpc_pool *pool, struct gpc_segment *segment, struct way way,
 	struct gpc_memory *ret_parting)
 {
-	if (!may_part(segment, way) || !gpc_pool_may_part_locked(pool))
+	if (!may_part(segment, way) || atomic_load(&pool->is_closed) ||
+		(!way.is_captured && !gpc_pool_may_part_locked(pool)))
 		return false;
 	detach_locked(pool, segment, ret_parting);
 	return true;
@@ -416,6 +422,8 @@ static bool part_locked(
 	if (segment && (!segment->range || segment->is_exported ||
 			       gpc_bytes_less(segment->size, segment->page_bytes) < wanted))
 		return begin_parting_locked(pool, segment, way, ret_parting);
+	if (way.is_captured)
+		return false;
 	return gpc_pool_take_pages_locked(
 		pool, segment ? segment->first : NULL, wanted, ret_parting);
 }

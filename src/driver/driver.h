@@ -79,8 +79,7 @@ struct gpc_driver_ops {
 	enum gpc_status (*fence_wait)(struct gpc_driver *drv, gpc_event event);
 
 	/*
-	 * GPC_OK: passed.  GPC_DEVICE_NOT_READY: not yet.  Other: the context is broken, or a capture of mode GLOBAL
-	 * forbids the query.                                            [quick] [breaks captures]
+	 * GPC_OK: passed.  GPC_DEVICE_NOT_READY: not yet.  Other: the context is broken.        [quick]
 	 */
 	enum gpc_status (*event_query)(struct gpc_driver *drv, gpc_event event);
 

@@ -2,7 +2,7 @@
 /*
  * IN_CONTEXT makes the context current if it is not, relaxes the thread's capture mode, makes the call, and restores
  * both.  One cuCtxRecordEvent records a fence over all streams of the context; drivers before 12.5 lack that function.
- * To query or destroy an event needs no current context, and a caller of event_query keeps it apart from captures.
+ * To query or destroy an event needs no current context.
  */
 #include "driver/driver_cuda.h"
 
@@ -176,8 +176,15 @@ static enum gpc_status fence_wait(struct gpc_driver *drv, gpc_event event)
 
 static enum gpc_status event_query(struct gpc_driver *drv, gpc_event event)
 {
-	return gpc_cuda_driver_heard(
-		of(drv), of(drv)->fns->cuEventQuery((CUevent)(uintptr_t)event));
+	const struct gpc_cuda_fns *fns = of(drv)->fns;
+	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+	bool is_relaxed = !fns->cuThreadExchangeStreamCaptureMode(&mode);
+	enum gpc_status st =
+		gpc_cuda_driver_heard(of(drv), fns->cuEventQuery((CUevent)(uintptr_t)event));
+
+	if (is_relaxed)
+		(void)fns->cuThreadExchangeStreamCaptureMode(&mode);
+	return st;
 }
 
 static enum gpc_status event_wait(struct gpc_driver *drv, gpc_event event)

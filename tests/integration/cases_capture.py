@@ -67,3 +67,11 @@ def case_what_a_capture_frees_in_flight_needs_its_fence(world):
         if "survived: 10 of 10" in out and "right: 20 of 20" not in out:
             return
     raise Failed(f"without fences nothing went wrong: {out}")
+
+
+def case_idle_memory_serves_a_larger_block_during_a_capture(world):
+    """As on the plain driver, which has it free; a capture that forbids the request to the plain program is served, too."""
+    for mode, plain in ("2", "asked 0 ended 0\n"), ("0", "asked 900 ended 901\n"):
+        for with_us, expected in (False, plain), (True, "asked 0 ended 0\n"):
+            run = world.run(world.script("capture_room.py") + [mode], sim="memory:1GiB,context:0", with_us=with_us)
+            expect_equal(f"mode {mode}, with us {with_us}", (run.status, run.out, run.err), (0, expected, ""))

@@ -229,16 +229,15 @@ static void while_a_capture_is_open_nothing_is_recorded(void **state)
 	assert_int_equal(n_passed(), 1);
 }
 
-static void while_a_capture_is_open_no_event_is_queried(void **state)
+/* Threads make our calls in relaxed mode, in which a query invalidates no capture. */
+static void while_a_capture_is_open_events_are_queried(void **state)
 {
 	(void)state;
 	gpc_fences_add(&fences, &blocks[0]);
 	assert_true(gpc_fences_close(&fences));
 	gpc_captures_begin(&captures);
-	assert_int_equal(n_passed(), 0);
-	assert_int_equal(drv.counters.n_event_query, 0);
-	gpc_captures_end(&captures);
 	assert_int_equal(n_passed(), 1);
+	gpc_captures_end(&captures);
 }
 
 static void a_driver_without_context_events_is_asked_once(void **state)
@@ -569,7 +568,7 @@ int main(void)
 		TEST(a_record_that_failed_is_not_an_event),
 		TEST(an_event_that_cannot_be_made_leaves_the_fence_open),
 		TEST(while_a_capture_is_open_nothing_is_recorded),
-		TEST(while_a_capture_is_open_no_event_is_queried),
+		TEST(while_a_capture_is_open_events_are_queried),
 		TEST_OLD(a_driver_without_context_events_is_asked_once),
 		TEST(when_the_ring_is_full_the_open_fence_grows),
 		TEST(a_synchronisation_passes_only_earlier_frees),

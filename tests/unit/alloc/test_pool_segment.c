@@ -316,14 +316,23 @@ static void trim_never_touches_a_segment_with_live_or_pending_blocks(void **stat
 	stage_free(&stage, a);
 }
 
-static void nothing_goes_back_while_a_capture_is_open(void **state)
+/* The free may wait for work that runs: only a caller that may wait, too, gets it. */
+static void idle_segments_go_back_though_a_capture_is_open(void **state)
 {
 	(void)state;
 	stage_free(&stage, stage_alloc(&stage, 20 * GPC_MIB));
 	gpc_captures_begin(&stage.heap.captures);
-	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX, true), 0);
+	assert_int_equal(
+		gpc_pool_trim(&stage.pool, UINT64_MAX, true), 0); /* no barrier since the free */
 	gpc_captures_end(&stage.heap.captures);
+	gpc_pool_learn(&stage.pool);
+	gpc_captures_begin(&stage.heap.captures);
+	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX, false), 0);
 	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX, true), 20 * GPC_MIB);
+	gpc_captures_end(&stage.heap.captures);
+	/* Nothing is held any more. */
+	gpc_captures_begin(&stage.heap.captures);
+	gpc_captures_end(&stage.heap.captures);
 }
 
 static const struct gpc_driver_ops *real_ops;
@@ -540,7 +549,7 @@ int main(void)
 		TEST_ONE_STREAM(trim_takes_the_longest_idle_where_none_is_large_enough),
 		TEST_ONE_STREAM(trim_takes_no_more_than_what_is_still_wanted),
 		TEST(trim_never_touches_a_segment_with_live_or_pending_blocks),
-		TEST_ONE_STREAM(nothing_goes_back_while_a_capture_is_open),
+		TEST_ONE_STREAM(idle_segments_go_back_though_a_capture_is_open),
 		TEST_OWN(no_capture_can_begin_while_the_driver_takes_memory_back),
 		TEST_ONE_STREAM(unused_remainders_do_not_add_up),
 		TEST_ONE_STREAM(used_remainders_make_whole_medium_segments),
