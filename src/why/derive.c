@@ -3,12 +3,15 @@
 #include "model/torch.h"
 #include "why/numbers.h"
 
-#define STEP           (2 * GPC_MIB) /* of the driver: less than a step serves no request */
+#define STEP           (2 * GPC_MIB)  /* of the driver: less than a step serves no request */
+#define LEAST_CONTEXT  (64 * GPC_MIB) /* a measured context has more */
+#define MOST_CONTEXT   GPC_GIB        /* a context by itself has less */
 #define SEGMENT        (20 * GPC_MIB) /* in the next run other threads may ask earlier: a segment more */
 #define WASTED_PART    8u  /* waste below this part of the GPU is no reason for a failure */
 #define REAL_PART      8u  /* a real placement wastes this part of what it places */
 #define LARGE_PART     8u  /* an activation above this part of the GPU is large by itself */
 #define RENEWED_BLOCKS 64u /* a buffer that doubles, or what each layer makes of a larger input */
+#define KEPT_BLOCKS    8u  /* fewer may be a program's few buffers */
 #define STATES         4u  /* an optimizer keeps at most so many values per weight */
 #define INPUTS_PART \
 	7u /* results of passes whose graph is gone are below this part of their inputs */
@@ -83,6 +86,22 @@ static void derive_limit(struct gpc_facts *f)
 		gpc_smaller((needed + f->total / 10000 - 1) / (f->total / 10000), 10000);
 }
 
+/* Contexts that threads make at the same time cannot be measured one by one. */
+static void derive_contexts(struct gpc_facts *f)
+{
+	uint64_t n = or_none(f->n_contexts);
+	uint64_t bytes = or_none(f->contexts);
+
+	f->are_unmeasured = truth(n > 1 && bytes < gpc_bytes_times(n, LEAST_CONTEXT) &&
+				  is_below(n * LEAST_CONTEXT, f->outside));
+	if (f->are_unmeasured == GPC_YES)
+		bytes = gpc_smaller(plus(bytes, f->outside), gpc_bytes_times(n, MOST_CONTEXT));
+	if (n > 0)
+		f->spare_contexts = bytes / n * (n - 1);
+	f->has_heap = truth(
+		n == 1 && bytes > MOST_CONTEXT && fits(or_none(f->short_by), bytes - MOST_CONTEXT));
+}
+
 static void derive_sums(struct gpc_facts *f)
 {
 	uint64_t ours = plus(
@@ -105,7 +124,9 @@ static void derive_sums(struct gpc_facts *f)
 	else if (f->is_limited == GPC_YES)
 		f->room = gpc_smaller(f->available, minus(f->limit, f->charged));
 	best = gpc_larger(or_none(f->room), or_none(f->piece));
-	f->short_by = is_known(f->room) ? minus(f->need, best) : GPUCACHE_UNKNOWN;
+	f->is_on_gpu = truth(f->is_on_host != GPC_YES);
+	f->short_by = is_known(f->room) && f->is_on_gpu == GPC_YES ? minus(f->need, best)
+								   : GPUCACHE_UNKNOWN;
 	f->to_free = is_known(f->short_by) ? gpc_round_up(f->short_by, STEP) : GPUCACHE_UNKNOWN;
 	f->left = plus(f->available, plus(or_none(f->cached), or_none(f->pending)));
 	f->torch_unused = minus(f->torch_held, f->torch_live);
@@ -117,12 +138,11 @@ static void derive_sums(struct gpc_facts *f)
 	f->plain = plain_room(f);
 	/* The driver alone would not round as we do. */
 	if (is_known(f->plain) && is_known(f->asked))
-		f->plain_fails = truth(f->is_caching == GPC_YES && f->is_on_host != GPC_YES &&
+		f->plain_fails = truth(f->is_caching == GPC_YES && f->is_on_gpu == GPC_YES &&
 				       f->plain_serves != GPC_YES && f->plain < f->asked);
 	f->wasted = minus(f->plain, best);
 	f->managed_here = managed_here(f);
-	if (is_known(f->n_contexts) && f->n_contexts > 0)
-		f->spare_contexts = or_none(f->contexts) / f->n_contexts * (f->n_contexts - 1);
+	derive_contexts(f);
 	f->is_scarce = truth(is_below(f->left, f->need) ||
 			     (is_below(f->plain, f->need) && is_known(f->cached) &&
 				     is_known(f->total) && f->cached < f->total / WASTED_PART));
@@ -202,6 +222,15 @@ static void derive_growth(struct gpc_facts *f)
 	f->grows_summed = truth(f->grows_results == GPC_YES && f->had_backward == GPC_NO);
 }
 
+/* Frames do not tell a leak from what is needed if nothing is freed beside it. */
+static bool keeps_all(const struct gpc_facts *f)
+{
+	return !or_none(f->torch_held) && or_none(f->growth_site) && f->is_renewed != GPC_YES &&
+	       f->needs_more != GPC_YES && fits(KEPT_BLOCKS, f->growth_blocks) &&
+	       fits(f->growth_total - f->growth_total / 16, f->growth_held) &&
+	       fits(f->held / 2, plus(f->growth_held, f->growth_others));
+}
+
 static void derive_truths(struct gpc_facts *f)
 {
 	bool is_torch = or_none(f->torch_held) != 0;
@@ -222,6 +251,8 @@ static void derive_truths(struct gpc_facts *f)
 	f->has_piece = truth(f->is_segment == GPC_YES && or_none(f->piece) != 0);
 	f->has_unused =
 		truth(f->is_xla != GPC_YES && fits(or_none(f->short_by) / 2, f->torch_unused));
+	f->has_batch = truth(is_torch || f->is_xla == GPC_YES);
+	f->keeps_all = truth(keeps_all(f));
 	derive_program(f);
 	f->can_replay = truth(f->is_caching == GPC_YES && f->is_replayed == GPC_NOT_KNOWN);
 	f->is_by_other = truth(is_torch && f->is_xla != GPC_YES && f->torch_asked == 0 &&

@@ -73,6 +73,8 @@ static void set_request(struct gpc_facts *facts, const struct gpucache_oom *oom)
 	if (oom->stack)
 		facts->asked_site = oom->stack;
 	facts->is_on_host = truth(gpucache_kind_place(oom->kind) == GPUCACHE_ON_HOST);
+	if (oom->kind == GPUCACHE_KIND_ASYNC)
+		facts->pool_live = oom->kind_bytes[GPUCACHE_KIND_ASYNC];
 	facts->is_torch_limit = truth(oom->kind == GPUCACHE_KIND_TENSOR);
 	facts->is_caching = truth(oom->setup & GPUCACHE_OOM_CACHING);
 	facts->is_segment = truth(oom->kind == GPUCACHE_KIND_DEVICE);

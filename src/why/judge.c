@@ -145,6 +145,10 @@ static strength is_loop(const struct gpc_facts *f)
 	/* Several lines in step may be the layers of a model that PyTorch runs once, unless much was freed meanwhile. */
 	is_layers =
 		or_none(f->torch_held) && is_below(f->n_frees, gpc_bytes_times(MANY_FREES, gained));
+	/* What a line mostly frees is no layer's: one leak may be of several lines. */
+	if (!or_none(f->torch_held) && fits(gpc_bytes_times(2, f->growth_held), f->growth_total) &&
+		fits(gpc_bytes_times(MANY_FREES, gained), f->n_frees))
+		return LIKELY;
 	return or_none(f->growth_others) <= (is_layers ? f->growth / 2 : f->growth / 4 * 5)
 		       ? LIKELY
 		       : POSSIBLE;
@@ -307,7 +311,8 @@ static strength judge_MANAGED(const struct gpc_facts *f)
 
 static strength judge_UNTRACKED(const struct gpc_facts *f)
 {
-	uint64_t bytes = minus(f->outside, or_none(f->page_waste));
+	uint64_t heap = f->has_heap == GPC_YES ? or_none(f->contexts) : 0;
+	uint64_t bytes = plus(minus(or_none(f->outside), or_none(f->page_waste)), heap);
 	bool is_big = is_part(f, bytes, 7);
 	bool is_enough = or_none(bytes) && fits(or_none(f->short_by), bytes);
 
@@ -365,6 +370,8 @@ static bool may_be_results(const struct gpc_facts *f)
  */
 static bool may_be_leak(const struct gpc_facts *f)
 {
+	if (f->keeps_all == GPC_YES)
+		return true;
 	if (!or_none(f->torch_held) && or_none(f->growth) && f->growth >= or_none(f->short_by) &&
 		f->growth_blocks >= GPC_MANY_BLOCKS)
 		return true;
@@ -496,6 +503,8 @@ struct gpc_answer gpc_why_then(struct gpc_facts *facts)
 
 	gpc_facts_derive(facts);
 	answer = judge_all(facts);
+	if (answer.cause == GPUCACHE_VERDICT_EXHAUSTED && facts->keeps_all == GPC_YES)
+		answer.also |= 1u << GPUCACHE_VERDICT_GROWTH;
 	answer.also &= ~(1u << answer.cause);
 	answer.then_cause = answer.cause;
 	answer.then_strength = answer.strength;

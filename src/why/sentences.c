@@ -36,7 +36,7 @@ static const struct sentence {
 #define AND(id, when, text)         { GPUCACHE_VERDICT_##id, AND, SAID, WHEN(when), text },
 #define TRY(id, when, reach, text)  { GPUCACHE_VERDICT_##id, TRY, reach, WHEN(when), text },
 #define ELSE(id, when, reach, text) { GPUCACHE_VERDICT_##id, ELSE, reach, WHEN(when), text },
-#define RERUN(id, text)             { GPUCACHE_VERDICT_##id, RERUN, SAID, WHEN(always), text },
+#define RERUN(id, when, text)       { GPUCACHE_VERDICT_##id, RERUN, SAID, WHEN(when), text },
 #define SHORT(when, text)           { GPUCACHE_VERDICT_NONE, SHORT, SAID, WHEN(when), text },
 #include "why/causes.def"
 };
@@ -235,11 +235,15 @@ bool gpc_say_try(struct gpc_text *text, const struct gpc_facts *facts,
 	return false;
 }
 
-void gpc_say_rerun(struct gpc_text *text, const struct gpc_answer *answer)
+void gpc_say_rerun(
+	struct gpc_text *text, const struct gpc_facts *facts, const struct gpc_answer *answer)
 {
-	for (size_t i = 0; i < N_SENTENCES; i++)
-		if (sentences[i].part == RERUN && sentences[i].cause == answer->cause)
-			gpc_text_add(text, "%s", sentences[i].template);
+	for (size_t i = 0; i < N_SENTENCES; i++) {
+		const struct sentence *s = &sentences[i];
+
+		if (s->part == RERUN && s->cause == answer->cause && applies(s, facts))
+			gpc_text_add(text, "%s%s", text->len ? ", " : "", s->template);
+	}
 }
 
 void gpc_say_change(struct gpc_text *text, const struct gpc_answer *answer)

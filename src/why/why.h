@@ -176,7 +176,8 @@ bool gpc_say_try(struct gpc_text *text, const struct gpc_facts *facts,
 	const char **ret_reach);
 
 /* "gpucache-run --cure -- COMMAND tries settings, on a simulated GPU"; nothing if no run of a simulated GPU tries it. */
-void gpc_say_rerun(struct gpc_text *text, const struct gpc_answer *answer);
+void gpc_say_rerun(
+	struct gpc_text *text, const struct gpc_facts *facts, const struct gpc_answer *answer);
 
 /* "at the failure: growth (likely)"; nothing if the facts of the moment say the same cause. */
 void gpc_say_change(struct gpc_text *text, const struct gpc_answer *answer);

@@ -69,7 +69,6 @@ static void fill_blocks(struct gpucache_oom *oom, const struct gpc_device *devic
 {
 	const struct gpc_record *record = &gpc_runtime.record;
 	struct gpucache_balance *sheet = &oom->balance;
-	struct gpucache_block block;
 	uint64_t tails;
 
 	oom->plain_live = gpc_plain_live(record->blocks, gpc_record_block_end(record),
@@ -82,10 +81,11 @@ static void fill_blocks(struct gpucache_oom *oom, const struct gpc_device *devic
 		sheet->process_outside -= tails;
 		sheet->rounding += tails;
 	}
-	for (uint32_t i = 0; i < gpc_record_block_end(record); i++)
-		oom->n_contexts +=
-			gpc_held_read_live(&record->blocks[i], device->ordinal, &block) &&
-			block.kind == GPUCACHE_KIND_CONTEXT;
+	for (uint32_t i = 0; i < atomic_load(&device->n_contexts); i++) {
+		const struct gpc_context *context = atomic_load(&device->contexts[i]);
+
+		oom->n_contexts += context && context->handle;
+	}
 }
 
 static void keep_neighbours(struct gpc_device *device, const struct gpc_neighbours *neighbours)

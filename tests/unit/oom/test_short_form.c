@@ -225,7 +225,7 @@ static void a_fragmented_cache_of_a_ranked_process(void **state)
 		"SHORT  by 4.00 GiB: 8.00 GiB asked for, by attn.forward model.py:212, 4.00 GiB "
 		"free "
 		"on the GPU,\n       largest cached piece 1.00 GiB\n"
-		"TRY    gpumem-report replays this run, and says which setting would have made "
+		"TRY    gpumem-report replays this run, and says if a setting would have made "
 		"room\n"
 		"WHERE          81.00 GiB   81.0 %  live, as asked for\n"
 		"       +        8.00 GiB    8.0 %  freed, the GPU may still use it\n"

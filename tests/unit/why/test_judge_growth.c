@@ -47,6 +47,52 @@ static void two_lines_that_keep_as_much_as_each_other_both_grow(void **state)
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_EXHAUSTED);
 }
 
+/* An early return that skips three frees leaks at three lines, of which each frees most of its blocks. */
+static void lines_that_free_most_and_keep_some_grow_together(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	make_growth(&s);
+	s.oom.growth_others = 2 * s.oom.growth_bytes;
+	s.oom.growth_total = 2 * s.oom.growth_held;
+	s.oom.n_free = 8 * s.oom.growth_blocks;
+	judge(&s);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_GROWTH);
+	s.oom.n_free--;
+	judge(&s);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_EXHAUSTED);
+	s.oom.n_free++;
+	s.oom.growth_total--;
+	judge(&s);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_EXHAUSTED);
+}
+
+/* Nothing tells zones that refer to each other from snapshots that will be read again. */
+static void a_line_that_keeps_all_that_it_made_may_leak_or_need_it(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	make_growth(&s);
+	s.oom.n_free = 0;
+	s.oom.growth_blocks = 8;
+	s.oom.growth_held = s.oom.growth_total = 45 * GPC_GIB;
+	s.oom.growth_others = 0;
+	judge(&s);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_EXHAUSTED);
+	assert_int_equal(s.answer.strength, GPUCACHE_STRENGTH_LIKELY);
+	assert_true(s.answer.also >> GPUCACHE_VERDICT_GROWTH & 1);
+	s.oom.growth_blocks--;
+	judge(&s);
+	assert_int_equal(s.answer.strength, GPUCACHE_STRENGTH_CERTAIN);
+	assert_false(s.answer.also >> GPUCACHE_VERDICT_GROWTH & 1);
+	s.oom.growth_blocks++;
+	s.oom.growth_total = s.oom.growth_held + 4 * GPC_GIB; /* it has freed some */
+	judge(&s);
+	assert_int_equal(s.answer.strength, GPUCACHE_STRENGTH_CERTAIN);
+}
+
 /* Blocks of one byte, each of which takes 512. */
 static void rounding_that_takes_more_than_what_grows_comes_first(void **state)
 {
@@ -249,6 +295,8 @@ int main(void)
 		cmocka_unit_test(
 			weights_of_one_model_that_is_being_built_are_at_most_possible_growth),
 		cmocka_unit_test(two_lines_that_keep_as_much_as_each_other_both_grow),
+		cmocka_unit_test(lines_that_free_most_and_keep_some_grow_together),
+		cmocka_unit_test(a_line_that_keeps_all_that_it_made_may_leak_or_need_it),
 		cmocka_unit_test(rounding_that_takes_more_than_what_grows_comes_first),
 		cmocka_unit_test(
 			pytorch_is_exhausted_for_certain_only_once_names_show_no_kept_results),

@@ -35,6 +35,44 @@ static void make_driver(struct scene *s)
 	s->oom.balance.device_free = s->oom.free_after;
 }
 
+/* Threads that make a context each: none is measured, and all are in what is not tracked. */
+static void contexts_that_were_not_measured_are_in_what_is_not_tracked(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	s.oom.balance.process_outside = 16 * GPC_GIB;
+	s.oom.balance.requested = 76 * GPC_GIB;
+	judge(&s);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_UNTRACKED);
+	s.oom.n_contexts = 14;
+	judge(&s);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_CONTEXTS);
+	assert_int_equal(s.facts.spare_contexts, 13 * GPC_GIB);
+	s.oom.n_contexts = 5; /* which cannot take as much */
+	judge(&s);
+	assert_int_equal(s.facts.spare_contexts, 4 * GPC_GIB);
+	s.oom.kind_bytes[GPUCACHE_KIND_CONTEXT] = 5 * 64 * GPC_MIB; /* they were measured */
+	judge(&s);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_UNTRACKED);
+}
+
+static void one_context_with_a_large_heap_is_not_too_many(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	s.oom.balance.requested = 75 * GPC_GIB;
+	s.oom.balance.direct = s.oom.kind_bytes[GPUCACHE_KIND_CONTEXT] = 15 * GPC_GIB;
+	s.oom.n_contexts = 1;
+	judge(&s);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_UNTRACKED);
+	s.oom.balance.requested = 85 * GPC_GIB;
+	s.oom.balance.direct = s.oom.kind_bytes[GPUCACHE_KIND_CONTEXT] = 5 * GPC_GIB - 1;
+	judge(&s);
+	assert_int_not_equal(s.oom.verdict, GPUCACHE_VERDICT_UNTRACKED);
+}
+
 static void shortage_is_the_request_minus_the_best_room(void **state)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
@@ -55,6 +93,12 @@ static void shortage_is_the_request_minus_the_best_room(void **state)
 
 	make_driver(&s);
 	s.oom.limit = 0;
+	judge(&s);
+	assert_int_equal(s.oom.short_by, 0);
+
+	/* The host's memory is another. */
+	s = scene_of_an_exhausted_gpu();
+	s.oom.kind = GPUCACHE_KIND_HOST;
 	judge(&s);
 	assert_int_equal(s.oom.short_by, 0);
 }
@@ -455,6 +499,8 @@ static void numbers_of_which_none_is_known_give_no_verdict(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(contexts_that_were_not_measured_are_in_what_is_not_tracked),
+		cmocka_unit_test(one_context_with_a_large_heap_is_not_too_many),
 		cmocka_unit_test(shortage_is_the_request_minus_the_best_room),
 		cmocka_unit_test(a_limit_is_only_possible_where_the_device_had_no_room_either),
 		cmocka_unit_test(free_and_cached_memory_together_are_likely_fragmented),

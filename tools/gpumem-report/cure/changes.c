@@ -70,7 +70,8 @@ static void show_batch(const struct gpc_cure *cure, struct gpc_document *doc)
 		return;
 	less = (uint64_t)(((unsigned __int128)missing * 100 + activations - 1) / activations);
 	gpc_text_add(&text,
-		"a smaller batch: at most %llu %% of its samples, if activations are as long as it is",
+		"a smaller batch: at most %llu %% of its samples, if activations are as long as it "
+		"is",
 		(unsigned long long)(100 - less));
 	gpc_document_row(doc, gpc_bytes(missing), gpc_truth(true), gpc_name(""), gpc_name("enough"),
 		gpc_sentence(text.buf));
