@@ -62,7 +62,7 @@
 
 #define GPUCACHE_FORMAT_MAGIC  "GPUCACHE-RECORD" /* 15 characters and a NUL */
 #define GPUCACHE_FORMAT_MAJOR  1
-#define GPUCACHE_FORMAT_MINOR  7
+#define GPUCACHE_FORMAT_MINOR  8
 #define GPUCACHE_FORMAT_OLDEST 6 /* the oldest minor version that a reader accepts */
 #define GPUCACHE_ENDIAN        0x01020304u
 
@@ -595,6 +595,8 @@ struct gpucache_oom {
 	uint64_t framework;                  /* of `torch`: enum gpucache_framework; since 1.7 */
 	struct gpucache_oom_program program;
 	uint64_t taken_bytes, taken_stack; /* live, sized by what was read to be free; since 1.7 */
+	uint64_t
+		idle_bytes; /* cached in segments without a live block, which go back if that is enough; since 1.8 */
 };
 
 #endif

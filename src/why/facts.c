@@ -118,8 +118,10 @@ static void set_balance(struct gpc_facts *facts, const struct gpucache_oom *oom)
 	facts->pending = sheet->pending;
 	facts->largest_pending = oom->largest_pending;
 	facts->cached = sheet->cached;
-	if (oom->kind != GPUCACHE_KIND_TENSOR)
+	if (oom->kind != GPUCACHE_KIND_TENSOR) {
 		facts->piece = oom->piece != GPUCACHE_UNKNOWN ? oom->piece : sheet->cached_largest;
+		facts->idle = gpc_smaller(oom->idle_bytes, sheet->cached);
+	}
 	facts->other_piece = oom->other_piece;
 	facts->direct = sheet->direct;
 	facts->contexts = oom->kind_bytes[GPUCACHE_KIND_CONTEXT];
