@@ -127,6 +127,17 @@ bool gpc_library_holds_python(const char *file, size_t size)
 	return is_launcher(file, size) || is_compiled(file, size);
 }
 
+bool gpc_library_holds_header(const char *file)
+{
+	static const char *const parts[] = { "/include/c++/", "/include/cccl/", "/include/thrust/",
+		"/include/cub/", "/include/cuda/" };
+
+	for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+		if (strstr(file, parts[i]))
+			return true;
+	return false;
+}
+
 bool gpc_library_holds_code(const char *file, size_t size, const char *name, size_t name_size)
 {
 	static const char generated[] = "__create_fn__"; /* dataclasses */

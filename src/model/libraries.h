@@ -68,7 +68,10 @@ const char *gpc_library_package(const char *path);
  */
 bool gpc_library_holds_python(const char *file, size_t size);
 
-/* The same for code with a name, which may be generated: what dataclasses make has the file of `python -c`. */
+/* True for a header of the C++ library or of CUDA (Thrust, CUB, libcu++), whose templates are in the program's module. */
+bool gpc_library_holds_header(const char *file);
+
+/* The same as gpc_library_holds_python() for code with a name, which may be generated: what dataclasses make has the file of `python -c`. */
 bool gpc_library_holds_code(const char *file, size_t size, const char *name, size_t name_size);
 
 #endif

@@ -29,10 +29,11 @@ static bool is_start(const char *function)
 	return false;
 }
 
-/* True for the C++ library: by name, because the code of its templates is in the module that instantiates them. */
+/* True for the C++ library and CUDA's: by name, because the code of their templates is in the module that instantiates them. */
 static bool is_of_language(const char *function)
 {
-	static const char *const scopes[] = { "std::", "__gnu_cxx::", NULL };
+	static const char *const scopes[] = { "std::", "__gnu_cxx::", "thrust::", "cub::",
+		"cuda::std::", "cuda::mr::", "cuda::__", NULL };
 	GPC_TEXT(text, 64);
 
 	gpc_name_short(function, &text);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/libraries.h"
+#include "names/frames.h"
 
 #include <string.h>
 
@@ -99,6 +100,25 @@ static void code_that_dataclasses_generate_is_not_the_programs(void **state)
 	assert_true(gpc_library_holds_code("<frozen runpy>", 14, "main", 4));
 }
 
+static void templates_of_cpp_and_cuda_are_not_the_programs(void **state)
+{
+	(void)state;
+	assert_true(gpc_library_holds_header("/usr/include/c++/12/bits/invoke.h"));
+	assert_true(gpc_library_holds_header(
+		"/usr/local/cuda-13.0/include/cccl/thrust/detail/vector_base.inl"));
+	assert_true(gpc_library_holds_header("/usr/local/cuda-12.4/include/thrust/mr/allocator.h"));
+	assert_false(gpc_library_holds_header("/home/me/include/solver.hpp"));
+	assert_false(gpc_library_holds_header("/home/me/thrust/main.cu"));
+	assert_int_equal(gpc_frame_class_of("thrust::THRUST_300001_SM_750_NS::detail::vector_base<"
+					    "float, alloc>::range_init(int)",
+				 "/opt/app/train"),
+		GPC_FRAME_PLUMBING);
+	assert_int_equal(
+		gpc_frame_class_of("cub::CUB_NS::Sort()", "/opt/app/train"), GPC_FRAME_PLUMBING);
+	assert_int_equal(
+		gpc_frame_class_of("cuda::step(int)", "/opt/app/train"), GPC_FRAME_PROGRAM);
+}
+
 #define HASH "nco3g7ezf3sbwoqtvaanl4w7kwggymhomxtejlovndn2fiyh6pm"
 
 static void what_torch_compile_writes_is_known_in_any_folder(void **state)
@@ -124,6 +144,7 @@ int main(void)
 		cmocka_unit_test(what_cuda_takes_for_a_library_is_kept_and_for_the_program_is_not),
 		cmocka_unit_test(
 			python_files_of_packages_and_of_the_standard_library_are_not_the_programs),
+		cmocka_unit_test(templates_of_cpp_and_cuda_are_not_the_programs),
 		cmocka_unit_test(code_that_dataclasses_generate_is_not_the_programs),
 		cmocka_unit_test(what_torch_compile_writes_is_known_in_any_folder),
 	};

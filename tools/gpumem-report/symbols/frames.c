@@ -107,6 +107,10 @@ static void judge(struct gpc_symbol_list *list)
 		gpc_frame_describe(&frame, true, &text);
 		symbol->text = gpc_hash_bytes(GPC_HASH_START, text.buf, text.len + 1) | 1;
 		symbol->class = gpc_frame_class_of(symbol->function, symbol->module);
+		/* Names of inlined functions may lack their scope. */
+		if (symbol->class == GPC_FRAME_PROGRAM && symbol->file &&
+			gpc_library_holds_header(symbol->file))
+			symbol->class = GPC_FRAME_PLUMBING;
 	}
 	list->is_judged = true;
 }
