@@ -503,8 +503,6 @@ struct gpc_answer gpc_why_then(struct gpc_facts *facts)
 
 	gpc_facts_derive(facts);
 	answer = judge_all(facts);
-	if (answer.cause == GPUCACHE_VERDICT_EXHAUSTED && facts->keeps_all == GPC_YES)
-		answer.also |= 1u << GPUCACHE_VERDICT_GROWTH;
 	answer.also &= ~(1u << answer.cause);
 	answer.then_cause = answer.cause;
 	answer.then_strength = answer.strength;
