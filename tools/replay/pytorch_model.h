@@ -19,6 +19,9 @@
 #define MIN_LARGE    (10 * GPC_MIB) /* kMinLargeAlloc */
 #define ROUND_LARGE  (2 * GPC_MIB)  /* kRoundLarge */
 
+/* The first address of the model, above those of the simulated driver. */
+#define GPC_PYTORCH_START UINT64_C(0x400000000000)
+
 /* A block records its users as bits, so streams from this number on are not recorded. */
 #define MAX_USERS 64
 
@@ -43,6 +46,7 @@ struct pytorch {
 	uint64_t max_split_size; /* UINT64_MAX: none */
 	uint32_t roundup_divisions;
 	bool is_expandable;
+	uint64_t next_address;         /* of the next segment */
 	struct gpc_address_map blocks; /* live, by address */
 	struct awaited *spare;
 	uint64_t pending_bytes;
@@ -56,8 +60,10 @@ struct pytorch {
  *
  *      mark         the stream           requested    the streams that use the block, one bit each
  *      number       the kind of pool     fence        the number of events that the block waits for
+ *      segment      of which only `address` is used, the driver's; NULL in an address range
  *
- * A block in state GPC_BLOCK_UNUSED is an unmapped part of an address range.  There are no segment objects.
+ * `address` is not the driver's, either: each new segment begins where the one before it ended, so bins, which are in
+ * order of address, are in order of age.  A block in state GPC_BLOCK_UNUSED is an unmapped part of an address range.
  */
 static inline struct gpc_bins *pool_of(struct pytorch *self, const struct gpc_block *block)
 {

@@ -15,7 +15,6 @@
 #include "format/memory.h"
 #include "tools/replay/pytorch_model.h"
 
-#define RANGES_START UINT64_C(0x400000000000)
 #define RANGE_STRIDE (UINT64_C(1) << 43)
 
 static uint64_t handle_size(const struct gpc_block *block)
@@ -76,7 +75,7 @@ static struct gpc_block *reserve(struct pytorch *self, uint32_t stream, enum gpc
 	if (*range)
 		return *range;
 	*range = gpc_new(1, sizeof **range);
-	(*range)->address = RANGES_START + (2 * (uint64_t)stream + kind) * RANGE_STRIDE;
+	(*range)->address = GPC_PYTORCH_START + (2 * (uint64_t)stream + kind) * RANGE_STRIDE;
 	(*range)->mark = stream;
 	(*range)->number = kind;
 	(*range)->size = round_up(bytes, handle_size(*range));
