@@ -38,6 +38,7 @@ struct stream_pools {
 	struct awaited **end;  /* where the next element is linked */
 	/* With expandable segments: the first block of each address range; NULL: not reserved yet. */
 	struct gpc_block *ranges[GPC_N_POOL_KINDS];
+	struct gpc_block *gaps[GPC_N_POOL_KINDS]; /* the first unmapped block of each; NULL: none */
 };
 
 struct pytorch {
