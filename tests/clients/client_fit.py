@@ -77,7 +77,7 @@ def check_on(python):
 # Models of models.py and small.py, programs of kinds.py, and the GPUs of the table that their batch is searched for.
 SWEPT = [("models.py", name) for name in ("gpt2", "resnet", "llama", "lora")] + [
     ("small.py", name) for name in ("mlp", "attention", "convnet", "lstm", "words", "frozen")] + [
-    ("kinds.py", name) for name in ("checkpoint", "generate")]
+    ("kinds.py", name) for name in ("accumulate", "checkpoint", "diffusion", "generate")]
 SWEPT_GPUS = ("rtx4060", "l4", "a100-40")
 SWEPT_TO = 4096
 
