@@ -120,6 +120,6 @@ def run(_name, python):
     only = os.environ.get("CASES", "").split()
     results = [result for model, batch in CASES if not only or model in only or f"{model}-{batch}" in only
                for result in check_case(python, model, batch)]
-    results += [result for file, model in SWEPT if not only or model in only or "sweep" in only
+    results += [result for file, model in SWEPT if not only or {model, f"{model}-largest", "sweep"} & set(only)
                 for result in check_sweep(python, file, model)]
     return results + ([check_on(python)] if not only or "on" in only else [])

@@ -212,7 +212,7 @@ static void say_largest(struct gpc_document *doc, const char *name, const char *
 {
 	static const char *const why[] = {
 		[GPC_SWEEP_OPEN] = "is not known: the search did not end",
-		[GPC_SWEEP_NONE] = "fits with no value",
+		[GPC_SWEEP_NONE] = "does not fit even with the first value",
 		[GPC_SWEEP_FAILED] = "is not known: a run failed for another reason",
 		[GPC_SWEEP_IDLE] = "changes nothing: does the program read it?",
 	};
