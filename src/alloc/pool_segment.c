@@ -404,6 +404,8 @@ static struct gpc_segment *choose_idle(struct gpc_pool *pool, struct way way, ui
 		if (!may_part(segment, way))
 			continue;
 		oldest = oldest ? oldest : segment;
+		if (wanted > GPC_SIZE_MAX) /* none is that large: all of them are wanted */
+			break;
 		if (segment->size >= wanted && (!best || segment->size < best->size))
 			best = segment;
 	}

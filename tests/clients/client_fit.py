@@ -77,7 +77,7 @@ def check_on(python):
 # Models of models.py and small.py, programs of kinds.py, and the GPUs of the table that their batch is searched for.
 SWEPT = [("models.py", name) for name in ("gpt2", "resnet", "llama", "lora")] + [
     ("small.py", name) for name in ("mlp", "attention", "convnet", "lstm", "words", "frozen")] + [
-    ("kinds.py", name) for name in ("checkpoint", "generate")]
+    ("kinds.py", name) for name in ("accumulate", "checkpoint", "diffusion", "generate")]
 SWEPT_GPUS = ("rtx4060", "l4", "a100-40")
 SWEPT_TO = 4096
 
@@ -120,6 +120,6 @@ def run(_name, python):
     only = os.environ.get("CASES", "").split()
     results = [result for model, batch in CASES if not only or model in only or f"{model}-{batch}" in only
                for result in check_case(python, model, batch)]
-    results += [result for file, model in SWEPT if not only or model in only or "sweep" in only
+    results += [result for file, model in SWEPT if not only or {model, f"{model}-largest", "sweep"} & set(only)
                 for result in check_sweep(python, file, model)]
     return results + ([check_on(python)] if not only or "on" in only else [])

@@ -72,6 +72,23 @@ def case_fit_ends_a_program_behind_its_steps(world):
     expect(answer["steps"] > 3, f"{answer['steps']} steps")
 
 
+def case_fit_ends_a_program_after_its_time(world):
+    status, answer = ask(world, "--time-limit", "1", world.program("train"), "--steps", "100", "--hold-at", "5")
+    expect_equal("the end", (status, answer["late"], answer["stopped"]), (0, True, False))
+
+
+def case_fit_ends_what_outgrows_every_GPU(world):
+    grows = [world.program("train"), "--grow", str(96 * MIB), "--steps", "3000"]
+    status, answer = ask(world, *grows, "--hold-at", "2500")
+    expect_equal("the end", (status, answer["outgrown"], answer["caches"], answer["late"]), (1, True, [], False))
+    expect(answer["growth_bytes"] > 20000 * MIB, f"{answer['growth_bytes']} bytes a quarter")
+    result = launch(world, "--fit", "--on", "l4", *grows, "--hold-at", "2500")
+    for words in "no GPU is large enough", "it still grew, by", "more than any GPU has", "it does NOT fit", "drop what stays":
+        expect(words in result.out, f"{words!r} is not in {result.out}")
+    status, answer = ask(world, *grows[:-1], "200")
+    expect_equal("what ended", (status, answer["outgrown"], len(answer["caches"])), (0, False, 2))
+
+
 def case_fit_answers_when_it_is_interrupted(world):
     command = ["setsid", installed(world), "--fit", "--json", world.program("train"), "--steps", "100", "--hold-at", "50"]
     child = world.start(command, with_us=False, GPUSIM=None, LD_LIBRARY_PATH=None)
@@ -162,7 +179,6 @@ def case_fit_says_in_one_line_what_is_wrong(world):
             (("--fit", "--time-limit", "0", "--sweep", "B=3", program), 2, "--time-limit"),
             (("--yes", program), 2, "--fit"),
             (("--fit", "-o", "out.rec", program), 2, "out.rec"),
-            (("--fit", "--time-limit", "3", program), 2, "--time-limit"),
             (("--fit", "--jobs", "3", program), 2, "--jobs"),
             (("--fit", "--self-test"), 2, "no program"),
             (("--self-test", "--cdi"), 2, "--cdi"),

@@ -257,12 +257,13 @@ def search(world, need, total, to, on="l4,h100", folders=itertools.count()):
         tried[gpu].append(value)
         place = f"{folder}/{sum(map(len, tried.values()))}"
         size = need(value)
-        write(f"{place}/trial", f"gpu={gpu}\nset=N={value}\nended={int(size is None)}\n")
+        cut = size is not None and size > 1 << 20  # more than the GPU without limit has
+        write(f"{place}/trial", f"gpu={gpu}\nset=N={value}\nended={int(size is None or cut)}\n")
         for number, name in enumerate(gpus):
-            needs = (size or 0) * MIB
+            needs = min(size or 0, 1 << 20) * MIB
             write(f"{place}/{name}.json", json.dumps({
                 "asked_bytes": needs, "holders": [], "caches": [{"needs_bytes": needs}],
-                "on": {"fits": needs <= total[number] * MIB}}))
+                "cut_short": {"number": 1} if cut else None, "on": {"fits": needs <= total[number] * MIB}}))
     raise AssertionError(f"no end: {tried}")
 
 
@@ -310,6 +311,22 @@ def case_sweep_announces_no_more_runs_than_may_be_enough(world):
         expect_equal(what, largest, {"l4": found, "h100": found})
         if what == "a run fails":
             expect_equal("the runs", tried, {"l4": [1], "h100": []})
+
+
+def case_sweep_finds_the_largest_below_runs_that_fail_or_are_cut_short(world):
+    for what, law, largest in (("a failure", lambda n: 100 + n if n <= 37 else None, 37),
+                               ("more than 1 TiB", lambda n: 100 + 3000 * n if n > 5 else 100 + n * n, 6)):
+        tried, found = search(world, law, (20000, 30000), 4000)
+        expect_equal(what, found, {"l4": largest, "h100": largest + 3 * (largest == 6)})
+    return f"{tried}"
+
+
+def case_sweep_says_that_a_program_outgrows_every_GPU(world):
+    grows = [world.program("train"), "--grow", str(96 * MIB), "--steps", "3000", "--hold-at", "2500"]
+    status, answer = sweep(world, "--on", "l4", "--sweep", "A=1..9", *grows)
+    expect_equal("the end", (status, answer["largest"][0]["end"], answer["runs"][0]["ended"]), (1, "none", "grown"))
+    shown = launch(world, "--fit", "--yes", "--on", "l4", "--sweep", "A=3", *grows).out
+    expect("A=3: it outgrew every GPU" in " ".join(shown.split()), shown)
 
 
 def case_sweep_finds_any_largest_value_with_few_runs(world):

@@ -43,7 +43,7 @@ static const char options_text[] =
 	"      --progress           fit: the steps so far, and nothing more\n"
 	"      --next               sweep, cure: the runs that are missing, and nothing more\n"
 	"      --trials DIR         cure: the runs that gpucache-run --cure has made\n"
-	"      --ended=HOW          fit: stopped, interrupted, or the program's exit status\n"
+	"      --ended=HOW          fit: stopped, interrupted, late, grown, or the exit status\n"
 	"      --run=ID             oom: the first three that failed in a gpucache-run --wait\n"
 	"      --sysroot DIR        find the recorded machine's files below DIR\n"
 	"      --debug-path DIR[:DIR]  files with symbols: DIR/.build-id/xx/yyyy.debug,\n"

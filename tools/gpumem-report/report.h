@@ -82,7 +82,7 @@ struct gpc_options {
 	const char *trials; /* of `cure`: the folder of the runs with settings; NULL: not given */
 	const char *run;    /* of `oom`: the GPUCACHE_RUN of what is shown; NULL: not given */
 	const char *
-		ended; /* of `fit`, how the program ended: stopped, interrupted, or its exit status; NULL: not given */
+		ended; /* of `fit`, how the program ended: stopped, interrupted, late, grown, or its exit status; NULL: not given */
 	enum gpc_colour_mode colour;
 	struct gpc_places places; /* where files with symbols are searched */
 	const char **targets;     /* FILEs, DIRs, PIDs, or for `symbols` one NAME; malloc'ed */

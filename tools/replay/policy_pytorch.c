@@ -6,8 +6,9 @@
  *   size         512 B steps, or roundup_power2_divisions
  *   pools        up to 1 MiB: small; above: large; each per stream
  *   segments     small 2 MiB; large 20 MiB below 10 MiB, else the size rounded up to 2 MiB
- *   search       the smallest free block that fits, the lowest address among equals; if a rule of max_split_size
- *                forbids that block, no other one is tried
+ *   search       the smallest free block that fits; among equals that of the oldest segment, and in it the lowest address,
+ *                as since release 2.13 (pull request 183591); before, the lowest address, which the driver chooses; if a
+ *                rule of max_split_size forbids that block, no other one is tried
  *   split        small: if 512 B remain; large: if more than 1 MiB remains, and the size is below max_split_size
  *   free         the block is free at once and coalesces within its segment; but if other streams used the block
  *                (record_stream), it is free when an event on each of them has passed, queried at each request
@@ -106,6 +107,7 @@ static enum gpc_status create(const struct gpc_policy_ops *policy, struct gpc_ma
 	self->roundup_divisions = settings->roundup_divisions;
 	self->n_streams = n_streams;
 	self->is_expandable = policy->variant == GPC_POLICY_PAGES;
+	self->next_address = GPC_PYTORCH_START;
 	for (uint32_t i = 0; i < n_streams; i++)
 		self->streams[i].end = &self->streams[i].first;
 	*ret_self = self;
@@ -121,7 +123,8 @@ static bool is_whole_segment(const struct gpc_block *block)
 static void release(struct pytorch *self, struct gpc_block *block)
 {
 	gpc_bins_remove(pool_of(self, block), block);
-	(void)self->driver->ops->mem_free(self->driver, block->address);
+	(void)self->driver->ops->mem_free(self->driver, block->segment->address);
+	free(block->segment);
 	free(block);
 }
 
@@ -223,18 +226,24 @@ static enum gpc_status new_segment(
 	struct pytorch *self, uint64_t size, uint32_t stream, struct gpc_block **ret_block)
 {
 	struct gpc_driver *driver = self->driver;
+	uint64_t bytes = segment_size(size);
 	struct gpc_block *block;
+	gpc_devptr address;
 	enum gpc_status st;
 
 	if (self->is_expandable)
 		return gpc_pytorch_expand(self, size, stream, kind_of(size), ret_block);
-	block = gpc_new(1, sizeof *block);
-	block->size = segment_size(size);
-	st = driver->ops->mem_alloc(driver, block->size, &block->address);
-	if (st) {
-		free(block);
+	if (bytes > UINT64_MAX - self->next_address)
+		return GPC_DEVICE_NO_MEMORY;
+	st = driver->ops->mem_alloc(driver, bytes, &address);
+	if (st)
 		return st;
-	}
+	block = gpc_new(1, sizeof *block);
+	block->segment = gpc_new(1, sizeof *block->segment);
+	block->segment->address = address;
+	block->address = self->next_address;
+	self->next_address += bytes;
+	block->size = bytes;
 	block->mark = stream;
 	block->number = kind_of(size);
 	*ret_block = block;

@@ -19,6 +19,9 @@
 #define MIN_LARGE    (10 * GPC_MIB) /* kMinLargeAlloc */
 #define ROUND_LARGE  (2 * GPC_MIB)  /* kRoundLarge */
 
+/* The first address of the model, above those of the simulated driver. */
+#define GPC_PYTORCH_START UINT64_C(0x400000000000)
+
 /* A block records its users as bits, so streams from this number on are not recorded. */
 #define MAX_USERS 64
 
@@ -35,6 +38,7 @@ struct stream_pools {
 	struct awaited **end;  /* where the next element is linked */
 	/* With expandable segments: the first block of each address range; NULL: not reserved yet. */
 	struct gpc_block *ranges[GPC_N_POOL_KINDS];
+	struct gpc_block *gaps[GPC_N_POOL_KINDS]; /* the first unmapped block of each; NULL: none */
 };
 
 struct pytorch {
@@ -43,6 +47,7 @@ struct pytorch {
 	uint64_t max_split_size; /* UINT64_MAX: none */
 	uint32_t roundup_divisions;
 	bool is_expandable;
+	uint64_t next_address;         /* of the next segment */
 	struct gpc_address_map blocks; /* live, by address */
 	struct awaited *spare;
 	uint64_t pending_bytes;
@@ -56,8 +61,10 @@ struct pytorch {
  *
  *      mark         the stream           requested    the streams that use the block, one bit each
  *      number       the kind of pool     fence        the number of events that the block waits for
+ *      segment      of which only `address` is used, the driver's; NULL in an address range
  *
- * A block in state GPC_BLOCK_UNUSED is an unmapped part of an address range.  There are no segment objects.
+ * `address` is not the driver's, either: each new segment begins where the one before it ended, so bins, which are in
+ * order of address, are in order of age.  A block in state GPC_BLOCK_UNUSED is an unmapped part of an address range.
  */
 static inline struct gpc_bins *pool_of(struct pytorch *self, const struct gpc_block *block)
 {

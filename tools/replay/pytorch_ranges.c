@@ -15,7 +15,6 @@
 #include "format/memory.h"
 #include "tools/replay/pytorch_model.h"
 
-#define RANGES_START UINT64_C(0x400000000000)
 #define RANGE_STRIDE (UINT64_C(1) << 43)
 
 static uint64_t handle_size(const struct gpc_block *block)
@@ -68,19 +67,24 @@ struct gpc_block *gpc_pytorch_find_in_range(
 	return walk.best;
 }
 
-static struct gpc_block *reserve(struct pytorch *self, uint32_t stream, enum gpc_pool_kind kind)
+static struct gpc_block **gap_of(struct pytorch *self, const struct gpc_block *block)
+{
+	return &self->streams[block->mark].gaps[block->number];
+}
+
+static void reserve(struct pytorch *self, uint32_t stream, enum gpc_pool_kind kind)
 {
 	struct gpc_block **range = &self->streams[stream].ranges[kind];
 	uint64_t bytes = self->machine->device_bytes / 8 * 9;
 
 	if (*range)
-		return *range;
+		return;
 	*range = gpc_new(1, sizeof **range);
-	(*range)->address = RANGES_START + (2 * (uint64_t)stream + kind) * RANGE_STRIDE;
+	(*range)->address = GPC_PYTORCH_START + (2 * (uint64_t)stream + kind) * RANGE_STRIDE;
 	(*range)->mark = stream;
 	(*range)->number = kind;
 	(*range)->size = round_up(bytes, handle_size(*range));
-	return *range;
+	*gap_of(self, *range) = *range;
 }
 
 static bool is_open(const struct gpc_block *block)
@@ -101,9 +105,9 @@ static bool has_room(const struct gpc_block *block, uint64_t size)
  * Finds the lowest run of adjacent free and unmapped blocks, with an unmapped one first or second, that has room for
  * `size`.  Returns its first block, or NULL.
  */
-static struct gpc_block *find_expandable(struct gpc_block *first, uint64_t size)
+static struct gpc_block *find_expandable(struct gpc_block *gap, uint64_t size)
 {
-	for (struct gpc_block *at = first; at; at = at->next) {
+	for (struct gpc_block *at = gap; at; at = at->next) {
 		struct gpc_block *start = is_open(at->prev) ? at->prev : at;
 
 		if (at->state == GPC_BLOCK_UNUSED && has_room(start, size))
@@ -119,6 +123,7 @@ static struct gpc_block *find_expandable(struct gpc_block *first, uint64_t size)
 static enum gpc_status map(
 	struct pytorch *self, struct gpc_block *block, uint64_t size, struct gpc_block **ret_block)
 {
+	struct gpc_block **gap = gap_of(self, block);
 	uint64_t handle = handle_size(block);
 	uint64_t wanted = round_up(size < block->size ? size : block->size, handle);
 	enum gpc_status st = GPC_OK;
@@ -129,6 +134,8 @@ static enum gpc_status map(
 	for (; mapped < wanted && !st; mapped += st ? 0 : handle)
 		st = gpc_machine_create_handle(self->machine, handle);
 	if (!st) {
+		while (*gap && (*gap == block || (*gap)->state != GPC_BLOCK_UNUSED))
+			*gap = (*gap)->next;
 		*ret_block = gpc_pytorch_make_free(self, block);
 		return GPC_OK;
 	}
@@ -142,10 +149,11 @@ static enum gpc_status map(
 enum gpc_status gpc_pytorch_expand(struct pytorch *self, uint64_t size, uint32_t stream,
 	enum gpc_pool_kind kind, struct gpc_block **ret_block)
 {
-	struct gpc_block *first = reserve(self, stream, kind);
-	struct gpc_block *block = find_expandable(first, size);
+	struct gpc_block *block;
 	enum gpc_status st = GPC_OK;
 
+	reserve(self, stream, kind);
+	block = find_expandable(self->streams[stream].gaps[kind], size);
 	if (!block)
 		return GPC_DEVICE_NO_MEMORY;
 	if (block->state == GPC_BLOCK_UNUSED)
@@ -163,6 +171,7 @@ enum gpc_status gpc_pytorch_expand(struct pytorch *self, uint64_t size, uint32_t
 static struct gpc_block *unmap(struct pytorch *self, struct gpc_block *block)
 {
 	uint64_t handle = handle_size(block);
+	struct gpc_block **gap = gap_of(self, block);
 	uint64_t range = block->address & ~(RANGE_STRIDE - 1);
 	uint64_t begin = round_up(block->address - range, handle) + range;
 	uint64_t end = (block->address + block->size - range) / handle * handle + range;
@@ -183,6 +192,8 @@ static struct gpc_block *unmap(struct pytorch *self, struct gpc_block *block)
 	for (uint64_t at = begin; at < end; at += handle)
 		gpc_machine_release_handle(self->machine, handle);
 	middle->state = GPC_BLOCK_UNUSED;
+	if (!*gap || middle->address < (*gap)->address)
+		*gap = middle;
 	if (middle->next && middle->next->state == GPC_BLOCK_UNUSED)
 		gpc_pytorch_absorb_next(middle);
 	if (middle->prev && middle->prev->state == GPC_BLOCK_UNUSED) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Walks through the operations twice: first to find the floor between the rises, then to count the rises. */
+/* Walks through the operations: to find the floor between the rises, to count the rises, and to find the floors of quarters. */
 #include "tools/replay/steps.h"
 
 #include <stdlib.h>
@@ -8,6 +8,9 @@
 
 /* Live bytes that vary by less than 1/16 of the peak are one step. */
 #define LEAST_PART 16
+
+/* A quarter that rises by less than 1/64 of the peak does not. */
+#define GROWTH_PART 64
 
 struct walk {
 	const struct gpc_trace *trace;
@@ -76,14 +79,39 @@ static void count(struct walk walk, uint64_t peak, uint64_t floor, struct gpc_st
 	}
 }
 
+static uint64_t find_growth(struct walk walk, uint64_t peak)
+{
+	uint64_t floors[4] = { UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX };
+	uint64_t growth;
+	uint64_t begin;
+	uint64_t end = 0;
+
+	for (struct walk ahead = walk; next(&ahead);)
+		end = ahead.live >= peak / LEAST_PART * (LEAST_PART - 1) ? ahead.op : end;
+	while (walk.live < peak / 2 && next(&walk))
+		;
+	begin = walk.op;
+	while (walk.op < end && next(&walk)) {
+		uint64_t *floor = &floors[(walk.op - 1 - begin) * 4 / (end - begin)];
+
+		*floor = walk.live < *floor ? walk.live : *floor;
+	}
+	if (floors[1] >= floors[2] || floors[2] >= floors[3] || floors[3] == UINT64_MAX)
+		return 0;
+	growth = gpc_smaller(floors[2] - floors[1], floors[3] - floors[2]);
+	return growth >= peak / GROWTH_PART ? growth : 0;
+}
+
 struct gpc_steps gpc_steps_count(const struct gpc_trace *trace)
 {
 	struct walk walk = { .trace = trace, .sizes = gpc_new(trace->n_slots, sizeof(uint64_t)) };
 	struct gpc_steps steps = { 0 };
 
-	if (trace->peak_live_bytes)
+	if (trace->peak_live_bytes) {
 		count(walk, trace->peak_live_bytes, find_floor(walk, trace->peak_live_bytes),
 			&steps);
+		steps.growth = find_growth(walk, trace->peak_live_bytes);
+	}
 	free(walk.sizes);
 	return steps;
 }

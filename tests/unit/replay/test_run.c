@@ -200,6 +200,29 @@ static void a_choice_that_depends_on_the_devices_size_is_made_on_the_smallest(vo
 	assert_int_equal(runs_on_the_smallest(&gpc_policy_pytorch_expandable), 240 * MIB);
 }
 
+/*
+ * Of free blocks of one size PyTorch takes that of the segment that it asked for first, wherever the driver put it.  The
+ * last segment lies below the others here, in the gap that the first has left.
+ */
+static void of_equal_blocks_pytorch_takes_that_of_the_oldest_segment(void **state)
+{
+	(void)state;
+	takes(0, 20 * MIB);
+	takes(1, 40 * MIB);
+	gives_back(1);
+	takes(1, 20 * MIB);
+	takes(2, 20 * MIB);
+	gives_back(0);
+	add(GPC_TRACE_EMPTY_CACHE, 0, 1);
+	takes(0, 20 * MIB);
+	gives_back(0);
+	gives_back(2);
+	takes(2, 20 * MIB);
+	add(GPC_TRACE_EMPTY_CACHE, 0, 1);
+	play(&gpc_policy_pytorch, A_GPU);
+	assert_int_equal(run.reserved_at_end_bytes, 40 * MIB);
+}
+
 static void memory_that_is_given_out_too_early_is_a_race(void **state)
 {
 	struct gpc_policy_ops unsafe = gpc_policy_gpucache;
@@ -242,6 +265,8 @@ int main(void)
 			the_smallest_device_is_enough_and_a_step_less_is_not, set_up),
 		cmocka_unit_test_setup(
 			a_choice_that_depends_on_the_devices_size_is_made_on_the_smallest, set_up),
+		cmocka_unit_test_setup(
+			of_equal_blocks_pytorch_takes_that_of_the_oldest_segment, set_up),
 		cmocka_unit_test_setup(memory_that_is_given_out_too_early_is_a_race, set_up),
 	};
 

@@ -65,6 +65,7 @@ static void each_rise_is_a_step_and_the_peak_is_in_the_second(void **state)
 	steps = gpc_steps_count(&trace);
 	assert_int_equal(steps.n, 5);
 	assert_int_equal(steps.n_peak, 2);
+	assert_int_equal(steps.growth, 0);
 	assert_int_equal(trace.peak_live_bytes, 11 * GPC_GIB);
 	gpc_trace_fini(&trace);
 }
@@ -88,6 +89,38 @@ static void what_hardly_moves_is_one_step_and_nothing_is_none(void **state)
 	trace = end();
 	assert_int_equal(gpc_steps_count(&trace).n, 0);
 	gpc_trace_fini(&trace);
+}
+
+/* What stays of each of 20 steps, beside 8 GiB that come and go. */
+static struct gpc_steps steps_that_keep(uint64_t kept)
+{
+	struct gpc_steps steps;
+	struct gpc_trace trace;
+
+	for (uint64_t step = 0; step < 20; step++) {
+		take(1, 8 * GPC_GIB);
+		take(10 + step, kept);
+		give(1);
+	}
+	for (uint64_t step = 0; step < 20; step++)
+		give(10 + step);
+	trace = end();
+	steps = gpc_steps_count(&trace);
+	gpc_trace_fini(&trace);
+	return steps;
+}
+
+static void floors_that_rise_are_growth_if_they_rise_by_much(void **state)
+{
+	(void)state;
+	assert_int_equal(steps_that_keep(GPC_MIB).growth, 0);
+	assert_int_equal(begin(NULL), 0);
+	/* A quarter of a GiB in each of 20 steps, of which a quarter is 4 or 5. */
+	assert_in_range(steps_that_keep(GPC_GIB / 4).growth, GPC_GIB, 5 * GPC_GIB / 4);
+	assert_int_equal(begin(NULL), 0);
+	for (uint64_t i = 0; i < 100; i++)
+		take(1000 + i, GPC_GIB);
+	assert_int_equal(steps_that_keep(GPC_MIB).growth, 0);
 }
 
 /* Identity 1 is a context, 2 a workspace that cuBLAS takes from the driver, 3 a tensor in a segment of PyTorch. */
@@ -121,6 +154,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(each_rise_is_a_step_and_the_peak_is_in_the_second, begin),
+		cmocka_unit_test_setup(floors_that_rise_are_growth_if_they_rise_by_much, begin),
 		cmocka_unit_test_setup(what_hardly_moves_is_one_step_and_nothing_is_none, begin),
 		cmocka_unit_test_setup(
 			what_goes_past_a_cache_is_taken_off_the_device_and_off_no_sum_but_its_own,

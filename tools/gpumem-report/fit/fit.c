@@ -31,11 +31,13 @@ static void show_ending(const struct gpc_report *report)
 	const char *ended = report->options->ended;
 	const bool is_stopped = strcmp(ended, "stopped") == 0;
 	const bool is_interrupted = strcmp(ended, "interrupted") == 0;
+	const bool is_late = strcmp(ended, "late") == 0;
 	struct gpc_document *doc = report->doc;
 	GPC_TEXT(text, 40);
 
 	gpc_document_member(doc, "stopped", gpc_truth(is_stopped));
 	gpc_document_member(doc, "interrupted", gpc_truth(is_interrupted));
+	gpc_document_member(doc, "late", gpc_truth(is_late));
 	gpc_document_member(doc, "status", gpc_number(status_of(ended)));
 	gpc_document_member(doc, "processes", gpc_count(report->n_processes));
 	if (report->n_processes > 1)
@@ -46,6 +48,12 @@ static void show_ending(const struct gpc_report *report)
 		gpc_document_say(doc, "ended after its steps; --steps=N runs more");
 	else if (is_interrupted)
 		gpc_document_say(doc, "interrupted: this is the answer so far");
+	else if (is_late)
+		gpc_document_say(doc,
+			"ended after its time: this is the answer so far; --time-limit=S gives it "
+			"more");
+	else if (strcmp(ended, "grown") == 0)
+		gpc_document_say(doc, "ended, because no GPU is large enough, and it still grew");
 	else if (status_of(ended))
 		gpc_document_say(
 			doc, "it FAILED, with %s: this is the answer up to that point", text.buf);
@@ -65,18 +73,26 @@ void gpc_fit_complain_unused(const struct gpc_report *report)
 	}
 }
 
-/* Prints the steps so far and the most bytes that were asked for at a time: "12 9.29 GiB asked for". */
+/*
+ * Prints the steps so far and the most bytes that were asked for at a time: "12 9.29 GiB asked for".  GPC_EXIT_CONDITION: it
+ * outgrows every GPU.
+ */
 static enum gpc_exit show_progress(const struct gpc_report *report)
 {
+	struct gpc_fit_target target = { 0 };
 	struct gpc_steps steps;
 	struct gpc_trace trace;
+	bool is_outgrown;
 
+	if (report->options->on)
+		(void)gpc_fit_read_target(report->options->on, &target);
 	gpc_trace_from_recording(report->recording, report->options->device, true, &trace);
 	steps = gpc_steps_count(&trace);
 	fprintf(report->out, "%" PRIu64 " %s asked for\n", steps.n,
 		gpc_show_bytes(trace.peak_live_bytes));
+	is_outgrown = gpc_fit_outgrows(&trace, &steps, &target);
 	gpc_trace_fini(&trace);
-	return GPC_EXIT_MADE;
+	return is_outgrown ? GPC_EXIT_CONDITION : GPC_EXIT_MADE;
 }
 
 enum gpc_exit gpc_cmd_fit(struct gpc_report *report)

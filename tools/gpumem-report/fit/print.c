@@ -82,6 +82,8 @@ static void show_asked(const struct gpc_report *report, const struct gpc_fit *fi
 	gpc_document_member(doc, "others_bytes", gpc_bytes(fit->others_bytes));
 	gpc_document_member(doc, "steps", gpc_count(fit->steps.n));
 	gpc_document_member(doc, "peak_step", gpc_count(fit->steps.n_peak));
+	gpc_document_member(doc, "growth_bytes", gpc_bytes(fit->steps.growth));
+	gpc_document_member(doc, "outgrown", gpc_truth(fit->is_outgrown));
 	gpc_document_member(doc, "whole", gpc_truth(fit->is_whole));
 	gpc_document_say(doc, "%s asked for at the peak, %s after the start%s",
 		gpc_show_bytes(fit->asked_bytes), gpc_show_duration(fit->peak_ns),
@@ -94,6 +96,11 @@ static void show_asked(const struct gpc_report *report, const struct gpc_fit *fi
 		gpc_show_bytes(fit->others_bytes));
 	gpc_document_say(doc, "as on GPU %d, %s", fit->device.ordinal, fit->device.name);
 	show_cut_short(doc, fit);
+	if (fit->is_growing)
+		gpc_document_say(doc,
+			"it still grew, by %s in the last quarter: the longer it runs, the more it "
+			"needs",
+			gpc_show_bytes(fit->steps.growth));
 	if (!fit->is_whole)
 		gpc_document_say(doc,
 			"incomplete: the first events were overwritten; a larger recording_size "
@@ -105,7 +112,7 @@ static void show_asked(const struct gpc_report *report, const struct gpc_fit *fi
 static void show_sized(const struct gpc_report *report, const struct gpc_fit *fit)
 {
 	struct gpc_document *doc = report->doc;
-	const bool is_suspect = report->options->ended &&
+	const bool is_suspect = report->options->ended && !fit->is_outgrown &&
 				gpc_sized_is_suspect(fit->asked_bytes, fit->device.total_bytes);
 
 	gpc_document_member(doc, "may_size_itself", gpc_truth(is_suspect));
@@ -156,10 +163,12 @@ static void show_needs(const struct gpc_report *report, const struct gpc_fit *fi
 	struct gpc_document *doc = report->doc;
 
 	gpc_document_open(doc, &section);
-	gpc_document_say(doc,
-		"the smallest GPU that serves every request; and what the allocator reserves, in "
-		"MiB, "
-		"where there is more");
+	if (fit->is_outgrown)
+		gpc_document_say(doc, "more than any GPU has");
+	else
+		gpc_document_say(doc,
+			"the smallest GPU that serves every request; and what the allocator "
+			"reserves, in MiB, where there is more");
 	for (unsigned i = 0; i < fit->n_caches; i++) {
 		const struct gpc_fit_cache *cache = &fit->caches[i];
 		const struct gpc_sim_model *model = gpc_fit_smallest_model(fit, cache);
@@ -203,9 +212,9 @@ static void show_on(const struct gpc_report *report, const struct gpc_fit *fit)
 	gpc_document_say(doc, "%s%s%s, %s: %s", target->model ? target->model->key : "",
 		target->model ? ", " : "", target->model ? target->model->name : "a GPU",
 		gpc_show_bytes(target->bytes),
-		!gpc_fit_is_known(fit)        ? "not known: the run ran out of memory"
-		: fit->caches[0].is_on_target ? "it fits"
-					      : "it does NOT fit");
+		!gpc_fit_is_known(fit) ? "not known: the run ran out of memory"
+		: gpc_fit_is_good(fit) ? "it fits"
+				       : "it does NOT fit");
 	for (unsigned i = 0; i < fit->n_caches; i++) {
 		const struct gpc_fit_cache *cache = &fit->caches[i];
 		uint64_t need = gpc_fit_need(fit, cache, target->model);
@@ -244,6 +253,13 @@ static void show_try(const struct gpc_report *report, const struct gpc_fit *fit)
 		gpc_document_say(doc,
 			"gpucache-run --fit runs the program again, without the limit of a GPU; "
 			"gpumem-report oom says why it failed");
+		gpc_document_close(doc);
+		return;
+	}
+	if (fit->is_outgrown) {
+		gpc_document_say(doc,
+			"drop what stays (in a list, dict, queue, hook, exception): the first line "
+			"below holds most");
 		gpc_document_close(doc);
 		return;
 	}

@@ -36,6 +36,17 @@ bool gpc_fit_read_target(const char *text, struct gpc_fit_target *ret_target)
 	return ret_target->bytes > 0;
 }
 
+bool gpc_fit_outgrows(const struct gpc_trace *trace, const struct gpc_steps *steps,
+	const struct gpc_fit_target *target)
+{
+	const struct gpc_sim_model *model;
+	uint64_t most = target->bytes;
+
+	for (size_t i = 0; (model = gpc_sim_model_at(i)); i++)
+		most = gpc_larger(most, model->memory);
+	return steps->growth > 0 && trace->peak_live_bytes > most;
+}
+
 static void find_beside(
 	const struct gpc_report *report, const struct gpc_trace *trace, struct gpc_fit *fit)
 {
@@ -137,12 +148,21 @@ static void compare(
 	for (unsigned i = 0; i < fit->n_caches; i++)
 		fit->caches[i].is_on_target =
 			gpc_fit_need(fit, &fit->caches[i], fit->target.model) <= fit->target.bytes;
-	if (!fit->target.bytes || fit->caches[0].is_on_target)
+	if (!fit->target.bytes || fit->is_outgrown || fit->caches[0].is_on_target)
 		return;
 	fit->refused_stack = find_refused(report, &place, policy_of(&fit->caches[0]));
 	if (fit->has_torch)
 		fit->max_split_mib =
 			gpc_run_find_max_split(UINT64_MAX, fits_with, &place) / GPC_MIB;
+}
+
+/* Nothing more was to come. */
+static bool has_ended_well(const struct gpc_report *report)
+{
+	const char *ended = report->options->ended;
+
+	return ended ? strcmp(ended, "0") == 0
+		     : report->recording->header.state & GPUCACHE_STATE_SUCCESS;
 }
 
 static enum gpc_status find(
@@ -155,6 +175,8 @@ static enum gpc_status find(
 		return GPC_NOT_FOUND;
 	fit->steps = gpc_steps_count(trace);
 	fit->is_whole = gpc_trace_is_whole(trace);
+	fit->is_growing = fit->steps.growth && !has_ended_well(report);
+	fit->is_outgrown = fit->is_growing && gpc_fit_outgrows(trace, &fit->steps, &fit->target);
 	if (!(report->recording->header.state & GPUCACHE_STATE_SUCCESS))
 		(void)gpc_report_find_oom(
 			report, (int32_t)fit->device.ordinal, true, &fit->failure);
@@ -162,7 +184,7 @@ static enum gpc_status find(
 	fit->peak_ns = gpc_bytes_less(trace->ops[fit->steps.peak_op].time_ns,
 		report->recording->header.start_monotonic_ns);
 	find_beside(report, trace, fit);
-	for (size_t i = 0; i < N_CACHES && !st; i++)
+	for (size_t i = 0; i < N_CACHES && !st && !fit->is_outgrown; i++)
 		if ((caches[i].whose == TORCH) == fit->has_torch)
 			st = replay(trace, &caches[i], fit);
 	if (!st)
@@ -208,10 +230,12 @@ const struct gpc_sim_model *gpc_fit_smallest_model(
 
 bool gpc_fit_is_good(const struct gpc_fit *fit)
 {
+	if (fit->is_outgrown)
+		return false;
 	return !fit->target.bytes || (fit->caches[0].is_on_target && !fit->failure.number);
 }
 
 bool gpc_fit_is_known(const struct gpc_fit *fit)
 {
-	return !fit->failure.number || !fit->caches[0].is_on_target;
+	return fit->is_outgrown || !fit->failure.number || !fit->caches[0].is_on_target;
 }

@@ -44,6 +44,8 @@ struct gpc_fit {
 	bool has_torch;          /* PyTorch's tensors */
 	bool has_xla;            /* JAX's arrays */
 	bool is_whole;           /* the recording has every event since the start */
+	bool is_growing;         /* steps.growth, when it was ended or failed: more was to come */
+	bool is_outgrown;        /* and gpc_fit_outgrows(): no cache is replayed */
 	uint64_t asked_bytes;    /* live at the peak, as requested */
 	uint64_t peak_ns;        /* since the start */
 	uint64_t contexts_bytes; /* as in the run */
@@ -62,6 +64,10 @@ struct gpc_fit {
 
 /* Parses "rtx4090" or "24GiB"; false if it is neither. */
 bool gpc_fit_read_target(const char *text, struct gpc_fit_target *ret_target);
+
+/* True if a program has more live at a time than any GPU of the table and the target have, and grows. */
+bool gpc_fit_outgrows(const struct gpc_trace *trace, const struct gpc_steps *steps,
+	const struct gpc_fit_target *target);
 
 /*
  * Computes the fit of one GPU of the recording: that of -d, else the one with most events.  Also fails as

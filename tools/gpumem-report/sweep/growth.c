@@ -141,7 +141,8 @@ static void take_samples(const struct gpc_sweep *sweep, struct samples *samples)
 	for (size_t i = 0; i < sweep->n_runs; i++) {
 		const struct gpc_sweep_run *run = &sweep->runs[i];
 		struct sample sample = { .run = run };
-		bool is_good = run->is_measured && gpc_sweep_is_own(sweep, run, sweep->runs[0].gpu);
+		bool is_good = run->is_measured && !run->is_cut &&
+			       gpc_sweep_is_own(sweep, run, sweep->runs[0].gpu);
 
 		for (size_t k = 0; k < sweep->n_variables; k++)
 			is_good &= is_number(run->values[k], &sample.values[k]);

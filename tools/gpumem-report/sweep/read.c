@@ -208,13 +208,20 @@ static void read_answer(
 					    ? json_object_array_get_idx(caches, 0)
 					    : NULL;
 	const bool has_target = sweep->gpus[gpu].target.bytes != 0;
+	struct json_object *fits = member(member(root, "on"), "fits");
+	const bool is_outgrown = json_object_get_boolean(member(root, "outgrown"));
+	const bool is_cut = is_outgrown || member(root, "cut_short");
 
 	free(path);
-	answer->is_known = cache != NULL;
+	/* What was cut short may yet be known not to fit. */
+	answer->is_known = is_cut ? fits != NULL : cache != NULL;
 	if (answer->is_known) {
-		answer->need_bytes =
-			number(cache, has_target ? "needs_bytes" : "smallest_device_bytes");
-		answer->fits = json_object_get_boolean(member(member(root, "on"), "fits"));
+		run->is_cut |= is_cut;
+		answer->need_bytes = is_outgrown
+					     ? number(root, "asked_bytes")
+					     : number(cache, has_target ? "needs_bytes"
+									: "smallest_device_bytes");
+		answer->fits = json_object_get_boolean(fits);
 		answer->refused_at = text_of(member(root, "on"), "refused_at");
 		run->asked_bytes = number(root, "asked_bytes");
 		if (!run->smallest_gpu)
@@ -279,8 +286,9 @@ static bool read_run(struct gpc_sweep *sweep, const char *folder, unsigned numbe
 	run.said = read_said(folder, number_);
 	for (size_t i = 0; i < sweep->n_gpus; i++)
 		read_answer(sweep, &run, i, folder);
-	run.is_measured = run.answers[run.gpu].is_known &&
-			  (strcmp(run.ended, "0") == 0 || strcmp(run.ended, "stopped") == 0);
+	run.is_measured =
+		run.answers[run.gpu].is_known &&
+		(run.is_cut || strcmp(run.ended, "0") == 0 || strcmp(run.ended, "stopped") == 0);
 	if (!run.is_measured)
 		for (size_t i = 0; i < sweep->n_gpus; i++)
 			run.answers[i].is_known = false;

@@ -85,7 +85,6 @@ struct point {
 struct known {
 	uint64_t fits;  /* the largest value that does; 0: none */
 	uint64_t fails; /* the smallest value that does not; 0: none */
-	bool has_failed;
 	bool is_idle;
 	unsigned n; /* runs of this GPU */
 	/* Of any GPU's runs; value 0: none. */
@@ -130,7 +129,6 @@ static struct known look(const struct gpc_sweep *sweep,
 		if (!gpc_sweep_is_own(sweep, run, gpu))
 			continue;
 		known.n++;
-		known.has_failed |= !run->is_measured;
 		if (run->is_measured && value == range->from)
 			asked_by_first = run->asked_bytes;
 		if (run->is_measured && value == range->to)
@@ -167,16 +165,21 @@ static uint64_t guess(const struct known *known, uint64_t total, uint64_t least,
 	return at < (double)most ? (uint64_t)at : most;
 }
 
-/* True if a run with this value failed for another reason than memory, on whatever GPU. */
-static bool has_failed(const struct gpc_sweep *sweep,
-	const char *const values[GPC_SWEEP_MAX_VARIABLES], uint64_t value)
+/* The smallest value above `fits` with which a run failed for another reason than memory, on whatever GPU; 0: none. */
+static uint64_t least_failed(const struct gpc_sweep *sweep,
+	const char *const values[GPC_SWEEP_MAX_VARIABLES], uint64_t fits)
 {
-	for (size_t i = 0; i < sweep->n_runs; i++)
+	uint64_t least = 0;
+
+	for (size_t i = 0; i < sweep->n_runs; i++) {
+		const uint64_t value = value_of(sweep, &sweep->runs[i]);
+
 		if (!sweep->runs[i].is_measured &&
-			gpc_sweep_run_has(sweep, &sweep->runs[i], values) &&
-			value_of(sweep, &sweep->runs[i]) == value)
-			return true;
-	return false;
+			gpc_sweep_run_has(sweep, &sweep->runs[i], values) && value > fits &&
+			(!least || value < least))
+			least = value;
+	}
+	return least;
 }
 
 struct gpc_sweep_largest gpc_sweep_largest(const struct gpc_sweep *sweep,
@@ -184,19 +187,22 @@ struct gpc_sweep_largest gpc_sweep_largest(const struct gpc_sweep *sweep,
 {
 	const struct gpc_sweep_variable *range = gpc_sweep_range(sweep);
 	const struct known known = look(sweep, values, gpu);
+	const uint64_t failed = least_failed(sweep, values, known.fits);
+	const bool is_by_failure = failed && (!known.fails || failed < known.fails);
+	const uint64_t above = is_by_failure ? failed : known.fails;
 	const uint64_t least = known.fits ? known.fits + 1 : range->from;
-	const uint64_t most = known.fails ? known.fails - 1 : range->to;
+	const uint64_t most = above ? above - 1 : range->to;
 	uint64_t next;
 
 	if (known.is_idle)
 		return (struct gpc_sweep_largest){ GPC_SWEEP_IDLE, known.fits };
+	if (least > most && is_by_failure)
+		return (struct gpc_sweep_largest){ GPC_SWEEP_FAILED, known.fits };
 	if (least > most)
 		return (struct gpc_sweep_largest){ known.fits ? GPC_SWEEP_FOUND : GPC_SWEEP_NONE,
 			known.fits };
 	next = known.n >= N_LINE ? least + (most - least) / 2
 				 : guess(&known, sweep->gpus[gpu].target.bytes, least, most);
-	if (known.has_failed || has_failed(sweep, values, next))
-		return (struct gpc_sweep_largest){ GPC_SWEEP_FAILED, known.fits };
 	return (struct gpc_sweep_largest){ GPC_SWEEP_OPEN, next };
 }
 

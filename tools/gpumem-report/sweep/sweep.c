@@ -162,10 +162,13 @@ static void show_failures(const struct gpc_sweep *sweep, struct gpc_document *do
 		const struct gpc_sweep_run *run = &sweep->runs[i];
 		GPC_TEXT(values, 300);
 
-		if (run->is_measured)
+		if (run->is_measured && strcmp(run->ended, "grown") != 0)
 			continue;
 		add_values(sweep, (const char *const *)run->values, &values);
-		if (strcmp(run->ended, "interrupted") == 0)
+		if (run->is_measured)
+			gpc_document_say(
+				doc, "%s: it outgrew every GPU, and was ended", values.buf);
+		else if (strcmp(run->ended, "interrupted") == 0)
 			gpc_document_say(doc, "%s: interrupted", values.buf);
 		else if (strcmp(run->ended, "late") == 0)
 			gpc_document_say(
@@ -209,13 +212,17 @@ static void say_largest(struct gpc_document *doc, const char *name, const char *
 {
 	static const char *const why[] = {
 		[GPC_SWEEP_OPEN] = "is not known: the search did not end",
-		[GPC_SWEEP_NONE] = "fits with no value",
+		[GPC_SWEEP_NONE] = "does not fit even with the first value",
 		[GPC_SWEEP_FAILED] = "is not known: a run failed for another reason",
 		[GPC_SWEEP_IDLE] = "changes nothing: does the program read it?",
 	};
 
 	if (largest.end == GPC_SWEEP_FOUND)
 		gpc_document_say(doc, "%s=%" PRIu64 " is the largest that fits on %s%s", name,
+			largest.value, on, with);
+	else if (largest.end == GPC_SWEEP_FAILED && largest.value)
+		gpc_document_say(doc,
+			"%s=%" PRIu64 " fits on %s%s; the next one failed for another reason", name,
 			largest.value, on, with);
 	else
 		gpc_document_say(doc, "%s on %s%s %s", name, on, with, why[largest.end]);

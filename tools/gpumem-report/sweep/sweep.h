@@ -67,7 +67,8 @@ struct gpc_sweep_run {
 	char *values[GPC_SWEEP_MAX_VARIABLES];
 	char *ended;
 	char *said;
-	bool is_measured; /* it took memory, and did not fail */
+	bool is_measured; /* it took memory, and did not fail for another reason */
+	bool is_cut; /* it wanted more than it got on a GPU without limit, or outgrew every GPU: it needs more than its bytes */
 	uint64_t asked_bytes;
 	char *smallest_gpu; /* of the table that it fits on; NULL: none */
 	struct gpc_sweep_answer answers[GPC_SWEEP_MAX_GPUS];
@@ -109,11 +110,11 @@ const struct gpc_sweep_answer *gpc_sweep_find(const struct gpc_sweep *sweep,
 	const struct gpc_sweep_run **ret_run);
 
 enum gpc_sweep_end {
-	GPC_SWEEP_OPEN,  /* `value` is to be tried next */
-	GPC_SWEEP_FOUND, /* `value` is the largest that fits */
-	GPC_SWEEP_NONE,  /* not even the first fits */
-	GPC_SWEEP_FAILED, /* a run failed for another reason: `value` fits, 0: nothing is known to fit */
-	GPC_SWEEP_IDLE, /* the first and the last value asked for the same bytes */
+	GPC_SWEEP_OPEN,   /* `value` is to be tried next */
+	GPC_SWEEP_FOUND,  /* `value` is the largest that fits */
+	GPC_SWEEP_NONE,   /* not even the first fits */
+	GPC_SWEEP_FAILED, /* the next one failed for another reason: `value` fits, 0: nothing does */
+	GPC_SWEEP_IDLE,   /* the first and the last value asked for the same bytes */
 };
 
 struct gpc_sweep_largest {
