@@ -56,6 +56,8 @@ def case_arrays_are_those_that_the_plugin_has(world):
         rows = json.loads(world.report("export", "--format=json", f"--at={moment}", world.recording()).out)["devices"][0]["holders"]
         pool = [row["live_bytes"] for row in rows if row.get("is_torch_cache")]
         expect_equal(f"{moment}: the pool, and arrays", (len(pool), sum(row["live_bytes"] for row in rows)), (1, 64 * MIB))
+        tree = world.report("tree", f"--at={moment}", world.recording()).out
+        expect("(XLA's pool, in no array)" in tree and "all others" not in tree, tree)
 
 
 def case_failures_of_the_plugin_are_recorded(world):
