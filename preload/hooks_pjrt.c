@@ -357,7 +357,7 @@ static const struct pjrt_table *get_table(void)
 	return plugin.handed_out;
 }
 
-/* Allocators of XLA that ask for each array by itself. */
+/* Some allocators of XLA ask for plain memory for each array by itself. */
 static bool has_pool(void)
 {
 	const char *name = gpc_env_get("XLA_PYTHON_CLIENT_ALLOCATOR");
@@ -365,10 +365,14 @@ static bool has_pool(void)
 	return !name || (strcmp(name, "platform") != 0 && strcmp(name, "cuda_async") != 0);
 }
 
+bool gpc_pjrt_is_asking(const void *caller, size_t size)
+{
+	return (uintptr_t)caller - plugin.start < plugin.end - plugin.start && size >= LEAST_POOL;
+}
+
 bool gpc_pjrt_asks_for_pool(const void *caller, size_t size)
 {
-	return (uintptr_t)caller - plugin.start < plugin.end - plugin.start && size >= LEAST_POOL &&
-	       plugin.has_pool;
+	return gpc_pjrt_is_asking(caller, size) && plugin.has_pool;
 }
 
 void *gpc_pjrt_exchange(void *pointer)

@@ -59,7 +59,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 	if (!handle || !prop || !enter())
 		return real_cuMemCreate(handle, size, prop, flags);
 	a.call.kind = is_on_device ? GPUCACHE_KIND_PHYSICAL : GPUCACHE_KIND_PHYSICAL_HOST;
-	if (is_on_device && gpc_pjrt_is_pool(__builtin_return_address(0), size))
+	if (is_on_device && gpc_pjrt_is_physical_pool(__builtin_return_address(0), size))
 		return create_pool(&a.call, handle, prop->location.id);
 	return create(&a.call, handle, is_on_device ? prop->location.id : -1,
 		is_on_device && gpc_torch_is_caller(__builtin_return_address(0)));

@@ -179,7 +179,7 @@ static void derive_spill(struct gpc_facts *f)
 
 static void derive_program(struct gpc_facts *f)
 {
-	uint64_t without = plus(f->program_arguments, f->program_temporaries);
+	uint64_t without = plus(f->program_arguments, or_none(f->program_temporaries));
 
 	f->is_program = truth(is_xla_pool(f) && f->program);
 	f->is_temporary =

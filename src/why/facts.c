@@ -65,6 +65,12 @@ static uint64_t truth(bool value)
 	return value ? GPC_YES : GPC_NO;
 }
 
+/* The recording has 0 where nothing is known, or needed. */
+static uint64_t unless_none(uint64_t bytes)
+{
+	return bytes ? bytes : GPUCACHE_UNKNOWN;
+}
+
 static void set_request(struct gpc_facts *facts, const struct gpucache_oom *oom)
 {
 	/* 2^64 - 1 means "unknown", so a request of that size counts as one byte less. */
@@ -179,12 +185,11 @@ void gpc_facts_from_oom(struct gpc_facts *facts, const struct gpucache_oom *oom)
 	facts->is_xla = truth(oom->framework == GPUCACHE_FRAMEWORK_XLA);
 	if (oom->program.name[0]) {
 		facts->program = oom->program.name;
-		facts->program_temporaries = oom->program.temporaries;
-		facts->program_arguments = oom->program.arguments;
-		facts->program_outputs = oom->program.outputs;
+		facts->program_temporaries = unless_none(oom->program.temporaries);
+		facts->program_arguments = unless_none(oom->program.arguments);
+		facts->program_outputs = unless_none(oom->program.outputs);
 	}
-	if (oom->program.pool_in_use)
-		facts->pool_in_use = oom->program.pool_in_use;
+	facts->pool_in_use = unless_none(oom->program.pool_in_use);
 	if (oom->idle_gpu) {
 		facts->idle_gpu = oom->idle_gpu - 1;
 		facts->idle_free = oom->idle_free;

@@ -56,6 +56,8 @@ def case_arrays_are_those_that_the_plugin_has(world):
         rows = json.loads(world.report("export", "--format=json", f"--at={moment}", world.recording()).out)["devices"][0]["holders"]
         pool = [row["live_bytes"] for row in rows if row.get("is_torch_cache")]
         expect_equal(f"{moment}: the pool, and arrays", (len(pool), sum(row["live_bytes"] for row in rows)), (1, 64 * MIB))
+        tree = world.report("tree", f"--at={moment}", world.recording()).out
+        expect("(XLA's pool, in no array)" in tree and "all others" not in tree, tree)
 
 
 def case_failures_of_the_plugin_are_recorded(world):
@@ -101,6 +103,17 @@ def case_memories_and_the_pool_end_with_their_client(world):
     expect_equal("the first GPU", [first[key] for key in ("allocations", "frees", "allocated_bytes", "reserved_bytes")],
                  [100, 100, 0, 0])
     expect_equal("the second", (second["allocated_bytes"], second["reserved_bytes"]), (int(said["arrays"]), 64 * MIB))
+
+
+def case_physical_memory_is_a_pool_whatever_allocator_was_asked_for(world):
+    """JAX 0.10 cuts arrays of it with "platform", too: earlier versions asked for plain memory for each array."""
+    play(world, "physical", XLA_PYTHON_CLIENT_ALLOCATOR="platform")
+    for moment in ("peak", "end"):
+        made = world.report("export", "--format=json", f"--at={moment}", world.recording())
+        rows = json.loads(made.out)["devices"][0]["holders"]
+        pool = [row["live_bytes"] for row in rows if row.get("is_torch_cache")]
+        expect_equal(f"{moment}: all, and the pool in no array", (sum(row["live_bytes"] for row in rows), pool),
+                     (144 * MIB, [62 * MIB]))
 
 
 def case_fit_of_arrays_compares_no_cache_of_pytorch(world):

@@ -232,6 +232,17 @@ static void clients(void)
 	(void)put(create(1), 5 * MIB);
 }
 
+/* A pool of physical memory, and plain memory beside it: more than the first pool, so that it is a peak. */
+static void physical(void)
+{
+	CUdeviceptr beside;
+
+	destroy_client(create(0));
+	(void)put(create(0), 2 * MIB);
+	if (cuMemAlloc(&beside, 80 * MIB))
+		exit(3);
+}
+
 static const struct {
 	const char *name;
 	void (*play)(void);
@@ -243,6 +254,7 @@ static const struct {
 	{ "sampled", sampled },
 	{ "unready", unready },
 	{ "clients", clients },
+	{ "physical", physical },
 };
 
 static void *find(void *plugin, const char *name, void *ret_function)

@@ -26,10 +26,13 @@ struct row {
 static const struct row rows[] = {
 	/* Outputs beside the arguments: what donation saves. */
 	{ 1, 0, 30, 17, 0, 42, 42, 0, GPUCACHE_VERDICT_LIMIT,
-		"by 9.00 GiB: 1.00 GiB asked for, by model.py:7, 17.00 GiB free on the GPU, 75.00 "
-		"GiB of "
-		"XLA's pool in no array, 30.00 GiB of it in use by XLA's own count",
-		"jax.checkpoint" },
+		"by 9.00 GiB: 1.00 GiB asked for, by model.py:7, to run jit_step, 17.00 GiB free "
+		"on "
+		"the GPU, 75.00 GiB of XLA's pool in no array, 30.00 GiB of it in use by XLA's own "
+		"count, 42.00 GiB of arguments, 42.00 GiB of outputs",
+		", 0 B" },
+	{ 110, 1, 1, 17, 110, 1, 0, 0, GPUCACHE_VERDICT_IMPOSSIBLE,
+		"own count, 110.00 GiB needed for a time, 1.00 GiB of arguments", ", 0 B" },
 	{ 1, 0, 30, 17, 0, 42, 42, 0, GPUCACHE_VERDICT_LIMIT,
 		"donate_argnums, if jit_step replaces its arguments: its outputs then take their "
 		"memory, "

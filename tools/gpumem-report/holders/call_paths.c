@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "format/memory.h"
+#include "model/torch.h"
 #include "tools/gpumem-report/holders/holdings.h"
 
 /* The most bytes of one name of a path; longer ones are cut.  File names may be long. */
@@ -63,18 +64,35 @@ static void fill(struct gpc_path *path, const struct gpc_report *report, const s
 		path->names[path->n++] = gpc_copy(text.buf);
 }
 
+/* What no call site holds, by its own name. */
+static void add_unheld(struct gpc_paths *paths, const char *words, uint64_t bytes)
+{
+	struct gpc_path *path = &paths->rows[paths->n];
+	GPC_TEXT(text, MAX_NAME);
+
+	if (!bytes)
+		return;
+	gpc_text_add(&text, "(%s)", words);
+	*path = (struct gpc_path){
+		.names = gpc_new(1, sizeof *path->names), .n = 1, .bytes = bytes
+	};
+	path->names[0] = gpc_copy(text.buf);
+	paths->n++;
+}
+
 void gpc_paths_create(
 	struct gpc_paths *paths, const struct gpc_report *report, const struct gpc_moment *moment)
 {
 	struct gpc_holdings holdings;
 
 	gpc_holdings_at(&holdings, report, moment);
-	*paths = (struct gpc_paths){ .rows = gpc_new(holdings.n, sizeof *paths->rows),
+	*paths = (struct gpc_paths){ .rows = gpc_new(holdings.n + 2, sizeof *paths->rows),
 		.total_bytes = holdings.total_bytes,
-		.rest_bytes = gpc_bytes_add(holdings.rest_bytes,
-			gpc_bytes_add(holdings.torch_bytes, holdings.refused_bytes)) };
+		.rest_bytes = holdings.rest_bytes };
 	for (; paths->n < holdings.n; paths->n++)
 		fill(&paths->rows[paths->n], report, &holdings.rows[paths->n]);
+	add_unheld(paths, gpc_framework_words(holdings.framework)->unused, holdings.torch_bytes);
+	add_unheld(paths, gpc_kind_words(GPUCACHE_KIND_REFUSED), holdings.refused_bytes);
 	gpc_holdings_fini(&holdings);
 }
 

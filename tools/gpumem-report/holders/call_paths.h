@@ -26,8 +26,7 @@ struct gpc_paths {
 	struct gpc_path *rows;
 	size_t n;
 	uint64_t total_bytes;
-	uint64_t
-		rest_bytes; /* of stacks that are not listed, PyTorch's in no tensor, refused ones */
+	uint64_t rest_bytes; /* of stacks that are not listed */
 };
 
 /* Makes a path of each stack that holds memory of the moment's device. */

@@ -104,7 +104,8 @@ static void show_functions(
 
 		gpc_text_add(&name, "%.*s", (int)row->len, row->name);
 		gpc_document_row(doc, gpc_bytes(row->own_bytes), gpc_share(row->own_bytes, total),
-			gpc_bytes(row->total_bytes), gpc_count(row->own_blocks),
+			gpc_bytes(row->total_bytes),
+			gpc_count(row->own_bytes ? gpc_unless_zero(row->own_blocks) : 0),
 			gpc_name(name.buf));
 	}
 	if (functions->paths->rest_bytes)
