@@ -118,7 +118,7 @@ static void an_exhausted_gpu(void **state)
 		"8.00 GiB was asked for\n"
 		"SHORT  by 4.00 GiB: 8.00 GiB asked for, by attn.forward model.py:212, 4.00 GiB "
 		"free on the GPU\n"
-		"TRY    hold 4.00 GiB less (a smaller batch, a shorter type, an earlier free): "
+		"TRY    hold at least 4.00 GiB less (a smaller batch, a shorter type, an earlier free): "
 		"load_weights\n       loader.cpp:88 holds most, 56.00 GiB: enough for this "
 		"request, perhaps not for the next\n"
 		"WHERE          90.00 GiB   90.0 %  live, as asked for\n"

@@ -48,7 +48,7 @@ static void an_exhausted_gpu_is_told_how_much_must_go_and_who_holds_most(void **
 
 	(void)state;
 	assert_int_equal(advise(&s, GPUCACHE_VERDICT_EXHAUSTED), 1);
-	says("hold 4.00 GiB less (a smaller batch, a shorter type, an earlier free)");
+	says("hold at least 4.00 GiB less (a smaller batch, a shorter type, an earlier free)");
 	says("[once]");
 	s.facts.top_site = 5;
 	s.facts.top_held = 50 * GPC_GIB;
@@ -71,7 +71,7 @@ static void who_asks_for_more_is_told_what_will_be_needed(void **state)
 	s.facts.top_site = s.oom.stack + 1;
 	s.facts.top_held = 70 * GPC_GIB;
 	say(&s);
-	says("hold 4.00 GiB less");
+	says("hold at least 4.00 GiB less");
 	s.facts.top_site = s.oom.stack;
 	s.facts.is_top_asking = GPC_YES;
 	say(&s);

@@ -40,7 +40,7 @@ static const struct row rows[] = {
 		"rounded to" },
 	{ 60, 20, 20, 17, 60, 10, 1, 0, GPUCACHE_VERDICT_LIMIT,
 		"or a smaller batch, jax.checkpoint, or parts", "donate_argnums" },
-	{ 60, 30, 30, 17, 60, 10, 1, 0, GPUCACHE_VERDICT_LIMIT, "or hold 16.00 GiB less",
+	{ 60, 30, 30, 17, 60, 10, 1, 0, GPUCACHE_VERDICT_LIMIT, "or hold at least 16.00 GiB less",
 		"donate_argnums" },
 	/* It fits nowhere. */
 	{ 110, 1, 1, 17, 110, 1, 1, 0, GPUCACHE_VERDICT_IMPOSSIBLE,
@@ -54,7 +54,7 @@ static const struct row rows[] = {
 	{ 80, 1, 1, 17, 0, 0, 0, 0, GPUCACHE_VERDICT_LIMIT,
 		"or keep it on the host (NumPy), and copy a batch at a time (jax.device_put), at "
 		"model.py:7",
-		"hold 6.00 GiB less" },
+		"hold at least 6.00 GiB less" },
 	/* What grows fills a larger pool, too. */
 	{ 1, 75, 75, 17, 0, 1, 1, 60, GPUCACHE_VERDICT_GROWTH,
 		"something still refers to what model.py:9 makes (a list, a dict, a cache, a "
