@@ -2,6 +2,7 @@
 """The views of gpumem-report divide the same bytes of one run in different ways."""
 import os
 import pickle
+import subprocess
 
 from harness import MIB, expect, expect_equal
 
@@ -128,3 +129,13 @@ def case_a_folder_says_who_failed_first(world):
     expect_equal("the GPU with a verdict", [bool(row["verdict"]) for row in job["gpus"]], [False, True, False])
     text = " ".join(world.report("list", world.folder).out.split())
     expect("rank 1" in text and "ran out of memory first" in text, text)
+
+
+def case_a_program_without_line_numbers_is_told_how_it_gets_them(world):
+    stripped = os.path.join(world.folder, "stripped")
+    subprocess.run(["objcopy", "--strip-debug", world.program("train"), stripped], check=True)
+    for program, is_told in (stripped, True), (world.program("train"), False):
+        world.run([program, "--steps", "2"], sim=SIM)
+        text = world.report(world.recordings()[-1]).out
+        expect_equal(f"a note about {program}", f"no line numbers in {program}: compile it with -g" in " ".join(text.split()), is_told)
+        world.forget_recordings()

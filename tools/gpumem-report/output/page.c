@@ -234,6 +234,17 @@ static void note_missing(const struct gpc_report *report)
 	note(report, "%s", text.buf);
 }
 
+static void note_lineless(const struct gpc_report *report)
+{
+	const char *path = report->frames ? gpc_frames_lineless(report->frames) : NULL;
+	GPC_TEXT(text, 300);
+
+	if (!path)
+		return;
+	gpc_text_add_clean(&text, path, strlen(path));
+	note(report, "no line numbers in %s: compile it with -g", text.buf);
+}
+
 static void add_notes(const struct gpc_report *report)
 {
 	const struct gpc_recording *rec = report->recording;
@@ -242,8 +253,10 @@ static void add_notes(const struct gpc_report *report)
 
 	note_problems(report);
 	/* A hint for the reader; which files were looked for depends on what was shown before. */
-	if (!gpc_document_is_whole(report->doc))
+	if (!gpc_document_is_whole(report->doc)) {
 		note_missing(report);
+		note_lineless(report);
+	}
 	for (size_t i = 0;; i++) {
 		GPC_TEXT(text, 512);
 

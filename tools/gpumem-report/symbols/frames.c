@@ -227,3 +227,16 @@ bool gpc_frames_next_missing(const struct gpc_frames *frames, size_t *i, const c
 	}
 	return false;
 }
+
+const char *gpc_frames_lineless(const struct gpc_frames *frames)
+{
+	for (size_t i = 0; i < frames->recording->n_stacks; i++) {
+		const struct gpc_stack_frames *stack = frames->stacks[i];
+		const struct gpc_frame *site =
+			stack && stack->site >= 0 ? &stack->frames[stack->site] : NULL;
+
+		if (site && !site->is_python && !site->is_library && site->function && !site->file)
+			return site->module;
+	}
+	return NULL;
+}

@@ -29,6 +29,9 @@ void gpc_frames_destroy(struct gpc_frames *frames);
  */
 bool gpc_frames_next_missing(const struct gpc_frames *frames, size_t *i, const char **ret_path);
 
+/* A file of the program whose call sites, of those that were asked for, have names but no lines; NULL: there is none. */
+const char *gpc_frames_lineless(const struct gpc_frames *frames);
+
 /* Returns stack `id`, or NULL. */
 const struct gpc_stack_frames *gpc_frames_find(struct gpc_frames *frames, uint32_t id);
 
