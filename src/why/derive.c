@@ -142,7 +142,8 @@ static void derive_sums(struct gpc_facts *f)
 	/* The driver alone would not round as we do. */
 	if (is_known(f->plain) && is_known(f->asked))
 		f->plain_fails = truth(f->is_caching == GPC_YES && f->is_on_gpu == GPC_YES &&
-				       f->plain_serves != GPC_YES && f->plain < f->asked);
+				       f->is_assumed != GPC_YES && f->plain_serves != GPC_YES &&
+				       f->plain < f->asked);
 	f->wasted = minus(f->plain, best);
 	f->managed_here = managed_here(f);
 	derive_contexts(f);
@@ -242,7 +243,8 @@ static void derive_truths(struct gpc_facts *f)
 	/* Many blocks do not get larger: a line that frees nearly all of them keeps some. */
 	f->is_replaced = truth(f->is_renewed == GPC_YES && !or_none(f->kept_passes) &&
 			       f->growth_blocks < RENEWED_BLOCKS);
-	f->is_missing = truth(or_none(f->short_by) != 0);
+	f->is_sized = truth(f->is_assumed != GPC_YES);
+	f->is_missing = truth(or_none(f->short_by) != 0 && f->is_sized == GPC_YES);
 	f->holds_enough = truth(
 		or_none(f->short_by) != 0 && (!is_xla_pool(f) || fits(f->to_free, f->torch_live)));
 	f->is_rounded_up = truth(is_below(f->asked, f->need) && is_known(f->room) &&

@@ -78,6 +78,8 @@ static void set_request(struct gpc_facts *facts, const struct gpucache_oom *oom)
 	facts->rounded = gpc_smaller(oom->rounded, GPUCACHE_UNKNOWN - 1);
 	if (oom->stack)
 		facts->asked_site = oom->stack;
+	facts->is_assumed =
+		truth(oom->kind == GPUCACHE_KIND_CONTEXT || oom->kind == GPUCACHE_KIND_MODULE);
 	facts->is_on_host = truth(gpucache_kind_place(oom->kind) == GPUCACHE_ON_HOST);
 	if (oom->kind == GPUCACHE_KIND_ASYNC)
 		facts->pool_live = oom->kind_bytes[GPUCACHE_KIND_ASYNC];

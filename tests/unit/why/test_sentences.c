@@ -24,6 +24,21 @@ static void every_row_of_the_table_is_sound(void **state)
 		fail_msg("\"%s\" %s", row, wrong);
 }
 
+static void what_is_assumed_is_not_said_to_be_missing(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+	GPC_TEXT(text, 400);
+
+	(void)state;
+	s.oom.kind = GPUCACHE_KIND_CONTEXT;
+	judge(&s);
+	gpc_say_short(&text, &s.facts, NULL);
+	assert_non_null(
+		strstr(text.buf, "a context or a module asked for, assumed to need 8.00 GiB"));
+	assert_null(strstr(text.buf, "8.00 GiB asked for"));
+	assert_null(strstr(text.buf, "by 4.00 GiB"));
+}
+
 static void because_has_the_numbers_of_its_cause(void **state)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
@@ -215,6 +230,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_row_of_the_table_is_sound),
+		cmocka_unit_test(what_is_assumed_is_not_said_to_be_missing),
 		cmocka_unit_test(because_has_the_numbers_of_its_cause),
 		cmocka_unit_test(words_accept_any_number_of_a_recording),
 		cmocka_unit_test(the_shortage_is_told_in_its_parts),
