@@ -15,6 +15,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "base/clock.h"
 #include "format/memory.h"
 #include "tools/gpumem-report/fit/smallest_gpu.h"
 #include "tools/lib/clean_stream.h"
@@ -193,18 +194,27 @@ static void say_choice(const struct gpc_report *report, const struct gpc_directo
 	};
 	const char *target = report->options->target;
 	char failed[64];
+	GPC_TEXT(age, 32);
 
-	if (choice->n_recordings < 2)
+	gpc_text_add_age(&age, gpc_bytes_less(gpc_clock_realtime_ns(),
+				       report->recording->header.start_realtime_ns));
+	if (choice->n_recordings < 2 && target)
 		return;
+	if (choice->n_recordings < 2) {
+		gpc_complain(
+			"%s: the only recording, started %s ago", choice->entry->path, age.buf);
+		return;
+	}
 	if (choice->n_rivals > 1)
 		snprintf(failed, sizeof failed, "the first of %u that ran out of memory",
 			choice->n_rivals);
 	else
 		snprintf(failed, sizeof failed, "the latest of %u that ran out of memory",
 			choice->n_failed);
-	gpc_complain("%s: %s; of %u recordings, %u newer (gpumem-report list%s%s)",
-		choice->entry->path, choice->n_failed > 1 ? failed : reasons[choice->worth],
-		choice->n_recordings, choice->n_newer, target ? " " : "", target ? target : "");
+	gpc_complain("%s, started %s ago: %s; of %u recordings, %u newer (gpumem-report list%s%s)",
+		choice->entry->path, age.buf,
+		choice->n_failed > 1 ? failed : reasons[choice->worth], choice->n_recordings,
+		choice->n_newer, target ? " " : "", target ? target : "");
 }
 
 /* Opens the most useful recording of a directory; directory_path NULL: of the usual directories. */
