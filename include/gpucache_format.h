@@ -596,7 +596,7 @@ struct gpucache_oom {
 	struct gpucache_oom_program program;
 	uint64_t taken_bytes, taken_stack; /* live, sized by what was read to be free; since 1.7 */
 	uint64_t
-		idle_bytes; /* cached in segments without a live block, which go back if that is enough; since 1.8 */
+		returnable_bytes; /* cached in segments without a live block, which go back if that is enough; since 1.8 */
 };
 
 #endif

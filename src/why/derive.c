@@ -125,8 +125,8 @@ static void derive_sums(struct gpc_facts *f)
 		f->room = gpc_smaller(f->available, minus(f->limit, f->charged));
 	best = gpc_larger(or_none(f->room), or_none(f->piece));
 	/* Pieces cannot be joined, but idle segments would have gone back if that had been enough. */
-	if (is_below(plus(f->room, f->idle), f->need))
-		best = gpc_larger(best, plus(f->room, f->idle));
+	if (is_below(plus(f->room, f->returnable), f->need))
+		best = gpc_larger(best, plus(f->room, f->returnable));
 	f->is_on_gpu = truth(f->is_on_host != GPC_YES);
 	f->short_by = is_known(f->room) && f->is_on_gpu == GPC_YES ? minus(f->need, best)
 								   : GPUCACHE_UNKNOWN;

@@ -128,7 +128,7 @@ static void set_balance(struct gpc_facts *facts, const struct gpucache_oom *oom)
 	facts->cached = sheet->cached;
 	if (oom->kind != GPUCACHE_KIND_TENSOR) {
 		facts->piece = oom->piece != GPUCACHE_UNKNOWN ? oom->piece : sheet->cached_largest;
-		facts->idle = gpc_smaller(oom->idle_bytes, sheet->cached);
+		facts->returnable = gpc_smaller(oom->returnable_bytes, sheet->cached);
 	}
 	facts->other_piece = oom->other_piece;
 	facts->direct = sheet->direct;

@@ -135,7 +135,7 @@ static void find_all(struct gpc_context *context, struct gpc_gathered *gathered)
 		oom->tags, GPUCACHE_MAX_OOM_TAGS, &oom->tag_rest_bytes);
 	oom->free_after = look.device.device_free;
 	oom->piece = look.piece;
-	oom->idle_bytes = look.idle_bytes;
+	oom->returnable_bytes = look.returnable_bytes;
 	oom->other_piece = look.other_piece;
 	oom->largest_pending = look.largest_pending;
 	oom->setup = look.setup;

@@ -24,11 +24,11 @@ struct gpc_look {
 	struct gpc_device_look device;
 	struct gpucache_balance balance;
 	uint64_t kind_bytes[GPUCACHE_MAX_KINDS];
-	uint64_t piece;           /* the largest cached piece for a request of this context */
-	uint64_t other_piece;     /* and in the pools of the others */
-	uint64_t idle_bytes;      /* of its segments without a live block */
-	uint64_t largest_pending; /* block of this context */
-	uint32_t setup;           /* GPUCACHE_OOM_* */
+	uint64_t piece;            /* the largest cached piece for a request of this context */
+	uint64_t other_piece;      /* and in the pools of the others */
+	uint64_t returnable_bytes; /* of its segments without a live block */
+	uint64_t largest_pending;  /* block of this context */
+	uint32_t setup;            /* GPUCACHE_OOM_* */
 };
 
 /* Asks NVML, which the first call loads.  False, with all numbers unknown, if another thread is asking it. */

@@ -87,14 +87,14 @@ static void shortage_is_the_request_minus_the_best_room(void **state)
 
 	/* Three segments of 1 GiB would have gone back. */
 	s.oom.balance.cached = 3 * GPC_GIB;
-	s.oom.idle_bytes = 3 * GPC_GIB;
+	s.oom.returnable_bytes = 3 * GPC_GIB;
 	judge(&s);
 	assert_int_equal(s.oom.short_by, 1 * GPC_GIB);
-	s.oom.idle_bytes = 4 * GPC_GIB; /* that would have been enough: they could not go back */
+	s.oom.returnable_bytes = 4 * GPC_GIB; /* that would have been enough: they could not go back */
 	s.oom.balance.cached = 4 * GPC_GIB;
 	judge(&s);
 	assert_int_equal(s.oom.short_by, 3 * GPC_GIB);
-	s.oom.balance.cached = s.oom.idle_bytes = 0;
+	s.oom.balance.cached = s.oom.returnable_bytes = 0;
 
 	/* 90 GiB are taken, so a limit of 91 GiB leaves less room than the device does. */
 	s.oom.balance.cached_largest = 0;
