@@ -595,8 +595,7 @@ struct gpucache_oom {
 	uint64_t framework;                  /* of `torch`: enum gpucache_framework; since 1.7 */
 	struct gpucache_oom_program program;
 	uint64_t taken_bytes, taken_stack; /* live, sized by what was read to be free; since 1.7 */
-	uint64_t
-		returnable_bytes; /* cached in segments without a live block, which go back if that is enough; since 1.8 */
+	uint64_t returnable_bytes; /* cached in segments without a live block; since 1.8 */
 };
 
 #endif
