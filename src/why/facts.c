@@ -171,6 +171,10 @@ void gpc_facts_from_oom(struct gpc_facts *facts, const struct gpucache_oom *oom)
 		facts->torch_asked = oom->torch.requested;
 		facts->torch_live = gpc_smaller(oom->torch.allocated, oom->torch.reserved);
 		facts->torch_held = oom->torch.reserved;
+		if (oom->setup & GPUCACHE_OOM_IDLE)
+			facts->torch_idle = oom->idle_bytes;
+		if (oom->idle_stack)
+			facts->idle_site = oom->idle_stack;
 	}
 	facts->is_xla = truth(oom->framework == GPUCACHE_FRAMEWORK_XLA);
 	if (oom->program.name[0]) {

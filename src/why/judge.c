@@ -99,7 +99,8 @@ static strength judge_PREALLOCATED(const struct gpc_facts *f)
 		return LIKELY;
 	if (f->is_by_other != GPC_YES)
 		return NONE;
-	return grew_more(f, f->torch_unused) ? POSSIBLE : LIKELY;
+	/* Nothing can be called within a backward pass. */
+	return f->is_in_backward == GPC_YES || grew_more(f, f->torch_spare) ? POSSIBLE : LIKELY;
 }
 
 /* How many blocks it got while it grew. */
@@ -349,8 +350,9 @@ static strength judge_SPIKE(const struct gpc_facts *f)
 
 static strength judge_WRONG_POOL(const struct gpc_facts *f)
 {
-	return is_short_of_room(f) && is_known(f->piece) && fits(f->need, f->other_piece) ? CERTAIN
-											  : NONE;
+	if (is_short_of_room(f) && is_known(f->piece) && fits(f->need, f->other_piece))
+		return CERTAIN;
+	return f->is_private == GPC_YES ? LIKELY : NONE;
 }
 
 /* Without the names of frames nobody knows whether PyTorch's tensors are results that a program keeps, which is growth. */
@@ -387,7 +389,7 @@ static strength judge_EXHAUSTED(const struct gpc_facts *f)
 	uint64_t need = gpc_larger(f->need, or_none(f->step_left));
 	bool is_cured = f->plain_serves == GPC_YES || f->remedy;
 
-	if (is_impossible(f) || !or_none(f->short_by) || judge_WRONG_POOL(f) ||
+	if (is_impossible(f) || !or_none(f->short_by) || judge_WRONG_POOL(f) == CERTAIN ||
 		(f->is_limited == GPC_YES && f->would_fit == GPC_YES))
 		return NONE;
 	/* The missing memory is theirs. */

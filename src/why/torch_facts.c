@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "names/short_names.h"
 #include "why/evaluation.h"
 #include "why/kept_models.h"
 #include "why/kept_results.h"
@@ -17,6 +18,9 @@
 
 /* A checkpoint may have the optimizer's state, too: three times as much as the model. */
 #define LOADED_PART 4
+
+/* The file of PyTorch that loads checkpoints. */
+#define LOADER "/torch/serialization.py"
 
 /* The file of PyTorch that calls what torch.no_grad() and torch.inference_mode() decorate. */
 #define DECORATOR "/torch/utils/_contextlib.py"
@@ -108,8 +112,12 @@ void gpc_say_held(const struct gpc_evidence *evidence, const struct gpucache_oom
 	bytes = sum_purposes(evidence, oom, rows);
 	for (unsigned i = 0; i < N_HELD && rows[i].bytes && rows[i].bytes >= bytes / 100; i++) {
 		gpc_text_add_amounts(ret_text, i ? ", @" : "@", rows[i].bytes);
-		/* The place of the largest part must not read as that of all. */
-		gpc_text_add(ret_text, " %s (%s", gpc_purpose_words(rows[i].purpose),
+		/* The place of the largest part must not read as that of all.  A checkpoint has more than weights. */
+		gpc_text_add(ret_text, " %s%s (%s", gpc_purpose_words(rows[i].purpose),
+			gpc_passes_library(
+				gpc_evidence_frames(evidence, rows[i].stack), LOADER, NULL)
+				? ", or a loaded checkpoint"
+				: "",
 			rows[i].stack_bytes < rows[i].bytes / 2 ? "among others " : "");
 		gpc_frames_place(
 			gpc_evidence_frames(evidence, rows[i].stack), rows[i].stack, 0, ret_text);
@@ -184,6 +192,17 @@ static uint64_t count_freed(const struct search *search)
 	return n;
 }
 
+static bool passes_node(const struct gpc_stack_frames *stack)
+{
+	GPC_TEXT(name, 64);
+
+	for (size_t i = 0; stack && i < stack->n; i++)
+		if (!stack->frames[i].is_python && stack->frames[i].function &&
+			gpc_name_node(stack->frames[i].function, &name))
+			return true;
+	return false;
+}
+
 static void set_purposes(struct search *search)
 {
 	const struct gpucache_oom *oom = search->oom;
@@ -194,6 +213,7 @@ static void set_purposes(struct search *search)
 	const struct gpc_stack_frames *asking = frames_of(search, oom->stack);
 
 	facts->asked_purpose = purpose_of(search, oom->stack);
+	facts->is_in_backward = truth(passes_node(asking));
 	facts->freed_before = count_freed(search);
 	if (search->growing)
 		facts->growth_purpose = purpose_of(search, search->growing);
@@ -205,8 +225,9 @@ static void set_purposes(struct search *search)
 	facts->gradients = row_of(search, GPC_PURPOSE_GRADIENTS)->bytes;
 	facts->activations = activations->bytes;
 	facts->asks_foreach = truth(gpc_passes_library(asking, "/optim/", "_multi_tensor_"));
-	facts->optimizer_less = has_file(asking, "/optim/sgd.py") ? "SGD without momentum has none"
-								  : "SGD, Adafactor, an 8-bit one";
+	facts->is_sgd = truth(has_file(asking, "/optim/sgd.py"));
+	facts->optimizer_less = facts->is_sgd == GPC_YES ? "SGD without momentum has none"
+							 : "SGD, Adafactor, an 8-bit one";
 	if (weights->stack_bytes >= oom->short_by && weights->stack &&
 		!is_same_model(search, weights->stack, oom->stack)) {
 		facts->weights_place =
@@ -333,6 +354,18 @@ static const char *find_backward(struct search *search)
 	return found ? place_of(search, found, search->texts->backward_place) : NULL;
 }
 
+/* True if what grows is allocated while a CUDA graph is captured. */
+static bool is_captured(const struct search *search)
+{
+	struct gpucache_site site;
+
+	for (uint64_t i = 0; i < search->evidence->n_sites; i++)
+		if (gpc_evidence_site(search->evidence, i, search->oom->device, &site) &&
+			site.stack == search->growing)
+			return site.flags & GPUCACHE_SITE_CAPTURED;
+	return false;
+}
+
 static void set_growth(struct search *search)
 {
 	const struct gpucache_oom *oom = search->oom;
@@ -359,6 +392,7 @@ static void set_growth(struct search *search)
 	}
 	facts->evaluation_place =
 		chain_in(stack, gpc_evaluation_find(stack), search->texts->evaluation_place);
+	facts->is_captured = truth(is_captured(search));
 	facts->is_appended = truth(is_appended(search, stack, growing));
 	facts->is_result_alone = truth(is_decorated(stack) || is_result_alone(search, growing));
 }
@@ -406,7 +440,7 @@ static void set_loaded(struct search *search)
 	for (uint32_t i = 0; i < search->oom->n_holders; i++) {
 		const struct gpucache_holder *holder = &search->oom->holders[i];
 
-		if (!has_file(frames_of(search, holder->stack), "/torch/serialization.py"))
+		if (!has_file(frames_of(search, holder->stack), LOADER))
 			continue;
 		loaded = gpc_bytes_add(loaded, holder->bytes);
 		if (!biggest || holder->bytes > biggest->bytes)

@@ -249,6 +249,30 @@ static void growth_is_told_by_what_it_is(void **state)
 	says("what Attention.forward model.py:6 makes stays");
 }
 
+static void nothing_in_a_graph_is_moved_to_the_host(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	s.oom.torch = (struct gpucache_oom_torch){
+		.requested = 8 * GPC_GIB, .allocated = 60 * GPC_GIB, .reserved = 80 * GPC_GIB
+	};
+	judge(&s);
+	s.facts.kept_passes = 9;
+	s.facts.kept_bytes = 40 * GPC_GIB;
+	s.facts.growth_purpose = GPC_PURPOSE_ACTIVATIONS;
+	s.facts.is_result_alone = GPC_YES;
+	s.facts.loop_place = "Runner.capture run.py:3";
+	say_anew(&s);
+	says("keep only what is needed of a result");
+	s.facts.is_captured = GPC_YES;
+	say_anew(&s);
+	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_GROWTH);
+	assert_null(strstr(advice, "cpu()"));
+	assert_null(strstr(advice, ".item()"));
+	says("one pool for all");
+}
+
 static void a_checkpoint_is_not_put_around_what_has_one(void **state)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
@@ -407,6 +431,54 @@ static void another_library_beside_pytorchs_unused_cache_is_told_to_empty_it(voi
 	s.oom.torch = (struct gpucache_oom_torch){ .allocated = GPC_GIB, .reserved = 64 * GPC_GIB };
 	advise(&s, GPUCACHE_VERDICT_PREALLOCATED);
 	says("torch.cuda.empty_cache() before this request: 63.00 GiB");
+	/* Of a segment with a tensor in it nothing goes back. */
+	s.oom.setup |= GPUCACHE_OOM_IDLE;
+	s.oom.idle_bytes = 4 * GPC_GIB;
+	advise(&s, GPUCACHE_VERDICT_PREALLOCATED);
+	says("torch.cuda.empty_cache() before this request: 4.00 GiB");
+	s.oom.idle_bytes--;
+	judge(&s);
+	assert_int_not_equal(s.answer.cause, GPUCACHE_VERDICT_PREALLOCATED);
+	/* Within a backward pass the program cannot call it. */
+	s.oom.idle_bytes = 4 * GPC_GIB;
+	judge(&s);
+	s.facts.is_in_backward = GPC_YES;
+	say_anew(&s);
+	assert_int_equal(s.answer.strength, GPUCACHE_STRENGTH_POSSIBLE);
+}
+
+/* PyTorch returns every whole idle segment that it may before it gives up. */
+static void whole_segments_that_pytorch_did_not_use_are_of_other_pools(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	s.oom.torch = (struct gpucache_oom_torch){
+		.requested = 8 * GPC_GIB, .allocated = 52 * GPC_GIB, .reserved = 64 * GPC_GIB
+	};
+	s.oom.setup |= GPUCACHE_OOM_IDLE;
+	s.oom.idle_bytes = 8 * GPC_GIB;
+	s.oom.idle_stack = 12;
+	advise(&s, GPUCACHE_VERDICT_WRONG_POOL);
+	says("drop the pool or the graphs after their work");
+	says("the largest segment was taken by model.py:12");
+	/* Less than counts. */
+	s.oom.idle_bytes--;
+	judge(&s);
+	assert_int_not_equal(s.answer.cause, GPUCACHE_VERDICT_WRONG_POOL);
+	/* Too little for the request. */
+	s.oom.torch.reserved = 56 * GPC_GIB;
+	s.oom.requested = s.oom.rounded = 12 * GPC_GIB;
+	judge(&s);
+	assert_int_not_equal(s.answer.cause, GPUCACHE_VERDICT_WRONG_POOL);
+	/* The recording does not tell. */
+	s = scene_of_an_exhausted_gpu();
+	s.oom.torch = (struct gpucache_oom_torch){
+		.requested = 3 * GPC_GIB, .allocated = 56 * GPC_GIB, .reserved = 64 * GPC_GIB
+	};
+	s.oom.idle_bytes = 8 * GPC_GIB;
+	advise(&s, GPUCACHE_VERDICT_FRAGMENTED);
+	says("expandable_segments:True joins the holes");
 }
 
 static void the_settings_that_a_replay_found_are_advised_with_those_that_are_set(void **state)
@@ -557,6 +629,7 @@ int main(void)
 		cmocka_unit_test(a_large_activation_is_not_told_to_be_offloaded),
 		cmocka_unit_test(a_request_that_never_fits_is_not_told_to_free),
 		cmocka_unit_test(growth_is_told_by_what_it_is),
+		cmocka_unit_test(nothing_in_a_graph_is_moved_to_the_host),
 		cmocka_unit_test(a_checkpoint_is_not_put_around_what_has_one),
 		cmocka_unit_test(gradients_that_stay_are_told_with_the_line_of_the_backward_pass),
 		cmocka_unit_test(holes_beside_growth_are_named_but_not_joined),
@@ -565,6 +638,7 @@ int main(void)
 		cmocka_unit_test(a_limit_of_pytorchs_own_is_raised_by_pytorchs_own_call),
 		cmocka_unit_test(holes_of_pytorchs_cache_are_joined_by_pytorchs_option),
 		cmocka_unit_test(another_library_beside_pytorchs_unused_cache_is_told_to_empty_it),
+		cmocka_unit_test(whole_segments_that_pytorch_did_not_use_are_of_other_pools),
 		cmocka_unit_test(
 			the_settings_that_a_replay_found_are_advised_with_those_that_are_set),
 		cmocka_unit_test(pages_that_small_blocks_pin_are_computed),
