@@ -9,7 +9,8 @@
 #define REAL_PART      8u  /* a real placement wastes this part of what it places */
 #define LARGE_PART     8u  /* an activation above this part of the GPU is large by itself */
 #define RENEWED_BLOCKS 64u /* a buffer that doubles, or what each layer makes of a larger input */
-#define STATES         4u  /* an optimizer keeps at most so many values per weight */
+#define ROUNDED_PART   3u /* rounding to 2^k and 1.5 * 2^k wastes less than this part of a tensor */
+#define STATES         4u /* an optimizer keeps at most so many values per weight */
 #define INPUTS_PART \
 	7u /* results of passes whose graph is gone are below this part of their inputs */
 #define STEP_STATES 3u /* Adam's step needs so many: two that it keeps, one for a time */
@@ -148,12 +149,12 @@ static bool has_holes(const struct gpc_facts *f)
 {
 	uint64_t tensors = plus(f->torch_live, f->torch_live / REAL_PART);
 	uint64_t asked = gpc_larger(f->torch_asked, or_none(f->step_left));
-	/* What is in pools of their own is joined to nothing. */
+	/* What is in pools of their own is joined to nothing; holes of graphs' pools are not told from others. */
 	uint64_t idle = or_none(f->torch_idle);
 	uint64_t holes = minus(f->torch_unused, idle);
 
 	return or_none(f->torch_asked) && f->is_torch_limit != GPC_YES &&
-	       fits(f->torch_held, f->live) && fits(asked, holes) &&
+	       f->has_graphs != GPC_YES && fits(f->torch_held, f->live) && fits(asked, holes) &&
 	       fits(f->torch_held / REAL_PART, holes) &&
 	       fits(plus(tensors, plus(asked, 2 * GPC_TORCH_LARGE_BUFFER)),
 		       plus(minus(f->torch_held, idle), f->available));
@@ -247,7 +248,10 @@ static void derive_truths(struct gpc_facts *f)
 	f->asks_optimizer = truth(f->asked_purpose == GPC_PURPOSE_OPTIMIZER);
 	if (f->asks_optimizer == GPC_YES)
 		f->step_left = step_left(f);
+	f->torch_rounded = truth(f->torch_rounds == GPC_YES && is_below(f->room, f->need) &&
+				 fits(or_none(f->short_by), f->torch_live / ROUNDED_PART));
 	f->is_private = truth(is_private(f));
+	f->is_of_graphs = truth(f->is_private == GPC_YES && f->has_graphs == GPC_YES);
 	f->has_holes = truth(has_holes(f));
 	/* What the same line asks for next is of the same use. */
 	f->has_taken = truth(is_missing_from(f, f->taken) && f->taken_site != f->asked_site);

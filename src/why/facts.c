@@ -80,6 +80,8 @@ static void set_request(struct gpc_facts *facts, const struct gpucache_oom *oom)
 	facts->is_eager = truth(oom->setup & GPUCACHE_OOM_EAGER);
 	facts->is_fraction = truth(oom->setup & GPUCACHE_OOM_FRACTION);
 	facts->rounds_up = truth(oom->setup & GPUCACHE_OOM_ROUNDUP);
+	facts->torch_rounds = truth(oom->setup & GPUCACHE_OOM_TORCH_ROUNDUP);
+	facts->has_graphs = truth(oom->setup & GPUCACHE_OOM_GRAPHS);
 	facts->never_waits = truth(!(oom->setup & GPUCACHE_OOM_WAIT));
 	facts->limit = oom->limit ? oom->limit : GPUCACHE_UNKNOWN;
 }

@@ -234,6 +234,8 @@ static strength judge_ROUNDING(const struct gpc_facts *f)
 		return f->is_whole == GPC_YES ? CERTAIN : LIKELY;
 	if (!is_short_of_room(f) || is_impossible(f))
 		return NONE;
+	if (f->torch_rounded == GPC_YES)
+		return LIKELY;
 	if (f->is_rounded_up == GPC_YES)
 		return is_refuted(f) ? POSSIBLE : most;
 	if (!is_below(rounded / 10, f->rounding))
@@ -403,8 +405,8 @@ static strength judge_EXHAUSTED(const struct gpc_facts *f)
 		f->is_replayed != GPC_YES)
 		return NONE;
 	if (!is_below(room, f->need) || !is_known(f->growth) || judge_GROWTH(f) ||
-		may_be_results(f) || may_be_leak(f) || or_none(f->spare_contexts) ||
-		f->managed_here || counts(f, others))
+		may_be_results(f) || may_be_leak(f) || f->torch_rounded == GPC_YES ||
+		or_none(f->spare_contexts) || f->managed_here || counts(f, others))
 		return LIKELY;
 	return CERTAIN;
 }
