@@ -182,7 +182,7 @@ static bool is_outweighed(const struct gpc_facts *f)
 
 	if (fits(f->growth, f->others) || fits(f->growth, f->spare_contexts))
 		return true;
-	if (f->has_holes == GPC_YES && f->growth <= f->torch_unused)
+	if ((f->has_holes == GPC_YES || f->is_private == GPC_YES) && f->growth <= f->torch_unused)
 		return true;
 	/* Rounding took more, or a part that counts of what may have been loaded, and would have been enough. */
 	if (fits(is_below(f->n_frees, blocks_gained(f)) ? f->growth / 4 : f->growth, f->rounding) &&

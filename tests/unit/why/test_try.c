@@ -474,6 +474,14 @@ static void whole_segments_that_pytorch_did_not_use_are_of_other_pools(void **st
 	advise(&s, GPUCACHE_VERDICT_WRONG_POOL);
 	says("one pool for all CUDA graphs");
 	s.oom.setup &= ~GPUCACHE_OOM_GRAPHS;
+	/* What grows took less than what lies idle. */
+	grow(&s);
+	s.oom.growth_bytes = s.oom.growth_total = s.oom.growth_held = 12 * GPC_GIB;
+	advise(&s, GPUCACHE_VERDICT_WRONG_POOL);
+	s.oom.growth_bytes++;
+	judge(&s);
+	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_GROWTH);
+	s.oom.growth_bytes = s.oom.growth_stack = 0;
 	/* Less than counts. */
 	s.oom.idle_bytes--;
 	judge(&s);
