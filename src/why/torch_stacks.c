@@ -7,7 +7,7 @@
 /* The file of PyTorch that calls what torch.no_grad() and torch.inference_mode() decorate. */
 #define DECORATOR "/torch/utils/_contextlib.py"
 
-/* The file of PyTorch that calls the functions of a torch.autograd.Function. */
+/* The file that calls the functions of a torch.autograd.Function; from PyTorch 2.15 on no file does. */
 #define FUNCTION "/torch/autograd/function.py"
 
 bool gpc_torch_is_of_program(const struct gpc_frame *frame)
@@ -44,9 +44,15 @@ bool gpc_torch_is_decorated(const struct gpc_stack_frames *stack)
 
 bool gpc_torch_is_in_function(const struct gpc_stack_frames *stack)
 {
-	for (int i = stack->site + 1; stack->site >= 0 && i < (int)stack->n; i++)
+	const struct gpc_frame *site = stack->site >= 0 ? &stack->frames[stack->site] : NULL;
+	const char *dot = site && site->function ? strrchr(site->function, '.') : NULL;
+
+	if (!dot || !gpc_torch_is_of_program(site) || strcmp(dot, ".forward") != 0)
+		return false;
+	for (size_t i = (size_t)stack->site + 1; i < stack->n; i++)
 		if (stack->frames[i].is_python)
-			return gpc_is_in_library(&stack->frames[i], FUNCTION);
+			return gpc_torch_is_of_program(&stack->frames[i]) ||
+			       gpc_is_in_library(&stack->frames[i], FUNCTION);
 	return false;
 }
 

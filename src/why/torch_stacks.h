@@ -23,7 +23,7 @@ int gpc_torch_user_of(const struct gpc_stack_frames *stack);
 /* True in a function that torch.no_grad() or torch.inference_mode() decorates, such as generate() of transformers. */
 bool gpc_torch_is_decorated(const struct gpc_stack_frames *stack);
 
-/* True if a torch.autograd.Function of the program makes what grows. */
+/* True in a forward() of the program that no module is called for: that of a torch.autograd.Function. */
 bool gpc_torch_is_in_function(const struct gpc_stack_frames *stack);
 
 /* True if a line of the program calls copy.deepcopy(): torch.nn copies the layers of a model, too. */

@@ -293,8 +293,11 @@ static void what_grows_in_a_function_of_autograd_is_known(void **state)
 {
 	const struct gpc_frame function[] = { native("at::_ops::mul::call"),
 		python("Gate.forward", "/home/me/gate.py", false),
-		python("Function.apply", TORCH "autograd/function.py", true),
-		python("<module>", "/home/me/train.py", false) };
+		python("Net.forward", "/home/me/gate.py", false),
+		python("_call_impl", MODULE, true) };
+	const struct gpc_frame module[] = { native("at::_ops::mul::call"),
+		python("Net.forward", "/home/me/gate.py", false),
+		python("_call_impl", MODULE, true) };
 	struct gpc_facts facts = gpc_facts_unknown();
 	struct gpc_torch_texts texts;
 
@@ -312,6 +315,9 @@ static void what_grows_in_a_function_of_autograd_is_known(void **state)
 	facts.growth_site = 1;
 	gpc_torch_facts(&evidence, &oom, &facts, &texts);
 	assert_int_equal(facts.is_in_function, GPC_YES);
+	set(1, module, 3);
+	gpc_torch_facts(&evidence, &oom, &facts, &texts);
+	assert_int_equal(facts.is_in_function, GPC_NO);
 }
 
 /* The row of the stage that shards most decides, whichever stack has it. */
