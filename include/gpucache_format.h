@@ -235,6 +235,9 @@ struct gpucache_torch {
 	uint64_t reserved[7];
 };
 
+#define GPUCACHE_SITE_CAPTURED \
+	0x1u /* it made a tensor while its stream was being captured: for a CUDA graph */
+
 /* SITES.  The bytes that one stack holds, and has ever requested, on one device.  Records begin at 1. */
 struct gpucache_site {
 	uint64_t live_bytes; /* as requested */
@@ -247,7 +250,7 @@ struct gpucache_site {
 	/* 0: unused record.  `stack` and `device` are stored before the totals */
 	uint32_t stack;
 	uint16_t device;
-	uint16_t reserved;
+	uint16_t flags; /* GPUCACHE_SITE_*; since 1.8 */
 };
 
 /* Head of the append-only regions.  `used` counts the bytes behind this head. */
@@ -518,12 +521,15 @@ struct gpucache_tag_holder {
 #define GPUCACHE_MAX_NEIGHBOURS  16
 
 /* Bits of oom.setup. */
-#define GPUCACHE_OOM_CACHING   0x1u  /* cache:on */
-#define GPUCACHE_OOM_CAPTURING 0x2u  /* a stream capture was open */
-#define GPUCACHE_OOM_EAGER     0x4u  /* CUDA_MODULE_LOADING=EAGER */
-#define GPUCACHE_OOM_FRACTION  0x8u  /* per_process_memory_fraction has set the limit */
-#define GPUCACHE_OOM_ROUNDUP   0x10u /* roundup_power2_divisions is set */
-#define GPUCACHE_OOM_WAIT      0x20u /* oom_wait_ms is set */
+#define GPUCACHE_OOM_CACHING       0x1u   /* cache:on */
+#define GPUCACHE_OOM_CAPTURING     0x2u   /* a stream capture was open */
+#define GPUCACHE_OOM_EAGER         0x4u   /* CUDA_MODULE_LOADING=EAGER */
+#define GPUCACHE_OOM_FRACTION      0x8u   /* per_process_memory_fraction has set the limit */
+#define GPUCACHE_OOM_ROUNDUP       0x10u  /* roundup_power2_divisions is set */
+#define GPUCACHE_OOM_WAIT          0x20u  /* oom_wait_ms is set */
+#define GPUCACHE_OOM_IDLE          0x40u  /* idle_bytes is known */
+#define GPUCACHE_OOM_TORCH_ROUNDUP 0x80u  /* the same as ROUNDUP, by PyTorch */
+#define GPUCACHE_OOM_GRAPHS        0x100u /* PyTorch has captured CUDA graphs */
 
 /* The numbers in PyTorch's report of its own failure; if `requested` is 0, those at its last tensor. */
 struct gpucache_oom_torch {
@@ -595,6 +601,8 @@ struct gpucache_oom {
 	uint64_t framework;                  /* of `torch`: enum gpucache_framework; since 1.7 */
 	struct gpucache_oom_program program;
 	uint64_t taken_bytes, taken_stack; /* live, sized by what was read to be free; since 1.7 */
+	/* Larger segments of PyTorch's cache without a tensor, and who asked for the largest; since 1.8 */
+	uint64_t idle_bytes, idle_stack;
 	uint64_t returnable_bytes; /* cached in segments without a live block; since 1.8 */
 };
 

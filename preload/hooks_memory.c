@@ -98,8 +98,16 @@ CUresult cuMemGetInfo_v2(size_t *available, size_t *total)
 	return heard(result);
 }
 
+/* What the driver needs for rows of `width` bytes: it pads them, and says how much only once it has the memory. */
+static size_t pitched(size_t width, size_t height)
+{
+	const size_t step = 512;
+
+	return gpc_bytes_times(gpc_bytes_times(width / step + (width % step != 0), step), height);
+}
+
 /* clang-format off */
-TRACKED(cuMemAllocPitch_v2, dptr && pitch, PITCHED, gpc_bytes_times(width, height), *a->pitch * a->height, *a->dptr,
+TRACKED(cuMemAllocPitch_v2, dptr && pitch, PITCHED, pitched(width, height), *a->pitch * a->height, *a->dptr,
 	(CUdeviceptr *dptr, size_t *pitch, size_t width, size_t height, unsigned int element),
 	(dptr, pitch, width, height, element))
 TRACKED(cuMemAllocManaged, dptr, MANAGED, size, a->size, *a->dptr,

@@ -117,28 +117,31 @@ static int node_of(const struct gpc_stack_frames *stack)
 
 static int site_of(const struct gpc_stack_frames *stack)
 {
-	bool has_python = false;
+	int last_python = -1;
 	int program = -1;
 	int library = -1;
+	int node;
 
 	for (size_t i = 0; i < stack->n; i++) {
 		const struct gpc_frame *frame = &stack->frames[i];
 
 		if (frame->is_python && !frame->is_library && frame->file)
 			return (int)i;
-		has_python |= frame->is_python;
+		last_python = frame->is_python ? (int)i : last_python;
 		if (program < 0 && !frame->is_library)
 			program = (int)i;
 		if (library < 0 && !frame->is_plumbing)
 			library = (int)i;
 	}
-	if (has_python)
+	if (program >= 0 && last_python < 0)
+		return program;
+	/* A node may call Python of PyTorch's own. */
+	node = node_of(stack);
+	if (node > last_python)
+		return node;
+	if (last_python >= 0)
 		return library_site_of(stack);
-	if (program < 0)
-		program = node_of(stack);
-	if (program < 0)
-		program = library;
-	return program >= 0 || stack->n == 0 ? program : 0;
+	return library >= 0 || stack->n == 0 ? library : 0;
 }
 
 static bool is_operator(const struct gpc_frame *frame)

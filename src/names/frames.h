@@ -15,8 +15,9 @@
  *
  * The site is the innermost frame of the program (model/libraries.h): a Python frame if the stack has any, else a
  * native one.  If all of these are in libraries, the site is
+ *   - a node of the backward pass, unless Python called it; else
  *   - with Python frames, the one that called the innermost package;
- *   - without them, a node of the backward pass, else the innermost library that is not plumbing.
+ *   - without them, the innermost library that is not plumbing.
  *
  * Threads     Any: pure functions.
  * Failure     A frame without symbols has no function and no file.  A text that does not fit is cut.

@@ -35,6 +35,13 @@ uint64_t gpc_plain_live(const struct gpucache_block *blocks, uint32_t n_blocks, 
 uint64_t gpc_plain_waste(const struct gpucache_block *blocks, uint32_t n_blocks, uint32_t device,
 	uint64_t *ret_n_blocks);
 
+/*
+ * The bytes of the device's arenas, larger than PyTorch's small ones, in which no tensor is: its whole idle segments.
+ * *ret_segment: the largest.  GPUCACHE_UNKNOWN without memory for the time of the call.
+ */
+uint64_t gpc_plain_idle(const struct gpucache_block *blocks, uint32_t n_blocks, uint32_t device,
+	uint32_t *ret_segment);
+
 /* What the driver adds to the larger ones of these blocks, to make them whole steps. */
 uint64_t gpc_plain_tails(const struct gpucache_block *blocks, uint32_t n_blocks, uint32_t device);
 

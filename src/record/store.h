@@ -243,6 +243,15 @@ static inline void gpc_record_site_add(struct gpc_record *rec, uint32_t device, 
 	gpc_lock_release(&rec->site_locks[device].lock);
 }
 
+/* Marks site `stack` as one that allocates for CUDA graphs. */
+static inline void gpc_record_site_captured(struct gpc_record *rec, uint32_t device, uint32_t stack)
+{
+	struct gpucache_site *site = gpc_record_find_site(rec, device, stack);
+
+	if (site)
+		__atomic_fetch_or(&site->flags, GPUCACHE_SITE_CAPTURED, __ATOMIC_RELAXED);
+}
+
 /* Subtracts `share` from the live sums of site `stack`. */
 static inline void gpc_record_site_remove(
 	struct gpc_record *rec, uint32_t device, uint32_t stack, struct gpc_share share)

@@ -308,6 +308,26 @@ static void add_natives(
 	}
 }
 
+/* What called all of the interpreter, if no frame is the program's: a node of the backward pass that calls Python. */
+static void add_outer(
+	struct gpc_naming *naming, const struct gpc_raw_stack *raw, struct gpc_stack_frames *list)
+{
+	const struct native_name *name;
+	uint32_t first = raw->n_native;
+
+	for (size_t i = 0; i < list->n; i++)
+		if (!list->frames[i].is_library)
+			return;
+	while (first > 0 && (name = name_native(naming, raw->frames[first - 1])) &&
+		name->class < GPC_FRAME_INTERPRETER)
+		first--;
+	for (; first > 0 && first < raw->n_native; first++) {
+		name = name_native(naming, raw->frames[first]);
+		if (name && name->is_shown)
+			list->frames[list->n++] = name->named;
+	}
+}
+
 /* ---- lists ---- */
 
 static struct gpc_stack_frames *make(struct gpc_naming *naming, uint32_t id)
@@ -326,6 +346,8 @@ static struct gpc_stack_frames *make(struct gpc_naming *naming, uint32_t id)
 	for (uint32_t i = 0; i < raw.n_python; i++)
 		if (!add_python(naming, raw.frames[raw.n_native + i], list))
 			return NULL;
+	if (raw.n_python)
+		add_outer(naming, &raw, list);
 	gpc_frames_finish(list);
 	return list;
 }

@@ -6,7 +6,8 @@
  *      stack id --> depot.h --> native frames: modules.h, exported.h, symtab.h --+
  *                               Python frames: codes.h --------------------------+--> names/frames.h
  *
- * Native frames are named up to the call site and its callers, or up to the interpreter's.
+ * Native frames are named up to the call site and its callers, or up to the interpreter's, and if no frame is the program's,
+ * also from what called the interpreter on.
  *
  * Threads     open, and all calls for what it returned: one thread at a time.
  * Locks       Call with no lock of ours held: all take the loader's lock (modules.h).

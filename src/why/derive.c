@@ -12,7 +12,8 @@
 #define LARGE_PART     8u  /* an activation above this part of the GPU is large by itself */
 #define RENEWED_BLOCKS 64u /* a buffer that doubles, or what each layer makes of a larger input */
 #define KEPT_BLOCKS    8u  /* fewer may be a program's few buffers */
-#define STATES         4u  /* an optimizer keeps at most so many values per weight */
+#define ROUNDED_PART   3u /* rounding to 2^k and 1.5 * 2^k wastes less than this part of a tensor */
+#define STATES         4u /* an optimizer keeps at most so many values per weight */
 #define INPUTS_PART \
 	7u /* results of passes whose graph is gone are below this part of their inputs */
 #define STEP_STATES 3u /* Adam's step needs so many: two that it keeps, one for a time */
@@ -133,6 +134,8 @@ static void derive_sums(struct gpc_facts *f)
 	f->to_free = is_known(f->short_by) ? gpc_round_up(f->short_by, STEP) : GPUCACHE_UNKNOWN;
 	f->left = plus(f->available, plus(or_none(f->cached), or_none(f->pending)));
 	f->torch_unused = minus(f->torch_held, f->torch_live);
+	/* Of a part of a segment it gives back nothing. */
+	f->torch_spare = is_known(f->torch_idle) ? f->torch_idle : f->torch_unused;
 	f->slack = plus(plus(or_none(f->cached), or_none(f->pending)),
 		plus(plus(or_none(f->rounding), or_none(f->pool_idle)),
 			plus(or_none(f->page_waste), or_none(f->torch_unused))));
@@ -153,6 +156,16 @@ static void derive_sums(struct gpc_facts *f)
 }
 
 /*
+ * Before PyTorch gives up it returns each whole idle segment that it may: those that are left belong to pools of their own
+ * (torch.cuda.MemPool, CUDA graphs), which no other request is served from.
+ */
+static bool is_private(const struct gpc_facts *f)
+{
+	return or_none(f->torch_asked) && f->is_torch_limit != GPC_YES && f->is_xla != GPC_YES &&
+	       is_missing_from(f, f->torch_idle) && fits(f->torch_held / REAL_PART, f->torch_idle);
+}
+
+/*
  * With expandable segments the tensors and the request would have fitted, even if an eighth of the tensors' bytes and
  * two large buffers were wasted.  PyTorch with expandable segments reserves more than it asks our cache for.
  */
@@ -160,12 +173,15 @@ static bool has_holes(const struct gpc_facts *f)
 {
 	uint64_t tensors = plus(f->torch_live, f->torch_live / REAL_PART);
 	uint64_t asked = gpc_larger(f->torch_asked, or_none(f->step_left));
+	/* What is in pools of their own is joined to nothing; holes of graphs' pools are not told from others. */
+	uint64_t idle = or_none(f->torch_idle);
+	uint64_t holes = minus(f->torch_unused, idle);
 
 	return or_none(f->torch_asked) && f->is_torch_limit != GPC_YES &&
-	       fits(f->torch_held, f->live) && fits(asked, f->torch_unused) &&
-	       fits(f->torch_held / REAL_PART, f->torch_unused) &&
+	       f->has_graphs != GPC_YES && fits(f->torch_held, f->live) && fits(asked, holes) &&
+	       fits(f->torch_held / REAL_PART, holes) &&
 	       fits(plus(tensors, plus(asked, 2 * GPC_TORCH_LARGE_BUFFER)),
-		       plus(f->torch_held, f->available));
+		       plus(minus(f->torch_held, idle), f->available));
 }
 
 /* As the runtime decides: not against a limit, and not beside processes that would run short. */
@@ -201,7 +217,9 @@ static uint64_t step_left(const struct gpc_facts *f)
 	uint64_t trained =
 		or_none(f->gradients) ? gpc_smaller(f->weights, f->gradients) : f->weights;
 
-	return is_known(trained) ? minus(gpc_bytes_times(trained, STEP_STATES), f->optimizer)
+	uint64_t states = f->is_sgd == GPC_YES ? STEP_STATES - 1 : STEP_STATES;
+
+	return is_known(trained) ? minus(gpc_bytes_times(trained, states), f->optimizer)
 				 : GPUCACHE_UNKNOWN;
 }
 
@@ -210,6 +228,7 @@ static void derive_growth(struct gpc_facts *f)
 {
 	bool grows = or_none(f->growth) != 0 || or_none(f->kept_passes) != 0;
 
+	f->grows_graphs = truth(grows && f->is_captured == GPC_YES);
 	f->grows_weights = truth(grows && f->growth_purpose == GPC_PURPOSE_WEIGHTS);
 	f->grows_optimizer = truth(grows && f->growth_purpose == GPC_PURPOSE_OPTIMIZER);
 	f->grows_results = truth(grows && f->growth_purpose == GPC_PURPOSE_ACTIVATIONS);
@@ -222,6 +241,7 @@ static void derive_growth(struct gpc_facts *f)
 	f->grows_inputs =
 		truth(f->grows_results == GPC_YES && f->had_backward == GPC_YES &&
 			is_known(f->inputs) && is_below(f->activations, f->inputs / INPUTS_PART));
+	f->grew_all = truth(grows && fits(f->growth_held - f->growth_held / 16, f->growth));
 	f->grows_single = truth(f->grows_results == GPC_YES && f->is_result_alone == GPC_YES);
 	f->grows_summed = truth(f->grows_results == GPC_YES && f->had_backward == GPC_NO);
 }
@@ -261,10 +281,14 @@ static void derive_truths(struct gpc_facts *f)
 	derive_program(f);
 	f->can_replay = truth(f->is_caching == GPC_YES && f->is_replayed == GPC_NOT_KNOWN);
 	f->is_by_other = truth(is_torch && f->is_xla != GPC_YES && f->torch_asked == 0 &&
-			       is_missing_from(f, plus(or_none(f->cached), f->torch_unused)));
+			       is_missing_from(f, plus(or_none(f->cached), f->torch_spare)));
 	f->asks_optimizer = truth(f->asked_purpose == GPC_PURPOSE_OPTIMIZER);
 	if (f->asks_optimizer == GPC_YES)
 		f->step_left = step_left(f);
+	f->torch_rounded = truth(f->torch_rounds == GPC_YES && is_below(f->room, f->need) &&
+				 fits(or_none(f->short_by), f->torch_live / ROUNDED_PART));
+	f->is_private = truth(is_private(f));
+	f->is_of_graphs = truth(f->is_private == GPC_YES && f->has_graphs == GPC_YES);
 	f->has_holes = truth(has_holes(f));
 	/* What the same line asks for next is of the same use. */
 	f->has_taken = truth(is_missing_from(f, f->taken) && f->taken_site != f->asked_site);

@@ -90,6 +90,8 @@ static void set_request(struct gpc_facts *facts, const struct gpucache_oom *oom)
 	facts->is_eager = truth(oom->setup & GPUCACHE_OOM_EAGER);
 	facts->is_fraction = truth(oom->setup & GPUCACHE_OOM_FRACTION);
 	facts->rounds_up = truth(oom->setup & GPUCACHE_OOM_ROUNDUP);
+	facts->torch_rounds = truth(oom->setup & GPUCACHE_OOM_TORCH_ROUNDUP);
+	facts->has_graphs = truth(oom->setup & GPUCACHE_OOM_GRAPHS);
 	facts->never_waits = truth(!(oom->setup & GPUCACHE_OOM_WAIT));
 	facts->limit = oom->limit ? oom->limit : GPUCACHE_UNKNOWN;
 }
@@ -183,6 +185,10 @@ void gpc_facts_from_oom(struct gpc_facts *facts, const struct gpucache_oom *oom)
 		facts->torch_asked = oom->torch.requested;
 		facts->torch_live = gpc_smaller(oom->torch.allocated, oom->torch.reserved);
 		facts->torch_held = oom->torch.reserved;
+		if (oom->setup & GPUCACHE_OOM_IDLE)
+			facts->torch_idle = oom->idle_bytes;
+		if (oom->idle_stack)
+			facts->idle_site = oom->idle_stack;
 	}
 	facts->is_xla = truth(oom->framework == GPUCACHE_FRAMEWORK_XLA);
 	if (oom->program.name[0]) {

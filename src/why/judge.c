@@ -99,7 +99,8 @@ static strength judge_PREALLOCATED(const struct gpc_facts *f)
 		return LIKELY;
 	if (f->is_by_other != GPC_YES)
 		return NONE;
-	return grew_more(f, f->torch_unused) ? POSSIBLE : LIKELY;
+	/* Nothing can be called within a backward pass. */
+	return f->is_in_backward == GPC_YES || grew_more(f, f->torch_spare) ? POSSIBLE : LIKELY;
 }
 
 /* How many blocks it got while it grew. */
@@ -185,7 +186,7 @@ static bool is_outweighed(const struct gpc_facts *f)
 
 	if (fits(f->growth, f->others) || fits(f->growth, f->spare_contexts))
 		return true;
-	if (f->has_holes == GPC_YES && f->growth <= f->torch_unused)
+	if ((f->has_holes == GPC_YES || f->is_private == GPC_YES) && f->growth <= f->torch_unused)
 		return true;
 	/* Rounding took more, or a part that counts of what may have been loaded, and would have been enough. */
 	if (fits(is_below(f->n_frees, blocks_gained(f)) ? f->growth / 4 : f->growth, f->rounding) &&
@@ -237,6 +238,8 @@ static strength judge_ROUNDING(const struct gpc_facts *f)
 		return f->is_whole == GPC_YES ? CERTAIN : LIKELY;
 	if (!is_short_of_room(f) || is_impossible(f))
 		return NONE;
+	if (f->torch_rounded == GPC_YES)
+		return LIKELY;
 	if (f->is_rounded_up == GPC_YES)
 		return is_refuted(f) ? POSSIBLE : most;
 	if (!is_below(rounded / 10, f->rounding))
@@ -354,8 +357,9 @@ static strength judge_SPIKE(const struct gpc_facts *f)
 
 static strength judge_WRONG_POOL(const struct gpc_facts *f)
 {
-	return is_short_of_room(f) && is_known(f->piece) && fits(f->need, f->other_piece) ? CERTAIN
-											  : NONE;
+	if (is_short_of_room(f) && is_known(f->piece) && fits(f->need, f->other_piece))
+		return CERTAIN;
+	return f->is_private == GPC_YES ? LIKELY : NONE;
 }
 
 /* Without the names of frames nobody knows whether PyTorch's tensors are results that a program keeps, which is growth. */
@@ -394,7 +398,7 @@ static strength judge_EXHAUSTED(const struct gpc_facts *f)
 	uint64_t need = gpc_larger(f->need, or_none(f->step_left));
 	bool is_cured = f->plain_serves == GPC_YES || f->remedy;
 
-	if (is_impossible(f) || !or_none(f->short_by) || judge_WRONG_POOL(f) ||
+	if (is_impossible(f) || !or_none(f->short_by) || judge_WRONG_POOL(f) == CERTAIN ||
 		(f->is_limited == GPC_YES && f->would_fit == GPC_YES))
 		return NONE;
 	/* The missing memory is theirs. */
@@ -408,8 +412,8 @@ static strength judge_EXHAUSTED(const struct gpc_facts *f)
 		f->is_replayed != GPC_YES)
 		return NONE;
 	if (!is_below(room, f->need) || !is_known(f->growth) || judge_GROWTH(f) ||
-		may_be_results(f) || may_be_leak(f) || or_none(f->spare_contexts) ||
-		f->managed_here || counts(f, others))
+		may_be_results(f) || may_be_leak(f) || f->torch_rounded == GPC_YES ||
+		or_none(f->spare_contexts) || f->managed_here || counts(f, others))
 		return LIKELY;
 	return CERTAIN;
 }

@@ -10,6 +10,7 @@
 #include "why/kept_results.h"
 #include "why/libraries.h"
 #include "why/purposes.h"
+#include "why/torch_stacks.h"
 #include "why/trainers.h"
 
 /* The most purposes that gpc_say_held() names. */
@@ -18,8 +19,11 @@
 /* A checkpoint may have the optimizer's state, too: three times as much as the model. */
 #define LOADED_PART 4
 
-/* The file of PyTorch that calls what torch.no_grad() and torch.inference_mode() decorate. */
-#define DECORATOR "/torch/utils/_contextlib.py"
+/* Fewer parts may be those of a skip connection. */
+#define PARTS 8
+
+/* The file of PyTorch that loads checkpoints. */
+#define LOADER "/torch/serialization.py"
 
 struct search {
 	const struct gpc_evidence *evidence;
@@ -108,8 +112,12 @@ void gpc_say_held(const struct gpc_evidence *evidence, const struct gpucache_oom
 	bytes = sum_purposes(evidence, oom, rows);
 	for (unsigned i = 0; i < N_HELD && rows[i].bytes && rows[i].bytes >= bytes / 100; i++) {
 		gpc_text_add_amounts(ret_text, i ? ", @" : "@", rows[i].bytes);
-		/* The place of the largest part must not read as that of all. */
-		gpc_text_add(ret_text, " %s (%s", gpc_purpose_words(rows[i].purpose),
+		/* The place of the largest part must not read as that of all.  A checkpoint has more than weights. */
+		gpc_text_add(ret_text, " %s%s (%s", gpc_purpose_words(rows[i].purpose),
+			gpc_passes_library(
+				gpc_evidence_frames(evidence, rows[i].stack), LOADER, NULL)
+				? ", or a loaded checkpoint"
+				: "",
 			rows[i].stack_bytes < rows[i].bytes / 2 ? "among others " : "");
 		gpc_frames_place(
 			gpc_evidence_frames(evidence, rows[i].stack), rows[i].stack, 0, ret_text);
@@ -184,6 +192,22 @@ static uint64_t count_freed(const struct search *search)
 	return n;
 }
 
+/* True if a call of torch.cat or torch.stack asks for what its parts hold, made by one line that keeps them. */
+static bool joins_parts(const struct search *search)
+{
+	const struct gpucache_oom *oom = search->oom;
+	const struct gpc_stack_frames *asking = frames_of(search, oom->stack);
+	const struct gpucache_holder *parts = oom->holders;
+	GPC_TEXT(via, 200);
+
+	if (!asking || !oom->n_holders || parts->n_blocks < PARTS ||
+		parts->bytes < oom->torch.requested / 8 * 7)
+		return false;
+	gpc_frames_via(asking, &via);
+	return oom->torch.requested &&
+	       (strcmp(via.buf, "cat") == 0 || strcmp(via.buf, "stack") == 0);
+}
+
 static void set_purposes(struct search *search)
 {
 	const struct gpucache_oom *oom = search->oom;
@@ -194,6 +218,8 @@ static void set_purposes(struct search *search)
 	const struct gpc_stack_frames *asking = frames_of(search, oom->stack);
 
 	facts->asked_purpose = purpose_of(search, oom->stack);
+	facts->is_in_backward = truth(gpc_torch_passes_node(asking));
+	facts->is_joined = truth(joins_parts(search));
 	facts->freed_before = count_freed(search);
 	if (search->growing)
 		facts->growth_purpose = purpose_of(search, search->growing);
@@ -205,8 +231,9 @@ static void set_purposes(struct search *search)
 	facts->gradients = row_of(search, GPC_PURPOSE_GRADIENTS)->bytes;
 	facts->activations = activations->bytes;
 	facts->asks_foreach = truth(gpc_passes_library(asking, "/optim/", "_multi_tensor_"));
-	facts->optimizer_less = has_file(asking, "/optim/sgd.py") ? "SGD without momentum has none"
-								  : "SGD, Adafactor, an 8-bit one";
+	facts->is_sgd = truth(has_file(asking, "/optim/sgd.py"));
+	facts->optimizer_less = facts->is_sgd == GPC_YES ? "SGD without momentum has none"
+							 : "SGD, Adafactor, an 8-bit one";
 	if (weights->stack_bytes >= oom->short_by && weights->stack &&
 		!is_same_model(search, weights->stack, oom->stack)) {
 		facts->weights_place =
@@ -225,39 +252,6 @@ static void set_purposes(struct search *search)
 }
 
 /* ---- which line keeps what grows ---- */
-
-static bool is_of_program(const struct gpc_frame *frame)
-{
-	return frame->is_python && !frame->is_library && frame->function;
-}
-
-/*
- * The line that uses a model, and may keep what it returned: the innermost one of the program but for those that PyTorch
- * called, as it calls each forward() and not what torch.no_grad() decorates.  Does not look beyond a trainer (Lightning,
- * transformers) that calls the program back: the functions beyond it wait for the trainer, and keep no results.  -1: there
- * is none.
- */
-static int find_user(const struct gpc_stack_frames *stack)
-{
-	bool is_called_back = false;
-	int found = -1;
-
-	for (size_t i = 0; i < stack->n; i++) {
-		const struct gpc_frame *frame = &stack->frames[i];
-
-		if (is_of_program(frame)) {
-			if (found >= 0 && !is_called_back)
-				break;
-			found = (int)i;
-			is_called_back = false;
-		} else if (frame->is_python && found >= 0) {
-			if (!frame->file || !strstr(frame->file, "/torch/"))
-				break;
-			is_called_back |= !strstr(frame->file, DECORATOR);
-		}
-	}
-	return found;
-}
 
 /* True if torch.cat makes the growing blocks, and most of what it made there before is freed. */
 static bool is_appended(const struct search *search, const struct gpc_stack_frames *stack,
@@ -291,12 +285,6 @@ static bool is_result_alone(const struct search *search, const struct gpucache_h
 	       n_inputs < growing->n_blocks / 2;
 }
 
-/* True in a function that torch.no_grad() or torch.inference_mode() decorates, such as generate() of transformers. */
-static bool is_decorated(const struct gpc_stack_frames *stack)
-{
-	return has_file(stack, DECORATOR);
-}
-
 /* True if a gradient was made on the device after `since_ns`. */
 static bool made_gradients(const struct search *search, uint64_t since_ns)
 {
@@ -325,12 +313,24 @@ static const char *find_backward(struct search *search)
 			continue;
 		stack = frames_of(search, site.stack);
 		if (!has_file(stack, "/torch/autograd/__init__.py") ||
-			!is_of_program(&stack->frames[stack->site]))
+			!gpc_torch_is_of_program(&stack->frames[stack->site]))
 			continue;
 		most = site.total_blocks;
 		found = site.stack;
 	}
 	return found ? place_of(search, found, search->texts->backward_place) : NULL;
+}
+
+/* True if what grows is allocated while a CUDA graph is captured. */
+static bool is_captured(const struct search *search)
+{
+	struct gpucache_site site;
+
+	for (uint64_t i = 0; i < search->evidence->n_sites; i++)
+		if (gpc_evidence_site(search->evidence, i, search->oom->device, &site) &&
+			site.stack == search->growing)
+			return site.flags & GPUCACHE_SITE_CAPTURED;
+	return false;
 }
 
 static void set_growth(struct search *search)
@@ -344,7 +344,7 @@ static void set_growth(struct search *search)
 
 	if (!stack)
 		return;
-	user = find_user(stack);
+	user = gpc_torch_user_of(stack);
 	if (growing)
 		(void)gpc_kept_most(search->evidence, oom, growing, &first_ns);
 	if (first_ns != GPUCACHE_UNKNOWN)
@@ -359,8 +359,11 @@ static void set_growth(struct search *search)
 	}
 	facts->evaluation_place =
 		chain_in(stack, gpc_evaluation_find(stack), search->texts->evaluation_place);
+	facts->is_in_function = truth(gpc_torch_is_in_function(stack));
+	facts->is_captured = truth(is_captured(search));
 	facts->is_appended = truth(is_appended(search, stack, growing));
-	facts->is_result_alone = truth(is_decorated(stack) || is_result_alone(search, growing));
+	facts->is_result_alone =
+		truth(gpc_torch_is_decorated(stack) || is_result_alone(search, growing));
 }
 
 /* Where the windows of the run show no growth, models may. */
@@ -406,7 +409,7 @@ static void set_loaded(struct search *search)
 	for (uint32_t i = 0; i < search->oom->n_holders; i++) {
 		const struct gpucache_holder *holder = &search->oom->holders[i];
 
-		if (!has_file(frames_of(search, holder->stack), "/torch/serialization.py"))
+		if (!has_file(frames_of(search, holder->stack), LOADER))
 			continue;
 		loaded = gpc_bytes_add(loaded, holder->bytes);
 		if (!biggest || holder->bytes > biggest->bytes)
@@ -419,15 +422,6 @@ static void set_loaded(struct search *search)
 	search->facts->loaded_bytes = loaded;
 }
 
-/* True if a line of the program calls copy.deepcopy(): torch.nn copies the layers of a model, too. */
-static bool is_copied(const struct gpc_stack_frames *stack)
-{
-	for (size_t i = stack ? stack->n : 0; i-- > 0;)
-		if (gpc_is_in_library(&stack->frames[i], "/copy.py"))
-			return i + 1 < stack->n && is_of_program(&stack->frames[i + 1]);
-	return false;
-}
-
 /* Finds the largest copy that the program made of a module. */
 static void set_copied(struct search *search)
 {
@@ -436,7 +430,7 @@ static void set_copied(struct search *search)
 	for (uint32_t i = 0; i < search->oom->n_holders; i++) {
 		const struct gpucache_holder *holder = &search->oom->holders[i];
 
-		if (is_copied(frames_of(search, holder->stack)) &&
+		if (gpc_torch_is_copied(frames_of(search, holder->stack)) &&
 			(!biggest || holder->bytes > biggest->bytes))
 			biggest = holder;
 	}
@@ -474,7 +468,7 @@ static void set_validating(struct search *search)
 	const struct gpc_stack_frames *asking = frames_of(search, search->oom->stack);
 	int at = asking ? gpc_evaluation_find(asking) : -1;
 
-	if (at >= 0 && !is_decorated(asking) &&
+	if (at >= 0 && !gpc_torch_is_decorated(asking) &&
 		gpc_evaluation_keeps(search->evidence, search->oom, &asking->frames[at]))
 		search->facts->validating_place =
 			chain_in(asking, at, search->texts->validating_place);
@@ -499,6 +493,19 @@ static void set_failed(struct search *search)
 	search->facts->failed_place = place_of(search, biggest->stack, search->texts->failed_place);
 }
 
+/* False if a thread of PyTorch's own asks, outside the nodes of a backward pass: that says nothing of the program. */
+static bool is_place(const struct search *search)
+{
+	const struct gpc_stack_frames *stack = frames_of(search, search->oom->stack);
+	const struct gpc_frame *site =
+		stack && stack->site >= 0 ? &stack->frames[stack->site] : NULL;
+	const struct gpc_library_row *row =
+		site && !site->is_python && site->module ? gpc_library_row_of(site->module) : NULL;
+
+	return !row || !row->name || strcmp(row->name, "PyTorch") != 0 ||
+	       gpc_torch_passes_node(stack);
+}
+
 void gpc_torch_facts(const struct gpc_evidence *evidence, const struct gpucache_oom *oom,
 	struct gpc_facts *facts, struct gpc_torch_texts *texts)
 {
@@ -506,6 +513,8 @@ void gpc_torch_facts(const struct gpc_evidence *evidence, const struct gpucache_
 
 	if (!gpc_is_of_torch(oom))
 		return;
+	if (!is_place(&search))
+		facts->asked_site = GPUCACHE_UNKNOWN;
 	facts->by_purpose = sum_purposes(evidence, oom, search.rows);
 	set_models(&search);
 	set_kept(&search);
@@ -518,6 +527,6 @@ void gpc_torch_facts(const struct gpc_evidence *evidence, const struct gpucache_
 	set_validating(&search);
 	facts->is_checkpointed =
 		truth(has_file(frames_of(&search, oom->stack), "/torch/utils/checkpoint.py"));
-	facts->is_generating = truth(
-		is_decorated(frames_of(&search, row_of(&search, GPC_PURPOSE_ACTIVATIONS)->stack)));
+	facts->is_generating = truth(gpc_torch_is_decorated(
+		frames_of(&search, row_of(&search, GPC_PURPOSE_ACTIVATIONS)->stack)));
 }

@@ -65,6 +65,10 @@ FAILURES = {NEWEST: [
     ("logits", "8GiB", "", {"exhausted", "spike"}, "in parts", "fixed"),
     ("resume", "4GiB", "", {"exhausted"}, 'map_location="cpu"', "fixed"),
     ("retry", "4GiB", "", {"exhausted"}, "after the `except` block", "fixed"),
+    ("graphs", "4GiB", "", {"growth", "wrong"}, "one pool for all", "fixed"),
+    ("pools", "4GiB", "", {"wrong"}, "drop the pool", "fixed"),
+    ("joined", "4GiB", "", {"exhausted"}, "one tensor made before them", "fixed"),
+    ("rounded", "4GiB", "", {"rounding"}, "roundup_power2_divisions out of PYTORCH_CUDA_ALLOC_CONF", "fixed"),
     ("pinned", "4GiB", "fail:cuMemHostAlloc/6/2/100000", {"host"}, "keep no batch of a loader", "fixed"),
     ("compiled", "2GiB", "", {"exhausted", "spike"}, "a smaller batch", "fixed"),
 ], "lightning": [

@@ -249,8 +249,11 @@ static void allocated(struct gpc_device *device, uint64_t address, uint64_t size
 	uint32_t stack = gpc_runtime_stack_of(size);
 	CUstream stream;
 
-	if (!is_left_out(stack) && find_stream((int)device->ordinal, &stream))
+	if (!is_left_out(stack) && find_stream((int)device->ordinal, &stream)) {
 		gpc_streams_name(stream);
+		if (gpc_runtime_is_captured(stream))
+			gpc_record_site_captured(&gpc_runtime.record, device->ordinal, stack);
+	}
 	adopt_last_malloc(address);
 	gpc_lock_take(&books->lock);
 	count_malloc_locked(gpc_tensors_sums(device), allocated_bytes, reserved_bytes);

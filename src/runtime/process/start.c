@@ -57,12 +57,26 @@ static void read_config(void)
 	}
 }
 
+static bool torch_rounds_up(void)
+{
+	static const char *const names[] = { "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF" };
+
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+		const char *conf = gpc_env_get(names[i]);
+
+		if (conf && strstr(conf, "roundup_power2_divisions"))
+			return true;
+	}
+	return false;
+}
+
 static void write_config(void)
 {
 	const struct gpc_config *config = &gpc_runtime.config;
 	const char *loading = gpc_env_get("CUDA_MODULE_LOADING");
 
 	gpc_runtime.is_eager = loading && strcmp(loading, "EAGER") == 0;
+	gpc_runtime.torch_rounds_up = torch_rounds_up();
 	gpc_config_describe(config, record_line, NULL);
 	for (unsigned i = 0; i < config->n_warnings; i++) {
 		char line[GPC_CONFIG_MAX_WARNING + 16];

@@ -94,7 +94,8 @@ struct gpc_runtime {
 	struct gpc_record record;
 	struct gpc_stacks stacks;
 	bool has_stacks;
-	bool is_eager; /* CUDA_MODULE_LOADING=EAGER */
+	bool is_eager;        /* CUDA_MODULE_LOADING=EAGER */
+	bool torch_rounds_up; /* roundup_power2_divisions for PyTorch */
 	char report_command[GPC_REPORT_COMMAND_SIZE];
 
 	/* Lock: lock (rank RUNTIME). */

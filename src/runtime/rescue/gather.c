@@ -64,6 +64,36 @@ static void fill_growth(struct gpucache_oom *oom, const struct gpc_device *devic
 	oom->usual_live = gpc_record_usual(record, device->ordinal, &oom->usual_base);
 }
 
+static bool has_captured(const struct gpc_device *device)
+{
+	const struct gpc_record *record = &gpc_runtime.record;
+	const struct gpucache_site *sites = record->sites;
+
+	for (uint32_t i = 1; sites && i < gpc_record_site_end(record); i++)
+		if (__atomic_load_n(&sites[i].flags, __ATOMIC_RELAXED) & GPUCACHE_SITE_CAPTURED &&
+			__atomic_load_n(&sites[i].device, __ATOMIC_RELAXED) == device->ordinal)
+			return true;
+	return false;
+}
+
+/* Whole segments of PyTorch's cache without a tensor; unknown if blocks are without a record, which may be tensors. */
+static void fill_idle(struct gpucache_oom *oom, const struct gpc_device *device)
+{
+	const struct gpc_record *record = &gpc_runtime.record;
+	uint32_t segment;
+
+	oom->idle_bytes = gpc_plain_idle(
+		record->blocks, gpc_record_block_end(record), device->ordinal, &segment);
+	oom->idle_stack = 0;
+	if (segment < record->n_segments)
+		oom->idle_stack =
+			__atomic_load_n(&record->segments[segment].stack, __ATOMIC_RELAXED);
+	if (oom->idle_bytes != GPUCACHE_UNKNOWN && oom->plain_live != GPUCACHE_UNKNOWN)
+		oom->setup |= GPUCACHE_OOM_IDLE;
+	if (has_captured(device))
+		oom->setup |= GPUCACHE_OOM_GRAPHS;
+}
+
 /* What the recording's blocks tell: contexts, and what the driver would use for the same blocks. */
 static void fill_blocks(struct gpucache_oom *oom, const struct gpc_device *device)
 {
@@ -75,6 +105,7 @@ static void fill_blocks(struct gpucache_oom *oom, const struct gpc_device *devic
 		device->ordinal, oom->balance.requested);
 	oom->page_waste = gpc_plain_waste(
 		record->blocks, gpc_record_block_end(record), device->ordinal, &oom->page_blocks);
+	fill_idle(oom, device);
 	/* The driver counts them as in use by this process, and not for any block. */
 	tails = gpc_plain_tails(record->blocks, gpc_record_block_end(record), device->ordinal);
 	if (sheet->process_outside != GPUCACHE_UNKNOWN && tails <= sheet->process_outside) {

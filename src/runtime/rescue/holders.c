@@ -86,6 +86,7 @@ static bool read_site(void *self, uint64_t i, struct gpucache_site *ret_site)
 		.last_ns = __atomic_load_n(&site->last_ns, __ATOMIC_RELAXED),
 		.stack = __atomic_load_n(&site->stack, __ATOMIC_RELAXED),
 		.device = __atomic_load_n(&site->device, __ATOMIC_RELAXED),
+		.flags = __atomic_load_n(&site->flags, __ATOMIC_RELAXED),
 	};
 	return ret_site->stack;
 }

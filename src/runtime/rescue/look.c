@@ -115,6 +115,7 @@ static uint32_t setup_of(const struct gpc_config *config)
 	return (config->cache != GPC_CACHE_OFF ? GPUCACHE_OOM_CACHING : 0) |
 	       (config->per_process_memory_fraction < 1000000 ? GPUCACHE_OOM_FRACTION : 0) |
 	       (config->roundup_power2_divisions ? GPUCACHE_OOM_ROUNDUP : 0) |
+	       (gpc_runtime.torch_rounds_up ? GPUCACHE_OOM_TORCH_ROUNDUP : 0) |
 	       (config->oom_wait_ms ? GPUCACHE_OOM_WAIT : 0) |
 	       (gpc_runtime.is_eager ? GPUCACHE_OOM_EAGER : 0) |
 	       (gpc_captures_is_any_open(&gpc_runtime.heap.captures) ? GPUCACHE_OOM_CAPTURING : 0);

@@ -111,6 +111,42 @@ static void a_large_block_of_the_drivers_own_is_rounded_up_to_whole_steps(void *
 	assert_int_equal(gpc_plain_tails(blocks, N_OF(blocks), 0), 2 * GPC_MIB - 1);
 }
 
+static struct gpucache_block within(uint32_t segment, uint64_t address, uint64_t size)
+{
+	struct gpucache_block block = direct(address, size);
+
+	block.segment = segment;
+	block.flags = GPUCACHE_BLOCK_ARENA;
+	return block;
+}
+
+static void a_larger_segment_without_a_tensor_is_idle(void **state)
+{
+	struct gpucache_block blocks[] = {
+		within(1, 100 * GPC_MIB, 20 * GPC_MIB),
+		within(2, 120 * GPC_MIB, 40 * GPC_MIB),
+		within(3, 160 * GPC_MIB, 30 * GPC_MIB),
+		within(4, 190 * GPC_MIB,
+			2 * GPC_MIB),                /* its tensors may be too small for a record */
+		direct(200 * GPC_MIB, 20 * GPC_MIB), /* no arena */
+		{ .state = GPUCACHE_BLOCK_LIVE,
+			.kind = GPUCACHE_KIND_TENSOR,
+			.address = 158 * GPC_MIB + 512,
+			.size = GPC_MIB },
+	};
+	uint32_t segment;
+
+	(void)state;
+	assert_int_equal(gpc_plain_idle(blocks, N_OF(blocks), 0, &segment), 50 * GPC_MIB);
+	assert_int_equal(segment, 3);
+	blocks[5].state = GPUCACHE_BLOCK_UNUSED;
+	assert_int_equal(gpc_plain_idle(blocks, N_OF(blocks), 0, &segment), 90 * GPC_MIB);
+	assert_int_equal(segment, 2);
+	assert_int_equal(gpc_plain_idle(blocks, N_OF(blocks), 1, &segment), 0);
+	assert_true(segment == GPUCACHE_NO_SEGMENT);
+	assert_int_equal(gpc_plain_idle(NULL, 0, 0, &segment), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -118,6 +154,7 @@ int main(void)
 		cmocka_unit_test(only_live_blocks_of_our_segments_on_the_device_count),
 		cmocka_unit_test(a_small_block_of_the_drivers_own_pins_its_step),
 		cmocka_unit_test(a_large_block_of_the_drivers_own_is_rounded_up_to_whole_steps),
+		cmocka_unit_test(a_larger_segment_without_a_tensor_is_idle),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

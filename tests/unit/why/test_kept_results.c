@@ -235,6 +235,91 @@ static void the_library_that_runs_the_model_is_known_by_what_it_holds(void **sta
 	assert_null(facts.trainer_half); /* it is on */
 }
 
+#define TORCH "/v/lib/python3.12/site-packages/torch/"
+
+/* PyTorch's own Python, which a node of the backward pass calls, is no place; nor is a thread of PyTorch's. */
+static void a_node_of_the_backward_pass_is_the_site_of_what_it_calls(void **state)
+{
+	const struct gpc_frame node = native("torch::autograd::generated::MmBackward0::apply");
+	const struct gpc_frame routed[] = { native("at::_ops::mm::call"),
+		python("eager_router", TORCH "_native/registry.py", true), node };
+	const struct gpc_frame called[] = { native("at::_ops::mm::call"), node,
+		python("backward", TORCH "autograd/__init__.py", true) };
+	const struct gpc_frame thread[] = { native(NULL), native(NULL) };
+	struct gpc_facts facts = gpc_facts_unknown();
+	struct gpc_torch_texts texts;
+
+	(void)state;
+	hold(1, 16, N_PASSES, N_PASSES);
+	set(4, routed, 3);
+	assert_int_equal(stacks[4].list.site, 2);
+	oom.stack = 4;
+	facts.asked_site = 4;
+	gpc_torch_facts(&evidence, &oom, &facts, &texts);
+	assert_int_equal(facts.is_in_backward, GPC_YES);
+	assert_int_equal(facts.asked_site, 4);
+	set(4, called, 3);
+	assert_int_equal(stacks[4].list.site, 2);
+	set(4, thread, 2);
+	gpc_torch_facts(&evidence, &oom, &facts, &texts);
+	assert_int_equal(facts.is_in_backward, GPC_NO);
+	assert_true(facts.asked_site == GPUCACHE_UNKNOWN);
+}
+
+static void what_joins_the_parts_that_are_kept_is_known(void **state)
+{
+	const struct gpc_frame cat[] = { native("at::_ops::cat::call"),
+		python("predict", "/home/me/infer.py", false) };
+	struct gpc_facts facts = gpc_facts_unknown();
+	struct gpc_torch_texts texts;
+
+	(void)state;
+	hold(1, 16, 8, 8);
+	set(4, cat, 2);
+	oom.stack = 4;
+	oom.torch.requested = 128 * GPC_MIB;
+	gpc_torch_facts(&evidence, &oom, &facts, &texts);
+	assert_int_equal(facts.is_joined, GPC_YES);
+	oom.torch.requested = 147 * GPC_MIB; /* 8/7 of the parts */
+	gpc_torch_facts(&evidence, &oom, &facts, &texts);
+	assert_int_equal(facts.is_joined, GPC_NO);
+	oom.torch.requested = 128 * GPC_MIB;
+	oom.holders[0].n_blocks--;
+	gpc_torch_facts(&evidence, &oom, &facts, &texts);
+	assert_int_equal(facts.is_joined, GPC_NO);
+}
+
+static void what_grows_in_a_function_of_autograd_is_known(void **state)
+{
+	const struct gpc_frame function[] = { native("at::_ops::mul::call"),
+		python("Gate.forward", "/home/me/gate.py", false),
+		python("Net.forward", "/home/me/gate.py", false),
+		python("_call_impl", MODULE, true) };
+	const struct gpc_frame module[] = { native("at::_ops::mul::call"),
+		python("Net.forward", "/home/me/gate.py", false),
+		python("_call_impl", MODULE, true) };
+	struct gpc_facts facts = gpc_facts_unknown();
+	struct gpc_torch_texts texts;
+
+	(void)state;
+	hold(1, 16, N_PASSES, N_PASSES);
+	hold(3, 4, N_PASSES, N_PASSES);
+	sites[1].flags = GPUCACHE_SITE_CAPTURED;
+	gpc_torch_facts(&evidence, &oom, &facts, &texts);
+	assert_int_equal(facts.is_in_function, GPC_NO);
+	assert_int_equal(facts.is_captured, GPC_YES);
+	set(1, function, 4);
+	sites[1].flags = 0;
+	gpc_torch_facts(&evidence, &oom, &facts, &texts);
+	assert_int_equal(facts.is_captured, GPC_NO);
+	facts.growth_site = 1;
+	gpc_torch_facts(&evidence, &oom, &facts, &texts);
+	assert_int_equal(facts.is_in_function, GPC_YES);
+	set(1, module, 3);
+	gpc_torch_facts(&evidence, &oom, &facts, &texts);
+	assert_int_equal(facts.is_in_function, GPC_NO);
+}
+
 /* The row of the stage that shards most decides, whichever stack has it. */
 static void what_is_sharded_is_known_by_any_stack(void **state)
 {
@@ -437,6 +522,10 @@ int main(void)
 		cmocka_unit_test_setup(arrays_of_xla_are_left_alone, start),
 		cmocka_unit_test_setup(
 			the_library_that_runs_the_model_is_known_by_what_it_holds, start),
+		cmocka_unit_test_setup(
+			a_node_of_the_backward_pass_is_the_site_of_what_it_calls, start),
+		cmocka_unit_test_setup(what_joins_the_parts_that_are_kept_is_known, start),
+		cmocka_unit_test_setup(what_grows_in_a_function_of_autograd_is_known, start),
 		cmocka_unit_test_setup(what_is_sharded_is_known_by_any_stack, start),
 		cmocka_unit_test_setup(
 			the_phase_of_a_library_decides_which_settings_are_named, start),
