@@ -115,3 +115,22 @@ struct gpc_steps gpc_steps_count(const struct gpc_trace *trace)
 	free(walk.sizes);
 	return steps;
 }
+
+uint64_t gpc_steps_before_spike(const struct gpc_trace *trace)
+{
+	struct walk walk = { .trace = trace, .sizes = gpc_new(trace->n_slots, sizeof(uint64_t)) };
+	struct gpc_trace before = *trace;
+	uint64_t most = gpc_steps_count(trace).n;
+	uint64_t counted = 0; /* the live bytes at the last count */
+
+	for (before.peak_live_bytes = 0; next(&walk);
+		before.peak_live_bytes = gpc_larger(before.peak_live_bytes, walk.live)) {
+		if (walk.live <= counted + counted / 4)
+			continue;
+		counted = walk.live;
+		before.n_ops = walk.op - 1;
+		most = gpc_larger(most, gpc_steps_count(&before).n);
+	}
+	free(walk.sizes);
+	return most;
+}

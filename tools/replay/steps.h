@@ -30,4 +30,7 @@ struct gpc_steps {
 
 struct gpc_steps gpc_steps_count(const struct gpc_trace *trace);
 
+/* The steps before its largest rise, if they are more: beside a step far larger than the others, those are none. */
+uint64_t gpc_steps_before_spike(const struct gpc_trace *trace);
+
 #endif

@@ -70,6 +70,25 @@ static void each_rise_is_a_step_and_the_peak_is_in_the_second(void **state)
 	gpc_trace_fini(&trace);
 }
 
+/* Beside the last step, the 23rd, those before it are low all the time. */
+static void steps_before_a_spike_count_though_it_dwarfs_them(void **state)
+{
+	struct gpc_trace trace;
+
+	(void)state;
+	take(1, 256 * GPC_MIB);
+	for (uint64_t step = 0; step < 22; step++) {
+		take(10, GPC_GIB);
+		give(10);
+	}
+	for (uint64_t i = 0; i < 10; i++)
+		take(20 + i, GPC_GIB);
+	trace = end();
+	assert_int_equal(gpc_steps_count(&trace).n, 1);
+	assert_int_equal(gpc_steps_before_spike(&trace), 23);
+	gpc_trace_fini(&trace);
+}
+
 static void what_hardly_moves_is_one_step_and_nothing_is_none(void **state)
 {
 	struct gpc_steps steps;
@@ -154,6 +173,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(each_rise_is_a_step_and_the_peak_is_in_the_second, begin),
+		cmocka_unit_test_setup(steps_before_a_spike_count_though_it_dwarfs_them, begin),
 		cmocka_unit_test_setup(floors_that_rise_are_growth_if_they_rise_by_much, begin),
 		cmocka_unit_test_setup(what_hardly_moves_is_one_step_and_nothing_is_none, begin),
 		cmocka_unit_test_setup(

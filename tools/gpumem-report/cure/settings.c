@@ -217,13 +217,18 @@ static bool read_recordings(
 static void judge(const struct gpc_report *report, const char *folder, struct trial *trial,
 	struct gpc_cure_setting *setting)
 {
-	const bool has_run = strcmp(trial->ended, "0") == 0 || strcmp(trial->ended, "stopped") == 0;
-	/* The price is a replay: of the one that ran, and not where only --next is asked for. */
-	const bool has_failed =
-		read_recordings(report, folder, has_run && !report->options->next ? setting : NULL);
+	const bool has_failed = read_recordings(report, folder, NULL);
+	/* One that was stopped may have been about to end by a failure. */
+	const bool has_run = strcmp(trial->ended, "0") == 0 ||
+			     (strcmp(trial->ended, "stopped") == 0 && !has_failed);
 
+	/* The price is a replay: of the one that ran, and not where only --next is asked for. */
+	if (has_run && !report->options->next)
+		(void)read_recordings(report, folder, setting);
 	if (has_run)
 		setting->state = GPC_CURE_RAN;
+	else if (strcmp(trial->ended, "stopped") == 0)
+		setting->state = GPC_CURE_FAILED;
 	else if (strcmp(trial->ended, "late") == 0)
 		setting->state = GPC_CURE_LATE;
 	else if (strcmp(trial->ended, "interrupted") != 0)
@@ -287,7 +292,7 @@ void gpc_cure_find(
 	cure->is_hopeless = is_hopeless(&cure->failure.facts);
 	cure->n_driver_calls = driver_calls(report->recording);
 	gpc_trace_from_recording(report->recording, oom->device, true, &trace);
-	cure->n_steps = gpc_steps_count(&trace).n;
+	cure->n_steps = gpc_steps_before_spike(&trace);
 	gpc_trace_fini(&trace);
 	for (size_t i = 0; i < N_ROWS; i++)
 		add_setting(cure, &rows[i]);
