@@ -520,17 +520,6 @@ struct gpucache_tag_holder {
 #define GPUCACHE_MAX_OOM_TAGS    16
 #define GPUCACHE_MAX_NEIGHBOURS  16
 
-/* Bits of oom.setup. */
-#define GPUCACHE_OOM_CACHING       0x1u   /* cache:on */
-#define GPUCACHE_OOM_CAPTURING     0x2u   /* a stream capture was open */
-#define GPUCACHE_OOM_EAGER         0x4u   /* CUDA_MODULE_LOADING=EAGER */
-#define GPUCACHE_OOM_FRACTION      0x8u   /* per_process_memory_fraction has set the limit */
-#define GPUCACHE_OOM_ROUNDUP       0x10u  /* roundup_power2_divisions is set */
-#define GPUCACHE_OOM_WAIT          0x20u  /* oom_wait_ms is set */
-#define GPUCACHE_OOM_IDLE          0x40u  /* idle_bytes is known */
-#define GPUCACHE_OOM_TORCH_ROUNDUP 0x80u  /* the same as ROUNDUP, by PyTorch */
-#define GPUCACHE_OOM_GRAPHS        0x100u /* PyTorch has captured CUDA graphs */
-
 /* The numbers in PyTorch's report of its own failure; if `requested` is 0, those at its last tensor. */
 struct gpucache_oom_torch {
 	uint64_t requested; /* for the tensor, as PyTorch rounded it */

@@ -147,6 +147,17 @@ enum gpucache_growing {
 	GPUCACHE_GROWS_STEPS,   /* each step needs more, and all is freed between two; since 1.7 */
 };
 
+/* Bits of oom.setup. */
+#define GPUCACHE_OOM_CACHING       0x1u   /* cache:on */
+#define GPUCACHE_OOM_CAPTURING     0x2u   /* a stream capture was open */
+#define GPUCACHE_OOM_EAGER         0x4u   /* CUDA_MODULE_LOADING=EAGER */
+#define GPUCACHE_OOM_FRACTION      0x8u   /* per_process_memory_fraction has set the limit */
+#define GPUCACHE_OOM_ROUNDUP       0x10u  /* roundup_power2_divisions is set */
+#define GPUCACHE_OOM_WAIT          0x20u  /* oom_wait_ms is set */
+#define GPUCACHE_OOM_IDLE          0x40u  /* idle_bytes is known */
+#define GPUCACHE_OOM_TORCH_ROUNDUP 0x80u  /* the same as ROUNDUP, by PyTorch */
+#define GPUCACHE_OOM_GRAPHS        0x100u /* PyTorch has captured CUDA graphs */
+
 enum gpucache_strength {
 	GPUCACHE_STRENGTH_NONE,
 	GPUCACHE_STRENGTH_POSSIBLE,

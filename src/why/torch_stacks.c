@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Goes by the names of functions, and of files of PyTorch. */
 #include "why/torch_stacks.h"
 
 #include "names/short_names.h"

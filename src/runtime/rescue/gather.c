@@ -88,7 +88,8 @@ static void fill_idle(struct gpucache_oom *oom, const struct gpc_device *device)
 	if (segment < record->n_segments)
 		oom->idle_stack =
 			__atomic_load_n(&record->segments[segment].stack, __ATOMIC_RELAXED);
-	if (oom->idle_bytes != GPUCACHE_UNKNOWN && oom->plain_live != GPUCACHE_UNKNOWN)
+	if (oom->idle_bytes != GPUCACHE_UNKNOWN && record->header &&
+		!__atomic_load_n(&record->header->dropped_blocks, __ATOMIC_RELAXED))
 		oom->setup |= GPUCACHE_OOM_IDLE;
 	if (has_captured(device))
 		oom->setup |= GPUCACHE_OOM_GRAPHS;

@@ -1,47 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/metamem.h"
 #include "record/store.h"
-#include "runtime/context/streams.h"
 #include "runtime/ledger/physical.h"
 #include "runtime/ledger/tensors.h"
 #include "runtime/ledger/track.h"
 #include "runtime/process/enter.h"
 #include "runtime/process/state.h"
+#include "torch_side.h"
 #include "world.h"
 
 #define CONF "stacks:all"
-
-/* The PyTorch side: its allocator's state and reports, and the stream of its thread. */
-static struct {
-	uint64_t allocated;
-	uint64_t reserved;
-	CUstream stream;
-	bool has_streams;
-} torch;
-
-static bool find_stream(int device, CUstream *ret_stream)
-{
-	CHECK(device == 0);
-	*ret_stream = torch.stream;
-	return torch.has_streams;
-}
-
-static void tell(CUdeviceptr ptr, int64_t size)
-{
-	torch.allocated += (uint64_t)size;
-	CHECK(world_enter());
-	gpc_runtime_tensor(0, ptr, size, torch.allocated, torch.reserved, find_stream);
-	gpc_runtime_leave();
-}
-
-static CUdeviceptr segment(size_t size)
-{
-	CUdeviceptr ptr = 0;
-
-	CHECK(!world_malloc(&ptr, size));
-	torch.reserved += size;
-	return ptr;
-}
 
 static const struct gpucache_torch *sums(void)
 {
@@ -575,43 +543,6 @@ static void tensors_of_many_threads_keep_the_books_in_order(void **state)
 	world_run(NULL, CONF, in_threads);
 }
 
-static bool has_captured(void)
-{
-	for (uint32_t i = 1; i < gpc_record_site_end(&gpc_runtime.record); i++)
-		if (gpc_runtime.record.sites[i].flags & GPUCACHE_SITE_CAPTURED)
-			return true;
-	return false;
-}
-
-static void in_a_capture(void)
-{
-	CUgraph graph = NULL;
-	CUstream other;
-	CUdeviceptr arena;
-
-	world_start();
-	torch.stream = world_stream();
-	torch.has_streams = true;
-	other = world_stream();
-	arena = segment(20 * MIB);
-	CHECK(world_enter());
-	gpc_runtime_capture_begins(other);
-	CHECK(!world.cuStreamBeginCapture_v2(other, CU_STREAM_CAPTURE_MODE_RELAXED));
-	gpc_runtime_leave();
-	tell(arena, MIB);
-	CHECK(!has_captured());
-	torch.stream = other;
-	tell(arena + MIB, MIB);
-	CHECK(has_captured());
-	CHECK(!world.cuStreamEndCapture(other, &graph));
-}
-
-static void a_site_that_makes_tensors_for_a_graph_is_marked(void **state)
-{
-	(void)state;
-	world_run(NULL, CONF, in_a_capture);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -629,7 +560,6 @@ int main(void)
 		cmocka_unit_test(at_the_end_it_is_told_how_much_of_pytorchs_cache_was_used),
 		cmocka_unit_test(a_limit_of_pytorchs_own_is_an_out_of_memory_of_its_own),
 		cmocka_unit_test(tensors_of_many_threads_keep_the_books_in_order),
-		cmocka_unit_test(a_site_that_makes_tensors_for_a_graph_is_marked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

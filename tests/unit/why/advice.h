@@ -43,6 +43,15 @@ static inline unsigned say_anew(struct scene *s)
 	return say(s);
 }
 
+/* One site keeps 300 blocks, and asks for the next. */
+static inline void grow(struct scene *s)
+{
+	s->oom.growth_bytes = s->oom.growth_total = s->oom.growth_held = 4 * GPC_GIB;
+	s->oom.growth_stack = 9;
+	s->oom.growth_blocks = s->oom.n_free = 300;
+	s->oom.stack = s->oom.growth_stack;
+}
+
 static inline void says(const char *what)
 {
 	if (!strstr(advice, what))
