@@ -142,23 +142,23 @@ static void trust(struct gpc_pjrt_memory *memory, uint64_t address, uint64_t siz
  * The address of a buffer on the device; 0, and an error or NULL, if it has none.  A buffer for which there was no memory has
  * an address, too, but none of the device's.  So an address beyond those of arrays that were made is looked at.
  */
-static uint64_t address_of(
-	void *buffer, struct gpc_pjrt_memory *memory, uint64_t size, void **ret_error)
+static uint64_t address_of(void *buffer, struct gpc_pjrt_memory *memory, uint64_t size,
+	bool *ret_is_sure, void **ret_error)
 {
 	struct pjrt_word address = { .args = { .size = sizeof address, .object = buffer } };
 	uint64_t first = atomic_load_explicit(&memory->first, memory_order_relaxed);
 	uint64_t end = atomic_load_explicit(&memory->end, memory_order_relaxed);
-	bool is_there;
 
 	*ret_error = gpc_pjrt_call(PJRT_BUFFER_ADDRESS, &address);
 	if (*ret_error)
 		return 0;
-	if (address.ret.number >= first && address.ret.number < end)
+	*ret_is_sure = address.ret.number >= first && address.ret.number < end;
+	if (*ret_is_sure)
 		return address.ret.number;
-	is_there = is_made(buffer, ret_error);
+	*ret_is_sure = is_made(buffer, ret_error);
 	if (*ret_error)
 		return 0;
-	if (is_there)
+	if (*ret_is_sure)
 		trust(memory, address.ret.number, size);
 	return address.ret.number;
 }
@@ -180,7 +180,7 @@ static void note_made(void *buffer, struct call *common)
 	if (!memory || memory->device < 0 || !size.ret.number)
 		return;
 	array.size = size.ret.number;
-	array.address = address_of(buffer, memory, array.size, &error);
+	array.address = address_of(buffer, memory, array.size, &array.is_sure, &error);
 	if (error && !common->has_failed) {
 		note_error(error, memory->device, memory->handle, 0, common->program);
 		common->has_failed = true;

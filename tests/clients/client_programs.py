@@ -87,16 +87,21 @@ def failure(python, *row):
     return tell(Result(f"failure {row[0]}", wrong, (cause, ", ".join(lines))))
 
 
+# Of JAX, whichever version: what runs, which program, and what is compared.
+JAX = [
+    ("memory and its end", "use_jax.py", compare),
+    ("a pool that is full", "use_jax_pool.py", compare_pool),
+    ("arrays at twenty moments", "use_jax_arrays.py", compare_moments),
+]
+
+
 def run(name, python):
-    if name.startswith("jax-"):
-        return [run_program("arrays at twenty moments", "use_jax_arrays.py", compare_moments, None, python)]
-    results = [run_program("memory and its end", f"use_{name.replace('-', '_')}.py", compare, SIM.get(name), python)]
+    if not name.startswith("jax"):
+        return [run_program("memory and its end", f"use_{name.replace('-', '_')}.py", compare, SIM.get(name), python)]
     only = os.environ.get("CASES", "").split()
-    if name == "jax":
-        results.append(run_program("a pool that is full", "use_jax_pool.py", compare_pool, None, python))
-        results.append(run_program("arrays at twenty moments", "use_jax_arrays.py", compare_moments, None, python))
-        results += [failure(python, *row) for row in FAILURES if not only or row[0] in only]
-    return results
+    results = [run_program(case, program, compared, None, python) for case, program, compared in JAX
+               if not only or program[:-len(".py")] in only]
+    return results + [failure(python, *row) for row in FAILURES if not only or row[0] in only]
 
 
 def run_program(case, program, compare, sim, python):

@@ -98,6 +98,11 @@ def case_an_array_that_is_not_ready_says_nothing_of_addresses(world):
     expect_equal("bytes, failures", (first["allocated_bytes"], first["failed"]), (2 * MIB, 1))
 
 
+def case_an_array_that_is_not_ready_is_no_success_after_a_failure(world):
+    play(world, "unsure")
+    expect_equal("recovered", world.report_json("oom")["recovered"], False)
+
+
 def case_memories_and_the_pool_end_with_their_client(world):
     said, (first, second) = play(world, "clients")
     expect_equal("the first GPU", [first[key] for key in ("allocations", "frees", "allocated_bytes", "reserved_bytes")],

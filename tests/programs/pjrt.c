@@ -216,6 +216,22 @@ static void unready(void)
 	execute(compile(client, &late), NULL, outputs);
 }
 
+/* Outputs that are not ready, after a failure of as much, are no success. */
+static void unsure(void)
+{
+	const struct code late = {
+		.name = "jit_late", .n_outputs = 1, .sizes = { MIB }, .outcome = LATER
+	};
+	const struct code delayed = {
+		.name = "jit_delayed", .n_outputs = 1, .sizes = { 1024 * MIB }, .outcome = DELAYS
+	};
+	void *client = create(0);
+	void *outputs[1];
+
+	execute(compile(client, &late), NULL, outputs);
+	execute(compile(client, &delayed), NULL, outputs);
+}
+
 /* More clients, one after another, than there are rows of memories; the last on the other GPU, with an earlier one's memories. */
 static void clients(void)
 {
@@ -253,6 +269,7 @@ static const struct {
 	{ "twice", twice },
 	{ "sampled", sampled },
 	{ "unready", unready },
+	{ "unsure", unsure },
 	{ "clients", clients },
 	{ "physical", physical },
 };

@@ -25,6 +25,7 @@ struct gpc_array {
 	uint64_t buffer; /* the plugin's handle */
 	uint64_t address;
 	uint64_t size;
+	bool is_sure; /* it has its memory; false: XLA may yet find none */
 };
 
 /* False with tensors:off, with which the calls below do nothing. */

@@ -260,7 +260,7 @@ static void allocated(struct gpc_device *device, uint64_t address, uint64_t size
 	(void)forget_locked(books, owner, address); /* its free was not reported */
 	if (owner && !is_left_out(stack))
 		(void)record_locked(
-			books, owner, (struct gpc_array){ address, address, size }, stack);
+			books, owner, (struct gpc_array){ address, address, size, true }, stack);
 	gpc_lock_release(&books->lock);
 	if (atomic_load_explicit(&device->has_lent, memory_order_relaxed))
 		renew_peak(device);
@@ -383,7 +383,8 @@ void gpc_runtime_array(int number, const struct gpc_array *array, uint32_t stack
 	atomic_fetch_add_explicit(&books->n_arrays, 1, memory_order_relaxed);
 	gpc_lock_release(&books->lock);
 	last_failure.device = NULL;
-	gpc_rescue_succeeded(device, GPUCACHE_KIND_TENSOR, array->size);
+	if (array->is_sure)
+		gpc_rescue_succeeded(device, GPUCACHE_KIND_TENSOR, array->size);
 }
 
 static void resize_pool_locked(struct gpc_device *device, uint64_t change)

@@ -6,6 +6,8 @@ import os
 import random
 import subprocess
 
+# Autotuning compiles each product dozens of times, and makes no arrays.
+os.environ["XLA_FLAGS"] = "--xla_gpu_autotune_level=0"
 import jax
 import jax.numpy as jnp
 

@@ -34,7 +34,7 @@ static CUdeviceptr take_pool(void)
 static void make(uint64_t buffer, uint64_t address, uint64_t size)
 {
 	CHECK(world_enter());
-	gpc_runtime_array(0, &(struct gpc_array){ buffer, address, size }, 0);
+	gpc_runtime_array(0, &(struct gpc_array){ buffer, address, size, true }, 0);
 	gpc_runtime_leave();
 }
 
