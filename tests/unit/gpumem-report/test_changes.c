@@ -76,10 +76,10 @@ static void a_batch_shrinks_by_what_is_missing_of_any_size(void **state)
 		uint64_t activations;
 		const char *words;
 	} cases[] = {
-		{ 6 * MIB, 100 * MIB, "at most 94," },
-		{ 6 * MIB, 99 * MIB, "at most 93," },
-		{ UINT64_MAX / 4, UINT64_MAX / 2, "at most 50," },
-		{ UINT64_MAX / 100 + 1, UINT64_MAX - 1, "at most 98," },
+		{ 6 * MIB, 100 * MIB, "at most 94 %" },
+		{ 6 * MIB, 99 * MIB, "at most 93 %" },
+		{ UINT64_MAX / 4, UINT64_MAX / 2, "at most 50 %" },
+		{ UINT64_MAX / 100 + 1, UINT64_MAX - 1, "at most 98 %" },
 	};
 
 	(void)state;
