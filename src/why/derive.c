@@ -178,8 +178,8 @@ static bool has_holes(const struct gpc_facts *f)
 	uint64_t holes = minus(f->torch_unused, idle);
 
 	return or_none(f->torch_asked) && f->is_torch_limit != GPC_YES &&
-	       f->has_graphs != GPC_YES && fits(f->torch_held, f->live) && fits(asked, holes) &&
-	       fits(f->torch_held / REAL_PART, holes) &&
+	       f->has_graphs != GPC_YES && fits(f->torch_held, f->live) &&
+	       fits(minus(asked, f->available), holes) && fits(f->torch_held / REAL_PART, holes) &&
 	       fits(plus(tensors, plus(asked, 2 * GPC_TORCH_LARGE_BUFFER)),
 		       plus(minus(f->torch_held, idle), f->available));
 }

@@ -508,6 +508,9 @@ struct gpc_answer gpc_why_then(struct gpc_facts *facts)
 	gpc_facts_derive(facts);
 	answer = judge_all(facts);
 	answer.also &= ~(1u << answer.cause);
+	/* What grows fills the GPU in the end: nobody learns from that. */
+	if (answer.cause == GPUCACHE_VERDICT_GROWTH)
+		answer.also &= ~(1u << GPUCACHE_VERDICT_EXHAUSTED);
 	answer.then_cause = answer.cause;
 	answer.then_strength = answer.strength;
 	return answer;

@@ -118,7 +118,8 @@ static void an_exhausted_gpu(void **state)
 		"8.00 GiB was asked for\n"
 		"SHORT  by 4.00 GiB: 8.00 GiB asked for, by attn.forward model.py:212, 4.00 GiB "
 		"free on the GPU\n"
-		"TRY    hold at least 4.00 GiB less (a smaller batch, a shorter type, an earlier free): "
+		"TRY    hold at least 4.00 GiB less (a smaller batch, a shorter type, an earlier "
+		"free): "
 		"load_weights\n       loader.cpp:88 holds most, 56.00 GiB: enough for this "
 		"request, perhaps not for the next\n"
 		"WHERE          90.00 GiB   90.0 %  live, as asked for\n"
@@ -179,17 +180,17 @@ static void what_the_driver_alone_would_do_is_said(void **state)
 	s.oom.plain_live = 90 * GPC_GIB + 1;
 	judge(&s);
 	write_page(&form);
-	assert_non_null(strstr(page, "gpucache, too"));
+	assert_non_null(strstr(page, "plain CUDA would"));
 	s.oom.plain_live = 90 * GPC_GIB;
 	judge(&s);
 	write_page(&form);
-	assert_null(strstr(page, "gpucache, too"));
+	assert_null(strstr(page, "plain CUDA would"));
 	/* Rounded up it would have been short, but the driver does not round so. */
 	s.oom.requested = 7 * GPC_GIB;
 	s.oom.plain_live = 91 * GPC_GIB;
 	judge(&s);
 	write_page(&form);
-	assert_null(strstr(page, "gpucache, too"));
+	assert_null(strstr(page, "plain CUDA would"));
 	/* The host's memory is short, whatever the GPU has. */
 	s = scene_of_an_exhausted_gpu();
 	form = form_of(&s);
@@ -197,7 +198,7 @@ static void what_the_driver_alone_would_do_is_said(void **state)
 	s.oom.kind = GPUCACHE_KIND_HOST;
 	judge(&s);
 	write_page(&form);
-	assert_null(strstr(page, "gpucache, too"));
+	assert_null(strstr(page, "plain CUDA would"));
 }
 
 static void a_fragmented_cache_of_a_ranked_process(void **state)

@@ -90,7 +90,8 @@ static void shortage_is_the_request_minus_the_best_room(void **state)
 	s.oom.returnable_bytes = 3 * GPC_GIB;
 	judge(&s);
 	assert_int_equal(s.oom.short_by, 1 * GPC_GIB);
-	s.oom.returnable_bytes = 4 * GPC_GIB; /* that would have been enough: they could not go back */
+	s.oom.returnable_bytes =
+		4 * GPC_GIB; /* that would have been enough: they could not go back */
 	s.oom.balance.cached = 4 * GPC_GIB;
 	judge(&s);
 	assert_int_equal(s.oom.short_by, 3 * GPC_GIB);
