@@ -33,22 +33,33 @@ static bool find_holdings(
 	return true;
 }
 
-/* Returns the row of activations at the peak; false if no bytes of the peak are known to be activations. */
-static bool find_activations(
-	const struct gpc_report *report, const struct gpc_fit *fit, struct gpc_purpose_row *ret_row)
+/* Fills the rows of PyTorch's memory at the peak by purpose; false if nothing is known of it. */
+static bool find_purposes(const struct gpc_report *report, const struct gpc_fit *fit,
+	struct gpc_purpose_row rows[GPC_N_PURPOSES])
 {
-	struct gpc_purpose_row rows[GPC_N_PURPOSES];
 	struct gpc_holdings holdings;
-	unsigned i = 0;
+	uint64_t sum;
 
 	if (!fit->has_torch || !find_holdings(report, fit, &holdings))
 		return false;
-	(void)gpc_purposes_sum(&holdings, report, rows);
+	sum = gpc_purposes_sum(&holdings, report, rows);
 	gpc_holdings_fini(&holdings);
-	while (rows[i].purpose != GPC_PURPOSE_ACTIVATIONS)
-		i++;
-	*ret_row = rows[i];
-	return rows[i].bytes > 0;
+	return sum > 0;
+}
+
+static const struct gpc_purpose_row *row_of(
+	const struct gpc_purpose_row rows[GPC_N_PURPOSES], enum gpc_purpose purpose)
+{
+	while (rows->purpose != purpose)
+		rows++;
+	return rows;
+}
+
+static uint64_t sum_of(const struct gpc_purpose_row rows[GPC_N_PURPOSES], enum gpc_purpose a,
+	enum gpc_purpose b, enum gpc_purpose c)
+{
+	return gpc_bytes_add(row_of(rows, a)->bytes,
+		gpc_bytes_add(row_of(rows, b)->bytes, row_of(rows, c)->bytes));
 }
 
 static void show_cut_short(struct gpc_document *doc, const struct gpc_fit *fit)
@@ -227,19 +238,37 @@ static void show_on(const struct gpc_report *report, const struct gpc_fit *fit)
 	gpc_document_close(doc);
 }
 
-static void try_checkpoint(const struct gpc_report *report, const struct gpc_fit *fit)
+/* What takes the missing bytes, and how it gets less: what is as long as the batch, or the model. */
+static void try_less(const struct gpc_report *report, const struct gpc_fit *fit)
 {
-	uint64_t missing = gpc_bytes_less(
+	const uint64_t missing = gpc_bytes_less(
 		gpc_fit_need(fit, &fit->caches[0], fit->target.model), fit->target.bytes);
-	struct gpc_purpose_row row;
+	struct gpc_purpose_row rows[GPC_N_PURPOSES];
+	const bool is_known = find_purposes(report, fit, rows);
+	const struct gpc_purpose_row *activations =
+		is_known ? row_of(rows, GPC_PURPOSE_ACTIVATIONS) : NULL;
 	GPC_TEXT(site, 300);
 
-	if (!find_activations(report, fit, &row) || row.bytes < missing)
+	if (is_known && sum_of(rows, GPC_PURPOSE_ACTIVATIONS, GPC_PURPOSE_INPUTS,
+				GPC_PURPOSE_CACHES) < missing) {
+		gpc_document_say(report->doc,
+			"no batch is small enough: weights, gradients and optimizer state hold %s; "
+			"half precision, an optimizer with less state (SGD, Adafactor, an 8-bit "
+			"one), or sharded over GPUs (FSDP)",
+			gpc_show_bytes(sum_of(rows, GPC_PURPOSE_WEIGHTS, GPC_PURPOSE_GRADIENTS,
+				GPC_PURPOSE_OPTIMIZER)));
 		return;
-	gpc_frames_site(report->frames, row.stack, &site);
+	}
+	gpc_document_say(report->doc,
+		"a smaller batch: gpucache-run --fit --sweep BATCH=1..64 -- COMMAND {BATCH} finds "
+		"the largest");
+	if (!activations || activations->bytes < missing)
+		return;
+	gpc_frames_site(report->frames, activations->stack, &site);
 	gpc_document_say(report->doc,
 		"torch.utils.checkpoint: activations hold %s, most of it %s; %s of them must go",
-		gpc_show_bytes(row.bytes), site.buf, gpc_show_share(missing, row.bytes));
+		gpc_show_bytes(activations->bytes), site.buf,
+		gpc_show_share(missing, activations->bytes));
 }
 
 static void show_try(const struct gpc_report *report, const struct gpc_fit *fit)
@@ -263,15 +292,13 @@ static void show_try(const struct gpc_report *report, const struct gpc_fit *fit)
 		gpc_document_close(doc);
 		return;
 	}
-	gpc_document_say(
-		doc, "a smaller batch: gpucache-run --fit --sweep BATCH=1..64 finds the largest");
 	for (unsigned i = 1; i < fit->n_caches; i++)
 		if (fit->caches[i].is_on_target)
 			gpc_document_say(doc, "%s: fits", fit->caches[i].how);
 	if (fit->max_split_mib)
 		gpc_document_say(doc, "PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:%u: fits",
 			(unsigned)fit->max_split_mib);
-	try_checkpoint(report, fit);
+	try_less(report, fit);
 	gpc_document_close(doc);
 }
 
