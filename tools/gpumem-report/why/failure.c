@@ -56,6 +56,11 @@ void gpc_failure_explain(const struct gpc_report *report, const struct gpucache_
 	failure->answer = gpc_why(&failure->facts);
 	replay(failure);
 	failure->answer = gpc_why(&failure->facts);
+	/* What was printed at the failure, if it was: with the names that were cheap. */
+	if (oom->verdict != GPUCACHE_VERDICT_NONE) {
+		failure->answer.then_cause = (enum gpucache_verdict)oom->verdict;
+		failure->answer.then_strength = (enum gpucache_strength)oom->strength;
+	}
 	failure->oom.verdict = (uint8_t)failure->answer.cause;
 	failure->oom.strength = (uint8_t)failure->answer.strength;
 	failure->oom.also = failure->answer.also;
