@@ -171,12 +171,16 @@ static enum gpc_status sim_fence_wait(struct gpc_driver *drv, gpc_event event)
 
 static enum gpc_status sim_event_query(struct gpc_driver *drv, gpc_event event)
 {
+	CUstreamCaptureMode before = gpc_sim_capture_exchange_mode(CU_STREAM_CAPTURE_MODE_RELAXED);
 	struct gpc_sim_driver *self = self_of(drv);
 	CUresult res;
 
 	count(&self->counters.n_event_query);
 	res = begin(self, GPC_SIM_COST_QUERY, "cuEventQuery");
-	return status_of(res != CUDA_SUCCESS ? res : gpc_sim_event_query(event_of(event)));
+	if (res == CUDA_SUCCESS)
+		res = gpc_sim_event_query(event_of(event));
+	(void)gpc_sim_capture_exchange_mode(before);
+	return status_of(res);
 }
 
 static enum gpc_status sim_event_wait(struct gpc_driver *drv, gpc_event event)
