@@ -224,7 +224,7 @@ static void growth_is_told_by_what_it_is(void **state)
 	s.facts.is_result_alone = GPC_YES;
 	say_anew(&s);
 	says("what each pass makes stays on the GPU, in train loop.py:3");
-	says("bound a cache");
+	says("in a list, sum, cache, hook");
 	s.facts.maker_place = "Attention.forward model.py:6";
 	say(&s);
 	says("what Attention.forward model.py:6 makes stays on the GPU after each pass, in train "

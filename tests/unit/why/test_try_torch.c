@@ -19,7 +19,7 @@ static void nothing_in_a_graph_is_moved_to_the_host(void **state)
 	s.facts.is_result_alone = GPC_YES;
 	s.facts.loop_place = "Runner.capture run.py:3";
 	say_anew(&s);
-	says("keep only what is needed of a result");
+	says("not what backward() uses");
 	s.facts.is_captured = GPC_YES;
 	say_anew(&s);
 	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_GROWTH);
