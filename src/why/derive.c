@@ -176,10 +176,12 @@ static bool has_holes(const struct gpc_facts *f)
 	/* What is in pools of their own is joined to nothing; holes of graphs' pools are not told from others. */
 	uint64_t idle = or_none(f->torch_idle);
 	uint64_t holes = minus(f->torch_unused, idle);
+	/* Where more is in holes than in tensors, holes are the cause, though free memory has to help. */
+	uint64_t needed = fits(f->torch_live, holes) ? minus(asked, f->available) : asked;
 
 	return or_none(f->torch_asked) && f->is_torch_limit != GPC_YES &&
-	       f->has_graphs != GPC_YES && fits(f->torch_held, f->live) &&
-	       fits(minus(asked, f->available), holes) && fits(f->torch_held / REAL_PART, holes) &&
+	       f->has_graphs != GPC_YES && fits(f->torch_held, f->live) && fits(needed, holes) &&
+	       fits(f->torch_held / REAL_PART, holes) &&
 	       fits(plus(tensors, plus(asked, 2 * GPC_TORCH_LARGE_BUFFER)),
 		       plus(minus(f->torch_held, idle), f->available));
 }

@@ -67,6 +67,13 @@ static void holes_of_pytorchs_cache_are_joined_by_pytorchs_option(void **state)
 	s.oom.torch.requested = 8 * GPC_GIB + 1;
 	judge(&s);
 	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_EXHAUSTED);
+	/* Most of the cache is holes: they and what is free would have served it. */
+	s.oom.torch = (struct gpucache_oom_torch){
+		.requested = 45 * GPC_GIB, .allocated = 20 * GPC_GIB, .reserved = 64 * GPC_GIB
+	};
+	judge(&s);
+	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_FRAGMENTED);
+	s.oom.torch.allocated = 56 * GPC_GIB;
 	/* Growth would soon have filled the holes. */
 	s.oom.torch.requested = 3 * GPC_GIB;
 	grow(&s);
