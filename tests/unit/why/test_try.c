@@ -294,6 +294,11 @@ static void an_optimizers_first_step_is_not_growth(void **state)
 	say(&s);
 	says("less state (SGD without momentum has none)");
 	says("so far it has 30.00 GiB, for weights whose gradients have 39.00 GiB");
+	s.facts.by_purpose = 110 * GPC_GIB;
+	s.answer = gpc_why(&s.facts);
+	say(&s);
+	says("it has 30.00 GiB so far, and up to 87.00 GiB to come; with weights and gradients "
+	     "109.00 GiB is there");
 	s.facts.asks_foreach = GPC_YES;
 	assert_int_equal(say(&s), 1);
 	says("foreach=False for the optimizer");
