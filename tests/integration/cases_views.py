@@ -139,3 +139,9 @@ def case_a_program_without_line_numbers_is_told_how_it_gets_them(world):
         text = world.report(world.recordings()[-1]).out
         expect_equal(f"a note about {program}", f"no line numbers in {program}: compile it with -g" in " ".join(text.split()), is_told)
         world.forget_recordings()
+
+
+def case_steps_that_freed_nothing_are_one_line(world):
+    text = world.report("oom", leak(world)).out
+    tried = text[text.index("TRIED"):text.index("SETUP")]
+    expect("none made memory available" in tried and len(tried.splitlines()) <= 3, f"TRIED says more: {tried}")

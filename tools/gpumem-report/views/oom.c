@@ -155,7 +155,7 @@ static void show_tried(const struct gpc_report *report, const struct gpucache_oo
 	if (oom->n_rungs)
 		gpc_document_say(doc, "%u steps before giving up%s", oom->n_rungs,
 			n_helped ? "" : "; none made memory available");
-	for (unsigned i = 0; i < oom->n_rungs; i++)
+	for (unsigned i = 0; i < oom->n_rungs && (n_helped || gpc_document_is_whole(doc)); i++)
 		gpc_document_row(doc, gpc_bytes(oom->rung_freed[i]),
 			gpc_name(gpc_rung_words(i).text), gpc_name(gpc_rung_words(i).word));
 	gpc_document_close(doc);
