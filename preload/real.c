@@ -219,6 +219,36 @@ bool gpc_real_find(void)
 	return atomic_load(&found.is_found);
 }
 
+static _Thread_local bool is_loading;
+
+void *gpc_real_loading(const char *name, const void *caller)
+{
+	void *ours = NULL;
+	void *real = NULL;
+	void *found_name;
+	void *library;
+	Dl_info info;
+
+	/* A driver that is loaded lacks the function. */
+	if (is_loading || gpc_real_find() || !dladdr(caller, &info) || !info.dli_fname)
+		return NULL;
+	library = dlopen(info.dli_fname, RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD);
+	if (!library)
+		return NULL;
+	found_name = gpc_real_dlsym_call(library, name);
+	(void)dlclose(library);
+	if (gpc_real_row(name, &ours, &real) && found_name == ours)
+		return NULL;
+	is_loading = found_name != NULL;
+	return found_name;
+}
+
+CUresult gpc_real_left(CUresult result)
+{
+	is_loading = false;
+	return result;
+}
+
 static void *open_library(const char *name)
 {
 	return dlopen(name, RTLD_LAZY | RTLD_LOCAL);

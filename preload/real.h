@@ -6,8 +6,11 @@
  * library ourselves: CUDA's runtime library closes libcuda if its own start fails, and without our reference the
  * pointers would dangle.
  *
+ * A library may bring functions of the driver's names that load it at the first call, as TensorFlow's does.  Its calls
+ * reach ours instead, since ours come first; until the driver is loaded, real_<name> calls theirs.
+ *
  * Threads   Any; the search takes no lock, and its result is published once.
- * Failure   Without a driver every real_<name> returns CUDA_ERROR_NOT_FOUND.
+ * Failure   Without a driver, and without such a function, every real_<name> returns CUDA_ERROR_NOT_FOUND.
  */
 #ifndef GPC_PRELOAD_REAL_H
 #define GPC_PRELOAD_REAL_H
@@ -52,6 +55,13 @@ void *gpc_real_exchange_answer(const char *name, void *pointer, int version, cuu
 /* Finds the row of symbols.def with this name: our function, and the driver's or NULL.  False: no such row. */
 bool gpc_real_row(const char *name, void **ret_ours, void **ret_real);
 
+/*
+ * Finds the function `name` that the caller's library would call without us; NULL: there is none, or this thread is in
+ * such a function, which has come back without having loaded the driver.  Else gpc_real_left() follows its call.
+ */
+void *gpc_real_loading(const char *name, const void *caller);
+CUresult gpc_real_left(CUresult result);
+
 /* CUresult real_<name>(parameters): the driver's function. */
 #define REAL(name, params, args)                                                            \
 	static inline __attribute__((unused)) CUresult real_##name params                   \
@@ -60,7 +70,11 @@ bool gpc_real_row(const char *name, void **ret_ours, void **ret_real);
                                                                                             \
 		if (!real && gpc_real_find())                                               \
 			real = gpc_real.name;                                               \
-		return real ? real args : CUDA_ERROR_NOT_FOUND;                             \
+		if (real)                                                                   \
+			return real args;                                                   \
+		*(void **)(void *)&real =                                                   \
+			gpc_real_loading(#name, __builtin_return_address(0));               \
+		return real ? gpc_real_left(real args) : CUDA_ERROR_NOT_FOUND;              \
 	}
 #define HOOK(name, since, gets, params, args) REAL(name, params, args)
 #include "preload/symbols.def"

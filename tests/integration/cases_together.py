@@ -125,3 +125,13 @@ def case_under_a_checker_of_memory_the_cache_is_off_and_says_so(world):
         expect_equal("stderr where the cache was asked for", asked.err, "")
         expect(world.count_calls()["hit"] > 0, "the cache stayed off")
         world.forget_recordings()
+
+
+def case_a_library_that_loads_the_driver_at_its_first_call_finds_it(world):
+    """Its calls reach our functions of these names before the driver is loaded."""
+    code = "import ctypes, sys; print(ctypes.CDLL(sys.argv[1]).lazy_devices(int(sys.argv[2])))"
+    for extra in ({}, {"GPUCACHE": "0"}):
+        run = world.run([sys.executable, "-c", code, world.program("lazy_driver.so"), "0"], **extra)
+        expect_equal(f"GPUs, {extra}", (run.status, run.out, run.err), (0, "1\n", ""))
+    lost = world.run([sys.executable, "-c", code, world.program("lazy_driver.so"), "1"])
+    expect_equal("one that never loads it", (lost.status, int(lost.out) < 0), (0, True))

@@ -168,7 +168,7 @@ $(NOFENCE): tests/programs/nofence.c $(call obj,$(PRELOAD_SRCS) $(RUNTIME_SRCS))
 	  -Wl,--wrap=gpc_fences_is_free_safe -Wl,--version-script=preload/preload.map -lpthread -ldl
 
 # Programs that bring a checker or an unwinder along, and a library that does what we do.
-STRANGERS := train_asan train_tsan other_dlsym.so other_exit.so report_library.so \
+STRANGERS := train_asan train_tsan other_dlsym.so other_exit.so report_library.so lazy_driver.so \
   $(if $(wildcard /usr/include/libunwind.h /usr/include/*/libunwind.h),unwinder)
 PROGRAMS  += $(addprefix $(B)/programs/,$(STRANGERS))
 $(B)/programs/train_asan $(B)/programs/train_tsan: tests/programs/train.c
@@ -176,6 +176,9 @@ $(B)/programs/unwinder: tests/programs/unwinder.c
 $(B)/programs/other_dlsym.so: tests/programs/other_dlsym.c
 $(B)/programs/other_exit.so: tests/programs/other_exit.c
 $(B)/programs/report_library.so: tests/programs/report_library.c
+$(B)/programs/lazy_driver.so: tests/programs/lazy_driver.c
+# It must not be linked against what it loads.
+$(B)/programs/lazy_driver.so: STRANGER_FLAGS := -shared -fPIC -ldl
 $(B)/programs/train_asan: STRANGER_FLAGS := -fsanitize=address -l:libcudart.so.13
 $(B)/programs/train_tsan: STRANGER_FLAGS := -fsanitize=thread -l:libcudart.so.13
 $(B)/programs/unwinder: STRANGER_FLAGS := -l:libcudart.so.13 -lunwind
