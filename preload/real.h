@@ -63,18 +63,17 @@ void *gpc_real_loading(const char *name, const void *caller);
 CUresult gpc_real_left(CUresult result);
 
 /* CUresult real_<name>(parameters): the driver's function. */
-#define REAL(name, params, args)                                                            \
-	static inline __attribute__((unused)) CUresult real_##name params                   \
-	{                                                                                   \
-		CUresult(*real) params = __atomic_load_n(&gpc_real.name, __ATOMIC_RELAXED); \
-                                                                                            \
-		if (!real && gpc_real_find())                                               \
-			real = gpc_real.name;                                               \
-		if (real)                                                                   \
-			return real args;                                                   \
-		*(void **)(void *)&real =                                                   \
-			gpc_real_loading(#name, __builtin_return_address(0));               \
-		return real ? gpc_real_left(real args) : CUDA_ERROR_NOT_FOUND;              \
+#define REAL(name, params, args)                                                                \
+	static inline __attribute__((unused)) CUresult real_##name params                       \
+	{                                                                                       \
+		CUresult(*real) params = __atomic_load_n(&gpc_real.name, __ATOMIC_RELAXED);     \
+                                                                                                \
+		if (!real && gpc_real_find())                                                   \
+			real = gpc_real.name;                                                   \
+		if (real)                                                                       \
+			return real args;                                                       \
+		*(void **)(void *)&real = gpc_real_loading(#name, __builtin_return_address(0)); \
+		return real ? gpc_real_left(real args) : CUDA_ERROR_NOT_FOUND;                  \
 	}
 #define HOOK(name, since, gets, params, args) REAL(name, params, args)
 #include "preload/symbols.def"
