@@ -225,7 +225,7 @@ void *gpc_real_loading(const char *name, const void *caller)
 {
 	void *ours = NULL;
 	void *real = NULL;
-	void *found_name;
+	void *theirs;
 	void *library;
 	Dl_info info;
 
@@ -235,12 +235,12 @@ void *gpc_real_loading(const char *name, const void *caller)
 	library = dlopen(info.dli_fname, RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD);
 	if (!library)
 		return NULL;
-	found_name = gpc_real_dlsym_call(library, name);
+	theirs = gpc_real_dlsym_call(library, name);
 	(void)dlclose(library);
-	if (gpc_real_row(name, &ours, &real) && found_name == ours)
+	if (gpc_real_row(name, &ours, &real) && theirs == ours)
 		return NULL;
-	is_loading = found_name != NULL;
-	return found_name;
+	is_loading = theirs != NULL;
+	return theirs;
 }
 
 CUresult gpc_real_left(CUresult result)

@@ -16,8 +16,8 @@
  *   live    A segment has the size that the driver would hold for the request: its multiple of 2 MiB.
  *   idle    All of it can go back, since nothing else lies on it.  It does before an exact request is refused
  *           (gpc_pool_grow_exact), before any other is (the ladder), and before a capture begins, during which no
- *           barrier tells what is idle.  What work may still use goes back as soon as that work is over, for which the plain cudaFree would have
- *           waited.
+ *           barrier tells what is idle.  What work may still use goes back as soon as that work is over, for which
+ *           the plain cudaFree would have waited.
  *
  * And why nothing else differs: it is a block like any other.  The same barriers and fences order its reuse (a block is
  * in this list only once it is FREE), the same books count it, and a free finds it by its address, whoever calls.  A

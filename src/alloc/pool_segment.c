@@ -382,8 +382,8 @@ static bool may_part(const struct gpc_segment *segment, struct way way)
 static bool begin_parting_locked(struct gpc_pool *pool, struct gpc_segment *segment, struct way way,
 	struct gpc_memory *ret_parting)
 {
-	if (!may_part(segment, way) || atomic_load(&pool->is_closed) ||
-		(!way.is_captured && !gpc_pool_may_part_locked(pool)))
+	if (!may_part(segment, way) ||
+		(way.is_captured ? atomic_load(&pool->is_closed) : !gpc_pool_may_part_locked(pool)))
 		return false;
 	detach_locked(pool, segment, ret_parting);
 	return true;

@@ -29,7 +29,7 @@ static bool is_start(const char *function)
 	return false;
 }
 
-/* True for the C++ library and CUDA's: by name, because the code of their templates is in the module that instantiates them. */
+/* True for the libraries of C++ and CUDA whose templates are in the module that instantiates them: so by name. */
 static bool is_of_language(const char *function)
 {
 	static const char *const scopes[] = { "std::", "__gnu_cxx::", "thrust::", "cub::",

@@ -253,7 +253,7 @@ static bool keeps_all(const struct gpc_facts *f)
 {
 	return !or_none(f->torch_held) && or_none(f->growth_site) && f->is_renewed != GPC_YES &&
 	       f->needs_more != GPC_YES && fits(KEPT_BLOCKS, f->growth_blocks) &&
-	       fits(f->growth_total - f->growth_total / 16, f->growth_held) &&
+	       fits(f->growth_total, f->growth_held) &&
 	       fits(f->held / 2, plus(f->growth_held, f->growth_others));
 }
 

@@ -32,3 +32,10 @@ def case_registering_each_block_with_a_network_card_takes_no_memory(world):
             plain = world.run(command, with_us=False, sim="memory:1GiB")
             ours = world.run(command, sim="memory:1GiB")
             expect(int(ours.out.split()[0]) >= int(plain.out.split()[0]), f"{ours.out} {plain.out}")
+
+
+def case_pitched_memory_is_asked_for_with_the_padding_of_its_rows(world):
+    run = world.run(world.script("pitched.py"), sim="memory:2GiB,context:0", GPUCACHE_CONF="oom_report:never")
+    expect_equal("blocks, and bytes a row", (run.status, run.out), (0, "4 512\n"))
+    facts = world.report_json("oom")["verdict"]["facts"]
+    expect_equal("asked for, and held", (facts["asked"], facts["held"]), (512 << 20, 4 * (512 << 20)))
