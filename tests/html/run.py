@@ -41,7 +41,7 @@ class Pages:
     def record(self, name, command, sim, status=None, **extra):
         path = os.path.join(self.world.folder, name + ".gpucache")
         done = self.world.run(command, sim=sim, GPUCACHE_OUTPUT=path, **extra)
-        expect(status is None or done.returncode == status, f"{command} ended with {done.status}: {done.err}")
+        expect(status is None or done.status == status, f"{command} ended with {done.status}: {done.err}")
         expect(os.path.exists(path), f"{command} left no recording: {done.err}")
         return path
 
@@ -132,13 +132,15 @@ def case_end_is_end(pages):
             flat = device["end"]["holders"]
             wanted = {flat[i]: (flat[i + 1], flat[i + 2]) for i in range(0, len(flat), 3)}
             expect_equal("held after the last event", held, wanted)
-            check_heap(device["heap"])
+            for heap in device["heaps"]:
+                check_heap(heap)
+            expect_equal("the last heap", device["heaps"][-1]["kind"], "end")
 
 
 def check_heap(heap):
     at = 0
     for segment in heap["segments"]:
-        sums = [0] * len(heap["words"])
+        sums = [0] * len(segment["bytes"])
         while at < segment["end"]:
             size, _, state = heap["cells"][5 * at:5 * at + 3]
             sums[state] += size
@@ -150,15 +152,33 @@ def check_heap(heap):
     expect_equal("cells", at, len(heap["cells"]) // 5)
 
 
+def case_heap_at_the_failure(pages):
+    """The heap at a failure is that of a program that ended there, whatever came after."""
+    shapes = []
+    for words, kind in (["--stop"], "end"), ([], "oom"):
+        path = pages.record("comb", pages.world.script("comb.py") + words, "memory:2GiB,context:100MiB", status=1)
+        device = pages.data(path)[1]["runs"][0]["devices"][0]
+        expect_equal("heaps", [heap["kind"] for heap in device["heaps"]], ["peak", "oom", "end"])
+        heap = next(heap for heap in device["heaps"] if heap["kind"] == kind)
+        check_heap(heap)
+        live = device["cell_words"].index("live")
+        cells = list(zip(*[iter(heap["cells"])] * 5))
+        shapes.append(([segment["size"] for segment in heap["segments"]], [segment["bytes"][live] for segment in heap["segments"]],
+                       [segment["n_pins"] for segment in heap["segments"]], [cell[:2] for cell in cells if cell[2] == live]))
+    expect_equal("the heap at the failure", shapes[1], shapes[0])
+    expect(len(shapes[0][3]) >= 70, f"{len(shapes[0][3])} blocks live at the failure")
+
+
 def case_segments_of_torch(pages):
     """An arena shows its tensors, the gaps between them, and who pins it."""
     _, data = pages.data(pages.made)
     run = data["runs"][0]
-    heap = run["devices"][0]["heap"]
+    heap = run["devices"][0]["heaps"][-1]
     check_heap(heap)
-    with_gap = [segment for segment in heap["segments"] if segment["bytes"][heap["words"].index("PyTorch's, in no tensor")]]
+    in_no_tensor = run["devices"][0]["cell_words"].index("PyTorch's, in no tensor")
+    with_gap = [segment for segment in heap["segments"] if segment["bytes"][in_no_tensor]]
     expect_equal("segments with a gap", len(with_gap), 1)
-    expect_equal("the gap", with_gap[0]["bytes"][heap["words"].index("PyTorch's, in no tensor")], 15 << 20)
+    expect_equal("the gap", with_gap[0]["bytes"][in_no_tensor], 15 << 20)
     expect_equal("pins", with_gap[0]["n_pins"], 2)
 
 
@@ -279,11 +299,15 @@ def browser_case_oom(pages):
     advice = json.loads(pages.world.report("oom", "--json", recording).out)["verdict"]["try"][0]["advice"]
     expect(advice in page.run("document.getElementById('verdict').textContent"), "the advice is not on the page")
     check_moment(page, summary, "failure")
+    heap_title = "document.getElementById('heap-title').textContent"
+    expect("at the failure" in page.run(heap_title), page.run(heap_title))
     press(page, "#moments [data-kind=peak]")
+    expect("at the peak" in page.run(heap_title), page.run(heap_title))
     peak = json.loads(pages.world.report("export", "--format=json", "--at=peak", recording).out)["devices"][0]
     expect_equal("at the peak", page.run("Number(document.getElementById('moment-bytes').dataset.bytes)"),
                  sum(row["live_bytes"] for row in peak["holders"]))
     press(page, "#moments [data-kind=end]")
+    expect("at the end" in page.run(heap_title), page.run(heap_title))
     expect_equal("at the end", page.run("Number(document.getElementById('moment-bytes').dataset.bytes)"),
                  sum(row["live_bytes"] for row in
                      json.loads(pages.world.report("export", "--format=json", recording).out)["devices"][0]["holders"]))

@@ -5,7 +5,8 @@
  *      summary, ooms            the --json output of commands, verbatim: the page and the terminal cannot differ
  *      frames, stacks, tags     each name once; everything else refers to its number (name_table.h)
  *      devices[]                history, peak, failures, end and moments with their holders; levels: the bytes live at
- *                               each moment, and of each purpose; heap: segments and cells
+ *                               each moment, and of each purpose; heaps: segments and cells at the
+ *                               peak, at the last failures, and at the end
  *
  * Times are nanoseconds after the start of the recorded process.  Holders are flat arrays: stack, bytes, blocks, ...
  * The data is a document (document/document.h), written while the recording is read: it need not fit into memory.
@@ -27,6 +28,9 @@
 
 /* The page has the output of `oom` for this many failures, the last ones. */
 #define MAX_OOMS 16
+
+/* The heap is drawn at this many failures of a GPU, the last ones. */
+#define MAX_HEAPS 3
 
 /* The page before and after the data (html/rules.mk).  Both are empty if the tool was built without D3. */
 extern const char gpc_html_head[];
@@ -260,7 +264,9 @@ static void show_segment(const struct run *run, const struct gpc_heap_segment *s
 	gpc_document_open(doc, &one_line);
 	gpc_document_member(doc, "address", gpc_name(address.buf));
 	gpc_document_member(doc, "size", gpc_bytes(segment->size));
-	gpc_document_member(doc, "t", after_start(run, segment->time_ns));
+	gpc_document_member(doc, "t",
+		segment->time_ns == GPUCACHE_UNKNOWN ? gpc_bytes(GPUCACHE_UNKNOWN)
+						     : after_start(run, segment->time_ns));
 	gpc_document_member(doc, "stack", stack_number(run, segment->stack, 0));
 	gpc_document_member(doc, "kind", gpc_name(gpc_kind_words(segment->kind)));
 	gpc_document_member(doc, "ours", gpc_truth(segment->is_ours));
@@ -278,19 +284,21 @@ static void show_segment(const struct run *run, const struct gpc_heap_segment *s
 	gpc_document_close(doc);
 }
 
-static void show_heap(const struct run *run, int32_t ordinal)
+/* Adds nothing if the recording does not reach back to that moment.  `kind` is that of the page's moment. */
+static void show_heap(
+	const struct run *run, int32_t ordinal, const char *kind, uint64_t time_ns, uint64_t end_ns)
 {
 	static const struct gpc_section segments = { "segments" };
 	struct gpc_document *doc = run->doc;
 	struct gpc_heap_view heap;
 
-	gpc_heap_view_create(&heap, run->report, ordinal);
-	gpc_document_open_object(doc, "heap");
+	if (!gpc_heap_view_create(&heap, run->report->recording, ordinal, time_ns))
+		return;
+	gpc_document_open(doc, &element);
+	gpc_document_member(doc, "kind", gpc_name(kind));
+	gpc_document_member(
+		doc, "t", after_start(run, time_ns == GPC_TIME_OF_END ? end_ns : time_ns));
 	gpc_document_member(doc, "merged", gpc_truth(heap.is_merged));
-	gpc_document_open_flat(doc, "words");
-	for (unsigned i = 0; i < GPC_CELL_STATE_COUNT; i++)
-		gpc_document_row(doc, gpc_name(gpc_cell_word(i)));
-	gpc_document_close(doc);
 	gpc_document_open(doc, &segments);
 	for (size_t i = 0; i < heap.n_segments; i++)
 		show_segment(run, &heap.segments[i]);
@@ -306,6 +314,32 @@ static void show_heap(const struct run *run, int32_t ordinal)
 	gpc_document_close(doc);
 	gpc_document_close(doc);
 	gpc_heap_view_fini(&heap);
+}
+
+static void show_heaps(const struct run *run, int32_t ordinal)
+{
+	static const struct gpc_section heaps = { "heaps" };
+	const struct gpc_recording *rec = run->report->recording;
+	const uint64_t end_ns = gpc_recording_last_ns(rec);
+	uint64_t times[MAX_HEAPS] = { 0 };
+	uint64_t n = 0;
+	struct gpucache_peak peak;
+	struct gpucache_oom oom;
+
+	gpc_document_open_flat(run->doc, "cell_words");
+	for (unsigned i = 0; i < GPC_CELL_STATE_COUNT; i++)
+		gpc_document_row(run->doc, gpc_name(gpc_cell_word(i)));
+	gpc_document_close(run->doc);
+	gpc_document_open(run->doc, &heaps);
+	if (gpc_recording_find_peak(rec, ordinal, &peak))
+		show_heap(run, ordinal, "peak", peak.time_ns, end_ns);
+	for (uint64_t i = 0; i < rec->regions[GPUCACHE_REGION_OOMS].count; i++)
+		if (gpc_recording_read_oom(rec, i, &oom) && oom.device == ordinal)
+			times[n++ % MAX_HEAPS] = oom.time_ns;
+	for (uint64_t i = n < MAX_HEAPS ? 0 : n - MAX_HEAPS; i < n; i++)
+		show_heap(run, ordinal, "oom", times[i % MAX_HEAPS], end_ns);
+	show_heap(run, ordinal, "end", GPC_TIME_OF_END, end_ns);
+	gpc_document_close(run->doc);
 }
 
 /* The purposes, in the order of purpose.def, if PyTorch has or had memory of the device. */
@@ -336,7 +370,7 @@ static void show_device(const struct run *run, const struct gpucache_device *dev
 	show_end(run, device->ordinal);
 	show_failures(run, device->ordinal);
 	show_moments(run, device->ordinal);
-	show_heap(run, device->ordinal);
+	show_heaps(run, device->ordinal);
 	gpc_document_close(run->doc);
 }
 

@@ -1,32 +1,42 @@
-/* The segments at the end, drawn end to end in address order, on several lines. */
+/* The segments at a moment, drawn end to end in address order, on several lines. */
 const CELL = { unknown: 0, free: 1, live: 2, pending: 3, torch: 4, mixed: 5 };
 const CELL_COLOURS = ["unknown", "cached", "live", "pending", "torch", "mixed"];
 const HEAP_ROW = 18;
-const heap = { cells: [], total: 0, perRow: 0, width: 0 };
+const HEAP_AT = { peak: "at the peak", oom: "at the failure", end: "at the end" };
+const heap = { shown: null, names: null, cells: [], total: 0, perRow: 0, width: 0 };
+
+/* The heap of the selected moment; of one without its own, the nearest in time. */
+function heapOf(view, moment) {
+  const { heaps } = view.device;
+  const own = heaps.find(one => one.kind === moment.kind && one.t === moment.t);
+  return own || heaps.reduce((best, one) => Math.abs(one.t - moment.t) < Math.abs(best.t - moment.t) ? one : best);
+}
 
 /* Reads the cells; the position of a cell counts from the first segment's start, without the gaps between segments. */
-function readHeap(device) {
+function readHeap(shown) {
   const cells = [];
   let at = 0;
   let i = 0;
-  device.heap.segments.forEach((segment, number) => {
+  shown.segments.forEach((segment, number) => {
     for (let offset = 0; i < segment.end; i++) {
-      const [size, requested, kind, stack, tag] = device.heap.cells.slice(5 * i, 5 * i + 5);
+      const [size, requested, kind, stack, tag] = shown.cells.slice(5 * i, 5 * i + 5);
       cells.push({ at, size, requested, kind, stack, tag, segment, number, offset });
       at += size;
       offset += size;
     }
   });
-  heap.cells = cells;
-  heap.total = at;
+  Object.assign(heap, { shown, names: null, cells, total: at });
 }
 
 function paintHeap() {
   const { view } = state;
-  const { segments } = view.device.heap;
+  const shown = heapOf(view, state.moment);
+  if (shown === heap.shown) return;
+  const { segments } = shown;
   const box = byId("heap");
-  readHeap(view.device);
-  byId("heap-title").textContent = segments.length ? `${showCount(segments.length)} segment${segments.length > 1 ? "s" : ""}, ${showBytes(heap.total)}, at the end` : "No segments at the end";
+  readHeap(shown);
+  const when = `${HEAP_AT[shown.kind]}, ${showTime(shown.t)}`;
+  byId("heap-title").textContent = segments.length ? `${showCount(segments.length)} segment${segments.length > 1 ? "s" : ""}, ${showBytes(heap.total)}, ${when}` : `No segments ${when}`;
   paintHeapLegend(view);
   state.segment = null;
   byId("segment").replaceChildren();
@@ -48,7 +58,7 @@ function paintHeap() {
 }
 
 function drawHeap(canvas) {
-  const rows = Math.max(1, Math.min(12, Math.ceil(state.view.device.heap.segments.length / 2)));
+  const rows = Math.max(1, Math.min(12, Math.ceil(heap.shown.segments.length / 2)));
   const scale = devicePixelRatio || 1;
   heap.width = byId("heap").clientWidth;
   heap.perRow = heap.total / rows;
@@ -106,20 +116,21 @@ function cellAt(event, canvas) {
   return heap.cells[i];
 }
 
-/* The name from the table of holders at the end, without wrappers. */
+/* The name from the table of holders of that moment, without wrappers. */
 function siteName(stack) {
   const { view } = state;
-  if (!view.siteNames) {
-    const end = view.moments.find(moment => moment.kind === "end");
-    view.siteNames = new Map(siteRows(view.run, end.holders()).flatMap(row => row.stacks.map(holder => [holder.stack, row.where])));
+  if (!heap.names) {
+    const moment = view.moments.find(one => one.kind === heap.shown.kind && one.t === heap.shown.t);
+    const rows = moment ? siteRows(view.run, moment.holders()) : [];
+    heap.names = new Map(rows.flatMap(row => row.stacks.map(holder => [holder.stack, row.where])));
   }
-  return view.siteNames.get(stack) || view.run.stacks[stack][0][0];
+  return heap.names.get(stack) || view.run.stacks[stack][0][0];
 }
 
 function describeCell(cell) {
   if (!cell) return [];
   const { run, device } = state.view;
-  const lines = [`${device.heap.words[cell.kind]}: ${showBytes(cell.size)}`, `in segment ${cell.segment.address}, at ${showBytes(cell.offset)}`];
+  const lines = [`${device.cell_words[cell.kind]}: ${showBytes(cell.size)}`, `in segment ${cell.segment.address}, at ${showBytes(cell.offset)}`];
   if (cell.kind === CELL.live) lines.splice(1, 0, siteName(cell.stack));
   if (cell.kind === CELL.live && run.tags[cell.tag]) lines.push(run.tags[cell.tag]);
   return lines;
@@ -130,7 +141,7 @@ const wasted = segment => segment.n_pins ? segment.bytes[CELL.free] + segment.by
 
 function paintHeapLegend(view) {
   const used = new Set(heap.cells.map(cell => cell.kind));
-  byId("heap-legend").replaceChildren(...view.device.heap.words.flatMap((words, kind) =>
+  byId("heap-legend").replaceChildren(...view.device.cell_words.flatMap((words, kind) =>
     used.has(kind) ? [make("span", {}, make("i", { style: `background: var(--${CELL_COLOURS[kind]})` }), words)] : []));
 }
 
@@ -160,7 +171,7 @@ function idleRow(list) {
 
 /* The table of segments, those with most wasted bytes first. */
 function paintSegments() {
-  const { segments } = state.view.device.heap;
+  const { segments } = heap.shown;
   const order = segments.map((segment, number) => ({ segment, number }))
     .sort((a, b) => wasted(b.segment) - wasted(a.segment) || b.segment.size - a.segment.size);
   const idle = groupBy(order.filter(({ segment }) => segment.n_pins === 0), ({ segment }) => pinsText(segment)).filter(list => list.length > 1);
@@ -172,13 +183,13 @@ function paintSegments() {
 }
 
 function selectSegment(number) {
-  const segment = state.view.device.heap.segments[number];
+  const segment = heap.shown.segments[number];
   state.segment = number;
   byId("segment").replaceChildren(
     make("strong", {}, `${segment.address}: ${showBytes(segment.size)} of ${segment.kind}`),
-    ` taken ${showTime(segment.t)} after the start by ${siteName(segment.stack)}. `, make("span", { class: "dim" }, "Pinned by "), pinsText(segment) || "itself");
+    ` taken ${segment.t === null ? "" : `${showTime(segment.t)} after the start `}by ${siteName(segment.stack)}. `, make("span", { class: "dim" }, "Pinned by "), pinsText(segment) || "itself");
   drawHeap(byId("heap").firstChild);
   for (const row of byId("segments").querySelectorAll("tr[data-number]")) row.classList.toggle("selected", Number(row.dataset.number) === number);
 }
 
-painters.view.push(paintHeap);
+painters.moment.push(paintHeap);

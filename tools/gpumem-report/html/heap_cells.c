@@ -14,7 +14,8 @@ struct maker {
 	struct gpc_heap_view *heap;
 	struct gpucache_block *blocks; /* by address, an arena before its tensors */
 	size_t n_blocks;
-	struct gpc_row *rows; /* scratch: the live blocks of one segment, by stack */
+	struct gpc_row *rows;    /* scratch: the live blocks of one segment, by stack */
+	enum gpc_cell_state gap; /* of a segment, in no block */
 };
 
 static bool is_tensor(const struct gpucache_block *block)
@@ -30,6 +31,14 @@ static int by_address(const void *left, const void *right)
 	return GPC_ORDER(a->address, b->address) ?: is_tensor(a) - is_tensor(b);
 }
 
+static int by_place(const void *left, const void *right)
+{
+	const struct gpucache_segment *a = left;
+	const struct gpucache_segment *b = right;
+
+	return GPC_ORDER(a->address, b->address);
+}
+
 static int by_start(const void *left, const void *right)
 {
 	const struct gpc_heap_segment *a = left;
@@ -38,52 +47,33 @@ static int by_start(const void *left, const void *right)
 	return GPC_ORDER(a->address, b->address);
 }
 
-static bool is_drawn(const struct gpucache_block *block, int32_t ordinal)
+static bool is_in_segment(const struct gpc_blocks_at *at, const struct gpucache_block *block)
 {
-	/* Contexts and modules (gpc_kind_is_implicit) have no address. */
-	return block->device == ordinal && block->state != GPUCACHE_BLOCK_UNUSED && block->size &&
-	       !gpc_kind_is_implicit(block->kind) &&
-	       (gpucache_kind_is_of_device(block->kind) ||
-		       gpucache_kind_place(block->kind) == GPUCACHE_WITHIN);
+	size_t i = GPC_ARRAY_COUNT(at->n_segments, k, at->segments[k].address <= block->address);
+
+	return i > 0 && block->address - at->segments[i - 1].address < at->segments[i - 1].size;
 }
 
-static void read_blocks(struct maker *maker, const struct gpc_recording *rec, int32_t ordinal)
+static void make_segments(struct gpc_heap_view *heap, const struct gpc_blocks_at *at)
 {
-	uint64_t count = rec->regions[GPUCACHE_REGION_BLOCKS].count;
-	uint64_t n_segments = rec->regions[GPUCACHE_REGION_SEGMENTS].count;
-	struct gpucache_segment segment;
-	struct gpucache_block block;
-	struct gpc_heap_view *heap = maker->heap;
-
-	maker->blocks = gpc_new(count, sizeof *maker->blocks);
-	maker->rows = gpc_new(count, sizeof *maker->rows);
-	heap->segments = gpc_new(count + n_segments, sizeof *heap->segments);
-	for (uint64_t i = 0; i < n_segments; i++)
-		if (gpc_recording_read_segment(rec, i, &segment) && segment.device == ordinal)
+	heap->segments = gpc_new(at->n_blocks + at->n_segments, sizeof *heap->segments);
+	for (size_t i = 0; i < at->n_segments; i++)
+		heap->segments[heap->n_segments++] =
+			(struct gpc_heap_segment){ .address = at->segments[i].address,
+				.size = at->segments[i].size,
+				.time_ns = at->segments[i].time_ns,
+				.stack = at->segments[i].stack,
+				.kind = GPUCACHE_KIND_DEVICE,
+				.is_ours = true };
+	for (size_t i = 0; i < at->n_blocks; i++)
+		if (!is_tensor(&at->blocks[i]) && !is_in_segment(at, &at->blocks[i]))
 			heap->segments[heap->n_segments++] =
-				(struct gpc_heap_segment){ .address = segment.address,
-					.size = segment.size,
-					.time_ns = segment.time_ns,
-					.stack = segment.stack,
-					.kind = GPUCACHE_KIND_DEVICE,
-					.is_ours = true };
-	for (uint64_t i = 0; i < count; i++) {
-		if (!gpc_recording_read_block(rec, i, &block) || !is_drawn(&block, ordinal))
-			continue;
-		maker->blocks[maker->n_blocks++] = block;
-		if (!is_tensor(&block) && !gpc_recording_read_segment(rec, block.segment, &segment))
-			heap->segments[heap->n_segments++] = (struct gpc_heap_segment){
-				.address = block.address,
-				.size = block.size,
-				.time_ns = block.time_ns,
-				.stack = block.stack,
-				.kind = block.kind,
-			};
-	}
-	qsort(maker->blocks, maker->n_blocks, sizeof *maker->blocks, by_address);
+				(struct gpc_heap_segment){ .address = at->blocks[i].address,
+					.size = at->blocks[i].size,
+					.time_ns = at->blocks[i].time_ns,
+					.stack = at->blocks[i].stack,
+					.kind = at->blocks[i].kind };
 	qsort(heap->segments, heap->n_segments, sizeof *heap->segments, by_start);
-	/* Per block a cell and the gap before it (an arena: the gap at its end), per segment two gaps at its end. */
-	heap->cells = gpc_new(2 * maker->n_blocks + 2 * heap->n_segments, sizeof *heap->cells);
 }
 
 static void add_cell(
@@ -133,7 +123,7 @@ static void cut(struct maker *maker, struct gpc_heap_segment *segment, size_t *a
 		add_gap(maker, segment, filled, offset,
 			offset < arena_end || (is_tensor(block) && offset == arena_end)
 				? GPC_CELL_TORCH
-				: GPC_CELL_UNKNOWN);
+				: maker->gap);
 		filled = offset;
 		if (block->flags & GPUCACHE_BLOCK_ARENA) {
 			arena_end = offset + block->size;
@@ -148,7 +138,7 @@ static void cut(struct maker *maker, struct gpc_heap_segment *segment, size_t *a
 		add_gap(maker, segment, filled, arena_end, GPC_CELL_TORCH);
 		filled = arena_end;
 	}
-	add_gap(maker, segment, filled, segment->size, GPC_CELL_UNKNOWN);
+	add_gap(maker, segment, filled, segment->size, maker->gap);
 	segment->end_cell = maker->heap->n_cells;
 }
 
@@ -202,24 +192,36 @@ static void merge(struct gpc_heap_view *heap, uint64_t parts)
 	heap->is_merged = true;
 }
 
-void gpc_heap_view_create(
-	struct gpc_heap_view *heap, const struct gpc_report *report, int32_t ordinal)
+bool gpc_heap_view_create(struct gpc_heap_view *heap, const struct gpc_recording *recording,
+	int32_t ordinal, uint64_t time_ns)
 {
-	struct maker maker = { .heap = heap };
-	size_t at = 0;
+	struct gpc_blocks_at at;
+	struct maker maker = { .heap = heap,
+		.gap = time_ns == GPC_TIME_OF_END ? GPC_CELL_UNKNOWN : GPC_CELL_FREE };
+	size_t next = 0;
 
 	*heap = (struct gpc_heap_view){ 0 };
-	read_blocks(&maker, report->recording, ordinal);
+	if (!gpc_blocks_at_create(&at, recording, ordinal, time_ns))
+		return false;
+	qsort(at.segments, at.n_segments, sizeof *at.segments, by_place);
+	make_segments(heap, &at);
+	qsort(at.blocks, at.n_blocks, sizeof *at.blocks, by_address);
+	maker.blocks = at.blocks;
+	maker.n_blocks = at.n_blocks;
+	maker.rows = gpc_new(at.n_blocks, sizeof *maker.rows);
+	/* Per block a cell and the gap before it (an arena: the gap at its end), per segment two gaps at its end. */
+	heap->cells = gpc_new(2 * at.n_blocks + 2 * heap->n_segments, sizeof *heap->cells);
 	for (size_t i = 0; i < heap->n_segments; i++) {
 		size_t first = heap->n_cells;
 
-		cut(&maker, &heap->segments[i], &at);
+		cut(&maker, &heap->segments[i], &next);
 		find_pins(&maker, &heap->segments[i], first);
 	}
 	for (uint64_t parts = 4096; heap->n_cells > GPC_HEAP_MAX_CELLS && parts > 1; parts /= 4)
 		merge(heap, parts);
-	free(maker.blocks);
 	free(maker.rows);
+	gpc_blocks_at_fini(&at);
+	return true;
 }
 
 void gpc_heap_view_fini(struct gpc_heap_view *heap)

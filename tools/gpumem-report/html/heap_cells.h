@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The heap of one device at the end, ready to draw: segments cut into cells.
+ * The heap of one device at a moment, ready to draw: segments cut into cells.
  *
  *      segment   [ block | arena of PyTorch: tensor, gap, tensor | block ]
  *      cells     [ live  | live  torch  live                     | free  ]
@@ -10,7 +10,7 @@
  * Invariants  1 The cells of a segment are contiguous and fill it.  2 Merging cells leaves the sums of a segment as
  *               they were.
  * Threads     One.
- * Failure     None.
+ * Failure     As gpc_blocks_at_create.
  * Limits      With more than GPC_HEAP_MAX_CELLS cells, small neighbours of a segment share one, of state
  *             GPC_CELL_MIXED if their states differ.
  */
@@ -18,12 +18,13 @@
 #define GPC_REPORT_HEAP_H
 
 #include "tools/gpumem-report/holders/holder_rows.h"
+#include "tools/gpumem-report/html/blocks_at.h"
 
 #define GPC_HEAP_MAX_CELLS 40000
 #define GPC_HEAP_MAX_PINS  5
 
 enum gpc_cell_state {
-	GPC_CELL_UNKNOWN, /* no block was recorded there */
+	GPC_CELL_UNKNOWN, /* at the end: no block was recorded there */
 	GPC_CELL_FREE,
 	GPC_CELL_LIVE,
 	GPC_CELL_PENDING,
@@ -62,9 +63,12 @@ struct gpc_heap_view {
 	bool is_merged;
 };
 
-/* Reads the heap of one device. */
-void gpc_heap_view_create(
-	struct gpc_heap_view *heap, const struct gpc_report *report, int32_t ordinal);
+/*
+ * Reads the heap of one device at a time, or at GPC_TIME_OF_END.  False with an empty heap if the recording does not have
+ * it.  Before the end, cached memory includes what was freed and pending.
+ */
+bool gpc_heap_view_create(struct gpc_heap_view *heap, const struct gpc_recording *recording,
+	int32_t ordinal, uint64_t time_ns);
 void gpc_heap_view_fini(struct gpc_heap_view *heap);
 
 /* The word for an enum gpc_cell_state: "live", "cached", ...; any number is valid. */
