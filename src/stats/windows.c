@@ -15,6 +15,9 @@
 /* Fewer windows show nothing usual. */
 #define FEWEST 4u
 
+/* A spike frees so many times fewer blocks in a window. */
+#define RARER 2u
+
 /* What was live in the middle of the run is at least 3/4 of the most, or the run has only risen. */
 static bool is_steady(uint64_t middle, uint64_t most)
 {
@@ -45,6 +48,30 @@ void gpc_window_clock_turn(struct gpc_window_clock *clock)
 	clock->next = clock->total + clock->step;
 }
 
+/* The last of the first n windows had more live than those in the middle. */
+static bool is_higher(const struct gpc_window_clock *clock, uint32_t n)
+{
+	return !is_steady(clock->highs[n / 2], clock->highs[n - 1]);
+}
+
+/* Far fewer blocks were freed in it, for the same bytes, than in those before the middle. */
+static bool is_of_larger(const struct gpc_window_clock *clock, uint32_t n)
+{
+	uint64_t freed = clock->freed_at[n - 1] - clock->freed_at[n - 2];
+
+	return freed < clock->freed_at[n / 2] / (n / 2 + 1) / RARER;
+}
+
+/* The end of the windows before a step with larger blocks, which began in one.  A leak leaves the frees of a step as they were. */
+static uint32_t spike_start(const struct gpc_window_clock *clock, uint32_t end)
+{
+	uint32_t start = end;
+
+	while (start > FEWEST && is_higher(clock, start) && is_of_larger(clock, start))
+		start--;
+	return start < end && start > FEWEST && is_higher(clock, start) ? start - 1 : start;
+}
+
 uint32_t gpc_window_clock_usual_end(const struct gpc_window_clock *clock)
 {
 	uint32_t n = clock->now & 0xff;
@@ -52,7 +79,7 @@ uint32_t gpc_window_clock_usual_end(const struct gpc_window_clock *clock)
 
 	while (end > 0 && clock->freed_at[end - 1] == clock->freed)
 		end--;
-	return end < FEWEST ? 0 : end;
+	return end < FEWEST ? 0 : spike_start(clock, end);
 }
 
 uint64_t gpc_window_clock_usual(const struct gpc_window_clock *clock)

@@ -110,6 +110,38 @@ static void the_usual_is_what_was_live_before_the_last_windows(void **state)
 	assert_int_equal(gpc_window_clock_usual(&clk), 500);
 }
 
+static void usual_steps(int n)
+{
+	for (int step = 0; step < n; step++) {
+		for (uint64_t level = 100; level <= 500; level += 100)
+			other_allocates(level);
+		clk.freed += 5;
+	}
+}
+
+static void a_spike_of_many_windows_is_not_usual(void **state)
+{
+	(void)state;
+	usual_steps(400);
+	for (uint64_t level = 30000; level <= 60000; level += 30000) {
+		for (int i = 0; i < 400; i++)
+			other_allocates(level + (uint64_t)i);
+		clk.freed++;
+	}
+	assert_int_equal(gpc_window_clock_usual(&clk), 500);
+}
+
+static void what_rises_and_frees_as_usual_is_no_spike(void **state)
+{
+	(void)state;
+	usual_steps(400);
+	for (uint64_t level = 500; level < 2500; level++) {
+		other_allocates(level);
+		clk.freed += level % 2;
+	}
+	assert_true(gpc_window_clock_usual(&clk) == UINT64_MAX);
+}
+
 static void what_only_rises_has_no_usual_level(void **state)
 {
 	(void)state;
@@ -125,6 +157,8 @@ int main(void)
 		cmocka_unit_test_setup(a_site_notes_the_windows_that_passed_it_by, set_up),
 		cmocka_unit_test_setup(a_site_that_missed_a_union_is_in_step, set_up),
 		cmocka_unit_test_setup(the_usual_is_what_was_live_before_the_last_windows, set_up),
+		cmocka_unit_test_setup(a_spike_of_many_windows_is_not_usual, set_up),
+		cmocka_unit_test_setup(what_rises_and_frees_as_usual_is_no_spike, set_up),
 		cmocka_unit_test_setup(what_only_rises_has_no_usual_level, set_up),
 	};
 
