@@ -9,6 +9,7 @@
 #define SEGMENT        (20 * GPC_MIB) /* in the next run other threads may ask earlier: a segment more */
 #define WASTED_PART    8u  /* waste below this part of the GPU is no reason for a failure */
 #define REAL_PART      8u  /* a real placement wastes this part of what it places */
+#define HOLES_PART     4u  /* of PyTorch's cache: much */
 #define LARGE_PART     8u  /* an activation above this part of the GPU is large by itself */
 #define RENEWED_BLOCKS 64u /* a buffer that doubles, or what each layer makes of a larger input */
 #define KEPT_BLOCKS    8u  /* fewer may be a program's few buffers */
@@ -176,8 +177,9 @@ static bool has_holes(const struct gpc_facts *f)
 	/* What is in pools of their own is joined to nothing; holes of graphs' pools are not told from others. */
 	uint64_t idle = or_none(f->torch_idle);
 	uint64_t holes = minus(f->torch_unused, idle);
-	/* Where more is in holes than in tensors, holes are the cause, though free memory has to help. */
-	uint64_t needed = fits(f->torch_live, holes) ? minus(asked, f->available) : asked;
+	/* Where much of the cache is in holes, they are the cause, though free memory has to help. */
+	uint64_t needed =
+		fits(f->torch_held / HOLES_PART, holes) ? minus(asked, f->available) : asked;
 
 	return or_none(f->torch_asked) && f->is_torch_limit != GPC_YES &&
 	       f->has_graphs != GPC_YES && fits(f->torch_held, f->live) && fits(needed, holes) &&
@@ -265,6 +267,7 @@ static void derive_truths(struct gpc_facts *f)
 	/* Many blocks do not get larger: a line that frees nearly all of them keeps some. */
 	f->is_replaced = truth(f->is_renewed == GPC_YES && !or_none(f->kept_passes) &&
 			       f->growth_blocks < RENEWED_BLOCKS);
+	f->is_least_handle = truth(f->is_physical == GPC_YES && f->asked <= STEP);
 	f->is_sized = truth(f->is_assumed != GPC_YES);
 	f->is_missing = truth(or_none(f->short_by) != 0 && f->is_sized == GPC_YES);
 	f->holds_enough = truth(

@@ -80,6 +80,7 @@ static void set_request(struct gpc_facts *facts, const struct gpucache_oom *oom)
 		facts->asked_site = oom->stack;
 	facts->is_assumed =
 		truth(oom->kind == GPUCACHE_KIND_CONTEXT || oom->kind == GPUCACHE_KIND_MODULE);
+	facts->is_physical = truth(oom->kind == GPUCACHE_KIND_PHYSICAL);
 	facts->is_on_host = truth(gpucache_kind_place(oom->kind) == GPUCACHE_ON_HOST);
 	if (oom->kind == GPUCACHE_KIND_ASYNC)
 		facts->pool_live = oom->kind_bytes[GPUCACHE_KIND_ASYNC];

@@ -189,6 +189,21 @@ static void a_request_that_never_fits_is_not_told_to_free(void **state)
 	says("ask for less: were nothing else held, 95.00 GiB would be free");
 }
 
+static void handles_of_the_least_size_may_hold_smaller_blocks(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	grow(&s);
+	s.oom.requested = 2 * GPC_MIB;
+	s.oom.kind = GPUCACHE_KIND_PHYSICAL;
+	assert_int_equal(advise(&s, GPUCACHE_VERDICT_GROWTH), 2);
+	says("several blocks into one handle, if yours are smaller: cuMemCreate gives 2.00 MiB at "
+	     "least, and each of the 300 handles");
+	s.oom.requested = 4 * GPC_MIB;
+	assert_int_equal(advise(&s, GPUCACHE_VERDICT_GROWTH), 1);
+}
+
 static void growth_is_told_by_what_it_is(void **state)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
@@ -518,6 +533,7 @@ int main(void)
 		cmocka_unit_test(what_is_sharded_is_told_to_be_offloaded),
 		cmocka_unit_test(a_large_activation_is_not_told_to_be_offloaded),
 		cmocka_unit_test(a_request_that_never_fits_is_not_told_to_free),
+		cmocka_unit_test(handles_of_the_least_size_may_hold_smaller_blocks),
 		cmocka_unit_test(growth_is_told_by_what_it_is),
 		cmocka_unit_test(a_checkpoint_is_not_put_around_what_has_one),
 		cmocka_unit_test(gradients_that_stay_are_told_with_the_line_of_the_backward_pass),

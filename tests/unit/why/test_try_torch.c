@@ -73,6 +73,20 @@ static void holes_of_pytorchs_cache_are_joined_by_pytorchs_option(void **state)
 	};
 	judge(&s);
 	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_FRAGMENTED);
+	/* A third of it is, and free memory has to help. */
+	s.oom.torch = (struct gpucache_oom_torch){
+		.requested = 23 * GPC_GIB, .allocated = 44 * GPC_GIB, .reserved = 64 * GPC_GIB
+	};
+	s.oom.balance.device_free = 10 * GPC_GIB;
+	s.oom.requested = s.oom.rounded = 23 * GPC_GIB;
+	judge(&s);
+	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_FRAGMENTED);
+	s.oom.torch.requested =
+		25 * GPC_GIB; /* with an eighth of the tensors more it would not fit */
+	judge(&s);
+	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_EXHAUSTED);
+	s.oom.balance.device_free = 4 * GPC_GIB;
+	s.oom.requested = s.oom.rounded = 8 * GPC_GIB;
 	s.oom.torch.allocated = 56 * GPC_GIB;
 	/* Growth would soon have filled the holes. */
 	s.oom.torch.requested = 3 * GPC_GIB;
