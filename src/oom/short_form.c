@@ -246,15 +246,16 @@ static uint32_t fill_rows(struct page *page, struct gpc_holder_row rows[GPUCACHE
 	return n;
 }
 
-/* What the rows before it leave of all call sites, so that HOLD adds up. */
-static void put_more_holders(struct page *page, const struct gpc_holder_row *rows, uint32_t n)
+/* What the rows before `first` leave of all call sites, so that HOLD adds up. */
+static void put_more_holders(
+	struct page *page, const struct gpc_holder_row *rows, uint32_t first, uint32_t n)
 {
 	const struct gpucache_oom *oom = page->form->oom;
 	uint64_t bytes = gpc_oom_unlisted(oom);
 	uint64_t n_more = gpc_bytes_less(oom->n_sites, oom->n_holders);
 	GPC_TEXT(line, GPC_SHORT_WIDTH + 1);
 
-	for (uint32_t i = MAX_HOLDERS; i < n; i++, n_more++)
+	for (uint32_t i = first; i < n; i++, n_more++)
 		bytes = gpc_bytes_add(bytes, rows[i].bytes);
 	if (n_more == 0 || bytes == 0)
 		return;
@@ -265,21 +266,22 @@ static void put_more_holders(struct page *page, const struct gpc_holder_row *row
 	gpc_lines_put(&page->lines, line.buf, line.len);
 }
 
-static void put_holders(struct page *page, const struct gpc_holder_row *rows, uint32_t n)
+/* Returns the first row for which there was no room, or `end`. */
+static uint32_t put_holders(
+	struct page *page, const struct gpc_holder_row *rows, uint32_t first, uint32_t end)
 {
-	const char *label = "HOLD";
-
-	for (uint32_t i = 0; i < n && i < MAX_HOLDERS; i++) {
+	for (uint32_t i = first; i < end; i++) {
 		GPC_TEXT(line, GPC_SHORT_WIDTH + 1);
 
-		gpc_text_add(&line, "%-7s ", label);
+		gpc_text_add(&line, "%-7s ", i == 0 ? "HOLD" : "");
 		add_number(&line, rows[i].bytes);
 		gpc_text_add(&line, " %7llu block%s  %s", (unsigned long long)rows[i].n_blocks,
 			rows[i].n_blocks == 1 ? " " : "s", rows[i].site);
 		add_history(&line, &rows[i], page->form->oom->time_ns);
-		gpc_lines_put(&page->lines, line.buf, line.len);
-		label = "";
+		if (!gpc_lines_put(&page->lines, line.buf, line.len))
+			return i;
 	}
+	return end;
 }
 
 static void put_advice(struct page *page)
@@ -343,6 +345,7 @@ struct gpc_answer gpc_short_form_write(const struct gpc_short_form *form, struct
 	GPC_TEXT(full, FULL_BYTES + 8);
 	GPC_TEXT(sheet, GPC_SHORT_SIZE);
 	uint32_t n_rows;
+	uint32_t n_put;
 	size_t most;
 
 	write_full(&full, form);
@@ -362,12 +365,15 @@ struct gpc_answer gpc_short_form_write(const struct gpc_short_form *form, struct
 	page.lines.max_bytes = most - (MAX_HOLDERS + GPC_MAX_TRIES) * LINE_BYTES;
 	put_balance(&page, form->oom);
 	page.lines.max_bytes = most;
-	put_holders(&page, rows, n_rows);
-	/* Stands above the sheet, and gets the room that it leaves. */
+	n_put = put_holders(&page, rows, 0, (uint32_t)gpc_smaller(n_rows, 1));
+	/* Stands above the sheet. */
 	page.lines.out = text;
 	put_advice(&page);
 	page.lines.out = &sheet;
-	put_more_holders(&page, rows, n_rows);
+	page.lines.max_bytes = most - LINE_BYTES;
+	n_put = put_holders(&page, rows, n_put, (uint32_t)gpc_smaller(n_rows, MAX_HOLDERS));
+	page.lines.max_bytes = most;
+	put_more_holders(&page, rows, n_put, n_rows);
 	gpc_text_add(text, "%s", sheet.buf);
 	gpc_text_add(text, "%s", full.buf);
 	return page.answer;

@@ -135,6 +135,7 @@ static void derive_sums(struct gpc_facts *f)
 	f->to_free = is_known(f->short_by) ? gpc_round_up(f->short_by, STEP) : GPUCACHE_UNKNOWN;
 	f->left = plus(f->available, plus(or_none(f->cached), or_none(f->pending)));
 	f->torch_unused = minus(f->torch_held, f->torch_live);
+	f->in_use = minus(f->held, or_none(f->torch_unused));
 	/* Of a part of a segment it gives back nothing. */
 	f->torch_spare = is_known(f->torch_idle) ? f->torch_idle : f->torch_unused;
 	f->slack = plus(plus(or_none(f->cached), or_none(f->pending)),
@@ -167,12 +168,12 @@ static bool is_private(const struct gpc_facts *f)
 }
 
 /*
- * With expandable segments the tensors and the request would have fitted, even if an eighth of the tensors' bytes and
- * two large buffers were wasted.  PyTorch with expandable segments reserves more than it asks our cache for.
+ * With expandable segments the tensors and the request would have fitted, even if so many bytes and two large buffers
+ * were wasted.  PyTorch with expandable segments reserves more than it asks our cache for.
  */
-static bool has_holes(const struct gpc_facts *f)
+static bool has_holes(const struct gpc_facts *f, uint64_t wasted)
 {
-	uint64_t tensors = plus(f->torch_live, f->torch_live / REAL_PART);
+	uint64_t tensors = plus(f->torch_live, wasted);
 	uint64_t asked = gpc_larger(f->torch_asked, or_none(f->step_left));
 	/* What is in pools of their own is joined to nothing; holes of graphs' pools are not told from others. */
 	uint64_t idle = or_none(f->torch_idle);
@@ -294,7 +295,8 @@ static void derive_truths(struct gpc_facts *f)
 				 fits(or_none(f->short_by), f->torch_live / ROUNDED_PART));
 	f->is_private = truth(is_private(f));
 	f->is_of_graphs = truth(f->is_private == GPC_YES && f->has_graphs == GPC_YES);
-	f->has_holes = truth(has_holes(f));
+	f->has_holes = truth(has_holes(f, f->torch_live / REAL_PART));
+	f->may_join = truth(f->has_holes != GPC_YES && has_holes(f, 0));
 	/* What the same line asks for next is of the same use. */
 	f->has_taken = truth(is_missing_from(f, f->taken) && f->taken_site != f->asked_site);
 	f->idles_in_pools = truth(is_missing_from(f, f->pool_idle));

@@ -342,7 +342,7 @@ static bool is_beyond_usual(const struct gpc_facts *f)
 	return f->asks_optimizer != GPC_YES && f->asks_weights != GPC_YES &&
 	       or_none(f->usual_live) &&
 	       is_below(gpc_bytes_times(usual, SPIKE),
-		       minus(plus(f->held, f->need), plus(base, grown)));
+		       minus(plus(f->in_use, f->need), plus(base, grown)));
 }
 
 static strength judge_SPIKE(const struct gpc_facts *f)
@@ -350,7 +350,7 @@ static strength judge_SPIKE(const struct gpc_facts *f)
 	if (is_impossible(f) || !(f->is_scarce == GPC_YES || f->is_limited == GPC_YES) ||
 		is_below(f->freed_before, STEPS))
 		return NONE;
-	return is_beyond_usual(f) && fits(minus(f->held, f->usual_live) / SPIKE_PART, f->need)
+	return is_beyond_usual(f) && fits(minus(f->in_use, f->usual_live) / SPIKE_PART, f->need)
 		       ? LIKELY
 		       : NONE;
 }
