@@ -238,6 +238,9 @@ struct gpucache_torch {
 #define GPUCACHE_SITE_CAPTURED \
 	0x1u /* it made a tensor while its stream was being captured: for a CUDA graph */
 
+#define GPUCACHE_SITE_LENT \
+	0x2u /* it made memory that PyTorch cuts into tensors: the tensors count for their own sites */
+
 /* SITES.  The bytes that one stack holds, and has ever requested, on one device.  Records begin at 1. */
 struct gpucache_site {
 	uint64_t live_bytes; /* as requested */

@@ -141,8 +141,14 @@ uint64_t gpc_plain_idle(const struct gpucache_block *blocks, uint32_t n_blocks, 
 			(void)add_step(&steps, slot_address(&blocks[i]) / GPC_DRIVER_STEP);
 	for (uint32_t i = 0; i < n_blocks; i++) {
 		if (!gpc_held_read_live(&blocks[i], device, &block) ||
-			!(block.flags & GPUCACHE_BLOCK_ARENA) ||
-			block.size <= GPC_TORCH_SMALL_BUFFER ||
+			!(block.flags & GPUCACHE_BLOCK_ARENA))
+			continue;
+		/* Its tensors lie at the addresses where it is mapped. */
+		if (block.kind == GPUCACHE_KIND_PHYSICAL) {
+			idle = GPUCACHE_UNKNOWN;
+			break;
+		}
+		if (block.size <= GPC_TORCH_SMALL_BUFFER ||
 			has_tensor(&steps, slot_address(&blocks[i]), block.size))
 			continue;
 		idle = gpc_bytes_add(idle, block.size);

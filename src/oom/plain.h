@@ -37,7 +37,7 @@ uint64_t gpc_plain_waste(const struct gpucache_block *blocks, uint32_t n_blocks,
 
 /*
  * The bytes of the device's arenas, larger than PyTorch's small ones, in which no tensor is: its whole idle segments.
- * *ret_segment: the largest.  GPUCACHE_UNKNOWN without memory for the time of the call.
+ * *ret_segment: the largest.  GPUCACHE_UNKNOWN without memory for the time of the call, and with expandable segments.
  */
 uint64_t gpc_plain_idle(const struct gpucache_block *blocks, uint32_t n_blocks, uint32_t device,
 	uint32_t *ret_segment);

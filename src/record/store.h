@@ -243,13 +243,14 @@ static inline void gpc_record_site_add(struct gpc_record *rec, uint32_t device, 
 	gpc_lock_release(&rec->site_locks[device].lock);
 }
 
-/* Marks site `stack` as one that allocates for CUDA graphs. */
-static inline void gpc_record_site_captured(struct gpc_record *rec, uint32_t device, uint32_t stack)
+/* Adds GPUCACHE_SITE_* to site `stack`. */
+static inline void gpc_record_site_mark(
+	struct gpc_record *rec, uint32_t device, uint32_t stack, uint16_t flag)
 {
 	struct gpucache_site *site = gpc_record_find_site(rec, device, stack);
 
 	if (site)
-		__atomic_fetch_or(&site->flags, GPUCACHE_SITE_CAPTURED, __ATOMIC_RELAXED);
+		__atomic_fetch_or(&site->flags, flag, __ATOMIC_RELAXED);
 }
 
 /* Subtracts `share` from the live sums of site `stack`. */

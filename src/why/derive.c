@@ -163,7 +163,8 @@ static void derive_sums(struct gpc_facts *f)
  */
 static bool is_private(const struct gpc_facts *f)
 {
-	return or_none(f->torch_asked) && f->is_torch_limit != GPC_YES && f->is_xla != GPC_YES &&
+	return or_none(f->torch_asked) && f->is_first_ask != GPC_YES &&
+	       f->is_torch_limit != GPC_YES && f->is_xla != GPC_YES &&
 	       is_missing_from(f, f->torch_idle) && fits(f->torch_held / REAL_PART, f->torch_idle);
 }
 
@@ -263,6 +264,7 @@ static bool keeps_all(const struct gpc_facts *f)
 static void derive_truths(struct gpc_facts *f)
 {
 	bool is_torch = or_none(f->torch_held) != 0;
+	bool is_torch_spare;
 
 	f->always = GPC_YES;
 	/* Many blocks do not get larger: a line that frees nearly all of them keeps some. */
@@ -286,8 +288,10 @@ static void derive_truths(struct gpc_facts *f)
 	f->keeps_all = truth(keeps_all(f));
 	derive_program(f);
 	f->can_replay = truth(f->is_caching == GPC_YES && f->is_replayed == GPC_NOT_KNOWN);
-	f->is_by_other = truth(is_torch && f->is_xla != GPC_YES && f->torch_asked == 0 &&
-			       is_missing_from(f, plus(or_none(f->cached), f->torch_spare)));
+	is_torch_spare = is_torch && f->is_xla != GPC_YES &&
+			 is_missing_from(f, plus(or_none(f->cached), f->torch_spare));
+	f->may_be_served = truth(is_torch_spare && f->is_first_ask == GPC_YES);
+	f->is_by_other = truth(is_torch_spare && f->torch_asked == 0);
 	f->asks_optimizer = truth(f->asked_purpose == GPC_PURPOSE_OPTIMIZER);
 	if (f->asks_optimizer == GPC_YES)
 		f->step_left = step_left(f);

@@ -97,6 +97,8 @@ static strength judge_PREALLOCATED(const struct gpc_facts *f)
 		return NONE;
 	if ((f->framework && is_missing_from(f, f->framework_bytes)) || f->has_taken == GPC_YES)
 		return LIKELY;
+	if (f->may_be_served == GPC_YES)
+		return LIKELY;
 	if (f->is_by_other != GPC_YES)
 		return NONE;
 	/* Nothing can be called within a backward pass. */
@@ -215,6 +217,10 @@ static strength judge_GROWTH(const struct gpc_facts *f)
 		return NONE;
 	/* An optimizer makes its state in its first step, layer by layer, and never again. */
 	if (f->growth_purpose == GPC_PURPOSE_OPTIMIZER && f->is_first_step == GPC_YES)
+		return NONE;
+	/* One pass makes as many gradients as there are weights. */
+	if (f->growth_purpose == GPC_PURPOSE_GRADIENTS && or_none(f->weights) &&
+		or_none(f->gradients) <= f->weights)
 		return NONE;
 	found = is_loop(f);
 	return is_outweighed(f) || f->is_one_pass == GPC_YES || f->is_one_model == GPC_YES
@@ -408,6 +414,10 @@ static strength judge_EXHAUSTED(const struct gpc_facts *f)
 							      : POSSIBLE;
 	if (is_cured)
 		return is_at_brim(f) ? LIKELY : NONE;
+	/* PyTorch's cache can give it. */
+	if (f->is_by_other == GPC_YES || f->may_be_served == GPC_YES || f->has_holes == GPC_YES ||
+		f->is_private == GPC_YES)
+		return POSSIBLE;
 	if (!is_below(room, plus(need, waste)) && !is_below(f->plain, need) &&
 		f->is_replayed != GPC_YES)
 		return NONE;

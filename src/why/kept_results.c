@@ -175,7 +175,7 @@ static bool is_beside_model(const struct gpc_evidence *evidence, const struct gp
 /*
  * An upper bound of the passes since `since_ns` through the model that `stack` leads into: the fewest allocations of any
  * site that makes inputs or gradients, which every pass needs, or stands beside the call of the model.  Sites with
- * fewer than MANY_PASSES are ignored.  0: there is none, so what looks like passes may be a loop within one pass (layers
+ * fewer than MANY_PASSES, and those of memory that PyTorch cuts into tensors, are ignored.  0: there is none, so what looks like passes may be a loop within one pass (layers
  * in a list, words of a text).
  */
 static uint64_t count_steps(const struct gpc_evidence *evidence, const struct gpucache_oom *oom,
@@ -189,7 +189,8 @@ static uint64_t count_steps(const struct gpc_evidence *evidence, const struct gp
 		enum gpc_purpose purpose;
 
 		if (!gpc_evidence_site(evidence, i, oom->device, &site) ||
-			site.last_ns <= since_ns || site.total_blocks < MANY_PASSES)
+			site.last_ns <= since_ns || site.total_blocks < MANY_PASSES ||
+			(site.flags & GPUCACHE_SITE_LENT))
 			continue;
 		purpose = gpc_purpose_of(gpc_evidence_frames(evidence, site.stack));
 		if (purpose == GPC_PURPOSE_GRADIENTS || purpose == GPC_PURPOSE_INPUTS ||

@@ -44,7 +44,7 @@ static enum gpc_purpose category_of_python(const struct gpc_frame *frame)
 		return GPC_PURPOSE_OPTIMIZER;
 	/* Of module.py, only _call_impl() runs the model's forward(); its other functions move parameters. */
 	if (frame->is_library && strstr(frame->file, "/nn/modules/module.py"))
-		return strstr(name, "call_impl") ? GPC_N_PURPOSES : GPC_PURPOSE_WEIGHTS;
+		return strstr(frame->function, "call_impl") ? GPC_N_PURPOSES : GPC_PURPOSE_WEIGHTS;
 	if (has_any(frame->file, weight_files) || has_any(name, loaders) ||
 		(frame->is_library && strcmp(name, "__init__") == 0))
 		return GPC_PURPOSE_WEIGHTS;

@@ -41,13 +41,12 @@ void gpc_levels_record(struct gpc_device *device, struct gpc_levels levels, uint
 		GPC_DEVICE_SUM(device, pending_bytes), reserved);
 }
 
-/* From now on the tensors in the block hold its bytes. */
 static void lent(const struct gpc_block *block)
 {
 	const struct gpc_observed observed =
 		gpc_observed_block(block, block->requested, block->mark, 0);
 
-	gpc_observe_site_left(&observed);
+	gpc_observe_lent(&observed);
 }
 
 static void record_segment(const struct gpc_segment *segment, enum gpucache_event_kind kind,

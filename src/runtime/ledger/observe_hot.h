@@ -177,12 +177,21 @@ GPC_HOT void gpc_observe_malloc(const struct gpc_observed *observed)
 		gpc_levels_note(device, observed->now_ns);
 }
 
-/* The site of a freed or lent block gives its bytes back. */
+/* The site of a freed block gives its bytes back. */
 GPC_HOT void gpc_observe_site_left(const struct gpc_observed *observed)
 {
 	if (gpc_observe_has_site(observed))
 		gpc_record_site_remove(&gpc_runtime.record, observed->context->device->ordinal,
 			(uint32_t)observed->who, gpc_observe_share_of(observed));
+}
+
+/* From now on the tensors in the block hold its bytes. */
+static inline void gpc_observe_lent(const struct gpc_observed *observed)
+{
+	gpc_observe_site_left(observed);
+	if (gpc_observe_has_site(observed))
+		gpc_record_site_mark(&gpc_runtime.record, observed->context->device->ordinal,
+			(uint32_t)observed->who, GPUCACHE_SITE_LENT);
 }
 
 GPC_HOT void gpc_observe_free(const struct gpc_observed *observed)

@@ -252,7 +252,8 @@ static void allocated(struct gpc_device *device, uint64_t address, uint64_t size
 	if (!is_left_out(stack) && find_stream((int)device->ordinal, &stream)) {
 		gpc_streams_name(stream);
 		if (gpc_runtime_is_captured(stream))
-			gpc_record_site_captured(&gpc_runtime.record, device->ordinal, stack);
+			gpc_record_site_mark(&gpc_runtime.record, device->ordinal, stack,
+				GPUCACHE_SITE_CAPTURED);
 	}
 	adopt_last_malloc(address);
 	gpc_lock_take(&books->lock);

@@ -271,7 +271,7 @@ void gpc_runtime_lend(enum gpucache_kind kind, uint64_t key)
 	tracked = gpc_address_map_find(map_of(kind), key);
 	if (tracked && !tracked->is_arena) {
 		observed = observed_of(tracked, gpc_clock_monotonic_ns());
-		gpc_observe_site_left(&observed);
+		gpc_observe_lent(&observed);
 		tracked->stack = 0;
 		tracked->is_arena = true;
 		observed = observed_of(tracked, observed.now_ns);

@@ -143,6 +143,8 @@ static void a_larger_segment_without_a_tensor_is_idle(void **state)
 	assert_int_equal(gpc_plain_idle(blocks, N_OF(blocks), 0, &segment), 90 * GPC_MIB);
 	assert_int_equal(segment, 2);
 	assert_int_equal(gpc_plain_idle(blocks, N_OF(blocks), 1, &segment), 0);
+	blocks[0].kind = GPUCACHE_KIND_PHYSICAL;
+	assert_true(gpc_plain_idle(blocks, N_OF(blocks), 0, &segment) == GPUCACHE_UNKNOWN);
 	assert_true(segment == GPUCACHE_NO_SEGMENT);
 	assert_int_equal(gpc_plain_idle(NULL, 0, 0, &segment), 0);
 }

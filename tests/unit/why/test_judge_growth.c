@@ -286,9 +286,30 @@ static void an_optimizers_first_step_is_no_spike_and_needs_room_for_all_of_its_s
 	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_EXHAUSTED);
 }
 
+/* The first backward pass makes them layer by layer, and they stay. */
+static void gradients_of_one_pass_are_no_growth(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	s.oom.growth_bytes = s.oom.growth_total = s.oom.growth_held = 20 * GPC_GIB;
+	s.oom.growth_stack = 9;
+	s.oom.growth_blocks = s.oom.n_free = 300;
+	judge(&s);
+	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_GROWTH);
+	s.facts.growth_purpose = GPC_PURPOSE_GRADIENTS;
+	s.facts.weights = s.facts.gradients = 20 * GPC_GIB;
+	s.answer = gpc_why(&s.facts);
+	assert_int_not_equal(s.answer.cause, GPUCACHE_VERDICT_GROWTH);
+	s.facts.gradients += GPC_MIB; /* of two passes */
+	s.answer = gpc_why(&s.facts);
+	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_GROWTH);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(gradients_of_one_pass_are_no_growth),
 		cmocka_unit_test(weights_that_pytorch_makes_with_a_temporary_each_do_not_grow),
 		cmocka_unit_test(
 			weights_of_one_model_that_is_being_built_are_at_most_possible_growth),

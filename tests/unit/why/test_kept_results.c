@@ -289,6 +289,18 @@ static void what_joins_the_parts_that_are_kept_is_known(void **state)
 	assert_int_equal(facts.is_joined, GPC_NO);
 }
 
+/* PyTorch asks for a segment less often than once a pass. */
+static void segments_for_inputs_are_no_passes(void **state)
+{
+	(void)state;
+	hold(1, 16, N_PASSES, N_PASSES);
+	hold(3, 4, N_PASSES, N_PASSES);
+	hold(4, 4, 0, N_PASSES / 3);
+	assert_int_equal(gpc_kept_find(&evidence, &oom).n_passes, N_PASSES / 3);
+	sites[4].flags = GPUCACHE_SITE_LENT;
+	assert_int_equal(gpc_kept_find(&evidence, &oom).n_passes, N_PASSES);
+}
+
 static void what_grows_in_a_function_of_autograd_is_known(void **state)
 {
 	const struct gpc_frame function[] = { native("at::_ops::mul::call"),
@@ -525,6 +537,7 @@ int main(void)
 		cmocka_unit_test_setup(
 			a_node_of_the_backward_pass_is_the_site_of_what_it_calls, start),
 		cmocka_unit_test_setup(what_joins_the_parts_that_are_kept_is_known, start),
+		cmocka_unit_test_setup(segments_for_inputs_are_no_passes, start),
 		cmocka_unit_test_setup(what_grows_in_a_function_of_autograd_is_known, start),
 		cmocka_unit_test_setup(what_is_sharded_is_known_by_any_stack, start),
 		cmocka_unit_test_setup(

@@ -198,9 +198,32 @@ static void pytorchs_rounding_is_a_cause_if_it_may_be_as_much_as_is_missing(void
 	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_EXHAUSTED);
 }
 
+/* PyTorch gives back its idle segments, and asks again: what is in them is in no pool of its own, and no other library asks. */
+static void what_pytorch_asks_for_first_is_served_by_its_cache(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	s.oom.torch =
+		(struct gpucache_oom_torch){ .allocated = 40 * GPC_GIB, .reserved = 64 * GPC_GIB };
+	s.oom.idle_bytes = 20 * GPC_GIB;
+	s.oom.setup |= GPUCACHE_OOM_IDLE;
+	advise(&s, GPUCACHE_VERDICT_PREALLOCATED);
+	says("torch.cuda.empty_cache() before this request");
+	s.facts.torch_asked = 8 * GPC_GIB;
+	say_anew(&s);
+	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_WRONG_POOL);
+	s.facts.is_first_ask = GPC_YES;
+	say_anew(&s);
+	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_PREALLOCATED);
+	assert_int_equal(s.answer.also, 0);
+	says("nothing, but if PyTorch fails again");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_pytorch_asks_for_first_is_served_by_its_cache),
 		cmocka_unit_test(nothing_in_a_graph_is_moved_to_the_host),
 		cmocka_unit_test(holes_beside_growth_are_the_second_advice),
 		cmocka_unit_test(holes_of_pytorchs_cache_are_joined_by_pytorchs_option),

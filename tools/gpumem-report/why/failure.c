@@ -46,8 +46,10 @@ void gpc_failure_explain(const struct gpc_report *report, const struct gpucache_
 		GPC_TEXT(library, 64);
 
 		gpc_library_name(report->recording, oom->stack, &library);
-		if (strcmp(library.buf, "PyTorch") == 0)
+		if (strcmp(library.buf, "PyTorch") == 0) {
+			failure->facts.is_first_ask = GPC_YES;
 			failure->facts.torch_asked = oom->requested;
+		}
 	}
 	(void)gpc_report_read_env(report->recording, "GPUCACHE_CONF", conf, sizeof conf);
 	gpc_conf_prefix(conf, failure->conf, sizeof failure->conf);
