@@ -92,6 +92,17 @@ def case_of_a_folder_the_recording_that_ran_out_of_memory_is_shown(world):
     expect("rank 3" in shown.out and "no GPU was used" not in shown.out, shown.out)
 
 
+def case_a_newer_run_that_went_well_is_named(world):
+    world.run([world.program("train"), "--oom"])
+    failed, = world.recordings()
+    expect("newest" not in world.report("summary", world.folder).err, "it is the newest")
+    world.run([world.program("train"), "--steps", "3"])
+    newest, = set(world.recordings()) - {failed}
+    shown = world.report("summary", world.folder)
+    expect("OUT OF MEMORY" in shown.out, shown.out)
+    expect(shown.err.splitlines()[-1].endswith("did not fail: gpumem-report " + newest), shown.err)
+
+
 def case_a_condition_is_looked_for_in_every_recording_of_a_folder_and_in_every_file(world):
     found = run_ranks_of_which_one_runs_out(world)
     failing, fine = found[2], found[0]

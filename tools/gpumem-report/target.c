@@ -217,6 +217,25 @@ static void say_choice(const struct gpc_report *report, const struct gpc_directo
 		choice->n_newer, target ? " " : "", target ? target : "");
 }
 
+/* Who comes for a run that went well is shown the failure of one before: says so, unless both may be ranks of one job. */
+static void say_newest(const struct gpc_report *report, const struct gpc_directory_choice *choice)
+{
+	const struct gpc_directory_entry *newest = gpc_directory_find(&report->directory, 0);
+	const struct gpucache_header *failed = &report->recording->header;
+	uint64_t end_ns =
+		failed->start_realtime_ns + gpc_bytes_less(gpc_recording_last_ns(report->recording),
+						    failed->start_monotonic_ns);
+	GPC_TEXT(age, 32);
+
+	if (choice->worth != GPC_WORTH_OOM || !newest || newest->header.rank >= 0 ||
+		newest->header.start_realtime_ns <= end_ns)
+		return;
+	gpc_text_add_age(
+		&age, gpc_bytes_less(gpc_clock_realtime_ns(), newest->header.start_realtime_ns));
+	gpc_complain("the newest run, started %s ago, did not fail: gpumem-report %s", age.buf,
+		newest->path);
+}
+
 /* Opens the most useful recording of a directory; directory_path NULL: of the usual directories. */
 static enum gpc_exit open_worthiest(struct gpc_report *report, const char *directory_path)
 {
@@ -229,8 +248,10 @@ static enum gpc_exit open_worthiest(struct gpc_report *report, const char *direc
 	if (!choice.entry)
 		return complain_nothing(&report->directory, NULL);
 	code = gpc_target_open_file(report, choice.entry->path);
-	if (code == GPC_EXIT_MADE)
+	if (code == GPC_EXIT_MADE) {
 		say_choice(report, &choice);
+		say_newest(report, &choice);
+	}
 	return code;
 }
 
