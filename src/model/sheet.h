@@ -2,7 +2,7 @@
 /*
  * The balance sheet as a section of a document:
  *
- *           120.00 GiB   85.7 %  live, as asked for
+ *           120.00 GiB   85.7 %  held by the program
  *           100.00 GiB   71.4 %    in PyTorch's tensors       a part of the line above
  *       +   600.00 MiB    0.4 %  lost to rounding
  *       =   129.88 GiB   92.7 %  taken through gpucache       not in the brief form

@@ -7,7 +7,7 @@
  *	HELD   30.10 GiB activations (Block.forward model.py:88), ...      of PyTorch: what the memory is for
  *	SHORT  by 1.70 GiB: ...
  *	TRY    GPUCACHE_CONF=...
- *	WHERE    123.90 GiB  88.6 %  live, as asked for          the balance sheet, lines of zero left out
+ *	WHERE    123.90 GiB  88.6 %  held by the program          the balance sheet, lines of zero left out
  *	       =  139.80 GiB 100.0 %  total
  *	HOLD      56.20 GiB    1204 blocks  load_weights         the three biggest holders
  *	FULL   gpumem-report oom /path/of/the/recording

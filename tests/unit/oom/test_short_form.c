@@ -122,7 +122,7 @@ static void an_exhausted_gpu(void **state)
 		"free): "
 		"load_weights\n       loader.cpp:88 holds most, 56.00 GiB: enough for this "
 		"request, perhaps not for the next\n"
-		"WHERE          90.00 GiB   90.0 %  live, as asked for\n"
+		"WHERE          90.00 GiB   90.0 %  held by the program\n"
 		"       +        2.00 GiB    2.0 %  this process, not tracked\n"
 		"       +        3.00 GiB    3.0 %  other processes\n"
 		"       +        1.00 GiB    1.0 %  reserved by the driver\n"
@@ -228,9 +228,9 @@ static void a_fragmented_cache_of_a_ranked_process(void **state)
 		"on the GPU,\n       largest cached piece 1.00 GiB\n"
 		"TRY    gpumem-report replays this run, and says if a setting would have made "
 		"room\n"
-		"WHERE          81.00 GiB   81.0 %  live, as asked for\n"
+		"WHERE          81.00 GiB   81.0 %  held by the program\n"
 		"       +        8.00 GiB    8.0 %  freed, the GPU may still use it\n"
-		"       +        9.00 GiB    9.0 %  cached, free\n"
+		"       +        9.00 GiB    9.0 %  gpucache's cache, free\n"
 		"       +        2.00 GiB    2.0 %  this process, not tracked\n"
 		"       +        1.00 GiB    1.0 %  reserved by the driver\n"
 		"       +        4.00 GiB    4.0 %  free on the GPU\n"
@@ -307,7 +307,7 @@ static void small_devices_are_shown_in_their_own_unit(void **state)
 		.device_total = 16 * GPC_MIB };
 	judge(&s);
 	write_page(&form);
-	assert_non_null(strstr(page, "WHERE          12.50 MiB   78.1 %  live, as asked for\n"));
+	assert_non_null(strstr(page, "WHERE          12.50 MiB   78.1 %  held by the program\n"));
 	assert_non_null(strstr(page, "       =       16.00 MiB  100.0 %  total\n"));
 }
 

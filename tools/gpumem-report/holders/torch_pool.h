@@ -3,7 +3,7 @@
  * PyTorch's part of the live bytes: PyTorch has a cache of its own, which takes large blocks and cuts tensors from
  * them.
  *
- *      live, as asked for  =  in PyTorch's tensors  +  free in PyTorch's cache  +  not PyTorch's
+ *      held by the program  =  in PyTorch's tensors  +  free in PyTorch's cache  +  not PyTorch's
  *
  * Threads     One.
  * Failure     None.

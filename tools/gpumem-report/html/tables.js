@@ -63,7 +63,7 @@ function paintMoment() {
   const item = (name, value) => make("span", {}, make("span", { class: "dim" }, `${name} `), value);
   byId("moment").replaceChildren(
     make("b", {}, showTime(moment.t)), make("span", {}, momentName(moment)),
-    item("live, as asked for", make("strong", { id: "moment-bytes", "data-bytes": sum, title: showExact(sum) }, showBytes(sum))),
+    item("in use, as asked for", make("strong", { id: "moment-bytes", "data-bytes": sum, title: showExact(sum) }, showBytes(sum))),
     moment.live === null ? "" : item("rounded", make("strong", { "data-live": moment.live }, showBytes(moment.live))),
     moment.tag ? item("in", moment.tag) : "");
   paintMoments();
@@ -116,8 +116,8 @@ function paintHolders() {
 }
 
 const SHEET = [
-  ["requested_bytes", "live, as asked for", "live"], ["rounding_bytes", "lost to rounding", "mixed"], ["pending_bytes", "freed, not yet safe to reuse", "pending"],
-  ["cached_bytes", "cached, free", "cached"], ["direct_bytes", "straight from the driver", "torch"],
+  ["requested_bytes", "held by the program", "live"], ["rounding_bytes", "lost to rounding", "mixed"], ["pending_bytes", "freed, not yet safe to reuse", "pending"],
+  ["cached_bytes", "gpucache's cache, free", "cached"], ["direct_bytes", "straight from the driver", "torch"],
   ["process_outside_bytes", "this process, not tracked", "outside"], ["other_processes_bytes", "other processes", "outside"],
   ["driver_reserve_bytes", "reserved by the driver", "unknown"], ["unattributed_bytes", "in use, owner unknown", "unknown"], ["free_bytes", "free", "free"],
 ];

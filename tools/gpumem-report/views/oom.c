@@ -104,7 +104,7 @@ static void show_holders(const struct gpc_report *report, const struct gpucache_
 	if (holdings.n == 0)
 		gpc_text_add(&title, "none with a stack");
 	else
-		gpc_text_add(&title, "who holds it: %s live by call site, %u stacks in all",
+		gpc_text_add(&title, "who holds it: %s by call site, %u stacks in all",
 			gpc_show_bytes(holdings.total_bytes), oom->n_sites);
 	if (oom->growth_bytes)
 		gpc_text_add(&title, "; the fastest growing: +%s in the later part of the run",

@@ -231,7 +231,7 @@ static void show_holders(const struct gpc_report *report, const struct gpc_momen
 	} else if (holdings.n == 0) {
 		gpc_text_add(&title, "none: nothing was live %s", words);
 	} else {
-		gpc_text_add(&title, "%s live by call site, %s",
+		gpc_text_add(&title, "%s by call site, %s",
 			gpc_show_bytes(holdings.total_bytes), words);
 		gpc_filter_describe(report->options, &title);
 	}
