@@ -65,7 +65,7 @@ def case_contexts_and_modules_are_no_leaks(world):
     run(world, 6)
     expect_equal("the bytes held", world.held_bytes(), 0)
     text = world.report("summary", world.recording()).out
-    expect(" live by call site" in text, "nobody holds anything")
+    expect(" by call site" in text, "nobody holds anything")
     expect("  contexts\n" in text and "  modules\n" in text, f"they have no rows of their own: {text}")
 
 
