@@ -186,10 +186,10 @@ static void show_peak(
 	const struct {
 		uint64_t bytes;
 		const char *words;
-	} rows[] = { { sum->peak_direct_bytes, "straight from the driver" },
-		{ sum->peak_pending_bytes, "freed, but not yet safe to use again" },
+	} rows[] = { { sum->peak_pending_bytes, "freed, but not yet safe to use again" },
 		{ sum->peak_host_bytes, "of pinned host memory" },
 		{ sum->peak_spilled_bytes, "spilled to host memory" } };
+	const uint64_t taken = gpc_bytes_add(sum->peak_reserved_bytes, sum->peak_direct_bytes);
 	struct gpc_document *doc = report->doc;
 	struct gpucache_peak peak;
 	bool is_known = gpc_recording_find_peak(report->recording, ordinal, &peak);
@@ -197,10 +197,12 @@ static void show_peak(
 	gpc_document_open(doc, &section);
 	tell_counters(report, sum, GPC_WHEN_PEAK);
 	gpc_document_member(doc, "time", gpc_page_time(report, is_known ? peak.time_ns : 0));
-	gpc_document_say(doc, "%s asked for, %s rounded, %s reserved%s",
-		gpc_show_bytes(sum->peak_requested_bytes), gpc_show_bytes(sum->peak_live_bytes),
-		gpc_show_bytes(sum->peak_reserved_bytes),
-		totals->n_contexts > 1 ? " (sum of its contexts' own peaks)" : "");
+	if (is_known)
+		gpc_document_say(doc, "%s in use, %s taken from the GPU at that moment",
+			gpc_show_bytes(peak.requested_bytes), gpc_show_bytes(peak.reserved_bytes));
+	if (!is_known || peak.reserved_bytes < taken)
+		gpc_document_say(
+			doc, "up to %s taken from the GPU in the run", gpc_show_bytes(taken));
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
 		if (rows[i].bytes)
 			gpc_document_say(
@@ -231,8 +233,8 @@ static void show_holders(const struct gpc_report *report, const struct gpc_momen
 	} else if (holdings.n == 0) {
 		gpc_text_add(&title, "none: nothing was live %s", words);
 	} else {
-		gpc_text_add(&title, "%s by call site, %s",
-			gpc_show_bytes(holdings.total_bytes), words);
+		gpc_text_add(
+			&title, "%s by call site, %s", gpc_show_bytes(holdings.total_bytes), words);
 		gpc_filter_describe(report->options, &title);
 	}
 	gpc_holdings_show(&holdings, report, N_HOLDERS, title.buf);
