@@ -147,6 +147,7 @@ golden top_json        top --json runs/python.gpucache
 golden diff            diff runs/python.gpucache torch.gpucache
 golden diff_json       diff --json runs/python.gpucache torch.gpucache
 golden diff_one        diff runs/python.gpucache
+golden diff_peaks      diff runs/ended.gpucache runs/oom.gpucache
 golden timeline        timeline runs/oom.gpucache
 golden timeline_json   timeline --json runs/oom.gpucache
 golden timeline_none   timeline foreign/gpus.gpucache

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `diff A B`: functions that hold more or less in B than in A, two recordings, at the same moment (--at).
+ * `diff A B`: functions that hold more or less in B than in A, two recordings, at the same moment: that of --at; without,
+ * the usual one (which_moment.h), and the peak if only one of them failed.
  *
  *      change        before         after   function
  *      +200.00 MiB   100.00 MiB     300.00 MiB   step  train.py < main, via Linear.forward
@@ -13,6 +14,7 @@
 #include "format/array.h"
 #include "tools/gpumem-report/holders/call_paths.h"
 #include "tools/gpumem-report/holders/filter.h"
+#include "tools/gpumem-report/holders/which_moment.h"
 #include "tools/gpumem-report/output/page.h"
 #include "tools/gpumem-report/target.h"
 #include "tools/lib/map.h"
@@ -31,6 +33,7 @@ struct changes {
 	size_t room;
 	struct gpc_map numbers; /* the index of a row, by name */
 	uint64_t totals[2];
+	const char *moments[2]; /* "when it ended" */
 };
 
 static void changes_fini(struct changes *changes)
@@ -56,11 +59,18 @@ static void add(struct changes *changes, const char *name, uint64_t bytes, unsig
 	row->bytes[side] = gpc_bytes_add(row->bytes[side], bytes);
 }
 
-/* Appends the allocating function, its callers, and the library function that it called. */
+/*
+ * Appends the allocating function, its callers, and the library function that it called; of a context or module only
+ * what it is, as some moments know no more.
+ */
 static void describe(const struct gpc_path *path, struct gpc_text *text)
 {
 	const char *last = path->site + 1 < path->n ? path->names[path->site + 1] : NULL;
 
+	if (last && last[0] == '(') {
+		gpc_text_add(text, "%s", last);
+		return;
+	}
 	for (size_t i = 0; i <= CALLERS && i <= path->site; i++) {
 		const char *name = path->names[path->site - i];
 		size_t len = i ? strcspn(name, " ") : gpc_path_function_length(name);
@@ -68,17 +78,16 @@ static void describe(const struct gpc_path *path, struct gpc_text *text)
 		gpc_text_add(text, "%s%.*s", i ? " < " : "", (int)len, name);
 	}
 	if (last)
-		gpc_text_add(text, "%s%s", last[0] == '(' ? ", " : ", via ", last);
+		gpc_text_add(text, ", via %s", last);
 }
 
-static void add_side(
-	struct changes *changes, struct gpc_report *report, int32_t ordinal, unsigned side)
+static void add_side(struct changes *changes, const struct gpc_report *report,
+	const struct gpc_moment *moment, unsigned side)
 {
-	struct gpc_moment moment;
 	struct gpc_paths paths;
 
-	gpc_moment_find(&moment, report, ordinal);
-	gpc_paths_create(&paths, report, &moment);
+	gpc_paths_create(&paths, report, moment);
+	changes->moments[side] = gpc_moment_words(moment, report);
 	changes->totals[side] = paths.total_bytes;
 	for (size_t i = 0; i < paths.n; i++) {
 		GPC_TEXT(text, 1200);
@@ -89,6 +98,34 @@ static void add_side(
 	if (paths.rest_bytes)
 		add(changes, "(not listed)", paths.rest_bytes, side);
 	gpc_paths_fini(&paths);
+}
+
+static void find_moments(
+	struct gpc_moment moments[2], const struct gpc_report *const reports[2], int32_t ordinal)
+{
+	struct gpc_options at_peak = *reports[0]->options;
+
+	at_peak.moment = GPC_AT_PEAK;
+	for (unsigned i = 0; i < 2; i++)
+		gpc_moment_find(&moments[i], reports[i], ordinal);
+	if (moments[0].at == moments[1].at)
+		return;
+	for (unsigned i = 0; i < 2; i++) {
+		struct gpc_report report = *reports[i];
+
+		report.options = &at_peak;
+		gpc_moment_find(&moments[i], &report, ordinal);
+	}
+}
+
+static void compare(
+	struct changes *changes, const struct gpc_report *const reports[2], int32_t ordinal)
+{
+	struct gpc_moment moments[2];
+
+	find_moments(moments, reports, ordinal);
+	for (unsigned i = 0; i < 2; i++)
+		add_side(changes, reports[i], &moments[i], i);
 }
 
 static uint64_t distance(const struct change *change)
@@ -119,18 +156,26 @@ static void show_changes(struct gpc_document *doc, const struct changes *changes
 	GPC_TEXT(change, 40);
 
 	gpc_page_open_device(doc, device);
+	gpc_document_member(doc, "before_moment", gpc_name(changes->moments[0]));
+	gpc_document_member(doc, "after_moment", gpc_name(changes->moments[1]));
 	gpc_document_member(doc, "before_bytes", gpc_bytes(totals[0]));
 	gpc_document_member(doc, "after_bytes", gpc_bytes(totals[1]));
 	gpc_cell_write(&change, gpc_change(totals[0], totals[1]));
 	gpc_document_open(doc, &section);
-	if (changes->n)
-		gpc_document_say(doc, "GPU %d: %s before, %s after: %s", device->ordinal,
-			gpc_show_bytes(totals[0]), gpc_show_bytes(totals[1]), change.buf);
+	if (changes->n && strcmp(changes->moments[0], changes->moments[1]) == 0)
+		gpc_document_say(doc, "GPU %d, %s: %s before, %s after: %s", device->ordinal,
+			changes->moments[0], gpc_show_bytes(totals[0]), gpc_show_bytes(totals[1]),
+			change.buf);
+	else if (changes->n)
+		gpc_document_say(doc, "GPU %d: %s before, %s, %s after, %s: %s", device->ordinal,
+			gpc_show_bytes(totals[0]), changes->moments[0], gpc_show_bytes(totals[1]),
+			changes->moments[1], change.buf);
 	for (size_t i = 0; i < changes->n; i++) {
 		const struct change *row = &changes->rows[i];
 
 		gpc_document_row(doc, gpc_change(row->bytes[0], row->bytes[1]),
-			gpc_bytes(row->bytes[0]), gpc_bytes(row->bytes[1]), gpc_name(row->name));
+			gpc_bytes(row->bytes[0]), gpc_bytes(row->bytes[1]),
+			gpc_sentence(row->name));
 	}
 	gpc_document_close(doc);
 	gpc_document_close(doc);
@@ -139,6 +184,7 @@ static void show_changes(struct gpc_document *doc, const struct changes *changes
 /* Shows the changes of every GPU; both recordings are open. */
 static void show(struct gpc_report *before, struct gpc_report *after)
 {
+	const struct gpc_report *const reports[] = { before, after };
 	struct gpc_document *doc = after->doc;
 	struct gpucache_device device;
 
@@ -154,8 +200,7 @@ static void show(struct gpc_report *before, struct gpc_report *after)
 
 		if (!is_there || !gpc_report_wants(before, i))
 			continue;
-		add_side(&changes, before, i, 0);
-		add_side(&changes, after, i, 1);
+		compare(&changes, reports, i);
 		if (changes.n)
 			qsort(changes.rows, changes.n, sizeof *changes.rows, compare_distances);
 		show_changes(doc, &changes, &device);
