@@ -126,7 +126,7 @@ HIT_SRCS     := $(if $(LTO),$(addprefix src/,$(addsuffix .c,base/clock base/meta
                 $(wildcard src/alloc/*.c) $(addprefix src/stack/,capture.c depot.c python.c trails.c unwind.c walk.c) preload/hooks_memory.c \
                 preload/hooks_torch.c)
 FORMAT_SRCS  := $(sort $(wildcard src/format/*.c))
-SIM_SRCS     := $(sort $(wildcard src/sim/*.c src/sim/*/*.c))
+SIM_SRCS     := $(sort $(wildcard src/sim/gpu/*.c src/sim/gpu/*/*.c))
 REPLAY_LIB_SRCS := $(sort $(wildcard tools/lib/*.c tools/replay/*.c))
 REPORT_SRCS  := $(sort $(wildcard tools/gpumem-report/*.c tools/gpumem-report/*/*.c))
 REPLAY_SRCS  := $(sort $(wildcard tools/gpumem-replay/*.c))
@@ -141,8 +141,8 @@ PROVE_TESTS  := $(sort $(wildcard tests/prove/prove_*.c))
 PROVE_SRCS   := $(filter-out $(PROVE_TESTS),$(sort $(wildcard tests/prove/*.c)))
 BENCH_SRCS   := $(sort $(wildcard tests/bench/bench_*.c))
 KIT_SRCS     := $(sort $(wildcard tests/bench/replay/*.c))
-FORMATTED    := $(sort $(wildcard include/*.h examples/*.c $(addsuffix /*.[ch],$(wildcard src/* src/runtime/* src/sim/* $(addprefix src/simcuda/,libcuda libcudart standins) preload preload/* tools/* tools/*/* tests/* tests/*/*))))
-HEADERS      := $(sort $(filter-out src/base/banned.h src/simcuda/%,$(wildcard include/*.h src/*/*.h src/runtime/*/*.h src/sim/*/*.h preload/*.h tools/*/*.h tools/*/*/*.h)))
+FORMATTED    := $(sort $(filter-out src/sim/include/%,$(wildcard include/*.h examples/*.c $(addsuffix /*.[ch],$(wildcard src/* src/*/* src/*/*/* preload preload/* tools/* tools/*/* tests/* tests/*/*)))))
+HEADERS      := $(sort $(filter-out src/base/banned.h src/sim/include/% src/sim/lib%,$(wildcard include/*.h src/*/*.h src/*/*/*.h src/*/*/*/*.h preload/*.h tools/*/*.h tools/*/*/*.h)))
 
 VERSION    := $(shell sed -n 's/^\#define GPUCACHE_VERSION "\(.*\)"/\1/p' include/gpucache_version.h)
 SONAME     := libgpucache.so.$(firstword $(subst ., ,$(VERSION)))
@@ -230,7 +230,7 @@ bench-peers: all                           ## PyTorch's allocator, RMM's, CUB's 
 ##### Rules #####
 
 include tools/gpumem-report/html/rules.mk
-include src/simcuda/rules.mk
+include src/sim/rules.mk
 include tests/programs/rules.mk
 include tests/gpu/rules.mk
 include tests/kill/rules.mk

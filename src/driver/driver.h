@@ -3,10 +3,10 @@
  * The driver: all operations of a device that the allocator may use.
  *
  * A struct gpc_driver stands for one context on one device.  There are two implementations: driver_cuda.c calls
- * libcuda, and sim/driver_sim.c calls a simulated GPU.  tests/conformance runs the same tests against both.
+ * libcuda, and sim/gpu/driver_sim.c calls a simulated GPU.  tests/conformance runs the same tests against both.
  *
  *            alloc ----> struct gpc_driver_ops ----+---- driver_cuda   (libcuda.so.1)
- *                                                  '---- driver_sim    (src/sim)
+ *                                                  '---- driver_sim    (src/sim/gpu)
  *
  * fence_record records in an event all work that was submitted to the context before the call, on every stream.  The
  * event has *passed* once that work has completed.  The driver also reports an event as passed that was never recorded,

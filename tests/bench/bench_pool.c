@@ -12,8 +12,8 @@
 #include "alloc/pool.h"
 #include "base/metamem.h"
 #include "record/record.h"
-#include "sim/driver_sim.h"
-#include "sim/sim.h"
+#include "sim/gpu/driver_sim.h"
+#include "sim/gpu/sim.h"
 #include "tests/bench/bench.h"
 
 #define BLOCK_SIZE 512

@@ -24,7 +24,7 @@ PARALLEL = os.path.join(HERE, "programs", "parallel_ranks.py")
 CASES = [("nccl", NATIVE), ("nccl", EXPANDABLE), ("gloo", NATIVE)]
 COLLECTIVES = [[10, 12, 14, 16], [[0, 1, 2, 3], [10, 11, 12, 13]]]
 MESSAGES = [[[10 * ((rank - 1) % 4) + i for i in range(4)], [10 * other + rank for other in range(4)]] for rank in range(4)]
-NCCL = 8 << 20  # src/simcuda/standins/lib_nccl.c
+NCCL = 8 << 20  # src/sim/libnccl/libnccl.c
 
 
 def torchrun(python, ranks, program):

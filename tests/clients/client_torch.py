@@ -79,7 +79,7 @@ FAILURES = {NEWEST: [
 SHAPES = ["modules", "unrolled", "features", "optimizers", "averages", "tables", "replay", "dataset", "batches"]
 LEAKING = [name for name in SHAPES if name != "optimizers"]
 
-HANDLE, OLD_HANDLE = 32 << 20, 4 << 20  # src/simcuda/standins/lib_cublas.c, from compute capability 9.0 on, and before
+HANDLE, OLD_HANDLE = 32 << 20, 4 << 20  # src/sim/libcublas/libcublas.c, from compute capability 9.0 on, and before
 NEW_GPUS = {SIZED, "h100", "h200", "b200"}
 
 

@@ -5,4 +5,4 @@ CLIENT_BINS := $(B)/clients/pluggable.so
 $(B)/clients/%.so: tests/clients/%.c | $(SIMCUDA)
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(PROGRAM_CFLAGS) -fPIC -shared -isystem src/simcuda/include -isystem src -o $@ $< -L$(B)/simcuda -l:libcudart.so.13
+	$(Q)$(CC) $(PROGRAM_CFLAGS) -fPIC -shared -isystem src/sim/include -isystem src -o $@ $< -L$(B)/simcuda -l:libcudart.so.13

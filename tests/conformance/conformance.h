@@ -2,7 +2,7 @@
 /*
  * The driver's contract (src/driver/driver.h) as questions to any struct gpc_driver.
  *
- * The same suite runs on driver_sim, on driver_cuda over src/simcuda, and on driver_cuda over a real GPU.
+ * The same suite runs on driver_sim, on driver_cuda over src/sim/libcuda, and on driver_cuda over a real GPU.
  * It uses only the ops, about 100 MiB of device memory, and no time of its own; it leaves nothing behind.
  *
  * Threads   One caller at a time; the suite starts threads of its own.

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "conformance.h"
-#include "sim/driver_sim.h"
+#include "sim/gpu/driver_sim.h"
 
 static int run(const char *name, const struct gpc_sim_config *config)
 {

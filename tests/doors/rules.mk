@@ -1,5 +1,5 @@
 # The programs of `make check-doors`, the driver that they look up, and the runtime libraries, ours and the real ones.
-# Included by the top Makefile behind src/simcuda/rules.mk.
+# Included by the top Makefile behind src/sim/rules.mk.
 
 DOORS_DIR := $(B)/doors
 DOORS     := $(addprefix $(DOORS_DIR)/,driver/libcuda.so.1 driver_without_proc/libcuda.so.1 \
@@ -40,7 +40,7 @@ $(DOORS_DIR)/libspy.so: tests/doors/spy.c
 	$(Q)$(DOORS_CC) -shared $< -ldl
 
 # One program, linked with each form of the runtime library.
-DOORS_RUNTIME := -isystem src/simcuda/include tests/doors/runtime.c
+DOORS_RUNTIME := -isystem src/sim/include tests/doors/runtime.c
 $(DOORS_DIR)/runtime: tests/doors/runtime.c | $(SIMCUDA)
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)

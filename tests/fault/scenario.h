@@ -9,7 +9,7 @@
 #define GPC_TESTS_FAULT_SCENARIO_H
 
 #include "oom/ladder.h"
-#include "sim/driver_sim.h"
+#include "sim/gpu/driver_sim.h"
 #include "unit.h"
 
 #define N_SMALL 5000 /* enough for the address map and the slab of blocks to grow */

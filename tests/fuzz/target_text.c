@@ -6,7 +6,7 @@
 #include "config/option.h"
 #include "record/identity.h"
 #include "record/name.h"
-#include "sim/config.h"
+#include "sim/gpu/config.h"
 #include "tests/fuzz/fuzz.h"
 #include "tools/gpumem-replay/trace_file.h"
 #include "tools/replay/policy.h"

@@ -7,7 +7,7 @@ $(GPU_PROGRAMS): tests/gpu/driver.h tests/programs/kernel.h
 $(GPU_PROGRAMS): $(B)/gpu/%: tests/gpu/%.c | $(SIMCUDA)
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(PROGRAM_CFLAGS) -I. -isystem src/simcuda/include -isystem src -o $@ $< -L$(B)/simcuda \
+	$(Q)$(CC) $(PROGRAM_CFLAGS) -I. -isystem src/sim/include -isystem src -o $@ $< -L$(B)/simcuda \
 	  -Wl,--allow-shlib-undefined -l:libcuda.so.1 -ldl -lpthread
 
 # Shared libraries that library and tools need and a bare machine may lack.

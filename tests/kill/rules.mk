@@ -6,7 +6,7 @@ kill.objs := $(B)/tests/kill/match.o
 $(B)/tests/kill/churn: tests/kill/churn.c tests/kill/model.h | $(SIMCUDA)
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(PROGRAM_CFLAGS) -isystem src/simcuda/include -o $@ $< -L$(B)/simcuda -Wl,--allow-shlib-undefined -l:libcudart.so.13 -lpthread
+	$(Q)$(CC) $(PROGRAM_CFLAGS) -isystem src/sim/include -o $@ $< -L$(B)/simcuda -Wl,--allow-shlib-undefined -l:libcudart.so.13 -lpthread
 
 $(B)/tests/kill/match: $(kill.objs) $(FORMAT_LIB) $(CORE_LIB)
 	$(call say,LINK,$@)

@@ -13,10 +13,9 @@ exported() { # FILE
 }
 
 find -L build/clients/*/lib -name 'lib*.so*' 2>/dev/null >"$work/real" || true
-for table in src/simcuda/standins/names_*.txt; do
-	word=${table#src/simcuda/standins/names_}
-	word=${word%.txt}
-	awk -f src/simcuda/standins/names.awk "$table" >"$work/rows"
+for table in src/sim/*/names.txt; do
+	word=$(basename "${table%/names.txt}")
+	awk -f src/sim/standin/names.awk "$table" >"$work/rows"
 	! grep -vE '^(OWN|WORK|RESULT|NOT)\([A-Za-z_0-9]+\)$' "$work/rows" || status=1
 	sed 's/.*(//; s/)//' "$work/rows" | sort >"$work/table"
 	[ -z "$(uniq -d "$work/table")" ] || {

@@ -13,8 +13,8 @@
 #include "model/counters.h"
 #include "oom/ladder.h"
 #include "random.h"
-#include "sim/driver_sim.h"
-#include "sim/execution/capture.h"
+#include "sim/gpu/driver_sim.h"
+#include "sim/gpu/execution/capture.h"
 #include "unit.h"
 
 #define N_POOLS       3

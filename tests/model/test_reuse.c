@@ -19,8 +19,8 @@
  */
 #include "alloc/pool.h"
 #include "random.h"
-#include "sim/driver_sim.h"
-#include "sim/execution/capture.h"
+#include "sim/gpu/driver_sim.h"
+#include "sim/gpu/execution/capture.h"
 #include "unit.h"
 
 #define MAX_WORK  8192

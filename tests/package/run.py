@@ -88,7 +88,7 @@ class World:
 
     def simulated(self):
         """The compiler's arguments for the simulated CUDA headers and runtime library."""
-        return [f"-I{TOP}/src/simcuda/include", f"-L{self.prefix}/lib/gpucache/simcuda", "-Wl,--allow-shlib-undefined",
+        return [f"-I{TOP}/src/sim/include", f"-L{self.prefix}/lib/gpucache/simcuda", "-Wl,--allow-shlib-undefined",
                 "-l:libcudart.so.13"]
 
     def run(self, command, **extra):
@@ -116,7 +116,7 @@ def case_the_example_of_cmake_is_built_and_runs(world):
     if not shutil.which("cmake"):
         raise Skip("there is no cmake")
     call(["cmake", "-S", f"{TOP}/examples/cmake", "-B", "cmake", f"-DCMAKE_PREFIX_PATH={world.prefix}",
-          f"-DCUDART_INCLUDE={TOP}/src/simcuda/include",
+          f"-DCUDART_INCLUDE={TOP}/src/sim/include",
           f"-DCUDART_LIBRARY={world.prefix}/lib/gpucache/simcuda/libcudart.so.13", "-DCMAKE_EXE_LINKER_FLAGS=-Wl,--allow-shlib-undefined"],
          world.folder)
     call(["cmake", "--build", "cmake"], world.folder)

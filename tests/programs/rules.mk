@@ -33,7 +33,7 @@ $(B)/programs/scene: PROGRAM_LIBS := -l:libcudart.so.13 -l:libcuda.so.1
 PROGRAMS += $(B)/programs/standins
 $(B)/programs/standins: PROGRAM_LIBS := -l:libcuda.so.1 -ldl
 $(B)/programs/standins: PROGRAM_CFLAGS += -isystem $(B)/src
-$(B)/programs/standins: $(addprefix $(B)/src/simcuda/standins/names_,cublas.def cudnn.def cusolver.def)
+$(B)/programs/standins: $(patsubst %,$(B)/src/sim/lib%/names.def,cublas cudnn cusolver)
 
 # A kernel in a fat binary.
 PROGRAMS += $(B)/programs/images
@@ -56,7 +56,7 @@ $(B)/programs/ranks: | $(SIMCUDA)
 $(B)/programs/async_per_thread: tests/programs/async.c | $(SIMCUDA)
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(PROGRAM_CFLAGS) -DCUDA_API_PER_THREAD_DEFAULT_STREAM -isystem src/simcuda/include -isystem src -o $@ $< -L$(B)/simcuda -Wl,--allow-shlib-undefined $(PROGRAM_LIBS) -lpthread
+	$(Q)$(CC) $(PROGRAM_CFLAGS) -DCUDA_API_PER_THREAD_DEFAULT_STREAM -isystem src/sim/include -isystem src -o $@ $< -L$(B)/simcuda -Wl,--allow-shlib-undefined $(PROGRAM_LIBS) -lpthread
 
 # A program, and libraries that take memory each in its own way; their names are those of real ones.
 LIBRARIES_DIR := $(B)/programs/libraries.d
@@ -70,7 +70,7 @@ $(LIBRARIES_DIR)/libonnxruntime.so.1: LIBRARY_FLAGS := -DTAKE=take_onnx -DWAY_LI
 $(LIBRARIES): tests/programs/libraries.c | $(SIMCUDA)
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(PROGRAM_CFLAGS) -isystem src/simcuda/include -isystem src -shared -fPIC $(LIBRARY_FLAGS) \
+	$(Q)$(CC) $(PROGRAM_CFLAGS) -isystem src/sim/include -isystem src -shared -fPIC $(LIBRARY_FLAGS) \
 	  -Wl,-soname,$(@F) -o $@ $< -L$(B)/simcuda -Wl,--allow-shlib-undefined -l:libcudart.so.13 -l:libcuda.so.1 -ldl
 $(B)/programs/libraries: $(LIBRARIES)
 # DT_RPATH comes before LD_LIBRARY_PATH, where the simulated ones are.
@@ -89,7 +89,7 @@ $(B)/programs/pjrt_tables.d/small/xla_cuda_plugin.so: PJRT_FLAGS := -DMAJOR=0 -D
 $(PJRT_TABLES): tests/programs/pjrt_tables.c tests/programs/pjrt_api.h | $(SIMCUDA)
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(PROGRAM_CFLAGS) -isystem src/simcuda/include -isystem src -shared -fPIC $(PJRT_FLAGS) -o $@ $< -L$(B)/simcuda -Wl,--allow-shlib-undefined -l:libcuda.so.1 -lpthread
+	$(Q)$(CC) $(PROGRAM_CFLAGS) -isystem src/sim/include -isystem src -shared -fPIC $(PJRT_FLAGS) -o $@ $< -L$(B)/simcuda -Wl,--allow-shlib-undefined -l:libcuda.so.1 -lpthread
 
 # A program, and plug-ins with the same code, of which each is unloaded before the next takes its place.
 PLUGINS  := $(addprefix $(B)/programs/plugins.d/,a.so b.so)
@@ -100,7 +100,7 @@ $(B)/programs/plugins.d/b.so: PLUGIN_FLAGS := -DTAKE=leak_of_b
 $(PLUGINS): tests/programs/plugins.c | $(SIMCUDA)
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(PROGRAM_CFLAGS) -isystem src/simcuda/include -shared -fPIC $(PLUGIN_FLAGS) -o $@ $< -L$(B)/simcuda -l:libcudart.so.13
+	$(Q)$(CC) $(PROGRAM_CFLAGS) -isystem src/sim/include -shared -fPIC $(PLUGIN_FLAGS) -o $@ $< -L$(B)/simcuda -l:libcudart.so.13
 $(B)/programs/plugins: $(PLUGINS)
 # Loaded by the program, too, so that all that comes and goes is the plug-ins themselves.
 $(B)/programs/plugins: PROGRAM_LIBS := -Wl,--no-as-needed -l:libcudart.so.13 -ldl
@@ -113,7 +113,7 @@ $(B)/programs/callers.d/xla_cuda_plugin.so: CALLER_TAKES := cuMemAlloc_v2
 $(CALLERS): tests/programs/callers.c | $(SIMCUDA)
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(PROGRAM_CFLAGS) -isystem src/simcuda/include -shared -fPIC -DTAKE=$(or $(CALLER_TAKES),cudaMalloc) -o $@ $< \
+	$(Q)$(CC) $(PROGRAM_CFLAGS) -isystem src/sim/include -shared -fPIC -DTAKE=$(or $(CALLER_TAKES),cudaMalloc) -o $@ $< \
 	  -L$(B)/simcuda -Wl,--allow-shlib-undefined -l:libcudart.so.13 -l:libcuda.so.1
 $(B)/programs/callers: $(CALLERS)
 $(B)/programs/callers: PROGRAM_LIBS := -Wl,--no-as-needed -l:libcudart.so.13 -ldl
@@ -122,7 +122,7 @@ $(B)/programs/callers: PROGRAM_LIBS := -Wl,--no-as-needed -l:libcudart.so.13 -ld
 # library: it looks names up by dlsym, which is ours, before it is ready for instrumented code.
 CXX          := $(if $(filter default undefined,$(origin CXX)),g++,$(CXX))
 API_PROGRAMS := $(if $(SANITIZE),,$(addprefix $(B)/programs/,api api_static $(if $(shell command -v $(CXX)),api_cxx)))
-API_FLAGS    := -D_GNU_SOURCE -g -O1 -Wall -Wextra -Wpedantic -Werror -Iinclude -isystem src/simcuda/include
+API_FLAGS    := -D_GNU_SOURCE -g -O1 -Wall -Wextra -Wpedantic -Werror -Iinclude -isystem src/sim/include
 PROGRAMS     += $(API_PROGRAMS)
 
 $(B)/programs/api: $(LIB_SO) | $(SIMCUDA) $(LIB_LINK)
@@ -148,7 +148,7 @@ endif
 $(filter-out $(API_PROGRAMS) $(addprefix $(B)/programs/,async_per_thread torch),$(PROGRAMS)): $(B)/programs/%: tests/programs/%.c | $(SIMCUDA_CORE)
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(PROGRAM_CFLAGS) -isystem src/simcuda/include -isystem src -o $@ $< -L$(B)/simcuda -Wl,--allow-shlib-undefined $(PROGRAM_LIBS) -lpthread
+	$(Q)$(CC) $(PROGRAM_CFLAGS) -isystem src/sim/include -isystem src -o $@ $< -L$(B)/simcuda -Wl,--allow-shlib-undefined $(PROGRAM_LIBS) -lpthread
 
 # Threads that no interpreter knows of, for stacks.py.
 FOREIGN  := $(B)/programs/libforeign.so
@@ -156,7 +156,7 @@ PROGRAMS += $(FOREIGN)
 $(FOREIGN): tests/programs/foreign.c | $(SIMCUDA)
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(PROGRAM_CFLAGS) -fPIC -shared -isystem src/simcuda/include -o $@ $< -L$(B)/simcuda -l:libcudart.so.13 -lpthread
+	$(Q)$(CC) $(PROGRAM_CFLAGS) -fPIC -shared -isystem src/sim/include -o $@ $< -L$(B)/simcuda -l:libcudart.so.13 -lpthread
 
 # libgpucache.so with its fences switched off, for the test that shows what they are for.
 NOFENCE  := $(B)/programs/libgpucache-nofence.so
@@ -186,7 +186,7 @@ $(addprefix $(B)/programs/,other_dlsym.so other_exit.so report_library.so): STRA
 $(addprefix $(B)/programs/,$(STRANGERS)): | $(SIMCUDA)
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(PROGRAM_CFLAGS) -isystem src/simcuda/include -isystem src -o $@ $< -L$(B)/simcuda \
+	$(Q)$(CC) $(PROGRAM_CFLAGS) -isystem src/sim/include -isystem src -o $@ $< -L$(B)/simcuda \
 	  -Wl,--allow-shlib-undefined $(STRANGER_FLAGS) -lpthread
 
 # PyTorch's side of the pluggable allocator, and its own one, in libraries with the names that it has there.

@@ -32,13 +32,13 @@ struct function {
 
 /* clang-format off */
 static const struct function cublas[] = {
-#include "simcuda/standins/names_cublas.def"
+#include "sim/libcublas/names.def"
 };
 static const struct function cudnn[] = {
-#include "simcuda/standins/names_cudnn.def"
+#include "sim/libcudnn/names.def"
 };
 static const struct function cusolver[] = {
-#include "simcuda/standins/names_cusolver.def"
+#include "sim/libcusolver/names.def"
 };
 /* clang-format on */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Random programs against the allocator, watched by the race detector of the simulated GPU (sim/execution/race.h).
+ * Random programs against the allocator, watched by the race detector of the simulated GPU (sim/gpu/execution/race.h).
  *
  * A program is a list of steps, each run by one of a few threads.  A step names what it uses (a thread's block c,
  * stream 2 of context 1), never a result of another step; if that does not exist, the step does nothing.  So any subset
@@ -20,9 +20,9 @@
 #include <pthread.h>
 
 #include "alloc/pool.h"
-#include "sim/driver_sim.h"
-#include "sim/execution/capture.h"
-#include "sim/execution/race.h"
+#include "sim/gpu/driver_sim.h"
+#include "sim/gpu/execution/capture.h"
+#include "sim/gpu/execution/race.h"
 #include "tests/model/random.h"
 
 #define PROVE_THREADS  3

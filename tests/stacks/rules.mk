@@ -3,7 +3,7 @@
 
 STACKS_DIR := $(B)/stacks
 STACKS     := $(addprefix $(STACKS_DIR)/,nvcc nccl xla cuda_python ucx triton libc10_cuda.so libcumem.so)
-STACK_CC    = $(CC) $(PROGRAM_CFLAGS) -isystem src/simcuda/include -isystem src -o $@
+STACK_CC    = $(CC) $(PROGRAM_CFLAGS) -isystem src/sim/include -isystem src -o $@
 programs: $(STACKS)
 
 $(STACKS): tests/stacks/stack.h tests/stacks/runtime_calls.h | $(SIMCUDA)

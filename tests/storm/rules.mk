@@ -6,7 +6,7 @@ storm-bins:
 	$(Q)$(MAKE) --no-print-directory VARIANT=release $@
 else
 STORM_BINS  := $(addprefix $(B)/tests/storm/,storm plug.so)
-STORM_BUILD  = $(CC) $(PROGRAM_CFLAGS) -isystem src/simcuda/include -isystem src -o $@ $< -L$(B)/simcuda \
+STORM_BUILD  = $(CC) $(PROGRAM_CFLAGS) -isystem src/sim/include -isystem src -o $@ $< -L$(B)/simcuda \
                  -Wl,--allow-shlib-undefined -l:libcuda.so.1 -lpthread -ldl
 
 storm-bins: $(STORM_BINS)

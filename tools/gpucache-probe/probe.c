@@ -58,7 +58,7 @@ static struct {
 #undef X
 } cu;
 
-/* Of a simulated GPU: fills take no time there, but this does (src/simcuda/include/gpusim.h). */
+/* Of a simulated GPU: fills take no time there, but this does (src/sim/include/gpusim.h). */
 static int (*simulate)(void *stream, uint64_t ns, unsigned n, const void *ranges);
 
 #define NEED(call) need((call), #call)

@@ -76,7 +76,7 @@ struct gpc_options {
 	bool is_bottom_up;  /* of `tree` */
 	bool once;          /* of `live`: one look, without a screen */
 	uint64_t watch_ns;  /* interval of --watch; 0: not given */
-	const char *on;     /* of `fit`: a key of sim/model.h, or a size; NULL: not given */
+	const char *on;     /* of `fit`: a key of sim/gpu/model.h, or a size; NULL: not given */
 	bool progress;      /* of `fit`: the steps so far, and no more */
 	bool next;          /* of `sweep` and `cure`: the runs that are missing, and no more */
 	const char *trials; /* of `cure`: the folder of the runs with settings; NULL: not given */

@@ -18,7 +18,7 @@
 #include <stdbool.h>
 
 #include "driver/driver.h"
-#include "sim/driver_sim.h"
+#include "sim/gpu/driver_sim.h"
 
 struct gpc_machine_config {
 	uint64_t device_bytes;

@@ -178,7 +178,7 @@ static void put_uuid(const CUuuid *uuid, char *buf, size_t size)
 		gpc_text_add(&text, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", b[i]);
 }
 
-/* The UUID of a simulated GPU begins with "gpusim" (src/simcuda); a report must not be taken for one of the real GPU. */
+/* The UUID of a simulated GPU begins with "gpusim" (src/sim/libcuda); a report must not be taken for one of the real GPU. */
 static void mark_if_simulated(struct gpucache_device *known)
 {
 	static const char uuid[] = "GPU-67707573-696d";

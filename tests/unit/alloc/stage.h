@@ -10,8 +10,8 @@
 #include "alloc/pool_internal.h"
 #include "base/metamem.h"
 #include "model/counters.h"
-#include "sim/driver_sim.h"
-#include "sim/execution/capture.h"
+#include "sim/gpu/driver_sim.h"
+#include "sim/gpu/execution/capture.h"
 #include "stats/counters.h"
 #include "unit.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fences alone, over the simulated driver; test_pool.c and test_pool_wait.c test them within a pool. */
 #include "alloc/fence.h"
-#include "sim/driver_sim.h"
+#include "sim/gpu/driver_sim.h"
 #include "unit.h"
 
 #define MS       UINT64_C(1000000)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Contexts join and leave fences; what remains when all have passed; in which fence a block is pending. */
 #include "alloc/fence.h"
-#include "sim/driver_sim.h"
+#include "sim/gpu/driver_sim.h"
 #include "unit.h"
 
 #define MS UINT64_C(1000000)

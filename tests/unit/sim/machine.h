@@ -6,7 +6,7 @@
 #include "tests/unit/unit.h"
 
 #include "base/bytes.h"
-#include "sim/execution/capture.h"
+#include "sim/gpu/execution/capture.h"
 
 #define MS UINT64_C(1000000)
 

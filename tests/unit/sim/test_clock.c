@@ -3,7 +3,7 @@
 
 #include <pthread.h>
 
-#include "sim/execution/clock.h"
+#include "sim/gpu/execution/clock.h"
 
 #define MS UINT64_C(1000000)
 

@@ -4,7 +4,7 @@
 #include "unit.h"
 
 #include "base/bytes.h"
-#include "sim/config.h"
+#include "sim/gpu/config.h"
 
 static void every_kind_of_key_is_read(void **state)
 {

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/bytes.h"
-#include "sim/sim.h"
+#include "sim/gpu/sim.h"
 
 #define KEEP (4 * GPC_MIB)
 #define SIZE (8 * GPC_MIB)

@@ -2,7 +2,7 @@
 #include "unit.h"
 
 #include "base/bytes.h"
-#include "sim/device.h"
+#include "sim/gpu/device.h"
 
 static struct gpc_sim_device device;
 

@@ -2,8 +2,8 @@
 #include "unit.h"
 
 #include "base/bytes.h"
-#include "sim/driver_sim.h"
-#include "sim/execution/capture.h"
+#include "sim/gpu/driver_sim.h"
+#include "sim/gpu/execution/capture.h"
 
 static struct gpc_sim *sim;
 static struct gpc_sim_driver driver;

@@ -2,8 +2,8 @@
 /* Pages of the simulated driver: the memory they take, access, and failures. */
 #include "base/bytes.h"
 #include "driver/driver_pages.h"
-#include "sim/driver_sim.h"
-#include "sim/sim.h"
+#include "sim/gpu/driver_sim.h"
+#include "sim/gpu/sim.h"
 #include "unit.h"
 
 static struct gpc_sim *sim;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/unit.h"
 
-#include "sim/fault.h"
+#include "sim/gpu/fault.h"
 
 static struct gpc_sim_faults faults;
 

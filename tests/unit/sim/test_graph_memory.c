@@ -2,7 +2,7 @@
 /* Memory that graphs own, on a device of 64 MiB. */
 #include "tests/unit/sim/machine.h"
 
-#include "sim/execution/graph.h"
+#include "sim/gpu/execution/graph.h"
 
 #define SIZE (5 * GPC_MIB)
 /* What the device takes for it. */

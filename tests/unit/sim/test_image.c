@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unit.h"
 
-#include "sim/memory/image.h"
+#include "sim/gpu/memory/image.h"
 
 #define PTX    1
 #define CUBIN  2

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The other process is a child with a machine of its own. */
-#include "sim/memory/ipc.h"
+#include "sim/gpu/memory/ipc.h"
 
 #include <stdlib.h>
 #include <sys/resource.h>

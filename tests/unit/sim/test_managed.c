@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/sim/machine.h"
 
-#include "sim/memory/managed.h"
+#include "sim/gpu/memory/managed.h"
 
 /* What the context leaves of the device. */
 #define ROOM (64 * GPC_MIB - CONTEXT_COST)

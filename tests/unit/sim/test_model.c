@@ -2,8 +2,8 @@
 #include "unit.h"
 
 #include "base/bytes.h"
-#include "sim/config.h"
-#include "sim/model.h"
+#include "sim/gpu/config.h"
+#include "sim/gpu/model.h"
 
 static void a_gpu_is_found_by_its_name(void **state)
 {

@@ -2,7 +2,7 @@
 /* Slabs over a device of 64 MiB: who may have which piece, and what goes back. */
 #include "tests/unit/sim/machine.h"
 
-#include "sim/memory/slab.h"
+#include "sim/gpu/memory/slab.h"
 
 static struct gpc_sim_slabs slabs;
 

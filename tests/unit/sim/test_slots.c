@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "sim/memory/slots.h"
+#include "sim/gpu/memory/slots.h"
 
 static struct gpc_sim_small *small;
 

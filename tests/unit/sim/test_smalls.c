@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unit.h"
 
-#include "sim/memory/smalls.h"
+#include "sim/gpu/memory/smalls.h"
 
 #define N_CHUNKS 5
 

@@ -7,7 +7,7 @@
  *
  * A search over the GPU's size finds the smallest one that serves all requests.  It is exact to 2 MiB, in steps of
  * which the driver allocates, if the program makes the same requests there.  A context takes 2 KiB per thread that the
- * model can run at a time (sim/model.h), so it has another size on another model.
+ * model can run at a time (sim/gpu/model.h), so it has another size on another model.
  *
  * Threads     One.
  * Failure     GPC_NOT_FOUND: the run used no GPU.
@@ -17,7 +17,7 @@
 #ifndef GPC_REPORT_FIT_H
 #define GPC_REPORT_FIT_H
 
-#include "sim/model.h"
+#include "sim/gpu/model.h"
 #include "tools/gpumem-report/report.h"
 #include "tools/replay/steps.h"
 
@@ -80,7 +80,7 @@ GPC_MUST_CHECK enum gpc_status gpc_fit_find(
 uint64_t gpc_fit_need(const struct gpc_fit *fit, const struct gpc_fit_cache *cache,
 	const struct gpc_sim_model *model);
 
-/* The model with the least memory on which the run fits with that cache (sim/model.h); NULL: it fits on none. */
+/* The model with the least memory on which the run fits with that cache (sim/gpu/model.h); NULL: it fits on none. */
 const struct gpc_sim_model *gpc_fit_smallest_model(
 	const struct gpc_fit *fit, const struct gpc_fit_cache *cache);
 
