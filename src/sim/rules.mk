@@ -19,17 +19,10 @@ versions.libnccl      := 2
 versions.libcupti     := 12 13
 sonames = $(addprefix $(1).so.,$(versions.$(1)))
 # Patterns of the exported names, for the version script.
+exports = $(or $(exports.$(1)),$(1:lib%=%)*;)
 exports.libnvidia-ml := nvml*;
 exports.libcudart    := __cuda*; cuda*;
-exports.libcublas    := cublas*;
-exports.libcublasLt  := cublasLt*;
-exports.libcudnn     := cudnn*;
-exports.libcufft     := cufft*;
-exports.libcusolver  := cusolver*;
-exports.libcusparse  := cusparse*;
-exports.libcurand    := curand*;
 exports.libnccl      := nccl*; pnccl*;
-exports.libcupti     := cupti*;
 
 # NVIDIA's libraries version their symbols with the name of the file, except for these.
 unversioned := libnvidia-ml libnccl
@@ -58,11 +51,11 @@ $$(SIM)/$(1)/names.def: src/sim/$(1)/names.txt src/sim/standin/names.awk
 $$(SIM)/$(1)/stubs.o: src/sim/standin/stubs.c $$(SIM)/$(1)/names.def
 	$$(call say,CC,$$@)
 	$$(Q)mkdir -p $$(@D)
-	$$(Q)$$(CC) $$(ALL_CPPFLAGS) $$(ALL_CFLAGS) -DNAMES='"$$(SIM)/$(1)/names.def"' $$(stubflags.$(1)) -MMD -MP -c -o $$@ $$<
+	$$(Q)$$(CC) $$(ALL_CPPFLAGS) $$(ALL_CFLAGS) -DLIBRARY='"$(1)"' -DNAMES='"$$(SIM)/$(1)/names.def"' $$(stubflags.$(1)) -MMD -MP -c -o $$@ $$<
 $$(addprefix $$(SIMCUDA_DIR)/,$$(call sonames,$(1))): $$(simcuda.$(1))
 	$$(call say,LINK,$$@)
 	$$(Q)mkdir -p $$(@D)
-	$$(Q)printf '%s { global: %s local: *; };\n' '$$(if $$(filter $(1),$$(unversioned)),,$$(@F))' '$$(exports.$(1))' >$$@.map
+	$$(Q)printf '%s { global: %s local: *; };\n' '$$(if $$(filter $(1),$$(unversioned)),,$$(@F))' '$$(call exports,$(1))' >$$@.map
 	$$(Q)$$(CC) -shared -Wl,-soname,$$(@F) -Wl,-Bsymbolic -Wl,--version-script=$$@.map $$(ALL_LDFLAGS) -o $$@ $$^ -ldl -lpthread -lrt
 endef
 stubflags.libcudart    := -DNOT_SUPPORTED=rt_not_supported
@@ -119,4 +112,4 @@ $(SIMCUDA_DIR)/libcudart.so: $(SIMCUDA_DIR)/libcudart.so.13
 sonames:
 	@echo $(call sonames,$(WORD))
 exports:
-	@echo '$(exports.$(WORD))'
+	@echo '$(call exports,$(WORD))'

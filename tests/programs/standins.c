@@ -9,6 +9,7 @@
 #include <cuda.h>
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,10 +26,14 @@ struct function {
 	const char *name;
 };
 
-#define OWN(name)    { OWN, #name },
-#define WORK(name)   { WORK, #name },
-#define RESULT(name) { RESULT, #name },
-#define NOT(name)    { NOT, #name },
+#define CODES(...)
+#define OWN(name)     { OWN, #name },
+#define CREATE(name)  OWN(name)
+#define DESTROY(name) OWN(name)
+#define STREAM(name)  OWN(name)
+#define WORK(name)    { WORK, #name },
+#define RESULT(name)  { RESULT, #name },
+#define NOT(name)     { NOT, #name },
 
 /* clang-format off */
 static const struct function cublas[] = {
@@ -101,6 +106,7 @@ static void run(const struct library *library, CUstream stream)
 	unsigned n[4] = { 0 };
 	int (*set_stream)(void *, CUstream);
 	void *handle;
+	uint64_t no_handle[16] = { 0 };
 
 	snprintf(path, sizeof path, "/nowhere/%s", library->file);
 	void *opened = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -110,7 +116,10 @@ static void run(const struct library *library, CUstream stream)
 		fail("no handle", library->file);
 	void *found = dlsym(opened, library->set_stream);
 	memcpy(&set_stream, &found, sizeof set_stream);
-	set_stream(handle, stream);
+	if (set_stream(handle, stream))
+		fail("takes no stream", library->set_stream);
+	if (!set_stream(NULL, stream) || !set_stream(no_handle, stream))
+		fail("takes a stream for what is no handle", library->set_stream);
 	for (size_t i = 0; i < library->n; i++) {
 		check(library, &library->functions[i], opened, handle, stream);
 		n[library->functions[i].kind]++;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A stand-in for libcublas: handles and their modes; names_cublas.txt lists what computes.
+ * A stand-in for libcublas: handles and their modes; names.txt lists what computes.
  *
  * A handle takes its default workspace when it is created: 32 MiB from compute capability 9.0 on, 4 MiB before
  * (reference of cublasSetWorkspace).  NVIDIA does not document when the real library takes the workspace.  So a
@@ -69,11 +69,6 @@ cublasStatus_t cublasCreate_v2(cublasHandle_t *handle)
 	return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasDestroy_v2(cublasHandle_t handle)
-{
-	return standin_destroy(handle) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_INITIALIZED;
-}
-
 cublasStatus_t cublasGetVersion_v2(cublasHandle_t handle, int *version)
 {
 	*version = VERSION;
@@ -83,11 +78,6 @@ cublasStatus_t cublasGetVersion_v2(cublasHandle_t handle, int *version)
 cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void *workspace, size_t size)
 {
 	MEMBER(handle, (void)own);
-}
-
-cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t stream)
-{
-	MEMBER(handle, own->base.stream = stream);
 }
 
 cublasStatus_t cublasGetStream_v2(cublasHandle_t handle, cudaStream_t *stream)

@@ -98,11 +98,6 @@ cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle)
 	return own ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_ALLOC_FAILED;
 }
 
-cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle)
-{
-	return standin_destroy(handle) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_INITIALIZED;
-}
-
 size_t cublasLtGetVersion(void)
 {
 	return VERSION;

@@ -150,10 +150,8 @@ cudnnStatus_t cudnnDestroy(cudnnHandle_t handle)
 
 cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream)
 {
-	if (!handle)
-		return CUDNN_STATUS_BAD_PARAM;
-	of(handle)->stream = stream;
-	return CUDNN_STATUS_SUCCESS;
+	return standin_set_stream(of(handle), stream) ? CUDNN_STATUS_BAD_PARAM
+						      : CUDNN_STATUS_SUCCESS;
 }
 
 cudnnStatus_t cudnnGetStream(cudnnHandle_t handle, cudaStream_t *stream)

@@ -1,13 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stand-in for libcupti, without a profiler: all calls but the two below return "not supported". */
+/* A stand-in for libcupti, without a profiler: all calls but the two below return "not supported" (names.txt). */
 #include "sim/standin/standin.h"
-
-const struct standin_library standin_library = {
-	.name = "libcupti",
-	.not_supported = 27 /* CUPTI_ERROR_NOT_SUPPORTED */,
-	.not_initialized = 15 /* CUPTI_ERROR_NOT_INITIALIZED */,
-	.failed = 999 /* CUPTI_ERROR_UNKNOWN */,
-};
 
 #pragma GCC visibility push(default)
 

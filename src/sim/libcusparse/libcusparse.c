@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A stand-in for libcusparse: handles, their streams, and the version.  No test uses its results: every computation returns "not
- * supported".
+ * A stand-in for libcusparse: its version, and the names of its codes.  No test uses its results: every computation
+ * returns "not supported" (names.txt).
  */
 #include "sim/standin/standin.h"
 
@@ -12,16 +12,7 @@
 
 #define INVALID_VALUE 3 /* CUSPARSE_STATUS_INVALID_VALUE */
 
-const struct standin_library standin_library = {
-	.name = "libcusparse",
-	.not_supported = 10 /* CUSPARSE_STATUS_NOT_SUPPORTED */,
-	.not_initialized = 1 /* CUSPARSE_STATUS_NOT_INITIALIZED */,
-	.failed = 6 /* CUSPARSE_STATUS_EXECUTION_FAILED */,
-};
-
 #pragma GCC visibility push(default)
-
-STANDIN_PLAIN_HANDLE(cusparse, 2 /* CUSPARSE_STATUS_ALLOC_FAILED */)
 
 int cusparseGetProperty(int type, int *value);
 int cusparseGetVersion(const struct standin_handle *handle, int *version);

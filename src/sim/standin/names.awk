@@ -3,6 +3,8 @@
 #
 #   NOT cusolverDn: {S,D}potrf{,_bufferSize}      NOT(cusolverDnSpotrf) NOT(cusolverDnSpotrf_bufferSize) and the same of D
 #
+#   CODES not_supported=9 failed=6                CODES(.not_supported=9, .failed=6)
+#
 # The words before the colon, a kind and a prefix, hold for the words after it and in the lines below, which are indented.
 
 function rows(before, word, open, close_, n, i, parts) {
@@ -18,6 +20,11 @@ function rows(before, word, open, close_, n, i, parts) {
 }
 
 /^#/ { next }
+/^CODES/ {
+	gsub(/ +/, ", .")
+	print "CODES(" substr($0, length("CODES, ") + 1) ")"
+	next
+}
 /^[A-Z]/ {
 	kind = $1
 	prefix = substr($2, 1, length($2) - 1)

@@ -142,6 +142,21 @@ bool standin_destroy(void *ptr)
 	return true;
 }
 
+int standin_plain(struct standin_handle **ret_handle)
+{
+	*ret_handle = standin_create(sizeof **ret_handle);
+	standin_load_code(standin_library.name);
+	return *ret_handle ? 0 : standin_library.no_memory;
+}
+
+int standin_set_stream(struct standin_handle *handle, struct CUstream_st *stream)
+{
+	if (!is_good(handle))
+		return standin_library.not_initialized;
+	handle->stream = stream;
+	return 0;
+}
+
 bool standin_take(struct standin_handle *handle, size_t size)
 {
 	CUdeviceptr ptr;

@@ -5,11 +5,13 @@
  * Every function of a library is a row of its table, made from its names.txt by names.awk:
  *
  *      OWN(name)     has a body in its folder
+ *      CREATE(name), DESTROY(name), STREAM(name)    of a handle that has only a stream: creates it, destroys it, sets the stream
  *      WORK(name)    submits a kernel without effect to the stream of its handle, the first argument
  *      RESULT(name)  as WORK if the handle's results go to the device; "not supported" if they go to the host
  *      NOT(name)     returns the library's own "not supported"; the first call prints the name on stderr
  *
- * stubs.c, compiled once per library, defines the functions of all rows but OWN.
+ * stubs.c, compiled once per library, defines the functions of all rows but OWN, and struct standin_library where the
+ * table has a row CODES.
  *
  * Invariants  1 A function that returns success has taken its device memory and submitted its work.
  *             2 A handle begins with struct standin_handle.
@@ -32,6 +34,7 @@ struct standin_library {
 	int not_supported;
 	int not_initialized; /* the handle is invalid */
 	int failed;          /* the driver refuses the work */
+	int no_memory;       /* CREATE: for the handle */
 };
 
 /* Defined by each library. */
@@ -55,7 +58,9 @@ bool standin_destroy(void *handle);
 /* Allocates device memory for the handle in the current context; false if the driver has none. */
 bool standin_take(struct standin_handle *handle, size_t size);
 
-/* The bodies of WORK and RESULT functions.  Return the library's code, 0 for success. */
+/* The bodies of CREATE, STREAM, WORK and RESULT functions.  Return the library's code, 0 for success. */
+int standin_plain(struct standin_handle **ret_handle);
+int standin_set_stream(struct standin_handle *handle, struct CUstream_st *stream);
 int standin_work(const struct standin_handle *handle);
 int standin_result(const struct standin_handle *handle);
 
@@ -67,29 +72,6 @@ void standin_load_code(const char *library);
 
 /* True if the simulated GPU charges for code. */
 bool standin_has_code(void);
-
-/* Defines the functions of a handle that has only a stream; `no_memory` is its code for "out of memory". */
-#define STANDIN_PLAIN_HANDLE(library, no_memory)                                           \
-	int library##Create(struct standin_handle **handle);                               \
-	int library##Destroy(struct standin_handle *handle);                               \
-	int library##SetStream(struct standin_handle *handle, struct CUstream_st *stream); \
-	int library##Create(struct standin_handle **handle)                                \
-	{                                                                                  \
-		*handle = standin_create(sizeof **handle);                                 \
-		standin_load_code(standin_library.name);                                   \
-		return *handle ? 0 : (no_memory);                                          \
-	}                                                                                  \
-	int library##Destroy(struct standin_handle *handle)                                \
-	{                                                                                  \
-		return standin_destroy(handle) ? 0 : standin_library.not_initialized;      \
-	}                                                                                  \
-	int library##SetStream(struct standin_handle *handle, struct CUstream_st *stream)  \
-	{                                                                                  \
-		if (!handle)                                                               \
-			return standin_library.not_initialized;                            \
-		handle->stream = stream;                                                   \
-		return 0;                                                                  \
-	}
 
 /* Submits a copy between device addresses, which moves the bytes. */
 int standin_copy(struct CUstream_st *stream, void *dst, const void *src, size_t size);

@@ -13,16 +13,40 @@
 int NOT_SUPPORTED(const char *name);
 
 #pragma GCC visibility push(default)
+#define CODES(...)
 #define OWN(name)
-#define WORK(name)   int name(const struct standin_handle *handle);
-#define RESULT(name) WORK(name)
-#define NOT(name)    int name(void);
+#define CREATE(name)  int name(struct standin_handle **handle);
+#define DESTROY(name) int name(struct standin_handle *handle);
+#define STREAM(name)  int name(struct standin_handle *handle, struct CUstream_st *stream);
+#define WORK(name)    int name(const struct standin_handle *handle);
+#define RESULT(name)  WORK(name)
+#define NOT(name)     int name(void);
 #include NAMES
+#undef CODES
+#undef CREATE
+#undef DESTROY
+#undef STREAM
 #undef WORK
 #undef RESULT
 #undef NOT
 #pragma GCC visibility pop
 
+#define CODES(...) const struct standin_library standin_library = { .name = LIBRARY, __VA_ARGS__ };
+#define CREATE(name)                             \
+	int name(struct standin_handle **handle) \
+	{                                        \
+		return standin_plain(handle);    \
+	}
+#define DESTROY(name)                                                                 \
+	int name(struct standin_handle *handle)                                       \
+	{                                                                             \
+		return standin_destroy(handle) ? 0 : standin_library.not_initialized; \
+	}
+#define STREAM(name)                                                        \
+	int name(struct standin_handle *handle, struct CUstream_st *stream) \
+	{                                                                   \
+		return standin_set_stream(handle, stream);                  \
+	}
 #define WORK(name)                                    \
 	int name(const struct standin_handle *handle) \
 	{                                             \
