@@ -17,26 +17,32 @@
 
 #define MAX_TOLD 256
 
+/* What stand-ins call of any driver. */
+#define DRIVER_TABLE                              \
+	DRIVER(launch, cuLaunchKernel)            \
+	DRIVER(alloc, cuMemAlloc_v2)              \
+	DRIVER(free, cuMemFree_v2)                \
+	DRIVER(copy, cuMemcpyDtoDAsync_v2)        \
+	DRIVER(device, cuCtxGetDevice)            \
+	DRIVER(attribute, cuDeviceGetAttribute)   \
+	DRIVER(load, cuLibraryLoadData)           \
+	DRIVER(call, cuLaunchHostFunc)            \
+	DRIVER(is_capturing, cuStreamIsCapturing) \
+	DRIVER(wait, cuStreamSynchronize)         \
+	DRIVER(init, cuInit)                      \
+	DRIVER(current, cuCtxGetCurrent)          \
+	DRIVER(push, cuCtxPushCurrent_v2)         \
+	DRIVER(pop, cuCtxPopCurrent_v2)           \
+	DRIVER(retain, cuDevicePrimaryCtxRetain)  \
+	DRIVER(event, cuEventCreate)              \
+	DRIVER(forget, cuEventDestroy_v2)         \
+	DRIVER(record, cuEventRecord)             \
+	DRIVER(wait_for, cuStreamWaitEvent)
+
 static struct {
-	__typeof__(&cuLaunchKernel) launch;
-	__typeof__(&cuMemAlloc_v2) alloc;
-	__typeof__(&cuMemFree_v2) free;
-	__typeof__(&cuMemcpyDtoDAsync_v2) copy;
-	__typeof__(&cuCtxGetDevice) device;
-	__typeof__(&cuDeviceGetAttribute) attribute;
-	__typeof__(&cuLibraryLoadData) load;
-	__typeof__(&cuLaunchHostFunc) call;
-	__typeof__(&cuStreamIsCapturing) is_capturing;
-	__typeof__(&cuStreamSynchronize) wait;
-	__typeof__(&cuInit) init;
-	__typeof__(&cuCtxGetCurrent) current;
-	__typeof__(&cuCtxPushCurrent_v2) push;
-	__typeof__(&cuCtxPopCurrent_v2) pop;
-	__typeof__(&cuDevicePrimaryCtxRetain) retain;
-	__typeof__(&cuEventCreate) event;
-	__typeof__(&cuEventDestroy_v2) forget;
-	__typeof__(&cuEventRecord) record;
-	__typeof__(&cuStreamWaitEvent) wait_for;
+#define DRIVER(member, function) __typeof__(&function) member;
+	DRIVER_TABLE
+#undef DRIVER
 	__typeof__(&gpusim_code) code;
 	__typeof__(&gpusim_copy) bytes;
 	__typeof__(&gpusim_device_info) info;
@@ -71,25 +77,11 @@ static void start(void)
 {
 	void *library = dlopen("libcuda.so.1", RTLD_NOW);
 
-	has_driver = library && find(library, "cuLaunchKernel", &driver.launch) &&
-		     find(library, "cuMemAlloc_v2", &driver.alloc) &&
-		     find(library, "cuMemFree_v2", &driver.free) &&
-		     find(library, "cuMemcpyDtoDAsync_v2", &driver.copy) &&
-		     find(library, "cuCtxGetDevice", &driver.device) &&
-		     find(library, "cuDeviceGetAttribute", &driver.attribute) &&
-		     find(library, "cuLibraryLoadData", &driver.load) &&
-		     find(library, "cuLaunchHostFunc", &driver.call) &&
-		     find(library, "cuStreamIsCapturing", &driver.is_capturing) &&
-		     find(library, "cuStreamSynchronize", &driver.wait) &&
-		     find(library, "cuInit", &driver.init) &&
-		     find(library, "cuCtxGetCurrent", &driver.current) &&
-		     find(library, "cuCtxPushCurrent_v2", &driver.push) &&
-		     find(library, "cuCtxPopCurrent_v2", &driver.pop) &&
-		     find(library, "cuDevicePrimaryCtxRetain", &driver.retain) &&
-		     find(library, "cuEventCreate", &driver.event) &&
-		     find(library, "cuEventDestroy_v2", &driver.forget) &&
-		     find(library, "cuEventRecord", &driver.record) &&
-		     find(library, "cuStreamWaitEvent", &driver.wait_for);
+	has_driver = library;
+#define DRIVER(member, function) \
+	has_driver = has_driver && find(library, #function, &driver.member);
+	DRIVER_TABLE
+#undef DRIVER
 	if (has_driver)
 		find_simulated(library);
 }
