@@ -21,19 +21,26 @@ static unsigned n_events;
 /* What a context takes of its device. */
 #define CONTEXT_COST (4 * GPC_MIB)
 
-/* Two devices of 64 MiB. */
-static inline int set_up(void **state)
+/* Two devices of that memory, with a race detector or without. */
+static inline int set_up_machine(uint64_t memory, bool has_race)
 {
 	struct gpc_sim_config config = gpc_sim_config_default();
 
-	(void)state;
 	config.virtual_clock = true;
 	config.n_devices = 2;
-	config.memory = 64 * GPC_MIB;
+	config.memory = memory;
 	config.context_cost = CONTEXT_COST;
 	n_events = 0;
 	sim = gpc_sim_create(&config);
-	return sim && gpc_sim_context_create(sim, 0, 0, &context) == CUDA_SUCCESS ? 0 : -1;
+	if (!sim || (has_race && !gpc_sim_race_attach(sim)))
+		return -1;
+	return gpc_sim_context_create(sim, 0, 0, &context) == CUDA_SUCCESS ? 0 : -1;
+}
+
+static inline int set_up(void **state)
+{
+	(void)state;
+	return set_up_machine(64 * GPC_MIB, false);
 }
 
 static inline int tear_down(void **state)

@@ -1,28 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Stream-ordered allocation, under the race detector. */
-#include "tests/unit/sim/machine.h"
+#include "tests/unit/sim/racing.h"
 
-static struct gpc_sim_stream *one;
-static struct gpc_sim_stream *two;
 static struct gpc_sim_mempool *pool;
 
 /* 160 MiB, so that four slabs fit beside the context. */
 static int set_up_pool(void **state)
 {
-	struct gpc_sim_config config = gpc_sim_config_default();
-
 	(void)state;
-	config.virtual_clock = true;
-	config.n_devices = 2;
-	config.memory = 160 * GPC_MIB;
-	config.context_cost = CONTEXT_COST;
-	n_events = 0;
-	sim = gpc_sim_create(&config);
-	if (!sim || !gpc_sim_race_attach(sim) ||
-		gpc_sim_context_create(sim, 0, 0, &context) != CUDA_SUCCESS)
+	if (set_up_streams(160 * GPC_MIB))
 		return -1;
-	one = stream_create(CU_STREAM_NON_BLOCKING);
-	two = stream_create(CU_STREAM_NON_BLOCKING);
 	pool = sim->mempools.defaults[0];
 	return 0;
 }

@@ -1,31 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The race detector: each way in which one piece of work can be behind another, and each in which it is not. */
-#include "tests/unit/sim/machine.h"
+#include "tests/unit/sim/racing.h"
 
 #define SIZE GPC_MIB
 
 static const struct gpc_sim_race_stack old_stack = { .n = 2, .frames = { 0x11, 0x12 } };
 static const struct gpc_sim_race_stack new_stack = { .n = 1, .frames = { 0x21 } };
-static struct gpc_sim_stream *one;
-static struct gpc_sim_stream *two;
 static uint64_t memory;
 
 /* A context with a detector, memory that has its first owner, and two streams. */
 static int set_up_race(void **state)
 {
-	struct gpc_sim_config config = gpc_sim_config_default();
-
 	(void)state;
-	config.virtual_clock = true;
-	config.memory = 64 * GPC_MIB;
-	config.context_cost = CONTEXT_COST;
-	n_events = 0;
-	sim = gpc_sim_create(&config);
-	if (!sim || !gpc_sim_race_attach(sim) ||
-		gpc_sim_context_create(sim, 0, 0, &context) != CUDA_SUCCESS)
+	if (set_up_streams(64 * GPC_MIB))
 		return -1;
-	one = stream_create(CU_STREAM_NON_BLOCKING);
-	two = stream_create(CU_STREAM_NON_BLOCKING);
 	memory = take(SIZE);
 	return gpc_sim_race_own(sim, context, memory, SIZE, &old_stack) ? 0 : -1;
 }

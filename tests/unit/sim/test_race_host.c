@@ -1,27 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the host may read: the detector knows waits and frees, but no clock. */
-#include "tests/unit/sim/machine.h"
+#include "tests/unit/sim/racing.h"
 
 static const struct gpc_sim_race_stack reader = { .n = 1, .frames = { 0x21 } };
-static struct gpc_sim_stream *one;
-static struct gpc_sim_stream *two;
 
 static int set_up_race(void **state)
 {
-	struct gpc_sim_config config = gpc_sim_config_default();
-
 	(void)state;
-	config.virtual_clock = true;
-	config.memory = 64 * GPC_MIB;
-	config.context_cost = CONTEXT_COST;
-	n_events = 0;
-	sim = gpc_sim_create(&config);
-	if (!sim || !gpc_sim_race_attach(sim) ||
-		gpc_sim_context_create(sim, 0, 0, &context) != CUDA_SUCCESS)
-		return -1;
-	one = stream_create(CU_STREAM_NON_BLOCKING);
-	two = stream_create(CU_STREAM_NON_BLOCKING);
-	return 0;
+	return set_up_streams(64 * GPC_MIB);
 }
 
 static uint64_t n_found(void)
