@@ -116,12 +116,12 @@ obj = $(patsubst %.c,$(O)/%.o,$(1))
 
 ##### Files (found, never listed: a new file needs no edit here) #####
 
-CORE_SRCS    := $(sort $(wildcard $(addprefix src/,$(addsuffix /*.c,base document model names why config driver alloc stats stack record oom))))
+CORE_SRCS    := $(sort $(wildcard $(addprefix src/,$(addsuffix /*.c,base document model names why config driver alloc stack record oom))))
 RUNTIME_SRCS := $(sort $(wildcard src/runtime/*.c src/runtime/*/*.c))
 PRELOAD_SRCS := $(sort $(wildcard preload/*.c))
 AUDIT_SRCS   := preload/audit/audit.c
 GATE_SRCS    := preload/gate/gate.c
-HIT_SRCS     := $(if $(LTO),$(addprefix src/,$(addsuffix .c,base/clock base/metamem stats/windows runtime/memory runtime/context/contexts \
+HIT_SRCS     := $(if $(LTO),$(addprefix src/,$(addsuffix .c,base/clock base/metamem record/windows runtime/memory runtime/context/contexts \
                 runtime/ledger/observe runtime/ledger/tensors runtime/process/enter runtime/process/stacks)) \
                 $(wildcard src/alloc/*.c) $(addprefix src/stack/,capture.c depot.c python.c trails.c unwind.c walk.c) preload/hooks_memory.c \
                 preload/hooks_torch.c)

@@ -9,7 +9,6 @@
 
 #include "alloc/pool_internal.h"
 #include "model/counters.h"
-#include "stats/counters.h"
 
 /*
  * The open fence is closed after this many frees: enough to amortise the driver call, few enough to withhold little

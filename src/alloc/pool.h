@@ -89,7 +89,7 @@ struct gpc_pool {
 	struct gpc_fences fences;
 	struct gpc_barrier barrier;
 	struct gpc_stream_order order;
-	/* In the recording.  These, recent, cut_bytes and unheld_bytes are also read without the lock (stats/counters.h). */
+	/* In the recording.  These, recent, cut_bytes and unheld_bytes are also read without the lock (model/counters.h). */
 	struct gpucache_counters *counters;
 	struct gpucache_counters own_counters; /* used if gpc_pool_init gets no counters */
 	struct gpc_pool_peaks recent;

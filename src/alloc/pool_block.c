@@ -7,7 +7,7 @@
  * enter or leave a bin, however many blocks there are.
  */
 #include "alloc/pool_internal.h"
-#include "stats/counters.h"
+#include "model/counters.h"
 
 void gpc_pool_enter_bin_locked(struct gpc_pool *pool, struct gpc_block *block)
 {

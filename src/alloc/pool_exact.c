@@ -27,7 +27,7 @@
  * Idle ones are in bins of their own, where no other request looks.
  */
 #include "alloc/pool_internal.h"
-#include "stats/counters.h"
+#include "model/counters.h"
 
 struct gpc_block *gpc_pool_find_exact_locked(struct gpc_pool *pool, uint64_t rounded)
 {

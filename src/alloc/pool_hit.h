@@ -25,7 +25,7 @@
 
 #include "alloc/pool.h"
 #include "base/hot.h"
-#include "stats/counters.h"
+#include "model/counters.h"
 
 /* Unparks all blocks: coalesces each with its free neighbours, and enters it into its bin. */
 void gpc_pool_unpark_locked(struct gpc_pool *pool);

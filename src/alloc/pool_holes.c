@@ -15,7 +15,7 @@
  * capture is open: the driver's documentation does not promise that unmapping waits.
  */
 #include "alloc/pool_internal.h"
-#include "stats/counters.h"
+#include "model/counters.h"
 
 /* The pages wholly inside this FREE block; size 0: none. */
 static struct gpc_memory pages_in(const struct gpc_block *block)

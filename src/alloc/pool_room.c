@@ -31,7 +31,7 @@
  * request for which there should have been room.
  */
 #include "alloc/pool_internal.h"
-#include "stats/counters.h"
+#include "model/counters.h"
 
 #define CUT_NUMERATOR   2
 #define CUT_DENOMINATOR 5

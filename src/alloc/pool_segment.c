@@ -9,7 +9,7 @@
  */
 #include "alloc/pool_internal.h"
 #include "base/check.h"
-#include "stats/counters.h"
+#include "model/counters.h"
 
 /*
  * Reserves `bytes` of the device's budget, or returns GPC_LIMIT.  Never exceeds the limit, even for a moment: a smaller

@@ -9,7 +9,7 @@
 #include "alloc/pool.h"
 
 #include "alloc/pool_internal.h"
-#include "stats/counters.h"
+#include "model/counters.h"
 
 /* The smallest block of these bins that is large enough and smaller than `best`; else `best`. */
 static struct gpc_block *better_of(

@@ -9,7 +9,7 @@
 #include "alloc/pool_internal.h"
 #include "base/bytes.h"
 #include "base/pause.h"
-#include "stats/counters.h"
+#include "model/counters.h"
 
 enum gpc_status gpc_pool_reap_locked(
 	struct gpc_pool *pool, bool must_close, uint64_t now_ns, uint64_t *ret_bytes)

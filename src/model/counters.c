@@ -39,7 +39,7 @@ void gpc_counters_add(struct gpucache_counters *sum, const struct gpucache_count
 		uint64_t *to = (uint64_t *)gpc_counter_words(sum, counter);
 
 		for (uint32_t n = 0; n < counter->n_words; n++) {
-			uint64_t word = __atomic_load_n(&from[n], __ATOMIC_RELAXED);
+			uint64_t word = gpc_counter_get(&from[n]);
 
 			if (counter->adds == GPC_ADDS_SUM)
 				to[n] += word;
@@ -56,6 +56,6 @@ void gpc_counters_clear(struct gpucache_counters *counters, enum gpc_counter_whe
 		uint64_t *words = (uint64_t *)gpc_counter_words(counters, counter);
 
 		for (uint32_t n = 0; counter->when == when && n < counter->n_words; n++)
-			__atomic_store_n(&words[n], 0, __ATOMIC_RELAXED);
+			gpc_counter_set(&words[n], 0);
 	}
 }

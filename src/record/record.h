@@ -37,7 +37,7 @@
 #include "base/lock.h"
 #include "base/status.h"
 #include "gpucache_format.h"
-#include "stats/growth.h"
+#include "record/growth.h"
 
 #define GPC_RECORD_DEFAULT_SIZE (8 * GPC_MIB)
 #define GPC_RECORD_MIN_SIZE     (1 * GPC_MIB)

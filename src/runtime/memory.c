@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "model/counters.h"
 #include "runtime/context/contexts.h"
 #include "runtime/context/streams.h"
 #include "runtime/export/ipc.h"
@@ -24,7 +25,6 @@
 #include "runtime/rescue/asked.h"
 #include "runtime/rescue/rescue.h"
 #include "runtime/rescue/spill.h"
-#include "stats/counters.h"
 
 /* True if the pool cannot serve the request, and the driver is to serve it. */
 static bool is_for_driver(enum gpc_status st)

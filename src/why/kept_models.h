@@ -5,7 +5,7 @@
  *	Net.__init__   w . . w . . w . .     each stack makes a weight again after passes have run,
  *	forward        . a a . a a . a a     and none of those before it was freed
  *
- * The windows of the run (stats/windows.h) see it only if there are many models.
+ * The windows of the run (record/windows.h) see it only if there are many models.
  *
  * Threads   As those of the evidence.
  * Failure   None.

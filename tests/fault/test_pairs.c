@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/metamem.h"
-#include "stats/counters.h"
+#include "model/counters.h"
 #include "tests/fault/scenario.h"
 
 struct machine {

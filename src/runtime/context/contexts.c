@@ -19,12 +19,12 @@
 #include "base/log.h"
 #include "base/metamem.h"
 #include "driver/sticky.h"
+#include "model/counters.h"
 #include "runtime/context/green.h"
 #include "runtime/context/pages.h"
 #include "runtime/context/reach.h"
 #include "runtime/ledger/observe.h"
 #include "runtime/process/state.h"
-#include "stats/counters.h"
 
 bool gpc_runtime_many_contexts;
 

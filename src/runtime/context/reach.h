@@ -13,7 +13,7 @@
 #include "alloc/pool.h"
 #include "driver/cuda_fns.h"
 #include "gpucache_format.h"
-#include "stats/counters.h"
+#include "model/counters.h"
 
 struct gpc_context;
 

@@ -7,12 +7,12 @@
 
 #include "base/clock.h"
 #include "model/balance.h"
+#include "model/counters.h"
 #include "record/store.h"
 #include "runtime/context/contexts.h"
 #include "runtime/ledger/observe_hot.h"
 #include "runtime/ledger/pools.h"
 #include "runtime/process/state.h"
-#include "stats/counters.h"
 
 /* The least time between two history points; the recording thins them further as the run goes on. */
 #define HISTORY_STEP_NS (UINT64_C(10) * 1000000)

@@ -13,11 +13,11 @@
 #include "base/bytes.h"
 #include "base/thread.h"
 #include "model/balance.h"
+#include "model/counters.h"
 #include "record/store.h"
 #include "runtime/ledger/observe.h"
 #include "runtime/ledger/tensors.h"
 #include "runtime/process/state.h"
-#include "stats/counters.h"
 
 /* An allocation, as its block and its events tell it: of a pool, of PyTorch (a tensor), or of the driver. */
 struct gpc_observed {
@@ -117,7 +117,7 @@ GPC_HOT struct gpc_levels gpc_levels_sum(const struct gpc_device *device)
 	return levels;
 }
 
-/* The most that was live in the running window of the device (stats/windows.h). */
+/* The most that was live in the running window of the device (record/windows.h). */
 GPC_HOT uint64_t gpc_levels_high(const struct gpc_device *device)
 {
 	return atomic_load_explicit(

@@ -18,12 +18,12 @@
  */
 #include "runtime/ledger/pools.h"
 
+#include "model/counters.h"
 #include "runtime/context/contexts.h"
 #include "runtime/context/endings.h"
 #include "runtime/context/streams.h"
 #include "runtime/ledger/track.h"
 #include "runtime/process/state.h"
-#include "stats/counters.h"
 
 #define MAX_POOLS 64
 

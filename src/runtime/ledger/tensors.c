@@ -27,6 +27,7 @@
 
 #include "alloc/address_map.h"
 #include "base/clock.h"
+#include "model/counters.h"
 #include "record/store.h"
 #include "runtime/context/contexts.h"
 #include "runtime/context/streams.h"
@@ -36,7 +37,6 @@
 #include "runtime/process/stacks.h"
 #include "runtime/process/state.h"
 #include "runtime/rescue/rescue.h"
-#include "stats/counters.h"
 
 struct tensor {
 	uint64_t key; /* in the map: its address, or XLA's handle of an array */

@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/thread.h"
 #include "model/balance.h"
+#include "model/counters.h"
 #include "record/store.h"
 #include "runtime/context/contexts.h"
 #include "runtime/ledger/arrays.h"
@@ -30,7 +31,6 @@
 #include "runtime/process/state.h"
 #include "runtime/rescue/rescue.h"
 #include "runtime/rescue/spill.h"
-#include "stats/counters.h"
 
 struct gpc_tracked {
 	struct gpc_list link; /* of all tracked */

@@ -14,7 +14,6 @@
 #include "runtime/memory.h"
 #include "runtime/process/state.h"
 #include "runtime/process/tags.h"
-#include "stats/counters.h"
 
 /* Lock: runtime.lock. */
 static struct {

@@ -15,12 +15,12 @@
 #include "alloc/pool.h"
 #include "config/config.h"
 #include "driver/driver_cuda.h"
+#include "model/counters.h"
 #include "oom/neighbours.h"
 #include "record/record.h"
 #include "runtime/process/report_command.h"
 #include "stack/capture.h"
 #include "stack/sample.h"
-#include "stats/counters.h"
 
 struct gpc_runtime_loader;
 

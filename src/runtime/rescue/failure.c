@@ -8,12 +8,12 @@
 #include "base/clock.h"
 #include "base/own_stack.h"
 #include "base/thread.h"
+#include "model/counters.h"
 #include "runtime/ledger/arrays.h"
 #include "runtime/ledger/tensors.h"
 #include "runtime/process/state.h"
 #include "runtime/rescue/gather.h"
 #include "runtime/rescue/notice.h"
-#include "stats/counters.h"
 
 struct failure {
 	struct gpc_gathered gathered;

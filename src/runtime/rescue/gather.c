@@ -7,6 +7,7 @@
 #include "base/bytes.h"
 #include "base/thread.h"
 #include "model/balance.h"
+#include "model/counters.h"
 #include "model/held.h"
 #include "oom/balance.h"
 #include "oom/plain.h"
@@ -19,7 +20,6 @@
 #include "runtime/process/tags.h"
 #include "runtime/rescue/look.h"
 #include "runtime/rescue/spill.h"
-#include "stats/counters.h"
 #include "why/why.h"
 
 static struct gpc_moment moment_of(const struct gpc_context *context)

@@ -4,6 +4,7 @@
 
 #include "base/bytes.h"
 #include "base/thread.h"
+#include "model/counters.h"
 #include "oom/ladder.h"
 #include "record/store.h"
 #include "runtime/context/contexts.h"
@@ -15,7 +16,6 @@
 #include "runtime/process/state.h"
 #include "runtime/rescue/failure.h"
 #include "runtime/rescue/spill.h"
-#include "stats/counters.h"
 
 #define IDLE_MS 1000 /* bounds the first wait for the driver's pools if oom_sync_ms is 0 */
 

@@ -12,7 +12,6 @@
 #include "model/counters.h"
 #include "sim/gpu/driver_sim.h"
 #include "sim/gpu/execution/capture.h"
-#include "stats/counters.h"
 #include "unit.h"
 
 #define MS UINT64_C(1000000)

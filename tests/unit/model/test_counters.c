@@ -9,6 +9,33 @@ union record {
 	uint64_t words[N_WORDS];
 };
 
+static void additions_and_subtractions_balance(void **state)
+{
+	struct gpucache_counters counters = { 0 };
+
+	(void)state;
+	gpc_counter_add(&counters.live_bytes, 512);
+	gpc_counter_add(&counters.live_bytes, 1024);
+	gpc_counter_sub(&counters.live_bytes, 512);
+	assert_int_equal(gpc_counter_get(&counters.live_bytes), 1024);
+	gpc_counter_set(&counters.live_bytes, 7);
+	assert_int_equal(counters.live_bytes, 7);
+}
+
+static void a_peak_only_rises(void **state)
+{
+	struct gpucache_counters counters = { 0 };
+
+	(void)state;
+	gpc_counter_add_peak(&counters.live_bytes, &counters.peak_live_bytes, 100);
+	gpc_counter_sub(&counters.live_bytes, 60);
+	gpc_counter_add_peak(&counters.live_bytes, &counters.peak_live_bytes, 10);
+	assert_int_equal(counters.live_bytes, 50);
+	assert_int_equal(counters.peak_live_bytes, 100);
+	gpc_counter_add_peak(&counters.live_bytes, &counters.peak_live_bytes, 51);
+	assert_int_equal(counters.peak_live_bytes, 101);
+}
+
 /* The row that word i of a record is of; NULL: none. */
 static const struct gpc_counter *row_of(size_t i)
 {
@@ -96,6 +123,8 @@ static void every_row_has_a_key_of_its_own(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(additions_and_subtractions_balance),
+		cmocka_unit_test(a_peak_only_rises),
 		cmocka_unit_test(every_counter_is_added_as_its_row_says),
 		cmocka_unit_test(current_counters_are_cleared_and_the_others_stay),
 		cmocka_unit_test(every_row_has_a_key_of_its_own),

@@ -19,7 +19,6 @@
 #include "model/counters.h"
 #include "runtime/process/enter.h"
 #include "runtime/process/state.h"
-#include "stats/counters.h"
 #include "unit.h"
 
 #define WORLD_FUNCTIONS(X)                                                              \

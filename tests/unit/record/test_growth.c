@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tests/unit/stats/growth_scene.h"
+#include "tests/unit/record/growth_scene.h"
 
 static void a_leak_is_found_whatever_comes_and_goes_meanwhile(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/unit.h"
 
-#include "stats/windows.h"
+#include "record/windows.h"
 
 static struct gpc_window_clock clk;
 static struct gpc_windows windows;

@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "stats/growth.h"
+#include "record/growth.h"
 
 /* Their stacks are 11, 12 and 13. */
 static struct {

@@ -3,7 +3,7 @@
  * Windows are united by the least of two lows and the most of two highs.  A clock that unites begins the window in the
  * middle; a site that missed it first fills the windows up to the end with what it held, so both stay in step.
  */
-#include "stats/windows.h"
+#include "record/windows.h"
 
 #include <stdbool.h>
 

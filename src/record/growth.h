@@ -24,14 +24,14 @@
  * Limits    Windows are counted in allocated bytes, not in time.  A sawtooth whose teeth are as long as an eighth of the run
  *           cannot be told from growth.
  */
-#ifndef GPC_STATS_GROWTH_H
-#define GPC_STATS_GROWTH_H
+#ifndef GPC_RECORD_GROWTH_H
+#define GPC_RECORD_GROWTH_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "gpucache_format.h"
-#include "stats/windows.h"
+#include "record/windows.h"
 
 #define GPC_GROWTH_WINDOWS 8u /* the last ones, which a verdict considers */
 

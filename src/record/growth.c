@@ -3,7 +3,7 @@
  * The windows of a site are united to the last GPC_GROWTH_WINDOWS, which span half of the run or more.  A loop that began
  * later is looked for in the last ones as they are, and united to fewer.
  */
-#include "stats/growth.h"
+#include "record/growth.h"
 
 #include "base/saturating.h"
 

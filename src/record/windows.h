@@ -17,8 +17,8 @@
  * Failure   None.
  * Limits    Lives in the process, not in the recording: what follows from it stands in OOMS.
  */
-#ifndef GPC_STATS_WINDOWS_H
-#define GPC_STATS_WINDOWS_H
+#ifndef GPC_RECORD_WINDOWS_H
+#define GPC_RECORD_WINDOWS_H
 
 #include <stdatomic.h>
 #include <stdint.h>

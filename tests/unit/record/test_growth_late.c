@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the last windows of a run hide: leaks that began late, and steps that are larger than usual. */
-#include "tests/unit/stats/growth_scene.h"
+#include "tests/unit/record/growth_scene.h"
 
 static void a_loop_that_began_late_is_found_unless_it_gave_back(void **state)
 {
