@@ -235,11 +235,9 @@ struct gpucache_torch {
 	uint64_t reserved[7];
 };
 
-#define GPUCACHE_SITE_CAPTURED \
-	0x1u /* it made a tensor while its stream was being captured: for a CUDA graph */
-
-#define GPUCACHE_SITE_LENT \
-	0x2u /* it made memory that PyTorch cuts into tensors: the tensors count for their own sites */
+/* It made tensors while a CUDA graph was captured; memory that PyTorch cuts into tensors, which count for their own sites. */
+#define GPUCACHE_SITE_CAPTURED 0x1u
+#define GPUCACHE_SITE_LENT     0x2u
 
 /* SITES.  The bytes that one stack holds, and has ever requested, on one device.  Records begin at 1. */
 struct gpucache_site {

@@ -229,7 +229,16 @@ static uint64_t step_left(const struct gpc_facts *f)
 				 : GPUCACHE_UNKNOWN;
 }
 
-/* What of PyTorch's memory grows. */
+/* Frames do not tell a leak from what is needed if nothing is freed beside it. */
+static bool keeps_all(const struct gpc_facts *f)
+{
+	return !or_none(f->torch_held) && or_none(f->growth_site) && f->is_renewed != GPC_YES &&
+	       f->needs_more != GPC_YES && fits(KEPT_BLOCKS, f->growth_blocks) &&
+	       fits(f->growth_total, f->growth_held) &&
+	       fits(f->held / 2, plus(f->growth_held, f->growth_others));
+}
+
+/* What grows, and of which use of PyTorch's memory. */
 static void derive_growth(struct gpc_facts *f)
 {
 	bool grows = or_none(f->growth) != 0 || or_none(f->kept_passes) != 0;
@@ -250,26 +259,14 @@ static void derive_growth(struct gpc_facts *f)
 	f->grew_all = truth(grows && fits(f->growth_held - f->growth_held / 16, f->growth));
 	f->grows_single = truth(f->grows_results == GPC_YES && f->is_result_alone == GPC_YES);
 	f->grows_summed = truth(f->grows_results == GPC_YES && f->had_backward == GPC_NO);
-}
-
-/* Frames do not tell a leak from what is needed if nothing is freed beside it. */
-static bool keeps_all(const struct gpc_facts *f)
-{
-	return !or_none(f->torch_held) && or_none(f->growth_site) && f->is_renewed != GPC_YES &&
-	       f->needs_more != GPC_YES && fits(KEPT_BLOCKS, f->growth_blocks) &&
-	       fits(f->growth_total, f->growth_held) &&
-	       fits(f->held / 2, plus(f->growth_held, f->growth_others));
-}
-
-static void derive_truths(struct gpc_facts *f)
-{
-	bool is_torch = or_none(f->torch_held) != 0;
-	bool is_torch_spare;
-
-	f->always = GPC_YES;
 	/* Many blocks do not get larger: a line that frees nearly all of them keeps some. */
 	f->is_replaced = truth(f->is_renewed == GPC_YES && !or_none(f->kept_passes) &&
 			       f->growth_blocks < RENEWED_BLOCKS);
+	f->keeps_all = truth(keeps_all(f));
+}
+
+static void derive_request(struct gpc_facts *f)
+{
 	f->is_least_handle = truth(f->is_physical == GPC_YES && f->asked <= STEP);
 	f->is_sized = truth(f->is_assumed != GPC_YES);
 	f->is_missing = truth(or_none(f->short_by) != 0 && f->is_sized == GPC_YES);
@@ -282,29 +279,17 @@ static void derive_truths(struct gpc_facts *f)
 	f->is_for_tensor = truth(or_none(f->torch_asked) && f->is_torch_limit != GPC_YES &&
 				 is_below(f->torch_asked + f->torch_asked / 100, f->asked));
 	f->has_piece = truth(f->is_segment == GPC_YES && or_none(f->piece) != 0);
-	f->has_unused =
-		truth(f->is_xla != GPC_YES && fits(or_none(f->short_by) / 2, f->torch_unused));
-	f->has_batch = truth(is_torch || f->is_xla == GPC_YES);
-	f->keeps_all = truth(keeps_all(f));
-	derive_program(f);
+	f->is_too_large = truth(is_below(f->most_room, f->need));
+	f->has_batch = truth(or_none(f->torch_held) || f->is_xla == GPC_YES);
 	f->can_replay = truth(f->is_caching == GPC_YES && f->is_replayed == GPC_NOT_KNOWN);
-	is_torch_spare = is_torch && f->is_xla != GPC_YES &&
-			 is_missing_from(f, plus(or_none(f->cached), f->torch_spare));
-	f->may_be_served = truth(is_torch_spare && f->is_first_ask == GPC_YES);
-	f->is_by_other = truth(is_torch_spare && f->torch_asked == 0);
+}
+
+/* What the request is for, and what is held for that. */
+static void derive_purposes(struct gpc_facts *f)
+{
 	f->asks_optimizer = truth(f->asked_purpose == GPC_PURPOSE_OPTIMIZER);
 	if (f->asks_optimizer == GPC_YES)
 		f->step_left = step_left(f);
-	f->torch_rounded = truth(f->torch_rounds == GPC_YES && is_below(f->room, f->need) &&
-				 fits(or_none(f->short_by), f->torch_live / ROUNDED_PART));
-	f->is_private = truth(is_private(f));
-	f->is_of_graphs = truth(f->is_private == GPC_YES && f->has_graphs == GPC_YES);
-	f->has_holes = truth(has_holes(f, f->torch_live / REAL_PART));
-	f->may_join = truth(f->has_holes != GPC_YES && has_holes(f, 0));
-	/* What the same line asks for next is of the same use. */
-	f->has_taken = truth(is_missing_from(f, f->taken) && f->taken_site != f->asked_site);
-	f->idles_in_pools = truth(is_missing_from(f, f->pool_idle));
-	f->pins_pages = truth(is_missing_from(f, f->page_waste));
 	f->asks_weights = truth(f->asked_purpose == GPC_PURPOSE_WEIGHTS);
 	f->is_first_step = truth(f->asks_optimizer == GPC_YES && or_none(f->weights) &&
 				 fits(f->optimizer, f->weights * STATES));
@@ -333,15 +318,41 @@ static void derive_truths(struct gpc_facts *f)
 		truth(f->is_activations == GPC_YES && f->is_checkpointed == GPC_YES);
 	f->holds_inputs = truth(is_known(f->inputs) && fits(f->by_purpose / 2, f->inputs));
 	f->is_input = truth(f->is_activations == GPC_YES && f->is_generating == GPC_YES);
-	derive_growth(f);
 	f->is_trained = truth(f->trainer && f->is_phase != GPC_YES);
-	f->is_too_large = truth(is_below(f->most_room, f->need));
+}
+
+/* Free memory that the request could not use: of PyTorch's cache, and of others. */
+static void derive_unused(struct gpc_facts *f)
+{
+	const bool is_torch = or_none(f->torch_held) && f->is_xla != GPC_YES;
+	const bool has_spare =
+		is_torch && is_missing_from(f, plus(or_none(f->cached), f->torch_spare));
+
+	f->has_unused =
+		truth(f->is_xla != GPC_YES && fits(or_none(f->short_by) / 2, f->torch_unused));
+	f->may_be_served = truth(has_spare && f->is_first_ask == GPC_YES);
+	f->is_by_other = truth(has_spare && f->torch_asked == 0);
+	f->torch_rounded = truth(f->torch_rounds == GPC_YES && is_below(f->room, f->need) &&
+				 fits(or_none(f->short_by), f->torch_live / ROUNDED_PART));
+	f->is_private = truth(is_private(f));
+	f->is_of_graphs = truth(f->is_private == GPC_YES && f->has_graphs == GPC_YES);
+	f->has_holes = truth(has_holes(f, f->torch_live / REAL_PART));
+	f->may_join = truth(f->has_holes != GPC_YES && has_holes(f, 0));
+	/* What the same line asks for next is of the same use. */
+	f->has_taken = truth(is_missing_from(f, f->taken) && f->taken_site != f->asked_site);
+	f->idles_in_pools = truth(is_missing_from(f, f->pool_idle));
+	f->pins_pages = truth(is_missing_from(f, f->page_waste));
 }
 
 void gpc_facts_derive(struct gpc_facts *facts)
 {
 	gpc_facts_forget(facts, GPC_FROM_DERIVED);
+	facts->always = GPC_YES;
 	derive_sums(facts);
-	derive_truths(facts);
+	derive_request(facts);
+	derive_program(facts);
+	derive_purposes(facts);
+	derive_unused(facts);
+	derive_growth(facts);
 	derive_spill(facts);
 }
