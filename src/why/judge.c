@@ -310,6 +310,9 @@ static strength judge_NEIGHBOUR(const struct gpc_facts *f)
 		return NONE;
 	if (!counts(f, f->others))
 		return POSSIBLE;
+	/* A pool takes a part of what is free when it is made. */
+	if (f->is_torch_limit == GPC_YES)
+		return fits(f->short_by, f->others / 2) ? LIKELY : POSSIBLE;
 	return fits(f->need, plus(f->available, f->others)) ? CERTAIN : LIKELY;
 }
 
@@ -481,7 +484,8 @@ static bool is_asked_about(const struct gpc_facts *f, enum gpucache_verdict id)
 	return f->is_torch_limit != GPC_YES || id == GPUCACHE_VERDICT_IMPOSSIBLE ||
 	       id == GPUCACHE_VERDICT_LIMIT || id == GPUCACHE_VERDICT_GROWTH ||
 	       id == GPUCACHE_VERDICT_SPIKE ||
-	       (f->is_xla == GPC_YES && id == GPUCACHE_VERDICT_EXHAUSTED);
+	       (f->is_xla == GPC_YES &&
+		       (id == GPUCACHE_VERDICT_EXHAUSTED || id == GPUCACHE_VERDICT_NEIGHBOUR));
 }
 
 static strength judge(const struct gpc_facts *f, const struct cause *cause)

@@ -130,10 +130,35 @@ static void xla_that_asks_for_more_is_not_another_library(void **state)
 	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_NEIGHBOUR);
 }
 
+/* The pool is small because another process had most of the GPU when it was made. */
+static void a_pool_beside_another_process_is_small(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	s.oom.kind = GPUCACHE_KIND_TENSOR;
+	s.oom.framework = GPUCACHE_FRAMEWORK_XLA;
+	s.oom.requested = s.oom.rounded = 6 * GPC_GIB;
+	s.oom.balance.requested = 0;
+	s.oom.balance.direct = 17 * GPC_GIB;
+	s.oom.balance.device_free = GPC_GIB / 4;
+	s.oom.balance.other_processes = 75 * GPC_GIB;
+	s.oom.torch = (struct gpucache_oom_torch){
+		.requested = 6 * GPC_GIB, .allocated = 12 * GPC_GIB, .reserved = 17 * GPC_GIB
+	};
+	judge(&s);
+	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_NEIGHBOUR);
+	assert_int_equal(s.answer.strength, GPUCACHE_STRENGTH_LIKELY);
+	s.oom.balance.other_processes = 2 * GPC_GIB; /* too little to have mattered */
+	judge(&s);
+	assert_int_not_equal(s.answer.cause, GPUCACHE_VERDICT_NEIGHBOUR);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_failure_of_xlas_pool_is_told_by_what_its_program_needs),
+		cmocka_unit_test(a_pool_beside_another_process_is_small),
 		cmocka_unit_test(xla_that_asks_for_more_is_not_another_library),
 	};
 
