@@ -237,7 +237,7 @@ struct gpucache_torch {
 
 /* It made tensors while a CUDA graph was captured; memory that PyTorch cuts into tensors, which count for their own sites. */
 #define GPUCACHE_SITE_CAPTURED 0x1u
-#define GPUCACHE_SITE_LENT     0x2u
+#define GPUCACHE_SITE_ARENA    0x2u
 
 /* SITES.  The bytes that one stack holds, and has ever requested, on one device.  Records begin at 1. */
 struct gpucache_site {

@@ -15,7 +15,7 @@
 
 CUresult gpc_hook_error(CUresult result)
 {
-	INSIDE(gpc_runtime_heard(result));
+	INSIDE(gpc_runtime_answered(result));
 	return result;
 }
 

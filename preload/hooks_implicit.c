@@ -117,7 +117,7 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t value)
 		CUresult result;                                           \
 		int device;                                                \
                                                                            \
-		looks(NULL);                                               \
+		queries(NULL);                                             \
 		if (!handle || !enter())                                   \
 			return real_##name(handle);                        \
 		device = gpc_runtime_begin_unmeasured(NULL);               \

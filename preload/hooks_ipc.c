@@ -7,16 +7,16 @@
 
 CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr ptr)
 {
-	return heard(ENTERED(gpc_runtime_ipc_export(handle, ptr, real_cuIpcGetMemHandle),
+	return answered(ENTERED(gpc_runtime_ipc_export(handle, ptr, real_cuIpcGetMemHandle),
 		real_cuIpcGetMemHandle(handle, ptr)));
 }
 
-#define OPENED(name)                                                                       \
-	CUresult name(CUdeviceptr *ptr, CUipcMemHandle handle, unsigned int flags)         \
-	{                                                                                  \
-		return heard(ENTERED(gpc_runtime_ipc_open(ptr, handle, flags, real_##name, \
-					     real_cuIpcCloseMemHandle),                    \
-			real_##name(ptr, handle, flags)));                                 \
+#define OPENED(name)                                                                          \
+	CUresult name(CUdeviceptr *ptr, CUipcMemHandle handle, unsigned int flags)            \
+	{                                                                                     \
+		return answered(ENTERED(gpc_runtime_ipc_open(ptr, handle, flags, real_##name, \
+						real_cuIpcCloseMemHandle),                    \
+			real_##name(ptr, handle, flags)));                                    \
 	}
 
 OPENED(cuIpcOpenMemHandle)
@@ -24,8 +24,8 @@ OPENED(cuIpcOpenMemHandle_v2)
 
 CUresult cuIpcCloseMemHandle(CUdeviceptr ptr)
 {
-	looks(NULL);
-	return heard(ENTERED(gpc_runtime_ipc_close(ptr, real_cuIpcCloseMemHandle),
+	queries(NULL);
+	return answered(ENTERED(gpc_runtime_ipc_close(ptr, real_cuIpcCloseMemHandle),
 		real_cuIpcCloseMemHandle(ptr)));
 }
 

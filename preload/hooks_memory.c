@@ -23,7 +23,7 @@ static __attribute__((noinline)) CUresult malloc_pool(CUdeviceptr *ret_ptr, size
 		gpc_runtime_arrays_pool(device, -(int64_t)size);
 		return result;
 	}
-	gpc_memory_lend(*ret_ptr);
+	gpc_memory_mark_arena(*ret_ptr);
 	gpc_arrays_piece(device, *ret_ptr, size);
 	return result;
 }
@@ -95,7 +95,7 @@ CUresult cuMemGetInfo_v2(size_t *available, size_t *total)
 
 	if (result == CUDA_SUCCESS)
 		INSIDE(gpc_runtime_adjust_free(available, total); note_free(available, total));
-	return heard(result);
+	return answered(result);
 }
 
 /* What the driver needs for rows of `width` bytes: it pads them, and says how much only once it has the memory. */

@@ -24,10 +24,10 @@ static CUstream per_thread(CUstream stream)
                                                                                              \
 		note_stream(on);                                                             \
 		if (!(is_fine) || !enter())                                                  \
-			return heard(real_##name args);                                      \
-		return heard(left(gpc_runtime_is_captured(on)                                \
-					  ? real_##name args                                 \
-					  : gpc_runtime_pool_malloc(&a.call, from, on)));    \
+			return answered(real_##name args);                                   \
+		return answered(left(gpc_runtime_is_captured(on)                             \
+					     ? real_##name args                              \
+					     : gpc_runtime_pool_malloc(&a.call, from, on))); \
 	}
 
 /* clang-format off */
@@ -90,7 +90,7 @@ static CUresult pools_changed(CUresult result)
 {
 	if (result == CUDA_SUCCESS)
 		INSIDE(gpc_runtime_pools_changed());
-	return heard(result);
+	return answered(result);
 }
 
 CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep)
@@ -117,7 +117,7 @@ static CUresult graph_made(CUresult result)
 {
 	if (result == CUDA_SUCCESS)
 		INSIDE(gpc_runtime_graph_made());
-	return heard(result);
+	return answered(result);
 }
 
 /* The first launch of a graph allocates the memory of its nodes. */
@@ -125,7 +125,7 @@ static CUresult launched(CUresult result)
 {
 	if (__builtin_expect(__atomic_load_n(&gpc_runtime_graph_is_new, __ATOMIC_RELAXED), 0))
 		return pools_changed(result);
-	return heard(result);
+	return answered(result);
 }
 
 /*

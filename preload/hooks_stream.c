@@ -57,7 +57,7 @@ static void overlaps(const CUlaunchConfig *config)
 			per_thread_stream_used();                                           \
 		reach;                                                                      \
 		then(stream);                                                               \
-		return heard(real_##name args);                                             \
+		return answered(real_##name args);                                          \
 	}                                                                                   \
 	CUresult name params                                                                \
 	{                                                                                   \
@@ -67,7 +67,7 @@ static void overlaps(const CUlaunchConfig *config)
 			is_per_thread_new(IS_PER_THREAD_##gets(stream)) || is_due() ||      \
 			is_reaching)                                                        \
 			return name##_slowly args;                                          \
-		return heard(real args);                                                    \
+		return answered(real args);                                                 \
 	}
 #define IS_PER_THREAD_SUBMIT(stream) ((stream) == CU_STREAM_PER_THREAD)
 #define IS_PER_THREAD_THREAD(stream) ((stream) == CU_STREAM_PER_THREAD || (stream) == NULL)
@@ -80,8 +80,8 @@ static void overlaps(const CUlaunchConfig *config)
 #define HOOK_COPY(name, since, gets, params, args, stream, dst, src)                             \
 	DEFINE(name, gets, params, args, stream, has_many_contexts(), reaches(stream, dst, src), \
 		is_barrier_due, submits)
-#define HOOK_LOOK(name, since, gets, params, args, stream) \
-	DEFINE(name, gets, params, args, stream, false, (void)0, is_unsettled, looks)
+#define HOOK_QUERY(name, since, gets, params, args, stream) \
+	DEFINE(name, gets, params, args, stream, false, (void)0, is_unsettled, queries)
 #include "preload/symbols.def"
 
 /* clang-format off */

@@ -21,7 +21,7 @@ static CUresult create(struct gpc_passed_call *call, const CUmemGenericAllocatio
 	if (result == CUDA_SUCCESS)
 		gpc_runtime_handle_created(*handle);
 	if (result == CUDA_SUCCESS && is_arena)
-		gpc_runtime_lend(GPUCACHE_KIND_PHYSICAL, *handle);
+		gpc_runtime_mark_arena(GPUCACHE_KIND_PHYSICAL, *handle);
 	return left(result);
 }
 
@@ -78,10 +78,10 @@ CUresult cuMulticastCreate(
 	return create(&a.call, mcHandle, -1, false);
 }
 
-ENCLOSED(cuMemRelease, looks(NULL), struct gpc_parting, gpc_runtime_begin_release(handle),
-	gpc_runtime_end_parting, (CUmemGenericAllocationHandle handle), (handle))
-ENCLOSED(cuMemUnmap, looks(NULL), struct gpc_parting, gpc_runtime_begin_unmap(ptr, size),
-	gpc_runtime_end_parting, (CUdeviceptr ptr, size_t size), (ptr, size))
+ENCLOSED(cuMemRelease, queries(NULL), struct gpc_release, gpc_runtime_begin_release(handle),
+	gpc_runtime_end_release, (CUmemGenericAllocationHandle handle), (handle))
+ENCLOSED(cuMemUnmap, queries(NULL), struct gpc_release, gpc_runtime_begin_unmap(ptr, size),
+	gpc_runtime_end_release, (CUdeviceptr ptr, size_t size), (ptr, size))
 
 /* After these two calls the handle has one more holder. */
 /* clang-format off */

@@ -147,17 +147,17 @@ static inline bool is_unsettled(void)
  * Call before the program queries the device, waits for it, or destroys an object that work may use.  The plain
  * cudaFree waits, so after one the program may expect that all earlier work has completed.
  */
-static inline void looks(CUstream stream)
+static inline void queries(CUstream stream)
 {
 	if (is_unsettled())
-		INSIDE(gpc_runtime_looks(stream));
+		INSIDE(gpc_runtime_queries(stream));
 }
 
 /* Tells the runtime of an error with which the driver answered the program; returns the error. */
 CUresult gpc_hook_error(CUresult result);
 
 /* Returns the driver's answer, and tells the runtime of errors that may break the context: they have high numbers. */
-static inline CUresult heard(CUresult result)
+static inline CUresult answered(CUresult result)
 {
 	if (__builtin_expect(result >= CUDA_ERROR_ECC_UNCORRECTABLE, 0) &&
 		result != CUDA_ERROR_NOT_READY)

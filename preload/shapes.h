@@ -83,7 +83,7 @@
                                                                               \
 		(result) = call;                                              \
 		gpc_runtime_forgotten(tracked, result);                       \
-		gpc_runtime_heard(result);                                    \
+		gpc_runtime_answered(result);                                 \
 	} while (0)
 
 /* Defines the hook of a function that frees what is tracked under its argument, by FREE_TRACKED. */
@@ -92,7 +92,7 @@
 	{                                                             \
 		CUresult result;                                      \
                                                                       \
-		looks(NULL);                                          \
+		queries(NULL);                                        \
 		if (!key || !enter())                                 \
 			return real_##name(key);                      \
 		FREE_TRACKED(result, of_kind, key, real_##name(key)); \

@@ -139,7 +139,7 @@ list_scripts() { # VARIANT
 		html tests/html/run.py build
 		live tests/live/run.py build
 		fleet tests/fleet/run.py build
-		strangers tests/strangers/run.py build
+		untrusted tests/untrusted/run.py build
 		driver tests/fault/driver.py build
 		replay tests/bench/test_replay.sh build/release
 		docs tests/docs/run.py build

@@ -322,7 +322,7 @@ enum gpc_status gpc_fences_add_member(struct gpc_fences *fences, struct gpc_driv
 	}
 	if (fences->n_members == GPC_MAX_MEMBERS) {
 		fences->can_record = false;
-		fences->has_strangers = true;
+		fences->has_more_contexts = true;
 		return GPC_FULL;
 	}
 	fences->members[fences->n_members++] = drv;

@@ -80,9 +80,9 @@ struct gpc_fences {
 	uint64_t open;   /* number of the open one */
 	struct gpc_fence ring[GPC_MAX_FENCES];
 	uint64_t pending_bytes;
-	bool can_record;    /* false once the driver has said that it cannot record a context */
-	bool has_strangers; /* over GPC_MAX_MEMBERS contexts reach this memory: no fence passes */
-	bool is_peer_near;  /* another context is a member, or will be one soon */
+	bool can_record;        /* false once the driver has said that it cannot record a context */
+	bool has_more_contexts; /* over GPC_MAX_MEMBERS contexts reach this memory: no fence passes */
+	bool is_peer_near;      /* another context is a member, or will be one soon */
 	/* Only the legacy stream was ever used.  Once false, never true again: destroyed streams may still run work. */
 	bool is_one_stream;
 	/* the event that was recorded on the legacy stream when a second stream appeared; 0: none */

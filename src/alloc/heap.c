@@ -36,7 +36,7 @@ static void ignore_removed(const struct gpc_segment *segment)
 	(void)segment;
 }
 
-static void ignore_lent(const struct gpc_block *block)
+static void ignore_arena(const struct gpc_block *block)
 {
 	(void)block;
 }
@@ -45,7 +45,7 @@ static const struct gpc_observer no_observer = {
 	.block_changed = ignore_changed,
 	.taken = ignore_taken,
 	.freed = ignore_freed,
-	.lent = ignore_lent,
+	.became_arena = ignore_arena,
 	.segment_added = ignore_added,
 	.segment_removed = ignore_removed,
 };

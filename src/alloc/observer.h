@@ -34,7 +34,7 @@ struct gpc_observer {
 	void (*freed)(
 		const struct gpc_block *block, const struct gpc_request *request, bool is_parked);
 	/* The program suballocates from this block: it stops counting for the stack block->mark, cleared next. */
-	void (*lent)(const struct gpc_block *block);
+	void (*became_arena)(const struct gpc_block *block);
 	/* A segment was allocated, or is about to be returned to the driver. */
 	void (*segment_added)(const struct gpc_segment *segment, const struct gpc_request *request);
 	void (*segment_removed)(const struct gpc_segment *segment);

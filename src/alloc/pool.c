@@ -65,7 +65,7 @@ void gpc_pool_forget(struct gpc_pool *pool)
 	pool->wholes = (struct gpc_bins){ 0 };
 	pool->exacts = (struct gpc_bins){ 0 };
 	gpc_counter_set(&pool->cut_bytes, 0);
-	gpc_counter_set(&pool->unheld_bytes, 0);
+	gpc_counter_set(&pool->idle_segment_bytes, 0);
 	gpc_list_init(&pool->idle);
 	atomic_store(&pool->n_leaving, 0);
 	gpc_address_map_fini(&pool->blocks);
@@ -304,7 +304,7 @@ enum gpc_status gpc_pool_lend(struct gpc_pool *pool, gpc_devptr address)
 	gpc_lock_take(&pool->lock);
 	st = gpc_pool_find_live_locked(pool, address, &block);
 	if (!st && !block->is_arena) {
-		observer->lent(block);
+		observer->became_arena(block);
 		block->is_arena = true;
 		block->mark = 0;
 		observer->block_changed(block, pool->drv->ops->now_ns(pool->drv));
@@ -357,7 +357,7 @@ uint64_t gpc_pool_idle(struct gpc_pool *pool)
 
 uint64_t gpc_pool_returnable(struct gpc_pool *pool)
 {
-	return gpc_counter_get(&pool->unheld_bytes) + gpc_pool_idle_pages(pool);
+	return gpc_counter_get(&pool->idle_segment_bytes) + gpc_pool_idle_pages(pool);
 }
 
 uint64_t gpc_pool_largest_free(struct gpc_pool *pool)

@@ -89,7 +89,7 @@ struct gpc_pool {
 	struct gpc_fences fences;
 	struct gpc_barrier barrier;
 	struct gpc_stream_order order;
-	/* In the recording.  These, recent, cut_bytes and unheld_bytes are also read without the lock (model/counters.h). */
+	/* In the recording.  These, recent, cut_bytes and idle_segment_bytes are also read without the lock (model/counters.h). */
 	struct gpucache_counters *counters;
 	struct gpucache_counters own_counters; /* used if gpc_pool_init gets no counters */
 	struct gpc_pool_peaks recent;
@@ -108,8 +108,8 @@ struct gpc_pool {
 	_Atomic uint64_t page_devices; /* bit i: device i may access the pool's pages, too */
 	/* True after gpc_pool_cut has served a request, until a segment is allocated or returned. */
 	atomic_bool is_short;
-	uint64_t cut_bytes;    /* size of the cut segments of large blocks, except those of pages */
-	uint64_t unheld_bytes; /* size of the segments without a LIVE block */
+	uint64_t cut_bytes; /* size of the cut segments of large blocks, except those of pages */
+	uint64_t idle_segment_bytes;    /* size of the segments without a LIVE block */
 	_Atomic uint64_t next_decay_ns; /* from when on decay looks for old idle segments again */
 	/* Number of idle exported segments, which the next free, reap or wait returns; read without the lock. */
 	_Atomic uint32_t n_leaving;

@@ -70,7 +70,7 @@ bool gpc_pool_owe_barrier_locked(struct gpc_pool *pool, struct gpc_block *block)
 		pool->barrier.n_frees++;
 		return false;
 	}
-	gpc_pool_loosen_locked(pool, block);
+	gpc_pool_number_free_locked(pool, block);
 	return true;
 }
 
@@ -110,7 +110,8 @@ static bool begin_raising_locked(struct gpc_pool *pool, bool is_forced, struct r
 	event = event_of(barrier, raising->is_on_legacy);
 	if (!*event)
 		raising->st = pool->drv->ops->event_create(pool->drv, event);
-	if (!raising->is_on_legacy && pool->fences.n_members == 1 && !pool->fences.has_strangers)
+	if (!raising->is_on_legacy && pool->fences.n_members == 1 &&
+		!pool->fences.has_more_contexts)
 		raising->fence = gpc_fences_begin_sync(&pool->fences);
 	raising->event = *event;
 	return true;

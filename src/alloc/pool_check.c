@@ -12,7 +12,7 @@ struct totals {
 	uint64_t cached;
 	uint64_t segments;
 	uint64_t cut;
-	uint64_t unheld;
+	uint64_t idle_segments;
 	uint64_t n_segments;
 	uint64_t n_blocks;
 	uint64_t n_live;
@@ -104,7 +104,7 @@ static const char *check_segment(
 	totals->n_idle += !gpc_list_is_empty(&segment->idle);
 	totals->n_leaving += segment->is_exported && !gpc_list_is_empty(&segment->idle);
 	totals->is_miscounted |= segment->n_live != totals->n_live - n_live_before;
-	totals->unheld += segment->n_live ? 0 : segment->size;
+	totals->idle_segments += segment->n_live ? 0 : segment->size;
 	totals->n_segments++;
 	totals->n_numbers += count_numbers(segment->grains);
 	totals->segments += segment->size;
@@ -249,7 +249,7 @@ static const char *check_counters(
 
 static const char *check_segment_counts(const struct gpc_pool *pool, const struct totals *totals)
 {
-	if (totals->is_miscounted || pool->unheld_bytes != totals->unheld)
+	if (totals->is_miscounted || pool->idle_segment_bytes != totals->idle_segments)
 		return "the live blocks of segments, and the segments without one, are counted";
 	if (pool->cut_bytes != totals->cut)
 		return "the segments of large blocks that are cut are counted";

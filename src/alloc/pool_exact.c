@@ -21,7 +21,7 @@
  *
  * And why nothing else differs: it is a block like any other.  The same barriers and fences order its reuse (a block is
  * in this list only once it is FREE), the same books count it, and a free finds it by its address, whoever calls.  A
- * request for a stranger that is parked for its size may get it, whole.  So a wrong guess about a caller costs a driver call
+ * request of another caller that is parked for its size may get it, whole.  So a wrong guess about a caller costs a driver call
  * for each new size, and no more.
  *
  * Idle ones are in bins of their own, where no other request looks.

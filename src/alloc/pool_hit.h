@@ -42,7 +42,7 @@ bool gpc_pool_owe_barrier_locked(struct gpc_pool *pool, struct gpc_block *block)
 void gpc_pool_owe_mark_locked(struct gpc_pool *pool, const struct gpc_segment *segment);
 
 /* Numbers the free of a block that will be FREE at once although work on it may still run. */
-GPC_HOT void gpc_pool_loosen_locked(struct gpc_pool *pool, struct gpc_block *block)
+GPC_HOT void gpc_pool_number_free_locked(struct gpc_pool *pool, struct gpc_block *block)
 {
 	struct gpc_segment *segment = block->segment;
 
@@ -123,7 +123,7 @@ GPC_HOT gpc_devptr gpc_pool_give_locked(struct gpc_pool *pool, struct gpc_block 
 	uint64_t requested = gpc_counter_get(&counters->requested_bytes) + request->size;
 
 	if (block->segment->n_live++ == 0)
-		gpc_counter_sub(&pool->unheld_bytes, block->segment->size);
+		gpc_counter_sub(&pool->idle_segment_bytes, block->segment->size);
 	block->state = GPC_BLOCK_LIVE;
 	block->requested = request->size;
 	block->mark = request->mark;
@@ -207,7 +207,7 @@ GPC_HOT bool gpc_pool_is_free_at_once_locked(
 	struct gpc_pool *pool, struct gpc_block *block, const struct gpc_request *request)
 {
 	if (gpc_fences_is_free_safe(&pool->fences)) {
-		gpc_pool_loosen_locked(pool, block);
+		gpc_pool_number_free_locked(pool, block);
 		return true;
 	}
 	if (!request->stream && !request->is_async && gpc_pool_owe_barrier_locked(pool, block))
@@ -244,7 +244,7 @@ GPC_HOT enum gpc_status gpc_pool_free_as(struct gpc_pool *pool, gpc_devptr addre
 	gpc_counter_sub(&counters->n_blocks, 1);
 	gpc_counter_add(&counters->n_free, 1);
 	if (--block->segment->n_live == 0)
-		gpc_counter_add(&pool->unheld_bytes, block->segment->size);
+		gpc_counter_add(&pool->idle_segment_bytes, block->segment->size);
 	is_free = gpc_pool_is_free_at_once_locked(pool, block, request);
 	is_parked = is_free && !block->segment->is_exported &&
 		    block->segment->kind == gpc_size_pool(block->size);

@@ -88,7 +88,7 @@ static void begin_change_locked(struct gpc_pool *pool, struct gpc_segment *segme
 {
 	pool->heap->observer.segment_removed(segment);
 	if (segment->n_live == 0)
-		gpc_counter_sub(&pool->unheld_bytes, segment->size);
+		gpc_counter_sub(&pool->idle_segment_bytes, segment->size);
 	gpc_list_remove(&segment->idle);
 }
 
@@ -107,7 +107,7 @@ static void end_change_locked(struct gpc_pool *pool, struct gpc_segment *segment
 		at = at->next;
 	} while (at);
 	if (segment->n_live == 0)
-		gpc_counter_add(&pool->unheld_bytes, segment->size);
+		gpc_counter_add(&pool->idle_segment_bytes, segment->size);
 	if (gpc_pool_is_idle(segment)) {
 		segment->idle_since_ns = now_ns;
 		gpc_list_append(&pool->idle, &segment->idle);

@@ -95,7 +95,7 @@ static bool does_sharing_pay(const struct gpc_pool *pool, uint64_t rounded)
 {
 	const struct gpucache_counters *counters = pool->counters;
 	uint64_t in_use =
-		gpc_counter_get(&counters->live_bytes) + gpc_counter_get(&pool->unheld_bytes);
+		gpc_counter_get(&counters->live_bytes) + gpc_counter_get(&pool->idle_segment_bytes);
 	uint64_t stranded = gpc_bytes_less(gpc_counter_get(&counters->reserved_bytes), in_use);
 	uint64_t wasted = gpc_size_tight_segment(rounded) - rounded;
 

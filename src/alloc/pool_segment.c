@@ -157,15 +157,15 @@ static void book_given_back(struct gpc_pool *pool, uint64_t size, enum gpc_statu
 		atomic_fetch_sub(&pool->budget->used_bytes, size);
 }
 
-/* Returns detached memory to the driver, without the lock, and releases what begin_parting_locked() held. */
-static void end_parting(struct gpc_pool *pool, const struct gpc_memory *parting, struct way way)
+/* Returns detached memory to the driver, without the lock, and releases what begin_return_locked() held. */
+static void end_return(struct gpc_pool *pool, const struct gpc_memory *returning, struct way way)
 {
-	enum gpc_status st = give_back(pool, parting, way);
+	enum gpc_status st = give_back(pool, returning, way);
 
 	if (!way.is_captured)
 		gpc_captures_release(&pool->heap->captures);
-	book_given_back(pool, parting->size, st);
-	gpc_pool_end_move(pool, parting->size);
+	book_given_back(pool, returning->size, st);
+	gpc_pool_end_move(pool, returning->size);
 }
 
 struct gpc_segment *gpc_pool_new_segment(struct gpc_heap *heap, enum gpc_pool_kind kind)
@@ -227,7 +227,7 @@ static enum gpc_status attach_locked(struct gpc_pool *pool, const struct gpc_mem
 	if (st)
 		goto undo_block;
 	gpc_list_append(&pool->segments, &segment->link);
-	gpc_counter_add(&pool->unheld_bytes, memory->size);
+	gpc_counter_add(&pool->idle_segment_bytes, memory->size);
 	*ret_segment = segment;
 	return GPC_OK;
 undo_block:
@@ -268,7 +268,7 @@ static bool return_unplaced(struct gpc_pool *pool)
 	is_held |= pool->unplaced == 0;
 	gpc_lock_release(&pool->lock);
 	if (memory.address)
-		end_parting(pool, &memory, way);
+		end_return(pool, &memory, way);
 	return is_held;
 }
 
@@ -357,7 +357,7 @@ static void detach_locked(
 		atomic_fetch_sub(&pool->n_leaving, 1);
 	gpc_list_remove(&segment->idle);
 	gpc_list_remove(&segment->link);
-	gpc_counter_sub(&pool->unheld_bytes, segment->size);
+	gpc_counter_sub(&pool->idle_segment_bytes, segment->size);
 	gpc_counter_sub(&counters->cached_bytes, segment->size);
 	gpc_counter_sub(&counters->reserved_bytes, segment->size);
 	gpc_counter_sub(&counters->n_segments, 1);
@@ -376,16 +376,16 @@ static bool may_part(const struct gpc_segment *segment, struct way way)
 }
 
 /*
- * Detaches an idle segment.  On true no capture can begin until end_parting(), if none is open.  False if the segment
+ * Detaches an idle segment.  On true no capture can begin until end_return(), if none is open.  False if the segment
  * may not go back.
  */
-static bool begin_parting_locked(struct gpc_pool *pool, struct gpc_segment *segment, struct way way,
-	struct gpc_memory *ret_parting)
+static bool begin_return_locked(struct gpc_pool *pool, struct gpc_segment *segment, struct way way,
+	struct gpc_memory *ret_returning)
 {
 	if (!may_part(segment, way) ||
 		(way.is_captured ? atomic_load(&pool->is_closed) : !gpc_pool_may_part_locked(pool)))
 		return false;
-	detach_locked(pool, segment, ret_parting);
+	detach_locked(pool, segment, ret_returning);
 	return true;
 }
 
@@ -417,17 +417,17 @@ static struct gpc_segment *choose_idle(struct gpc_pool *pool, struct way way, ui
  * pages of a segment in use.  False: there is nothing to detach, or a capture forbids it.
  */
 static bool part_locked(
-	struct gpc_pool *pool, struct way way, uint64_t wanted, struct gpc_memory *ret_parting)
+	struct gpc_pool *pool, struct way way, uint64_t wanted, struct gpc_memory *ret_returning)
 {
 	struct gpc_segment *segment = choose_idle(pool, way, wanted);
 
 	if (segment && (!segment->range || segment->is_exported ||
 			       gpc_bytes_less(segment->size, segment->page_bytes) < wanted))
-		return begin_parting_locked(pool, segment, way, ret_parting);
+		return begin_return_locked(pool, segment, way, ret_returning);
 	if (way.is_captured)
 		return false;
 	return gpc_pool_take_pages_locked(
-		pool, segment ? segment->first : NULL, wanted, ret_parting);
+		pool, segment ? segment->first : NULL, wanted, ret_returning);
 }
 
 /* The driver's free memory; 0: unknown. */
@@ -447,20 +447,20 @@ uint64_t gpc_pool_trim(struct gpc_pool *pool, uint64_t wanted, bool may_wait)
 
 	while (went < wanted) {
 		struct way way = find_way(pool, may_wait);
-		struct gpc_memory parting;
-		bool is_parting;
+		struct gpc_memory returning;
+		bool is_returning;
 
 		if (way.is_beside && !is_beside)
 			expected = driver_free(pool);
 		is_beside |= way.is_beside;
 		gpc_pool_lock(pool);
-		is_parting = part_locked(pool, way, wanted - went, &parting);
+		is_returning = part_locked(pool, way, wanted - went, &returning);
 		gpc_lock_release(&pool->lock);
-		if (!is_parting)
+		if (!is_returning)
 			break;
-		end_parting(pool, &parting, way);
-		went += parting.size;
-		expected += parting.size;
+		end_return(pool, &returning, way);
+		went += returning.size;
+		expected += returning.size;
 	}
 	if (is_beside && went)
 		atomic_fetch_add(&pool->late_bytes, gpc_bytes_less(expected, driver_free(pool)));
@@ -476,8 +476,8 @@ uint64_t gpc_pool_trim(struct gpc_pool *pool, uint64_t wanted, bool may_wait)
 static bool return_one(struct gpc_pool *pool, bool may_wait, uint64_t before_ns)
 {
 	struct way way = find_way(pool, may_wait);
-	struct gpc_memory parting;
-	bool is_parting = false;
+	struct gpc_memory returning;
+	bool is_returning = false;
 
 	gpc_pool_lock(pool);
 	gpc_list_each (link, &pool->idle) {
@@ -486,15 +486,15 @@ static bool return_one(struct gpc_pool *pool, bool may_wait, uint64_t before_ns)
 		bool is_due = before_ns ? segment->idle_since_ns < before_ns : segment->is_exported;
 
 		if (is_due)
-			is_parting = begin_parting_locked(pool, segment, way, &parting);
+			is_returning = begin_return_locked(pool, segment, way, &returning);
 		/* The first one is idle longest: if it is not due by age, no other is. */
 		if (is_due || before_ns)
 			break;
 	}
 	gpc_lock_release(&pool->lock);
-	if (is_parting)
-		end_parting(pool, &parting, way);
-	return is_parting;
+	if (is_returning)
+		end_return(pool, &returning, way);
+	return is_returning;
 }
 
 /* Returns the segments that were idle for decay_ns.  To look for them needs the lock, so it is rate-limited. */

@@ -74,7 +74,7 @@ static uint64_t wait_for_oldest(struct gpc_pool *pool)
 
 	gpc_pool_lock(pool);
 	is_alone = pool->fences.n_members == 1;
-	event = pool->fences.has_strangers ? 0 : oldest_event_locked(pool);
+	event = pool->fences.has_more_contexts ? 0 : oldest_event_locked(pool);
 	if (event)
 		gpc_counter_add(&pool->counters->n_sync, 1);
 	gpc_lock_release(&pool->lock);
@@ -148,7 +148,7 @@ static uint64_t wait_once(struct gpc_pool *pool, uint64_t size, bool *ret_has_re
 
 	gpc_list_init(&passed);
 	gpc_pool_lock(pool);
-	if (pool->fences.pending_bytes == 0 || pool->fences.has_strangers) {
+	if (pool->fences.pending_bytes == 0 || pool->fences.has_more_contexts) {
 		gpc_lock_release(&pool->lock);
 		return 0;
 	}

@@ -14,7 +14,7 @@ static struct gpc_cuda_driver *of(struct gpc_driver *drv)
 	return (struct gpc_cuda_driver *)drv;
 }
 
-enum gpc_status gpc_cuda_driver_heard(struct gpc_cuda_driver *drv, CUresult result)
+enum gpc_status gpc_cuda_driver_note(struct gpc_cuda_driver *drv, CUresult result)
 {
 	int none = 0;
 
@@ -62,16 +62,16 @@ static uint64_t now_ns(struct gpc_driver *drv)
 }
 
 /* The status of the driver call `call`, made in our context. */
-#define IN_CONTEXT(drv, call)                                                 \
-	({                                                                    \
-		struct gpc_cuda_driver *cuda_ = of(drv);                      \
-		struct visit visit_;                                          \
-		enum gpc_status st_ = enter(cuda_, &visit_);                  \
-                                                                              \
-		if (!st_)                                                     \
-			st_ = gpc_cuda_driver_heard(cuda_, cuda_->fns->call); \
-		leave(cuda_, &visit_);                                        \
-		st_;                                                          \
+#define IN_CONTEXT(drv, call)                                                \
+	({                                                                   \
+		struct gpc_cuda_driver *cuda_ = of(drv);                     \
+		struct visit visit_;                                         \
+		enum gpc_status st_ = enter(cuda_, &visit_);                 \
+                                                                             \
+		if (!st_)                                                    \
+			st_ = gpc_cuda_driver_note(cuda_, cuda_->fns->call); \
+		leave(cuda_, &visit_);                                       \
+		st_;                                                         \
 	})
 
 static enum gpc_status mem_alloc(struct gpc_driver *drv, uint64_t size, gpc_devptr *ret_ptr)
@@ -180,7 +180,7 @@ static enum gpc_status event_query(struct gpc_driver *drv, gpc_event event)
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 	bool is_relaxed = !fns->cuThreadExchangeStreamCaptureMode(&mode);
 	enum gpc_status st =
-		gpc_cuda_driver_heard(of(drv), fns->cuEventQuery((CUevent)(uintptr_t)event));
+		gpc_cuda_driver_note(of(drv), fns->cuEventQuery((CUevent)(uintptr_t)event));
 
 	if (is_relaxed)
 		(void)fns->cuThreadExchangeStreamCaptureMode(&mode);

@@ -36,7 +36,7 @@ void gpc_cuda_driver_init(
 	struct gpc_cuda_driver *drv, const struct gpc_cuda_fns *fns, CUcontext context);
 
 /* Returns `result`, the driver's answer to a call about this context, as a status.  Keeps the first sticky one. */
-enum gpc_status gpc_cuda_driver_heard(struct gpc_cuda_driver *drv, CUresult result);
+enum gpc_status gpc_cuda_driver_note(struct gpc_cuda_driver *drv, CUresult result);
 
 /* Enables pages (driver_pages.h) on `device`, that of the context.  False: the device does not support them. */
 bool gpc_cuda_driver_use_pages(struct gpc_cuda_driver *drv, CUdevice device);

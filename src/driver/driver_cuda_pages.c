@@ -21,12 +21,12 @@ static enum gpc_status reserve(struct gpc_driver *drv, uint64_t size, gpc_devptr
 
 	if (!result)
 		*ret_ptr = ptr;
-	return gpc_cuda_driver_heard(of(drv), result);
+	return gpc_cuda_driver_note(of(drv), result);
 }
 
 static void release(struct gpc_driver *drv, gpc_devptr ptr, uint64_t size)
 {
-	(void)gpc_cuda_driver_heard(of(drv), of(drv)->fns->cuMemAddressFree(ptr, size));
+	(void)gpc_cuda_driver_note(of(drv), of(drv)->fns->cuMemAddressFree(ptr, size));
 }
 
 static CUmemAllocationProp prop_of(const struct gpc_cuda_driver *cuda)
@@ -46,11 +46,11 @@ static enum gpc_status map(struct gpc_driver *drv, gpc_devptr ptr, uint64_t size
 	CUresult result = fns->cuMemCreate(&handle, size, &prop, 0);
 
 	if (result)
-		return gpc_cuda_driver_heard(of(drv), result);
+		return gpc_cuda_driver_note(of(drv), result);
 	result = fns->cuMemMap(ptr, size, 0, handle, 0);
 	/* The mapping holds the memory.  If cuMemMap failed, this frees the memory. */
-	(void)gpc_cuda_driver_heard(of(drv), fns->cuMemRelease(handle));
-	return gpc_cuda_driver_heard(of(drv), result);
+	(void)gpc_cuda_driver_note(of(drv), fns->cuMemRelease(handle));
+	return gpc_cuda_driver_note(of(drv), result);
 }
 
 static enum gpc_status open_pages(
@@ -66,12 +66,12 @@ static enum gpc_status open_pages(
 				.location = { CU_MEM_LOCATION_TYPE_DEVICE, i },
 				.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
 			};
-	return gpc_cuda_driver_heard(of(drv), of(drv)->fns->cuMemSetAccess(ptr, size, desc, n));
+	return gpc_cuda_driver_note(of(drv), of(drv)->fns->cuMemSetAccess(ptr, size, desc, n));
 }
 
 static enum gpc_status unmap(struct gpc_driver *drv, gpc_devptr ptr, uint64_t size)
 {
-	return gpc_cuda_driver_heard(of(drv), of(drv)->fns->cuMemUnmap(ptr, size));
+	return gpc_cuda_driver_note(of(drv), of(drv)->fns->cuMemUnmap(ptr, size));
 }
 
 static const struct gpc_page_ops page_ops = {

@@ -98,7 +98,7 @@ static CUresult malloc_plain(CUdeviceptr *ret_ptr, size_t size)
 	return result;
 }
 
-void gpc_memory_lend(uint64_t address)
+void gpc_memory_mark_arena(uint64_t address)
 {
 	struct gpc_pool *pool;
 
@@ -106,7 +106,7 @@ void gpc_memory_lend(uint64_t address)
 		return;
 	pool = gpc_heap_find_pool(&gpc_runtime.heap, address);
 	if (!pool || gpc_pool_lend(pool, address))
-		gpc_runtime_lend(GPUCACHE_KIND_DEVICE, address);
+		gpc_runtime_mark_arena(GPUCACHE_KIND_DEVICE, address);
 }
 
 /*

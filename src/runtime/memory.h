@@ -48,6 +48,6 @@ gpc_stream gpc_runtime_order_of(CUstream stream);
  * Call when the program suballocates from the device memory that starts here.  From now on each piece counts for the
  * stack that allocated the piece, and the whole memory for none.  No-op with tensors:off.
  */
-void gpc_memory_lend(uint64_t address);
+void gpc_memory_mark_arena(uint64_t address);
 
 #endif

@@ -190,7 +190,7 @@ static uint64_t count_steps(const struct gpc_evidence *evidence, const struct gp
 
 		if (!gpc_evidence_site(evidence, i, oom->device, &site) ||
 			site.last_ns <= since_ns || site.total_blocks < MANY_PASSES ||
-			(site.flags & GPUCACHE_SITE_LENT))
+			(site.flags & GPUCACHE_SITE_ARENA))
 			continue;
 		purpose = gpc_purpose_of(gpc_evidence_frames(evidence, site.stack));
 		if (purpose == GPC_PURPOSE_GRADIENTS || purpose == GPC_PURPOSE_INPUTS ||

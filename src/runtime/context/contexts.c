@@ -311,14 +311,14 @@ static void hear(struct gpc_context *context, CUresult result)
 {
 	const struct gpc_device *device = context->device;
 
-	(void)gpc_cuda_driver_heard(&context->drv, result);
+	(void)gpc_cuda_driver_note(&context->drv, result);
 	if (!gpc_cuda_is_sticky(result) || result == CUDA_ERROR_ASSERT)
 		return;
 	for (uint32_t i = 0; i < GPC_MAX_CONTEXTS; i++) {
 		struct gpc_context *each = atomic_load(&device->contexts[i]);
 
 		if (each)
-			(void)gpc_cuda_driver_heard(&each->drv, result);
+			(void)gpc_cuda_driver_note(&each->drv, result);
 	}
 }
 
@@ -355,7 +355,7 @@ void gpc_runtime_end_sync(struct gpc_sync sync, CUresult result)
  * The call may have returned the error of another context, whose event it was given.  So the current context is asked
  * by cuMemGetInfo, which returns the error of the context's own earlier work.
  */
-void gpc_runtime_heard(CUresult result)
+void gpc_runtime_answered(CUresult result)
 {
 	struct gpc_context *context;
 	size_t available;

@@ -29,7 +29,7 @@ struct gpc_sync gpc_runtime_begin_sync(CUcontext context);
 void gpc_runtime_end_sync(struct gpc_sync sync, CUresult result);
 
 /* Call with the driver's answer to a call of the program: after a sticky error, requests to the cache fail with it. */
-void gpc_runtime_heard(CUresult result);
+void gpc_runtime_answered(CUresult result);
 
 /*
  * True once the process may have several contexts: only then can work access another context's memory.  The hooks of

@@ -127,7 +127,7 @@ void gpc_runtime_submits(CUstream stream)
 }
 
 /* An error is left to the driver: every call of a broken context returns the error. */
-void gpc_runtime_looks(CUstream stream)
+void gpc_runtime_queries(CUstream stream)
 {
 	struct gpc_context *context = gpc_context_of_stream(stream);
 

@@ -23,7 +23,7 @@ struct gpc_context;
  * program queries the stream or waits for it if gpc_runtime_duties says that a barrier is unsettled.
  */
 void gpc_runtime_submits(CUstream stream);
-void gpc_runtime_looks(CUstream stream);
+void gpc_runtime_queries(CUstream stream);
 
 /* How many barriers are due and unsettled in all contexts.  The hooks read it without entering. */
 extern struct gpc_duties gpc_runtime_duties;

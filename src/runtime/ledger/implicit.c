@@ -261,7 +261,7 @@ CUresult gpc_runtime_implicit(struct gpc_implicit_call *call)
 		m.asker = gpc_context_on(m.device);
 	m.number = begin(m.device->ordinal, &m.is_alone);
 	result = make_or_rescue(&m, &request);
-	gpc_runtime_heard(result);
+	gpc_runtime_answered(result);
 	if (!result && is_new_context) {
 		const CUcontext handle = (CUcontext)(uintptr_t)call->ret_handle;
 		const struct gpc_context *known = gpc_context_find_own(handle);

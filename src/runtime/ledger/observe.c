@@ -41,12 +41,12 @@ void gpc_levels_record(struct gpc_device *device, struct gpc_levels levels, uint
 		GPC_DEVICE_SUM(device, pending_bytes), reserved);
 }
 
-static void lent(const struct gpc_block *block)
+static void became_arena(const struct gpc_block *block)
 {
 	const struct gpc_observed observed =
 		gpc_observed_block(block, block->requested, block->mark, 0);
 
-	gpc_observe_lent(&observed);
+	gpc_observe_arena(&observed);
 }
 
 static void record_segment(const struct gpc_segment *segment, enum gpucache_event_kind kind,
@@ -94,7 +94,7 @@ const struct gpc_observer gpc_runtime_observer = {
 	.block_changed = gpc_observe_block_changed,
 	.taken = gpc_observe_taken,
 	.freed = gpc_observe_freed,
-	.lent = lent,
+	.became_arena = became_arena,
 	.segment_added = segment_added,
 	.segment_removed = segment_removed,
 };

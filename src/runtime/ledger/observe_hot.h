@@ -186,12 +186,12 @@ GPC_HOT void gpc_observe_site_left(const struct gpc_observed *observed)
 }
 
 /* From now on the tensors in the block hold its bytes. */
-static inline void gpc_observe_lent(const struct gpc_observed *observed)
+static inline void gpc_observe_arena(const struct gpc_observed *observed)
 {
 	gpc_observe_site_left(observed);
 	if (gpc_observe_has_site(observed))
 		gpc_record_site_mark(&gpc_runtime.record, observed->context->device->ordinal,
-			(uint32_t)observed->who, GPUCACHE_SITE_LENT);
+			(uint32_t)observed->who, GPUCACHE_SITE_ARENA);
 }
 
 GPC_HOT void gpc_observe_free(const struct gpc_observed *observed)

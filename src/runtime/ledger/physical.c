@@ -142,28 +142,28 @@ void gpc_runtime_handle_mapped(uint64_t key, uint64_t address, uint64_t size)
 	gpc_lock_release(&physical.lock);
 }
 
-struct gpc_parting gpc_runtime_begin_release(uint64_t key)
+struct gpc_release gpc_runtime_begin_release(uint64_t key)
 {
-	struct gpc_parting parting = { .handle = 0 };
+	struct gpc_release release = { .handle = 0 };
 	struct handle *handle;
 
 	gpc_lock_take(&physical.lock);
 	handle = gpc_address_map_find(&physical.handles, key);
 	if (!handle) {
-		parting.tracked = gpc_runtime_forget_key(GPUCACHE_KIND_PHYSICAL, key);
+		release.tracked = gpc_runtime_forget_key(GPUCACHE_KIND_PHYSICAL, key);
 	} else if (handle->n_holders > 0) {
-		parting.handle = key;
+		release.handle = key;
 		handle->n_holders--;
-		parting.tracked = drop_if_last_locked(handle);
+		release.tracked = drop_if_last_locked(handle);
 	}
 	gpc_lock_release(&physical.lock);
-	return parting;
+	return release;
 }
 
 /* The driver accepts only whole mappings, one or several adjacent ones. */
-struct gpc_parting gpc_runtime_begin_unmap(uint64_t address, uint64_t size)
+struct gpc_release gpc_runtime_begin_unmap(uint64_t address, uint64_t size)
 {
-	struct gpc_parting parting = { .handle = 0 };
+	struct gpc_release release = { .handle = 0 };
 	struct gpc_mapping *mapping;
 
 	gpc_lock_take(&physical.lock);
@@ -173,8 +173,8 @@ struct gpc_parting gpc_runtime_begin_unmap(uint64_t address, uint64_t size)
 		mapping = gpc_address_map_take(&physical.mappings, address + done);
 		if (!mapping)
 			break;
-		mapping->next = parting.mappings;
-		parting.mappings = mapping;
+		mapping->next = release.mappings;
+		release.mappings = mapping;
 		handle = gpc_address_map_find(&physical.handles, mapping->handle);
 		if (handle && handle->n_mappings > 0) {
 			handle->n_mappings--;
@@ -182,20 +182,20 @@ struct gpc_parting gpc_runtime_begin_unmap(uint64_t address, uint64_t size)
 		}
 	}
 	gpc_lock_release(&physical.lock);
-	return parting;
+	return release;
 }
 
-void gpc_runtime_end_parting(struct gpc_parting parting, CUresult result)
+void gpc_runtime_end_release(struct gpc_release release, CUresult result)
 {
 	struct gpc_mapping *next;
 
-	gpc_runtime_forgotten(parting.tracked, result);
-	if (!parting.mappings && !(parting.handle && result))
+	gpc_runtime_forgotten(release.tracked, result);
+	if (!release.mappings && !(release.handle && result))
 		return;
 	gpc_lock_take(&physical.lock);
-	if (result && parting.handle)
-		hold_locked(parting.handle);
-	for (struct gpc_mapping *mapping = parting.mappings; mapping; mapping = next) {
+	if (result && release.handle)
+		hold_locked(release.handle);
+	for (struct gpc_mapping *mapping = release.mappings; mapping; mapping = next) {
 		next = mapping->next;
 		gpc_runtime_forgotten(mapping->tracked, result);
 		mapping->tracked = NULL;

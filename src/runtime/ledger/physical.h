@@ -24,13 +24,13 @@ void gpc_runtime_handle_held(uint64_t handle);
 void gpc_runtime_handle_mapped(uint64_t handle, uint64_t address, uint64_t size);
 
 /* cuMemRelease and cuMemUnmap: begin before the driver's call, end after it. */
-struct gpc_parting {
+struct gpc_release {
 	uint64_t handle; /* released; 0: none */
 	struct gpc_tracked *tracked;
 	struct gpc_mapping *mappings;
 };
-struct gpc_parting gpc_runtime_begin_release(uint64_t handle);
-struct gpc_parting gpc_runtime_begin_unmap(uint64_t address, uint64_t size);
-void gpc_runtime_end_parting(struct gpc_parting parting, CUresult result);
+struct gpc_release gpc_runtime_begin_release(uint64_t handle);
+struct gpc_release gpc_runtime_begin_unmap(uint64_t address, uint64_t size);
+void gpc_runtime_end_release(struct gpc_release release, CUresult result);
 
 #endif

@@ -118,7 +118,7 @@ static void adopt_last_malloc(uint64_t address)
 {
 	if (address - last_malloc.address >= last_malloc.size)
 		return;
-	gpc_memory_lend(last_malloc.address);
+	gpc_memory_mark_arena(last_malloc.address);
 	last_malloc.size = 0;
 }
 
@@ -236,7 +236,7 @@ static bool record_locked(
  */
 static void renew_peak(struct gpc_device *device)
 {
-	atomic_store_explicit(&device->has_lent, false, memory_order_relaxed);
+	atomic_store_explicit(&device->has_arenas, false, memory_order_relaxed);
 	gpc_record_peak_reopen(&gpc_runtime.record, device->ordinal);
 	gpc_levels_record(device, gpc_levels_sum(device), gpc_clock_ns());
 }
@@ -263,7 +263,7 @@ static void allocated(struct gpc_device *device, uint64_t address, uint64_t size
 		(void)record_locked(
 			books, owner, (struct gpc_array){ address, address, size, true }, stack);
 	gpc_lock_release(&books->lock);
-	if (atomic_load_explicit(&device->has_lent, memory_order_relaxed))
+	if (atomic_load_explicit(&device->has_arenas, memory_order_relaxed))
 		renew_peak(device);
 	last_failure.device = NULL;
 	gpc_rescue_succeeded(device, GPUCACHE_KIND_TENSOR, size);
@@ -352,7 +352,7 @@ struct gpucache_oom_program gpc_arrays_program(void)
 static void adopt_own(const struct books *books, uint64_t address)
 {
 	if (!atomic_load_explicit(&books->pool_bytes, memory_order_relaxed))
-		gpc_memory_lend(address);
+		gpc_memory_mark_arena(address);
 }
 
 /* Without a pool, all that XLA holds is in arrays. */

@@ -260,7 +260,7 @@ void gpc_track_remember(struct gpc_context *context, const struct gpc_passed_cal
 		end(tracked);
 }
 
-void gpc_runtime_lend(enum gpucache_kind kind, uint64_t key)
+void gpc_runtime_mark_arena(enum gpucache_kind kind, uint64_t key)
 {
 	struct gpc_observed observed;
 	struct gpc_tracked *tracked;
@@ -271,13 +271,13 @@ void gpc_runtime_lend(enum gpucache_kind kind, uint64_t key)
 	tracked = gpc_address_map_find(map_of(kind), key);
 	if (tracked && !tracked->is_arena) {
 		observed = observed_of(tracked, gpc_clock_monotonic_ns());
-		gpc_observe_lent(&observed);
+		gpc_observe_arena(&observed);
 		tracked->stack = 0;
 		tracked->is_arena = true;
 		observed = observed_of(tracked, observed.now_ns);
 		gpc_observe_block(&observed, GPUCACHE_BLOCK_LIVE);
 		atomic_store_explicit(
-			&observed.context->device->has_lent, true, memory_order_relaxed);
+			&observed.context->device->has_arenas, true, memory_order_relaxed);
 	}
 	gpc_lock_release(&tracked_all.lock);
 }
@@ -340,7 +340,7 @@ static CUresult pass(
 	if (st == GPC_LIMIT)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (st) {
-		gpc_runtime_heard((CUresult)gpc_status_to_device(st));
+		gpc_runtime_answered((CUresult)gpc_status_to_device(st));
 		return (CUresult)gpc_status_to_device(st);
 	}
 	if (rescue.spilled)

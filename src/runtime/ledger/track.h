@@ -50,7 +50,7 @@ struct gpc_tracked *gpc_runtime_forget_key(enum gpucache_kind kind, uint64_t key
 void gpc_runtime_forgotten(struct gpc_tracked *tracked, CUresult result);
 
 /* Marks memory as an arena: from now on only the tensors in it count for sites (tensors.h).  No-op with tensors:off. */
-void gpc_runtime_lend(enum gpucache_kind kind, uint64_t key);
+void gpc_runtime_mark_arena(enum gpucache_kind kind, uint64_t key);
 
 /*
  * gpc_track_remember adds an entry with the address, sizes and kind of `call`.  gpc_track_forget drops the entries of a

@@ -47,7 +47,7 @@ struct gpc_device {
 	_Atomic uint64_t next_look_ns;
 	_Atomic uint64_t next_history_ns;
 	_Atomic bool
-		has_lent; /* memory that no site holds, until a tensor in it is reported (tensors.c) */
+		has_arenas; /* memory that no site holds, until a tensor in it is reported (tensors.c) */
 	_Atomic bool is_peak_reset; /* gpucache_stats reports the recent peaks */
 	CUcontext primary;
 	struct gpc_lock primary_lock; /* see gpc_runtime_primary_begin */

@@ -133,7 +133,7 @@ static void look_at_pools(struct gpc_context *context, struct gpc_look *look)
 		if (pools[i] != pool)
 			look->other_piece =
 				gpc_larger(look->other_piece, gpc_pool_largest_free(pools[i]));
-	look->returnable_bytes = gpc_counter_get(&pool->unheld_bytes);
+	look->returnable_bytes = gpc_counter_get(&pool->idle_segment_bytes);
 	look->device.cached_largest = gpc_larger(look->piece, look->other_piece);
 	gpc_lock_take(&pool->lock);
 	look->largest_pending = gpc_fences_largest(&pool->fences);

@@ -189,11 +189,11 @@ static enum gpc_status allocate(struct gpc_context *context, uint64_t size, CUde
 	const struct gpc_cuda_fns *fns = gpc_runtime.fns;
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 	bool is_relaxed = !fns->cuThreadExchangeStreamCaptureMode(&mode);
-	enum gpc_status st = gpc_cuda_driver_heard(
+	enum gpc_status st = gpc_cuda_driver_note(
 		&context->drv, fns->cuMemAllocManaged(ret_ptr, size, CU_MEM_ATTACH_GLOBAL));
 
 	if (!st && fns->cuMemAdvise)
-		(void)gpc_cuda_driver_heard(&context->drv,
+		(void)gpc_cuda_driver_note(&context->drv,
 			fns->cuMemAdvise(*ret_ptr, size, CU_MEM_ADVISE_SET_PREFERRED_LOCATION,
 				(CUdevice)context->device->ordinal));
 	if (is_relaxed)

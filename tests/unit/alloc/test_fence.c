@@ -545,7 +545,7 @@ static void one_member_too_many_ends_passing_by_events(void **state)
 	gpc_fences_add(&fences, &blocks[0]);
 	assert_true(gpc_fences_close(&fences));
 	assert_int_equal(gpc_fences_add_member(&fences, peer(GPC_MAX_MEMBERS - 1)), GPC_FULL);
-	assert_true(fences.has_strangers);
+	assert_true(fences.has_more_contexts);
 	assert_false(gpc_fences_close(&fences));
 	assert_int_equal(n_passed(), 0);
 	assert_int_equal(fences.pending_bytes, 512);

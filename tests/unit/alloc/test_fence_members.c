@@ -172,7 +172,7 @@ static void a_removed_member_is_no_longer_queried_and_the_others_are(void **stat
 	assert_int_equal(n_passed(), 1);
 }
 
-static void the_context_of_the_memory_and_a_stranger_cannot_be_removed(void **state)
+static void the_context_of_the_memory_and_a_foreign_one_cannot_be_removed(void **state)
 {
 	(void)state;
 	add(&peers[0]);
@@ -259,7 +259,7 @@ int main(void)
 		TEST(a_look_at_events_leaves_captures_free_to_begin),
 		TEST(a_synchronisation_with_nothing_pending_closes_nothing),
 		TEST(a_removed_member_is_no_longer_queried_and_the_others_are),
-		TEST(the_context_of_the_memory_and_a_stranger_cannot_be_removed),
+		TEST(the_context_of_the_memory_and_a_foreign_one_cannot_be_removed),
 		TEST(a_place_that_a_member_left_is_used_again),
 		TEST(the_largest_pending_block_is_of_the_closed_and_of_the_open_fences),
 		TEST(what_joins_the_open_fence_for_a_new_member_stays_the_largest),

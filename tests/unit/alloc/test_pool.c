@@ -293,7 +293,7 @@ static struct {
 	uint64_t n_changed;
 	uint64_t n_taken;
 	uint64_t n_freed;
-	unsigned n_lent;
+	unsigned n_arenas;
 	uint64_t n_added;
 	uint64_t n_removed;
 	uint8_t last_state;
@@ -327,11 +327,11 @@ static void note_freed(
 	diary.n_freed++;
 }
 
-static void note_lent(const struct gpc_block *block)
+static void note_arena(const struct gpc_block *block)
 {
 	assert_int_equal(block->state, GPC_BLOCK_LIVE);
 	assert_false(block->is_arena);
-	diary.n_lent++;
+	diary.n_arenas++;
 }
 
 static void note_added(const struct gpc_segment *segment, const struct gpc_request *request)
@@ -351,7 +351,7 @@ static void the_observer_is_told_everything_once(void **state)
 	struct gpc_observer observer = { .block_changed = note_changed,
 		.taken = note_taken,
 		.freed = note_freed,
-		.lent = note_lent,
+		.became_arena = note_arena,
 		.segment_added = note_added,
 		.segment_removed = note_removed };
 	struct gpc_sim_config config = stage_config();
@@ -368,7 +368,7 @@ static void the_observer_is_told_everything_once(void **state)
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(gpc_pool_lend(&stage.pool, a), GPC_OK);
 	assert_int_equal(gpc_pool_lend(&stage.pool, a + 512), GPC_INVALID);
-	assert_int_equal(diary.n_lent, 1);
+	assert_int_equal(diary.n_arenas, 1);
 	assert_int_equal(diary.n_changed, 3);
 	assert_int_equal(diary.last_state, GPC_BLOCK_LIVE);
 	stage_free(&stage, a);
@@ -382,7 +382,7 @@ static void the_observer_is_told_everything_once(void **state)
 	/* The next owner may lend it, too. */
 	a = stage_alloc(&stage, 4096);
 	assert_int_equal(gpc_pool_lend(&stage.pool, a), GPC_OK);
-	assert_int_equal(diary.n_lent, 2);
+	assert_int_equal(diary.n_arenas, 2);
 	stage_free(&stage, a);
 }
 

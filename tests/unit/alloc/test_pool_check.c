@@ -308,9 +308,9 @@ static void segments_that_are_miscounted_are_named(void **state)
 	stage.pool.cut_bytes += GPC_GRAIN;
 	expect("the segments of large blocks that are cut");
 	stage.pool.cut_bytes -= GPC_GRAIN;
-	stage.pool.unheld_bytes += GPC_GRAIN;
+	stage.pool.idle_segment_bytes += GPC_GRAIN;
 	expect("the live blocks of segments");
-	stage.pool.unheld_bytes -= GPC_GRAIN;
+	stage.pool.idle_segment_bytes -= GPC_GRAIN;
 	live->segment->n_live++;
 	expect("the live blocks of segments");
 	live->segment->n_live--;

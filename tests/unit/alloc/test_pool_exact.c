@@ -106,7 +106,7 @@ static void what_was_freed_serves_only_its_own_size(void **state)
 	assert_int_equal(n_taken(), 2);
 }
 
-static void a_stranger_cuts_nothing_from_it(void **state)
+static void another_caller_cuts_nothing_from_it(void **state)
 {
 	gpc_devptr a = exact(256 * GPC_MIB);
 	gpc_devptr b;
@@ -120,7 +120,7 @@ static void a_stranger_cuts_nothing_from_it(void **state)
 	assert_int_equal(exact(256 * GPC_MIB), a);
 }
 
-static void a_stranger_may_take_it_whole_while_it_is_parked(void **state)
+static void another_caller_may_take_it_whole_while_it_is_parked(void **state)
 {
 	gpc_devptr a = exact(32 * GPC_MIB);
 
@@ -131,7 +131,7 @@ static void a_stranger_may_take_it_whole_while_it_is_parked(void **state)
 	assert_int_equal(exact(32 * GPC_MIB), a);
 }
 
-static void it_takes_no_piece_of_what_strangers_share(void **state)
+static void it_takes_no_piece_of_what_others_share(void **state)
 {
 	gpc_devptr large = stage_alloc(&stage, 200 * GPC_MIB);
 	gpc_devptr piece;
@@ -177,7 +177,7 @@ static void no_more_goes_back_than_the_request_needs(void **state)
 	assert_int_equal(exact(500 * GPC_MIB), a);
 }
 
-static void what_strangers_left_idle_goes_back_too(void **state)
+static void what_others_left_idle_goes_back_too(void **state)
 {
 	(void)state;
 	stage_free(&stage, stage_alloc(&stage, 600 * GPC_MIB));
@@ -185,7 +185,7 @@ static void what_strangers_left_idle_goes_back_too(void **state)
 	assert_int_equal(reserved(), GPC_GIB);
 }
 
-static void a_stranger_s_request_takes_it_back_by_the_ladder(void **state)
+static void a_request_of_another_caller_takes_it_back_by_the_ladder(void **state)
 {
 	struct gpc_request request = stage_request(&stage, 1000 * GPC_MIB);
 	gpc_devptr address;
@@ -208,8 +208,8 @@ static void a_limit_counts_nothing_that_is_idle(void **state)
 	assert_int_equal(try_exact(2 * GPC_MIB, &address), GPC_LIMIT);
 }
 
-/* A program with caches of both kinds fits where it would without us: what strangers share has room for it. */
-static void a_piece_of_what_strangers_share_is_the_last_resort(void **state)
+/* A program with caches of both kinds fits where it would without us: what others share has room for it. */
+static void a_piece_of_what_others_share_is_the_last_resort(void **state)
 {
 	gpc_devptr address;
 
@@ -327,15 +327,15 @@ int main(void)
 		TEST(each_request_gets_an_allocation_of_the_driver_of_its_size, open_room),
 		TEST(the_option_that_rounds_does_not_round_it, open_rounding),
 		TEST(what_was_freed_serves_only_its_own_size, open_room),
-		TEST(a_stranger_cuts_nothing_from_it, open_room),
-		TEST(a_stranger_may_take_it_whole_while_it_is_parked, open_room),
-		TEST(it_takes_no_piece_of_what_strangers_share, open_room),
+		TEST(another_caller_cuts_nothing_from_it, open_room),
+		TEST(another_caller_may_take_it_whole_while_it_is_parked, open_room),
+		TEST(it_takes_no_piece_of_what_others_share, open_room),
 		TEST(all_that_is_idle_goes_back_before_it_is_refused, open_room),
 		TEST(no_more_goes_back_than_the_request_needs, open_room),
-		TEST(what_strangers_left_idle_goes_back_too, open_room),
-		TEST(a_stranger_s_request_takes_it_back_by_the_ladder, open_room),
+		TEST(what_others_left_idle_goes_back_too, open_room),
+		TEST(a_request_of_another_caller_takes_it_back_by_the_ladder, open_room),
 		TEST(a_limit_counts_nothing_that_is_idle, open_room),
-		TEST(a_piece_of_what_strangers_share_is_the_last_resort, open_room),
+		TEST(a_piece_of_what_others_share_is_the_last_resort, open_room),
 		TEST(nobody_gets_it_before_its_work_is_over, open_many_streams),
 		TEST(idle_ones_go_back_before_a_capture_begins, open_room),
 		TEST(an_exported_one_serves_no_more_requests, open_room),

@@ -480,11 +480,11 @@ static void with_more_peers_than_members_nothing_is_ever_passed(void **state)
 	gpc_devptr a = stage_alloc(&stage, 4096);
 
 	(void)state;
-	stage.pool.fences.has_strangers = true;
+	stage.pool.fences.has_more_contexts = true;
 	stage_free(&stage, a);
 	assert_int_equal(gpc_pool_wait(&stage.pool, 0), 0);
 	assert_int_equal(stage.drv.counters.n_sync, 0);
-	stage.pool.fences.has_strangers = false;
+	stage.pool.fences.has_more_contexts = false;
 }
 
 /* Two contexts that come to the memory and go again while it is waited for. */

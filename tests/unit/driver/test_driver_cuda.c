@@ -407,13 +407,13 @@ static void every_op_carries_the_drivers_code(void **state)
 static void only_the_first_error_that_breaks_a_context_is_remembered(void **state)
 {
 	(void)state;
-	gpc_cuda_driver_heard(&driver, CUDA_SUCCESS);
-	gpc_cuda_driver_heard(&driver, CUDA_ERROR_NOT_READY);
-	gpc_cuda_driver_heard(&driver, CUDA_ERROR_OUT_OF_MEMORY);
-	gpc_cuda_driver_heard(&driver, CUDA_ERROR_CONTEXT_IS_DESTROYED);
+	gpc_cuda_driver_note(&driver, CUDA_SUCCESS);
+	gpc_cuda_driver_note(&driver, CUDA_ERROR_NOT_READY);
+	gpc_cuda_driver_note(&driver, CUDA_ERROR_OUT_OF_MEMORY);
+	gpc_cuda_driver_note(&driver, CUDA_ERROR_CONTEXT_IS_DESTROYED);
 	assert_int_equal(driver.sticky, 0);
-	gpc_cuda_driver_heard(&driver, CUDA_ERROR_LAUNCH_FAILED);
-	gpc_cuda_driver_heard(&driver, CUDA_ERROR_ILLEGAL_ADDRESS);
+	gpc_cuda_driver_note(&driver, CUDA_ERROR_LAUNCH_FAILED);
+	gpc_cuda_driver_note(&driver, CUDA_ERROR_ILLEGAL_ADDRESS);
 	assert_int_equal(driver.sticky, CUDA_ERROR_LAUNCH_FAILED);
 }
 

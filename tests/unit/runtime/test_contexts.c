@@ -247,11 +247,11 @@ static void hears(void)
 	CHECK(!world_malloc(&nowhere.ptr, 1000));
 	nowhere.ptr += 512 * MIB;
 	CHECK(world_enter());
-	gpc_runtime_heard(CUDA_ERROR_NOT_READY);
-	gpc_runtime_heard(CUDA_ERROR_ILLEGAL_ADDRESS); /* this one says that it is whole */
+	gpc_runtime_answered(CUDA_ERROR_NOT_READY);
+	gpc_runtime_answered(CUDA_ERROR_ILLEGAL_ADDRESS); /* this one says that it is whole */
 	CHECK(!atomic_load(&context->drv.sticky));
 	CHECK(!world.gpusim_launch(NULL, 0, 1, &nowhere));
-	gpc_runtime_heard(CUDA_ERROR_ILLEGAL_ADDRESS);
+	gpc_runtime_answered(CUDA_ERROR_ILLEGAL_ADDRESS);
 	gpc_runtime_leave();
 	CHECK(world_malloc(&ptr, 1000) == CUDA_ERROR_ILLEGAL_ADDRESS);
 	CHECK(!world.cuCtxSetCurrent(world.context));

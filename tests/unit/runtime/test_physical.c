@@ -38,12 +38,12 @@ static CUmemGenericAllocationHandle create(size_t size)
 /* Releases as the hook does, with a driver that returns `result`. */
 static void release(uint64_t which, CUresult result)
 {
-	gpc_runtime_end_parting(gpc_runtime_begin_release(which), result);
+	gpc_runtime_end_release(gpc_runtime_begin_release(which), result);
 }
 
 static void unmap(uint64_t address, uint64_t size, CUresult result)
 {
-	gpc_runtime_end_parting(gpc_runtime_begin_unmap(address, size), result);
+	gpc_runtime_end_release(gpc_runtime_begin_unmap(address, size), result);
 }
 
 static uint64_t books(void)

@@ -29,7 +29,7 @@ static void look(CUstream stream)
 {
 	CHECK(world_enter());
 	if (gpc_runtime_duties.n_unsettled > 0)
-		gpc_runtime_looks(stream);
+		gpc_runtime_queries(stream);
 	gpc_runtime_leave();
 }
 
@@ -230,7 +230,7 @@ static void two_contexts(void)
 	CHECK(!world.cuCtxSetCurrent(NULL) && !world.cuCtxSetCurrent(NULL)); /* two were pushed */
 	CHECK(world_enter());
 	gpc_runtime_submits(NULL);
-	gpc_runtime_looks(NULL);
+	gpc_runtime_queries(NULL);
 	gpc_runtime_leave();
 	CHECK(gpc_runtime_duties.n_due == 1);
 }

@@ -69,7 +69,7 @@ static void map_pages(size_t size)
 
 	CHECK(!gpc_runtime_passed_malloc_of_device(&call, 0));
 	gpc_runtime_handle_created(call.ret_address);
-	gpc_runtime_lend(GPUCACHE_KIND_PHYSICAL, call.ret_address);
+	gpc_runtime_mark_arena(GPUCACHE_KIND_PHYSICAL, call.ret_address);
 	torch.reserved += size;
 }
 

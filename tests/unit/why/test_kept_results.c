@@ -297,7 +297,7 @@ static void segments_for_inputs_are_no_passes(void **state)
 	hold(3, 4, N_PASSES, N_PASSES);
 	hold(4, 4, 0, N_PASSES / 3);
 	assert_int_equal(gpc_kept_find(&evidence, &oom).n_passes, N_PASSES / 3);
-	sites[4].flags = GPUCACHE_SITE_LENT;
+	sites[4].flags = GPUCACHE_SITE_ARENA;
 	assert_int_equal(gpc_kept_find(&evidence, &oom).n_passes, N_PASSES);
 }
 

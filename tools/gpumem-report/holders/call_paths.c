@@ -65,7 +65,7 @@ static void fill(struct gpc_path *path, const struct gpc_report *report, const s
 }
 
 /* What no call site holds, by its own name. */
-static void add_unheld(struct gpc_paths *paths, const char *words, uint64_t bytes)
+static void add_without_site(struct gpc_paths *paths, const char *words, uint64_t bytes)
 {
 	struct gpc_path *path = &paths->rows[paths->n];
 	GPC_TEXT(text, MAX_NAME);
@@ -91,8 +91,9 @@ void gpc_paths_create(
 		.rest_bytes = holdings.rest_bytes };
 	for (; paths->n < holdings.n; paths->n++)
 		fill(&paths->rows[paths->n], report, &holdings.rows[paths->n]);
-	add_unheld(paths, gpc_framework_words(holdings.framework)->unused, holdings.torch_bytes);
-	add_unheld(paths, gpc_kind_words(GPUCACHE_KIND_REFUSED), holdings.refused_bytes);
+	add_without_site(
+		paths, gpc_framework_words(holdings.framework)->unused, holdings.torch_bytes);
+	add_without_site(paths, gpc_kind_words(GPUCACHE_KIND_REFUSED), holdings.refused_bytes);
 	gpc_holdings_fini(&holdings);
 }
 

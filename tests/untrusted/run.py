@@ -123,7 +123,7 @@ def names_that_others_took():
     expect_line(r"(?m) train$", ended.out)
 
 
-def recordings_of_strangers():
+def recordings_of_others():
     """A stranger's file in a shared folder that claims to be newer is skipped, counted and reported."""
     ended = scene("""
         mkdir -m 1777 /tmp/all
@@ -139,7 +139,7 @@ def recordings_of_strangers():
     expect(b"--steps 3" not in ended.out, ended.out)
 
 
-def files_that_a_stranger_names():
+def files_that_others_name():
     """A reader of a stranger's recording, even root, opens none of the files that it names."""
     ended = scene("""
         mkdir -m 1777 /tmp/all
@@ -479,7 +479,7 @@ def versions_of_glibc():
         expect(versions and max(versions) <= (2, 34), name, "needs", max(versions, default=None))
 
 
-CASES = [names_that_others_took, recordings_of_strangers, files_that_a_stranger_names, links_out_of_a_users_folder,
+CASES = [names_that_others_took, recordings_of_others, files_that_others_name, links_out_of_a_users_folder,
          folders_under_every_umask, every_view_is_bounded, *map(bomb, bombs.BOMBS), trees_that_are_cut, sparse_files,
          crowded_folders, packed_bombs, debug_links_that_wait, special_files_as_modules, names_that_control_terminals, small_shared_memory, no_place_to_write, no_proc, no_home,
          little_address_space, other_c_libraries, versions_of_glibc]
