@@ -9,6 +9,7 @@
 #include "runtime/memory.h"
 #include "runtime/process/state.h"
 #include "runtime/rescue/asked.h"
+#include "runtime/rescue/refused.h"
 
 /* XLA's pool, which is lent to arrays. */
 static __attribute__((noinline)) CUresult malloc_pool(CUdeviceptr *ret_ptr, size_t size)
@@ -53,7 +54,11 @@ CUresult cuMemFree_v2(CUdeviceptr dptr)
 	if (dptr == 0 || !enter())
 		return real_cuMemFree_v2(gpc_runtime_is_of_parent(dptr) ? 0 : dptr);
 	result = gpc_runtime_free(dptr, &is_ours);
-	return left(is_ours ? result : free_tracked(dptr));
+	if (!is_ours)
+		result = free_tracked(dptr);
+	if (__builtin_expect(result != CUDA_SUCCESS, 0))
+		gpc_refused_free(result);
+	return left(result);
 }
 
 /*

@@ -263,6 +263,7 @@ static void derive_growth(struct gpc_facts *f)
 	f->is_replaced = truth(f->is_renewed == GPC_YES && !or_none(f->kept_passes) &&
 			       f->growth_blocks < RENEWED_BLOCKS);
 	f->keeps_all = truth(keeps_all(f));
+	f->are_frees_refused = truth(grows && fits(f->growth_blocks / 2, f->refused_frees));
 }
 
 static void derive_request(struct gpc_facts *f)

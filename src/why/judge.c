@@ -134,7 +134,8 @@ static strength is_loop(const struct gpc_facts *f)
 	bool has_freed_less = is_below(f->n_frees, gained - gained / 4);
 	bool is_layers;
 
-	if (f->is_renewed == GPC_YES || f->is_repeated == GPC_YES)
+	if (f->is_renewed == GPC_YES || f->is_repeated == GPC_YES ||
+		f->are_frees_refused == GPC_YES)
 		return LIKELY;
 	if (is_loaded(f))
 		return f->growth_blocks >= GPC_MANY_BLOCKS && f->is_varied != GPC_YES ? POSSIBLE

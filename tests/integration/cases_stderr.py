@@ -3,11 +3,12 @@
 import fcntl
 import os
 import pty
+import re
 import socket
 import subprocess
 import sys
 
-from harness import expect, expect_equal
+from harness import TOP, expect, expect_equal
 
 TALK = "oom_report:always,leak_report:on,bogus:1"
 OUT = "malloc: 2\nmalloc: 0\nend\n"
@@ -178,3 +179,23 @@ def case_python_redirects_stderr_and_keeps_its_data_files(world):
         else:
             expect_equal("the data file", text, "0123456789")
         os.unlink(path)
+
+
+def case_frees_that_the_driver_refuses_are_told_with_their_line(world):
+    """It frees an address behind a header, as a wrapper might that has forgotten to go back."""
+    code = """import ctypes
+from train import load_runtime
+lib, p = load_runtime(), ctypes.c_void_p()
+def get():
+    while lib.cudaMalloc(ctypes.byref(p), (4 << 20) + 256) == 0:
+        lib.cudaFree(ctypes.c_void_p(p.value + OFFSET))
+        if OFFSET == 0: break
+get()
+raise SystemExit(1)
+"""
+    for offset, is_told in ((256, True), (0, False)):
+        done = world.run([sys.executable, "-B", "-c", code.replace("OFFSET", str(offset))], sim="memory:1GiB,context:50MiB",
+                         PYTHONPATH=os.path.join(TOP, "tests", "programs"))
+        expect_equal("the exit status", done.status, 1)
+        text = " ".join(done.err.split())
+        expect_equal("told", bool(re.search(r"WHY growth .* TRY look at what cudaFree returns: the driver refused \d\d+ frees, the first by get", text)), is_told)

@@ -57,6 +57,8 @@ struct gpc_device {
 	/* The last block that was sized by what was free (rescue/asked.h); under runtime.lock. */
 	uint64_t taken_bytes;
 	uint32_t taken_stack;
+	_Atomic uint64_t n_refused_frees; /* see rescue/refused.h */
+	_Atomic uint32_t refused_free_stack;
 };
 
 struct gpc_context {

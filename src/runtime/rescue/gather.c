@@ -168,6 +168,8 @@ static void find_all(struct gpc_context *context, struct gpc_gathered *gathered)
 	oom->free_after = look.device.device_free;
 	oom->piece = look.piece;
 	oom->returnable_bytes = look.returnable_bytes;
+	oom->refused_frees = atomic_load(&device->n_refused_frees);
+	oom->refused_free_stack = atomic_load(&device->refused_free_stack);
 	oom->other_piece = look.other_piece;
 	oom->largest_pending = look.largest_pending;
 	oom->setup = look.setup;

@@ -306,9 +306,29 @@ static void gradients_of_one_pass_are_no_growth(void **state)
 	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_GROWTH);
 }
 
+static void blocks_whose_frees_were_refused_are_no_need(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	s.oom.growth_bytes = s.oom.growth_total = s.oom.growth_held = 80 * GPC_GIB;
+	s.oom.growth_stack = 9;
+	s.oom.growth_blocks = 20;
+	judge(&s);
+	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_EXHAUSTED);
+	s.oom.refused_frees = 9;
+	judge(&s);
+	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_EXHAUSTED);
+	s.oom.refused_frees = 10;
+	judge(&s);
+	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_GROWTH);
+	assert_int_equal(s.answer.strength, GPUCACHE_STRENGTH_LIKELY);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(blocks_whose_frees_were_refused_are_no_need),
 		cmocka_unit_test(gradients_of_one_pass_are_no_growth),
 		cmocka_unit_test(weights_that_pytorch_makes_with_a_temporary_each_do_not_grow),
 		cmocka_unit_test(
