@@ -157,24 +157,33 @@ static bool is_detour(const struct gpc_frame *frame)
 	return frame->function && strstr(frame->function, "__torch_function__");
 }
 
+/* The outermost operator of PyTorch that the site called, or -1. */
+static int operator_of(const struct gpc_stack_frames *stack)
+{
+	int i = stack->site - 1;
+
+	while (i >= 0 && !is_operator(&stack->frames[i]))
+		i--;
+	return i;
+}
+
 /*
- * What the site called: the innermost Python frame of a library.  Without Python frames: the outermost operator of
- * PyTorch, or without operators, the outermost native function that is neither plumbing nor inlined.
+ * What the site called: the innermost Python frame of a library that no operator of PyTorch has called, as it calls those
+ * of torch/_native; else the outermost operator, else the outermost native function that is neither plumbing nor inlined.
  */
 static int via_of(const struct gpc_stack_frames *stack)
 {
+	const int operator= operator_of(stack);
 	int via = -1;
 
-	for (int i = 0; i < stack->site; i++) {
+	for (int i = operator+ 1; i < stack->site; i++) {
 		if (stack->frames[i].is_python && !is_detour(&stack->frames[i]))
 			return i;
 		if (!stack->frames[i].is_python && !stack->frames[i].is_plumbing &&
-			!stack->frames[i].is_inlined &&
-			(via < 0 || is_operator(&stack->frames[i]) ||
-				!is_operator(&stack->frames[via])))
+			!stack->frames[i].is_inlined)
 			via = i;
 	}
-	return via;
+	return operator>= 0 ? operator: via;
 }
 
 uint64_t gpc_frame_hash(const struct gpc_frame *frame, uint64_t hash)

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is named as called by the program's line. */
+#include "tests/unit/unit.h"
+
+#include "names/frames.h"
+
+#define TORCH "/v/lib/python3.12/site-packages/torch/"
+
+static struct gpc_frame native(const char *function)
+{
+	return (struct gpc_frame){
+		.function = function, .module = "libtorch_cpu.so", .is_library = true
+	};
+}
+
+static struct gpc_frame python(const char *function, const char *file, bool is_library)
+{
+	return (struct gpc_frame){ .function = function,
+		.file = file,
+		.line = 7,
+		.is_python = true,
+		.is_library = is_library };
+}
+
+/* The function named for a stack of so many frames, innermost first. */
+static const char *called(const struct gpc_frame *frames, size_t n)
+{
+	static union {
+		struct gpc_stack_frames list;
+		char room[sizeof(struct gpc_stack_frames) + 8 * sizeof(struct gpc_frame)];
+	} stack;
+
+	memset(&stack, 0, sizeof stack);
+	memcpy(stack.list.frames, frames, n * sizeof *frames);
+	stack.list.n = n;
+	gpc_frames_finish(&stack.list);
+	return stack.list.via < 0 ? NULL : stack.list.frames[stack.list.via].function;
+}
+
+static void a_function_of_a_library_is_named_before_its_operators(void **state)
+{
+	const struct gpc_frame frames[] = { native("at::native::empty_cuda"),
+		native("at::_ops::linear::call(at::Tensor const&)"),
+		python("Linear.forward", TORCH "nn/modules/linear.py", true),
+		python("Net.forward", "/home/me/net.py", false) };
+
+	(void)state;
+	assert_string_equal(called(frames, 4), "Linear.forward");
+}
+
+static void an_operator_of_the_program_is_named_by_the_outermost(void **state)
+{
+	const struct gpc_frame frames[] = { native("at::native::empty_cuda"),
+		native("at::_ops::bmm::call(at::Tensor const&)"),
+		native("at::_ops::matmul::call(at::Tensor const&)"),
+		native("torch::autograd::THPVariable_matmul(_object*)"),
+		python("Net.forward", "/home/me/net.py", false) };
+
+	(void)state;
+	assert_string_equal(called(frames, 5), "at::_ops::matmul::call(at::Tensor const&)");
+}
+
+/* PyTorch implements some operators in Python: the program called none of those functions. */
+static void what_an_operator_calls_is_not_named(void **state)
+{
+	const struct gpc_frame frames[] = { native("at::native::empty_cuda"),
+		python("register.<locals>.eager_router", TORCH "_native/registry.py", true),
+		native("at::_ops::bmm::call(at::Tensor const&)"),
+		native("at::_ops::matmul::call(at::Tensor const&)"),
+		python("Net.forward", "/home/me/net.py", false) };
+	const struct gpc_frame of_library[] = { frames[0], frames[1], frames[2],
+		python("attention", TORCH "nn/functional.py", true), frames[4] };
+
+	(void)state;
+	assert_string_equal(called(frames, 5), "at::_ops::matmul::call(at::Tensor const&)");
+	assert_string_equal(called(of_library, 5), "attention");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_function_of_a_library_is_named_before_its_operators),
+		cmocka_unit_test(an_operator_of_the_program_is_named_by_the_outermost),
+		cmocka_unit_test(what_an_operator_calls_is_not_named),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
