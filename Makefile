@@ -37,8 +37,8 @@ say        = $(if $(V)$(QUIET),,@printf '  %-6s %s\n' '$(1)' '$(2)')
 
 ##### What has to be there first #####
 
-# Looked for before anything is built, so that no order under -j can matter.  What only builds names the packages that are
-# missing; what a developer types installs them, as root.
+# Looked for before anything is built, so that no order under -j can matter.  What is missing is named; `setup`, the demo and
+# packages install it, as root.
 GOALS        := $(or $(MAKECMDGOALS),all)
 NEEDS_BUILD  := all install gpu
 NEEDS_DEB    := deb
@@ -47,11 +47,13 @@ NEEDS_RELEASE := release
 NEEDS_DEMO   := demo
 NEEDS_TESTS  := bench check-doors check-kill fuzz prove-reuse tests
 NEEDS_CLUSTER := check-cluster
+NEEDS_SETUP  := setup
 NEEDS_CHECK  := check check-long soak check-clients lint mutants bench-peers
 wanted        = $(if $(filter $(1),$(GOALS)),$(2))
-SETUP        := $(or $(call wanted,$(NEEDS_CHECK),check) $(call wanted,$(NEEDS_CLUSTER),tests cluster) $(call wanted,$(NEEDS_TESTS),tests) \
+SETUP        := $(or $(call wanted,$(NEEDS_SETUP),check),$(strip \
+                  $(call wanted,$(NEEDS_CHECK),name check) $(call wanted,$(NEEDS_CLUSTER),name tests cluster) $(call wanted,$(NEEDS_TESTS),name tests) \
                   $(call wanted,$(NEEDS_DEMO),build) $(call wanted,$(NEEDS_DEB),deb) \
-                  $(call wanted,$(NEEDS_WHEEL),wheel) $(call wanted,$(NEEDS_RELEASE),deb wheel release),$(call wanted,$(NEEDS_BUILD),name))
+                  $(call wanted,$(NEEDS_WHEEL),wheel) $(call wanted,$(NEEDS_RELEASE),deb wheel release)),$(call wanted,$(NEEDS_BUILD),name))
 
 ifeq ($(MAKELEVEL)$(findstring n,$(filter-out --%,$(firstword -$(MAKEFLAGS)))),0)
 # Another machine's packages are not looked for: docs/user/INSTALL.md names them.
@@ -178,7 +180,7 @@ ALL_OBJS   := $(call obj,$(CORE_SRCS) $(RUNTIME_SRCS) $(PRELOAD_SRCS) $(AUDIT_SR
 
 ##### Public targets #####
 
-.PHONY: all demo gpu check check-long check-clients check-cluster check-kill check-doors fuzz prove-reuse soak mutants lint bench bench-peers install uninstall deb wheel release clean help FORCE
+.PHONY: all setup demo gpu check check-long check-clients check-cluster check-kill check-doors fuzz prove-reuse soak mutants lint bench bench-peers install uninstall deb wheel release clean help FORCE
 all: $(PRODUCTS) simcuda $(if $(filter release,$(CROSS)$(VARIANT)),links) ## build the library, the tools and the simulated GPU
 
 demo:                                      ## install what is missing, build what it takes, and show the main job
@@ -186,7 +188,10 @@ demo:                                      ## install what is missing, build wha
 	$(Q)$(MAKE) --no-print-directory QUIET=1 demo-parts
 	$(Q)tools/demo.sh build
 
-check:                                     ## install what is missing, build, and run every test and lint
+setup:                                     ## install what the tests and lints need
+	@:
+
+check:                                     ## build, and run every test and lint; names what is missing
 	$(Q)tests/check.sh
 
 check-long:                                ## prove-reuse, check-kill, storms, faults and fuzz at full length; the pages in a browser

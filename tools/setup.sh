@@ -5,7 +5,7 @@
 # on this host (cluster), of all tests and lints (check).
 #
 # Looks for the files themselves, so it is instant if nothing is missing.  Root installs missing Debian packages; other
-# users, and `name` always, get the command to type, and status 2.
+# users, and whoever gives `name`, get the command to type, and status 2.
 set -eu
 
 for mode in "${@:-build}"; do
