@@ -51,12 +51,14 @@ static void show_group(const struct gpc_report *report, const struct gpc_row *gr
 	uint64_t start = report->recording->header.start_monotonic_ns;
 	uint64_t first = gpc_bytes_less(group->first_ns, start);
 	uint64_t last = gpc_bytes_less(group->last_ns, start);
-	GPC_TEXT(text, 200);
+	GPC_TEXT(text, 800);
 
-	gpc_text_add(&text, "%s (%s B) in %s block%s, taken %s %s", gpc_show_bytes(group->bytes),
+	gpc_text_add(&text, "%s (%s B) in %s block%s by ", gpc_show_bytes(group->bytes),
 		gpc_show_count(group->bytes), gpc_show_count(group->n_blocks),
-		group->n_blocks == 1 ? "" : "s", first == last ? "at" : "from",
-		gpc_show_duration(first));
+		group->n_blocks == 1 ? "" : "s");
+	gpc_frames_where(report->frames, group->id, GPC_SITE_CALLERS, &text);
+	gpc_text_add(
+		&text, ", taken %s %s", first == last ? "at" : "from", gpc_show_duration(first));
 	if (first != last)
 		gpc_text_add(&text, " to %s", gpc_show_duration(last));
 	gpc_document_gap(report->doc);
