@@ -415,7 +415,11 @@ void live_show(
 	gpc_document_close(doc);
 	if (n == 0)
 		gpc_document_shout(doc, GPC_INK_DIM, "  %s",
-			live->n_processes ? "no match" : "no live process is recorded");
+			live->n_processes ? "no match"
+			: live->report->options->target
+				? "no live process is recorded there"
+				: "no live process is recorded in the usual folders; "
+				  "gpumem-report live FOLDER looks there");
 	else
 		show_holders(doc, &lines[screen->chosen], screen);
 	gpc_document_end(doc);
