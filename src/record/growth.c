@@ -15,6 +15,9 @@
 /* A site that has allocated REPLACED times as many blocks as it holds replaces them. */
 #define REPLACED 8u
 
+/* By this part of their mean. */
+#define LARGER_PART 8u
+
 #define QUIET_PART 8u
 
 /* All blocks that a buffer had which grows by half of itself are three times the last. */
@@ -85,6 +88,15 @@ static bool has_kept_all(const struct gpucache_site *site)
 static bool has_replaced(const struct gpucache_site *site)
 {
 	return site->total_blocks >= REPLACED * (site->live_blocks ?: 1);
+}
+
+/* True if its live blocks are larger than those it has freed: equal ones are more of the same. */
+static bool has_larger_blocks(const struct gpucache_site *site)
+{
+	uint64_t mean = site->total_blocks ? site->total_bytes / site->total_blocks : 0;
+
+	return site->live_blocks &&
+	       site->live_bytes / site->live_blocks >= mean + mean / LARGER_PART;
 }
 
 /* What a site kept of what it allocated in these windows. */
@@ -342,7 +354,8 @@ void gpc_growth_consider(struct gpc_growth *growth, const struct gpucache_site *
 	n_rises = count_rises(series.lows);
 	if (n_rises >= STEADY) {
 		add(growth, &it, kept_in(site, windows, &series),
-			has_replaced(site) ? GPUCACHE_GROWS_RENEWED : GPUCACHE_GROWS_STEADILY,
+			has_replaced(site) && has_larger_blocks(site) ? GPUCACHE_GROWS_RENEWED
+								      : GPUCACHE_GROWS_STEADILY,
 			freed_from(&it, first));
 		return;
 	}

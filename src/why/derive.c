@@ -122,7 +122,7 @@ static void derive_sums(struct gpc_facts *f)
 	derive_limit(f);
 	f->room = f->available;
 	if (f->is_torch_limit == GPC_YES)
-		f->room = is_xla_pool(f) ? xla_room(f) : 0;
+		f->room = is_xla_pool(f) ? xla_room(f) : GPUCACHE_UNKNOWN;
 	else if (f->is_limited == GPC_YES)
 		f->room = gpc_smaller(f->available, minus(f->limit, f->charged));
 	best = gpc_larger(or_none(f->room), or_none(f->piece));

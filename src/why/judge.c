@@ -191,6 +191,8 @@ static bool is_outweighed(const struct gpc_facts *f)
 		return true;
 	if ((f->has_holes == GPC_YES || f->is_private == GPC_YES) && f->growth <= f->torch_unused)
 		return true;
+	if (f->torch_rounded == GPC_YES && f->growth_blocks < SOME_BLOCKS)
+		return true;
 	/* Rounding took more, or a part that counts of what may have been loaded, and would have been enough. */
 	if (fits(is_below(f->n_frees, blocks_gained(f)) ? f->growth / 4 : f->growth, f->rounding) &&
 		fits(or_none(f->short_by), f->rounding) && !is_refuted(f))
