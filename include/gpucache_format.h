@@ -594,7 +594,7 @@ struct gpucache_oom {
 	/* Larger segments of PyTorch's cache without a tensor, and who asked for the largest; since 1.8 */
 	uint64_t idle_bytes, idle_stack;
 	uint64_t returnable_bytes; /* cached in segments without a live block; since 1.8 */
-	uint64_t refused_frees, refused_free_stack; /* the first one's; since 1.8 */
+	uint64_t refused_frees, refused_free_stack, row_padding; /* of cudaMallocPitch; since 1.8 */
 };
 
 #endif

@@ -111,10 +111,25 @@ static size_t pitched(size_t width, size_t height)
 	return gpc_bytes_times(gpc_bytes_times(width / step + (width % step != 0), step), height);
 }
 
-/* clang-format off */
-TRACKED(cuMemAllocPitch_v2, dptr && pitch, PITCHED, pitched(width, height), *a->pitch * a->height, *a->dptr,
-	(CUdeviceptr *dptr, size_t *pitch, size_t width, size_t height, unsigned int element),
+CALL(cuMemAllocPitch_v2, gpc_passed_call, GIVEN(*a->dptr, *a->pitch * a->height);
+	call->padding = (*a->pitch - a->width) * a->height,
+	(CUdeviceptr * dptr, size_t *pitch, size_t width, size_t height, unsigned int element),
 	(dptr, pitch, width, height, element))
+
+CUresult cuMemAllocPitch_v2(
+	CUdeviceptr *dptr, size_t *pitch, size_t width, size_t height, unsigned int element)
+{
+	struct cuMemAllocPitch_v2_call a = { { .make = make_cuMemAllocPitch_v2,
+						     .kind = GPUCACHE_KIND_PITCHED },
+		dptr, pitch, width, height, element };
+
+	if (!dptr || !pitch || !enter())
+		return real_cuMemAllocPitch_v2(dptr, pitch, width, height, element);
+	a.call.size = pitched(width, height);
+	return left(gpc_runtime_passed_malloc(&a.call));
+}
+
+/* clang-format off */
 TRACKED(cuMemAllocManaged, dptr, MANAGED, size, a->size, *a->dptr,
 	(CUdeviceptr *dptr, size_t size, unsigned int flags), (dptr, size, flags))
 TRACKED(cuMemHostAlloc, pp, HOST, size, a->size, *a->pp,

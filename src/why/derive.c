@@ -275,6 +275,8 @@ static void derive_request(struct gpc_facts *f)
 		or_none(f->short_by) != 0 && (!is_xla_pool(f) || fits(f->to_free, f->torch_live)));
 	f->is_rounded_up = truth(is_below(f->asked, f->need) && is_known(f->room) &&
 				 fits(f->asked, gpc_larger(f->room, or_none(f->piece))));
+	f->pads_rows = truth(or_none(f->row_padding) && fits(f->short_by, f->row_padding) &&
+			     is_part(f, f->row_padding, WASTED_PART));
 	f->is_padded =
 		truth(!is_xla_pool(f) && is_known(f->need) && f->need - f->asked > f->need / 100);
 	f->is_for_tensor = truth(or_none(f->torch_asked) && f->is_torch_limit != GPC_YES &&

@@ -151,6 +151,7 @@ static void set_balance(struct gpc_facts *facts, const struct gpucache_oom *oom)
 	facts->usual_live = oom->usual_live;
 	facts->usual_base = oom->usual_base;
 	facts->pinned = oom->host_bytes;
+	facts->row_padding = oom->row_padding;
 	if (oom->refused_frees) {
 		facts->refused_frees = oom->refused_frees;
 		facts->refused_free_site = oom->refused_free_stack;

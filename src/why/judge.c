@@ -191,7 +191,8 @@ static bool is_outweighed(const struct gpc_facts *f)
 		return true;
 	if ((f->has_holes == GPC_YES || f->is_private == GPC_YES) && f->growth <= f->torch_unused)
 		return true;
-	if (f->torch_rounded == GPC_YES && f->growth_blocks < SOME_BLOCKS)
+	if ((f->torch_rounded == GPC_YES && f->growth_blocks < SOME_BLOCKS) ||
+		(f->pads_rows == GPC_YES && fits(f->growth / 4, f->row_padding)))
 		return true;
 	/* Rounding took more, or a part that counts of what may have been loaded, and would have been enough. */
 	if (fits(is_below(f->n_frees, blocks_gained(f)) ? f->growth / 4 : f->growth, f->rounding) &&
@@ -247,7 +248,7 @@ static strength judge_ROUNDING(const struct gpc_facts *f)
 		return f->is_whole == GPC_YES ? CERTAIN : LIKELY;
 	if (!is_short_of_room(f) || is_impossible(f))
 		return NONE;
-	if (f->torch_rounded == GPC_YES)
+	if (f->torch_rounded == GPC_YES || f->pads_rows == GPC_YES)
 		return LIKELY;
 	if (f->is_rounded_up == GPC_YES)
 		return is_refuted(f) ? POSSIBLE : most;
@@ -429,7 +430,8 @@ static strength judge_EXHAUSTED(const struct gpc_facts *f)
 		return NONE;
 	if (!is_below(room, f->need) || !is_known(f->growth) || judge_GROWTH(f) ||
 		may_be_results(f) || may_be_leak(f) || f->torch_rounded == GPC_YES ||
-		or_none(f->spare_contexts) || f->managed_here || counts(f, others))
+		f->pads_rows == GPC_YES || or_none(f->spare_contexts) || f->managed_here ||
+		counts(f, others))
 		return LIKELY;
 	return CERTAIN;
 }

@@ -37,6 +37,7 @@ struct gpc_tracked {
 	uint64_t address;
 	uint64_t size;
 	uint64_t requested;
+	uint64_t padding;
 	struct gpc_context *context;
 	uint32_t number;
 	uint32_t stack;
@@ -185,6 +186,7 @@ static void end(struct gpc_tracked *tracked)
 	gpc_observe_block(&observed, GPUCACHE_BLOCK_UNUSED);
 	count(tracked, false, now_ns);
 	gpc_pools_count(tracked->context->device, tracked->pool, tracked->size, false);
+	atomic_fetch_sub(&tracked->context->device->row_padding, tracked->padding);
 	if (is_charged(tracked->kind))
 		atomic_fetch_sub(&tracked->context->device->budget.used_bytes, tracked->size);
 	if (tracked->kind == GPUCACHE_KIND_SPILLED) {
@@ -206,6 +208,7 @@ static void begin(const struct gpc_tracked *tracked, const struct gpc_request *r
 	/* First subtract its bytes from the idle ones of the driver's pool: counted twice, they could set a peak. */
 	gpc_pools_count(tracked->context->device, tracked->pool, tracked->size, true);
 	count(tracked, true, request->now_ns);
+	atomic_fetch_add(&tracked->context->device->row_padding, tracked->padding);
 	gpc_observe_block(&observed, GPUCACHE_BLOCK_LIVE);
 	gpc_observe_malloc(&observed);
 }
@@ -240,6 +243,7 @@ void gpc_track_remember(struct gpc_context *context, const struct gpc_passed_cal
 		.address = call->ret_address,
 		.size = call->ret_size,
 		.requested = call->size,
+		.padding = call->padding,
 		.context = context,
 		.number = number,
 		.stack = request->mark,

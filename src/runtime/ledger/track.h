@@ -29,6 +29,7 @@ struct gpc_passed_call {
 	size_t size;          /* bytes requested; 0: nothing to track */
 	uint64_t ret_address; /* address or handle; `make` writes it and ret_size on success */
 	uint64_t ret_size;
+	uint64_t padding; /* of ret_size, what pads rows; `make` may write it */
 };
 
 CUresult gpc_runtime_passed_malloc(struct gpc_passed_call *call);

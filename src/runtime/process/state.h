@@ -58,6 +58,7 @@ struct gpc_device {
 	uint64_t taken_bytes;
 	uint32_t taken_stack;
 	_Atomic uint64_t n_refused_frees; /* see rescue/refused.h */
+	_Atomic uint64_t row_padding;     /* in live memory of cudaMallocPitch */
 	_Atomic uint32_t refused_free_stack;
 };
 

@@ -169,6 +169,7 @@ static void find_all(struct gpc_context *context, struct gpc_gathered *gathered)
 	oom->piece = look.piece;
 	oom->returnable_bytes = look.returnable_bytes;
 	oom->refused_frees = atomic_load(&device->n_refused_frees);
+	oom->row_padding = atomic_load(&device->row_padding);
 	oom->refused_free_stack = atomic_load(&device->refused_free_stack);
 	oom->other_piece = look.other_piece;
 	oom->largest_pending = look.largest_pending;

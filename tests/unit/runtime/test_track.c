@@ -39,6 +39,7 @@ static CUresult make_pitched(struct gpc_passed_call *call)
 
 	call->ret_address = managed;
 	call->ret_size = pitch * 10;
+	call->padding = (pitch - call->size / 10) * 10;
 	return result;
 }
 
@@ -76,7 +77,8 @@ static void each_kind(void)
 	CHECK(!world_free(managed));
 	CHECK(!pass(make_pitched, GPUCACHE_KIND_PITCHED, 1000));
 	CHECK(COUNTER(direct_bytes) == 5120); /* ten rows of 100 bytes at a pitch of 512 */
-	CHECK(!world_free(managed));
+	CHECK(gpc_runtime.devices[0].row_padding == 4120);
+	CHECK(!world_free(managed) && gpc_runtime.devices[0].row_padding == 0);
 	CHECK(!pass(make_host, GPUCACHE_KIND_HOST, 3000));
 	CHECK(COUNTER(host_bytes) == 3000 && COUNTER(direct_bytes) == 0);
 	CHECK(gpc_runtime.devices[0].budget.used_bytes == 0);

@@ -189,6 +189,20 @@ static void a_request_that_never_fits_is_not_told_to_free(void **state)
 	says("ask for less: were nothing else held, 95.00 GiB would be free");
 }
 
+static void padding_of_rows_is_rounding(void **state)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	s.oom.row_padding = 12 * GPC_GIB; /* less than an eighth of the GPU */
+	advise(&s, GPUCACHE_VERDICT_EXHAUSTED);
+	s.oom.row_padding = 60 * GPC_GIB;
+	advise(&s, GPUCACHE_VERDICT_ROUNDING);
+	says("longer rows, or cudaMalloc without a pitch");
+	grow(&s);
+	advise(&s, GPUCACHE_VERDICT_ROUNDING);
+}
+
 static void handles_of_the_least_size_may_hold_smaller_blocks(void **state)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
@@ -533,6 +547,7 @@ int main(void)
 		cmocka_unit_test(what_is_sharded_is_told_to_be_offloaded),
 		cmocka_unit_test(a_large_activation_is_not_told_to_be_offloaded),
 		cmocka_unit_test(a_request_that_never_fits_is_not_told_to_free),
+		cmocka_unit_test(padding_of_rows_is_rounding),
 		cmocka_unit_test(handles_of_the_least_size_may_hold_smaller_blocks),
 		cmocka_unit_test(growth_is_told_by_what_it_is),
 		cmocka_unit_test(a_checkpoint_is_not_put_around_what_has_one),
