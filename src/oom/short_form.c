@@ -10,6 +10,7 @@
 #include "base/bytes.h"
 #include "model/balance.h"
 #include "model/torch.h"
+#include "why/retries.h"
 #include "why/torch_facts.h"
 
 #define MAX_HOLDERS 3u
@@ -355,8 +356,10 @@ struct gpc_answer gpc_short_form_write(const struct gpc_short_form *form, struct
 	gpc_conf_prefix(form->conf, conf, sizeof conf);
 	page.facts.conf = conf;
 	n_rows = fill_rows(&page, rows);
-	if (form->evidence)
+	if (form->evidence) {
 		gpc_torch_facts(form->evidence, form->oom, &page.facts, &texts);
+		gpc_retries_find(form->evidence, form->oom, &page.facts);
+	}
 	page.answer = gpc_why(&page.facts);
 	put_headline(&page, form);
 	put_why(&page);

@@ -387,7 +387,7 @@ static bool may_be_results(const struct gpc_facts *f)
  */
 static bool may_be_leak(const struct gpc_facts *f)
 {
-	if (f->keeps_all == GPC_YES)
+	if (f->keeps_all == GPC_YES || or_none(f->retried_bytes))
 		return true;
 	if (!or_none(f->torch_held) && or_none(f->growth) && f->growth >= or_none(f->short_by) &&
 		f->growth_blocks >= GPC_MANY_BLOCKS)

@@ -10,6 +10,7 @@
 #include "tools/gpumem-report/holders/by_library.h"
 #include "tools/gpumem-report/holders/framework_pools.h"
 #include "why/purposes.h"
+#include "why/retries.h"
 
 /* A framework's own pool: at least 1/POOL_PART of the device, in at most POOL_BLOCKS blocks. */
 #define POOL_PART   2
@@ -180,4 +181,5 @@ void gpc_named_facts(const struct gpc_report *report, const struct gpucache_oom 
 	set_contexts(report, oom, facts);
 	set_framework(report, oom, facts, texts);
 	gpc_torch_facts(&evidence, oom, facts, &texts->torch);
+	gpc_retries_find(&evidence, oom, facts);
 }

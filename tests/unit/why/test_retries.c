@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/unit/unit.h"
+
+#include "base/bytes.h"
+#include "why/retries.h"
+
+static struct gpucache_oom earlier;
+static struct gpucache_oom now;
+static struct gpc_facts facts;
+
+static bool find_oom(void *self, uint64_t number, struct gpucache_oom *ret_oom)
+{
+	(void)self;
+	*ret_oom = earlier;
+	return number == 1;
+}
+
+static const struct gpc_evidence evidence = { .find_oom = find_oom };
+
+/* Stack 7 has failed with 40 GiB, and now with 20; stack 8 has held 30 GiB all the time. */
+static int set_up(void **state)
+{
+	(void)state;
+	earlier = (struct gpucache_oom){ .number = 1,
+		.stack = 7,
+		.requested = 40 * GPC_GIB,
+		.n_holders = 2,
+		.holders = { { 7, 2, 40 * GPC_GIB }, { 8, 1, 30 * GPC_GIB } } };
+	now = earlier;
+	now.number = 2;
+	now.requested = 20 * GPC_GIB;
+	now.holders[0].bytes = 45 * GPC_GIB;
+	now.balance.requested = 75 * GPC_GIB;
+	facts = gpc_facts_unknown();
+	return 0;
+}
+
+static void find(void)
+{
+	facts = gpc_facts_unknown();
+	gpc_retries_find(&evidence, &now, &facts);
+}
+
+static void what_a_failed_attempt_left_is_found(void **state)
+{
+	(void)state;
+	find();
+	assert_int_equal(facts.retried_site, 7);
+	assert_int_equal(facts.retried_bytes, 45 * GPC_GIB);
+}
+
+static void what_another_line_holds_is_no_attempt(void **state)
+{
+	(void)state;
+	earlier.stack = 9;
+	find();
+	assert_true(facts.retried_bytes == GPUCACHE_UNKNOWN);
+}
+
+static void what_was_made_since_is_no_rest(void **state)
+{
+	(void)state;
+	earlier.holders[0].bytes = 10 * GPC_GIB;
+	find();
+	assert_true(facts.retried_bytes == GPUCACHE_UNKNOWN);
+}
+
+/* A framework that gives back its cache and asks again, for as much. */
+static void the_same_request_again_is_no_other_attempt(void **state)
+{
+	(void)state;
+	now.requested = earlier.requested;
+	find();
+	assert_true(facts.retried_bytes == GPUCACHE_UNKNOWN);
+}
+
+static void a_part_that_does_not_count_is_left_out(void **state)
+{
+	(void)state;
+	now.balance.requested = 200 * GPC_GIB;
+	find();
+	assert_true(facts.retried_bytes == GPUCACHE_UNKNOWN);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(what_a_failed_attempt_left_is_found, set_up),
+		cmocka_unit_test_setup(what_another_line_holds_is_no_attempt, set_up),
+		cmocka_unit_test_setup(what_was_made_since_is_no_rest, set_up),
+		cmocka_unit_test_setup(the_same_request_again_is_no_other_attempt, set_up),
+		cmocka_unit_test_setup(a_part_that_does_not_count_is_left_out, set_up),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
