@@ -340,6 +340,7 @@ static void derive_unused(struct gpc_facts *f)
 	f->is_private = truth(is_private(f));
 	f->is_of_graphs = truth(f->is_private == GPC_YES && f->has_graphs == GPC_YES);
 	f->has_holes = truth(has_holes(f, f->torch_live / REAL_PART));
+	f->pins_holes = truth(f->has_holes == GPC_YES && f->is_small == GPC_YES);
 	f->may_join = truth(f->has_holes != GPC_YES && has_holes(f, 0));
 	/* What the same line asks for next is of the same use. */
 	f->has_taken = truth(is_missing_from(f, f->taken) && f->taken_site != f->asked_site);

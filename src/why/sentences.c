@@ -241,8 +241,10 @@ void gpc_say_rerun(
 	for (size_t i = 0; i < N_SENTENCES; i++) {
 		const struct sentence *s = &sentences[i];
 
-		if (s->part == RERUN && s->cause == answer->cause && applies(s, facts))
-			gpc_text_add(text, "%s%s", text->len ? ", " : "", s->template);
+		if (s->part != RERUN || s->cause != answer->cause || !applies(s, facts))
+			continue;
+		gpc_text_add(text, "%s", text->len ? ", " : "");
+		say(text, s, facts, NULL);
 	}
 }
 

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "model/torch.h"
+#include "why/checkpoints.h"
 #include "why/evaluation.h"
 #include "why/kept_models.h"
 #include "why/kept_results.h"
@@ -21,6 +23,9 @@
 
 /* Fewer parts may be those of a skip connection. */
 #define PARTS 8
+
+/* Fewer activations may be those of a pass that keeps none. */
+#define FOR_BACKWARD 8
 
 /* The file of PyTorch that loads checkpoints. */
 #define LOADER "/torch/serialization.py"
@@ -208,6 +213,25 @@ static bool joins_parts(const struct search *search)
 	       (strcmp(via.buf, "cat") == 0 || strcmp(via.buf, "stack") == 0);
 }
 
+/* With a backward pass to come many results stay, without one the last few: what skips layers, and the parts of one. */
+static void set_activations(struct search *search, const struct gpc_purpose_row *activations)
+{
+	struct gpc_text text = gpc_text_init(
+		search->texts->checkpoint_place, sizeof search->texts->checkpoint_place);
+	struct gpc_facts *facts = search->facts;
+
+	if (!activations->stack)
+		return;
+	facts->activations_place =
+		place_of(search, activations->stack, search->texts->activations_place);
+	facts->is_generating =
+		truth(gpc_torch_is_decorated(frames_of(search, activations->stack)) ||
+			(facts->is_in_backward != GPC_YES && activations->n_blocks < FOR_BACKWARD));
+	gpc_checkpoint_place(search->evidence, search->oom, activations->stack, &text);
+	if (text.len)
+		facts->checkpoint_place = text.buf;
+}
+
 static void set_purposes(struct search *search)
 {
 	const struct gpucache_oom *oom = search->oom;
@@ -244,11 +268,12 @@ static void set_purposes(struct search *search)
 		facts->inputs_place = place_of(search, inputs->stack, search->texts->inputs_place);
 		facts->inputs = inputs->stack_bytes;
 	}
+	facts->is_small =
+		truth(oom->n_holders && oom->holders[0].n_blocks &&
+			oom->holders[0].bytes / oom->holders[0].n_blocks < GPC_TORCH_MIN_LARGE);
 	facts->is_top_asking =
 		truth(oom->n_holders && is_same_site(search, oom->holders[0].stack, oom->stack));
-	if (activations->stack)
-		facts->activations_place =
-			place_of(search, activations->stack, search->texts->activations_place);
+	set_activations(search, activations);
 }
 
 /* ---- which line keeps what grows ---- */
@@ -527,6 +552,4 @@ void gpc_torch_facts(const struct gpc_evidence *evidence, const struct gpucache_
 	set_validating(&search);
 	facts->is_checkpointed =
 		truth(has_file(frames_of(&search, oom->stack), "/torch/utils/checkpoint.py"));
-	facts->is_generating = truth(gpc_torch_is_decorated(
-		frames_of(&search, row_of(&search, GPC_PURPOSE_ACTIVATIONS)->stack)));
 }

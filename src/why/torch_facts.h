@@ -19,6 +19,7 @@
 struct gpc_torch_texts {
 	char weights_place[GPC_PLACE_SIZE];
 	char activations_place[GPC_PLACE_SIZE];
+	char checkpoint_place[GPC_PLACE_SIZE];
 	char inputs_place[GPC_PLACE_SIZE];
 	char loop_place[GPC_PLACE_SIZE];
 	char maker_place[GPC_PLACE_SIZE];

@@ -175,7 +175,7 @@ bool gpc_say_try(struct gpc_text *text, const struct gpc_facts *facts,
 	const struct gpc_answer *answer, const struct gpc_site_names *names, unsigned n,
 	const char **ret_reach);
 
-/* "gpucache-run --cure -- COMMAND tries settings, on a simulated GPU"; nothing if no run of a simulated GPU tries it. */
+/* "gpucache-run --cure --on l4 -- COMMAND tries settings, on a simulated GPU"; nothing if no run of a simulated GPU tries it. */
 void gpc_say_rerun(
 	struct gpc_text *text, const struct gpc_facts *facts, const struct gpc_answer *answer);
 

@@ -69,6 +69,70 @@ static void what_only_bounds_are_known_of_is_never_called_enough(void **state)
 		assert_non_null(strstr(row_of(words[i]), "\"enough\": false"));
 }
 
+/* At this request.  What comes after it is recorded only if steps like it were over. */
+static void nothing_is_called_enough_before_a_whole_step_was_recorded(void **state)
+{
+	static const char *const words[] = { "drop the checkpoint", "zero_grad(set_to_none=True)" };
+
+	(void)state;
+	cure.failure.facts.short_by = 100 * MIB;
+	cure.failure.facts.loaded_bytes = 200 * MIB;
+	cure.failure.facts.gradients = 200 * MIB;
+	cure.failure.facts.activations = 1000 * MIB;
+	cure.failure.facts.asked_purpose = GPC_PURPOSE_ACTIVATIONS;
+	cure.failure.facts.freed_before = 3;
+	cure.failure.facts.gpu = "l4";
+	for (cure.n_steps = 1; cure.n_steps <= 2; cure.n_steps++) {
+		show(&gpc_render_text);
+		for (size_t i = 0; i < N_OF(words); i++)
+			assert_non_null(strstr(
+				row_of(words[i]), cure.n_steps == 2 ? "enough" : "this request"));
+		assert_non_null(strstr(row_of("a smaller batch"), "MiB  this request  a smaller"));
+		assert_non_null(strstr(page, "gpucache-run --fit --on l4 --sweep BATCH=1..64"));
+	}
+	cure.failure.answer.also = 1u << GPUCACHE_VERDICT_SPIKE; /* they were smaller */
+	show(&gpc_render_text);
+	assert_null(strstr(page, "enough"));
+	cure.failure.answer.also = 0;
+	cure.failure.facts.failed_bytes = 200 * MIB; /* the retry is not recorded */
+	show(&gpc_render_json);
+	assert_non_null(
+		strstr(row_of("retry behind"), "\"enough\": null, \"bound\": \"this request\""));
+}
+
+static void results_that_no_backward_pass_has_used_are_enough_for_one_request(void **state)
+{
+	(void)state;
+	cure.failure.facts.short_by = 100 * MIB;
+	cure.failure.facts.kept_bytes = 1000 * MIB;
+	show(&gpc_render_text);
+	assert_non_null(strstr(row_of("do not keep"), "enough"));
+	cure.failure.facts.grows_summed = GPC_YES;
+	show(&gpc_render_text);
+	assert_non_null(strstr(row_of("do not keep"), "this request"));
+	cure.failure.facts.evaluation_place = "evaluate train.py:9";
+	show(&gpc_render_text);
+	assert_non_null(strstr(row_of("do not keep"), "enough"));
+}
+
+static void without_a_backward_pass_to_come_nothing_is_computed_twice(void **state)
+{
+	(void)state;
+	cure.failure.facts.short_by = 100 * MIB;
+	cure.failure.facts.activations = 1000 * MIB;
+	cure.failure.facts.checkpoint_place =
+		"each Block where it is called, GPT.forward model.py:27";
+	show(&gpc_render_text);
+	assert_non_null(strstr(row_of("torch.utils.checkpoint"),
+		"around each Block where it is called, GPT.forward model.py:27: activations are "
+		"computed twice"));
+	assert_non_null(strstr(row_of("autocast"), "at most"));
+	cure.failure.facts.is_generating = GPC_YES;
+	show(&gpc_render_text);
+	assert_string_equal(row_of("torch.utils.checkpoint"), "");
+	assert_string_equal(row_of("autocast"), "");
+}
+
 static void a_batch_shrinks_by_what_is_missing_of_any_size(void **state)
 {
 	static const struct {
@@ -76,10 +140,12 @@ static void a_batch_shrinks_by_what_is_missing_of_any_size(void **state)
 		uint64_t activations;
 		const char *words;
 	} cases[] = {
-		{ 6 * MIB, 100 * MIB, "at most 94 %" },
-		{ 6 * MIB, 99 * MIB, "at most 93 %" },
-		{ UINT64_MAX / 4, UINT64_MAX / 2, "at most 50 %" },
-		{ UINT64_MAX / 100 + 1, UINT64_MAX - 1, "at most 98 %" },
+		{ 6 * MIB, 100 * MIB, "94 % of its samples would get past this request" },
+		{ 6 * MIB, 99 * MIB, "93 % of its samples would get past this request" },
+		{ UINT64_MAX / 4, UINT64_MAX / 2,
+			"50 % of its samples would get past this request" },
+		{ UINT64_MAX / 100 + 1, UINT64_MAX - 1,
+			"98 % of its samples would get past this request" },
 	};
 
 	(void)state;
@@ -100,6 +166,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(
 			what_only_bounds_are_known_of_is_never_called_enough, set_up),
+		cmocka_unit_test_setup(
+			nothing_is_called_enough_before_a_whole_step_was_recorded, set_up),
+		cmocka_unit_test_setup(
+			results_that_no_backward_pass_has_used_are_enough_for_one_request, set_up),
+		cmocka_unit_test_setup(
+			without_a_backward_pass_to_come_nothing_is_computed_twice, set_up),
 		cmocka_unit_test_setup(a_batch_shrinks_by_what_is_missing_of_any_size, set_up),
 	};
 

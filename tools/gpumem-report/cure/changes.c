@@ -9,9 +9,16 @@
 /* A change that saves less than this part of what is missing is not named. */
 #define WORTH 8
 
+/* What is known of a change that saves as much as was missing. */
+enum reach {
+	WHOLE,   /* steps like the one that failed were over before: what they needed is recorded */
+	REQUEST, /* what the rest of the step asks for is not recorded */
+	MOST,    /* it may save less */
+};
+
 struct change {
 	uint64_t bytes; /* 0: unknown, the row is left out */
-	bool is_most;   /* no more than these */
+	enum reach reach;
 	const char *words;
 	const char *place;
 };
@@ -30,6 +37,7 @@ static bool is_worth(const struct gpc_cure *cure, const struct change *change)
 
 static void show(const struct gpc_cure *cure, struct gpc_document *doc, const struct change *change)
 {
+	static const char *const bounds[] = { "", "this request", "at most" };
 	const uint64_t missing = cure->failure.facts.short_by;
 	const bool is_enough = missing != GPUCACHE_UNKNOWN && change->bytes >= missing;
 	GPC_TEXT(text, 2 * GPC_PLACE_SIZE);
@@ -39,9 +47,11 @@ static void show(const struct gpc_cure *cure, struct gpc_document *doc, const st
 	gpc_text_add(&text, "%s%s%s", change->words, change->place ? ", in " : "",
 		change->place ? change->place : "");
 	gpc_document_row(doc, gpc_bytes(change->bytes),
-		is_enough && change->is_most ? gpc_blank() : gpc_truth(is_enough),
-		gpc_name(change->is_most ? "at most" : ""),
-		gpc_name(is_enough ? (change->is_most ? "at most" : "enough") : "too little"),
+		is_enough && change->reach != WHOLE ? gpc_blank() : gpc_truth(is_enough),
+		gpc_name(bounds[change->reach]),
+		gpc_name(!is_enough               ? "too little"
+			 : change->reach == WHOLE ? "enough"
+						  : bounds[change->reach]),
 		gpc_sentence(text.buf));
 }
 
@@ -56,7 +66,7 @@ static const char *place_of(const struct gpc_cure *cure, uint64_t stack, char pl
 	return place;
 }
 
-/* How far the batch has to shrink: activations are as long as it is. */
+/* How far the batch has to shrink: activations are as long as it is.  The rest of the step asks for more. */
 static void show_batch(const struct gpc_cure *cure, struct gpc_document *doc)
 {
 	const struct gpc_facts *facts = &cure->failure.facts;
@@ -64,17 +74,32 @@ static void show_batch(const struct gpc_cure *cure, struct gpc_document *doc)
 		facts->asked_purpose == GPC_PURPOSE_ACTIVATIONS ? known(facts->need) : 0);
 	const uint64_t missing = known(facts->short_by);
 	uint64_t less; /* percent of the batch */
-	GPC_TEXT(text, 160);
+	GPC_TEXT(text, 400);
 
 	if (!missing || activations <= missing || facts->kept_bytes != GPUCACHE_UNKNOWN)
 		return;
 	less = (uint64_t)(((unsigned __int128)missing * 100 + activations - 1) / activations);
 	gpc_text_add(&text,
-		"a smaller batch: at most %llu %% of its samples, if activations are as long as it "
-		"is",
+		"a smaller batch: %llu %% of its samples would get past this request, if "
+		"activations are as "
+		"long as it is; the rest of the step is not recorded",
 		(unsigned long long)(100 - less));
-	gpc_document_row(doc, gpc_bytes(missing), gpc_truth(true), gpc_name(""), gpc_name("enough"),
-		gpc_sentence(text.buf));
+	if (facts->gpu)
+		gpc_text_add(&text,
+			".  The largest batch: gpucache-run --fit --on %s --sweep BATCH=1..64 -- "
+			"COMMAND "
+			"{BATCH}",
+			facts->gpu);
+	gpc_document_row(doc, gpc_bytes(missing), gpc_blank(), gpc_name("this request"),
+		gpc_name("this request"), gpc_sentence(text.buf));
+}
+
+/* Steps like the one that failed were over before: the line that asks has freed what it got, between rises of all memory. */
+static bool saw_step(const struct gpc_cure *cure)
+{
+	return cure->n_steps >= 2 && known(cure->failure.facts.freed_before) &&
+	       cure->failure.answer.cause != GPUCACHE_VERDICT_SPIKE &&
+	       !(cure->failure.answer.also >> GPUCACHE_VERDICT_SPIKE & 1);
 }
 
 void gpc_cure_show_changes(const struct gpc_cure *cure, struct gpc_document *doc)
@@ -83,7 +108,7 @@ void gpc_cure_show_changes(const struct gpc_cure *cure, struct gpc_document *doc
 		{ "saves_bytes", "saves", 12 },
 		{ "enough" },
 		{ "bound" },
-		{ NULL, "", -10 },
+		{ NULL, "", -12 },
 		{ "change", "change" },
 	};
 	static const struct gpc_section section = { "changes", "CHANGES", GPC_COLUMNS(columns) };
@@ -91,36 +116,49 @@ void gpc_cure_show_changes(const struct gpc_cure *cure, struct gpc_document *doc
 	const uint64_t kept = known(f->kept_bytes);
 	const uint64_t grown =
 		cure->failure.answer.cause == GPUCACHE_VERDICT_GROWTH ? known(f->growth_held) : 0;
-	const uint64_t activations = kept ? 0 : known(f->activations);
+	/* Without a backward pass to come nothing is kept that could be computed twice. */
+	const uint64_t activations =
+		kept || f->is_generating == GPC_YES ? 0 : known(f->activations);
+	const enum reach reach = saw_step(cure) ? WHOLE : REQUEST;
+	/* Of results that no backward pass has used yet it would be the first. */
+	const enum reach kept_reach =
+		f->grows_summed == GPC_YES && !f->evaluation_place ? REQUEST : WHOLE;
 	char growth_place[GPC_PLACE_SIZE];
 	bool is_any = false;
+	GPC_TEXT(checkpoint, 2 * GPC_PLACE_SIZE);
 	const struct change changes[] = {
-		{ kept, false,
+		{ kept, kept_reach,
 			"do not keep what earlier passes made (torch.no_grad, .item(), "
 			".detach().cpu())",
 			f->evaluation_place ? f->evaluation_place : f->loop_place },
-		{ kept ? 0 : grown, false, "free what grows, a list or a buffer",
+		{ kept ? 0 : grown, f->is_replaced == GPC_YES ? MOST : WHOLE,
+			"free what grows, a list or a buffer",
 			f->loop_place ? f->loop_place
 				      : place_of(cure, f->growth_site, growth_place) },
-		{ known(f->loaded_bytes), false, "drop the checkpoint that the model has copied",
+		{ known(f->loaded_bytes), reach, "drop the checkpoint that the model has copied",
 			f->loaded_place },
-		{ known(f->failed_bytes), false, "retry behind the `except` block, not inside it",
+		{ known(f->failed_bytes), REQUEST, "retry behind the `except` block, not inside it",
 			f->failed_place },
-		{ f->asked_purpose == GPC_PURPOSE_ACTIVATIONS ? known(f->gradients) : 0, false,
+		{ f->asked_purpose == GPC_PURPOSE_ACTIVATIONS ? known(f->gradients) : 0, reach,
 			"zero_grad(set_to_none=True) before the forward pass: no gradients "
 			"meanwhile",
 			f->backward_place },
-		{ activations, true, "torch.utils.checkpoint: activations are computed twice",
-			f->activations_place },
-		{ activations / 2, true, "autocast to bfloat16: half of activations in float32",
+		{ activations, MOST, checkpoint.buf, NULL },
+		{ activations / 2, MOST, "autocast to bfloat16: half of activations in float32",
 			NULL },
-		{ known(f->optimizer) / 4 * 3, true,
+		{ known(f->optimizer) / 4 * 3, MOST,
 			"an 8-bit optimizer: three quarters of its state in float32", NULL },
-		{ known(f->weights) / 2 + known(f->gradients) / 2, true,
+		{ known(f->weights) / 2 + known(f->gradients) / 2, MOST,
 			"the model in bfloat16: half of weights and gradients in float32", NULL },
-		{ known(f->spare_contexts), false, "one context per GPU", NULL },
+		{ known(f->spare_contexts), reach, "one context per GPU", NULL },
 	};
 
+	gpc_text_add(&checkpoint,
+		"torch.utils.checkpoint around %s%s: activations are computed twice",
+		f->checkpoint_place ? f->checkpoint_place : "each block in ",
+		f->checkpoint_place    ? ""
+		: f->activations_place ? f->activations_place
+				       : "the model");
 	for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++)
 		is_any |= is_worth(cure, &changes[i]);
 	gpc_document_open(doc, &section);

@@ -7,6 +7,7 @@
 
 #include "format/memory.h"
 #include "oom/holder_rows.h"
+#include "sim/gpu/model.h"
 #include "tools/gpumem-report/holders/by_library.h"
 #include "tools/gpumem-report/holders/framework_pools.h"
 #include "why/purposes.h"
@@ -15,6 +16,9 @@
 /* A framework's own pool: at least 1/POOL_PART of the device, in at most POOL_BLOCKS blocks. */
 #define POOL_PART   2
 #define POOL_BLOCKS 4
+
+/* Drivers and ECC make less difference to a model's memory. */
+#define MODEL_PART 64
 
 static const struct gpc_stack_frames *find_frames(void *self, uint32_t stack)
 {
@@ -165,6 +169,30 @@ static void set_contexts(
 	free(rows);
 }
 
+/* The model of the table, if it is that or simulates it with its memory; else a size. */
+static void set_gpu(const struct gpc_report *report, const struct gpucache_oom *oom,
+	struct gpc_facts *facts, struct gpc_named_texts *texts)
+{
+	struct gpc_text text = gpc_text_init(texts->gpu, sizeof texts->gpu);
+	const struct gpc_sim_model *model;
+	struct gpucache_device device;
+
+	if (!gpc_recording_find_device(report->recording, oom->device, &device) ||
+		device.total_bytes < GPC_MIB)
+		return;
+	for (size_t i = 1; (model = gpc_sim_model_at(i)) && !text.len; i++)
+		if (strncmp(device.name, model->name, strlen(model->name)) == 0 &&
+			strchr(",", device.name[strlen(model->name)]) &&
+			gpc_distance(device.total_bytes, model->memory) <=
+				model->memory / MODEL_PART)
+			gpc_text_add(&text, "%s", model->key);
+	if (!text.len && device.total_bytes % GPC_GIB == 0)
+		gpc_text_add(&text, "%lluGiB", (unsigned long long)(device.total_bytes / GPC_GIB));
+	else if (!text.len)
+		gpc_text_add(&text, "%lluMiB", (unsigned long long)(device.total_bytes / GPC_MIB));
+	facts->gpu = text.buf;
+}
+
 void gpc_named_facts(const struct gpc_report *report, const struct gpucache_oom *oom,
 	struct gpc_facts *facts, struct gpc_named_texts *texts)
 {
@@ -177,6 +205,7 @@ void gpc_named_facts(const struct gpc_report *report, const struct gpucache_oom 
 					   : GPC_NO;
 		return;
 	}
+	set_gpu(report, oom, facts, texts);
 	set_top(report, oom, facts);
 	set_contexts(report, oom, facts);
 	set_framework(report, oom, facts, texts);

@@ -15,6 +15,7 @@
 struct gpc_named_texts {
 	struct gpc_torch_texts torch;
 	char framework_less[2 * GPC_PLACE_SIZE];
+	char gpu[24];
 };
 
 /* Sets all facts of NAMES in *facts, which has those of the MOMENT. */

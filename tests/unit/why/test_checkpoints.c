@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/unit/unit.h"
+
+#include "why/checkpoints.h"
+#include "why/torch_facts.h"
+
+#define MODULE "/v/lib/python3.12/site-packages/torch/nn/modules/module.py"
+#define OP     "at::_ops::relu::redispatch"
+
+/* main:11 calls GPT, which makes one embedding at :26, and calls a Block at :27 again and again; its attention is a module. */
+enum {
+	EMBEDDED = 1,
+	NORMED,
+	FIRST_ATTENDED, /* the first call of a library makes it elsewhere */
+	ATTENDED,
+	N_STACKS,
+};
+
+static struct {
+	struct gpc_stack_frames list;
+	struct gpc_frame frames[10];
+} stacks[N_STACKS];
+static struct gpucache_site sites[N_STACKS];
+static struct gpucache_oom oom;
+
+static struct gpc_frame python(const char *function, uint32_t line)
+{
+	return (struct gpc_frame){ .function = function,
+		.file = strcmp(function, "_call_impl") == 0 ? MODULE : "model.py",
+		.line = line,
+		.place = line,
+		.text = line,
+		.is_python = true,
+		.is_library = strcmp(function, "_call_impl") == 0 };
+}
+
+static void set(uint32_t id, const struct gpc_frame *frames, size_t n, uint64_t n_blocks)
+{
+	static const struct gpc_frame op = { .function = OP, .is_library = true };
+
+	stacks[id].list.n = n + 1;
+	stacks[id].list.frames[0] = op;
+	memcpy(&stacks[id].list.frames[1], frames, n * sizeof *frames);
+	gpc_frames_finish(&stacks[id].list);
+	sites[id] = (struct gpucache_site){ .stack = id, .total_blocks = n_blocks };
+}
+
+static const struct gpc_stack_frames *find_frames(void *self, uint32_t stack)
+{
+	(void)self;
+	return stack < N_STACKS ? &stacks[stack].list : NULL;
+}
+
+static bool read_site(void *self, uint64_t i, struct gpucache_site *ret_site)
+{
+	(void)self;
+	*ret_site = sites[i];
+	return true;
+}
+
+static bool find_oom(void *self, uint64_t number, struct gpucache_oom *ret_oom)
+{
+	(void)self;
+	(void)number;
+	(void)ret_oom;
+	return false;
+}
+
+static const struct gpc_evidence evidence = {
+	.frames = find_frames, .read_site = read_site, .n_sites = N_STACKS, .find_oom = find_oom
+};
+
+static int start(void **state)
+{
+	const struct gpc_frame call = python("_call_impl", 1);
+	const struct gpc_frame main_ = python("main", 11), gpt = python("GPT.forward", 27);
+	const struct gpc_frame embedded[] = { python("GPT.forward", 26), call, main_ };
+	const struct gpc_frame normed[] = { python("make.<locals>.Block.forward", 16), call, gpt,
+		call, main_ };
+	const struct gpc_frame attended[] = { python("Attention.forward", 14), call,
+		python("make.<locals>.Block.forward", 17), call, gpt, call, main_ };
+
+	(void)state;
+	memset(&oom, 0, sizeof oom);
+	set(EMBEDDED, embedded, N_OF(embedded), 1);
+	set(NORMED, normed, N_OF(normed), 10);
+	set(FIRST_ATTENDED, attended, N_OF(attended), 1);
+	set(ATTENDED, attended, N_OF(attended), 9);
+	return 0;
+}
+
+static const char *find(uint32_t stack)
+{
+	static char buf[GPC_PLACE_SIZE];
+	struct gpc_text text = gpc_text_init(buf, sizeof buf);
+
+	gpc_checkpoint_place(&evidence, &oom, stack, &text);
+	return buf;
+}
+
+static void a_checkpoint_belongs_around_the_block_that_is_called_again_and_again(void **state)
+{
+	(void)state;
+	assert_string_equal(
+		find(ATTENDED), "each Block where it is called, GPT.forward model.py:27");
+	assert_string_equal(find(NORMED), "each Block where it is called, GPT.forward model.py:27");
+}
+
+static void passes_that_are_over_make_no_block_of_the_model(void **state)
+{
+	(void)state;
+	sites[EMBEDDED].total_blocks = sites[NORMED].total_blocks = sites[ATTENDED].total_blocks =
+		10;
+	assert_string_equal(find(ATTENDED), "");
+	sites[EMBEDDED].total_blocks = 5;
+	assert_string_equal(
+		find(ATTENDED), "each Block where it is called, GPT.forward model.py:27");
+}
+
+static void what_no_block_makes_has_no_place(void **state)
+{
+	(void)state;
+	assert_string_equal(find(EMBEDDED), "");
+	assert_string_equal(find(N_STACKS), "");
+}
+
+static void hold(uint32_t stack, uint32_t n_blocks, uint64_t bytes)
+{
+	oom.holders[oom.n_holders++] = (struct gpucache_holder){ stack, n_blocks, bytes };
+}
+
+static struct gpc_facts tell(void)
+{
+	static struct gpc_torch_texts texts;
+	struct gpc_facts facts = gpc_facts_unknown();
+
+	oom.torch.reserved = oom.torch.allocated = UINT64_C(1) << 34;
+	oom.framework = GPUCACHE_FRAMEWORK_PYTORCH;
+	oom.kind = GPUCACHE_KIND_DEVICE;
+	oom.stack = NORMED;
+	gpc_torch_facts(&evidence, &oom, &facts, &texts);
+	return facts;
+}
+
+static void few_results_are_not_kept_for_a_backward_pass(void **state)
+{
+	(void)state;
+	hold(ATTENDED, 5, UINT64_C(1) << 33);
+	hold(EMBEDDED, 2, UINT64_C(1) << 30);
+	assert_int_equal(tell().is_generating, GPC_YES);
+	oom.holders[1].n_blocks = 3;
+	assert_int_equal(tell().is_generating, GPC_NO);
+}
+
+static void tensors_are_small_that_share_segments(void **state)
+{
+	(void)state;
+	hold(ATTENDED, 100, UINT64_C(100) * (10 << 20));
+	assert_int_equal(tell().is_small, GPC_NO);
+	oom.holders[0].bytes -= 100;
+	assert_int_equal(tell().is_small, GPC_YES);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(
+			a_checkpoint_belongs_around_the_block_that_is_called_again_and_again,
+			start),
+		cmocka_unit_test_setup(passes_that_are_over_make_no_block_of_the_model, start),
+		cmocka_unit_test_setup(few_results_are_not_kept_for_a_backward_pass, start),
+		cmocka_unit_test_setup(tensors_are_small_that_share_segments, start),
+		cmocka_unit_test_setup(what_no_block_makes_has_no_place, start),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
