@@ -58,12 +58,26 @@ def case_fit_tells_a_recording_of_yesterday_as_well(world):
 def case_fit_of_a_run_that_ran_out_of_memory_says_that_more_is_needed(world):
     world.run([world.program("train"), "--oom"], sim="memory:1GiB")
     report = [os.path.join(world.build, "gpumem-report"), "fit"]
-    result = world.run([*report, "--on", "1GiB", world.recordings()[0]], with_us=False)
-    expect(result.status == 1 and "the run ran out of memory at a request for" in result.out, result.out)
-    result = world.run([*report, "--on", "64GiB", world.recordings()[0]], with_us=False)
-    expect(result.status == 1 and "not known: the run ran out of memory" in result.out, result.out)
-    answer = json.loads(world.run([*report, "--json", "--on", "64GiB", world.recordings()[0]], with_us=False).out)
-    expect_equal("what is known", (answer["on"]["fits"], answer["cut_short"]["number"] > 0), (None, True))
+    for on, words, fits in (("512MiB", "it does NOT fit", False), ("1GiB", "it does NOT fit", False),
+                            ("64GiB", "not known: the run ran out of memory", None)):
+        result = world.run([*report, "--on", on, world.recordings()[0]], with_us=False)
+        told = " ".join(result.out.split())
+        for part in ("the run ran out of memory at a request for", f"run gpucache-run --fit --on {on} -- COMMAND", words,
+                     "NEEDS more than 1.00 GiB: it failed there"):
+            expect(result.status == 1 and part in told, f"{part!r} is not in {told}")
+        for part in "smallest GPU", " left", "are missing", "still grew":
+            expect(part not in told, f"{part!r} is in {told}")
+        answer = json.loads(world.run([*report, "--json", "--on", on, world.recordings()[0]], with_us=False).out)
+        expect_equal("what is known", (answer["on"]["fits"], answer["more_than_bytes"], answer["cut_short"]["number"] > 0),
+                     (fits, 1 << 30, True))
+        expect_equal("the GPUs that are named", {cache["smallest_gpu"] for cache in answer["caches"]}, {None})
+
+
+def case_fit_of_a_run_that_a_limit_ended_says_what_it_had(world):
+    world.run([world.program("train"), "--oom"], sim="memory:64GiB", GPUCACHE_CONF="limit:300MiB")
+    answer = json.loads(world.run([os.path.join(world.build, "gpumem-report"), "fit", "--json", "--on", "2GiB", world.recordings()[0]],
+                                  with_us=False).out)
+    expect(200 * MIB < answer["more_than_bytes"] < 1024 * MIB and answer["on"]["fits"] is None, f"{answer['more_than_bytes']}, {answer['on']}")
 
 
 def case_fit_ends_a_program_behind_its_steps(world):

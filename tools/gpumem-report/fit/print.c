@@ -5,7 +5,7 @@
  *      FIT      the requested bytes; the bytes of contexts, library code and others
  *      SIZED    a hint, if it took much of a GPU without limit
  *      POOL     with JAX: what the answer is about
- *      NEEDS    the smallest GPU for each allocator: in MiB, and from the table
+ *      NEEDS    the smallest GPU for each allocator: in MiB, and from the table; of a run that failed, that it is more than it had
  *      ON       the given GPU: the bytes left or missing
  *      TRY      if bytes are missing: settings with which it fits, by a replay or by their bytes; or a smaller batch
  *      ...      the holders of the peak: sections of the other views
@@ -72,9 +72,7 @@ static void show_cut_short(struct gpc_document *doc, const struct gpc_fit *fit)
 	gpc_document_member(doc, "number", gpc_number(fit->failure.number));
 	gpc_document_member(doc, "requested_bytes", gpc_bytes(fit->failure.requested));
 	gpc_document_close(doc);
-	gpc_document_say(doc,
-		"the run ran out of memory at a request for %s: it needs more than that, how much "
-		"is not known",
+	gpc_document_say(doc, "the run ran out of memory at a request for %s",
 		gpc_show_bytes(fit->failure.requested));
 }
 
@@ -107,7 +105,7 @@ static void show_asked(const struct gpc_report *report, const struct gpc_fit *fi
 		gpc_show_bytes(fit->others_bytes));
 	gpc_document_say(doc, "as on GPU %d, %s", fit->device.ordinal, fit->device.name);
 	show_cut_short(doc, fit);
-	if (fit->is_growing)
+	if (fit->is_growing && !fit->failure.number)
 		gpc_document_say(doc,
 			"it still grew, by %s in the last quarter: the longer it runs, the more it "
 			"needs",
@@ -154,13 +152,29 @@ static void show_pool(const struct gpc_report *report, const struct gpc_fit *fit
 	gpc_document_close(report->doc);
 }
 
+/* Of a run that failed. */
+static void show_more_than(const struct gpc_report *report, const struct gpc_fit *fit)
+{
+	const char *on = report->options->on;
+
+	gpc_document_member(
+		report->doc, "more_than_bytes", gpc_bytes(gpc_unless_zero(fit->more_than_bytes)));
+	if (!fit->failure.number)
+		return;
+	gpc_document_open_text(report->doc, "NEEDS");
+	gpc_document_say(report->doc,
+		"more than %s: it failed there, and what it would have asked for next is not "
+		"recorded; run gpucache-run --fit%s%s -- COMMAND",
+		gpc_show_bytes(fit->more_than_bytes), on ? " --on " : "", on ? on : "");
+	gpc_document_close(report->doc);
+}
+
 static void show_needs(const struct gpc_report *report, const struct gpc_fit *fit)
 {
 	static const struct gpc_column columns[] = {
 		{ "smallest_device_bytes" },
 		{ NULL, "GPU, MiB", 10 }, /* exact, and so an argument of --on and --sim */
 		{ "reserved_bytes" },
-		{ NULL, "reserved", 10 },
 		{ "smallest_gpu" },
 		{ NULL, "smallest GPU", -12 },
 		{ NULL, "with" },
@@ -170,16 +184,18 @@ static void show_needs(const struct gpc_report *report, const struct gpc_fit *fi
 		{ "fits" },
 	};
 	static const struct gpc_section section = { "caches", "NEEDS", GPC_COLUMNS(columns) };
+	/* Its replays say what it had got, not what it needs. */
+	static const struct gpc_section least = { "caches", NULL, GPC_COLUMNS(columns),
+		.flags = GPC_JSON_ONLY };
 	const bool has_target = fit->target.bytes != 0;
 	struct gpc_document *doc = report->doc;
 
-	gpc_document_open(doc, &section);
+	show_more_than(report, fit);
+	gpc_document_open(doc, fit->failure.number ? &least : &section);
 	if (fit->is_outgrown)
 		gpc_document_say(doc, "more than any GPU has");
 	else
-		gpc_document_say(doc,
-			"the smallest GPU that serves every request; and what the allocator "
-			"reserves, in MiB, where there is more");
+		gpc_document_say(doc, "the smallest GPU that serves every request");
 	for (unsigned i = 0; i < fit->n_caches; i++) {
 		const struct gpc_fit_cache *cache = &fit->caches[i];
 		const struct gpc_sim_model *model = gpc_fit_smallest_model(fit, cache);
@@ -187,12 +203,14 @@ static void show_needs(const struct gpc_report *report, const struct gpc_fit *fi
 		gpc_document_row(doc, gpc_bytes(cache->smallest_bytes),
 			gpc_number(cache->smallest_bytes / GPC_MIB),
 			gpc_bytes(cache->reserved_bytes),
-			gpc_number(cache->reserved_bytes / GPC_MIB),
-			gpc_name(model ? model->key : NULL), gpc_name(model ? model->key : "none"),
-			gpc_sentence(cache->words), gpc_name(cache->key), gpc_name(cache->how),
+			gpc_name(model && !fit->failure.number ? model->key : NULL),
+			gpc_name(model ? model->key : "none"), gpc_sentence(cache->words),
+			gpc_name(cache->key), gpc_name(cache->how),
 			has_target ? gpc_bytes(gpc_fit_need(fit, cache, fit->target.model))
 				   : gpc_blank(),
-			has_target ? gpc_truth(cache->is_on_target) : gpc_blank());
+			has_target && (!fit->failure.number || !cache->is_on_target)
+				? gpc_truth(cache->is_on_target)
+				: gpc_blank());
 	}
 	gpc_document_close(doc);
 }
@@ -230,8 +248,10 @@ static void show_on(const struct gpc_report *report, const struct gpc_fit *fit)
 		const struct gpc_fit_cache *cache = &fit->caches[i];
 		uint64_t need = gpc_fit_need(fit, cache, target->model);
 
-		gpc_document_fact(doc, gpc_bytes(gpc_distance(target->bytes, need)),
-			"are %s with %s", cache->is_on_target ? "left" : "missing", cache->words);
+		if (!fit->failure.number)
+			gpc_document_fact(doc, gpc_bytes(gpc_distance(target->bytes, need)),
+				"are %s with %s", cache->is_on_target ? "left" : "missing",
+				cache->words);
 	}
 	if (refused.len)
 		gpc_document_say(doc, "the first request refused: by %s", refused.buf);
@@ -260,8 +280,10 @@ static void try_less(const struct gpc_report *report, const struct gpc_fit *fit)
 		return;
 	}
 	gpc_document_say(report->doc,
-		"a smaller batch: gpucache-run --fit --sweep BATCH=1..64 -- COMMAND {BATCH} finds "
-		"the largest");
+		"a smaller batch: gpucache-run --fit --on %s --sweep BATCH=1..64 -- COMMAND "
+		"{BATCH} "
+		"finds the largest",
+		report->options->on);
 	if (!activations || activations->bytes < missing)
 		return;
 	gpc_frames_site(report->frames, activations->stack, &site);
@@ -275,16 +297,10 @@ static void show_try(const struct gpc_report *report, const struct gpc_fit *fit)
 {
 	struct gpc_document *doc = report->doc;
 
-	if (gpc_fit_is_good(fit))
+	/* What a run that failed would have asked for next may be more. */
+	if (gpc_fit_is_good(fit) || fit->failure.number)
 		return;
 	gpc_document_open_text(doc, "TRY");
-	if (!gpc_fit_is_known(fit)) {
-		gpc_document_say(doc,
-			"gpucache-run --fit runs the program again, without the limit of a GPU; "
-			"gpumem-report oom says why it failed");
-		gpc_document_close(doc);
-		return;
-	}
 	if (fit->is_outgrown) {
 		gpc_document_say(doc,
 			"drop what stays (in a list, dict, queue, hook, exception): the first line "

@@ -165,6 +165,23 @@ static bool has_ended_well(const struct gpc_report *report)
 		     : report->recording->header.state & GPUCACHE_STATE_SUCCESS;
 }
 
+/* What others and limits left of the GPU to a process that ran out of memory. */
+static uint64_t had(const struct gpucache_oom *oom)
+{
+	const struct gpucache_balance *sheet = &oom->balance;
+	uint64_t bytes;
+
+	if (sheet->device_total == GPUCACHE_UNKNOWN)
+		return 1;
+	bytes = gpc_bytes_less(sheet->device_total,
+		sheet->other_processes == GPUCACHE_UNKNOWN ? 0 : sheet->other_processes);
+	/* A limit of ours, or of the framework, kept it from what is free. */
+	if (oom->limit || oom->kind == GPUCACHE_KIND_TENSOR)
+		bytes = gpc_bytes_less(
+			bytes, sheet->device_free == GPUCACHE_UNKNOWN ? 0 : sheet->device_free);
+	return bytes;
+}
+
 static enum gpc_status find(
 	const struct gpc_report *report, const struct gpc_trace *trace, struct gpc_fit *fit)
 {
@@ -180,6 +197,8 @@ static enum gpc_status find(
 	if (!(report->recording->header.state & GPUCACHE_STATE_SUCCESS))
 		(void)gpc_report_find_oom(
 			report, (int32_t)fit->device.ordinal, true, &fit->failure);
+	if (fit->failure.number)
+		fit->more_than_bytes = had(&fit->failure);
 	fit->asked_bytes = trace->peak_live_bytes;
 	fit->peak_ns = gpc_bytes_less(trace->ops[fit->steps.peak_op].time_ns,
 		report->recording->header.start_monotonic_ns);
@@ -237,5 +256,6 @@ bool gpc_fit_is_good(const struct gpc_fit *fit)
 
 bool gpc_fit_is_known(const struct gpc_fit *fit)
 {
-	return fit->is_outgrown || !fit->failure.number || !fit->caches[0].is_on_target;
+	return fit->is_outgrown || !fit->failure.number || !fit->caches[0].is_on_target ||
+	       target_of_run(fit) <= fit->more_than_bytes;
 }

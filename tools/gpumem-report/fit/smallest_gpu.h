@@ -56,6 +56,8 @@ struct gpc_fit {
 	struct gpc_fit_target target;
 	/* What the run did not survive: it asked for no more; number 0: none. */
 	struct gpucache_oom failure;
+	uint64_t
+		more_than_bytes; /* what it did not survive with: what a GPU gave it; 0: it did not fail */
 	uint32_t
 		refused_stack; /* the first request that PyTorch's cache, or the driver, refuses on the target; 0: none */
 	/* The largest of 512, 256, ... 32 MiB as max_split_size with which PyTorch's cache fits on the target; 0: none. */
@@ -86,7 +88,8 @@ const struct gpc_sim_model *gpc_fit_smallest_model(
 
 /*
  * True if the run fits on the target with the program's own allocator, or if there is no target.  Of a run that ran out of
- * memory the requests that were served may fit, but those that it never made are not known.
+ * memory the requests that were served may fit, but those that it never made are not known: what is known is that it does not
+ * fit where they do not, and where there is no more than it had.
  */
 bool gpc_fit_is_good(const struct gpc_fit *fit);
 bool gpc_fit_is_known(const struct gpc_fit *fit);

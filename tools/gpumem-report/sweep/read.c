@@ -286,9 +286,10 @@ static bool read_run(struct gpc_sweep *sweep, const char *folder, unsigned numbe
 	run.said = read_said(folder, number_);
 	for (size_t i = 0; i < sweep->n_gpus; i++)
 		read_answer(sweep, &run, i, folder);
-	run.is_measured =
-		run.answers[run.gpu].is_known &&
-		(run.is_cut || strcmp(run.ended, "0") == 0 || strcmp(run.ended, "stopped") == 0);
+	/* On a GPU of limited size one that ran out of memory did not run. */
+	run.is_measured = run.answers[run.gpu].is_known &&
+			  ((run.is_cut && (!sweep->is_sized || strcmp(run.ended, "grown") == 0)) ||
+				  strcmp(run.ended, "0") == 0 || strcmp(run.ended, "stopped") == 0);
 	if (!run.is_measured)
 		for (size_t i = 0; i < sweep->n_gpus; i++)
 			run.answers[i].is_known = false;
