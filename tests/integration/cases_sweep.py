@@ -4,6 +4,7 @@ import html.parser
 import itertools
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -303,6 +304,25 @@ def case_sweep_finds_the_law_of_each_line(world):
     shown = json.loads(world.run([os.path.join(world.build, "gpumem-report"), "sweep", "--json", folder], with_us=False).out)
     laws = {row["where"]: (row["term"], row["bytes_each"]) for row in shown["growth"]}
     expect_equal("the laws", laws, {"layer": ("B x S", 3 * MIB), "attention": ("B x S^2", MIB // 2), "text": ("S", 7 * MIB)})
+
+
+MIB_OF = {"KiB": 1 / 1024, "MiB": 1, "GiB": 1024}
+
+
+def case_the_lines_of_a_law_and_all_others_add_up_to_it(world):
+    folder = os.path.join(world.folder, "sums")
+    write(f"{folder}/plan", "sweep=B=1,2,4\n")
+    for number, b in enumerate((1, 2, 4), 1):
+        rows = [(f"layer {n}", 10 + n * b) for n in range(20, 32)] + [("weights", 700), ("elsewhere", 100 - 25 * b)]
+        invent(folder, number, "-", {"B": b}, {"-": (sum(size for _, size in rows), 0)}, rows)
+    shown = world.run([os.path.join(world.build, "gpumem-report"), "sweep", folder], with_us=False).out
+    table = shown[shown.index("GROWTH"):].splitlines()
+    rows = [re.match(r"\s*(-?[\d.]+) (.iB)  a B\s+(-?[\d.]+) (.iB)  (.*)", line) for line in table[2:] if line.strip()]
+    expect(all(rows), shown)
+    expect_equal("the rows", [row[5] for row in rows], [f"layer {n}" for n in range(31, 23, -1)] + ["all others"])
+    each, growth = (sum(float(row[i]) * MIB_OF[row[i + 1]] for row in rows) for i in (1, 3))
+    all_ = sum(range(20, 32)) - 25
+    expect(f"{all_}.00 MiB a B" in table[0] and (each, growth) == (all_, 3 * all_), f"{each} and {growth}, not {all_}: {shown}")
 
 
 def case_sweep_announces_no_more_runs_than_may_be_enough(world):

@@ -30,7 +30,7 @@ struct law {
 	double constant;
 	double factor;
 	double explained;
-	double growth; /* bytes between the least and the most of the runs */
+	double growth; /* between the runs that asked for the least and for the most */
 };
 
 struct sample {
@@ -42,6 +42,8 @@ struct samples {
 	struct sample *all;
 	size_t n;
 	size_t n_variables;
+	size_t least; /* asked for the least, and for the most */
+	size_t most;
 };
 
 static double value_at(const struct sample *sample, const struct term *term, size_t n_variables)
@@ -96,15 +98,9 @@ static bool fit(const struct samples *samples, const double *bytes, const struct
 /* The best law of these bytes, one for each sample; false if they do not grow. */
 static bool find_law(const struct samples *samples, const double *bytes, struct law *ret_law)
 {
-	double least = bytes[0];
-	double most = bytes[0];
 	struct law best = { 0 };
 	struct term term;
 
-	for (size_t i = 1; i < samples->n; i++) {
-		least = bytes[i] < least ? bytes[i] : least;
-		most = bytes[i] > most ? bytes[i] : most;
-	}
 	/* By degree: a less simple term has to be much better. */
 	for (unsigned degree = 1; degree <= MOST_POWER * samples->n_variables; degree++)
 		for (size_t i = 1; term_at(samples->n_variables, i, &term); i++) {
@@ -120,7 +116,7 @@ static bool find_law(const struct samples *samples, const double *bytes, struct 
 								  1e-9))
 				best = law;
 		}
-	best.growth = most - least;
+	best.growth = bytes[samples->most] - bytes[samples->least];
 	*ret_law = best;
 	return best.term.degree > 0 && best.growth >= LEAST_BYTES && best.factor >= 1;
 }
@@ -151,6 +147,13 @@ static void take_samples(const struct gpc_sweep *sweep, struct samples *samples)
 				sweep, samples->all[k].run, (const char *const *)run->values);
 		if (is_good)
 			samples->all[samples->n++] = sample;
+	}
+	for (size_t i = 1; i < samples->n; i++) {
+		if (samples->all[i].run->asked_bytes <
+			samples->all[samples->least].run->asked_bytes)
+			samples->least = i;
+		if (samples->all[i].run->asked_bytes > samples->all[samples->most].run->asked_bytes)
+			samples->most = i;
 	}
 }
 
@@ -191,13 +194,10 @@ static int by_growth(const void *a, const void *b)
 /* The lines of the run that holds most, with their laws. */
 static size_t find_rows(const struct samples *samples, struct row rows[MOST_SITES])
 {
-	const struct gpc_sweep_run *largest = samples->all[0].run;
+	const struct gpc_sweep_run *largest = samples->all[samples->most].run;
 	double *bytes = gpc_new(samples->n, sizeof *bytes);
 	size_t n = 0;
 
-	for (size_t i = 1; i < samples->n; i++)
-		if (samples->all[i].run->asked_bytes > largest->asked_bytes)
-			largest = samples->all[i].run;
 	for (size_t i = 0; i < largest->n_sites && n < MOST_SITES; i++) {
 		rows[n].where = largest->sites[i].where;
 		for (size_t k = 0; k < samples->n; k++)
@@ -210,8 +210,9 @@ static size_t find_rows(const struct samples *samples, struct row rows[MOST_SITE
 	return n;
 }
 
-static void say_all(
-	const struct gpc_sweep *sweep, const struct samples *samples, struct gpc_document *doc)
+/* *ret_law is that of all bytes; of degree 0 if there is none. */
+static void say_all(const struct gpc_sweep *sweep, const struct samples *samples,
+	struct gpc_document *doc, struct law *ret_law)
 {
 	double *bytes = gpc_new(samples->n, sizeof *bytes);
 	struct law law;
@@ -226,11 +227,51 @@ static void say_all(
 			gpc_show_bytes((uint64_t)law.factor), term.buf, samples->n);
 	} else {
 		gpc_document_say(doc, "at the peak no simple law; by line:");
+		law.term = (struct term){ 0 };
 	}
+	*ret_law = law;
 	if (samples->n == 2)
 		gpc_document_say(
 			doc, "of two runs: a straight line is assumed, a third would tell a bend");
 	free(bytes);
+}
+
+static void show_row(const struct gpc_sweep *sweep, const struct row *row, struct gpc_document *doc)
+{
+	GPC_TEXT(text, 160);
+	GPC_TEXT(term, 160);
+
+	add_term(sweep, &row->law.term, &term);
+	gpc_text_add(&text, "a %s", term.buf);
+	gpc_document_row(doc, gpc_bytes((uint64_t)row->law.factor),
+		gpc_name(gpc_document_is_whole(doc) ? term.buf : text.buf),
+		gpc_bytes((uint64_t)row->law.growth), gpc_sentence(row->where));
+}
+
+static struct gpc_cell cell_of(double bytes)
+{
+	return bytes < 0 ? gpc_signed((int64_t)bytes) : gpc_bytes((uint64_t)bytes);
+}
+
+/* What the rows leave of all bytes: other lines, some of which hold less where the peak is at another moment. */
+static void show_others(const struct gpc_sweep *sweep, const struct row *rows, size_t n,
+	const struct law *all, struct gpc_document *doc)
+{
+	struct law left = *all;
+	GPC_TEXT(text, 160);
+	GPC_TEXT(term, 160);
+
+	for (size_t i = 0; i < n; i++) {
+		left.growth -= rows[i].law.growth;
+		left.factor -= rows[i].law.factor;
+		if (memcmp(&rows[i].law.term, &all->term, sizeof all->term) != 0)
+			left.term = (struct term){ 0 };
+	}
+	add_term(sweep, &left.term, &term);
+	if (term.len)
+		gpc_text_add(&text, "a %s", term.buf);
+	gpc_document_row(doc, term.len ? cell_of(left.factor) : gpc_blank(), gpc_name(text.buf),
+		cell_of(left.growth), gpc_sentence("all others"));
 }
 
 void gpc_sweep_show_growth(const struct gpc_sweep *sweep, struct gpc_document *doc)
@@ -241,27 +282,21 @@ void gpc_sweep_show_growth(const struct gpc_sweep *sweep, struct gpc_document *d
 		{ "growth_bytes", "in all", 12 },
 		{ "where", "where" },
 	};
-	static const struct gpc_section section = { "growth", "GROWTH", GPC_COLUMNS(columns),
-		.n_rows = N_ROWS };
+	static const struct gpc_section section = { "growth", "GROWTH", GPC_COLUMNS(columns) };
 	static struct row rows[MOST_SITES];
 	struct samples samples;
+	struct law all;
 	size_t n;
 
 	take_samples(sweep, &samples);
 	if (samples.n >= 2 && (n = find_rows(&samples, rows)) > 0) {
 		gpc_document_open(doc, &section);
-		say_all(sweep, &samples, doc);
-		for (size_t i = 0; i < n; i++) {
-			GPC_TEXT(text, 160);
-			GPC_TEXT(term, 160);
-
-			add_term(sweep, &rows[i].law.term, &term);
-			gpc_text_add(&text, "a %s", term.buf);
-			gpc_document_row(doc, gpc_bytes((uint64_t)rows[i].law.factor),
-				gpc_name(gpc_document_is_whole(doc) ? term.buf : text.buf),
-				gpc_bytes((uint64_t)rows[i].law.growth),
-				gpc_sentence(rows[i].where));
-		}
+		say_all(sweep, &samples, doc, &all);
+		n = gpc_document_is_whole(doc) || n < N_ROWS ? n : N_ROWS;
+		for (size_t i = 0; i < n; i++)
+			show_row(sweep, &rows[i], doc);
+		if (!gpc_document_is_whole(doc))
+			show_others(sweep, rows, n, &all, doc);
 		gpc_document_close(doc);
 	}
 	free(samples.all);
