@@ -83,12 +83,17 @@ static struct gpc_host_memory ask_host(void)
 	return memory;
 }
 
+static uint64_t auto_of(struct gpc_host_memory memory)
+{
+	return memory.free_bytes / 2;
+}
+
 void gpc_spill_start(void)
 {
 	uint64_t most = gpc_runtime.config.spill;
 
 	if (most == GPC_SIZE_AUTO)
-		most = ask_host().free_bytes / 2;
+		most = auto_of(ask_host());
 	atomic_store(&spills.most, most);
 }
 
@@ -177,7 +182,9 @@ uint64_t gpc_spill_offer(const struct gpc_device *device)
 	now_ns = gpc_clock_monotonic_ns();
 	/* Threads that read at the same time store much the same. */
 	if (!offered_ns || now_ns >= offered_ns + OFFER_STEP_NS) {
-		atomic_store(&spills.offer, ask_host().room_bytes);
+		struct gpc_host_memory memory = ask_host();
+
+		atomic_store(&spills.offer, gpc_smaller(memory.room_bytes, auto_of(memory)));
 		atomic_store(&spills.offered_ns, now_ns);
 	}
 	return atomic_load(&spills.offer);

@@ -39,7 +39,7 @@ static inline bool gpc_spill_is_on(void)
 	return gpc_runtime.config.spill != 0;
 }
 
-/* What spilling could have put into host memory if the option were set; 0 if it is, or if the device cannot. */
+/* What spill:auto could have put into host memory; 0 if the option is set, or if the device cannot. */
 uint64_t gpc_spill_offer(const struct gpc_device *device);
 
 /* Serves a request that failed for lack of memory on the device, and enters it in the ledger: sets rescue->spilled. */

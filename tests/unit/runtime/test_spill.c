@@ -177,6 +177,22 @@ static void auto_is_half_of_what_the_host_has(void **state)
 	world_run(SMALL, QUIET ",spill:auto", measures);
 }
 
+static void offers(void)
+{
+	uint64_t half = gpc_host_memory_read("").free_bytes / 2;
+	uint64_t offer;
+
+	world_start();
+	offer = gpc_spill_offer(&gpc_runtime.devices[0]);
+	CHECK(offer > half / 2 && offer < half + half / 2);
+}
+
+static void what_is_offered_is_what_auto_would_allow(void **state)
+{
+	(void)state;
+	world_run(SMALL, QUIET, offers);
+}
+
 static void small_ones(void)
 {
 	CUdeviceptr live;
@@ -385,6 +401,7 @@ int main(void)
 		cmocka_unit_test(no_more_than_the_option_allows_is_spilled),
 		cmocka_unit_test(an_eighth_of_the_host_stays_free),
 		cmocka_unit_test(auto_is_half_of_what_the_host_has),
+		cmocka_unit_test(what_is_offered_is_what_auto_would_allow),
 		cmocka_unit_test(a_small_request_takes_whole_pages),
 		cmocka_unit_test(if_the_driver_refuses_the_program_gets_its_error),
 		cmocka_unit_test(advice_that_the_driver_refuses_changes_nothing),
