@@ -22,7 +22,9 @@ static const char *state_words(const struct gpc_cure_setting *setting, bool has_
 {
 	switch (setting->state) {
 	case GPC_CURE_RAN:
-		return "ran on the simulated GPU";
+		return setting->n_ran == GPC_CURE_RUNS ? "ran twice" : "ran once";
+	case GPC_CURE_EDGE:
+		return "at the edge: one of two ran";
 	case GPC_CURE_FAILED:
 		return "ran out of memory, too";
 	case GPC_CURE_LATE:
@@ -41,9 +43,15 @@ static const char *state_words(const struct gpc_cure_setting *setting, bool has_
 
 static const char *state_key(enum gpc_cure_state state)
 {
-	static const char *const keys[] = { "open", "hopeless", "ran", "failed", "late", "other" };
+	static const char *const keys[] = { "open", "hopeless", "ran", "edge", "failed", "late",
+		"other" };
 
 	return keys[state];
+}
+
+static uint64_t known(uint64_t bytes)
+{
+	return bytes == GPUCACHE_UNKNOWN ? 0 : bytes;
 }
 
 static void show_ran(const struct gpc_cure *cure, struct gpc_document *doc)
@@ -60,13 +68,13 @@ static void show_ran(const struct gpc_cure *cure, struct gpc_document *doc)
 		return;
 	gpc_document_open(doc, &section);
 	gpc_document_row(doc, gpc_sentence(first->command ? first->command : first->assignments));
-	gpc_document_say(doc, "ran on the simulated GPU");
-	if (first->headroom_bytes != GPUCACHE_UNKNOWN)
+	gpc_document_say(doc, "%s on the simulated GPU", state_words(first, true));
+	/* A cache that takes all there is before it returns something leaves none. */
+	if (known(first->headroom_bytes))
+		gpc_document_say(doc, "with %s of headroom", gpc_show_bytes(first->headroom_bytes));
+	if (first->n_driver_calls != GPUCACHE_UNKNOWN)
 		gpc_document_say(doc,
-			"with %s of headroom; %s calls of the driver for memory, the run that "
-			"failed had "
-			"made %s",
-			gpc_show_bytes(first->headroom_bytes),
+			"%s calls of the driver for memory, the run that failed had made %s",
 			gpc_show_count(first->n_driver_calls),
 			gpc_show_count(cure->n_driver_calls));
 	gpc_document_close(doc);
@@ -82,6 +90,7 @@ static void show_settings(const struct gpc_cure *cure, struct gpc_document *doc)
 		{ "driver_calls" },
 		{ NULL, "", -30 },
 		{ "set" },
+		{ "refused" },
 		{ NULL, "setting" },
 	};
 	static const struct gpc_section section = { "settings", "SETTINGS", GPC_COLUMNS(columns) };
@@ -96,34 +105,33 @@ static void show_settings(const struct gpc_cure *cure, struct gpc_document *doc)
 			gpc_show_bytes(facts->slack), gpc_show_bytes(facts->short_by));
 	for (size_t i = 0; i < cure->n; i++) {
 		const struct gpc_cure_setting *setting = &cure->settings[i];
-		GPC_TEXT(text, 300);
+		GPC_TEXT(text, 600);
 
 		if (setting->state == GPC_CURE_HOPELESS && !gpc_document_is_whole(doc))
 			continue;
-		gpc_text_add(&text, "%s: %s", setting->assignments, setting->words);
+		gpc_text_add(&text, "%s: %s%s%s", setting->assignments, setting->words,
+			setting->refused ? "; " : "", setting->refused ? setting->refused : "");
 		gpc_document_row(doc, gpc_name(setting->key), gpc_name(state_key(setting->state)),
 			gpc_truth(setting->is_replayed), gpc_bytes(setting->headroom_bytes),
 			gpc_count(setting->n_driver_calls),
 			gpc_name(state_words(setting, cure->report->options->trials != NULL)),
-			gpc_name(setting->assignments), gpc_sentence(text.buf));
+			gpc_name(setting->assignments), gpc_name(setting->refused),
+			gpc_sentence(text.buf));
 	}
 	gpc_document_close(doc);
 }
 
-/* "KEY STEPS NAME=VALUE...", unless one ran. */
+/* "KEY STEPS NAME=VALUE...", unless one ran each time. */
 static void print_next(const struct gpc_cure *cure, FILE *out)
 {
-	uint64_t steps = STEPS_FACTOR * cure->n_steps;
+	const uint64_t steps = gpc_larger(STEPS_FACTOR * cure->n_steps, LEAST_STEPS);
+	const struct gpc_cure_setting *next = gpc_cure_first(cure);
 
-	if (gpc_cure_first(cure))
-		return;
-	for (size_t i = 0; i < cure->n; i++)
-		if (cure->settings[i].state == GPC_CURE_OPEN) {
-			fprintf(out, "%s %" PRIu64 " %s\n", cure->settings[i].key,
-				steps > LEAST_STEPS ? steps : LEAST_STEPS,
-				cure->settings[i].assignments);
-			return;
-		}
+	for (size_t i = 0; i < cure->n && !next; i++)
+		if (cure->settings[i].state == GPC_CURE_OPEN)
+			next = &cure->settings[i];
+	if (next && next->n_ran < GPC_CURE_RUNS)
+		fprintf(out, "%s %" PRIu64 " %s\n", next->key, steps, next->assignments);
 }
 
 enum gpc_exit gpc_cmd_cure(struct gpc_report *report)

@@ -146,6 +146,7 @@ static void add_setting(struct gpc_cure *cure, const struct row *row)
 struct trial {
 	char *key;
 	char *command;
+	char *refused;
 	char *ended;
 };
 
@@ -154,6 +155,7 @@ static bool take_line(void *arg, const char *key, char *text)
 	struct trial *trial = arg;
 	char **at = strcmp(key, "setting") == 0   ? &trial->key
 		    : strcmp(key, "command") == 0 ? &trial->command
+		    : strcmp(key, "refused") == 0 ? &trial->refused
 		    : strcmp(key, "ended") == 0   ? &trial->ended
 						  : NULL;
 
@@ -188,12 +190,32 @@ static uint64_t headroom(const struct gpc_report *report, const struct gpc_cure_
 		fit.caches[fit.has_torch ? is_expandable : !is_off].smallest_bytes);
 }
 
-/* True if a request failed in a recording of the trial.  Reads its price, too, unless that is NULL. */
-static bool read_recordings(
-	const struct gpc_report *report, const char *folder, struct gpc_cure_setting *price)
+/*
+ * True if a request failed for good.  A run that was stopped may have been about to end by it, but not if it had gone on after
+ * one: with expandable segments PyTorch maps memory until the driver refuses, gives back what is idle, and maps again.
+ */
+static bool has_failed(const struct gpc_report *report, bool is_stopped)
+{
+	struct gpc_event_cursor cursor = { 0 };
+	struct gpucache_event event;
+	bool is_behind = false; /* the first failure */
+
+	if (!gpc_report_count_ooms(report, false))
+		return false;
+	while (is_stopped && gpc_recording_next_event(report->recording, &cursor, &event)) {
+		is_behind |= event.kind == GPUCACHE_EVENT_OOM;
+		if (is_behind && event.kind == GPUCACHE_EVENT_MALLOC)
+			return false;
+	}
+	return true;
+}
+
+/* True if a process of the trial ran out of memory.  Reads its price, too, unless that is NULL. */
+static bool read_recordings(const struct gpc_report *report, const char *folder, bool is_stopped,
+	struct gpc_cure_setting *price)
 {
 	struct gpc_directory directory;
-	bool has_failed = false;
+	bool any_failed = false;
 
 	gpc_directory_open(&directory, folder);
 	for (size_t i = 0; i < directory.n_entries; i++) {
@@ -202,7 +224,7 @@ static bool read_recordings(
 
 		if (gpc_target_open_file(&one, directory.entries[i].path) != GPC_EXIT_MADE)
 			continue;
-		has_failed |= gpc_report_count_ooms(&one, false) > 0;
+		any_failed |= has_failed(&one, is_stopped);
 		room = price ? headroom(&one, price) : GPUCACHE_UNKNOWN;
 		if (room != GPUCACHE_UNKNOWN && room < price->headroom_bytes) {
 			price->headroom_bytes = room;
@@ -211,31 +233,36 @@ static bool read_recordings(
 		gpc_recording_close(one.recording);
 	}
 	gpc_directory_close(&directory);
-	return has_failed;
+	return any_failed;
+}
+
+static void take(char **to, char **from)
+{
+	free(*to);
+	*to = *from;
+	*from = NULL;
 }
 
 static void judge(const struct gpc_report *report, const char *folder, struct trial *trial,
 	struct gpc_cure_setting *setting)
 {
-	const bool has_failed = read_recordings(report, folder, NULL);
-	/* One that was stopped may have been about to end by a failure. */
-	const bool has_run = strcmp(trial->ended, "0") == 0 ||
-			     (strcmp(trial->ended, "stopped") == 0 && !has_failed);
+	const bool is_stopped = strcmp(trial->ended, "stopped") == 0;
+	const bool ran_out = read_recordings(report, folder, is_stopped, NULL);
+	const bool has_run = strcmp(trial->ended, "0") == 0 || (is_stopped && !ran_out);
 
 	/* The price is a replay: of the one that ran, and not where only --next is asked for. */
 	if (has_run && !report->options->next)
-		(void)read_recordings(report, folder, setting);
+		(void)read_recordings(report, folder, is_stopped, setting);
+	setting->n_ran += has_run;
 	if (has_run)
 		setting->state = GPC_CURE_RAN;
-	else if (strcmp(trial->ended, "stopped") == 0)
-		setting->state = GPC_CURE_FAILED;
-	else if (strcmp(trial->ended, "late") == 0)
-		setting->state = GPC_CURE_LATE;
 	else if (strcmp(trial->ended, "interrupted") != 0)
-		setting->state = has_failed ? GPC_CURE_FAILED : GPC_CURE_OTHER;
-	free(setting->command);
-	setting->command = trial->command;
-	trial->command = NULL;
+		setting->state = setting->n_ran                      ? GPC_CURE_EDGE
+				 : strcmp(trial->ended, "late") == 0 ? GPC_CURE_LATE
+				 : ran_out                           ? GPC_CURE_FAILED
+								     : GPC_CURE_OTHER;
+	take(&setting->command, &trial->command);
+	take(&setting->refused, &trial->refused);
 }
 
 static void read_trials(struct gpc_cure *cure, const char *trials)
@@ -253,6 +280,7 @@ static void read_trials(struct gpc_cure *cure, const char *trials)
 				judge(cure->report, folder, &trial, &cure->settings[i]);
 		free(trial.key);
 		free(trial.command);
+		free(trial.refused);
 		free(trial.ended);
 		free(path);
 		free(folder);
