@@ -2,6 +2,7 @@
 """gpucache-run --fit: the GPU that a program needs, found without one."""
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -71,6 +72,23 @@ def case_fit_of_a_run_that_ran_out_of_memory_says_that_more_is_needed(world):
         expect_equal("what is known", (answer["on"]["fits"], answer["more_than_bytes"], answer["cut_short"]["number"] > 0),
                      (fits, 1 << 30, True))
         expect_equal("the GPUs that are named", {cache["smallest_gpu"] for cache in answer["caches"]}, {None})
+
+
+def case_a_replay_of_a_run_that_ran_out_of_memory_says_so(world):
+    world.run([world.program("train"), "--oom"], sim="memory:1GiB")
+    replay = [os.path.join(world.build, "gpumem-replay")]
+    for options, here, counts, result in ([], None, (1, 0), "ok"), (["-m", "1GiB"], "1.00 GiB", (0, 1), "as then"):
+        told = world.run([*replay, *options, world.recordings()[0]], with_us=False).out
+        words = r"recorded on Simulated GPU, 1\.00 GiB, where it ran out of memory; replayed with (.* GiB)\n"
+        expect(re.search(words, told) and here in (None, re.search(words, told)[1]), told)
+        expect(re.search(rf"^served, failed then +{counts[0]}\nfailed, as then +{counts[1]}\nresult +{result}$", told, re.M), told)
+    answer = json.loads(world.run([*replay, "--json", world.recordings()[0]], with_us=False).out)["traces"][0]
+    expect_equal("the recording", [answer["recording"][key] for key in ("gpu", "total_bytes", "failed")],
+                 ["Simulated GPU", 1 << 30, True])
+    world.forget_recordings()
+    world.run([world.program("train"), "--steps", "2"])
+    told = world.run([*replay, world.recordings()[0]], with_us=False).out
+    expect("ran out of memory" not in told and "failed" not in told, told)
 
 
 def case_fit_of_a_run_that_a_limit_ended_says_what_it_had(world):

@@ -47,12 +47,19 @@ static struct gpc_cell result(const struct gpc_run *run)
 		return gpc_name("broken heap");
 	if (run->has_failed)
 		return gpc_name("failed");
-	return gpc_name(run->n_races ? "unsafe" : "ok");
+	if (run->n_races)
+		return gpc_name("unsafe");
+	return gpc_name(run->n_failures_again ? "as then" : "ok");
 }
 
 static bool has_smallest(const struct gpc_run *run)
 {
 	return run->smallest_device_bytes > 0;
+}
+
+static bool has_failures(const struct gpc_run *run)
+{
+	return run->n_failures_served > 0 || run->n_failures_again > 0;
 }
 
 static bool has_work(const struct gpc_run *run)
@@ -89,7 +96,10 @@ static const struct figure {
 	{ "driver_ns", "published cost", GPC_KIND_DURATION, AT(driver_ns) },
 	{ "hit_rate", "hit rate", .cell = hit_rate },
 	{ "ns_per_operation", "time per operation", .cell = ns_per_operation },
-	{ "n_failures_served", NULL, GPC_KIND_COUNT, AT(n_failures_served) },
+	{ "n_failures_served", "served, failed then", GPC_KIND_COUNT, AT(n_failures_served), NULL,
+		has_failures },
+	{ "n_failures_again", "failed, as then", GPC_KIND_COUNT, AT(n_failures_again), NULL,
+		has_failures },
 	{ "peak_pending_bytes", "peak pending", GPC_KIND_BYTES, AT(peak_pending_bytes), NULL,
 		has_work },
 	{ "n_waits", "waits", GPC_KIND_COUNT, AT(n_waits), NULL, has_work },
@@ -142,6 +152,9 @@ static void show_recorded(struct gpc_document *doc, const struct gpc_trace *trac
 	gpc_document_say(doc, "  %s, GPU %d; %llu blocks of %s held before", events.buf,
 		recorded->device, (unsigned long long)recorded->n_held_before, held.buf);
 	gpc_document_member(doc, "device", gpc_number((uint64_t)recorded->device));
+	gpc_document_member(doc, "gpu", gpc_name(recorded->gpu));
+	gpc_document_member(doc, "total_bytes", gpc_bytes(gpc_unless_zero(recorded->total_bytes)));
+	gpc_document_member(doc, "failed", gpc_truth(recorded->has_failed));
 	gpc_document_member(doc, "first_event", gpc_number(recorded->first_event));
 	gpc_document_member(doc, "last_event", gpc_number(recorded->last_event));
 	gpc_document_member(doc, "n_events", gpc_count(recorded->n_events));
@@ -245,10 +258,27 @@ static void show_table(struct gpc_document *doc, const struct gpc_run *runs, uns
 	gpc_document_close(doc);
 }
 
+/* A run that failed may be served here: by another allocator, or because there is more memory. */
+static void say_where(
+	struct gpc_document *doc, const struct gpc_trace *trace, uint64_t device_bytes)
+{
+	const struct gpc_trace_recorded *recorded = &trace->recorded;
+	GPC_TEXT(total, 40);
+	GPC_TEXT(here, 40);
+
+	if (!recorded->total_bytes)
+		return;
+	gpc_text_add_bytes(&total, recorded->total_bytes);
+	gpc_text_add_bytes(&here, device_bytes);
+	gpc_document_say(doc, "  recorded on %s, %s%s; replayed with %s", recorded->gpu,
+		total.buf, recorded->has_failed ? ", where it ran out of memory" : "", here.buf);
+}
+
 void gpc_print_trace(struct gpc_document *doc, const struct gpc_trace *trace,
 	const struct gpc_run *runs, unsigned n_runs)
 {
 	gpc_print_open_trace(doc, trace);
+	say_where(doc, trace, runs[0].device_bytes);
 	show_table(doc, runs, n_runs);
 	gpc_document_open(doc, &(const struct gpc_section){ "runs", .flags = GPC_JSON_ONLY });
 	for (unsigned i = 0; i < n_runs; i++) {

@@ -181,6 +181,7 @@ static enum gpc_status do_alloc(struct player *player, const struct gpc_trace_op
 		run->peak_live_bytes = bytes;
 	if (op->kind == GPC_TRACE_FAILURE) {
 		run->n_failures_served++;
+		run->n_failures_again--;
 		return call_free(player, &life, op->time_ns);
 	}
 	*sum = bytes;
@@ -346,6 +347,7 @@ enum gpc_status gpc_run_once(const struct gpc_trace *trace, const struct gpc_pol
 		gpc_round_up(wanted < PLENTY_MOST ? wanted : PLENTY_MOST, GPC_GIB) + PLENTY_MORE;
 	struct gpc_run run = {
 		.policy = policy,
+		.n_failures_again = trace->n_failures,
 		.has_work = trace->n_work > 0,
 	};
 	struct player player = {

@@ -45,6 +45,7 @@ struct gpc_run {
 	uint64_t n_driver_calls;              /* the sum of n_calls */
 	uint64_t driver_ns;                   /* what these calls cost by gpc_sim_published_costs */
 	uint64_t n_failures_served;           /* requests that failed in the trace, but not here */
+	uint64_t n_failures_again;            /* and here, too */
 	uint64_t elapsed_ns;            /* time in the policy; gpc_run: the least of several runs */
 	uint64_t smallest_device_bytes; /* 0: not searched */
 

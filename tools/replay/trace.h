@@ -72,6 +72,10 @@ struct gpc_trace_recorded {
 	uint64_t held_before_bytes;
 	uint64_t n_torn; /* blocks whose slots were torn (format/recording.h), and are left out */
 	int device;
+	/* Of a recording: the GPU, and whether the run ended by a request that failed there. */
+	char gpu[64];
+	uint64_t total_bytes; /* 0: unknown */
+	bool has_failed;
 };
 
 struct gpc_trace {

@@ -7,6 +7,7 @@
  * device counts as held throughout, at its peak.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "alloc/size_class.h"
 #include "format/array.h"
@@ -365,12 +366,29 @@ static bool has_refused(const struct source *source)
 	return n > 0;
 }
 
+static void find_gpu(const struct gpc_recording *recording, struct gpc_trace_recorded *recorded)
+{
+	struct gpc_text name = gpc_text_init(recorded->gpu, sizeof recorded->gpu);
+	struct gpucache_device device;
+	struct gpucache_oom oom;
+
+	if (!gpc_recording_find_device(recording, recorded->device, &device))
+		return;
+	gpc_text_add_clean(&name, device.name, strlen(device.name));
+	recorded->total_bytes = device.total_bytes;
+	for (uint64_t i = 0; i < recording->regions[GPUCACHE_REGION_OOMS].count; i++)
+		recorded->has_failed |= !(recording->header.state & GPUCACHE_STATE_SUCCESS) &&
+					gpc_recording_read_oom(recording, i, &oom) &&
+					oom.device == recorded->device && !oom.recovered;
+}
+
 static void build(struct source *source)
 {
 	read_events(source);
 	if (source->device < 0)
 		source->device = busiest_device(source);
 	source->builder->trace.recorded.device = source->device;
+	find_gpu(source->recording, &source->builder->trace.recorded);
 	keep_device(source);
 	if (source->is_of_tensors) {
 		source->has_refused = has_refused(source);

@@ -137,6 +137,7 @@ static void failures_of_the_trace_that_would_be_served_are_counted(void **state)
 	play(&gpc_policy_none, A_GPU);
 	assert_true(gpc_run_is_good(&run));
 	assert_int_equal(run.n_failures_served, 1);
+	assert_int_equal(run.n_failures_again, 1);
 	/* The request that succeeded was freed at once. */
 	assert_int_equal(run.reserved_at_end_bytes, 32 * MIB);
 }
