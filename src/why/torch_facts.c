@@ -24,9 +24,6 @@
 /* Fewer parts may be those of a skip connection. */
 #define PARTS 8
 
-/* Fewer activations may be those of a pass that keeps none. */
-#define FOR_BACKWARD 8
-
 /* The file of PyTorch that loads checkpoints. */
 #define LOADER "/torch/serialization.py"
 
@@ -224,9 +221,9 @@ static void set_activations(struct search *search, const struct gpc_purpose_row 
 		return;
 	facts->activations_place =
 		place_of(search, activations->stack, search->texts->activations_place);
-	facts->is_generating =
-		truth(gpc_torch_is_decorated(frames_of(search, activations->stack)) ||
-			(facts->is_in_backward != GPC_YES && activations->n_blocks < FOR_BACKWARD));
+	facts->is_generating = truth(
+		gpc_torch_is_decorated(frames_of(search, activations->stack)) ||
+		(facts->is_in_backward != GPC_YES && activations->n_blocks < GPC_FOR_BACKWARD));
 	gpc_checkpoint_place(search->evidence, search->oom, activations->stack, &text);
 	if (text.len)
 		facts->checkpoint_place = text.buf;

@@ -15,6 +15,9 @@
 
 #define GPC_PLACE_SIZE 400
 
+/* Fewer activations may be those of a pass that keeps none. */
+#define GPC_FOR_BACKWARD 8
+
 /* The texts that the facts refer to. */
 struct gpc_torch_texts {
 	char weights_place[GPC_PLACE_SIZE];

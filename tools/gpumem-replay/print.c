@@ -270,8 +270,8 @@ static void say_where(
 		return;
 	gpc_text_add_bytes(&total, recorded->total_bytes);
 	gpc_text_add_bytes(&here, device_bytes);
-	gpc_document_say(doc, "  recorded on %s, %s%s; replayed with %s", recorded->gpu,
-		total.buf, recorded->has_failed ? ", where it ran out of memory" : "", here.buf);
+	gpc_document_say(doc, "  recorded on %s, %s%s; replayed with %s", recorded->gpu, total.buf,
+		recorded->has_failed ? ", where it ran out of memory" : "", here.buf);
 }
 
 void gpc_print_trace(struct gpc_document *doc, const struct gpc_trace *trace,

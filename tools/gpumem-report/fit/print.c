@@ -16,6 +16,8 @@
 #include "tools/gpumem-report/holders/purposes.h"
 #include "tools/gpumem-report/output/page.h"
 #include "tools/gpumem-report/sweep/sized.h"
+#include "why/torch_facts.h"
+#include "why/torch_stacks.h"
 
 #define N_HOLDERS  5
 #define MOST_PLACE 400 /* bytes of a line with its callers */
@@ -284,7 +286,9 @@ static void try_less(const struct gpc_report *report, const struct gpc_fit *fit)
 		"{BATCH} "
 		"finds the largest",
 		report->options->on);
-	if (!activations || activations->bytes < missing)
+	if (!activations || activations->bytes < missing ||
+		activations->n_blocks < GPC_FOR_BACKWARD ||
+		gpc_torch_is_decorated(gpc_frames_find(report->frames, activations->stack)))
 		return;
 	gpc_frames_site(report->frames, activations->stack, &site);
 	gpc_document_say(report->doc,
