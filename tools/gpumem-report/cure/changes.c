@@ -66,31 +66,35 @@ static const char *place_of(const struct gpc_cure *cure, uint64_t stack, char pl
 	return place;
 }
 
-/* How far the batch has to shrink: activations are as long as it is.  The rest of the step asks for more. */
-static void show_batch(const struct gpc_cure *cure, struct gpc_document *doc)
+/* By how many percent the batch has to shrink: activations are as long as it is; 0: that would not help, or is unknown. */
+static unsigned batch_less(const struct gpc_facts *facts)
 {
-	const struct gpc_facts *facts = &cure->failure.facts;
 	const uint64_t activations = gpc_bytes_add(known(facts->activations),
 		facts->asked_purpose == GPC_PURPOSE_ACTIVATIONS ? known(facts->need) : 0);
 	const uint64_t missing = known(facts->short_by);
-	uint64_t less; /* percent of the batch */
+
+	if (activations <= missing || facts->kept_bytes != GPUCACHE_UNKNOWN)
+		return 0;
+	return (unsigned)(((unsigned __int128)missing * 100 + activations - 1) / activations);
+}
+
+static void show_batch(const struct gpc_facts *facts, struct gpc_document *doc)
+{
+	const unsigned less = batch_less(facts);
 	GPC_TEXT(text, 400);
 
-	if (!missing || activations <= missing || facts->kept_bytes != GPUCACHE_UNKNOWN)
+	if (!less)
 		return;
-	less = (uint64_t)(((unsigned __int128)missing * 100 + activations - 1) / activations);
 	gpc_text_add(&text,
-		"a smaller batch: %llu %% of its samples would get past this request, if "
-		"activations are as "
-		"long as it is; the rest of the step is not recorded",
-		(unsigned long long)(100 - less));
+		"a smaller batch: %u %% of its samples would get past this request, if activations "
+		"are as long as it is; the rest of the step is not recorded",
+		100 - less);
 	if (facts->gpu)
 		gpc_text_add(&text,
 			".  The largest batch: gpucache-run --fit --on %s --sweep BATCH=1..64 -- "
-			"COMMAND "
-			"{BATCH}",
+			"COMMAND {BATCH}",
 			facts->gpu);
-	gpc_document_row(doc, gpc_bytes(missing), gpc_blank(), gpc_name("this request"),
+	gpc_document_row(doc, gpc_bytes(facts->short_by), gpc_blank(), gpc_name("this request"),
 		gpc_name("this request"), gpc_sentence(text.buf));
 }
 
@@ -124,7 +128,7 @@ void gpc_cure_show_changes(const struct gpc_cure *cure, struct gpc_document *doc
 	const enum reach kept_reach =
 		f->grows_summed == GPC_YES && !f->evaluation_place ? REQUEST : WHOLE;
 	char growth_place[GPC_PLACE_SIZE];
-	bool is_any = false;
+	bool is_any = batch_less(f) > 0;
 	GPC_TEXT(checkpoint, 2 * GPC_PLACE_SIZE);
 	const struct change changes[] = {
 		{ kept, kept_reach,
@@ -168,6 +172,6 @@ void gpc_cure_show_changes(const struct gpc_cure *cure, struct gpc_document *doc
 			"tried");
 	for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++)
 		show(cure, doc, &changes[i]);
-	show_batch(cure, doc);
+	show_batch(f, doc);
 	gpc_document_close(doc);
 }
