@@ -7,9 +7,10 @@
 #define LEAST_CONTEXT  (64 * GPC_MIB) /* a measured context has more */
 #define MOST_CONTEXT   GPC_GIB        /* a context by itself has less */
 #define SEGMENT        (20 * GPC_MIB) /* in the next run other threads may ask earlier: a segment more */
-#define WASTED_PART    8u  /* waste below this part of the GPU is no reason for a failure */
-#define REAL_PART      8u  /* a real placement wastes this part of what it places */
-#define HOLES_PART     4u  /* of PyTorch's cache: much */
+#define WASTED_PART    8u /* waste below this part of the GPU is no reason for a failure */
+#define REAL_PART      8u /* a real placement wastes this part of what it places */
+#define HOLES_PART     4u /* of PyTorch's cache: much */
+#define RAN            12u /* blocks that the place of most activations has freed: more than a pass */
 #define LARGE_PART     8u  /* an activation above this part of the GPU is large by itself */
 #define RENEWED_BLOCKS 64u /* a buffer that doubles, or what each layer makes of a larger input */
 #define KEPT_BLOCKS    8u  /* fewer may be a program's few buffers */
@@ -170,18 +171,17 @@ static bool is_private(const struct gpc_facts *f)
 
 /*
  * With expandable segments the tensors and the request would have fitted, even if so many bytes and two large buffers
- * were wasted.  PyTorch with expandable segments reserves more than it asks our cache for.
+ * were wasted.  If so much is in holes, free memory may have to help.  PyTorch with expandable segments reserves more
+ * than it asks our cache for.
  */
-static bool has_holes(const struct gpc_facts *f, uint64_t wasted)
+static bool has_holes(const struct gpc_facts *f, uint64_t wasted, uint64_t much)
 {
 	uint64_t tensors = plus(f->torch_live, wasted);
 	uint64_t asked = gpc_larger(f->torch_asked, or_none(f->step_left));
 	/* What is in pools of their own is joined to nothing; holes of graphs' pools are not told from others. */
 	uint64_t idle = or_none(f->torch_idle);
 	uint64_t holes = minus(f->torch_unused, idle);
-	/* Where much of the cache is in holes, they are the cause, though free memory has to help. */
-	uint64_t needed =
-		fits(f->torch_held / HOLES_PART, holes) ? minus(asked, f->available) : asked;
+	uint64_t needed = fits(much, holes) ? minus(asked, f->available) : asked;
 
 	return or_none(f->torch_asked) && f->is_torch_limit != GPC_YES &&
 	       f->has_graphs != GPC_YES && fits(f->torch_held, f->live) && fits(needed, holes) &&
@@ -298,6 +298,8 @@ static void derive_purposes(struct gpc_facts *f)
 				 fits(f->optimizer, f->weights * STATES));
 	f->asks_at_once = truth(f->asked_purpose == GPC_PURPOSE_ACTIVATIONS &&
 				is_part(f, f->torch_asked, LARGE_PART));
+	f->asks_in_training = truth(
+		f->asks_at_once == GPC_YES && f->is_generating != GPC_YES && or_none(f->gradients));
 	/* The thread of the backward pass has workspaces of its own. */
 	f->asks_gradients =
 		truth((f->asked_purpose == GPC_PURPOSE_GRADIENTS ||
@@ -328,6 +330,7 @@ static void derive_purposes(struct gpc_facts *f)
 static void derive_unused(struct gpc_facts *f)
 {
 	const bool is_torch = or_none(f->torch_held) && f->is_xla != GPC_YES;
+	const bool has_run = is_known(f->freed_before) && f->freed_before >= RAN;
 	const bool has_spare =
 		is_torch && is_missing_from(f, plus(or_none(f->cached), f->torch_spare));
 
@@ -339,9 +342,10 @@ static void derive_unused(struct gpc_facts *f)
 				 fits(or_none(f->short_by), f->torch_live / ROUNDED_PART));
 	f->is_private = truth(is_private(f));
 	f->is_of_graphs = truth(f->is_private == GPC_YES && f->has_graphs == GPC_YES);
-	f->has_holes = truth(has_holes(f, f->torch_live / REAL_PART));
+	f->has_holes = truth(has_holes(f, f->torch_live / REAL_PART,
+		has_run ? f->torch_held / HOLES_PART : f->torch_live));
 	f->pins_holes = truth(f->has_holes == GPC_YES && f->is_small == GPC_YES);
-	f->may_join = truth(f->has_holes != GPC_YES && has_holes(f, 0));
+	f->may_join = truth(f->has_holes != GPC_YES && has_holes(f, 0, f->torch_held / HOLES_PART));
 	/* What the same line asks for next is of the same use. */
 	f->has_taken = truth(is_missing_from(f, f->taken) && f->taken_site != f->asked_site);
 	f->idles_in_pools = truth(is_missing_from(f, f->pool_idle));

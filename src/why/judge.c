@@ -363,9 +363,11 @@ static strength judge_SPIKE(const struct gpc_facts *f)
 	if (is_impossible(f) || !(f->is_scarce == GPC_YES || f->is_limited == GPC_YES) ||
 		is_below(f->freed_before, STEPS))
 		return NONE;
-	return is_beyond_usual(f) && fits(minus(f->in_use, f->usual_live) / SPIKE_PART, f->need)
-		       ? LIKELY
-		       : NONE;
+	if (!is_beyond_usual(f) || !fits(minus(f->in_use, f->usual_live) / SPIKE_PART, f->need))
+		return NONE;
+	/* What makes it so large is known, and can be dropped. */
+	return f->validating_place || f->failed_place || f->loaded_place || f->copy_place ? POSSIBLE
+											  : LIKELY;
 }
 
 static strength judge_WRONG_POOL(const struct gpc_facts *f)
