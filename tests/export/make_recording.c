@@ -109,7 +109,7 @@ static void add_history(struct recording_builder *b)
 		points[i] = (struct gpucache_point){ .time_ns = builder_ns(i),
 			.requested_bytes = i * 10 * MIB,
 			.live_bytes = i * 11 * MIB,
-			.reserved_bytes = i * 32 * MIB };
+			.reserved_bytes = i * 320 * MIB };
 	}
 }
 

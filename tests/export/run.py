@@ -329,8 +329,8 @@ def case_perfetto_reads_counters_failures_and_ranges(export):
         read_trace(export.text("perfetto", recording))
     events = read_trace(export.text("perfetto", export.made))
     counters = [event["args"] for event in events if event["ph"] == "C"]
-    expect_equal("the counters", counters, [{"live": i * 11 << 20, "pending": i << 20, "reserved": i * 32 << 20,
-                                             "free": (71 << 30) - (i * 32 << 20)} for i in range(4)])
+    expect_equal("the counters", counters, [{"live": i * 11 << 20, "pending": i << 20, "reserved": i * 320 << 20,
+                                             "free": (71 << 30) - (i * 320 << 20)} for i in range(4)])
     expect_equal("the failure", [(e["name"], e["tid"]) for e in events if e["ph"] == "i"],
                  [(f"OOM on GPU {gpu}: 90.00 GiB requested, recovered", 4711) for gpu in (0, 1)])
     expect_equal("the ranges", [(e["name"], e["dur"]) for e in events if e["ph"] == "X"], [
@@ -350,7 +350,7 @@ def case_python_reads_the_same_holders_as_json(export):
     expect_equal("--json is a format", export.world.report("export", "--json", export.made).out,
                  export.text("json", export.made))
     history = json.loads(export.text("json", export.made))["devices"][0]["history"]
-    expect_equal("the history", [point["reserved_bytes"] >> 20 for point in history], [0, 32, 64, 96])
+    expect_equal("the history", [point["reserved_bytes"] >> 20 for point in history], [0, 320, 640, 960])
 
 
 def case_csv_has_the_habits_of_nvidia_smi(export):

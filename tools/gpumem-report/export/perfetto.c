@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Chrome's trace events, for ui.perfetto.dev and chrome://tracing: counters of each GPU over the whole
- * run, failed requests as instants, and the program's ranges as slices of its threads.
+ * run, exact as far back as the ring of events goes, and before that samples; failed requests as instants, and the program's ranges as slices of its threads.
  *
  * Times are microseconds of CLOCK_MONOTONIC.  A slice spans the first to the last event of a thread in
  * one range, as far back as the ring of events goes.
@@ -11,6 +11,7 @@
 
 #include "format/memory.h"
 #include "tools/gpumem-report/export/export.h"
+#include "tools/gpumem-report/holders/over_time.h"
 
 /* The time that a thread spends in one range (tag). */
 struct slice {
@@ -86,34 +87,81 @@ static void print_process(struct trace *trace)
 	end_event(trace, event);
 }
 
-/* The device's free bytes at a point: free and ours of the last reading, less ours at the point (format/sheet.h). */
-static uint64_t free_at(const struct gpucache_device *device, const struct gpucache_point *point)
+/* Adds the device's free bytes: free and ours of the last reading, less ours now (format/sheet.h). */
+static void add_free(
+	struct json_object *args, const struct gpucache_device *device, uint64_t reserved)
 {
-	return gpc_bytes_less(
-		gpc_bytes_add(device->free_bytes, device->ours_bytes), point->reserved_bytes);
+	if (device->look_ns)
+		add_number(args, "free",
+			gpc_bytes_less(
+				gpc_bytes_add(device->free_bytes, device->ours_bytes), reserved));
 }
 
-static void print_counters(struct trace *trace, const struct gpucache_device *device,
-	const struct gpc_history_view *history)
+static struct json_object *begin_counters(
+	const struct trace *trace, const struct gpucache_device *device, uint64_t time_ns)
 {
 	char name[32];
 
 	snprintf(name, sizeof name, "GPU %d memory", device->ordinal);
-	for (size_t i = 0; i < history->n_points; i++) {
-		const struct gpucache_point *point = &history->points[i];
-		struct json_object *event = begin_event(trace, "C", name, point->time_ns);
-		struct json_object *args = add_args(event);
+	return begin_event(trace, "C", name, time_ns);
+}
 
-		add_number(args, "live", point->live_bytes);
-		add_number(args, "pending", history->pending_bytes[i]);
-		add_number(args, "reserved", point->reserved_bytes);
-		if (device->look_ns)
-			add_number(args, "free", free_at(device, point));
-		end_event(trace, event);
+static void print_level(struct trace *trace, const struct gpucache_device *device,
+	const struct gpc_moment_level *level, uint64_t pending)
+{
+	struct json_object *event = begin_counters(trace, device, level->time_ns);
+	struct json_object *args = add_args(event);
+	uint64_t idle = gpc_bytes_less(level->reserved_bytes, level->live_bytes);
+
+	add_number(args, "live", level->live_bytes);
+	add_number(args, "pending", gpc_smaller(pending, gpc_bytes_less(idle, level->idle_bytes)));
+	add_number(args, "reserved", level->reserved_bytes);
+	add_free(args, device, level->reserved_bytes);
+	end_event(trace, event);
+}
+
+static void print_point(struct trace *trace, const struct gpucache_device *device,
+	const struct gpc_history_view *history, size_t i)
+{
+	const struct gpucache_point *point = &history->points[i];
+	struct json_object *event = begin_counters(trace, device, point->time_ns);
+	struct json_object *args = add_args(event);
+
+	add_number(args, "live", point->live_bytes);
+	add_number(args, "pending", history->pending_bytes[i]);
+	add_number(args, "reserved", point->reserved_bytes);
+	add_free(args, device, point->reserved_bytes);
+	end_event(trace, event);
+}
+
+/* The samples of HISTORY, and from the first event on the exact levels, with the pending bytes of the sample before. */
+static void print_counters(struct trace *trace, const struct gpucache_device *device,
+	const struct gpc_history_view *history, const struct gpc_moments *moments)
+{
+	const size_t n = moments->is_exact ? moments->n : 0;
+	uint64_t pending = 0;
+	size_t at = 0;
+
+	for (size_t row = 0; row <= n; row++) {
+		const struct gpc_moments_row *next = row < n ? &moments->rows[row] : NULL;
+
+		for (; at < history->n_points &&
+			(!next || history->points[at].time_ns < next->most.time_ns);
+			at++) {
+			pending = history->pending_bytes[at];
+			if (row == 0)
+				print_point(trace, device, history, at);
+		}
+		if (!next)
+			continue;
+		print_level(trace, device, &next->most, pending);
+		if (next->last.time_ns != next->most.time_ns)
+			print_level(trace, device, &next->last, pending);
 	}
 }
 
-static void print_failures(struct trace *trace)
+static void print_failures(struct trace *trace, const struct gpucache_device *device,
+	const struct gpc_moments *moments)
 {
 	const struct gpc_recording *rec = trace->report->recording;
 	struct gpucache_oom oom;
@@ -122,12 +170,11 @@ static void print_failures(struct trace *trace)
 		struct json_object *event;
 		char name[96];
 
-		if (!gpc_recording_read_oom(rec, i, &oom) ||
-			!gpc_report_wants(trace->report, oom.device))
+		if (!gpc_recording_read_oom(rec, i, &oom) || oom.device != device->ordinal)
 			continue;
 		snprintf(name, sizeof name, "OOM on GPU %d: %s requested%s", oom.device,
 			gpc_show_bytes(oom.requested), oom.recovered ? ", recovered" : "");
-		event = begin_event(trace, "i", name, oom.time_ns);
+		event = begin_event(trace, "i", name, gpc_moments_time_of(moments, &oom));
 		add_text(event, "s", "p");
 		add_number(event, "tid", oom.thread);
 		end_event(trace, event);
@@ -186,10 +233,15 @@ enum gpc_exit gpc_export_perfetto(struct gpc_report *report)
 
 	fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n", report->out);
 	print_process(&trace);
-	for (uint64_t i = 0; gpc_report_next_device(report, &i, &device);)
-		if (gpc_recording_find_history(report->recording, device.ordinal, &history))
-			print_counters(&trace, &device, &history);
-	print_failures(&trace);
+	for (uint64_t i = 0; gpc_report_next_device(report, &i, &device);) {
+		struct gpc_moments moments;
+
+		gpc_moments_create(&moments, report, device.ordinal);
+		(void)gpc_recording_find_history(report->recording, device.ordinal, &history);
+		print_counters(&trace, &device, &history, &moments);
+		print_failures(&trace, &device, &moments);
+		gpc_moments_fini(&moments);
+	}
 	print_slices(&trace);
 	free(trace.slices);
 	fputs("\n]}\n", report->out);

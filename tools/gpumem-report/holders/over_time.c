@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Undoes the events of the ring from the last to the first, which gives the bytes at its start.  Then repeats them in
- * order, and keeps of each time slice the moment with the most live bytes, as deltas.  If there are too many deltas, it
+ * order, and keeps of each slice the moment with the most live bytes, as deltas.  If there are too many deltas, it
  * repeats them with slices twice as long.
+ *
+ * The events of several threads, and of a request that waited, are not in the order of their times: no event is dated
+ * before the one that precedes it.  So a failure comes after what the ladder gave back for it, as in its balance.
  */
 #include "tools/gpumem-report/holders/over_time.h"
 
@@ -10,6 +13,7 @@
 #include <string.h>
 
 #include "format/array.h"
+#include "tools/gpumem-report/holders/reserved.h"
 #include "tools/gpumem-report/holders/torch_pool.h"
 #include "tools/lib/map.h"
 #include "tools/replay/tensors.h"
@@ -20,7 +24,10 @@ struct level {
 	int64_t blocks;
 };
 
-/* An event that changed the bytes held. */
+/* So many events before the last failure are a slice each, so that the page shows all of them. */
+#define CLOSE_EVENTS 200
+
+/* An event that changed the bytes held, or a failure. */
 struct step {
 	uint64_t time_ns;
 	uint32_t holder;
@@ -29,7 +36,7 @@ struct step {
 	int64_t size; /* of the block, as rounded to its size class */
 	/* With sampled stacks: `change` less the block's own bytes.  Blocks without a stack have these bytes, too. */
 	struct level surplus;
-	bool is_reset; /* a context lost all its memory; `holder` is the number of the context */
+	uint64_t failed_ns; /* the time of the failure's record; 0: no failure */
 };
 
 static struct level add(struct level a, struct level b)
@@ -52,7 +59,8 @@ static int64_t smaller(int64_t a, int64_t b)
 struct walk {
 	const struct gpc_report *report;
 	struct gpc_moments *moments;
-	struct gpucache_event *events; /* of this device, if they change the bytes held */
+	struct gpucache_event
+		*events; /* of this device, if they change the bytes held, and failures */
 	size_t n_events;
 	struct step *steps;
 	struct gpc_map numbers; /* 1 + the index of each holder, by key_of */
@@ -62,15 +70,14 @@ struct walk {
 	struct level *start;              /* at the start of the ring */
 	enum gpc_purpose *purposes;       /* GPC_N_PURPOSES: none */
 	int64_t sums[GPC_N_PURPOSES + 1]; /* of the levels, by purpose */
-	/* A linked list of holders per context: 1 + the link to the next one; 0: the holder is in no list. */
-	uint32_t *next_link;
-	/* The link to the first of each list: 1 + the holder; 0: there is none. */
-	uint32_t first_link[GPUCACHE_MAX_CONTEXTS];
-	uint32_t unsampled;         /* the holder without a stack; n_holders: there is none */
+	uint32_t unsampled;               /* the holder without a stack; n_holders: there is none */
 	struct level surplus;       /* the sum of step.surplus over the blocks live at present */
 	struct level start_surplus; /* the same at the start of the ring */
 	int64_t live_bytes;
 	int64_t start_bytes;
+	struct gpc_reserved reserved;
+	struct gpc_taken taken;      /* at the present step */
+	size_t close_from, close_to; /* these steps are a slice each */
 	size_t n_deltas;
 };
 
@@ -116,11 +123,18 @@ static bool is_wanted(const struct gpucache_event *event, int32_t ordinal)
 {
 	if (event->device != ordinal)
 		return false;
-	if (event->kind == GPUCACHE_EVENT_CONTEXT)
-		return event->detail == 2;
-	return (event->kind == GPUCACHE_EVENT_MALLOC || event->kind == GPUCACHE_EVENT_FREE) &&
-	       (gpucache_kind_is_of_device(event->alloc_kind) ||
-		       gpucache_kind_place(event->alloc_kind) == GPUCACHE_WITHIN);
+	switch (event->kind) {
+	case GPUCACHE_EVENT_SEGMENT_MALLOC:
+	case GPUCACHE_EVENT_SEGMENT_FREE:
+	case GPUCACHE_EVENT_OOM:
+		return true;
+	case GPUCACHE_EVENT_MALLOC:
+	case GPUCACHE_EVENT_FREE:
+		return gpucache_kind_is_of_device(event->alloc_kind) ||
+		       gpucache_kind_place(event->alloc_kind) == GPUCACHE_WITHIN;
+	default:
+		return false;
+	}
 }
 
 static void read_events(struct walk *walk, int32_t ordinal)
@@ -166,7 +180,6 @@ static void find_holders(struct walk *walk, int32_t ordinal)
 	walk->levels = gpc_new(moments->n_holders + 1, sizeof *walk->levels);
 	walk->said = gpc_new(moments->n_holders + 1, sizeof *walk->said);
 	walk->start = gpc_new(moments->n_holders + 1, sizeof *walk->start);
-	walk->next_link = gpc_new(moments->n_holders + 1, sizeof *walk->next_link);
 	walk->purposes = gpc_new(moments->n_holders + 1, sizeof *walk->purposes);
 	for (size_t i = 0; i < moments->n_holders; i++)
 		walk->purposes[i] = !has_torch || all[i].kind
@@ -187,44 +200,61 @@ static struct gpc_share share_of(const struct walk *walk, const struct gpucache_
 	return share.blocks ? share : (struct gpc_share){ event->requested, 1 };
 }
 
-static void make_steps(struct walk *walk, int32_t ordinal)
+/* The time in the record of the failure that the event tells of; 0: it tells of none that has a record. */
+static uint64_t failed_ns(const struct gpc_recording *rec, const struct gpucache_event *event)
 {
-	bool *is_arena = gpc_new(walk->n_events, sizeof *is_arena);
+	struct gpucache_oom oom;
 
-	walk->steps = gpc_new(walk->n_events, sizeof *walk->steps);
-	gpc_arenas_mark(walk->report->recording, ordinal, walk->events, walk->n_events, is_arena);
-	for (size_t i = 0; i < walk->n_events; i++) {
-		const struct gpucache_event *event = &walk->events[i];
-		const int sign = event->kind == GPUCACHE_EVENT_MALLOC ? 1 : -1;
-		struct gpc_share share = share_of(walk, event);
-		struct step *step = &walk->steps[i];
-
-		*step = (struct step){ .time_ns = event->time_ns, .tag = event->tag };
-		step->is_reset = event->kind == GPUCACHE_EVENT_CONTEXT;
-		step->holder = step->is_reset ? event->context
-					      : find_holder(walk,
-							holder_of(event->stack, event->alloc_kind,
-								event->context));
-		if (step->is_reset || is_arena[i])
-			continue;
-		step->change.bytes = sign * gpc_signed_of(share.bytes);
-		step->change.blocks = sign * gpc_signed_of(share.blocks);
-		step->size = sign * gpc_signed_of(event->size);
-		step->surplus = less(step->change,
-			(struct level){ sign * gpc_signed_of(event->requested), sign });
-	}
-	free(is_arena);
+	for (uint64_t i = 0;
+		event->kind == GPUCACHE_EVENT_OOM && i < rec->regions[GPUCACHE_REGION_OOMS].count;
+		i++)
+		if (gpc_recording_read_oom(rec, i, &oom) && oom.device == event->device &&
+			oom.time_ns == event->time_ns)
+			return oom.time_ns;
+	return 0;
 }
 
-/* Puts a holder whose level changes into its context's list, so that reset() need not visit all holders. */
-static void touch(struct walk *walk, uint32_t holder)
+static void change_holder(
+	const struct walk *walk, struct step *step, const struct gpucache_event *event)
 {
-	uint32_t context = walk->moments->holders[holder].context;
+	const int sign = event->kind == GPUCACHE_EVENT_MALLOC ? 1 : -1;
+	const struct gpc_share share = share_of(walk, event);
 
-	if (context >= GPUCACHE_MAX_CONTEXTS || walk->next_link[holder])
-		return;
-	walk->next_link[holder] = walk->first_link[context] + 1;
-	walk->first_link[context] = holder + 1;
+	step->change.bytes = sign * gpc_signed_of(share.bytes);
+	step->change.blocks = sign * gpc_signed_of(share.blocks);
+	step->size = sign * gpc_signed_of(event->size);
+	step->surplus =
+		less(step->change, (struct level){ sign * gpc_signed_of(event->requested), sign });
+}
+
+static void make_steps(struct walk *walk, int32_t ordinal)
+{
+	const struct gpc_recording *rec = walk->report->recording;
+	bool *is_arena = gpc_new(walk->n_events, sizeof *is_arena);
+	uint64_t now_ns = 0;
+
+	walk->steps = gpc_new(walk->n_events, sizeof *walk->steps);
+	gpc_arenas_mark(rec, ordinal, walk->events, walk->n_events, is_arena);
+	gpc_reserved_find(&walk->reserved, rec, ordinal, walk->events, walk->n_events, is_arena);
+	walk->moments->is_exact = walk->reserved.is_exact && walk->moments->n_holes == 0;
+	for (size_t i = 0; i < walk->n_events; i++) {
+		const struct gpucache_event *event = &walk->events[i];
+		struct step *step = &walk->steps[i];
+
+		now_ns = gpc_larger(now_ns, event->time_ns);
+		*step = (struct step){ .time_ns = now_ns,
+			.tag = event->tag,
+			.holder = find_holder(
+				walk, holder_of(event->stack, event->alloc_kind, event->context)),
+			.failed_ns = failed_ns(rec, event) };
+		if ((event->kind == GPUCACHE_EVENT_MALLOC || event->kind == GPUCACHE_EVENT_FREE) &&
+			!is_arena[i])
+			change_holder(walk, step, event);
+		if (step->failed_ns)
+			walk->close_to = i;
+	}
+	walk->close_from = walk->close_to > CLOSE_EVENTS ? walk->close_to - CLOSE_EVENTS : 0;
+	free(is_arena);
 }
 
 static void add_to_purpose(struct walk *walk, uint32_t holder, int64_t bytes)
@@ -232,34 +262,6 @@ static void add_to_purpose(struct walk *walk, uint32_t holder, int64_t bytes)
 	int64_t *sum = &walk->sums[walk->purposes[holder]];
 
 	*sum = gpc_signed_add(*sum, bytes);
-}
-
-/* Sets the levels of a context's holders to 0; returns the bytes that they had. */
-static int64_t reset(struct walk *walk, uint32_t context)
-{
-	int64_t bytes = 0;
-
-	if (context >= GPUCACHE_MAX_CONTEXTS)
-		return 0;
-	for (uint32_t next = walk->first_link[context]; next;) {
-		uint32_t holder = next - 1;
-
-		next = walk->next_link[holder] - 1;
-		walk->next_link[holder] = 0;
-		bytes = gpc_signed_add(bytes, walk->levels[holder].bytes);
-		add_to_purpose(walk, holder, -walk->levels[holder].bytes);
-		walk->levels[holder] = (struct level){ 0 };
-	}
-	walk->first_link[context] = 0;
-	return bytes;
-}
-
-static void touch_all(struct walk *walk)
-{
-	memset(walk->next_link, 0, walk->moments->n_holders * sizeof *walk->next_link);
-	memset(walk->first_link, 0, sizeof walk->first_link);
-	for (uint32_t i = 0; i < walk->moments->n_holders; i++)
-		touch(walk, i);
 }
 
 static struct level level_of(struct gpc_share share)
@@ -286,22 +288,14 @@ static void go_to_end(struct walk *walk, int32_t ordinal)
 }
 
 /*
- * Undoes all steps, the last first.  The bytes that a context had before a reset are unknown: undoing an allocation
- * from before it would give a negative level, which becomes 0.
+ * Undoes all steps, the last first.  A table of blocks that has lost some could give a negative level, which becomes 0.
  */
 static void go_to_start(struct walk *walk)
 {
-	touch_all(walk);
 	for (size_t i = walk->n_events; i-- > 0;) {
 		const struct step *step = &walk->steps[i];
-		struct level *level;
+		struct level *level = &walk->levels[step->holder];
 
-		if (step->is_reset) {
-			(void)reset(walk, step->holder);
-			continue;
-		}
-		touch(walk, step->holder);
-		level = &walk->levels[step->holder];
 		*level = less(*level, step->change);
 		walk->live_bytes = gpc_signed_less(walk->live_bytes, step->size);
 		walk->surplus = less(walk->surplus, step->surplus);
@@ -316,32 +310,51 @@ static void go_to_start(struct walk *walk)
 static void take(struct walk *walk, size_t i)
 {
 	const struct step *step = &walk->steps[i];
+	const struct gpc_taken *change = &walk->reserved.changes[i];
 
-	if (step->is_reset) {
-		walk->live_bytes = gpc_signed_less(walk->live_bytes, reset(walk, step->holder));
-		return;
-	}
-	touch(walk, step->holder);
 	walk->levels[step->holder] = add(walk->levels[step->holder], step->change);
 	add_to_purpose(walk, step->holder, step->change.bytes);
 	walk->surplus = add(walk->surplus, step->surplus);
 	walk->live_bytes = gpc_signed_add(walk->live_bytes, step->size);
+	walk->taken.reserved = gpc_signed_add(walk->taken.reserved, change->reserved);
+	walk->taken.idle = gpc_signed_add(walk->taken.idle, change->idle);
 }
 
-/* Takes the steps from *at to the maximum of the slice that ends at `end_ns`; returns the end of the slice. */
-static size_t climb(struct walk *walk, size_t *at, uint64_t end_ns)
+/*
+ * True if the slice that begins with step `from` ends with step `i`, whatever follows.  A segment and its block are of
+ * one time, and so in one slice.
+ */
+static bool ends_slice(const struct walk *walk, size_t from, size_t i, size_t most)
 {
+	const struct step *step = &walk->steps[i];
+	bool is_split = i + 1 < walk->n_events && step[1].time_ns == step->time_ns;
+
+	return step->failed_ns ||
+	       (!is_split &&
+		       (i + 1 - from >= most || (i >= walk->close_from && i < walk->close_to)));
+}
+
+/*
+ * Takes the steps from *at to the maximum of the slice that ends at `end_ns`, after `most_steps`, or with a failure;
+ * returns the end of the slice.
+ */
+static size_t climb(struct walk *walk, size_t *at, uint64_t end_ns, size_t most_steps)
+{
+	const size_t from = *at;
+
 	int64_t live = walk->live_bytes;
 	int64_t most = INT64_MIN;
 	size_t highest = *at;
 	size_t end = *at;
 
-	for (; end < walk->n_events && (end == *at || walk->steps[end].time_ns < end_ns); end++) {
+	while (end < walk->n_events && (end == from || walk->steps[end].time_ns < end_ns)) {
 		live = gpc_signed_add(live, walk->steps[end].size);
 		if (live > most) {
 			most = live;
 			highest = end;
 		}
+		if (ends_slice(walk, from, end++, most_steps))
+			break;
 	}
 	while (*at <= highest)
 		take(walk, (*at)++);
@@ -378,10 +391,17 @@ static uint64_t at_least_0(int64_t value)
 static struct gpc_moment_level level_at(const struct walk *walk, size_t at)
 {
 	struct gpc_moment_level level = { .time_ns = walk->steps[at - 1].time_ns,
-		.live_bytes = at_least_0(walk->live_bytes) };
+		.live_bytes = at_least_0(walk->live_bytes),
+		.idle_bytes = at_least_0(walk->taken.idle),
+		.reserved_bytes = walk->moments->is_exact ? at_least_0(walk->taken.reserved)
+							  : GPUCACHE_UNKNOWN };
+	int64_t requested = gpc_signed_less(walk->sums[GPC_N_PURPOSES], walk->surplus.bytes);
 
-	for (unsigned i = 0; i < GPC_N_PURPOSES; i++)
+	for (unsigned i = 0; i < GPC_N_PURPOSES; i++) {
 		level.purposes[i] = at_least_0(walk->sums[i]);
+		requested = gpc_signed_add(requested, walk->sums[i]);
+	}
+	level.requested_bytes = at_least_0(requested);
 	/* What sampled stacks stand for is of blocks without a stack, which are of no known purpose. */
 	if (walk->unsampled < walk->moments->n_holders)
 		level.purposes[GPC_PURPOSE_OTHER] = at_least_0(
@@ -395,11 +415,9 @@ static bool say(struct walk *walk, size_t from, size_t at)
 	struct gpc_moments *moments = walk->moments;
 	bool is_all = moments->n == 0;
 
-	for (size_t i = from; i < at && !is_all; i++) {
-		is_all = walk->steps[i].is_reset;
-		if (!is_all && !say_holder(walk, walk->steps[i].holder))
+	for (size_t i = from; i < at && !is_all; i++)
+		if (!say_holder(walk, walk->steps[i].holder))
 			return false;
-	}
 	for (uint32_t h = 0; is_all && h < moments->n_holders; h++)
 		if (!say_holder(walk, h))
 			return false;
@@ -410,16 +428,27 @@ static bool say(struct walk *walk, size_t from, size_t at)
 		.last = level_at(walk, at),
 		.tag = walk->steps[at - 1].tag,
 		.end_delta = walk->n_deltas,
+		.n_events = at,
 	};
 	return true;
 }
 
-/* Writes the rows for this many slices; false if there is no room for the deltas. */
+static void note_failure(struct walk *walk, const struct step *step)
+{
+	struct gpc_moments *moments = walk->moments;
+
+	if (step->failed_ns && moments->n_failures < GPUCACHE_MAX_OOMS)
+		moments->failures[moments->n_failures++] =
+			(struct gpc_moments_failure){ step->failed_ns, step->time_ns };
+}
+
+/* Writes the rows for this many slices of time, and as many of events; false if there is no room for the deltas. */
 static bool walk_slices(struct walk *walk, unsigned n_slices)
 {
 	uint64_t first_ns = walk->steps[0].time_ns;
 	uint64_t last_ns = walk->steps[walk->n_events - 1].time_ns;
 	uint64_t width_ns = gpc_bytes_less(last_ns, first_ns) / n_slices + 1;
+	size_t most_steps = walk->n_events / n_slices + 1;
 	size_t said = 0;
 	size_t at = 0;
 
@@ -428,21 +457,22 @@ static bool walk_slices(struct walk *walk, unsigned n_slices)
 	memset(walk->sums, 0, sizeof walk->sums);
 	for (uint32_t i = 0; i < walk->moments->n_holders; i++)
 		add_to_purpose(walk, i, walk->start[i].bytes);
-	touch_all(walk);
 	walk->live_bytes = walk->start_bytes;
+	walk->taken = walk->reserved.start;
 	walk->surplus = walk->start_surplus;
-	walk->n_deltas = walk->moments->n = 0;
+	walk->n_deltas = walk->moments->n = walk->moments->n_failures = 0;
 	for (size_t end = 0; end < walk->n_events;) {
 		uint64_t slice = gpc_bytes_less(walk->steps[end].time_ns, first_ns) / width_ns;
 
-		end = climb(
-			walk, &at, gpc_bytes_add(first_ns, gpc_bytes_times(slice + 1, width_ns)));
+		end = climb(walk, &at,
+			gpc_bytes_add(first_ns, gpc_bytes_times(slice + 1, width_ns)), most_steps);
 		if (!say(walk, said, at))
 			return false;
 		said = at;
 		while (at < end)
 			take(walk, at++);
 		walk->moments->rows[walk->moments->n - 1].last = level_at(walk, at);
+		note_failure(walk, &walk->steps[end - 1]);
 	}
 	return said == walk->n_events || say(walk, said, walk->n_events);
 }
@@ -450,9 +480,10 @@ static bool walk_slices(struct walk *walk, unsigned n_slices)
 static void walk_all(struct walk *walk)
 {
 	struct gpc_moments *moments = walk->moments;
-	unsigned n_slices = GPC_MOMENTS_MAX;
+	unsigned n_slices = GPC_MOMENTS_MAX / 2;
 
-	moments->rows = gpc_new(GPC_MOMENTS_MAX + 2, sizeof *moments->rows);
+	moments->rows = gpc_new(
+		GPC_MOMENTS_MAX + CLOSE_EVENTS + GPUCACHE_MAX_OOMS + 2, sizeof *moments->rows);
 	moments->deltas = gpc_new(GPC_MOMENTS_MAX_DELTAS, sizeof *moments->deltas);
 	while (!walk_slices(walk, n_slices)) {
 		if (n_slices == 1) {
@@ -482,7 +513,7 @@ void gpc_moments_create(
 	free(walk.said);
 	free(walk.start);
 	free(walk.purposes);
-	free(walk.next_link);
+	gpc_reserved_fini(&walk.reserved);
 	gpc_map_fini(&walk.numbers);
 }
 
@@ -492,4 +523,12 @@ void gpc_moments_fini(struct gpc_moments *moments)
 	free(moments->rows);
 	free(moments->deltas);
 	*moments = (struct gpc_moments){ 0 };
+}
+
+uint64_t gpc_moments_time_of(const struct gpc_moments *moments, const struct gpucache_oom *oom)
+{
+	for (size_t i = 0; i < moments->n_failures; i++)
+		if (moments->failures[i].asked_ns == oom->time_ns)
+			return moments->failures[i].time_ns;
+	return oom->time_ns;
 }

@@ -24,6 +24,9 @@ function showBytes(bytes) {
   return `${value.toFixed(2)} ${units[i]}`;
 }
 
+/* The name of our own cached memory. */
+const OUR_CACHE = "gpucache's cache, free";
+
 const showCount = n => n === null || n === undefined ? "" : n.toLocaleString("en-US");
 const showExact = bytes => bytes === null || bytes === undefined ? "" : `${showCount(bytes)} B`;
 const showShare = (part, whole) => whole > 0 ? `${(100 * part / whole).toFixed(1)} %` : "";

@@ -4,9 +4,9 @@
  *
  *      summary, ooms            the --json output of commands, verbatim: the page and the terminal cannot differ
  *      frames, stacks, tags     each name once; everything else refers to its number (name_table.h)
- *      devices[]                history, peak, failures, end and moments with their holders; levels: the bytes live at
- *                               each moment, and of each purpose; heaps: segments and cells at the
- *                               peak, at the last failures, and at the end
+ *      devices[]                history, peak, failures, end and moments with their holders; levels: the bytes live,
+ *                               idle in PyTorch's cache, reserved, and of each purpose at each moment;
+ *                               heaps: segments and cells at the peak, at the last failures, and at the end
  *
  * Times are nanoseconds after the start of the recorded process.  Holders are flat arrays: stack, bytes, blocks, ...
  * The data is a document (document/document.h), written while the recording is read: it need not fit into memory.
@@ -134,6 +134,7 @@ static void show_history(const struct run *run, int32_t ordinal)
 
 	(void)gpc_recording_find_history(run->report->recording, ordinal, &history);
 	gpc_document_open_object(run->doc, "history");
+	gpc_document_member(run->doc, "interval", gpc_number(history.interval_ns));
 	show_points(run, "t", &history, offsetof(struct gpucache_point, time_ns));
 	show_points(run, "requested", &history, offsetof(struct gpucache_point, requested_bytes));
 	show_points(run, "live", &history, offsetof(struct gpucache_point, live_bytes));
@@ -176,7 +177,21 @@ static void show_end(const struct run *run, int32_t ordinal)
 	gpc_holdings_fini(&holdings);
 }
 
-static void show_failures(const struct run *run, int32_t ordinal)
+/* The levels in the balance of the failure: live, idle in PyTorch's cache, pending, reserved. */
+static void show_balance(const struct run *run, const struct gpucache_oom *oom)
+{
+	const uint64_t idle = gpc_torch_at(oom).unused;
+	const uint64_t held = gpc_bytes_add(oom->balance.requested,
+		gpc_bytes_add(oom->balance.rounding,
+			gpc_bytes_less(oom->balance.direct, oom->kind_bytes[GPUCACHE_KIND_POOL])));
+
+	gpc_document_open_flat(run->doc, "levels");
+	gpc_document_row(run->doc, gpc_bytes(gpc_bytes_less(held, idle)), gpc_bytes(idle),
+		gpc_bytes(oom->balance.pending), gpc_bytes(gpc_balance_taken(&oom->balance)));
+	gpc_document_close(run->doc);
+}
+
+static void show_failures(const struct run *run, int32_t ordinal, const struct gpc_moments *moments)
 {
 	static const struct gpc_section section = { "ooms" };
 	const struct gpc_recording *rec = run->report->recording;
@@ -189,11 +204,13 @@ static void show_failures(const struct run *run, int32_t ordinal)
 			continue;
 		gpc_holdings_from_oom(&holdings, run->report, &oom);
 		gpc_document_open(run->doc, &element);
-		gpc_document_member(run->doc, "t", after_start(run, oom.time_ns));
+		gpc_document_member(
+			run->doc, "t", after_start(run, gpc_moments_time_of(moments, &oom)));
 		gpc_document_member(run->doc, "number", gpc_number(oom.number));
 		gpc_document_member(run->doc, "recovered", gpc_truth(oom.recovered));
 		gpc_document_member(run->doc, "requested", gpc_bytes(oom.requested));
 		gpc_document_member(run->doc, "limit", gpc_bytes(gpc_unless_zero(oom.limit)));
+		show_balance(run, &oom);
 		show_holders(run, &holdings);
 		gpc_document_close(run->doc);
 		gpc_holdings_fini(&holdings);
@@ -203,15 +220,16 @@ static void show_failures(const struct run *run, int32_t ordinal)
 
 static void show_level(const struct run *run, const struct gpc_moment_level *level)
 {
-	struct gpc_cell cells[2 + GPC_N_PURPOSES] = { after_start(run, level->time_ns),
-		gpc_bytes(level->live_bytes) };
+	struct gpc_cell cells[4 + GPC_N_PURPOSES] = { after_start(run, level->time_ns),
+		gpc_bytes(level->live_bytes), gpc_bytes(level->idle_bytes),
+		gpc_bytes(level->reserved_bytes) };
 
 	for (unsigned i = 0; i < GPC_N_PURPOSES; i++)
-		cells[2 + i] = gpc_bytes(level->purposes[i]);
+		cells[4 + i] = gpc_bytes(level->purposes[i]);
 	gpc_document_row_of(run->doc, cells, sizeof cells / sizeof cells[0]);
 }
 
-/* For each moment two: the bytes live, and of each purpose, then and at the end of its slice. */
+/* For each moment two: the levels then, and at the end of its slice. */
 static void show_levels(const struct run *run, const struct gpc_moments *moments)
 {
 	gpc_document_open_flat(run->doc, "levels");
@@ -222,36 +240,33 @@ static void show_levels(const struct run *run, const struct gpc_moments *moments
 	gpc_document_close(run->doc);
 }
 
-/* Each row has the time, the bytes live, the range, and where its deltas end. */
-static void show_moments(const struct run *run, int32_t ordinal)
+/* Each row has the time, the bytes live, the range, where its deltas end, and the events up to it. */
+static void show_moments(const struct run *run, const struct gpc_moments *moments)
 {
-	struct gpc_moments moments;
-	size_t n_deltas;
+	const size_t n_deltas = moments->n ? moments->rows[moments->n - 1].end_delta : 0;
 
-	gpc_moments_create(&moments, run->report, ordinal);
-	n_deltas = moments.n ? moments.rows[moments.n - 1].end_delta : 0;
 	gpc_document_open_object(run->doc, "moments");
-	gpc_document_member(run->doc, "n_events", gpc_count(moments.n_events));
-	gpc_document_member(run->doc, "n_holes", gpc_count(moments.n_holes));
+	gpc_document_member(run->doc, "n_events", gpc_count(moments->n_events));
+	gpc_document_member(run->doc, "n_holes", gpc_count(moments->n_holes));
 	gpc_document_open_flat(run->doc, "rows");
-	for (size_t i = 0; i < moments.n; i++)
-		gpc_document_row(run->doc, after_start(run, moments.rows[i].most.time_ns),
-			gpc_bytes(moments.rows[i].most.live_bytes),
-			gpc_number(gpc_html_names_tag(run->names, moments.rows[i].tag)),
-			gpc_number(moments.rows[i].end_delta));
+	for (size_t i = 0; i < moments->n; i++)
+		gpc_document_row(run->doc, after_start(run, moments->rows[i].most.time_ns),
+			gpc_bytes(moments->rows[i].most.live_bytes),
+			gpc_number(gpc_html_names_tag(run->names, moments->rows[i].tag)),
+			gpc_number(moments->rows[i].end_delta),
+			gpc_count(moments->rows[i].n_events));
 	gpc_document_close(run->doc);
 	gpc_document_open_flat(run->doc, "deltas");
 	for (size_t i = 0; i < n_deltas; i++) {
-		const struct gpc_moment_delta *delta = &moments.deltas[i];
-		const struct gpc_moment_holder *holder = &moments.holders[delta->holder];
+		const struct gpc_moment_delta *delta = &moments->deltas[i];
+		const struct gpc_moment_holder *holder = &moments->holders[delta->holder];
 
 		gpc_document_row(run->doc, stack_number(run, holder->stack, holder->kind),
 			gpc_signed(delta->bytes), gpc_signed(delta->blocks));
 	}
 	gpc_document_close(run->doc);
 	gpc_document_close(run->doc);
-	show_levels(run, &moments);
-	gpc_moments_fini(&moments);
+	show_levels(run, moments);
 }
 
 static void show_segment(const struct run *run, const struct gpc_heap_segment *segment)
@@ -316,7 +331,7 @@ static void show_heap(
 	gpc_heap_view_fini(&heap);
 }
 
-static void show_heaps(const struct run *run, int32_t ordinal)
+static void show_heaps(const struct run *run, int32_t ordinal, const struct gpc_moments *moments)
 {
 	static const struct gpc_section heaps = { "heaps" };
 	const struct gpc_recording *rec = run->report->recording;
@@ -335,7 +350,7 @@ static void show_heaps(const struct run *run, int32_t ordinal)
 		show_heap(run, ordinal, "peak", peak.time_ns, end_ns);
 	for (uint64_t i = 0; i < rec->regions[GPUCACHE_REGION_OOMS].count; i++)
 		if (gpc_recording_read_oom(rec, i, &oom) && oom.device == ordinal)
-			times[n++ % MAX_HEAPS] = oom.time_ns;
+			times[n++ % MAX_HEAPS] = gpc_moments_time_of(moments, &oom);
 	for (uint64_t i = n < MAX_HEAPS ? 0 : n - MAX_HEAPS; i < n; i++)
 		show_heap(run, ordinal, "oom", times[i % MAX_HEAPS], end_ns);
 	show_heap(run, ordinal, "end", GPC_TIME_OF_END, end_ns);
@@ -355,6 +370,9 @@ static void show_words(const struct run *run, int32_t ordinal)
 
 static void show_device(const struct run *run, const struct gpucache_device *device)
 {
+	struct gpc_moments moments;
+
+	gpc_moments_create(&moments, run->report, device->ordinal);
 	gpc_document_open(run->doc, &element);
 	gpc_document_member(run->doc, "ordinal", gpc_number((uint64_t)device->ordinal));
 	gpc_document_member(run->doc, "total", gpc_bytes(device->total_bytes));
@@ -368,10 +386,11 @@ static void show_device(const struct run *run, const struct gpucache_device *dev
 	show_history(run, device->ordinal);
 	show_peak(run, device->ordinal);
 	show_end(run, device->ordinal);
-	show_failures(run, device->ordinal);
-	show_moments(run, device->ordinal);
-	show_heaps(run, device->ordinal);
+	show_failures(run, device->ordinal, &moments);
+	show_moments(run, &moments);
+	show_heaps(run, device->ordinal, &moments);
 	gpc_document_close(run->doc);
+	gpc_moments_fini(&moments);
 }
 
 static void show_oom_views(const struct run *run)

@@ -11,7 +11,8 @@ function layOutFlame() {
 
 const classOf = node => {
   const classes = [];
-  if (node.data.flags & FLAG.what) classes.push("what");
+  if (node.data.name === state.view.cacheName) classes.push("cache");
+  else if (node.data.flags & FLAG.what) classes.push("what");
   else if (node.depth && !(node.data.flags & FLAG.library)) classes.push("own");
   if (isFound(node.data.name)) classes.push("found");
   if (flame.focus.ancestors().includes(node) && node !== flame.focus) classes.push("faded");
@@ -56,7 +57,8 @@ function paintFlameLegend() {
   byId("flame-legend").replaceChildren(
     entry("flame-own", "lines of the program", node => node.depth && !(node.data.flags & (FLAG.what | FLAG.library))),
     entry("flame-library", state.libraries ? "frames of libraries" : "what it called", node => node.data.flags & FLAG.library),
-    entry("flame-what", "no call: contexts, caches", node => node.data.flags & FLAG.what));
+    entry("torch", state.view.cacheName, node => node.data.name === state.view.cacheName),
+    entry("rest", "no call: contexts, modules", node => node.data.flags & FLAG.what && node.data.name !== state.view.cacheName));
 }
 
 /* A character of 11 pixels is 6.3 wide on average. */

@@ -127,10 +127,13 @@ function siteName(stack) {
   return heap.names.get(stack) || view.run.stacks[stack][0][0];
 }
 
+/* Caches have one name on the whole page. */
+const cellWords = (view, kind) => kind === CELL.torch ? view.cacheName : kind === CELL.free ? OUR_CACHE : view.device.cell_words[kind];
+
 function describeCell(cell) {
   if (!cell) return [];
-  const { run, device } = state.view;
-  const lines = [`${device.cell_words[cell.kind]}: ${showBytes(cell.size)}`, `in segment ${cell.segment.address}, at ${showBytes(cell.offset)}`];
+  const { run } = state.view;
+  const lines = [`${cellWords(state.view, cell.kind)}: ${showBytes(cell.size)}`, `in segment ${cell.segment.address}, at ${showBytes(cell.offset)}`];
   if (cell.kind === CELL.live) lines.splice(1, 0, siteName(cell.stack));
   if (cell.kind === CELL.live && run.tags[cell.tag]) lines.push(run.tags[cell.tag]);
   return lines;
@@ -142,7 +145,7 @@ const wasted = segment => segment.n_pins ? segment.bytes[CELL.free] + segment.by
 function paintHeapLegend(view) {
   const used = new Set(heap.cells.map(cell => cell.kind));
   byId("heap-legend").replaceChildren(...view.device.cell_words.flatMap((words, kind) =>
-    used.has(kind) ? [make("span", {}, make("i", { style: `background: var(--${CELL_COLOURS[kind]})` }), words)] : []));
+    used.has(kind) ? [make("span", {}, make("i", { style: `background: var(--${CELL_COLOURS[kind]})` }), cellWords(view, kind))] : []));
 }
 
 function pinsText(segment) {

@@ -233,8 +233,8 @@ void gpc_heap_view_fini(struct gpc_heap_view *heap)
 
 const char *gpc_cell_word(unsigned state)
 {
-	static const char *const words[] = { "not recorded", "cached", "live", "pending",
-		"PyTorch's, in no tensor", "small pieces" };
+	static const char *const words[] = { "not recorded", "gpucache's cache, free", "live",
+		"pending", "PyTorch's cache, in no tensor", "small pieces" };
 
 	return state < GPC_CELL_STATE_COUNT ? words[state] : words[0];
 }

@@ -15,30 +15,50 @@ function makeView(run, device, index) {
   view.moments = makeMoments(view);
   view.points = makePoints(view);
   view.idle = makeIdle(view);
+  view.isSampled = view.points.some(point => point.isSampled);
+  view.cacheName = device.end.unused_is;
   view.limit = device.ooms.reduce((least, oom) => oom.limit ? Math.min(least, oom.limit) : least, device.total);
   view.name = nameOf(run, device);
   return view;
 }
 
+/* "gpt.py (python3.12)" */
+function programName(recording) {
+  const exe = (recording.exe || "?").split("/").pop();
+  const script = scriptOf(recording);
+  return script ? `${script} (${exe})` : exe;
+}
+
+function scriptOf(recording) {
+  const isPython = (recording.exe || "").split("/").pop().startsWith("python");
+  const script = isPython && (recording.command || "").split(" ").slice(1).find(word => word.endsWith(".py"));
+  return script ? script.split("/").pop() : "";
+}
+
+const hasRank = recording => recording.rank !== null && recording.rank !== undefined;
+
+/* "gpt.py, rank 1, GPU 0" */
 function nameOf(run, device) {
-  const recording = run.summary.recording;
-  const who = recording.rank !== null && recording.rank !== undefined ? `rank ${recording.rank}` : `pid ${recording.pid}`;
+  const { recording } = run.summary;
+  const who = `${scriptOf(recording) || programName(recording)}, ${hasRank(recording) ? `rank ${recording.rank}, ` : ""}pid ${recording.pid}`;
   return DATA.runs.length > 1 ? `${who}, GPU ${device.ordinal}` : `GPU ${device.ordinal}`;
 }
 
-/* moments.rows has four numbers per row: time, live bytes, range, end of its deltas. */
+/* moments.rows has five numbers per row: time, live bytes, range, end of its deltas, events up to it. */
 function readRows(moments) {
   const rows = [];
-  for (let i = 0; i < moments.rows.length; i += 4)
-    rows.push({ t: moments.rows[i], live: moments.rows[i + 1], tag: moments.rows[i + 2], end: moments.rows[i + 3] });
+  for (let i = 0; i < moments.rows.length; i += 5) {
+    const [t, live, tag, end, events] = moments.rows.slice(i, i + 5);
+    rows.push({ t, live, tag, end, events });
+  }
   return rows;
 }
 
-/* Two for each row: at its moment, and at the end of its slice of time. */
+/* Two for each row: at its moment, and at the end of its slice. */
 function readLevels(flat) {
   const levels = [];
-  for (let i = 0; i < flat.length; i += 10)
-    levels.push({ t: flat[i], live: flat[i + 1], purposes: flat.slice(i + 2, i + 10) });
+  for (let i = 0; i < flat.length; i += 12)
+    levels.push({ t: flat[i], live: flat[i + 1], idle: flat[i + 2], reserved: flat[i + 3], purposes: flat.slice(i + 4, i + 12) });
   return levels;
 }
 
@@ -67,14 +87,13 @@ function sumDeltas(moments, end) {
   return holders;
 }
 
-/*
- * The moments in order of time.  The last row of events and the end are one moment; rows of events do not have the bytes
- * in no tensor, of PyTorch's cache or XLA's pool, and the peak has only the pool's.
- */
+/* The moments in order of time.  The peak does not have the bytes of PyTorch's cache in no tensor. */
 function makeMoments(view) {
   const { device } = view;
+  const idleOf = i => view.levels[2 * i].idle ? [{ stack: null, label: device.end.unused_is, bytes: view.levels[2 * i].idle, blocks: 0 }] : [];
   const moments = view.rows.map((row, i) => ({
-    kind: "event", t: row.t, live: row.live, tag: view.run.tags[row.tag], purposes: view.levels[2 * i].purposes, holders: () => sumDeltas(device.moments, row.end),
+    kind: "event", t: row.t, live: row.live, tag: view.run.tags[row.tag], purposes: view.levels[2 * i].purposes,
+    holders: () => [...sumDeltas(device.moments, row.end), ...idleOf(i)],
   }));
   if (device.peak)
     moments.push({ kind: "peak", t: device.peak.t, live: device.peak.live, purposes: device.peak.purposes,
@@ -89,43 +108,47 @@ function makeMoments(view) {
 }
 
 /*
- * The whole run as points {t, live, pending, reserved, purposes}, each of which holds until the next: the history, and
- * the levels where there are events.  The maxima of one interval may be of different times, so `pending` is cut to what
- * `reserved` has beyond `live`.  Without levels no purposes are known.
+ * The whole run as points {t, live, idle, pending, reserved, purposes, isSampled}, each of which holds until the next.
+ * Where there are events: the levels after them.  Elsewhere, and if their `reserved` is not exact: samples of the
+ * history.  A sample is of an interval, and counts from its end on: it is never drawn before it was taken.  Pending bytes
+ * are always samples.  A failure has the numbers of its balance.
  */
 function makePoints(view) {
-  const { history, peak } = view.device;
+  const { history, peak, ooms } = view.device;
   const { levels } = view;
-  const isKnown = t => levels.length > 0 && t >= levels[0].t && t <= levels[levels.length - 1].t;
-  const points = history.t.map((t, i) => ({ t, live: history.live[i], pending: history.pending[i], reserved: history.reserved[i] }))
-    .filter(point => !isKnown(point.t));
-  const highestAt = (values, t) => {
-    const i = d3.bisector(d => d).right(history.t, t);
-    return Math.max(values[i - 1] || 0, values[i] || 0);
-  };
-  for (const [i, level] of levels.entries())
-    if (i === 0 || level.t !== levels[i - 1].t)
-      points.push({ ...level, pending: highestAt(history.pending, level.t), reserved: highestAt(history.reserved, level.t) });
-  if (peak && !isKnown(peak.t)) points.push({ t: peak.t, live: peak.live, pending: highestAt(history.pending, peak.t), reserved: peak.reserved });
-  points.sort((a, b) => a.t - b.t);
+  const isKnown = t => levels.length > 0 && t >= levels[0].t;
+  const samples = history.t.map((t, i) => ({ t: Math.min(t + history.interval, view.endTime), live: history.live[i], idle: 0, pending: history.pending[i], reserved: history.reserved[i], isSampled: true }));
+  const before = (list, t) => list[d3.bisector(one => one.t).right(list, t) - 1];
+  const mix = (level, sample) => ({ ...level, pending: sample ? sample.pending : 0,
+    reserved: level.reserved ?? (sample ? sample.reserved : 0), isSampled: level.reserved === null });
+  const points = samples.map(sample => isKnown(sample.t) ? { ...mix(before(levels, sample.t), sample), t: sample.t } : sample);
+  for (const level of levels) points.push(mix(level, before(samples, level.t)));
+  if (peak && !isKnown(peak.t)) points.push({ t: peak.t, live: peak.live, idle: 0, pending: 0, reserved: peak.reserved, isSampled: true });
+  points.sort((a, b) => a.t - b.t); /* of one time the last counts */
+  for (const oom of ooms) addFailure(points, oom, isKnown(oom.t));
   for (const point of points) {
-    point.reserved = Math.max(point.reserved, point.live);
-    point.pending = Math.min(point.pending, point.reserved - point.live);
+    point.reserved = Math.max(point.reserved, point.live + point.idle);
+    point.pending = Math.min(point.pending, point.reserved - point.live - point.idle);
   }
-  /* What follows the levels is coarser, and what it is for is known from the end. */
-  const lastLevel = levels.length ? levels[levels.length - 1] : null;
-  for (const point of points)
-    if (lastLevel && point.t > lastLevel.t) point.purposes = lastLevel.purposes;
   /* After the last point nothing changed until the end. */
-  const last = points[points.length - 1];
-  if (last && last.t < view.endTime) points.push({ ...last, t: view.endTime });
+  if (points.length) points.push({ ...points[points.length - 1], t: view.endTime });
   return points;
+}
+
+/* The balance of a failure, after the point before it; what is exact there by events stays. */
+function addFailure(points, oom, isKnown) {
+  const [live, idle, pending, reserved] = oom.levels;
+  if (!reserved) return;
+  const at = d3.bisector(point => point.t).right(points, oom.t);
+  const before = points[at - 1];
+  const isExact = isKnown && before && !before.isSampled;
+  points.splice(at, 0, { ...before, t: oom.t, pending, ...(isExact ? {} : { live, idle, reserved, isSampled: false }) });
 }
 
 /* The stretches of time [from, to] in which nothing changed and nothing failed, longest first. */
 function makeIdle(view) {
   const busy = [0, ...view.ooms.map(oom => oom.t), view.endTime];
-  const key = point => `${point.live} ${point.reserved} ${point.pending}`;
+  const key = point => `${point.live} ${point.idle} ${point.reserved} ${point.pending}`;
   view.points.forEach((point, i) => { if (i === 0 || key(point) !== key(view.points[i - 1])) busy.push(point.t); });
   busy.sort((a, b) => a - b);
   return busy.slice(1).map((t, i) => [busy[i], t]).filter(([from, to]) => to > from).sort((a, b) => b[1] - b[0] - (a[1] - a[0]));
@@ -133,6 +156,8 @@ function makeIdle(view) {
 
 const sitesOf = (run, holder) => holder.stack === null ? [holder.label] : run.stacks[holder.stack][0];
 const viaOf = (run, holder) => holder.stack === null ? "" : run.stacks[holder.stack][1];
+/* PyTorch's cache in no tensor. */
+const isIdle = holder => holder.stack === null && holder.label !== REST;
 const isAsked = (run, holder) => holder.stack !== null && !run.stacks[holder.stack][2];
 
 /* Describes a row as call_sites.c does: "alloc  train.c:9, via gelu < remember:140 < main:200", with the callers that all have. */

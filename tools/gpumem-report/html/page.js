@@ -15,21 +15,15 @@ function firstMoment(view) {
   return fatal[fatal.length - 1] || view.moments.find(moment => moment.kind === "peak") || view.moments[view.moments.length - 1];
 }
 
-/* "gpt.py (python3.12)" */
-function programName(recording) {
-  const exe = (recording.exe || "?").split("/").pop();
-  const script = exe.startsWith("python") && (recording.command || "").split(" ").slice(1).find(word => word.endsWith(".py"));
-  return script ? `${script.split("/").pop()} (${exe})` : exe;
-}
-
 function selectView(view) {
   state.view = view;
-  state.zoom = null;
   state.moment = firstMoment(view);
+  state.zoom = closeUp(view, state.moment);
   const { recording } = view.run.summary;
   const program = programName(recording);
-  byId("title").textContent = `${program}, pid ${recording.pid}${recording.rank === null || recording.rank === undefined ? "" : `, rank ${recording.rank}`}`;
-  byId("subtitle").textContent = [view.summary && view.summary.name, showBytes(view.device.total), recording.host, recording.state, recording.job && `job ${recording.job}`].filter(text => text).join(" · ");
+  byId("title").textContent = `${program}, pid ${recording.pid}${hasRank(recording) ? `, rank ${recording.rank}` : ""}`;
+  byId("subtitle").textContent = [view.summary && view.summary.name, showBytes(view.device.total), recording.host, recording.state, recording.job && `job ${recording.job}`, `started ${recording.started.replace("T", " ").replace("Z", " UTC")}`].filter(text => text).join(" · ");
+  byId("command").textContent = recording.command || recording.exe || "";
   document.title = `GPU memory of ${program}`;
   byId("views").replaceChildren(...(views.length < 2 ? [] : views.map(one => make("button", {
     type: "button", "aria-pressed": one === view, class: one.ooms.some(oom => !oom.recovered) ? "alarm" : "", onclick: () => selectView(one),

@@ -18,7 +18,7 @@ function paintVerdict() {
         make("span", { class: "dim" }, ` (${oom.verdict.strength})`)),
       make("dl", {}, ...field("Why", oom.verdict.why), ...field("Held", oom.verdict.held), ...oom.verdict.try.map((row) => field("Try", row.advice)).flat(),
         ...field("Short", `${showBytes(oom.request.short_by_bytes)} of ${showBytes(oom.request.requested_bytes)} asked for, on GPU ${oom.device.ordinal}`),
-        ...field("Also", oom.verdict.also.join(", ")), ...field("Range", oom.request.tag)));
+        ...field("Rerun", oom.verdict.rerun), ...field("Also", oom.verdict.also.join(", ")), ...field("Range", oom.request.tag)));
     return;
   }
   const ended = { ended: "ended", alive: "is running", killed: "was killed", exited: "ended by _exit" }[recording.state] || recording.state;
@@ -60,10 +60,12 @@ function paintMoment() {
   const { moment } = state;
   const holders = moment.holders();
   const sum = holders.reduce((total, holder) => total + holder.bytes, 0);
+  const idle = holders.filter(isIdle).reduce((total, holder) => total + holder.bytes, 0);
   const item = (name, value) => make("span", {}, make("span", { class: "dim" }, `${name} `), value);
   byId("moment").replaceChildren(
     make("b", {}, showTime(moment.t)), make("span", {}, momentName(moment)),
     item("in use, as asked for", make("strong", { id: "moment-bytes", "data-bytes": sum, title: showExact(sum) }, showBytes(sum))),
+    idle ? item(`of it ${state.view.cacheName}`, make("strong", {}, showBytes(idle))) : "",
     moment.live === null ? "" : item("rounded", make("strong", { "data-live": moment.live }, showBytes(moment.live))),
     moment.tag ? item("in", moment.tag) : "");
   paintMoments();
@@ -80,10 +82,13 @@ function stackRow(row) {
   return make("tr", {}, make("td", { colspan: 4 }, ...texts));
 }
 
+/* The colour that the timeline has for the bytes of a row. */
+const colourOfRow = row => row.where === state.view.cacheName ? "torch" : row.stacks.length && row.stacks.every(holder => isAsked(state.view.run, holder)) ? "live" : "rest";
+
 /* A row that shows its stacks on a click or Enter. */
 function holderRow(row, total) {
   const line = make("tr", { class: row.stacks.length ? "opens" : "", tabindex: row.stacks.length ? 0 : null, "data-where": row.where, "data-bytes": row.bytes },
-    bytesCell(row.bytes), make("td", { class: "bar" }, make("i", { style: `width: ${100 * row.bytes / Math.max(total, 1)}%` })),
+    bytesCell(row.bytes), make("td", { class: "bar" }, make("i", { style: `width: ${100 * row.bytes / Math.max(total, 1)}%; background: var(--${colourOfRow(row)})` })),
     make("td", { class: "number optional" }, showCount(row.blocks)), make("td", {}, ...marked(row.where)));
   let stacks = null;
   const toggle = () => {
@@ -116,8 +121,8 @@ function paintHolders() {
 }
 
 const SHEET = [
-  ["requested_bytes", "held by the program", "live"], ["rounding_bytes", "lost to rounding", "mixed"], ["pending_bytes", "freed, not yet safe to reuse", "pending"],
-  ["cached_bytes", "gpucache's cache, free", "cached"], ["direct_bytes", "straight from the driver", "torch"],
+  ["requested_bytes", "held by the program", "live"], ["rounding_bytes", "lost to rounding", "rest"], ["pending_bytes", "freed, not yet safe to reuse", "pending"],
+  ["cached_bytes", OUR_CACHE, "cached"], ["direct_bytes", "straight from the driver", "rest"],
   ["process_outside_bytes", "this process, not tracked", "outside"], ["other_processes_bytes", "other processes", "outside"],
   ["driver_reserve_bytes", "reserved by the driver", "unknown"], ["unattributed_bytes", "in use, owner unknown", "unknown"], ["free_bytes", "free", "free"],
 ];
@@ -129,18 +134,31 @@ function sheetOf({ view, moment }) {
   return { sheet: oom || view.summary, when };
 }
 
+/* The lines of the balance; PyTorch's cache in no tensor is a line of its own, taken from the one that it is in. */
+function linesOf({ balance, torch }) {
+  const idle = torch ? torch.reserved_bytes - torch.allocated_bytes : 0;
+  const from = torch && torch.reserved_bytes > balance.requested_bytes ? "direct_bytes" : "requested_bytes";
+  const taken = Math.min(idle, balance[from]);
+  return SHEET.flatMap(([key, words, name]) => {
+    const bytes = key === from ? balance[key] - taken : balance[key];
+    const own = { key, bytes, words: key === from && taken && key === "requested_bytes" ? `${words}, ${state.view.cacheName.includes("tensor") ? "in tensors" : "in arrays"} and other blocks` : words, name };
+    const part = { key: "idle_bytes", bytes: taken, words: state.view.cacheName, name: "torch" };
+    return [...(bytes || key === "free_bytes" ? [own] : []), ...(key === from && taken > 0 ? [part] : [])];
+  });
+}
+
 function paintBalance() {
   const { sheet, when } = sheetOf(state);
   const balance = sheet && sheet.balance;
   const box = byId("balance");
   box.hidden = !balance;
   if (!balance) return;
-  const lines = SHEET.filter(([key]) => balance[key] || key === "free_bytes");
+  const lines = linesOf(sheet);
   box.replaceChildren(make("h2", {}, `Where every byte is, ${when}`),
-    make("div", { class: "sheet" }, ...lines.map(([key, words, name]) =>
-      make("i", { style: `width: ${100 * balance[key] / balance.total_bytes}%; background: var(--${name})`, title: `${words}: ${showBytes(balance[key])}` }))),
-    make("table", {}, ...lines.map(([key, words, name]) => make("tr", { "data-line": key },
-      bytesCell(balance[key]), make("td", { class: "number" }, showShare(balance[key], balance.total_bytes)),
+    make("div", { class: "sheet" }, ...lines.map(({ bytes, words, name }) =>
+      make("i", { style: `width: ${100 * bytes / balance.total_bytes}%; background: var(--${name})`, title: `${words}: ${showBytes(bytes)}` }))),
+    make("table", {}, ...lines.map(({ key, bytes, words, name }) => make("tr", { "data-line": key },
+      bytesCell(bytes), make("td", { class: "number" }, showShare(bytes, balance.total_bytes)),
       make("td", {}, make("span", { class: "swatch", style: `background: var(--${name})` }), words,
         key === "direct_bytes" ? make("div", { class: "dim" }, balance.direct_kinds.map(kind => `${kind.kind} ${showBytes(kind.bytes)}`).join(", ")) : ""))),
       make("tr", { "data-line": "total_bytes" }, bytesCell(balance.total_bytes), make("td", {}), make("td", {}, `all of the GPU; difference ${balance.difference_bytes}`)),
@@ -191,7 +209,7 @@ function paintNotes() {
   const lost = ["blocks", "stacks", "segments", "tags"].filter(what => recording[`dropped_${what}`]).map(what => `${showCount(recording[`dropped_${what}`])} ${what} did not fit into the recording.`);
   const problems = (recording.problems || []).map(problem => `${problem.region}: ${problem.problem}`);
   byId("notes").replaceChildren(...[
-    `${recording.command || recording.exe || ""}`, `Started ${recording.started} on ${recording.host || "?"}; ${recording.path}; gpucache ${recording.library_version || "?"}.`,
+    `${recording.path}; gpucache ${recording.library_version || "?"}.`,
     state.view.rows.length && state.view.rows[0].t > 0 ? `Who held what is known of every moment from ${showTime(state.view.rows[0].t)} on; before that, of the peak and of failures.` : "",
     recording.sampled_below_bytes ? `Stacks were sampled below ${showBytes(recording.sampled_below_bytes)}: sums by call site are right in the mean.` : "",
     ...lost, ...problems].filter(line => line).map(line => make("p", {}, line)));

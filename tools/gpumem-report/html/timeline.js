@@ -19,6 +19,22 @@ function byteTicks(most) {
   return d3.range(0, most * (1 + 1e-9), step);
 }
 
+/* The last events before a failure, from which its page opens; of a longer run it is a quarter of the events. */
+const CLOSE_EVENTS = 200;
+
+/*
+ * A run that failed opens at its last steps: from the last quarter of the events before the failure on, or the last 200
+ * of a short run, until a tenth of that time after the failure.  Null: the whole run, if the events do not reach back.
+ */
+function closeUp(view, moment) {
+  if (moment.kind !== "oom") return null;
+  const before = view.rows.filter(row => row.t <= moment.t);
+  if (before.length === 0) return null;
+  const n = before[before.length - 1].events;
+  const first = before.find(row => row.events >= n - Math.max(CLOSE_EVENTS, n / 4));
+  return [first.t, Math.min(view.endTime, moment.t + (moment.t - first.t) / 10)];
+}
+
 /* The points in the range, and the next one on either side. */
 function pointsWithin(points, [from, to]) {
   const bisect = d3.bisector(point => point.t);
@@ -46,6 +62,23 @@ function thin(points, x) {
 /* From the bottom: what stays from step to step first. */
 const LAYERS = [0, 2, 1, 3, 4, 5, 6, 7];
 
+/*
+ * What is reserved and not live, from the bottom.  Where `reserved` is only sampled it is one hatched layer, because the
+ * samples do not tell whose cache it is.
+ */
+const IDLE = [
+  { name: "torch", from: d => d.live, bytes: d => d.idle },
+  { name: "pending", from: d => d.live + d.idle, bytes: d => d.pending },
+  { name: "cached", from: d => d.live + d.idle + d.pending, bytes: d => d.isSampled ? 0 : cachedOf(d) },
+  { name: "sampled", from: d => d.live + d.idle + d.pending, bytes: d => d.isSampled ? cachedOf(d) : 0 },
+];
+const cachedOf = point => point.reserved - point.live - point.idle - point.pending;
+
+function addHatch(svg, name, step) {
+  svg.append("pattern").attr("id", `hatch-${name}`).attr("width", step).attr("height", step).attr("patternUnits", "userSpaceOnUse")
+    .attr("patternTransform", "rotate(45)").append("rect").attr("class", `hatch-${name}`).attr("width", step / 3).attr("height", step);
+}
+
 const hasLayers = () => state.view.words.length > 0 && state.view.levels.length > 0;
 const layersUsed = view => LAYERS.filter(i => view.levels.some(level => level.purposes[i] > 0));
 
@@ -55,9 +88,10 @@ function paintAreas(svg, points, y) {
   const area = (low, high) => d3.area().curve(d3.curveStepAfter).x(d => d.px).y0(d => y(low(d))).y1(d => y(high(d)));
   const layer = svg.append("g").attr("clip-path", "url(#clip)");
   const paint = (name, low, high, some = points) => layer.append("path").attr("class", name).attr("d", area(low, high)(some));
+  addHatch(svg, "outside", 6);
+  addHatch(svg, "sampled", 4);
   if (outside && isWholeGpu()) paint("area-outside", d => d.reserved, d => d.reserved + outside);
-  paint("area-cached", d => d.live, d => d.reserved);
-  paint("area-pending", d => d.live, d => d.live + d.pending);
+  for (const { name, from, bytes } of IDLE) paint(`area-${name}`, d => from(d), d => from(d) + bytes(d));
   paint(hasLayers() ? "purpose-none" : "area-live", () => 0, d => d.live);
   if (hasLayers()) paintLayers(paint, points.filter(point => point.purposes));
   if (isWholeGpu())
@@ -73,7 +107,7 @@ function paintLayers(paint, points) {
   paint("area-rest", d => below(d, order.length), d => d.live, points);
 }
 
-const IDLE_WIDTH = 46;
+const IDLE_WIDTH = 64;
 const MOST_CUTS = 5;
 
 /*
@@ -110,25 +144,54 @@ function makeTimeScale(range, left, right) {
   return d3.scaleLinear().domain(knots).range(places);
 }
 
-/* Whole times in each busy part, as far apart as their words need. */
+/* Steps between ticks that are whole in hours, minutes and seconds. */
+const CLOCK_STEPS = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 28800, 86400].map(s => s * 1e9);
+
+/* The least whole step of which so many fit into the time. */
+function tickStep(length, most) {
+  const least = length / Math.max(1, most);
+  return (least > 5e8 && CLOCK_STEPS.find(step => step >= least)) || d3.tickIncrement(0, length, most) || 1;
+}
+
+/* Whole times in each busy part, as far apart as their words need, and how to say them: all in one unit. */
 function timeTicks(x) {
   const knots = x.domain();
   const ticks = [];
+  let least = Infinity;
   for (let i = 1; i < knots.length; i++) {
     const width = x(knots[i]) - x(knots[i - 1]);
     if (timeline.gaps.some(gap => gap[0] === knots[i - 1]) || width < 60) continue;
-    for (const t of d3.ticks(knots[i - 1], knots[i], Math.max(1, width / 110)))
-      if ((!ticks.length || x(t) - x(ticks[ticks.length - 1]) > 64) && timeline.gaps.every(gap => x(t) < x(gap[0]) - 20 || x(t) > x(gap[1]) + 20))
-        ticks.push(t);
+    let step = tickStep(knots[i] - knots[i - 1], width / 110);
+    if (step < 0) step = -1 / step;
+    for (let n = Math.ceil(knots[i - 1] / step); n * step <= knots[i]; n++) {
+      const t = n * step;
+      if ((ticks.length && x(t) - x(ticks[ticks.length - 1]) <= 70) || timeline.gaps.some(gap => x(t) > x(gap[0]) - 36 && x(t) < x(gap[1]) + 36)) continue;
+      ticks.push(t);
+      least = Math.min(least, step);
+    }
   }
-  return ticks;
+  return { ticks, show: axisTime(knots[knots.length - 1], least) };
+}
+
+/* The words for times up to `last` that differ by `step`: in ms, in s, or as on a clock. */
+function axisTime(last, step) {
+  const digits = unit => Math.min(9, Math.max(0, -Math.floor(Math.log10(step / unit) + 1e-9)));
+  const pad = n => String(n).padStart(2, "0");
+  if (last < 1e9) return t => `${(t / 1e6).toFixed(digits(1e6))} ms`;
+  if (last < 120e9) return t => `${(t / 1e9).toFixed(digits(1e9))} s`;
+  return t => {
+    const n = digits(1e9);
+    const s = (t / 1e9).toFixed(n);
+    const whole = Math.floor(s);
+    return `${Math.floor(whole / 3600)}:${pad(Math.floor(whole / 60) % 60)}:${pad(whole % 60)}${n ? s.slice(-n - 1) : ""}`;
+  };
 }
 
 function paintGaps(svg, x, y) {
   for (const [from, to] of timeline.gaps) {
     const group = svg.append("g").attr("class", "gap");
     group.append("rect").attr("x", x(from)).attr("width", x(to) - x(from)).attr("y", y.range()[1]).attr("height", y.range()[0] - y.range()[1]);
-    group.append("text").attr("x", (x(from) + x(to)) / 2).attr("y", y.range()[0] + 20).attr("text-anchor", "middle").text(showDuration(to - from));
+    group.append("text").attr("x", (x(from) + x(to)) / 2).attr("y", y.range()[0] + 20).attr("text-anchor", "middle").text(`${showDuration(to - from)} later`);
     group.append("path").attr("d", `M${x(from) + 2},${y.range()[0] + 6}H${x(to) - 2}`);
   }
 }
@@ -176,13 +239,14 @@ function paintLane(svg, x, y) {
 
 function paintAxes(svg, x, y) {
   const { margin, height, width } = timeline;
+  const times = timeTicks(x);
   svg.append("g").attr("class", "grid").attr("transform", `translate(${margin.left},0)`)
     .call(d3.axisLeft(y).tickValues(byteTicks(y.domain()[1])).tickSize(-(width - margin.left - margin.right)).tickFormat(""))
     .select(".domain").remove();
   svg.append("g").attr("class", "axis").attr("transform", `translate(${margin.left},0)`)
     .call(d3.axisLeft(y).tickValues(byteTicks(y.domain()[1])).tickFormat(tick => showBytes(tick).replace(".00", "")));
   svg.append("g").attr("class", "axis").attr("transform", `translate(0,${height - margin.bottom})`)
-    .call(d3.axisBottom(x).tickValues(timeTicks(x)).tickFormat(showTime).tickSizeOuter(0));
+    .call(d3.axisBottom(x).tickValues(times.ticks).tickFormat(times.show).tickSizeOuter(0));
 }
 
 function paintTimeline() {
@@ -211,7 +275,8 @@ function paintTimeline() {
   box.dataset.highest = d3.max(points, point => point.live) || 0;
   box.dataset.pending = d3.max(points, point => point.pending) || 0;
   paintCursor();
-  paintLegend();
+  paintLegend(points);
+  paintRange();
   for (const button of document.querySelectorAll("[data-do=limit]")) button.setAttribute("aria-pressed", isWholeGpu());
   const idle = document.querySelector("[data-do=idle]");
   idle.hidden = timeline.gaps.length === 0 && !state.allTime;
@@ -228,22 +293,33 @@ function isUnknownSeen({ points, levels }) {
   return first && timeline.x(levels[0].t) - timeline.x(Math.max(first.t, span()[0])) > 8;
 }
 
-function paintLegend() {
+/* What part of the run is drawn. */
+function paintRange() {
+  const [from, to] = span();
+  byId("range").textContent = state.zoom ? `${showTime(from)} to ${showTime(to)} of ${showTime(state.view.endTime)}` : "the whole run";
+  document.querySelector("[data-do=reset]").setAttribute("aria-pressed", !state.zoom);
+}
+
+/* `points` are those drawn. */
+function paintLegend(points) {
   const { view } = state;
-  const entry = (name, text) => make("span", {}, make("i", { style: `background: var(--${name})` }), text);
-  const has = what => view.points.some(what);
+  const entry = (name, text) => make("span", {}, make("i", { class: `swatch-${name}`, style: `background: var(--${name})` }), text);
+  const hatched = (name, text) => make("span", {}, make("i", { class: `hatched-${name}` }), text);
+  const isSeen = name => points.some(IDLE.find(layer => layer.name === name).bytes);
   byId("legend").replaceChildren(...[
     ...(hasLayers() ? layersUsed(view).map(i => entry(`purpose-${i}`, view.words[i])) : []),
     hasLayers() ? entry("rest", "live otherwise: contexts, modules, rounding") : "",
     !hasLayers() || isUnknownSeen(view) ? (hasLayers() ? entry("purpose-none", "live, what for is not known") : entry("live", "live")) : "",
-    has(point => point.pending) ? entry("pending", "pending: freed, not yet safe to reuse") : "",
-    has(point => point.reserved > point.live + point.pending) ? entry("cached", "cached") : "",
-    isWholeGpu() && view.device.outside ? entry("outside", `not tracked: ${showBytes(view.device.outside)}, as last seen`) : "",
+    isSeen("torch") ? entry("torch", view.cacheName) : "",
+    isSeen("pending") ? entry("pending", "pending: freed, not yet safe to reuse, sampled") : "",
+    isSeen("cached") ? entry("cached", OUR_CACHE) : "",
+    isSeen("sampled") ? hatched("sampled", `reserved: sampled, the most of each ${showDuration(view.device.history.interval)}`) : "",
+    isWholeGpu() && view.device.outside ? hatched("outside", `not tracked: ${showBytes(view.device.outside)}, as last seen`) : "",
     isWholeGpu() ? make("span", {}, `– – limit: ${showBytes(view.limit)}`) : "",
     view.device.peak ? make("span", {}, "◆ peak") : "", view.ooms.length ? make("span", { style: "color: var(--alarm)" }, "▼ out of memory") : "",
     view.siblings.some(one => one.ooms.length) ? make("span", {}, "┆ out of memory on another GPU") : "",
     view.rows.length ? make("span", {}, make("i", { style: "background: var(--accent); height: 3px; vertical-align: 3px" }),
-      `every moment is known here (${showCount(view.device.moments.n_events)} events)`) : "",
+      `every event is known here (${showCount(view.device.moments.n_events)} events)`) : "",
     timeline.gaps.length ? make("span", {}, make("i", { class: "gap-swatch" }), "nothing happened, drawn short") : ""].filter(one => one));
 }
 
@@ -264,8 +340,8 @@ function hoverLines(px) {
   if (!point) return [showTime(t)];
   const purposes = hasLayers() && point.purposes ? LAYERS.filter(i => point.purposes[i]).reverse() : [];
   return [showTime(t), `live ${showBytes(point.live)}`, ...purposes.map(i => `  ${state.view.words[i]} ${showBytes(point.purposes[i])}`),
-    `pending ${showBytes(point.pending)}`, `cached ${showBytes(point.reserved - point.live - point.pending)}`,
-    `reserved ${showBytes(point.reserved)}`, `${showShare(point.reserved, state.view.limit)} of the limit`];
+    ...(point.idle ? [`${state.view.cacheName} ${showBytes(point.idle)}`] : []), `pending ${showBytes(point.pending)}`,
+    point.isSampled ? "" : `${OUR_CACHE} ${showBytes(cachedOf(point))}`, `reserved ${showBytes(point.reserved)}${point.isSampled ? ", sampled" : ""}`, `${showShare(point.reserved, state.view.limit)} of the limit`].filter(line => line);
 }
 
 function setZoom(range) {

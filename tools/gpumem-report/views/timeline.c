@@ -8,8 +8,8 @@
  *            0 B +------------------------
  *                0 s                 12 min
  *
- * A column shows the highest values within its time, as the points of HISTORY do.  Those know PyTorch's segments only:
- * as far back as the ring of events goes, what was asked for is that of tensors.
+ * A column shows the highest values within its time, as the points of HISTORY do.  Those are samples, and know PyTorch's
+ * segments only: as far back as the ring of events goes, it tells what was held and reserved.  Pending are always samples.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -102,38 +102,51 @@ static void fill_gaps(struct chart *chart)
 	}
 }
 
-/* Replaces the segments of PyTorch by its tensors in the columns of the events. */
-static void add_tensors(struct chart *chart, const struct gpc_report *report, int32_t ordinal)
+/* Raises `most` to what the level has. */
+static void raise(struct column *most, const struct gpc_moment_level *level)
 {
-	struct gpc_moments moments;
-	uint64_t level = 0;
-	size_t row = 0;
-
-	gpc_moments_create(&moments, report, ordinal);
-	for (int i = 0; i < chart->n && moments.n; i++) {
-		struct column *column = &chart->columns[i];
-		uint64_t most = level;
-
-		for (; row < moments.n &&
-			column_at(chart, moments.rows[row].most.time_ns) <= column;
-			row++) {
-			most = gpc_larger(most, moments.rows[row].most.live_bytes);
-			level = moments.rows[row].last.live_bytes;
-		}
-		if (row)
-			column->requested = column->live = most;
-	}
-	gpc_moments_fini(&moments);
+	most->requested = gpc_larger(most->requested, level->requested_bytes);
+	most->live = gpc_larger(most->live, level->live_bytes);
+	if (level->reserved_bytes != GPUCACHE_UNKNOWN)
+		most->reserved = gpc_larger(most->reserved, level->reserved_bytes);
 }
 
-static void add_failures(struct chart *chart, const struct gpc_report *report, int32_t ordinal)
+/* Replaces what HISTORY knows by what the events tell, in their columns. */
+static void add_levels(struct chart *chart, const struct gpc_moments *moments)
+{
+	struct column level = { 0 };
+	size_t row = 0;
+
+	for (int i = 0; i < chart->n && moments->n; i++) {
+		struct column *column = &chart->columns[i];
+		struct column most = level;
+
+		for (; row < moments->n &&
+			column_at(chart, moments->rows[row].most.time_ns) <= column;
+			row++) {
+			raise(&most, &moments->rows[row].most);
+			level = (struct column){ 0 };
+			raise(&level, &moments->rows[row].last);
+		}
+		if (!row)
+			continue;
+		column->requested = most.requested;
+		column->live = most.live;
+		if (moments->is_exact)
+			column->reserved = most.reserved;
+		chart->most = gpc_larger(chart->most, gpc_larger(column->reserved, most.live));
+	}
+}
+
+static void add_failures(struct chart *chart, const struct gpc_report *report, int32_t ordinal,
+	const struct gpc_moments *moments)
 {
 	const struct gpc_recording *rec = report->recording;
 	struct gpucache_oom oom;
 
 	for (uint64_t i = 0; i < rec->regions[GPUCACHE_REGION_OOMS].count; i++)
 		if (gpc_recording_read_oom(rec, i, &oom) && oom.device == ordinal)
-			column_at(chart, oom.time_ns)->n_failed++;
+			column_at(chart, gpc_moments_time_of(moments, &oom))->n_failed++;
 }
 
 static char letter_of(const struct column *column, uint64_t level)
@@ -192,18 +205,20 @@ static void draw(struct gpc_document *doc, const struct gpc_report *report,
 	const bool has_torch = gpc_torch_is_there(report, device->ordinal);
 	unsigned n_failed = 0;
 	struct chart chart = { .n = (int)doc->width - AXIS_WIDTH - 2 };
+	struct gpc_moments moments;
 
 	chart.n = chart.n > MOST_COLUMNS ? MOST_COLUMNS : chart.n;
 	chart.first_ns = history->points[0].time_ns;
 	chart.last_ns = gpc_larger(history->points[history->n_points - 1].time_ns,
 		gpc_recording_last_ns(report->recording));
+	gpc_moments_create(&moments, report, device->ordinal);
 	for (size_t i = 0; i < history->n_points; i++)
 		add_point(&chart, &history->points[i], history->pending_bytes[i]);
 	add_peak_and_end(&chart, report->recording, device->ordinal);
-	add_failures(&chart, report, device->ordinal);
+	add_failures(&chart, report, device->ordinal, &moments);
 	fill_gaps(&chart);
-	if (has_torch)
-		add_tensors(&chart, report, device->ordinal);
+	add_levels(&chart, &moments);
+	gpc_moments_fini(&moments);
 	for (int i = 0; i < chart.n; i++)
 		n_failed += chart.columns[i].n_failed;
 	gpc_document_say(doc, "GPU %d, %s: at most %s reserved", device->ordinal, device->name,
