@@ -191,7 +191,7 @@ void gpc_failure_show(const struct gpc_failure *failure)
 	show_tries(failure);
 	if (!failure->report->options->trials)
 		gpc_say_rerun(&text, &failure->facts, answer);
-	tell(doc, NULL, "RERUN", &text);
+	tell(doc, "rerun", "RERUN", &text);
 	tell_facts(failure);
 	gpc_document_close(doc);
 }
