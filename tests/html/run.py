@@ -401,6 +401,7 @@ def browser_case_oom(pages):
     check_moment(page, summary, "failure")
     heap_title = "document.getElementById('heap-title').textContent"
     expect("at the failure" in page.run(heap_title), page.run(heap_title))
+    check_opening(page, summary)
     press(page, "#moments [data-kind=peak]")
     expect("at the peak" in page.run(heap_title), page.run(heap_title))
     peak = json.loads(pages.world.report("export", "--format=json", "--at=peak", recording).out)["devices"][0]
@@ -411,6 +412,64 @@ def browser_case_oom(pages):
     expect_equal("at the end", page.run("Number(document.getElementById('moment-bytes').dataset.bytes)"),
                  sum(row["live_bytes"] for row in
                      json.loads(pages.world.report("export", "--format=json", recording).out)["devices"][0]["holders"]))
+
+
+def check_opening(page, summary):
+    """A page of a failed run shows its last steps, and at the failure the balance."""
+    oom = page.run("oomView(state.view.run, state.moment.oom.number)")
+    point = page.run("state.view.points.filter(point => point.t <= state.moment.t).pop()")
+    expect_equal("reserved at the failure", point["reserved"], sum(oom["balance"][line] for line in OURS))
+    expect_equal("sampled", point["isSampled"], False)
+    first, failed, last = page.run("[state.zoom[0], state.moment.t, state.zoom[1]]")
+    n_before, n_shown = page.run(f"[0, {first}].map(t => state.view.rows.filter(row => row.t >= t && row.t <= {failed}).length)")
+    expect(0 < n_shown < n_before and first < failed <= last, f"{n_shown} of {n_before} moments are shown")
+    shown = page.run("document.querySelector('header').textContent")
+    for words in (summary["recording"]["command"], summary["recording"]["started"][:10]):
+        expect(words in shown, f"{words} is not in {shown}")
+    press(page, "[data-do=reset]")
+    expect_equal("the whole run", page.run("state.zoom"), None)
+
+
+def browser_case_axis(pages):
+    """The times of an axis have one unit, and a gap says how much later it goes on; a process has its program's name."""
+    code = ("import time; from train import Device; d = Device()\n"
+            "for i in range(60): d.alloc(1 << 20), time.sleep(1.2 if i == 30 else 0.004)")
+    recording = pages.record("axis", [sys.executable, "-B", "-c", code], "memory:2GiB,context:100MiB", PYTHONPATH=os.path.join(TOP, "tests", "programs"))
+    page = open_page(pages, recording, pages.made)
+    page.run("selectView(state.view.run.summary.recording.pid === 4242 ? views[0] : views.find(view => view.rows.length > 50))")
+    for zoom in ("null", "[state.view.rows[0].t, state.view.rows[20].t]", "[state.view.rows[5].t, state.view.rows[6].t]"):
+        page.run(f"setZoom({zoom})")
+        labels = page.run("[...document.querySelectorAll('#timeline .axis ~ .axis .tick text')].map(one => one.textContent)")
+        expect_equal(f"units of {labels}", len({label.split()[-1] for label in labels}), 1)
+        expect_equal("labels that are said twice", len(labels), len(set(labels)))
+    for last in ("59e9", "119e9", "4e12", "2e14"):
+        labels = page.run(f"(() => {{ const x = makeTimeScale([0, {last}], 60, 1100); const times = timeTicks(x); return times.ticks.map(times.show); }})()")
+        expect(4 <= len(labels) == len(set(labels)), f"{last}: {labels}")
+    page.run("setZoom(null)")
+    expect("later" in page.run("document.querySelector('#timeline .gap').textContent"), "a gap says nothing")
+    expect(all(" pid " in name for name in page.run("views.map(view => view.name)")), "no program in a tab")
+
+
+def browser_case_one_cache(pages):
+    """What is kept from the start on is not cached; PyTorch's cache has one colour and one name on the page."""
+    code = ("import time; from train import Device; d = Device()\n"
+            "for i in range(8): d.alloc(256 << 20), time.sleep(0.03)")
+    recording = pages.record("slow", [sys.executable, "-B", "-c", code], "memory:8GiB,context:100MiB", PYTHONPATH=os.path.join(TOP, "tests", "programs"))
+    page = open_page(pages, recording)
+    expect_equal("bytes in a cache", page.run("d3.max(state.view.points, point => point.reserved - point.live)"), 0)
+    expect("cache" not in page.run("document.getElementById('legend').textContent"), "the legend has a cache")
+    if not os.path.exists(pages.world.program("torch")):
+        return "no C++ compiler: without PyTorch's cache"
+    torch = pages.record("tensors", [pages.world.program("torch"), "tensors", "50"], "memory:1GiB", status=0)
+    check_failures(*(lambda data: (data, data["runs"][0]["devices"][0]))(pages.data(torch)[1]))
+    page.open(pages.page(torch))
+    name = page.run("state.view.cacheName")
+    for part in ("heap-legend", "flame-legend", "holders", "balance"):
+        expect(name in page.run(f"document.getElementById('{part}').textContent"), f"{part} does not name it")
+    colours = page.run("[...document.querySelectorAll('.legend span, #balance td')].filter(one => one.textContent === state.view.cacheName)"
+                       ".map(one => getComputedStyle(one.querySelector('i, .swatch')).backgroundColor)")
+    expect(len(colours) >= 3 and len(set(colours)) == 1, f"its colours are {colours}")
+    return ""
 
 
 def browser_case_two_gpus(pages):

@@ -349,7 +349,8 @@ static size_t climb(struct walk *walk, size_t *at, uint64_t end_ns, size_t most_
 
 	while (end < walk->n_events && (end == from || walk->steps[end].time_ns < end_ns)) {
 		live = gpc_signed_add(live, walk->steps[end].size);
-		if (live > most) {
+		if (live > most || (live == most && walk->steps[end].time_ns ==
+							    walk->steps[highest].time_ns)) {
 			most = live;
 			highest = end;
 		}

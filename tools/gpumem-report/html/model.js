@@ -124,15 +124,16 @@ function makePoints(view) {
   const points = samples.map(sample => isKnown(sample.t) ? { ...mix(before(levels, sample.t), sample), t: sample.t } : sample);
   for (const level of levels) points.push(mix(level, before(samples, level.t)));
   if (peak && !isKnown(peak.t)) points.push({ t: peak.t, live: peak.live, idle: 0, pending: 0, reserved: peak.reserved, isSampled: true });
-  points.sort((a, b) => a.t - b.t); /* of one time the last counts */
+  points.sort((a, b) => a.t - b.t);
   for (const oom of ooms) addFailure(points, oom, isKnown(oom.t));
-  for (const point of points) {
+  const lasts = points.filter((point, i) => i + 1 === points.length || point.t < points[i + 1].t);
+  for (const point of lasts) {
     point.reserved = Math.max(point.reserved, point.live + point.idle);
     point.pending = Math.min(point.pending, point.reserved - point.live - point.idle);
   }
   /* After the last point nothing changed until the end. */
-  if (points.length) points.push({ ...points[points.length - 1], t: view.endTime });
-  return points;
+  if (lasts.length) lasts.push({ ...lasts[lasts.length - 1], t: view.endTime });
+  return lasts;
 }
 
 /* The balance of a failure, after the point before it; what is exact there by events stays. */
