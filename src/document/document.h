@@ -260,7 +260,8 @@ struct gpc_document {
 	const struct gpc_renderer *renderer;
 	void (*put)(void *self, const char *bytes, size_t n);
 	void *self;
-	unsigned limit; /* rows of a table; 0: each section's own */
+	unsigned limit;    /* rows of a table; 0: each section's own */
+	const char *title; /* of HTML, read when the document begins; NULL: none */
 
 	/* of text */
 	uint64_t (*local_ns)(uint64_t realtime_ns); /* NULL: times are in UTC */

@@ -168,13 +168,13 @@ class Page(html.parser.HTMLParser):
 
     def __init__(self, text):
         super().__init__()
-        self.open, self.tables, self.words, self.label = [], {}, "", None
+        self.open, self.tables, self.words, self.label, self.title = [], {}, "", None, None
         self.feed(text)
         self.close()
         expect_equal("the tags that are left open", self.open, [])
 
     def handle_starttag(self, tag, attributes):
-        expect(tag in "html head meta link title style body section h2 p table tr th td".split(), f"a tag <{tag}>")
+        expect(tag in "html head meta link title style body section h1 h2 p table tr th td".split(), f"a tag <{tag}>")
         if tag not in ("meta", "link"):
             self.open.append(tag)
         if tag == "tr":
@@ -188,6 +188,8 @@ class Page(html.parser.HTMLParser):
     def handle_data(self, data):
         if self.open and self.open[-1] == "h2":
             self.label = data
+        if self.open and self.open[-1] == "h1":
+            self.title = data
         if self.open and self.open[-1] in ("th", "td"):
             self.tables[self.label][-1][-1] += data
         self.words += data
@@ -199,17 +201,23 @@ def case_the_answer_is_a_page_too(world):
     with open(path, encoding="utf-8") as file:
         page = Page(file.read())
     left = {run["values"]["WIDTH"]: [int(f"{(on['total_bytes'] - on['needs_bytes']) // MIB:+}") for on in run["on"]] for run in answer["runs"]}
+    expect_equal("the title", page.title, f"Sweep: {' '.join([train, *BIG])} on 700MiB, l4")
+    expect(not any(len(row) > 1 and not any(row[1:]) for table in page.tables.values() for row in table), f"an empty row: {page.tables}")
     expect_equal("the heads", page.tables["SWEEP"][0], ["WIDTH", "needs, MiB", "700MiB", "l4"])
     expect_equal("the table", {row[0]: [int(cell) for cell in row[2:]] for row in page.tables["SWEEP"][1:]}, left)
     expect("refused first is device_alloc" in page.words and "FAILED" not in page.words, page.words)
     result = launch(world, "--fit", "--html", path, "--on", "l4", train, "--steps", "2")
     with open(path, encoding="utf-8") as file:
-        expect_equal("the labels of one run", (result.status, list(Page(file.read()).tables)[:2]), (0, ["NEEDS", "ON"]))
+        page = Page(file.read())
+    expect_equal("the labels of one run", (result.status, list(page.tables)[:2]), (0, ["NEEDS", "ON"]))
+    expect_equal("the title", page.title, "Fit: train on NVIDIA L4, simulated")
     result = launch(world, "--cure", "--yes", "--html", path, "--on", "2GiB", train, "--oom")
     with open(path, encoding="utf-8") as file:
         page = Page(file.read())
     expect_equal("the heads, of which one has no words", (result.status, page.tables["CHANGES"][0]), (1, ["saves", "", "change"]))
     expect("remember_loss" in page.tables["CHANGES"][1][-1], page.tables["CHANGES"])
+    expect_equal("the title", page.title, "Cure: train on Simulated GPU, 2.00 GiB")
+    expect("with none of the settings that were tried" in page.words, page.words)
     for name in "no/page.html", ".":
         result = launch(world, "--fit", "--html", name, train)
         expect_equal("the end", (result.status, result.err), (2, f"gpucache-run: cannot write {name}\n"))

@@ -151,6 +151,11 @@ enum gpc_exit gpc_cmd_cure(struct gpc_report *report)
 	gpc_page_begin(report, "cure");
 	gpc_page_say_who(report, GPC_INK_PLAIN, "", NULL);
 	show_ran(&cure, report->doc);
+	if (report->options->trials && !gpc_cure_first(&cure)) {
+		gpc_document_open_text(report->doc, "RAN");
+		gpc_document_say(report->doc, "with none of the settings that were tried");
+		gpc_document_close(report->doc);
+	}
 	gpc_failure_show(&cure.failure);
 	show_settings(&cure, report->doc);
 	gpc_cure_show_changes(&cure, report->doc);

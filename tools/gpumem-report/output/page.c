@@ -138,11 +138,51 @@ static void begin_recording(struct gpc_document *doc, const struct gpc_recording
 	gpc_document_close(doc);
 }
 
+/* "train.py" of "python train.py", else the name of the executable. */
+static void add_program(struct gpc_text *text, const struct gpucache_header *header)
+{
+	const char *exe = gpc_base_name(header->exe);
+	const char *word = strncmp(exe, "python", 6) == 0 ? header->command : "";
+	size_t len;
+
+	for (; *word; word += len + (word[len] == ' ')) {
+		len = strcspn(word, " ");
+		if (len > 3 && strncmp(word + len - 3, ".py", 3) == 0) {
+			const char *name = memrchr(word, '/', len);
+
+			name = name ? name + 1 : word;
+			gpc_text_add(text, "%.*s", (int)(word + len - name), name);
+			return;
+		}
+	}
+	gpc_text_add(text, "%s", *exe ? exe : "?");
+}
+
+/* "Cure: train.py on NVIDIA L4, 22.03 GiB".  What `fit` simulates has no limit, and its page names the GPU's size. */
+static void add_title(struct gpc_text *text, const struct gpc_report *report, const char *view)
+{
+	const bool has_size = strcmp(view, "fit") != 0;
+	const char *between = " on ";
+	struct gpucache_device device;
+
+	gpc_text_add(text, "%c%s: ", view[0] - 'a' + 'A', view + 1);
+	add_program(text, &report->recording->header);
+	for (uint64_t i = 0; gpc_report_next_device(report, &i, &device); between = "; ")
+		gpc_text_add(text, "%s%s%s%s", between, device.name, has_size ? ", " : "",
+			has_size ? gpc_show_bytes(device.total_bytes) : "");
+}
+
 void gpc_page_begin(const struct gpc_report *report, const char *view)
 {
 	struct gpc_document *doc = report->doc;
+	GPC_TEXT(title, 600);
 
+	if (report->options->html && report->recording) {
+		add_title(&title, report, view);
+		doc->title = title.buf;
+	}
 	gpc_document_begin(doc);
+	doc->title = NULL;
 	gpc_document_member(doc, "schema", gpc_name(GPC_REPORT_SCHEMA));
 	gpc_document_member(doc, "tool_version", gpc_name(GPUCACHE_VERSION));
 	gpc_document_member(doc, "view", gpc_name(view));

@@ -4,23 +4,27 @@
 
 #include <string.h>
 
-static const char head[] =
+static const char before_title[] =
 	"<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
 	"<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
 	"<meta name=\"color-scheme\" content=\"light dark\">\n"
 	"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
 	"img-src data:; style-src 'unsafe-inline'\">\n"
-	"<link rel=\"icon\" href=\"data:,\">\n<title>GPU memory</title>\n<style>\n"
+	"<link rel=\"icon\" href=\"data:,\">\n<title>";
+
+static const char after_title[] =
+	"</title>\n<style>\n"
 	":root { background: light-dark(#f4f5f7, #12151b); color: light-dark(#1c2330, #e5e9f0); }\n"
 	"body { max-width: 1100px; margin: 0 auto; padding: 12px 20px; "
 	"font: 14px/1.45 system-ui, \"DejaVu Sans\", sans-serif; }\n"
-	"body > p:first-of-type { font-size: 18px; font-weight: 700; }\n"
+	"h1 { font-size: 18px; margin: 4px 0; }\n"
 	"body > section { background: light-dark(#fff, #1b2029); border: 1px solid "
 	"light-dark(#dde1e7, #303846); border-radius: 8px; padding: 10px 14px; margin: 12px 0; "
 	"overflow-x: auto; }\n"
 	"h2 { font-size: 14px; margin: 0 0 4px; } section section { margin-top: 14px; } "
 	"p { margin: 2px 0; }\n"
-	"h2, p, td { overflow-wrap: anywhere; } .raw { white-space: pre-wrap; }\n"
+	"h1, h2, p, td:last-child { overflow-wrap: break-word; } .raw { white-space: pre-wrap; }\n"
+	"td:not(:last-child) { white-space: nowrap; }\n"
 	"table { border-collapse: collapse; margin: 6px 0; font-variant-numeric: tabular-nums; }\n"
 	"th, td { padding: 3px 10px; text-align: left; vertical-align: top; "
 	"border-bottom: 1px solid #8884; }\n"
@@ -128,7 +132,14 @@ static void put_labels(struct gpc_document *doc)
 
 static void html_begin(struct gpc_document *doc)
 {
-	put(doc, head);
+	const char *title = doc->title ? doc->title : "GPU memory";
+
+	put(doc, before_title);
+	put_text(doc, title);
+	put(doc, after_title);
+	put(doc, "<h1>");
+	put_text(doc, title);
+	put(doc, "</h1>\n");
 }
 
 static void html_open(struct gpc_document *doc)

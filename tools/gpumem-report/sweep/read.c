@@ -107,6 +107,8 @@ static bool take_plan(void *arg, const char *key, char *text)
 		sweep->is_sized = true;
 		sweep->variables[sweep->n_variables++].name = gpc_copy(text);
 	}
+	if (strcmp(key, "command") == 0 && !sweep->command)
+		sweep->command = gpc_copy(text);
 	return strcmp(key, "sweep") != 0 || read_sweep(arg, text);
 }
 
@@ -333,4 +335,5 @@ void gpc_sweep_fini(struct gpc_sweep *sweep)
 	for (size_t i = 0; i < sweep->n_runs; i++)
 		run_fini(&sweep->runs[i]);
 	free(sweep->runs);
+	free(sweep->command);
 }

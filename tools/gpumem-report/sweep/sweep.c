@@ -309,6 +309,19 @@ static void tell_runs(const struct gpc_sweep *sweep, struct gpc_document *doc)
 	gpc_document_close(doc);
 }
 
+/* "Sweep: python train.py {BATCH} on l4". */
+static void begin(const struct gpc_sweep *sweep, const struct gpc_report *report)
+{
+	const bool has_on = sweep->gpus[0].target.bytes != 0;
+	GPC_TEXT(title, 1000);
+
+	gpc_text_add(&title, "Sweep: %s", sweep->command ? sweep->command : "?");
+	for (size_t i = 0; has_on && i < sweep->n_gpus; i++)
+		gpc_text_add(&title, "%s%s", i ? ", " : " on ", sweep->gpus[i].word);
+	report->doc->title = title.buf;
+	gpc_page_begin(report, "sweep");
+}
+
 enum gpc_exit gpc_cmd_sweep(struct gpc_report *report)
 {
 	const char *folder = report->options->n_targets ? report->options->targets[0] : ".";
@@ -335,7 +348,7 @@ enum gpc_exit gpc_cmd_sweep(struct gpc_report *report)
 		if (sweep.runs[i].is_measured)
 			code = GPC_EXIT_MADE;
 	rows = make_rows(&sweep, &n);
-	gpc_page_begin(report, "sweep");
+	begin(&sweep, report);
 	show_table(&sweep, rows, n, report->doc);
 	tell_runs(&sweep, report->doc);
 	show_failures(&sweep, report->doc);

@@ -6,6 +6,7 @@
  *	                 sweep=BATCH=8,16,32     a variable: a list of values,
  *	                 sweep=SEQ=1..4096       or a range, of which the largest that fits is wanted; at most one
  *	                 sized=MEMORY            instead: the GPU's size is the variable, in bytes (sized.h)
+ *	                 command=train {BATCH}   what is run
  *	FOLDER/N/trial   gpu=l4                  run N: the GPU that was simulated, "-": the usual one; without its limit
  *	                 set=BATCH=8             a value
  *	                 ended=0                 stopped, interrupted, late, or the program's exit status
@@ -82,6 +83,7 @@ struct gpc_sweep {
 	struct gpc_sweep_gpu gpus[GPC_SWEEP_MAX_GPUS];
 	size_t n_gpus; /* at least 1 */
 	bool is_sized;
+	char *command; /* that was run, with {NAME} for a value; NULL: unknown */
 	struct gpc_sweep_run *runs;
 	size_t n_runs;
 };
