@@ -91,13 +91,14 @@ function pieces(cell) {
   return parts;
 }
 
+/* Between what is wide enough to be seen beside its edge. */
 function drawEdges(context, x) {
   context.fillStyle = colour("card");
   heap.cells.forEach((cell, i) => {
     const piece = pieces(cell)[0];
     const isFirst = i === 0 || heap.cells[i - 1].number !== cell.number;
-    if (piece && isFirst) context.fillRect(x(piece.from) - 1, piece.row * HEAP_ROW, 2, HEAP_ROW);
-    else if (piece && x(cell.size) > 3) context.fillRect(x(piece.from) - 0.5, piece.row * HEAP_ROW + 1, 1, HEAP_ROW - 2);
+    if (piece && isFirst && x(cell.segment.size) > 8) context.fillRect(x(piece.from) - 1, piece.row * HEAP_ROW, 2, HEAP_ROW);
+    else if (piece && x(cell.size) > 8) context.fillRect(x(piece.from) - 0.5, piece.row * HEAP_ROW + 1, 1, HEAP_ROW - 2);
   });
   if (state.segment === null) return;
   context.fillStyle = colour("text");

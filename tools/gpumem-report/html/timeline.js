@@ -42,21 +42,50 @@ function pointsWithin(points, [from, to]) {
   return points.slice(Math.max(0, bisect.left(points, from) - 1), bisect.right(points, to) + 1);
 }
 
-/* For each pixel its highest point, from its left edge, and its last one, from its right edge: a short peak is a pixel wide. */
+/* Columns of so many pixels with several waves would be a comb of hairlines: they show their highest moment. */
+const COLUMN = 16;
+
+/* How often `live` falls after it rose, by at least a twentieth of the most. */
+function countWaves(points, most) {
+  let waves = 0;
+  let low = Infinity;
+  let high = -Infinity;
+  for (const { live } of points) {
+    low = Math.min(low, live);
+    if (live - low > most / 20) high = Math.max(high, live);
+    if (high - live > most / 20) {
+      waves++;
+      low = live;
+      high = -Infinity;
+    }
+  }
+  return waves;
+}
+
+/*
+ * For each pixel its highest point, from its left edge, and its last one, from its right edge: a short peak is a pixel
+ * wide.  A dense column is as wide as it is, but for one with a failure.
+ */
 function thin(points, x) {
   const kept = [];
-  let most = null;
-  let last = null;
-  const keep = () => kept.push({ ...most, px: Math.floor(x(most.t)) }, { ...last, px: Math.floor(x(last.t)) + 1 });
-  for (const point of points) {
-    if (last && Math.floor(x(last.t)) !== Math.floor(x(point.t))) {
-      keep();
-      most = null;
+  const most = d3.max(points, point => point.live) || 0;
+  const failed = new Set(state.view.ooms.map(oom => Math.floor(x(oom.t) / COLUMN)));
+  const keep = (some, from, to) =>
+    kept.push({ ...some.reduce((best, point) => point.live > best.live ? point : best), px: from }, { ...some[some.length - 1], px: to });
+  const columns = groupBy(points, point => Math.floor(x(point.t) / COLUMN));
+  timeline.isDense = false;
+  for (const column of columns) {
+    const number = Math.floor(x(column[0].t) / COLUMN);
+    if (!failed.has(number) && countWaves(column, most) > 1) {
+      timeline.isDense = true;
+      keep(column, number * COLUMN, (number + 1) * COLUMN);
+    } else {
+      for (const pixel of groupBy(column, point => Math.floor(x(point.t)))) {
+        const px = Math.floor(x(pixel[0].t));
+        keep(pixel, px, px + 1);
+      }
     }
-    if (!most || point.live > most.live) most = point;
-    last = point;
   }
-  if (most) keep();
   return kept;
 }
 
@@ -321,6 +350,7 @@ function paintLegend(points) {
     view.siblings.some(one => one.ooms.length) ? make("span", {}, "┆ out of memory on another GPU") : "",
     view.rows.length ? make("span", {}, make("i", { style: "background: var(--accent); height: 3px; vertical-align: 3px" }),
       `every event is known here (${showCount(view.device.moments.n_events)} events)`) : "",
+    timeline.isDense ? make("span", {}, "steps too short to draw: the highest moment of each column") : "",
     timeline.gaps.length ? make("span", {}, make("i", { class: "gap-swatch" }), "nothing happened, drawn short") : ""].filter(one => one));
 }
 
