@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The stack of the first one is enough: the same line makes the others. */
 #include "runtime/rescue/refused.h"
 
 #include "runtime/context/contexts.h"
