@@ -313,15 +313,24 @@ def browser_case_oom(pages):
                      json.loads(pages.world.report("export", "--format=json", recording).out)["devices"][0]["holders"]))
 
 
+def browser_case_opening(pages):
+    """A failure that nothing grew to opens at its last steps."""
+    recording = pages.record("comb", pages.world.script("comb.py"), "memory:2GiB,context:100MiB", status=1)
+    page = open_page(pages, recording)
+    expect(page.run("oomView(state.view.run, state.moment.oom.number).verdict.word") != "growth", "it grew")
+    check_opening(page, pages.summary(recording))
+
+
 def check_opening(page, summary):
-    """A page of a failed run shows its last steps, and at the failure the balance."""
+    """A page of a failed run shows its last steps, or all that grew, and at the failure the balance."""
     oom = page.run("oomView(state.view.run, state.moment.oom.number)")
     point = page.run("state.view.points.filter(point => point.t <= state.moment.t).pop()")
     expect_equal("reserved at the failure", point["reserved"], sum(oom["balance"][line] for line in OURS))
     expect_equal("sampled", point["isSampled"], False)
     first, failed, last = page.run("[state.zoom[0], state.moment.t, state.zoom[1]]")
     n_before, n_shown = page.run(f"[0, {first}].map(t => state.view.rows.filter(row => row.t >= t && row.t <= {failed}).length)")
-    expect(0 < n_shown < n_before and first < failed <= last, f"{n_shown} of {n_before} moments are shown")
+    is_whole = oom["verdict"]["word"] == "growth"
+    expect((n_shown == n_before if is_whole else 0 < n_shown < n_before) and first < failed <= last, f"{n_shown} of {n_before} moments are shown")
     shown = page.run("document.querySelector('header').textContent")
     for words in (summary["recording"]["command"], summary["recording"]["started"][:10]):
         expect(words in shown, f"{words} is not in {shown}")

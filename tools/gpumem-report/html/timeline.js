@@ -24,14 +24,17 @@ const CLOSE_EVENTS = 200;
 
 /*
  * A run that failed opens at its last steps: from the last quarter of the events before the failure on, or the last 200
- * of a short run, until a tenth of the time to its first failure after it.  Null: the whole run, if the events do not reach back.
+ * of a short run, until a tenth of the time to its first failure after it; growth from its beginning on.  Null: the whole
+ * run, if the events do not reach back.
  */
 function closeUp(view, moment) {
   if (moment.kind !== "oom") return null;
   const before = view.rows.filter(row => row.t <= moment.t);
   if (before.length === 0) return null;
   const n = before[before.length - 1].events;
-  const first = before.find(row => row.events >= n - Math.max(CLOSE_EVENTS, n / 4));
+  const told = oomView(view.run, moment.oom.number);
+  const isGrowth = told && told.verdict.word === "growth";
+  const first = before.find(row => isGrowth || row.events >= n - Math.max(CLOSE_EVENTS, n / 4));
   const failed = view.ooms.find(oom => oom.t > first.t && !oom.recovered) || moment;
   return [first.t, Math.min(view.endTime, moment.t + (failed.t - first.t) / 10)];
 }
