@@ -12,7 +12,7 @@
 #include "tests/prove/prove.h"
 
 #define QUICK_OPS  100000
-#define ENOUGH_OPS 1000000
+#define ENOUGH_OPS 5000000
 
 /* One of five programs runs with real threads. */
 #define THREADED_EVERY 5

@@ -134,6 +134,18 @@ static void print_next(const struct gpc_cure *cure, FILE *out)
 		fprintf(out, "%s %" PRIu64 " %s\n", next->key, steps, next->assignments);
 }
 
+static void show_none(const struct gpc_cure *cure, struct gpc_document *doc)
+{
+	bool is_at_edge = false;
+
+	for (size_t i = 0; i < cure->n; i++)
+		is_at_edge |= cure->settings[i].state == GPC_CURE_EDGE;
+	gpc_document_open_text(doc, "RAN");
+	gpc_document_say(doc, "with none of the settings that were tried%s",
+		is_at_edge ? ", each time" : "");
+	gpc_document_close(doc);
+}
+
 enum gpc_exit gpc_cmd_cure(struct gpc_report *report)
 {
 	static struct gpc_cure cure;
@@ -151,11 +163,8 @@ enum gpc_exit gpc_cmd_cure(struct gpc_report *report)
 	gpc_page_begin(report, "cure");
 	gpc_page_say_who(report, GPC_INK_PLAIN, "", NULL);
 	show_ran(&cure, report->doc);
-	if (report->options->trials && !gpc_cure_first(&cure)) {
-		gpc_document_open_text(report->doc, "RAN");
-		gpc_document_say(report->doc, "with none of the settings that were tried");
-		gpc_document_close(report->doc);
-	}
+	if (report->options->trials && !gpc_cure_first(&cure))
+		show_none(&cure, report->doc);
 	gpc_failure_show(&cure.failure);
 	show_settings(&cure, report->doc);
 	gpc_cure_show_changes(&cure, report->doc);
