@@ -18,10 +18,19 @@
 /* A spike frees so many times fewer blocks in a window. */
 #define RARER 2u
 
-/* What was live in the middle of the run is at least 3/4 of the most, or the run has only risen. */
-static bool is_steady(uint64_t middle, uint64_t most)
+static uint64_t most_of(const struct gpc_window_clock *clock, uint32_t end)
 {
-	return middle >= most / 4 * 3;
+	uint64_t most = 0;
+
+	for (uint32_t i = 0; i < end; i++)
+		most = gpc_larger(most, clock->highs[i]);
+	return most;
+}
+
+/* The most in the first half of n windows is at least 3/4 of `most`, or the run has only risen.  A step may be a window. */
+static bool is_steady(const struct gpc_window_clock *clock, uint32_t n, uint64_t most)
+{
+	return most_of(clock, n / 2 + 1) >= most / 4 * 3;
 }
 
 void gpc_window_clock_init(struct gpc_window_clock *clock)
@@ -48,10 +57,10 @@ void gpc_window_clock_turn(struct gpc_window_clock *clock)
 	clock->next = clock->total + clock->step;
 }
 
-/* The last of the first n windows had more live than those in the middle. */
+/* The last of the first n windows had more live than those of the first half. */
 static bool is_higher(const struct gpc_window_clock *clock, uint32_t n)
 {
-	return !is_steady(clock->highs[n / 2], clock->highs[n - 1]);
+	return !is_steady(clock, n, clock->highs[n - 1]);
 }
 
 /* Far fewer blocks were freed in it, for the same bytes, than in those before the middle. */
@@ -85,11 +94,9 @@ uint32_t gpc_window_clock_usual_end(const struct gpc_window_clock *clock)
 uint64_t gpc_window_clock_usual(const struct gpc_window_clock *clock)
 {
 	uint32_t end = gpc_window_clock_usual_end(clock);
-	uint64_t most = 0;
+	uint64_t most = most_of(clock, end);
 
-	for (uint32_t i = 0; i < end; i++)
-		most = gpc_larger(most, clock->highs[i]);
-	return end && is_steady(clock->highs[end / 2], most) ? most : UINT64_MAX;
+	return end && is_steady(clock, end, most) ? most : UINT64_MAX;
 }
 
 uint64_t gpc_windows_most_before(const struct gpc_windows *windows)

@@ -131,6 +131,19 @@ static void a_spike_of_many_windows_is_not_usual(void **state)
 	assert_int_equal(gpc_window_clock_usual(&clk), 500);
 }
 
+/* Each step fills a window, and every fourth needs more. */
+static void steps_of_varied_sizes_have_a_usual_level(void **state)
+{
+	(void)state;
+	for (int step = 0; step < 22; step++) {
+		for (uint64_t i = 0; i < 1000; i++)
+			other_allocates(step % 4 ? 100 : 500);
+		clk.freed += 100;
+		if (step >= 18)
+			assert_int_equal(gpc_window_clock_usual(&clk), 500);
+	}
+}
+
 static void what_rises_and_frees_as_usual_is_no_spike(void **state)
 {
 	(void)state;
@@ -158,6 +171,7 @@ int main(void)
 		cmocka_unit_test_setup(a_site_that_missed_a_union_is_in_step, set_up),
 		cmocka_unit_test_setup(the_usual_is_what_was_live_before_the_last_windows, set_up),
 		cmocka_unit_test_setup(a_spike_of_many_windows_is_not_usual, set_up),
+		cmocka_unit_test_setup(steps_of_varied_sizes_have_a_usual_level, set_up),
 		cmocka_unit_test_setup(what_rises_and_frees_as_usual_is_no_spike, set_up),
 		cmocka_unit_test_setup(what_only_rises_has_no_usual_level, set_up),
 	};

@@ -57,7 +57,7 @@ static void holes_of_pytorchs_cache_are_joined_by_pytorchs_option(void **state)
 		.requested = 3 * GPC_GIB, .allocated = 56 * GPC_GIB, .reserved = 64 * GPC_GIB
 	};
 	advise(&s, GPUCACHE_VERDICT_FRAGMENTED);
-	says("expandable_segments:True joins the holes: enough for this request, perhaps not");
+	says("expandable_segments:True joins the holes, where whole pages of 20 MiB are free");
 	/* It may be in a pool of a graph. */
 	s.oom.setup |= GPUCACHE_OOM_GRAPHS;
 	judge(&s);
