@@ -68,7 +68,7 @@ static bool is_of_larger(const struct gpc_window_clock *clock, uint32_t n)
 {
 	uint64_t freed = clock->freed_at[n - 1] - clock->freed_at[n - 2];
 
-	return freed < clock->freed_at[n / 2] / (n / 2 + 1) / RARER;
+	return freed * RARER * (n / 2 + 1) < clock->freed_at[n / 2];
 }
 
 /* The end of the windows before a step with larger blocks, which began in one.  A leak leaves the frees of a step as they were. */
