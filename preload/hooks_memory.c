@@ -82,6 +82,8 @@ CUresult cuMemFree_v2(CUdeviceptr dptr)
 			FREE_TRACKED(result, DEVICE, dptr,                                  \
 				gpc_track_is_spilled(tracked) ? real_cuMemFree_v2(dptr)     \
 							      : real_##name(dptr, stream)); \
+		if (result)                                                                 \
+			gpc_refused_free(result);                                           \
 		return left(result);                                                        \
 	}
 
@@ -111,10 +113,12 @@ static size_t pitched(size_t width, size_t height)
 	return gpc_bytes_times(gpc_bytes_times(width / step + (width % step != 0), step), height);
 }
 
-CALL(cuMemAllocPitch_v2, gpc_passed_call, GIVEN(*a->dptr, *a->pitch * a->height);
-	call->padding = (*a->pitch - a->width) * a->height,
-	(CUdeviceptr * dptr, size_t *pitch, size_t width, size_t height, unsigned int element),
+/* clang-format off */
+CALL(cuMemAllocPitch_v2, gpc_passed_call,
+	GIVEN(*a->dptr, *a->pitch * a->height); call->padding = (*a->pitch - a->width) * a->height,
+	(CUdeviceptr *dptr, size_t *pitch, size_t width, size_t height, unsigned int element),
 	(dptr, pitch, width, height, element))
+/* clang-format on */
 
 CUresult cuMemAllocPitch_v2(
 	CUdeviceptr *dptr, size_t *pitch, size_t width, size_t height, unsigned int element)

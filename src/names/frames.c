@@ -173,17 +173,17 @@ static int operator_of(const struct gpc_stack_frames *stack)
  */
 static int via_of(const struct gpc_stack_frames *stack)
 {
-	const int operator= operator_of(stack);
+	const int called = operator_of(stack);
 	int via = -1;
 
-	for (int i = operator+ 1; i < stack->site; i++) {
+	for (int i = called + 1; i < stack->site; i++) {
 		if (stack->frames[i].is_python && !is_detour(&stack->frames[i]))
 			return i;
 		if (!stack->frames[i].is_python && !stack->frames[i].is_plumbing &&
 			!stack->frames[i].is_inlined)
 			via = i;
 	}
-	return operator>= 0 ? operator: via;
+	return called >= 0 ? called : via;
 }
 
 uint64_t gpc_frame_hash(const struct gpc_frame *frame, uint64_t hash)

@@ -157,7 +157,7 @@ def check_heap(heap):
 def case_heap_at_the_failure(pages):
     """The heap at a failure is that of a program that ended there, whatever came after."""
     shapes = []
-    for words, kind in (["--stop"], "end"), ([], "oom"):
+    for words, kind in (["--stop"], "end"), ([], "oom"), (["--reset"], "oom"):
         path = pages.record("comb", pages.world.script("comb.py") + words, "memory:2GiB,context:100MiB", status=1)
         device = pages.data(path)[1]["runs"][0]["devices"][0]
         expect_equal("heaps", [heap["kind"] for heap in device["heaps"]], ["peak", "oom", "end"])
@@ -168,6 +168,7 @@ def case_heap_at_the_failure(pages):
         shapes.append(([segment["size"] for segment in heap["segments"]], [segment["bytes"][live] for segment in heap["segments"]],
                        [segment["n_pins"] for segment in heap["segments"]], [cell[:2] for cell in cells if cell[2] == live]))
     expect_equal("the heap at the failure", shapes[1], shapes[0])
+    expect_equal("the heap at the failure, before a reset", shapes[2], shapes[0])
     expect(len(shapes[0][3]) >= 70, f"{len(shapes[0][3])} blocks live at the failure")
 
 

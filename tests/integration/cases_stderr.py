@@ -188,13 +188,13 @@ from train import load_runtime
 lib, p = load_runtime(), ctypes.c_void_p()
 def get():
     while lib.cudaMalloc(ctypes.byref(p), (4 << 20) + 256) == 0:
-        lib.cudaFree(ctypes.c_void_p(p.value + OFFSET))
+        lib.FREE(ctypes.c_void_p(p.value + OFFSET), None)
         if OFFSET == 0: break
 get()
 raise SystemExit(1)
 """
-    for offset, is_told in ((256, True), (0, False)):
-        done = world.run([sys.executable, "-B", "-c", code.replace("OFFSET", str(offset))], sim="memory:1GiB,context:50MiB",
+    for offset, free, is_told in ((256, "cudaFree", True), (256, "cudaFreeAsync", True), (0, "cudaFree", False)):
+        done = world.run([sys.executable, "-B", "-c", code.replace("OFFSET", str(offset)).replace("FREE", free)], sim="memory:1GiB,context:50MiB",
                          PYTHONPATH=os.path.join(TOP, "tests", "programs"))
         expect_equal("the exit status", done.status, 1)
         text = " ".join(done.err.split())

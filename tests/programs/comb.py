@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fills the GPU with pieces, frees every second one and fails.  Then frees everything and ends, or stops at once."""
+"""Fills the GPU with pieces, frees every second one and fails.  Then frees everything, itself or by a reset, or stops at once."""
 import os
 import sys
 
-from train import CudaError, Device
+from train import CudaError, Device, load_runtime
 
 PIECE = 24 << 20
 
@@ -25,6 +25,9 @@ def main():
     except CudaError:
         if "--stop" in sys.argv:
             os._exit(1)
+    if "--reset" in sys.argv:
+        load_runtime().cudaDeviceReset()
+        pieces = []
     for ptr, size in pieces[0::2]:
         device.free(ptr, size)
     fill(device, [900 << 20, 5000, 5000])

@@ -12,65 +12,31 @@
 
 #include "format/array.h"
 #include "format/memory.h"
+#include "tools/lib/areas.h"
 
 #define NO_EVENT SIZE_MAX
 
 /* walk() ignores smaller blocks.  No arena is smaller, because PyTorch requests at least 2 MiB. */
 #define LEAST_BYTES (UINT64_C(1) << 20)
 
-struct area {
-	uint64_t address;
-	uint64_t size;
-	size_t freed_at; /* the index of the event that frees it, or NO_EVENT */
-	bool is_arena;
-};
-
-struct areas {
-	struct area *rows; /* by address */
-	size_t n;
-	size_t room;
-};
-
-static size_t count_up_to(const struct areas *areas, uint64_t address)
-{
-	return GPC_ARRAY_COUNT(areas->n, i, areas->rows[i].address <= address);
-}
-
-static struct area *area_around(const struct areas *areas, uint64_t address)
-{
-	size_t i = count_up_to(areas, address);
-
-	if (i == 0 || address - areas->rows[i - 1].address >= areas->rows[i - 1].size)
-		return NULL;
-	return &areas->rows[i - 1];
-}
-
-static void add(struct areas *areas, struct area area)
-{
-	size_t at = count_up_to(areas, area.address);
-
-	gpc_array_grow(&areas->rows, sizeof area, areas->n, &areas->room);
-	memmove(&areas->rows[at + 1], &areas->rows[at], (areas->n - at) * sizeof *areas->rows);
-	areas->rows[at] = area;
-	areas->n++;
-}
+/* Of an area `event` is the one that frees it, or NO_EVENT; it is marked if it is an arena. */
 
 /* Marks the event that freed the area, if the area is an arena. */
-static void mark_free(const struct area *area, bool *is_arena)
+static void mark_free(const struct gpc_area *area, bool *is_arena)
 {
-	if (area->is_arena && area->freed_at != NO_EVENT)
-		is_arena[area->freed_at] = true;
+	if (area->is_marked && area->event != NO_EVENT)
+		is_arena[area->event] = true;
 }
 
 /* The walk has reached the allocation of the area at `address`, if it knows that area. */
-static void end_area(struct areas *areas, uint64_t address, size_t event, bool *is_arena)
+static void end_area(struct gpc_areas *areas, uint64_t address, size_t event, bool *is_arena)
 {
-	struct area *area = area_around(areas, address);
+	struct gpc_area *area = gpc_areas_around(areas, address);
 	size_t at;
 
 	if (!area || area->address != address)
 		return;
-	is_arena[event] = area->is_arena;
+	is_arena[event] = area->is_marked;
 	mark_free(area, is_arena);
 	at = (size_t)(area - areas->rows);
 	areas->n--;
@@ -78,33 +44,35 @@ static void end_area(struct areas *areas, uint64_t address, size_t event, bool *
 }
 
 static void add_live_arenas(
-	struct areas *areas, const struct gpc_recording *recording, int32_t ordinal)
+	struct gpc_areas *areas, const struct gpc_recording *recording, int32_t ordinal)
 {
 	struct gpucache_block block;
 
 	for (uint64_t i = 0; i < recording->regions[GPUCACHE_REGION_BLOCKS].count; i++)
 		if (gpc_recording_read_block(recording, i, &block) && block.device == ordinal &&
 			(block.flags & GPUCACHE_BLOCK_ARENA))
-			add(areas, (struct area){ block.address, block.size, NO_EVENT, true });
+			gpc_areas_add(areas,
+				(struct gpc_area){ block.address, block.size, NO_EVENT, true });
 }
 
-static void walk(
-	struct areas *areas, const struct gpucache_event *events, size_t n_events, bool *is_arena)
+static void walk(struct gpc_areas *areas, const struct gpucache_event *events, size_t n_events,
+	bool *is_arena)
 {
 	for (size_t i = n_events; i-- > 0;) {
 		const struct gpucache_event *event = &events[i];
-		struct area *around;
+		struct gpc_area *around;
 
 		if (event->alloc_kind == GPUCACHE_KIND_TENSOR) {
-			around = area_around(areas, event->address);
+			around = gpc_areas_around(areas, event->address);
 			if (around)
-				around->is_arena = true;
+				around->is_marked = true;
 		} else if (event->size < LEAST_BYTES) {
 			continue;
 		} else if (event->kind == GPUCACHE_EVENT_MALLOC) {
 			end_area(areas, event->address, i, is_arena);
 		} else if (event->kind == GPUCACHE_EVENT_FREE) {
-			add(areas, (struct area){ event->address, event->size, i, false });
+			gpc_areas_add(
+				areas, (struct gpc_area){ event->address, event->size, i, false });
 		}
 	}
 	for (size_t i = 0; i < areas->n; i++)
@@ -114,7 +82,7 @@ static void walk(
 void gpc_arenas_mark(const struct gpc_recording *recording, int32_t ordinal,
 	const struct gpucache_event *events, size_t n_events, bool *is_arena)
 {
-	struct areas areas = { 0 };
+	struct gpc_areas areas = { 0 };
 	struct gpucache_torch torch;
 
 	if (gpc_recording_find_torch(recording, ordinal, &torch)) {

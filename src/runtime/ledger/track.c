@@ -186,7 +186,8 @@ static void end(struct gpc_tracked *tracked)
 	gpc_observe_block(&observed, GPUCACHE_BLOCK_UNUSED);
 	count(tracked, false, now_ns);
 	gpc_pools_count(tracked->context->device, tracked->pool, tracked->size, false);
-	atomic_fetch_sub(&tracked->context->device->row_padding, tracked->padding);
+	if (tracked->padding)
+		atomic_fetch_sub(&tracked->context->device->row_padding, tracked->padding);
 	if (is_charged(tracked->kind))
 		atomic_fetch_sub(&tracked->context->device->budget.used_bytes, tracked->size);
 	if (tracked->kind == GPUCACHE_KIND_SPILLED) {
@@ -208,7 +209,8 @@ static void begin(const struct gpc_tracked *tracked, const struct gpc_request *r
 	/* First subtract its bytes from the idle ones of the driver's pool: counted twice, they could set a peak. */
 	gpc_pools_count(tracked->context->device, tracked->pool, tracked->size, true);
 	count(tracked, true, request->now_ns);
-	atomic_fetch_add(&tracked->context->device->row_padding, tracked->padding);
+	if (tracked->padding)
+		atomic_fetch_add(&tracked->context->device->row_padding, tracked->padding);
 	gpc_observe_block(&observed, GPUCACHE_BLOCK_LIVE);
 	gpc_observe_malloc(&observed);
 }

@@ -200,20 +200,6 @@ static struct gpc_share share_of(const struct walk *walk, const struct gpucache_
 	return share.blocks ? share : (struct gpc_share){ event->requested, 1 };
 }
 
-/* The time in the record of the failure that the event tells of; 0: it tells of none that has a record. */
-static uint64_t failed_ns(const struct gpc_recording *rec, const struct gpucache_event *event)
-{
-	struct gpucache_oom oom;
-
-	for (uint64_t i = 0;
-		event->kind == GPUCACHE_EVENT_OOM && i < rec->regions[GPUCACHE_REGION_OOMS].count;
-		i++)
-		if (gpc_recording_read_oom(rec, i, &oom) && oom.device == event->device &&
-			oom.time_ns == event->time_ns)
-			return oom.time_ns;
-	return 0;
-}
-
 static void change_holder(
 	const struct walk *walk, struct step *step, const struct gpucache_event *event)
 {
@@ -232,6 +218,7 @@ static void make_steps(struct walk *walk, int32_t ordinal)
 	const struct gpc_recording *rec = walk->report->recording;
 	bool *is_arena = gpc_new(walk->n_events, sizeof *is_arena);
 	uint64_t now_ns = 0;
+	struct gpucache_oom oom;
 
 	walk->steps = gpc_new(walk->n_events, sizeof *walk->steps);
 	gpc_arenas_mark(rec, ordinal, walk->events, walk->n_events, is_arena);
@@ -246,7 +233,7 @@ static void make_steps(struct walk *walk, int32_t ordinal)
 			.tag = event->tag,
 			.holder = find_holder(
 				walk, holder_of(event->stack, event->alloc_kind, event->context)),
-			.failed_ns = failed_ns(rec, event) };
+			.failed_ns = gpc_event_failure(rec, event, &oom) ? oom.time_ns : 0 };
 		if ((event->kind == GPUCACHE_EVENT_MALLOC || event->kind == GPUCACHE_EVENT_FREE) &&
 			!is_arena[i])
 			change_holder(walk, step, event);

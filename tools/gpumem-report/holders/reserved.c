@@ -9,84 +9,59 @@
 #include "tools/gpumem-report/holders/reserved.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "format/array.h"
 #include "format/sheet.h"
+#include "tools/lib/areas.h"
 
-struct area {
-	uint64_t address;
-	uint64_t size;
-	bool is_gone;
-};
-
-struct areas {
-	struct area *rows; /* by address */
-	size_t n;
-	size_t room;
+/* Our segments; those that are marked are gone. */
+struct segments {
+	struct gpc_areas areas;
 	bool has_gone;
 };
 
-static size_t count_up_to(const struct areas *areas, uint64_t address)
+static void add(struct segments *segments, uint64_t address, uint64_t size)
 {
-	return GPC_ARRAY_COUNT(areas->n, i, areas->rows[i].address <= address);
+	gpc_areas_add(&segments->areas, (struct gpc_area){ .address = address, .size = size });
 }
 
-static struct area *area_around(const struct areas *areas, uint64_t address)
+static void mark_gone(struct segments *segments, uint64_t address)
 {
-	size_t i = count_up_to(areas, address);
-
-	if (i == 0 || address - areas->rows[i - 1].address >= areas->rows[i - 1].size)
-		return NULL;
-	return &areas->rows[i - 1];
-}
-
-static void add(struct areas *areas, uint64_t address, uint64_t size)
-{
-	size_t at = count_up_to(areas, address);
-
-	gpc_array_grow(&areas->rows, sizeof *areas->rows, areas->n, &areas->room);
-	memmove(&areas->rows[at + 1], &areas->rows[at], (areas->n - at) * sizeof *areas->rows);
-	areas->rows[at] = (struct area){ address, size, false };
-	areas->n++;
-}
-
-static void mark_gone(struct areas *areas, uint64_t address)
-{
-	struct area *area = area_around(areas, address);
+	struct gpc_area *area = gpc_areas_around(&segments->areas, address);
 
 	if (area && area->address == address)
-		area->is_gone = areas->has_gone = true;
+		area->is_marked = segments->has_gone = true;
 }
 
-static void drop_gone(struct areas *areas)
+static void drop_gone(struct segments *segments)
 {
+	struct gpc_areas *areas = &segments->areas;
 	size_t n = 0;
 
-	if (!areas->has_gone)
+	if (!segments->has_gone)
 		return;
 	for (size_t i = 0; i < areas->n; i++)
-		if (!areas->rows[i].is_gone)
+		if (!areas->rows[i].is_marked)
 			areas->rows[n++] = areas->rows[i];
 	areas->n = n;
-	areas->has_gone = false;
+	segments->has_gone = false;
 }
 
 /* The segments at the start of the ring. */
-static void find_first(struct areas *areas, const struct gpc_recording *rec, int32_t ordinal,
+static void find_first(struct segments *segments, const struct gpc_recording *rec, int32_t ordinal,
 	const struct gpucache_event *events, size_t n_events)
 {
 	struct gpucache_segment segment;
 
 	for (uint64_t i = 0; i < rec->regions[GPUCACHE_REGION_SEGMENTS].count; i++)
 		if (gpc_recording_read_segment(rec, i, &segment) && segment.device == ordinal)
-			add(areas, segment.address, segment.size);
+			add(segments, segment.address, segment.size);
 	for (size_t i = n_events; i-- > 0;) {
 		if (events[i].kind == GPUCACHE_EVENT_SEGMENT_FREE)
-			add(areas, events[i].address, events[i].size);
+			add(segments, events[i].address, events[i].size);
 		else if (events[i].kind == GPUCACHE_EVENT_SEGMENT_MALLOC)
-			mark_gone(areas, events[i].address);
-		drop_gone(areas);
+			mark_gone(segments, events[i].address);
+		drop_gone(segments);
 	}
 }
 
@@ -112,7 +87,7 @@ static bool is_of_segment(const struct gpucache_event *event)
 }
 
 static struct gpc_taken change_of(
-	struct areas *segments, const struct gpucache_event *event, bool is_arena)
+	struct segments *segments, const struct gpucache_event *event, bool is_arena)
 {
 	const int64_t size = sign_of(event) * gpc_signed_of(event->size);
 	struct gpc_taken change = { 0 };
@@ -127,9 +102,10 @@ static struct gpc_taken change_of(
 		change.idle = -size;
 	else if (is_arena && !is_of_segment(event))
 		change.idle = size;
-	if (is_of_segment(event) || (gpucache_kind_place(event->alloc_kind) == GPUCACHE_ON_DEVICE &&
-					    !(event->alloc_kind == GPUCACHE_KIND_DEVICE &&
-						    area_around(segments, event->address))))
+	if (is_of_segment(event) ||
+		(gpucache_kind_place(event->alloc_kind) == GPUCACHE_ON_DEVICE &&
+			!(event->alloc_kind == GPUCACHE_KIND_DEVICE &&
+				gpc_areas_around(&segments->areas, event->address))))
 		change.reserved = size;
 	return change;
 }
@@ -178,10 +154,11 @@ static bool has_changed_unseen(const struct gpc_recording *rec, int32_t ordinal,
 	return is_unseen;
 }
 
-/* The failure that this event tells of, with the balance of that moment. */
-static bool find_failure(const struct gpc_recording *rec, const struct gpucache_event *event,
+bool gpc_event_failure(const struct gpc_recording *rec, const struct gpucache_event *event,
 	struct gpucache_oom *ret_oom)
 {
+	if (event->kind != GPUCACHE_EVENT_OOM)
+		return false;
 	for (uint64_t i = 0; i < rec->regions[GPUCACHE_REGION_OOMS].count; i++)
 		if (gpc_recording_read_oom(rec, i, ret_oom) && ret_oom->device == event->device &&
 			ret_oom->time_ns == event->time_ns)
@@ -200,8 +177,7 @@ static bool is_sound(const struct gpc_reserved *reserved, const struct gpc_recor
 	for (size_t i = 0; i < n_events && is_sound; i++) {
 		sum = gpc_signed_add(sum, reserved->changes[i].reserved);
 		is_sound = sum >= 0;
-		if (is_sound && events[i].kind == GPUCACHE_EVENT_OOM &&
-			find_failure(rec, &events[i], &oom))
+		if (is_sound && gpc_event_failure(rec, &events[i], &oom))
 			is_sound = (uint64_t)sum == gpc_balance_taken(&oom.balance);
 	}
 	return is_sound && (sum == end || rec->run_state == GPC_RUN_ALIVE);
@@ -213,7 +189,7 @@ void gpc_reserved_find(struct gpc_reserved *reserved, const struct gpc_recording
 	const struct gpc_taken end = at_end(recording, ordinal);
 	const bool is_whole = recording->first_event == 0;
 	struct gpc_taken sum = { 0 };
-	struct areas segments = { 0 };
+	struct segments segments = { 0 };
 
 	*reserved =
 		(struct gpc_reserved){ .changes = gpc_new(n_events, sizeof *reserved->changes) };
@@ -225,7 +201,7 @@ void gpc_reserved_find(struct gpc_reserved *reserved, const struct gpc_recording
 		sum.reserved = gpc_signed_add(sum.reserved, change.reserved);
 		sum.idle = gpc_signed_add(sum.idle, change.idle);
 	}
-	free(segments.rows);
+	free(segments.areas.rows);
 	if (!is_whole)
 		reserved->start = (struct gpc_taken){ gpc_signed_less(end.reserved, sum.reserved),
 			gpc_signed_less(end.idle, sum.idle) };

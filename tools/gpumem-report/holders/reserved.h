@@ -36,4 +36,8 @@ void gpc_reserved_find(struct gpc_reserved *reserved, const struct gpc_recording
 	const bool *is_arena);
 void gpc_reserved_fini(struct gpc_reserved *reserved);
 
+/* Finds the failure that this event tells of, with the balance of that moment; false: it tells of none that has a record. */
+bool gpc_event_failure(const struct gpc_recording *recording, const struct gpucache_event *event,
+	struct gpucache_oom *ret_oom);
+
 #endif

@@ -99,9 +99,6 @@ static void read_events(
 		}
 		if (event.device != ordinal)
 			continue;
-		if (event.kind == GPUCACHE_EVENT_CONTEXT && event.detail == 2 &&
-			event.time_ns > time_ns)
-			holes_before = UINT64_MAX;
 		if (!is_change(&event))
 			continue;
 		gpc_array_grow(&events->rows, sizeof event, events->n, &room);

@@ -6,7 +6,7 @@
  *      first freed by an event after the moment -----'
  *
  * Threads     One.
- * Failure     False, if the ring does not reach back to the moment, has a hole after it, or a context was reset after it.
+ * Failure     False, if the ring does not reach back to the moment, or has a hole after it.
  * Limits      Before the last moment only live blocks are known: a gap of a segment was cached, or freed and pending.
  */
 #ifndef GPC_REPORT_BLOCKS_AT_H
