@@ -12,7 +12,7 @@
 
 #include "format/array.h"
 #include "format/memory.h"
-#include "tools/lib/areas.h"
+#include "tools/replay/areas.h"
 
 #define NO_EVENT SIZE_MAX
 

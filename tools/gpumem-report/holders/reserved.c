@@ -12,7 +12,7 @@
 
 #include "format/array.h"
 #include "format/sheet.h"
-#include "tools/lib/areas.h"
+#include "tools/replay/areas.h"
 
 /* Our segments; those that are marked are gone. */
 struct segments {

@@ -5,8 +5,8 @@
  * Threads   One.
  * Failure   None: without memory the program ends (format/memory.h).
  */
-#ifndef GPC_LIB_AREAS_H
-#define GPC_LIB_AREAS_H
+#ifndef GPC_REPLAY_AREAS_H
+#define GPC_REPLAY_AREAS_H
 
 #include <stdbool.h>
 #include <string.h>
