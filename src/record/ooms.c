@@ -152,10 +152,14 @@ void gpc_record_oom_set_torch(struct gpc_record *rec, const struct gpucache_oom 
 
 	if (!oom)
 		return;
+	__atomic_store_n(&oom->requested, told->requested, __ATOMIC_RELEASE);
+	__atomic_store_n(&oom->rounded, told->rounded, __ATOMIC_RELEASE);
 	__atomic_store_n(&oom->torch.requested, told->torch.requested, __ATOMIC_RELEASE);
 	__atomic_store_n(&oom->torch.allocated, told->torch.allocated, __ATOMIC_RELEASE);
 	__atomic_store_n(&oom->torch.reserved, told->torch.reserved, __ATOMIC_RELEASE);
 	oom->program = told->program;
+	oom->balance = told->balance;
+	memcpy(oom->kind_bytes, told->kind_bytes, sizeof oom->kind_bytes);
 	store_cause(oom, told->verdict, told->strength, told->also);
 	__atomic_store_n(&oom->short_by, told->short_by, __ATOMIC_RELEASE);
 	change_end(rec, oom);

@@ -121,6 +121,18 @@ def case_the_sums_of_pytorch_s_own_allocator_are_in_the_books_to_the_byte(world)
     expect("PyTorch's cache, in no tensor" in text and "CATEGORY" in text, text)
 
 
+def case_the_pages_of_an_expandable_segment_are_one_request(world):
+    """PyTorch makes them one by one, gives them back when one fails, and then says how much it wanted."""
+    if not os.path.exists(world.program("torch")):
+        raise Skip("no C++ compiler here")
+    ours = world.run([world.program("torch"), "pages", str(960 << 20)], sim="memory:1GiB,context:100MiB")
+    expect("SHORT  by 56.00 MiB: 960.00 MiB asked for" in ours.err, ours.err)
+    expect("GPU 0: 960.00 MiB asked for" in ours.err, ours.err)
+    oom = world.report_json("oom", world.recording())
+    expect_equal("the balance without its pages", [oom["balance"][row] for row in ("direct_bytes", "free_bytes")],
+                 [100 << 20, 904 << 20])
+
+
 def case_pytorch_is_told_out_of_memory_by_its_own_exception(world):
     sim = "memory:1GiB"
     if not os.path.exists(world.program("torch")):

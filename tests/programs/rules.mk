@@ -205,7 +205,7 @@ $(TORCH_DIR)/libtorch_cuda.so: tests/programs/torch/torch.cc
 $(TORCH_LIBS):
 	$(call say,CXX,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(TORCH_CXX) -fPIC -shared -Wl,-soname,$(@F) -o $@ $(filter %.cc,$^)
+	$(Q)$(TORCH_CXX) -isystem src/sim/include -isystem src -fPIC -shared -Wl,-soname,$(@F) -o $@ $(filter %.cc,$^)
 $(B)/programs/torch: tests/programs/torch/main.cc $(addprefix tests/programs/torch/,c10.hh cache.hh) $(TORCH_LIBS) | $(SIMCUDA)
 	$(call say,CXX,$@)
-	$(Q)$(TORCH_CXX) -o $@ $< -L$(B)/simcuda -l:libcudart.so.13 -Wl,-rpath,'$$ORIGIN/torch.d' $(TORCH_LIBS) -Wl,--allow-shlib-undefined -ldl
+	$(Q)$(TORCH_CXX) -o $@ $< -L$(B)/simcuda -l:libcudart.so.13 -l:libcuda.so.1 -Wl,-rpath,'$$ORIGIN/torch.d' $(TORCH_LIBS) -Wl,--allow-shlib-undefined -ldl

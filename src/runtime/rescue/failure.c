@@ -9,7 +9,6 @@
 #include "base/own_stack.h"
 #include "base/thread.h"
 #include "model/counters.h"
-#include "runtime/ledger/arrays.h"
 #include "runtime/ledger/tensors.h"
 #include "runtime/process/state.h"
 #include "runtime/rescue/gather.h"
@@ -229,11 +228,9 @@ static void judge_again(void *arg)
 	gpc_lock_take(&gpc_runtime.lock);
 	kept = find_locked(device, judgement->number);
 	if (kept) {
-		kept->gathered.oom.torch = *judgement->torch;
-		kept->gathered.oom.program = gpc_arrays_program();
 		kept->asked = judgement->torch->requested;
 		kept->notice.len = 0;
-		gpc_gather_verdict(&kept->gathered);
+		gpc_gather_torch(&kept->gathered, device, judgement->torch);
 		gpc_record_oom_set_torch(&gpc_runtime.record, &kept->gathered.oom);
 		/* PyTorch now raises an exception; a program that makes a tensor of any size has caught it. */
 		if (kept == &failures.last[device->ordinal])

@@ -213,9 +213,8 @@ static void correct_size(struct gpc_rescue *rescue, uint64_t device_free)
 	rescue->rounded = rescue->size;
 }
 
-void gpc_gather_verdict(struct gpc_gathered *gathered)
+static void judge(struct gpucache_oom *oom)
 {
-	struct gpucache_oom *oom = &gathered->oom;
 	struct gpc_facts facts = gpc_facts_unknown();
 	struct gpc_answer answer;
 
@@ -258,5 +257,37 @@ void gpc_gather_request(
 	oom->program = gpc_arrays_program();
 	if (rescue->kind == GPUCACHE_KIND_TENSOR)
 		oom->torch.requested = rescue->size;
-	gpc_gather_verdict(gathered);
+	judge(oom);
+}
+
+/*
+ * An expandable segment asks for its pages one by one.  PyTorch has given back those that it got when it tells that one
+ * failed: the request was for all of them.
+ */
+static void join_pages(struct gpucache_oom *oom, struct gpc_device *device)
+{
+	const uint64_t page = oom->requested;
+	uint64_t *physical = &oom->kind_bytes[GPUCACHE_KIND_PHYSICAL];
+	uint64_t back = gpc_bytes_less(
+		*physical, GPC_DEVICE_SUM(device, kind_bytes[GPUCACHE_KIND_PHYSICAL]));
+
+	if (oom->kind != GPUCACHE_KIND_PHYSICAL || page == 0 || oom->torch.requested <= page)
+		return;
+	oom->requested = gpc_bytes_add(oom->torch.requested, page - 1) / page * page;
+	oom->rounded = oom->requested;
+	back = gpc_smaller(back, oom->requested - page);
+	*physical -= back;
+	oom->balance.direct = gpc_bytes_less(oom->balance.direct, back);
+	oom->balance.device_free = gpc_bytes_add(oom->balance.device_free, back);
+}
+
+void gpc_gather_torch(struct gpc_gathered *gathered, struct gpc_device *device,
+	const struct gpucache_oom_torch *torch)
+{
+	struct gpucache_oom *oom = &gathered->oom;
+
+	oom->torch = *torch;
+	oom->program = gpc_arrays_program();
+	join_pages(oom, device);
+	judge(oom);
 }

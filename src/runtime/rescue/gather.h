@@ -41,8 +41,9 @@ struct gpc_gathered {
  */
 bool gpc_gather(struct gpc_context *context, struct gpc_gathered *gathered);
 
-/* Judges gathered->oom. */
-void gpc_gather_verdict(struct gpc_gathered *gathered);
+/* PyTorch tells that the request failed: adds what it knows to gathered->oom, and judges it again. */
+void gpc_gather_torch(struct gpc_gathered *gathered, struct gpc_device *device,
+	const struct gpucache_oom_torch *torch);
 
 /* Adds the request to gathered->oom, and judges it. */
 void gpc_gather_request(

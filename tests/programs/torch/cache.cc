@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cache.hh"
 
+#include <cuda.h>
+
 extern "C" int cudaMalloc(void **ptr, size_t size);
 
 static const size_t STEP = 512;
 static const size_t SEGMENT = 20 << 20;
+static const size_t N_PAGES = 1024;
 static const c10::Device CUDA_0 = { 1, 0 };
 
 static char *at;
@@ -31,6 +34,29 @@ void *CUDAStream::stream() const
 static size_t rounded(size_t size)
 {
 	return (size + STEP - 1) / STEP * STEP;
+}
+
+bool c10_expand(size_t size)
+{
+	CUmemAllocationProp prop = {};
+	static CUmemGenericAllocationHandle pages[N_PAGES];
+	size_t n = 0;
+
+	prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+	prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+	while (n < N_PAGES && n * SEGMENT < size && !cuMemCreate(&pages[n], SEGMENT, &prop, 0))
+		n++;
+	if (n * SEGMENT >= size) {
+		c10_sums.reserved += n * SEGMENT;
+		c10_sums.allocated += rounded(size);
+		return true;
+	}
+	while (n > 0)
+		cuMemRelease(pages[--n]);
+	c10_sums.n_failed++;
+	c10::reportOutOfMemoryToProfiler(
+		(int64_t)size, c10_sums.allocated, c10_sums.reserved, CUDA_0);
+	return false;
 }
 
 void *c10_allocate(size_t size)

@@ -48,6 +48,7 @@ struct cache_sums {
 
 extern cache_sums c10_sums;
 void *c10_allocate(size_t size); /* NULL: out of memory */
+bool c10_expand(size_t size); /* as expandable segments: in pages, which go back if not all of them come */
 void c10_free(void *ptr, size_t size);
 void c10_renew(void *ptr, size_t size); /* frees it, and has it again at once */
 uint64_t c10_reports(); /* how many came through to libc10 */
