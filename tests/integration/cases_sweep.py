@@ -88,6 +88,18 @@ def case_sweep_tells_a_failure_of_another_kind(world):
     expect("A=3: for another reason than memory: status 3: no such file" in " ".join(shown.split()), shown)
 
 
+def case_sweep_runs_again_what_a_signal_ends(world):
+    """PyTorch aborts now and then at its normal end: that says nothing about the value."""
+    mark = os.path.join(world.folder, "mark")
+    command = ["/bin/sh", "-c", f"{world.program('train')} --steps 2; test -e {mark}-$A || {{ : >{mark}-$A; kill -ABRT $$; }}"]
+    status, answer = sweep(world, "--on", "l4", "--sweep", "A=1,2", *command)
+    expect_equal("the runs", (status, [run["ended"] for run in answer["runs"]]), (0, ["0", "0"]))
+    command[2] = f"{world.program('train')} --steps 2; echo x >>{mark}; kill -ABRT $$"
+    status, answer = sweep(world, "--on", "l4", "--sweep", "A=1", *command)
+    with open(mark, encoding="ascii") as file:
+        expect_equal("the run that aborts always", (answer["runs"][0]["ended"], file.read()), ("134", "x\nx\n"))
+
+
 def case_sweep_says_that_a_variable_changes_nothing(world):
     result = launch(world, "--fit", "--yes", "--on", "1GiB", "--sweep", "SIZE=1..64", world.program("train"), "--steps", "4")
     expect("does the program read it?" in result.out, result.out)
