@@ -82,9 +82,11 @@ static void a_line_that_keeps_all_that_it_made_may_leak_or_need_it(void **state)
 	judge(&s);
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_EXHAUSTED);
 	assert_int_equal(s.answer.strength, GPUCACHE_STRENGTH_LIKELY);
+	assert_int_equal(s.answer.also, 1u << GPUCACHE_VERDICT_GROWTH);
 	s.oom.growth_blocks--;
 	judge(&s);
 	assert_int_equal(s.answer.strength, GPUCACHE_STRENGTH_CERTAIN);
+	assert_int_equal(s.answer.also, 0);
 	s.oom.growth_blocks++;
 	s.oom.growth_total++; /* it has freed some */
 	judge(&s);
