@@ -14,9 +14,8 @@
 #include "why/torch_facts.h"
 
 #define MAX_HOLDERS 3u
-#define HOLD_WIDTH  41u                  /* at least so many columns precede the site */
-#define YOUNG_NS    UINT64_C(1000000000) /* lower ages are not printed: they say nothing */
-#define SENTENCE    512                  /* three lines of advice fit */
+#define HOLD_WIDTH  41u /* at least so many columns precede the site */
+#define SENTENCE    512 /* three lines of advice fit */
 
 /* A longer GPUCACHE_CONF is not repeated before a new setting, so that the advice stays on one line. */
 #define CONF_REPEATED 48u
@@ -188,50 +187,13 @@ static void put_balance(struct page *page, const struct gpucache_oom *oom)
 			"beyond it, spilled to host memory");
 }
 
-/* Appends ", oldest 12 s, +216.12 MiB" to a line that has room for it. */
-static void add_history(struct gpc_text *line, const struct gpc_holder_row *row, uint64_t now_ns)
-{
-	GPC_TEXT(words, 60);
-	uint64_t age_ns = gpc_bytes_less(now_ns, row->oldest_ns);
-
-	if (row->oldest_ns && age_ns >= YOUNG_NS) {
-		gpc_text_add(&words, ", oldest ");
-		gpc_text_add_age(&words, age_ns);
-	}
-	if (row->growth)
-		gpc_text_add_amounts(&words, ", +@", row->growth);
-	if (line->len + words.len <= GPC_SHORT_WIDTH)
-		gpc_text_add(line, "%s", words.buf);
-}
-
-static void describe_as_told(void *self, uint32_t stack, bool has_via, char *buf, size_t size)
-{
-	const struct gpc_short_form *form = self;
-
-	gpc_site_describe(form->describer, stack, has_via, buf, size);
-}
-
-/* The fastest growing site gets the growth that WHY has printed: it was measured at the failure. */
-static void tell_history_as_told(
-	void *self, uint32_t stack, uint64_t *ret_oldest_ns, uint64_t *ret_growth)
-{
-	const struct gpc_short_form *form = self;
-
-	if (form->describer && form->describer->history)
-		form->describer->history(form->describer->self, stack, ret_oldest_ns, ret_growth);
-	if (stack && stack == form->oom->growth_stack)
-		*ret_growth = form->oom->growth_bytes;
-}
-
 /* Fills rows from the holders; the largest one that the program can free is what advice is about. */
 static uint32_t fill_rows(struct page *page, struct gpc_holder_row rows[GPUCACHE_MAX_OOM_HOLDERS])
 {
 	const struct gpc_short_form *form = page->form;
 	const struct gpc_describer *describer = form->describer;
-	struct gpc_short_form told = *form;
-	const struct gpc_describer teller = {
-		.self = &told, .describe = describe_as_told, .history = tell_history_as_told
-	};
+	const struct gpc_describer teller = { .self = describer ? describer->self : NULL,
+		.describe = describer ? describer->describe : NULL };
 	/* The describer cuts each site to the room on the line, because it knows which part to omit. */
 	uint32_t n = gpc_holder_rows_fill(rows, form->oom->holders, form->oom->n_holders, &teller,
 		GPC_SHORT_WIDTH - HOLD_WIDTH + 1);
@@ -278,7 +240,6 @@ static uint32_t put_holders(
 		add_number(&line, rows[i].bytes);
 		gpc_text_add(&line, " %7llu block%s  %s", (unsigned long long)rows[i].n_blocks,
 			rows[i].n_blocks == 1 ? " " : "s", rows[i].site);
-		add_history(&line, &rows[i], page->form->oom->time_ns);
 		if (!gpc_lines_put(&page->lines, line.buf, line.len))
 			return i;
 	}
