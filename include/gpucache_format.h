@@ -580,8 +580,7 @@ struct gpucache_oom {
 	uint64_t growth_held, growth_blocks; /* what the growing holder has */
 	uint64_t growth_total;               /* what it asked for since the start */
 	uint64_t n_free;                     /* frees on the device since it began to grow */
-	uint64_t n_dropped;                  /* stacks and sites without a record */
-	uint64_t host_bytes;                 /* pinned by this process */
+	uint64_t n_dropped, host_bytes;      /* stacks and sites without a record; pinned memory */
 	uint32_t n_contexts;                 /* on the device; 0: unknown */
 	uint32_t setup;                      /* GPUCACHE_OOM_* */
 	uint32_t is_varied;                  /* 1: the growing site's blocks are of many sizes */
@@ -591,10 +590,11 @@ struct gpucache_oom {
 	uint64_t framework;                  /* of `torch`: enum gpucache_framework; since 1.7 */
 	struct gpucache_oom_program program;
 	uint64_t taken_bytes, taken_stack; /* live, sized by what was read to be free; since 1.7 */
-	/* Larger segments of PyTorch's cache without a tensor, and who asked for the largest; since 1.8 */
-	uint64_t idle_bytes, idle_stack;
+	uint64_t idle_bytes,
+		idle_stack; /* PyTorch's segments without a tensor; of the largest; since 1.8 */
 	uint64_t returnable_bytes; /* cached in segments without a live block; since 1.8 */
 	uint64_t refused_frees, refused_free_stack, row_padding; /* of cudaMallocPitch; since 1.8 */
+	uint64_t pool_max, pool_used; /* its driver's pool: maxSize, 0: none; live; since 1.8 */
 };
 
 #endif

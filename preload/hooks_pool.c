@@ -49,12 +49,12 @@ NOTED(cuMemPoolImportPointer, gpc_runtime_imported(*ptr),
 
 /* ---- pools ---- */
 
-NOTED(cuMemPoolCreate, gpc_runtime_pool_seen(*pool, props->location, props->allocType),
+NOTED(cuMemPoolCreate, gpc_runtime_pool_seen(*pool, props->location, props->allocType, props->maxSize),
 	(CUmemoryPool *pool, const CUmemPoolProps *props), (pool, props))
-NOTED(cuMemGetDefaultMemPool, gpc_runtime_pool_seen(*pool, *location, type),
+NOTED(cuMemGetDefaultMemPool, gpc_runtime_pool_seen(*pool, *location, type, 0),
 	(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type),
 	(pool, location, type))
-NOTED(cuMemGetMemPool, gpc_runtime_pool_seen(*pool, *location, type),
+NOTED(cuMemGetMemPool, gpc_runtime_pool_seen(*pool, *location, type, 0),
 	(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type),
 	(pool, location, type))
 NOTED(cuDeviceSetMemPool, gpc_runtime_pool_made_current(device, pool),

@@ -72,10 +72,12 @@ static void derive_limit(struct gpc_facts *f)
 			  : is_torch     ? plus(f->torch_held, segment)
 					 : plus(f->charged, rounded);
 
-	f->is_limited = truth(is_torch || is_below(f->limit, needed));
+	f->is_pool_full = truth(is_below(f->pool_max, plus(f->pool_used, f->need)));
+	f->is_limited = truth(is_torch || is_below(f->limit, needed) || f->is_pool_full == GPC_YES);
 	f->would_fit = truth(is_xla_pool(f) ? fits(needed, plus(f->torch_held, f->available))
 					    : fits(f->need, f->available));
-	if (f->is_limited != GPC_YES || f->would_fit != GPC_YES || !is_known(needed))
+	if (f->is_limited != GPC_YES || f->would_fit != GPC_YES || !is_known(needed) ||
+		f->is_pool_full == GPC_YES)
 		return;
 	if (!is_torch)
 		needed = plus(gpc_round_up(needed, GPC_MIB), SEGMENT);
@@ -125,7 +127,9 @@ static void derive_sums(struct gpc_facts *f)
 	if (f->is_torch_limit == GPC_YES)
 		f->room = is_xla_pool(f) ? xla_room(f) : GPUCACHE_UNKNOWN;
 	else if (f->is_limited == GPC_YES)
-		f->room = gpc_smaller(f->available, minus(f->limit, f->charged));
+		f->room = gpc_smaller(f->available, f->is_pool_full == GPC_YES
+							    ? minus(f->pool_max, f->pool_used)
+							    : minus(f->limit, f->charged));
 	best = gpc_larger(or_none(f->room), or_none(f->piece));
 	/* Pieces cannot be joined, but idle segments would have gone back if that had been enough. */
 	if (is_below(plus(f->room, f->returnable), f->need))
@@ -263,6 +267,9 @@ static void derive_growth(struct gpc_facts *f)
 	f->is_replaced = truth(f->is_renewed == GPC_YES && !or_none(f->kept_passes) &&
 			       f->growth_blocks < RENEWED_BLOCKS);
 	f->keeps_all = truth(keeps_all(f));
+	f->is_left_over =
+		truth(or_none(f->retried_bytes) &&
+			fits(gpc_larger(f->held / 2, or_none(f->short_by)), f->retried_bytes));
 	f->are_frees_refused = truth(grows && fits(f->growth_blocks / 2, f->refused_frees));
 }
 
@@ -349,6 +356,7 @@ static void derive_unused(struct gpc_facts *f)
 	/* What the same line asks for next is of the same use. */
 	f->has_taken = truth(is_missing_from(f, f->taken) && f->taken_site != f->asked_site);
 	f->idles_in_pools = truth(is_missing_from(f, f->pool_idle));
+	f->pends_in_pools = truth(f->idles_in_pools == GPC_YES && f->pools_live == 0);
 	f->pins_pages = truth(is_missing_from(f, f->page_waste));
 }
 

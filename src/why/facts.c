@@ -84,6 +84,11 @@ static void set_request(struct gpc_facts *facts, const struct gpucache_oom *oom)
 	facts->is_on_host = truth(gpucache_kind_place(oom->kind) == GPUCACHE_ON_HOST);
 	if (oom->kind == GPUCACHE_KIND_ASYNC)
 		facts->pool_live = oom->kind_bytes[GPUCACHE_KIND_ASYNC];
+	facts->pools_live = oom->kind_bytes[GPUCACHE_KIND_ASYNC];
+	if (oom->pool_max) {
+		facts->pool_max = oom->pool_max;
+		facts->pool_used = oom->pool_used;
+	}
 	facts->is_torch_limit = truth(oom->kind == GPUCACHE_KIND_TENSOR);
 	facts->is_caching = truth(oom->setup & GPUCACHE_OOM_CACHING);
 	facts->is_segment = truth(oom->kind == GPUCACHE_KIND_DEVICE);

@@ -2,8 +2,24 @@
 """Stream-ordered memory, the driver's pools, and graphs that own memory."""
 import os
 import re
+import sys
 
 from harness import MIB, expect, expect_equal
+
+# Takes from a pool of 300 MiB until it refuses, and dies.
+BOUNDED = """
+import ctypes, os, sys
+cuda = ctypes.CDLL("libcuda.so.1")
+cudart = ctypes.CDLL("libcudart.so.13")
+cudart.cudaFree(None)
+props = (ctypes.c_uint64 * 11)(1, 1 << 0, 0, 300 << 20)  # pinned; on device 0; maxSize
+pool, pointer = ctypes.c_void_p(), ctypes.c_uint64()
+if cuda.cuMemPoolCreate(ctypes.byref(pool), props):
+    sys.exit(77)
+while not cuda.cuMemAllocFromPoolAsync(ctypes.byref(pointer), ctypes.c_size_t(64 << 20), pool, None):
+    pass
+os._exit(1)
+"""
 
 PROGRAMS = ("async", "async_per_thread")
 
@@ -97,3 +113,11 @@ def case_our_cache_goes_back_for_stream_ordered_memory_and_graphs(world):
     kinds = {kind["kind"]: kind["bytes"] for kind in text["balance"]["direct_kinds"]}
     expect_equal("the kinds at the failure", kinds["stream-ordered memory"], 600 * MIB)
     expect_equal("their sum", sum(kinds.values()), text["balance"]["direct_bytes"])
+
+
+def case_a_pool_that_its_own_maximum_stops_is_told_with_both_numbers(world):
+    result = world.run([sys.executable, "-c", BOUNDED], sim="memory:1GiB")
+    expect_equal("the exit status", result.status, 1)
+    said = " ".join(result.err.split())
+    expect("limit (certain): the memory pool that was asked may hold 300.00 MiB (maxSize of CUmemPoolProps): 256.00 MiB is "
+           "live in it, and 64.00 MiB was asked for" in said and "SHORT by 20.00 MiB" in said, result.err)

@@ -33,6 +33,7 @@ struct driver_pool {
 	CUmemoryPool handle;
 	uint64_t used; /* by tracked allocations */
 	uint64_t idle; /* reserved beyond `used`, by the last query and the calls since */
+	uint64_t max;  /* maxSize; 0: none */
 	uint32_t device;
 	uint8_t kind; /* enum gpucache_kind of its allocations; NONE: an unused entry */
 	bool is_gone; /* destroyed; the driver keeps it until its last allocation is freed */
@@ -163,18 +164,37 @@ void gpc_pools_trim(struct gpc_device *device)
 	gpc_pools_look(device);
 }
 
+static struct driver_pool *numbered_locked(uint32_t number)
+{
+	for (uint32_t i = 0; number && i < MAX_POOLS; i++)
+		if (all.pools[i].kind && all.pools[i].number == number)
+			return &all.pools[i];
+	return NULL;
+}
+
+uint64_t gpc_pools_max(uint32_t number, uint64_t *ret_used)
+{
+	const struct driver_pool *pool;
+	uint64_t max;
+
+	gpc_lock_take(&all.lock);
+	pool = numbered_locked(number);
+	max = pool ? pool->max : 0;
+	*ret_used = pool ? pool->used : 0;
+	gpc_lock_release(&all.lock);
+	return max;
+}
+
 void gpc_pools_count(struct gpc_device *device, uint32_t number, uint64_t size, bool is_malloc)
 {
 	struct gpc_context *owner = number ? gpc_context_owner(device) : NULL;
-	struct driver_pool *pool = NULL;
+	struct driver_pool *pool;
 	bool has_grown;
 
 	if (!number)
 		return;
 	gpc_lock_take(&all.lock);
-	for (uint32_t i = 0; !pool && i < MAX_POOLS; i++)
-		if (all.pools[i].kind && all.pools[i].number == number)
-			pool = &all.pools[i];
+	pool = numbered_locked(number);
 	if (!pool) {
 		gpc_lock_release(&all.lock);
 		return;
@@ -209,7 +229,7 @@ static struct driver_pool *find_locked(CUmemoryPool handle)
 }
 
 /* Adds a pool unless it is known.  False: there is no room for another entry. */
-static bool add(CUmemoryPool handle, uint32_t device, enum gpucache_kind kind)
+static bool add(CUmemoryPool handle, uint32_t device, enum gpucache_kind kind, uint64_t max)
 {
 	struct driver_pool *pool;
 
@@ -222,6 +242,7 @@ static bool add(CUmemoryPool handle, uint32_t device, enum gpucache_kind kind)
 		pool = &all.pools[i];
 		*pool = (struct driver_pool){ .number = ++all.last_number,
 			.handle = handle,
+			.max = max,
 			.device = device,
 			.kind = (uint8_t)kind };
 	}
@@ -236,7 +257,8 @@ static uint32_t current_device(void)
 	return context ? context->device->ordinal : 0;
 }
 
-void gpc_runtime_pool_seen(CUmemoryPool handle, CUmemLocation location, CUmemAllocationType type)
+void gpc_runtime_pool_seen(
+	CUmemoryPool handle, CUmemLocation location, CUmemAllocationType type, uint64_t max)
 {
 	bool is_on_device =
 		location.type == CU_MEM_LOCATION_TYPE_DEVICE && gpc_device_at(location.id);
@@ -244,7 +266,7 @@ void gpc_runtime_pool_seen(CUmemoryPool handle, CUmemLocation location, CUmemAll
 				  : is_on_device                         ? GPUCACHE_KIND_ASYNC
 									 : GPUCACHE_KIND_HOST;
 
-	(void)add(handle, is_on_device ? (uint32_t)location.id : current_device(), kind);
+	(void)add(handle, is_on_device ? (uint32_t)location.id : current_device(), kind, max);
 }
 
 void gpc_runtime_pool_destroyed(CUmemoryPool handle)
@@ -307,7 +329,7 @@ static bool meet(CUmemoryPool handle)
 		if (default_of(d) == handle)
 			device = d;
 	}
-	return add(handle, device, GPUCACHE_KIND_ASYNC);
+	return add(handle, device, GPUCACHE_KIND_ASYNC, 0);
 }
 
 /* The stream's device, which need not be the current one. */

@@ -332,6 +332,7 @@ static CUresult pass(
 		.kind = call->kind,
 		.size = call->size,
 		.rounded = call->size,
+		.pool = call->pool,
 		.attempt = attempt_passed,
 		.arg = &attempt,
 	};

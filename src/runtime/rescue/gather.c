@@ -15,6 +15,7 @@
 #include "runtime/context/contexts.h"
 #include "runtime/ledger/arrays.h"
 #include "runtime/ledger/observe.h"
+#include "runtime/ledger/pools.h"
 #include "runtime/ledger/tensors.h"
 #include "runtime/process/state.h"
 #include "runtime/process/tags.h"
@@ -250,6 +251,7 @@ void gpc_gather_request(
 	oom->tag = gpc_thread_tag();
 	oom->recovered = 0;
 	oom->reported = 0;
+	oom->pool_max = gpc_pools_max(rescue->pool, &oom->pool_used);
 	oom->n_rungs = ladder->n_tried;
 	memcpy(oom->rung_freed, ladder->freed, sizeof oom->rung_freed);
 	oom->torch = gpc_tensors_have(device);

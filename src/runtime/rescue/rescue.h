@@ -29,6 +29,7 @@ struct gpc_rescue {
 	uint64_t
 		free_before; /* set by gpc_rescue_run: free on the device before the ladder; or GPUCACHE_UNKNOWN */
 	struct gpc_request request;
+	uint32_t pool; /* of the driver, as in struct gpc_passed_call; 0: none */
 	enum gpc_status (*attempt)(struct gpc_rescue *rescue);
 	void *arg;      /* of `attempt` */
 	bool may_spill; /* set by gpc_rescue_run on the last rung */

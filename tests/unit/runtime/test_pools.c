@@ -87,7 +87,7 @@ static CUmemoryPool make_pool(CUmemLocationType where, int id)
 
 	CHECK(!world.cuMemPoolCreate(&pool, &props));
 	CHECK(world_enter());
-	gpc_runtime_pool_seen(pool, props.location, props.allocType);
+	gpc_runtime_pool_seen(pool, props.location, props.allocType, props.maxSize);
 	gpc_runtime_leave();
 	return pool;
 }

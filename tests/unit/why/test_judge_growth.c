@@ -91,6 +91,15 @@ static void a_line_that_keeps_all_that_it_made_may_leak_or_need_it(void **state)
 	s.oom.growth_total++; /* it has freed some */
 	judge(&s);
 	assert_int_equal(s.answer.strength, GPUCACHE_STRENGTH_CERTAIN);
+	/* The line that holds half of it has failed before. */
+	s.facts.retried_site = 1;
+	s.facts.retried_bytes = s.facts.held / 2;
+	s.answer = gpc_why(&s.facts);
+	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_GROWTH);
+	assert_int_equal(s.answer.strength, GPUCACHE_STRENGTH_LIKELY);
+	s.facts.retried_bytes--;
+	s.answer = gpc_why(&s.facts);
+	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_EXHAUSTED);
 }
 
 /* Blocks of one byte, each of which takes 512. */

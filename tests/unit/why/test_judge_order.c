@@ -330,10 +330,16 @@ static void what_idles_in_the_drivers_pools_is_not_held(void **state)
 	s.oom.balance.requested -= 60 * GPC_GIB;
 	s.oom.balance.direct = 60 * GPC_GIB;
 	s.oom.kind_bytes[GPUCACHE_KIND_POOL] = 30 * GPC_GIB;
+	s.oom.kind_bytes[GPUCACHE_KIND_ASYNC] = 1;
 	judge(&s);
 	assert_int_equal(s.facts.held, 60 * GPC_GIB);
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_FRAGMENTED);
 	assert_int_equal(s.oom.strength, GPUCACHE_STRENGTH_LIKELY);
+	/* Nothing holds it back but work that has not ended. */
+	s.oom.kind_bytes[GPUCACHE_KIND_ASYNC] = 0;
+	judge(&s);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_PENDING);
+	assert_int_equal(s.answer.also, 0);
 	/* Too little to matter. */
 	s.oom.kind_bytes[GPUCACHE_KIND_POOL] = 4 * GPC_GIB - 1;
 	judge(&s);

@@ -530,6 +530,14 @@ static void other_causes_say_what_to_do(void **state)
 	s.oom.kind_bytes[GPUCACHE_KIND_ASYNC] = 2 * GPC_GIB;
 	advise(&s, GPUCACHE_VERDICT_DRIVER);
 	says("maxSize of CUmemPoolProps): 2.00 GiB is live in pools");
+	s.oom.pool_max = 10 * GPC_GIB;
+	s.oom.pool_used = 2 * GPC_GIB + 1;
+	advise(&s, GPUCACHE_VERDICT_LIMIT);
+	says("a larger maxSize of that pool");
+	assert_int_equal(s.facts.short_by, 1);
+	s.oom.pool_used--;
+	advise(&s, GPUCACHE_VERDICT_DRIVER);
+	s.oom.pool_max = 0;
 	s.oom.kind = GPUCACHE_KIND_DEVICE;
 	s.oom.requested = s.oom.rounded = 243 * GPC_GIB;
 	advise(&s, GPUCACHE_VERDICT_IMPOSSIBLE);
