@@ -573,7 +573,7 @@ struct gpucache_oom {
 	uint64_t piece;                   /* the largest cached piece for this request */
 	uint64_t other_piece;             /* the largest free piece in pools that it may not use */
 	uint64_t largest_pending;
-	uint64_t plain_live; /* what the driver would take for the live blocks of our segments */
+	uint64_t plain_live; /* what the driver would take for our live blocks, and beyond others */
 	uint64_t page_waste, page_blocks; /* free in steps of 2 MiB that so many small blocks pin */
 	uint64_t usual_live;              /* the most that was live in a usual step of the run */
 	uint64_t growth_others;           /* by which other holders grew as steadily */

@@ -13,6 +13,7 @@
 #define RAN            12u /* blocks that the place of most activations has freed: more than a pass */
 #define LARGE_PART     8u  /* an activation above this part of the GPU is large by itself */
 #define RENEWED_BLOCKS 64u /* a buffer that doubles, or what each layer makes of a larger input */
+#define JUMP           4u  /* the sum of blocks that double is below this part of the next */
 #define KEPT_BLOCKS    8u  /* fewer may be a program's few buffers */
 #define ROUNDED_PART   3u /* rounding to 2^k and 1.5 * 2^k wastes less than this part of a tensor */
 #define STATES         4u /* an optimizer keeps at most so many values per weight */
@@ -267,6 +268,8 @@ static void derive_growth(struct gpc_facts *f)
 	f->is_replaced = truth(f->is_renewed == GPC_YES && !or_none(f->kept_passes) &&
 			       f->growth_blocks < RENEWED_BLOCKS);
 	f->keeps_all = truth(keeps_all(f));
+	f->is_jump = truth(f->is_renewed == GPC_YES &&
+			   is_below(gpc_bytes_times(f->growth_total, JUMP), f->need));
 	f->is_left_over =
 		truth(or_none(f->retried_bytes) &&
 			fits(gpc_larger(f->held / 2, or_none(f->short_by)), f->retried_bytes));

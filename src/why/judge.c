@@ -12,7 +12,6 @@
 #define MANY_FREES  8u  /* for each block that is kept */
 #define SOME_BLOCKS 12u /* fewer may be of a loop over layers */
 #define SPIKE       2u
-
 typedef enum gpucache_strength strength;
 
 #define NONE     GPUCACHE_STRENGTH_NONE
@@ -207,8 +206,6 @@ static bool is_outweighed(const struct gpc_facts *f)
 
 static strength judge_GROWTH(const struct gpc_facts *f)
 {
-	strength found;
-
 	if (is_impossible(f))
 		return NONE;
 	if (or_none(f->kept_passes) || f->is_left_over == GPC_YES)
@@ -217,7 +214,8 @@ static strength judge_GROWTH(const struct gpc_facts *f)
 	if (f->needs_more == GPC_YES)
 		return NONE;
 	/* What is renewed by a larger block would not have asked for so much. */
-	if (!or_none(f->growth) || (f->growth < or_none(f->short_by) && !is_its_next(f)))
+	if (!or_none(f->growth) || f->is_jump == GPC_YES ||
+		(f->growth < or_none(f->short_by) && !is_its_next(f)))
 		return NONE;
 	/* An optimizer makes its state in its first step, layer by layer, and never again. */
 	if (f->growth_purpose == GPC_PURPOSE_OPTIMIZER && f->is_first_step == GPC_YES)
@@ -226,10 +224,9 @@ static strength judge_GROWTH(const struct gpc_facts *f)
 	if (f->growth_purpose == GPC_PURPOSE_GRADIENTS && or_none(f->weights) &&
 		or_none(f->gradients) <= f->weights)
 		return NONE;
-	found = is_loop(f);
 	return is_outweighed(f) || f->is_one_pass == GPC_YES || f->is_one_model == GPC_YES
-		       ? weaker(found, POSSIBLE)
-		       : found;
+		       ? weaker(is_loop(f), POSSIBLE)
+		       : is_loop(f);
 }
 
 static bool is_short_of_room(const struct gpc_facts *f)
@@ -240,7 +237,7 @@ static bool is_short_of_room(const struct gpc_facts *f)
 static strength judge_ROUNDING(const struct gpc_facts *f)
 {
 	/* A replay with other settings rounds up, too. */
-	uint64_t rounded = or_none(f->is_caching == GPC_NO ? f->held : f->live);
+	uint64_t rounded = or_none(f->is_caching == GPC_NO ? f->held : minus(f->held, f->rounding));
 	bool is_large = is_below(rounded / 4, f->rounding);
 	strength most = f->is_replayed == GPC_YES && !is_large ? POSSIBLE : LIKELY;
 

@@ -113,6 +113,7 @@ static void fill_blocks(struct gpucache_oom *oom, const struct gpc_device *devic
 	if (sheet->process_outside != GPUCACHE_UNKNOWN && tails <= sheet->process_outside) {
 		sheet->process_outside -= tails;
 		sheet->rounding += tails;
+		oom->plain_live = gpc_bytes_add(oom->plain_live, tails);
 	}
 	for (uint32_t i = 0; i < atomic_load(&device->n_contexts); i++) {
 		const struct gpc_context *context = atomic_load(&device->contexts[i]);

@@ -242,6 +242,14 @@ static void a_buffer_that_asks_for_its_double_grows(void **state)
 	s.oom.growth_stack++;
 	judge(&s);
 	assert_int_not_equal(s.oom.verdict, GPUCACHE_VERDICT_GROWTH);
+	s.oom.growth_stack--;
+	/* One step that is far larger than all before it. */
+	s.oom.growth_total = 2 * GPC_GIB;
+	judge(&s);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_GROWTH);
+	s.oom.growth_total--;
+	judge(&s);
+	assert_int_not_equal(s.oom.verdict, GPUCACHE_VERDICT_GROWTH);
 }
 
 /* Without the cache all memory is the driver's own. */
@@ -258,6 +266,13 @@ static void what_the_driver_adds_counts_as_part_of_what_is_held(void **state)
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_ROUNDING);
 	s.oom.balance.direct = 85 * GPC_GIB;
 	s.oom.balance.rounding = 5 * GPC_GIB;
+	judge(&s);
+	assert_int_not_equal(s.oom.verdict, GPUCACHE_VERDICT_ROUNDING);
+	/* And with it: the driver rounds what is straight from it. */
+	s = scene_of_an_exhausted_gpu();
+	s.oom.balance.requested = 10 * GPC_GIB;
+	s.oom.balance.rounding = 8 * GPC_GIB;
+	s.oom.balance.direct = 72 * GPC_GIB;
 	judge(&s);
 	assert_int_not_equal(s.oom.verdict, GPUCACHE_VERDICT_ROUNDING);
 }
