@@ -166,8 +166,10 @@ static bool is_beside_model(const struct gpc_evidence *evidence, const struct gp
 	const struct gpc_frame *frame =
 		stack && stack->site >= 0 ? &stack->frames[stack->site] : NULL;
 
-	return caller && frame && frame->is_python && !caller_of_model(stack) && frame->file &&
-	       frame->function && strcmp(frame->file, caller->file) == 0 &&
+	/* An optimizer makes its state once. */
+	return caller && purpose != GPC_PURPOSE_OPTIMIZER && frame && frame->is_python &&
+	       !caller_of_model(stack) && frame->file && frame->function &&
+	       strcmp(frame->file, caller->file) == 0 &&
 	       strcmp(frame->function, caller->function) == 0 &&
 	       (purpose == GPC_PURPOSE_OTHER || site->live_blocks <= site->total_blocks / 8);
 }
