@@ -263,6 +263,8 @@ static void derive_growth(struct gpc_facts *f)
 			is_known(f->inputs) && is_below(f->activations, f->inputs / INPUTS_PART));
 	f->grew_all = truth(grows && fits(f->growth_held - f->growth_held / 16, f->growth));
 	f->grows_single = truth(f->grows_results == GPC_YES && f->is_result_alone == GPC_YES);
+	f->grows_some = truth(f->grows_results == GPC_YES && !or_none(f->kept_passes) &&
+			      is_below(f->growth_held, f->growth_total / 2));
 	f->grows_summed = truth(f->grows_results == GPC_YES && f->had_backward == GPC_NO);
 	/* Many blocks do not get larger: a line that frees nearly all of them keeps some. */
 	f->is_replaced = truth(f->is_renewed == GPC_YES && !or_none(f->kept_passes) &&

@@ -103,6 +103,38 @@ static uint64_t sum_purposes(const struct gpc_evidence *evidence, const struct g
 	return gpc_purpose_rows_sort(rows);
 }
 
+/* Same site, and the same callers of it, as far as `n_callers`. */
+static bool is_same_chain(
+	const struct gpc_evidence *evidence, uint32_t a, uint32_t b, unsigned n_callers)
+{
+	GPC_TEXT(site_a, GPC_PLACE_SIZE);
+	GPC_TEXT(site_b, GPC_PLACE_SIZE);
+	const struct gpc_stack_frames *stack_a = gpc_evidence_frames(evidence, a);
+	const struct gpc_stack_frames *stack_b = gpc_evidence_frames(evidence, b);
+
+	/* Nearly all that differ do so by the line, and need no text. */
+	if (stack_a && stack_b && stack_a->site >= 0 && stack_b->site >= 0 &&
+		stack_a->frames[stack_a->site].line != stack_b->frames[stack_b->site].line)
+		return false;
+	gpc_frames_place(stack_a, a, n_callers, &site_a);
+	gpc_frames_place(stack_b, b, n_callers, &site_b);
+	return strcmp(site_a.buf, site_b.buf) == 0;
+}
+
+/* True if the place of the row's largest part has nearly all of it, on whatever paths. */
+static bool is_of_one_place(const struct gpc_evidence *evidence, const struct gpucache_oom *oom,
+	const struct gpc_purpose_row *row)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < oom->n_holders; i++)
+		if (gpc_purpose_of(gpc_evidence_frames(evidence, oom->holders[i].stack)) ==
+				row->purpose &&
+			is_same_chain(evidence, oom->holders[i].stack, row->stack, 0))
+			bytes = gpc_bytes_add(bytes, oom->holders[i].bytes);
+	return bytes >= row->bytes / 10 * 9;
+}
+
 void gpc_say_held(const struct gpc_evidence *evidence, const struct gpucache_oom *oom,
 	struct gpc_text *ret_text)
 {
@@ -120,34 +152,17 @@ void gpc_say_held(const struct gpc_evidence *evidence, const struct gpucache_oom
 				gpc_evidence_frames(evidence, rows[i].stack), LOADER, NULL)
 				? ", or a loaded checkpoint"
 				: "",
-			rows[i].stack_bytes < rows[i].bytes / 2 ? "among others " : "");
+			is_of_one_place(evidence, oom, &rows[i]) ? "" : "among others ");
 		gpc_frames_place(
 			gpc_evidence_frames(evidence, rows[i].stack), rows[i].stack, 0, ret_text);
 		gpc_text_add(ret_text, ")");
 	}
 }
 
-/* Same site, and the same callers of it, as far as `n_callers`. */
-static bool is_same_chain(const struct search *search, uint32_t a, uint32_t b, unsigned n_callers)
-{
-	GPC_TEXT(site_a, GPC_PLACE_SIZE);
-	GPC_TEXT(site_b, GPC_PLACE_SIZE);
-	const struct gpc_stack_frames *stack_a = frames_of(search, a);
-	const struct gpc_stack_frames *stack_b = frames_of(search, b);
-
-	/* Nearly all that differ do so by the line, and need no text. */
-	if (stack_a && stack_b && stack_a->site >= 0 && stack_b->site >= 0 &&
-		stack_a->frames[stack_a->site].line != stack_b->frames[stack_b->site].line)
-		return false;
-	gpc_frames_place(stack_a, a, n_callers, &site_a);
-	gpc_frames_place(stack_b, b, n_callers, &site_b);
-	return strcmp(site_a.buf, site_b.buf) == 0;
-}
-
 /* The callers of the two may differ. */
 static bool is_same_site(const struct search *search, uint32_t a, uint32_t b)
 {
-	return is_same_chain(search, a, b, 0);
+	return is_same_chain(search->evidence, a, b, 0);
 }
 
 /* True in a function that makes a model, such as Block.__init__. */
@@ -185,11 +200,11 @@ static uint64_t count_freed(const struct search *search)
 
 	for (uint64_t i = 0; i < search->evidence->n_sites; i++)
 		if (gpc_evidence_site(search->evidence, i, oom->device, &site) &&
-			is_same_chain(search, site.stack, oom->stack, 1))
+			is_same_chain(search->evidence, site.stack, oom->stack, 1))
 			n = gpc_bytes_add(n, site.total_blocks);
 	/* Live at the failure: its tensors may be freed by now. */
 	for (uint32_t i = 0; i < oom->n_holders; i++)
-		if (is_same_chain(search, oom->holders[i].stack, oom->stack, 1))
+		if (is_same_chain(search->evidence, oom->holders[i].stack, oom->stack, 1))
 			n = gpc_bytes_less(n, oom->holders[i].n_blocks);
 	return n;
 }
@@ -287,6 +302,26 @@ static bool is_appended(const struct search *search, const struct gpc_stack_fram
 	       !(growing && gpc_kept_most(search->evidence, search->oom, growing, &first_ns));
 }
 
+/* What one line keeps of one operation, on whatever path: a hook keeps what each layer of a kind makes. */
+static uint64_t bytes_of_call(const struct search *search, uint32_t stack)
+{
+	uint64_t bytes = 0;
+	GPC_TEXT(via, 200);
+
+	gpc_frames_via(frames_of(search, stack), &via);
+	for (uint32_t i = 0; i < search->oom->n_holders; i++) {
+		const struct gpucache_holder *holder = &search->oom->holders[i];
+		GPC_TEXT(also, 200);
+
+		if (!is_same_site(search, holder->stack, stack))
+			continue;
+		gpc_frames_via(frames_of(search, holder->stack), &also);
+		if (strcmp(also.buf, via.buf) == 0)
+			bytes = gpc_bytes_add(bytes, holder->bytes);
+	}
+	return bytes;
+}
+
 /*
  * True if the program keeps a single result of each pass.  If it kept all that the backward pass needs, other call
  * sites would hold activations, too, or the inputs would stay.
@@ -303,8 +338,8 @@ static bool is_result_alone(const struct search *search, const struct gpucache_h
 	bool keeps_inputs =
 		facts->kept_passes != GPUCACHE_UNKNOWN && n_inputs > facts->kept_passes / 2;
 
-	return growing && growing->bytes >= all->bytes / 8 * 7 && !keeps_inputs &&
-	       n_inputs < growing->n_blocks / 2;
+	return growing && bytes_of_call(search, growing->stack) >= all->bytes / 8 * 7 &&
+	       !keeps_inputs && n_inputs < growing->n_blocks / 2;
 }
 
 /* True if a gradient was made on the device after `since_ns`. */

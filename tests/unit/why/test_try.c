@@ -247,13 +247,19 @@ static void growth_is_told_by_what_it_is(void **state)
 	s.facts.had_backward = GPC_NO;
 	say_anew(&s);
 	says("call backward() for each");
+	s.facts.growth_total = 2 * s.facts.growth_held + 2;
+	say_anew(&s);
+	says("some passes of train loop.py:3 stay, most are freed: an exception");
+	s.facts.growth_total--;
+	say_anew(&s);
+	says("call backward() for each");
 	s.facts.evaluation_place = "evaluate loop.py:9";
 	say(&s);
 	says("`with torch.no_grad():` in evaluate loop.py:9");
 	s.facts.is_result_alone = GPC_YES;
 	say_anew(&s);
 	says("what each pass makes stays on the GPU, in train loop.py:3");
-	says("in a list, sum, cache, hook");
+	says("a list, sum, cache, hook");
 	s.facts.maker_place = "Attention.forward model.py:6";
 	say(&s);
 	says("what Attention.forward model.py:6 makes stays on the GPU after each pass, in train "
@@ -301,7 +307,7 @@ static void gradients_that_stay_are_told_with_the_line_of_the_backward_pass(void
 	s.facts.gradients += 2;
 	s.facts.backward_place = "train loop.py:7";
 	say_anew(&s);
-	says("backward(create_graph=True) or a hook");
+	says("backward(create_graph=True), a hook, or a state");
 	says("at train loop.py:7");
 }
 
@@ -521,7 +527,7 @@ static void other_causes_say_what_to_do(void **state)
 	s.facts.is_joined = GPC_YES;
 	s.facts.torch_asked = 8 * GPC_GIB;
 	say(&s);
-	says("write it into one tensor made before them (torch.empty): model.py:7 needs 8.00 GiB");
+	says("write each part into one tensor made before them (torch.empty), or move it to the host");
 	s.facts.is_joined = GPC_NO;
 	s.oom.balance.device_free = 9 * GPC_GIB;
 	advise(&s, GPUCACHE_VERDICT_DRIVER);
