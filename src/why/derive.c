@@ -246,6 +246,7 @@ static bool keeps_all(const struct gpc_facts *f)
 /* What grows, and of which use of PyTorch's memory. */
 static void derive_growth(struct gpc_facts *f)
 {
+	uint64_t left = gpc_larger(or_none(f->retried_bytes), or_none(f->failed_bytes));
 	bool grows = or_none(f->growth) != 0 || or_none(f->kept_passes) != 0;
 
 	f->grows_graphs = truth(grows && f->is_captured == GPC_YES);
@@ -272,9 +273,7 @@ static void derive_growth(struct gpc_facts *f)
 	f->keeps_all = truth(keeps_all(f));
 	f->is_jump = truth(f->is_renewed == GPC_YES &&
 			   is_below(gpc_bytes_times(f->growth_total, JUMP), f->need));
-	f->is_left_over =
-		truth(or_none(f->retried_bytes) &&
-			fits(gpc_larger(f->held / 2, or_none(f->short_by)), f->retried_bytes));
+	f->is_left_over = truth(left && fits(gpc_larger(f->held / 2, or_none(f->short_by)), left));
 	f->are_frees_refused = truth(grows && fits(f->growth_blocks / 2, f->refused_frees));
 }
 

@@ -537,16 +537,22 @@ static void set_failed(struct search *search)
 	const struct gpucache_oom *oom = search->oom;
 	const struct gpucache_holder *biggest = NULL;
 	uint64_t first_ns;
+	uint64_t bytes = 0;
 
-	for (uint32_t i = 0; i < oom->n_holders; i++)
-		if (purpose_of(search, oom->holders[i].stack) == GPC_PURPOSE_ACTIVATIONS &&
-			(!biggest || oom->holders[i].bytes > biggest->bytes))
-			biggest = &oom->holders[i];
-	if (!biggest || !oom->torch.requested || biggest->bytes < oom->short_by ||
-		!gpc_kept_most(search->evidence, oom, biggest, &first_ns) ||
-		!held_earlier(search, biggest))
+	for (uint32_t i = 0; i < oom->n_holders && oom->torch.requested; i++) {
+		const struct gpucache_holder *holder = &oom->holders[i];
+
+		if (purpose_of(search, holder->stack) != GPC_PURPOSE_ACTIVATIONS ||
+			!gpc_kept_most(search->evidence, oom, holder, &first_ns) ||
+			!held_earlier(search, holder))
+			continue;
+		bytes = gpc_bytes_add(bytes, holder->bytes);
+		if (!biggest || holder->bytes > biggest->bytes)
+			biggest = holder;
+	}
+	if (!biggest || bytes < oom->short_by)
 		return;
-	search->facts->failed_bytes = biggest->bytes;
+	search->facts->failed_bytes = bytes;
 	search->facts->failed_place = place_of(search, biggest->stack, search->texts->failed_place);
 }
 
