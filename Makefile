@@ -357,6 +357,7 @@ $(REPORT_TESTS): $(B)/%: $(B)/%.o $(call obj,tests/unit/format/recording_builder
 	$(Q)$(CC) -o $@ $^ $(SANITIZE) $(LDFLAGS) -lcmocka $(REPORT_LIBS) -lpthread -ldl
 
 $(call obj,$(UNIT_SRCS) $(HELPER_SRCS) $(MODEL_SRCS)): ALL_CPPFLAGS += $(CPPFLAGS.test)
+$(call obj,tests/unit/stack/lines.c): ALL_CFLAGS += -gdwarf-4
 
 $(O)/%.o: %.c
 	$(call say,CC,$<)

@@ -77,7 +77,8 @@ bool gpc_mangled_read(const char *symbol, struct gpc_text *text)
 
 	if (strncmp(at, "_Z", 2) != 0)
 		return false;
-	at += 2;
+	/* A lambda, and what else is local, gets the name of the function that it stands in. */
+	at += 1 + strspn(at + 1, "Z");
 	is_nested = *at == 'N';
 	at += is_nested;
 	while (is_nested && *at && strchr("rVKRO", *at))

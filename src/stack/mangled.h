@@ -7,8 +7,8 @@
  *
  * Threads   Any: pure functions.
  * Failure   The name ends before the first part of the symbol that cannot be parsed.
- * Limits    An operator gets the name of its class or namespace.  A symbol local to a function, such as a lambda's
- *           (_ZZ), a special symbol (_ZTV), and an operator outside any scope have no short name.
+ * Limits    An operator gets the name of its class or namespace; a symbol local to a function, such as a lambda's
+ *           (_ZZ), that of the function.  A special symbol (_ZTV), and an operator outside any scope, have no short name.
  */
 #ifndef GPC_STACK_MANGLED_H
 #define GPC_STACK_MANGLED_H

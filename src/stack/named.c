@@ -14,12 +14,14 @@
 #include "base/metamem.h"
 #include "model/python_lines.h"
 #include "stack/exported.h"
+#include "stack/linetab.h"
 #include "stack/mangled.h"
 #include "stack/symtab.h"
 
 #define MAX_LISTS   8192u
 #define MAX_NATIVES 16384u
 #define MAX_NAME    240u
+#define MAX_TABLES  8u /* files of the program */
 
 struct code_name {
 	const char *function; /* NULL: not read yet */
@@ -37,6 +39,11 @@ struct native_name {
 	bool is_shown;
 };
 
+struct lines {
+	const char *path;          /* NULL: unused */
+	struct gpc_linetab *table; /* NULL: the file has none */
+};
+
 struct list {
 	struct gpc_stack_frames *frames; /* NULL: there was no room */
 	uint32_t id;
@@ -48,6 +55,7 @@ struct gpc_naming {
 	struct native_name natives[MAX_NATIVES];
 	struct gpc_exported pending[MAX_NATIVES / 2];
 	struct code_name codes[GPUCACHE_MAX_CODES + 1];
+	struct lines lines[MAX_TABLES];
 	const char *path; /* of the module that was named last; NULL: none */
 	uint32_t n_lists;
 	uint32_t n_natives;
@@ -71,6 +79,8 @@ struct gpc_naming *gpc_naming_open(struct gpc_stacks *stacks)
 
 void gpc_naming_close(struct gpc_naming *naming)
 {
+	for (unsigned i = 0; naming && i < MAX_TABLES; i++)
+		gpc_linetab_close(naming->lines[i].table);
 	gpc_metamem_unmap(naming, naming ? GPC_NAMING_BYTES : 0);
 }
 
@@ -239,6 +249,21 @@ static void name_pending(struct gpc_naming *naming)
 	naming->n_pending = 0;
 }
 
+/* NULL: the file has no lines, or there are too many files. */
+static const struct gpc_linetab *lines_of(struct gpc_naming *naming, const char *path)
+{
+	struct lines *lines = naming->lines;
+	unsigned i = 0;
+
+	while (i < MAX_TABLES && lines[i].path && strcmp(lines[i].path, path) != 0)
+		i++;
+	if (i == MAX_TABLES)
+		return NULL;
+	if (!lines[i].path)
+		lines[i] = (struct lines){ path, gpc_linetab_open(path) };
+	return lines[i].table;
+}
+
 /*
  * A static function, or one of an executable, stands in the file's symbol table only.  That of a library is not read: it
  * may be large, and the call site is in the program.
@@ -249,12 +274,15 @@ static void complete(struct gpc_naming *naming, struct native_name *name)
 	enum gpc_library_kind kind =
 		named->module ? gpc_library_kind_of(named->module) : GPC_LIBRARY_PROGRAM;
 	uint64_t address = GPUCACHE_FRAME_ADDRESS(name->frame) - 1;
-	char symbol[512];
+	const bool is_own = named->module && !name->is_unloaded && kind == GPC_LIBRARY_PROGRAM;
+	const struct gpc_linetab *lines = is_own ? lines_of(naming, named->module) : NULL;
+	char text[512];
 
-	if (named->module && !name->is_unloaded && !named->function &&
-		kind == GPC_LIBRARY_PROGRAM &&
-		gpc_symtab_find(named->module, name->base, address, symbol, sizeof symbol))
-		named->function = readable(naming, symbol);
+	if (is_own && !named->function &&
+		gpc_symtab_find(named->module, name->base, address, text, sizeof text))
+		named->function = readable(naming, text);
+	if (lines && gpc_linetab_find(lines, name->base, address, &named->line, text, sizeof text))
+		named->file = copy(naming, text, strlen(text));
 	name->class = gpc_frame_class_of(named->function, named->module);
 	named->is_library = name->class != GPC_FRAME_PROGRAM;
 	named->is_plumbing = name->class == GPC_FRAME_PLUMBING;

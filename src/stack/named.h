@@ -3,8 +3,8 @@
  * The frames of this process's stacks with their names, for the few texts that are written when a request fails.
  * gpumem-report names all other stacks.
  *
- *      stack id --> depot.h --> native frames: modules.h, exported.h, symtab.h --+
- *                               Python frames: codes.h --------------------------+--> names/frames.h
+ *      stack id --> depot.h --> native frames: modules.h, exported.h, symtab.h, linetab.h --+
+ *                               Python frames: codes.h -------------------------------------+--> names/frames.h
  *
  * Native frames are named up to the call site and its callers, or up to the interpreter's, and if no frame is the program's,
  * also from what called the interpreter on.

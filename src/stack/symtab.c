@@ -2,46 +2,21 @@
 /* Reads the section headers, then the whole symbol table into mapped memory, and searches it from the start. */
 #include "stack/symtab.h"
 
-#include <elf.h>
 #include <fcntl.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/io.h"
 #include "base/metamem.h"
 #include "base/text.h"
-
-#define MAX_SECTIONS 256
-
-static bool read_at(int fd, void *buf, size_t size, uint64_t offset)
-{
-	return gpc_io_read_at(fd, buf, size, offset) == (ssize_t)size;
-}
-
-static bool read_header(int fd, Elf64_Ehdr *header)
-{
-	return read_at(fd, header, sizeof *header, 0) &&
-	       memcmp(header->e_ident, ELFMAG, SELFMAG) == 0 &&
-	       header->e_ident[EI_CLASS] == ELFCLASS64 &&
-	       header->e_shentsize == sizeof(Elf64_Shdr) && header->e_shnum > 0 &&
-	       header->e_shnum <= MAX_SECTIONS;
-}
+#include "stack/elf_file.h"
 
 /* Finds SHT_SYMTAB and the section of its names.  The dynamic symbols are searched before (exported.h). */
 static bool find_sections(int fd, const Elf64_Ehdr *header, Elf64_Shdr *symbols, Elf64_Shdr *names)
 {
-	for (uint32_t i = 0; i < header->e_shnum; i++) {
-		uint64_t offset = header->e_shoff + (uint64_t)i * sizeof *symbols;
-
-		if (!read_at(fd, symbols, sizeof *symbols, offset))
-			return false;
-		if (symbols->sh_type != SHT_SYMTAB)
-			continue;
-		return symbols->sh_link < header->e_shnum &&
-		       symbols->sh_size <= GPC_SYMTAB_MAX_BYTES &&
-		       read_at(fd, names, sizeof *names,
-			       header->e_shoff + (uint64_t)symbols->sh_link * sizeof *names);
-	}
+	for (uint32_t i = 0; gpc_elf_read_section(fd, header, i, symbols); i++)
+		if (symbols->sh_type == SHT_SYMTAB)
+			return symbols->sh_size <= GPC_SYMTAB_MAX_BYTES &&
+			       gpc_elf_read_section(fd, header, symbols->sh_link, names);
 	return false;
 }
 
@@ -65,12 +40,12 @@ static bool find_in(int fd, uint64_t base, uint64_t address, char *buf, size_t s
 	Elf64_Sym *table;
 	char name[128] = "";
 
-	if (!read_header(fd, &header) || !find_sections(fd, &header, &symbols, &names))
+	if (!gpc_elf_read_header(fd, &header) || !find_sections(fd, &header, &symbols, &names))
 		return false;
 	table = gpc_metamem_map(symbols.sh_size + 1);
 	if (!table)
 		return false;
-	if (read_at(fd, table, symbols.sh_size, symbols.sh_offset))
+	if (gpc_elf_read(fd, table, symbols.sh_size, symbols.sh_offset))
 		symbol = search(table, symbols.sh_size / sizeof *table,
 			header.e_type == ET_EXEC ? address : address - base);
 	/* The name ends at the first NUL; one that is longer than the buffer is truncated. */
@@ -78,7 +53,7 @@ static bool find_in(int fd, uint64_t base, uint64_t address, char *buf, size_t s
 		uint64_t left = names.sh_size - symbol->st_name;
 		size_t n = left < sizeof name - 1 ? (size_t)left : sizeof name - 1;
 
-		if (!read_at(fd, name, n, names.sh_offset + symbol->st_name))
+		if (!gpc_elf_read(fd, name, n, names.sh_offset + symbol->st_name))
 			name[0] = '\0';
 	}
 	gpc_metamem_unmap(table, symbols.sh_size + 1);

@@ -6,9 +6,8 @@
  *
  * Threads   Any; no lock of ours may be held.
  * Failure   False: no such file, a file without a symbol table (stripped), or no function at the address.
- * Limits    64-bit ELF of at most 256 sections; tables of at most GPC_SYMTAB_MAX_BYTES; names are cut at 127 bytes.
+ * Limits    Tables of at most GPC_SYMTAB_MAX_BYTES; names are cut at 127 bytes.
  *           A linear search, some milliseconds per 100,000 symbols.
- *           The file is read with pread: were it mapped, a load would raise SIGBUS after another process shortens it.
  */
 #ifndef GPC_STACK_SYMTAB_H
 #define GPC_STACK_SYMTAB_H
