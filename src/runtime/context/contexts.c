@@ -283,6 +283,18 @@ struct gpc_context *gpc_context_on(struct gpc_device *device)
 	return gpc_device_pools(device, pools) ? gpc_context_of(pools[0]) : NULL;
 }
 
+uint32_t gpc_contexts_count(const struct gpc_device *device)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < atomic_load(&device->n_contexts); i++) {
+		const struct gpc_context *context = atomic_load(&device->contexts[i]);
+
+		n += context && context->handle;
+	}
+	return n;
+}
+
 struct gpc_context *gpc_context_visit(CUcontext handle)
 {
 	struct gpc_context *context;

@@ -46,6 +46,9 @@ void gpc_context_retire(struct gpc_context *context);
  */
 struct gpc_context *gpc_context_get(CUcontext handle);
 
+/* How many contexts of the device we know, which have not ended. */
+uint32_t gpc_contexts_count(const struct gpc_device *device);
+
 /* As gpc_context_get, but the handle need not be current. */
 struct gpc_context *gpc_context_visit(CUcontext handle);
 

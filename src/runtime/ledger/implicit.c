@@ -183,12 +183,22 @@ static enum gpc_status attempt_implicit(struct gpc_rescue *rescue)
 	return gpc_status_from_device((int)make_measured(rescue->arg));
 }
 
+/* What the call may take: of a context what those before took. */
+static uint64_t assume(const struct gpc_device *device, enum gpucache_kind kind)
+{
+	uint64_t bytes = GPC_DEVICE_SUM(device, kind_bytes[GPUCACHE_KIND_CONTEXT]);
+	uint32_t n = gpc_contexts_count(device);
+
+	if (kind != GPUCACHE_KIND_CONTEXT)
+		return ASSUMED_MODULE;
+	return bytes && n ? bytes / n : ASSUMED_CONTEXT;
+}
+
 /* Makes the call, and repeats it after each rung of the ladder if memory was short. */
 static CUresult make_or_rescue(struct measurement *m, const struct gpc_request *request)
 {
 	struct gpc_context *climber = m->asker;
-	uint64_t assumed =
-		m->call->kind == GPUCACHE_KIND_CONTEXT ? ASSUMED_CONTEXT : ASSUMED_MODULE;
+	uint64_t assumed = assume(m->device, m->call->kind);
 	struct gpc_rescue rescue = {
 		.context = climber,
 		.kind = m->call->kind,

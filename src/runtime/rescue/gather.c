@@ -115,11 +115,7 @@ static void fill_blocks(struct gpucache_oom *oom, const struct gpc_device *devic
 		sheet->rounding += tails;
 		oom->plain_live = gpc_bytes_add(oom->plain_live, tails);
 	}
-	for (uint32_t i = 0; i < atomic_load(&device->n_contexts); i++) {
-		const struct gpc_context *context = atomic_load(&device->contexts[i]);
-
-		oom->n_contexts += context && context->handle;
-	}
+	oom->n_contexts = gpc_contexts_count(device);
 }
 
 static void keep_neighbours(struct gpc_device *device, const struct gpc_neighbours *neighbours)
