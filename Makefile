@@ -136,6 +136,7 @@ WAIT_SRCS    := tools/gpucache-wait/wait.c
 PROBE_SRCS   := tools/gpucache-probe/probe.c
 UNIT_SRCS    := $(sort $(wildcard tests/unit/*/test_*.c))
 HELPER_SRCS  := $(filter-out $(UNIT_SRCS),$(sort $(wildcard tests/unit/*/*.c)))
+UNIT_MAIN    := tests/unit/main.c
 MODEL_SRCS   := $(sort $(wildcard tests/model/test_*.c tests/fault/test_*.c))
 CONF_SRCS    := $(filter-out tests/conformance/test_%.c tests/conformance/check_%.c,$(wildcard tests/conformance/*.c))
 CONF_TESTS   := $(sort $(wildcard tests/conformance/test_*.c))
@@ -176,7 +177,7 @@ UNIT_BINS  := $(patsubst %.c,$(B)/%,$(UNIT_SRCS))
 TEST_BINS  := $(UNIT_BINS) $(patsubst %.c,$(B)/%,$(MODEL_SRCS) $(CONF_TESTS) $(PROVE_TESTS))
 BENCH_BINS := $(patsubst %.c,$(B)/%,$(BENCH_SRCS))
 ALL_OBJS   := $(call obj,$(CORE_SRCS) $(RUNTIME_SRCS) $(PRELOAD_SRCS) $(AUDIT_SRCS) $(FORMAT_SRCS) $(SIM_SRCS) $(REPLAY_LIB_SRCS) $(REPORT_SRCS) $(REPLAY_SRCS) $(WAIT_SRCS) $(PROBE_SRCS) \
-                $(UNIT_SRCS) $(HELPER_SRCS) $(MODEL_SRCS) $(CONF_SRCS) $(CONF_TESTS) $(PROVE_SRCS) $(PROVE_TESTS) $(BENCH_SRCS) $(KIT_SRCS))
+                $(UNIT_SRCS) $(HELPER_SRCS) $(UNIT_MAIN) $(MODEL_SRCS) $(CONF_SRCS) $(CONF_TESTS) $(PROVE_SRCS) $(PROVE_TESTS) $(BENCH_SRCS) $(KIT_SRCS))
 
 ##### Public targets #####
 
@@ -356,7 +357,9 @@ $(REPORT_TESTS): $(B)/%: $(B)/%.o $(call obj,tests/unit/format/recording_builder
 	$(call say,LINK,$@)
 	$(Q)$(CC) -o $@ $^ $(SANITIZE) $(LDFLAGS) -lcmocka $(REPORT_LIBS) -lpthread -ldl
 
-$(call obj,$(UNIT_SRCS) $(HELPER_SRCS) $(MODEL_SRCS)): ALL_CPPFLAGS += $(CPPFLAGS.test)
+# The main() of those without one.
+$(patsubst %.c,$(B)/%,$(UNIT_SRCS) $(MODEL_SRCS)): $(call obj,$(UNIT_MAIN))
+$(call obj,$(UNIT_SRCS) $(HELPER_SRCS) $(MODEL_SRCS) $(UNIT_MAIN)): ALL_CPPFLAGS += $(CPPFLAGS.test)
 $(call obj,tests/unit/stack/lines.c): ALL_CFLAGS += -gdwarf-4
 
 $(O)/%.o: %.c

@@ -72,7 +72,7 @@ static void fail_every_call(const struct fault *fault)
 }
 
 #define FAULT_TEST(name, entry, code, version)                                                  \
-	static void name(void **state)                                                          \
+	TEST(name)                                                                              \
 	{                                                                                       \
 		static const struct fault fault = { #name, entry, code, version, GPC_VMM_OFF }; \
                                                                                                 \
@@ -81,7 +81,7 @@ static void fail_every_call(const struct fault *fault)
 	}
 
 #define PAGE_TEST(name, entry, code)                                                         \
-	static void name(void **state)                                                       \
+	TEST(name)                                                                           \
 	{                                                                                    \
 		static const struct fault fault = { #name, entry, code, 13000, GPC_VMM_ON }; \
                                                                                              \
@@ -137,7 +137,7 @@ static size_t survive_without_metadata(unsigned nth, uint64_t *ret_n_failed)
 	return mapped;
 }
 
-static void every_mapping_of_metadata_that_fails_is_survived(void **state)
+TEST(every_mapping_of_metadata_that_fails_is_survived)
 {
 	uint64_t n_failed = 0;
 	size_t whole = survive_without_metadata(0, &n_failed);
@@ -152,32 +152,4 @@ static void every_mapping_of_metadata_that_fails_is_survived(void **state)
 	} while (n_failed > 0 || mapped < whole);
 	printf("metadata: %u mappings made to fail\n", nth - 1);
 	assert_true(nth > 5);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_mem_alloc_without_room_is_survived),
-		cmocka_unit_test(every_mem_alloc_with_another_error_is_survived),
-		cmocka_unit_test(every_mem_free_that_is_refused_is_survived),
-		cmocka_unit_test(every_event_that_cannot_be_made_is_survived),
-		cmocka_unit_test(every_fence_record_that_fails_is_survived),
-		cmocka_unit_test(every_event_query_that_fails_is_survived),
-		cmocka_unit_test(every_event_wait_that_fails_is_survived),
-		cmocka_unit_test(every_context_sync_that_fails_is_survived),
-		cmocka_unit_test(every_context_sync_of_an_old_driver_that_fails_is_survived),
-		cmocka_unit_test(every_legacy_record_that_fails_is_survived),
-		cmocka_unit_test(every_stream_wait_that_fails_is_survived),
-		cmocka_unit_test(every_reservation_of_addresses_that_fails_is_survived),
-		cmocka_unit_test(every_page_without_room_is_survived),
-		cmocka_unit_test(every_page_with_another_error_is_survived),
-		cmocka_unit_test(every_mapping_that_fails_is_survived),
-		cmocka_unit_test(every_access_that_is_refused_is_survived),
-		cmocka_unit_test(every_unmapping_that_is_refused_is_survived),
-		cmocka_unit_test(every_failing_query_with_pages_is_survived),
-		cmocka_unit_test(every_failing_device_query_with_pages_is_survived),
-		cmocka_unit_test(every_mapping_of_metadata_that_fails_is_survived),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -138,9 +138,8 @@ static uint64_t run_some(const struct machine *machine, uint64_t n_pairs)
 	return n_pairs;
 }
 
-static void every_pair_of_failures_is_survived(void **state)
+static void survive_every_pair(const struct machine *machine)
 {
-	const struct machine *machine = *state;
 	const char *wanted = getenv("PAIRS");
 	bool is_whole = wanted && strcmp(wanted, "all") == 0;
 	uint64_t n = is_whole ? run_all(machine)
@@ -162,18 +161,15 @@ static int show_failure(void **state)
 	return 0;
 }
 
-#define ON(machine)                                                                         \
-	{                                                                                   \
-		"pairs_of_failures_on_" #machine, every_pair_of_failures_is_survived, NULL, \
-			show_failure, &machine                                              \
+FIXTURE(NULL, show_failure);
+
+#define ON(where, ...)                                                      \
+	TEST(pairs_of_failures_on_##where)                                  \
+	{                                                                   \
+		(void)state;                                                \
+		survive_every_pair(&(const struct machine){ __VA_ARGS__ }); \
 	}
 
-int main(void)
-{
-	static struct machine new_driver = { "a new driver", 13000, GPC_VMM_OFF };
-	static struct machine old_driver = { "an old driver", 12040, GPC_VMM_OFF };
-	static struct machine pages = { "a driver with pages", 13000, GPC_VMM_ON };
-	const struct CMUnitTest tests[] = { ON(new_driver), ON(old_driver), ON(pages) };
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+ON(new_driver, "a new driver", 13000, GPC_VMM_OFF)
+ON(old_driver, "an old driver", 12040, GPC_VMM_OFF)
+ON(pages, "a driver with pages", 13000, GPC_VMM_ON)

@@ -27,9 +27,10 @@ FNR == 1 {
 }
 name !~ /\.[ch]$/ { next }
 /^[a-zA-Z_].*\(/ {
-	# The name before the first parenthesis of the last such line is the function.
+	# The name before the first parenthesis of the last such line is the function; of a test (unit.h), the one behind it.
 	title = $0
-	sub(/\(.*/, "", title)
+	sub(/^TEST[A-Z_]*\(/, "", title)
+	sub(/[(),].*/, "", title)
 	sub(/.*[ *]/, "", title)
 }
 /^\{/ { start = FNR }

@@ -112,7 +112,7 @@ static uint64_t n_that_fit(const struct side *side, uint64_t size)
 	return n;
 }
 
-static void as_many_blocks_of_any_size_fit_as_on_the_plain_driver(void **state)
+TEST(as_many_blocks_of_any_size_fit_as_on_the_plain_driver)
 {
 	static const uint64_t sizes[] = { 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 18, 20, 33, 100, 1000 };
 
@@ -146,7 +146,7 @@ static uint64_t after_stripes(const struct side *side, uint64_t size)
 	return n_others;
 }
 
-static void small_requests_fit_into_gaps_of_large_blocks(void **state)
+TEST(small_requests_fit_into_gaps_of_large_blocks)
 {
 	static const uint64_t sizes[] = { 1000, 300000, GPC_MIB, 2 * GPC_MIB, 2 * GPC_MIB + 300000,
 		4 * GPC_MIB };
@@ -161,7 +161,7 @@ static void small_requests_fit_into_gaps_of_large_blocks(void **state)
  * Blocks that share segments of 20 MiB since the device was empty keep these: up to 2/7 of the device, by the rule of
  * pool_room.c.
  */
-static void large_requests_reuse_memory_that_was_not_shared(void **state)
+TEST(large_requests_reuse_memory_that_was_not_shared)
 {
 	static const uint64_t sizes[] = { 10 * GPC_MIB, 64 * GPC_MIB, 640 * GPC_MIB };
 
@@ -193,7 +193,7 @@ static uint64_t after_large(const struct side *side, uint64_t size)
 	return fits;
 }
 
-static void freed_large_blocks_serve_other_large_requests(void **state)
+TEST(freed_large_blocks_serve_other_large_requests)
 {
 	static const uint64_t sizes[] = { 100, 640, 1030, 2500, 5200 };
 
@@ -219,7 +219,7 @@ static uint64_t after_a_small_one(const struct side *side, uint64_t size)
 	return n;
 }
 
-static void a_small_block_pins_no_large_segment(void **state)
+TEST(a_small_block_pins_no_large_segment)
 {
 	static const uint64_t sizes[] = { 500, 1030, 1500 };
 
@@ -300,44 +300,6 @@ static uint64_t come_and_go(const struct side *side, uint64_t seed)
 	return n;
 }
 
-static void gib_blocks_of_varying_size_fit_on_a_nearly_full_device(void **state)
-{
-	static const struct churn gib = { "64 MiB to 2 GiB", draw_gib, 97, 1000 };
-
-	(void)state;
-	churn = &gib;
-	for (uint64_t seed = 1; seed <= 8; seed++)
-		assert_int_equal(run(&ours, come_and_go, seed), gib.n);
-}
-
-/* The plain driver fails none.  Ours fails until segments that were shared before the device was full have drained. */
-static void blocks_of_random_lifetime_fit_on_a_nearly_full_device(void **state)
-{
-	static const struct churn churns[] = {
-		{ "2 to 30 MiB", draw_to_30, 97, 0 },
-		{ "2 to 30 MiB", draw_to_30, 98, 0 },
-		{ "2 to 30 MiB", draw_to_30, 99, 0 },
-		{ "1 to 200 MiB", draw_to_200, 98, 0 },
-		{ "1 to 200 MiB", draw_to_200, 99, 0 },
-		{ "with large ones", draw_with_large, 98, 0 },
-		{ "with large ones", draw_with_large, 99, 0 },
-		{ "with small ones", draw_with_small, 99, 0 },
-	};
-
-	(void)state;
-	for (size_t i = 0; i < N_OF(churns); i++) {
-		uint64_t failures = 0;
-
-		churn = &churns[i];
-		for (uint64_t seed = 1; seed <= 4; seed++)
-			failures += run(&plain, come_and_go, seed) - run(&ours, come_and_go, seed);
-		if (failures > 4 * N_CHURN / 100)
-			fail_msg("%s, %llu %%: %llu failures", churn->name,
-				(unsigned long long)churn->live_percent,
-				(unsigned long long)failures);
-	}
-}
-
 /*
  * Half of the device in stripes of `size`; then requests 90 %, and all, of the free and returnable bytes in one piece.
  */
@@ -365,7 +327,7 @@ static uint64_t in_one_piece(const struct side *side, uint64_t size)
 	return available;
 }
 
-static void the_reported_free_memory_is_available_in_one_piece(void **state)
+TEST(the_reported_free_memory_is_available_in_one_piece)
 {
 	static const uint64_t sizes[] = { 2, 6, 7, 64, 300 };
 
@@ -374,18 +336,40 @@ static void the_reported_free_memory_is_available_in_one_piece(void **state)
 		(void)run(&ours, in_one_piece, sizes[i] * GPC_MIB);
 }
 
-int main(void)
+/* The plain driver fails none.  Ours fails until segments that were shared before the device was full have drained. */
+TEST(blocks_of_random_lifetime_fit_on_a_nearly_full_device)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(as_many_blocks_of_any_size_fit_as_on_the_plain_driver),
-		cmocka_unit_test(small_requests_fit_into_gaps_of_large_blocks),
-		cmocka_unit_test(large_requests_reuse_memory_that_was_not_shared),
-		cmocka_unit_test(freed_large_blocks_serve_other_large_requests),
-		cmocka_unit_test(a_small_block_pins_no_large_segment),
-		cmocka_unit_test(the_reported_free_memory_is_available_in_one_piece),
-		cmocka_unit_test(blocks_of_random_lifetime_fit_on_a_nearly_full_device),
-		cmocka_unit_test(gib_blocks_of_varying_size_fit_on_a_nearly_full_device),
+	static const struct churn churns[] = {
+		{ "2 to 30 MiB", draw_to_30, 97, 0 },
+		{ "2 to 30 MiB", draw_to_30, 98, 0 },
+		{ "2 to 30 MiB", draw_to_30, 99, 0 },
+		{ "1 to 200 MiB", draw_to_200, 98, 0 },
+		{ "1 to 200 MiB", draw_to_200, 99, 0 },
+		{ "with large ones", draw_with_large, 98, 0 },
+		{ "with large ones", draw_with_large, 99, 0 },
+		{ "with small ones", draw_with_small, 99, 0 },
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	(void)state;
+	for (size_t i = 0; i < N_OF(churns); i++) {
+		uint64_t failures = 0;
+
+		churn = &churns[i];
+		for (uint64_t seed = 1; seed <= 4; seed++)
+			failures += run(&plain, come_and_go, seed) - run(&ours, come_and_go, seed);
+		if (failures > 4 * N_CHURN / 100)
+			fail_msg("%s, %llu %%: %llu failures", churn->name,
+				(unsigned long long)churn->live_percent,
+				(unsigned long long)failures);
+	}
+}
+
+TEST(gib_blocks_of_varying_size_fit_on_a_nearly_full_device)
+{
+	static const struct churn gib = { "64 MiB to 2 GiB", draw_gib, 97, 1000 };
+
+	(void)state;
+	churn = &gib;
+	for (uint64_t seed = 1; seed <= 8; seed++)
+		assert_int_equal(run(&ours, come_and_go, seed), gib.n);
 }

@@ -507,24 +507,14 @@ static void run(uint32_t n_threads, uint64_t n_ops)
 	close_machine();
 }
 
-static void random_operations_of_one_thread_agree_with_the_model(void **state)
+TEST(random_operations_of_one_thread_agree_with_the_model)
 {
 	(void)state;
 	run(1, number_from_env("OPS", 100000) / 2);
 }
 
-static void random_operations_of_several_threads_agree_with_the_model(void **state)
+TEST(random_operations_of_several_threads_agree_with_the_model)
 {
 	(void)state;
 	run(MAX_THREADS, number_from_env("OPS", 100000) / 2);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(random_operations_of_one_thread_agree_with_the_model),
-		cmocka_unit_test(random_operations_of_several_threads_agree_with_the_model),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

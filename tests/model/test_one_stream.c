@@ -30,6 +30,8 @@ static int tear_down(void **state)
 	return 0;
 }
 
+FIXTURE(set_up, tear_down);
+
 static enum gpc_status tell(const struct gpc_sim_stream *stream)
 {
 	return gpc_fences_stream_created(&stage.pool.fences, stage_handle(stream));
@@ -41,7 +43,7 @@ static bool is_behind_the_old_work(const struct gpc_sim_stream *stream)
 	return atomic_load(&stream->tail_ns) >= GPC_SIM_CLOCK_START + WORK_NS;
 }
 
-static void a_stream_created_after_the_first_per_thread_use_is_ordered_too(void **state)
+TEST(a_stream_created_after_the_first_per_thread_use_is_ordered_too)
 {
 	struct gpc_sim_stream *stream = stage_stream(&stage);
 
@@ -51,7 +53,7 @@ static void a_stream_created_after_the_first_per_thread_use_is_ordered_too(void 
 	assert_true(is_behind_the_old_work(stream));
 }
 
-static void a_stream_made_after_the_record_failed_tries_again(void **state)
+TEST(a_stream_made_after_the_record_failed_tries_again)
 {
 	struct gpc_sim_stream *first = stage_stream(&stage);
 	struct gpc_sim_stream *second = stage_stream(&stage);
@@ -63,7 +65,7 @@ static void a_stream_made_after_the_record_failed_tries_again(void **state)
 	assert_true(is_behind_the_old_work(second));
 }
 
-static void a_peer_waits_also_where_a_stream_ended_the_rule_before(void **state)
+TEST(a_peer_waits_also_where_a_stream_ended_the_rule_before)
 {
 	struct gpc_sim_stream *stream = stage_stream(&stage);
 
@@ -73,7 +75,7 @@ static void a_peer_waits_also_where_a_stream_ended_the_rule_before(void **state)
 	assert_true(gpc_fences_peer_comes(&stage.pool.fences));
 }
 
-static void a_peer_waits_where_nothing_could_be_recorded(void **state)
+TEST(a_peer_waits_where_nothing_could_be_recorded)
 {
 	(void)state;
 	assert_true(gpc_sim_fault_add(&stage.sim->faults, "cuEventCreate", 1, 1, 2));
@@ -81,26 +83,11 @@ static void a_peer_waits_where_nothing_could_be_recorded(void **state)
 	assert_false(gpc_fences_is_free_safe(&stage.pool.fences));
 }
 
-static void where_there_never_was_one_stream_a_peer_need_not_wait(void **state)
+TEST(where_there_never_was_one_stream_a_peer_need_not_wait)
 {
 	struct gpc_fences fences;
 
 	(void)state;
 	gpc_fences_init(&fences, &stage.drv.base, &stage.heap.captures, false);
 	assert_false(gpc_fences_peer_comes(&fences));
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_stream_created_after_the_first_per_thread_use_is_ordered_too),
-		TEST(a_stream_made_after_the_record_failed_tries_again),
-		TEST(a_peer_waits_also_where_a_stream_ended_the_rule_before),
-		TEST(a_peer_waits_where_nothing_could_be_recorded),
-		TEST(where_there_never_was_one_stream_a_peer_need_not_wait),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

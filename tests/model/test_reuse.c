@@ -489,7 +489,7 @@ static uint64_t run(const struct scenario *scenario)
 
 /* One scenario in which there must be no violation. */
 #define CLEAN(test, ...)                                          \
-	static void test(void **state)                            \
+	TEST(test)                                                \
 	{                                                         \
 		const struct scenario scenario = { __VA_ARGS__ }; \
                                                                   \
@@ -519,7 +519,7 @@ CLEAN(when_one_stream_becomes_many_named_ones_nothing_in_flight_is_overtaken,
 	.name = "one stream, then many named", .driver_version = 13000, .is_one_stream = true,
 	.has_names = true)
 
-static void without_a_record_of_a_second_streams_use_the_race_is_seen(void **state)
+TEST(without_a_record_of_a_second_streams_use_the_race_is_seen)
 {
 	const struct scenario scenario = { .name = "use not recorded",
 		.driver_version = 13000,
@@ -530,7 +530,7 @@ static void without_a_record_of_a_second_streams_use_the_race_is_seen(void **sta
 	assert_true(run(&scenario) > 0);
 }
 
-static void without_the_fence_the_race_is_seen(void **state)
+TEST(without_the_fence_the_race_is_seen)
 {
 	const struct scenario scenario = {
 		.name = "fence left out", .driver_version = 13000, .is_fence_skipped = true
@@ -538,24 +538,4 @@ static void without_the_fence_the_race_is_seen(void **state)
 
 	(void)state;
 	assert_true(run(&scenario) > 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(with_many_streams_nothing_in_flight_is_reused),
-		cmocka_unit_test(with_an_old_driver_nothing_in_flight_is_reused),
-		cmocka_unit_test(with_captures_nothing_in_flight_is_reused),
-		cmocka_unit_test(with_peers_nothing_in_flight_is_reused),
-		cmocka_unit_test(when_one_stream_becomes_many_nothing_in_flight_is_overtaken),
-		cmocka_unit_test(when_a_peer_comes_to_one_stream_nothing_in_flight_is_overtaken),
-		cmocka_unit_test(with_named_streams_nothing_in_flight_is_overtaken),
-		cmocka_unit_test(with_named_streams_and_captures_nothing_in_flight_is_overtaken),
-		cmocka_unit_test(
-			when_one_stream_becomes_many_named_ones_nothing_in_flight_is_overtaken),
-		cmocka_unit_test(without_a_record_of_a_second_streams_use_the_race_is_seen),
-		cmocka_unit_test(without_the_fence_the_race_is_seen),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,6 +17,51 @@
 #define N_OF(array) (sizeof(array) / sizeof((array)[0]))
 
 /*
+ * A test file has no main() and no table:
+ *
+ *	FIXTURE(set_up, tear_down);
+ *
+ *	TEST(what_holds)
+ *	{
+ *		assert_true(holds(*state));
+ *	}
+ *
+ * TEST defines the function, whose parameter is `state`, and puts it into a section that main.c runs in the order of the
+ * lines.  FIXTURE says what runs before and after each TEST of the file, TEST_WITH what does for this test, and GROUP what
+ * does once for all; NULL is nothing.  A test that is written as a plain static function is unused, and does not compile.
+ */
+struct unit_fixture {
+	CMFixtureFunction set_up;
+	CMFixtureFunction tear_down;
+};
+
+struct unit_test {
+	const char *name;
+	CMUnitTestFunction run;
+	const struct unit_fixture *fixture;
+	int line;
+};
+
+extern struct unit_fixture unit_group; /* empty, unless GROUP defines it */
+int unit_run(void);
+
+/* A tentative definition: empty, unless FIXTURE completes it. */
+__attribute__((unused)) static struct unit_fixture unit_fixture;
+
+#define FIXTURE(set_up, tear_down) static struct unit_fixture unit_fixture = { set_up, tear_down }
+#define GROUP(set_up, tear_down)   struct unit_fixture unit_group = { set_up, tear_down }
+
+#define TEST(name) UNIT_TEST(name, &unit_fixture)
+#define TEST_WITH(name, set_up, tear_down) \
+	UNIT_TEST(name, (&(struct unit_fixture){ set_up, tear_down }))
+
+#define UNIT_TEST(name, fixture)                                                            \
+	static void name(void **state);                                                     \
+	__attribute__((used, section("unit_tests"))) static struct unit_test *unit_##name = \
+		&(struct unit_test){ #name, name, fixture, __LINE__ };                      \
+	static void name(void **state)
+
+/*
  * A check in a helper reports the line of the test that called it.  The helper uses the macros below, and after all
  * helpers the header defines for each
  *

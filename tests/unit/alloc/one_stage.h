@@ -33,4 +33,8 @@ static inline int close_stage(void **state)
 	return 0;
 }
 
+#define TEST_ONE_STREAM(name) TEST_WITH(name, open_one_stream, close_stage)
+/* Opens the stage itself. */
+#define TEST_OWN(name) TEST_WITH(name, NULL, close_stage)
+
 #endif

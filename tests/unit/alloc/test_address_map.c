@@ -5,7 +5,7 @@
 
 static int values[4096];
 
-static void an_empty_map_finds_nothing(void **state)
+TEST(an_empty_map_finds_nothing)
 {
 	struct gpc_address_map map = { 0 };
 
@@ -16,7 +16,7 @@ static void an_empty_map_finds_nothing(void **state)
 	gpc_address_map_fini(&map);
 }
 
-static void an_entry_is_found_at_exactly_its_address(void **state)
+TEST(an_entry_is_found_at_exactly_its_address)
 {
 	struct gpc_address_map map = { 0 };
 
@@ -43,7 +43,7 @@ static uint64_t address_of(size_t i)
 	return (x >> 24) * 512;
 }
 
-static void a_map_that_grows_keeps_everything(void **state)
+TEST(a_map_that_grows_keeps_everything)
 {
 	struct gpc_address_map map = { 0 };
 
@@ -59,7 +59,7 @@ static void a_map_that_grows_keeps_everything(void **state)
 }
 
 /* Every order of removal must leave all others findable: this is where a hole in a run of slots would show. */
-static void removal_in_any_order_leaves_the_others_findable(void **state)
+TEST(removal_in_any_order_leaves_the_others_findable)
 {
 	struct gpc_address_map map = { 0 };
 
@@ -85,7 +85,7 @@ static void removal_in_any_order_leaves_the_others_findable(void **state)
 	gpc_address_map_fini(&map);
 }
 
-static void without_metadata_the_map_stays_as_it_was(void **state)
+TEST(without_metadata_the_map_stays_as_it_was)
 {
 	struct gpc_address_map map = { 0 };
 	size_t before = gpc_metamem_total();
@@ -103,17 +103,4 @@ static void without_metadata_the_map_stays_as_it_was(void **state)
 	assert_ptr_equal(gpc_address_map_find(&map, 512), &values[0]);
 	gpc_address_map_fini(&map);
 	assert_int_equal(gpc_metamem_total(), before);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_empty_map_finds_nothing),
-		cmocka_unit_test(an_entry_is_found_at_exactly_its_address),
-		cmocka_unit_test(a_map_that_grows_keeps_everything),
-		cmocka_unit_test(removal_in_any_order_leaves_the_others_findable),
-		cmocka_unit_test(without_metadata_the_map_stays_as_it_was),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,13 +25,15 @@ static int start_empty(void **state)
 	return 0;
 }
 
+FIXTURE(start_empty, NULL);
+
 static void put(size_t i, uint64_t size, gpc_devptr address)
 {
 	blocks[i] = (struct gpc_block){ .size = size, .address = address };
 	gpc_bins_insert(&bins, &blocks[i]);
 }
 
-static void empty_bins_have_nothing_for_anybody(void **state)
+TEST(empty_bins_have_nothing_for_anybody)
 {
 	(void)state;
 	assert_null(gpc_bins_find(&bins, GPC_GRAIN));
@@ -39,7 +41,7 @@ static void empty_bins_have_nothing_for_anybody(void **state)
 	assert_int_equal(gpc_bins_largest(&bins), 0);
 }
 
-static void the_smallest_block_that_is_large_enough_is_found(void **state)
+TEST(the_smallest_block_that_is_large_enough_is_found)
 {
 	(void)state;
 	put(0, 8192, 1 << 20);
@@ -52,7 +54,7 @@ static void the_smallest_block_that_is_large_enough_is_found(void **state)
 	assert_int_equal(gpc_bins_largest(&bins), GPC_GIB);
 }
 
-static void of_equal_blocks_the_lowest_is_found(void **state)
+TEST(of_equal_blocks_the_lowest_is_found)
 {
 	(void)state;
 	put(0, 8192, 30 << 20);
@@ -63,7 +65,7 @@ static void of_equal_blocks_the_lowest_is_found(void **state)
 	assert_ptr_equal(gpc_bins_find(&bins, 8192), &blocks[2]);
 }
 
-static void a_block_too_small_in_the_right_bin_is_passed_over(void **state)
+TEST(a_block_too_small_in_the_right_bin_is_passed_over)
 {
 	uint64_t size = 64 * GPC_KIB;
 
@@ -75,7 +77,7 @@ static void a_block_too_small_in_the_right_bin_is_passed_over(void **state)
 	assert_ptr_equal(gpc_bins_find(&bins, size + 512), &blocks[1]);
 }
 
-static void a_bit_is_set_exactly_while_its_bin_holds_something(void **state)
+TEST(a_bit_is_set_exactly_while_its_bin_holds_something)
 {
 	uint32_t bin = gpc_size_bin(4096);
 
@@ -124,7 +126,7 @@ static struct gpc_block *find_slowly(const bool *is_in, uint64_t size)
 	return best;
 }
 
-static void random_insertions_and_removals_agree_with_a_plain_search(void **state)
+TEST(random_insertions_and_removals_agree_with_a_plain_search)
 {
 	static bool is_in[N_BLOCKS];
 	struct walk walk = { 0 };
@@ -168,31 +170,11 @@ static int depth(const struct gpc_block *at)
 	return 1 + (left > right ? left : right);
 }
 
-static void a_tree_of_equal_sizes_in_address_order_stays_shallow(void **state)
+TEST(a_tree_of_equal_sizes_in_address_order_stays_shallow)
 {
 	(void)state;
 	for (size_t i = 0; i < N_BLOCKS; i++)
 		put(i, GPC_MIB, (i + 1) * GPC_MIB);
 	/* Expected about 1.4 log2(2000) = 15; a list would be 2000. */
 	assert_true(depth(bins.roots[gpc_size_bin(GPC_MIB)]) < 45);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(empty_bins_have_nothing_for_anybody, start_empty),
-		cmocka_unit_test_setup(
-			the_smallest_block_that_is_large_enough_is_found, start_empty),
-		cmocka_unit_test_setup(of_equal_blocks_the_lowest_is_found, start_empty),
-		cmocka_unit_test_setup(
-			a_block_too_small_in_the_right_bin_is_passed_over, start_empty),
-		cmocka_unit_test_setup(
-			a_bit_is_set_exactly_while_its_bin_holds_something, start_empty),
-		cmocka_unit_test_setup(
-			random_insertions_and_removals_agree_with_a_plain_search, start_empty),
-		cmocka_unit_test_setup(
-			a_tree_of_equal_sizes_in_address_order_stays_shallow, start_empty),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

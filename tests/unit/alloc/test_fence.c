@@ -63,6 +63,10 @@ static int stop(void **state)
 	return 0;
 }
 
+FIXTURE(start, stop);
+
+#define TEST_ONE_STREAM(name) TEST_WITH(name, start_with_one_stream, stop)
+
 static struct gpc_driver *peer(size_t i)
 {
 	assert_int_equal(gpc_sim_driver_init(&peers[i], sim, 0, NULL), GPC_OK);
@@ -106,7 +110,7 @@ static uint64_t n_driver_calls(void)
 	       drv.counters.n_event_query + drv.counters.n_sync + drv.counters.n_stream_wait;
 }
 
-static void a_free_makes_no_driver_call(void **state)
+TEST(a_free_makes_no_driver_call)
 {
 	(void)state;
 	for (size_t i = 0; i < N_BLOCKS; i++)
@@ -116,7 +120,7 @@ static void a_free_makes_no_driver_call(void **state)
 	assert_int_equal(gpc_fences_get_open(&fences)->n_blocks, N_BLOCKS);
 }
 
-static void a_fence_passes_when_the_work_before_it_is_done_and_not_sooner(void **state)
+TEST(a_fence_passes_when_the_work_before_it_is_done_and_not_sooner)
 {
 	(void)state;
 	launch_on(&drv, 5 * MS);
@@ -131,7 +135,7 @@ static void a_fence_passes_when_the_work_before_it_is_done_and_not_sooner(void *
 	assert_int_equal(fences.pending_bytes, 0);
 }
 
-static void work_submitted_after_the_fence_does_not_hold_it_up(void **state)
+TEST(work_submitted_after_the_fence_does_not_hold_it_up)
 {
 	(void)state;
 	launch_on(&drv, 1 * MS);
@@ -142,7 +146,7 @@ static void work_submitted_after_the_fence_does_not_hold_it_up(void **state)
 	assert_int_equal(n_passed(), 1);
 }
 
-static void an_open_fence_never_passes(void **state)
+TEST(an_open_fence_never_passes)
 {
 	(void)state;
 	gpc_fences_add(&fences, &blocks[0]);
@@ -151,7 +155,7 @@ static void an_open_fence_never_passes(void **state)
 	assert_int_equal(drv.counters.n_event_query, 0);
 }
 
-static void only_the_oldest_event_is_queried(void **state)
+TEST(only_the_oldest_event_is_queried)
 {
 	(void)state;
 	launch_on(&drv, 1 * MS);
@@ -163,7 +167,7 @@ static void only_the_oldest_event_is_queried(void **state)
 	assert_int_equal(drv.counters.n_event_query, 1);
 }
 
-static void events_are_made_once_and_used_again(void **state)
+TEST(events_are_made_once_and_used_again)
 {
 	(void)state;
 	for (size_t round = 0; round < 5 * GPC_MAX_FENCES; round++) {
@@ -175,7 +179,7 @@ static void events_are_made_once_and_used_again(void **state)
 	assert_int_equal(fences.open, 1 + 5 * GPC_MAX_FENCES);
 }
 
-static void a_later_fence_covers_an_earlier_one_without_event(void **state)
+TEST(a_later_fence_covers_an_earlier_one_without_event)
 {
 	(void)state;
 	gpc_fences_add(&fences, &blocks[0]);
@@ -185,7 +189,7 @@ static void a_later_fence_covers_an_earlier_one_without_event(void **state)
 	assert_int_equal(n_passed(), 2);
 }
 
-static void a_fence_without_event_never_passes_by_itself(void **state)
+TEST(a_fence_without_event_never_passes_by_itself)
 {
 	(void)state;
 	gpc_fences_add(&fences, &blocks[0]);
@@ -195,7 +199,7 @@ static void a_fence_without_event_never_passes_by_itself(void **state)
 	assert_int_equal(drv.counters.n_event_query, 0);
 }
 
-static void a_record_that_failed_is_not_an_event(void **state)
+TEST(a_record_that_failed_is_not_an_event)
 {
 	(void)state;
 	assert_true(gpc_sim_fault_add(&sim->faults, "cuCtxRecordEvent", 1, 1, 999));
@@ -206,7 +210,7 @@ static void a_record_that_failed_is_not_an_event(void **state)
 	assert_int_equal(n_passed(), 1);
 }
 
-static void an_event_that_cannot_be_made_leaves_the_fence_open(void **state)
+TEST(an_event_that_cannot_be_made_leaves_the_fence_open)
 {
 	(void)state;
 	assert_true(gpc_sim_fault_add(&sim->faults, "cuEventCreate", 1, 1, 2));
@@ -217,7 +221,7 @@ static void an_event_that_cannot_be_made_leaves_the_fence_open(void **state)
 	assert_int_equal(n_passed(), 1);
 }
 
-static void while_a_capture_is_open_nothing_is_recorded(void **state)
+TEST(while_a_capture_is_open_nothing_is_recorded)
 {
 	(void)state;
 	gpc_captures_begin(&captures);
@@ -230,7 +234,7 @@ static void while_a_capture_is_open_nothing_is_recorded(void **state)
 }
 
 /* Threads make our calls in relaxed mode, in which a query invalidates no capture. */
-static void while_a_capture_is_open_events_are_queried(void **state)
+TEST(while_a_capture_is_open_events_are_queried)
 {
 	(void)state;
 	gpc_fences_add(&fences, &blocks[0]);
@@ -240,7 +244,7 @@ static void while_a_capture_is_open_events_are_queried(void **state)
 	gpc_captures_end(&captures);
 }
 
-static void a_driver_without_context_events_is_asked_once(void **state)
+TEST_WITH(a_driver_without_context_events_is_asked_once, start_with_an_old_driver, stop)
 {
 	(void)state;
 	gpc_fences_add(&fences, &blocks[0]);
@@ -252,7 +256,7 @@ static void a_driver_without_context_events_is_asked_once(void **state)
 	assert_int_equal(n_passed(), 0);
 }
 
-static void when_the_ring_is_full_the_open_fence_grows(void **state)
+TEST(when_the_ring_is_full_the_open_fence_grows)
 {
 	(void)state;
 	launch_on(&drv, 1 * MS);
@@ -271,7 +275,7 @@ static void when_the_ring_is_full_the_open_fence_grows(void **state)
 	assert_int_equal(fences.pending_bytes, 0);
 }
 
-static void a_synchronisation_passes_only_earlier_frees(void **state)
+TEST(a_synchronisation_passes_only_earlier_frees)
 {
 	struct gpc_list passed;
 	uint64_t number;
@@ -289,7 +293,7 @@ static void a_synchronisation_passes_only_earlier_frees(void **state)
 	assert_int_equal(gpc_fences_get_open(&fences)->n_blocks, 1);
 }
 
-static void a_synchronisation_with_a_full_ring_leaves_the_open_fence_pending(void **state)
+TEST(a_synchronisation_with_a_full_ring_leaves_the_open_fence_pending)
 {
 	struct gpc_list passed;
 	uint64_t number;
@@ -308,7 +312,7 @@ static void a_synchronisation_with_a_full_ring_leaves_the_open_fence_pending(voi
 	assert_int_equal(fences.pending_bytes, 2 * 512);
 }
 
-static void a_synchronisation_does_not_pass_a_fence_closed_since(void **state)
+TEST(a_synchronisation_does_not_pass_a_fence_closed_since)
 {
 	struct gpc_list passed;
 	uint64_t number;
@@ -326,7 +330,7 @@ static void a_synchronisation_does_not_pass_a_fence_closed_since(void **state)
 	assert_int_equal(length_of(&passed), 0);
 }
 
-static void the_useful_fence_is_the_oldest_that_frees_enough_at_once(void **state)
+TEST(the_useful_fence_is_the_oldest_that_frees_enough_at_once)
 {
 	gpc_event event = 0;
 	uint64_t number;
@@ -348,7 +352,7 @@ static void the_useful_fence_is_the_oldest_that_frees_enough_at_once(void **stat
 	assert_int_equal(gpc_fences_largest(&fences), 8192);
 }
 
-static void a_useful_fence_without_event_is_waited_for_by_the_next_with_one(void **state)
+TEST(a_useful_fence_without_event_is_waited_for_by_the_next_with_one)
 {
 	gpc_event event = 0;
 
@@ -363,7 +367,7 @@ static void a_useful_fence_without_event_is_waited_for_by_the_next_with_one(void
 	assert_true(event != 0);
 }
 
-static void a_block_can_be_taken_out_of_its_fence(void **state)
+TEST(a_block_can_be_taken_out_of_its_fence)
 {
 	(void)state;
 	gpc_fences_add(&fences, &blocks[0]);
@@ -377,7 +381,7 @@ static void a_block_can_be_taken_out_of_its_fence(void **state)
 	assert_int_equal(gpc_fences_get_open(&fences)->n_blocks, 0);
 }
 
-static void a_block_can_be_taken_out_after_a_member_came(void **state)
+TEST(a_block_can_be_taken_out_after_a_member_came)
 {
 	(void)state;
 	gpc_fences_add(&fences, &blocks[0]);
@@ -387,7 +391,7 @@ static void a_block_can_be_taken_out_after_a_member_came(void **state)
 	assert_int_equal(gpc_fences_get_open(&fences)->n_blocks, 0);
 }
 
-static void a_broken_context_is_reported_and_passes_nothing(void **state)
+TEST(a_broken_context_is_reported_and_passes_nothing)
 {
 	struct gpc_list passed;
 
@@ -402,13 +406,13 @@ static void a_broken_context_is_reported_and_passes_nothing(void **state)
 	assert_int_equal(fences.pending_bytes, 512);
 }
 
-static void with_one_stream_a_free_is_safe_at_once(void **state)
+TEST_ONE_STREAM(with_one_stream_a_free_is_safe_at_once)
 {
 	(void)state;
 	assert_true(gpc_fences_is_free_safe(&fences));
 }
 
-static void the_second_stream_waits_on_the_device_for_the_legacy_one(void **state)
+TEST_ONE_STREAM(the_second_stream_waits_on_the_device_for_the_legacy_one)
 {
 	struct gpc_sim_stream *stream = NULL;
 	uint64_t end;
@@ -424,7 +428,7 @@ static void the_second_stream_waits_on_the_device_for_the_legacy_one(void **stat
 	assert_int_equal(drv.counters.n_sync, 0); /* the host waited for nothing */
 }
 
-static void every_later_stream_waits_for_the_same_event(void **state)
+TEST_ONE_STREAM(every_later_stream_waits_for_the_same_event)
 {
 	struct gpc_sim_stream *stream = NULL;
 
@@ -442,7 +446,7 @@ static void every_later_stream_waits_for_the_same_event(void **state)
 	assert_true(atomic_load(&stream->tail_ns) >= 5 * MS);
 }
 
-static void the_one_stream_rule_does_not_come_back(void **state)
+TEST_ONE_STREAM(the_one_stream_rule_does_not_come_back)
 {
 	struct gpc_sim_stream *stream = NULL;
 
@@ -453,7 +457,7 @@ static void the_one_stream_rule_does_not_come_back(void **state)
 	assert_false(gpc_fences_is_free_safe(&fences));
 }
 
-static void if_the_legacy_stream_cannot_be_recorded_the_caller_gets_an_error(void **state)
+TEST_ONE_STREAM(if_the_legacy_stream_cannot_be_recorded_the_caller_gets_an_error)
 {
 	struct gpc_sim_stream *stream = NULL;
 
@@ -467,7 +471,7 @@ static void if_the_legacy_stream_cannot_be_recorded_the_caller_gets_an_error(voi
 	assert_int_equal(gpc_fences_stream_created(&fences, (gpc_stream)(uintptr_t)stream), GPC_OK);
 }
 
-static void the_first_per_thread_stream_ends_the_one_stream_rule_once(void **state)
+TEST_ONE_STREAM(the_first_per_thread_stream_ends_the_one_stream_rule_once)
 {
 	(void)state;
 	gpc_fences_per_thread_stream_used(&fences);
@@ -475,14 +479,14 @@ static void the_first_per_thread_stream_ends_the_one_stream_rule_once(void **sta
 	gpc_fences_per_thread_stream_used(&fences);
 }
 
-static void a_peer_ends_the_one_stream_rule(void **state)
+TEST_ONE_STREAM(a_peer_ends_the_one_stream_rule)
 {
 	(void)state;
 	assert_int_equal(gpc_fences_add_member(&fences, peer(0)), GPC_OK);
 	assert_false(gpc_fences_is_free_safe(&fences));
 }
 
-static void a_fence_passes_when_every_member_has_done_its_work(void **state)
+TEST(a_fence_passes_when_every_member_has_done_its_work)
 {
 	(void)state;
 	assert_int_equal(gpc_fences_add_member(&fences, peer(0)), GPC_OK);
@@ -497,7 +501,7 @@ static void a_fence_passes_when_every_member_has_done_its_work(void **state)
 	assert_int_equal(n_passed(), 1);
 }
 
-static void a_new_member_also_covers_earlier_frees(void **state)
+TEST(a_new_member_also_covers_earlier_frees)
 {
 	(void)state;
 	gpc_fences_add(&fences, &blocks[0]);
@@ -514,7 +518,7 @@ static void a_new_member_also_covers_earlier_frees(void **state)
 	assert_int_equal(fences.pending_bytes, 0);
 }
 
-static void one_members_failed_record_means_no_event_at_all(void **state)
+TEST(one_members_failed_record_means_no_event_at_all)
 {
 	(void)state;
 	assert_int_equal(gpc_fences_add_member(&fences, peer(0)), GPC_OK);
@@ -525,7 +529,7 @@ static void one_members_failed_record_means_no_event_at_all(void **state)
 	assert_int_equal(n_passed(), 0);
 }
 
-static void with_peers_no_single_event_can_be_waited_for(void **state)
+TEST(with_peers_no_single_event_can_be_waited_for)
 {
 	gpc_event event = 0;
 
@@ -537,7 +541,7 @@ static void with_peers_no_single_event_can_be_waited_for(void **state)
 	assert_int_equal(event, 0);
 }
 
-static void one_member_too_many_ends_passing_by_events(void **state)
+TEST(one_member_too_many_ends_passing_by_events)
 {
 	(void)state;
 	for (size_t i = 0; i < GPC_MAX_MEMBERS - 1; i++)
@@ -549,49 +553,4 @@ static void one_member_too_many_ends_passing_by_events(void **state)
 	assert_false(gpc_fences_close(&fences));
 	assert_int_equal(n_passed(), 0);
 	assert_int_equal(fences.pending_bytes, 512);
-}
-
-int main(void)
-{
-#define TEST(name)            cmocka_unit_test_setup_teardown(name, start, stop)
-#define TEST_ONE_STREAM(name) cmocka_unit_test_setup_teardown(name, start_with_one_stream, stop)
-#define TEST_OLD(name)        cmocka_unit_test_setup_teardown(name, start_with_an_old_driver, stop)
-	const struct CMUnitTest tests[] = {
-		TEST(a_free_makes_no_driver_call),
-		TEST(a_fence_passes_when_the_work_before_it_is_done_and_not_sooner),
-		TEST(work_submitted_after_the_fence_does_not_hold_it_up),
-		TEST(an_open_fence_never_passes),
-		TEST(only_the_oldest_event_is_queried),
-		TEST(events_are_made_once_and_used_again),
-		TEST(a_later_fence_covers_an_earlier_one_without_event),
-		TEST(a_fence_without_event_never_passes_by_itself),
-		TEST(a_record_that_failed_is_not_an_event),
-		TEST(an_event_that_cannot_be_made_leaves_the_fence_open),
-		TEST(while_a_capture_is_open_nothing_is_recorded),
-		TEST(while_a_capture_is_open_events_are_queried),
-		TEST_OLD(a_driver_without_context_events_is_asked_once),
-		TEST(when_the_ring_is_full_the_open_fence_grows),
-		TEST(a_synchronisation_passes_only_earlier_frees),
-		TEST(a_synchronisation_with_a_full_ring_leaves_the_open_fence_pending),
-		TEST(a_synchronisation_does_not_pass_a_fence_closed_since),
-		TEST(the_useful_fence_is_the_oldest_that_frees_enough_at_once),
-		TEST(a_useful_fence_without_event_is_waited_for_by_the_next_with_one),
-		TEST(a_block_can_be_taken_out_of_its_fence),
-		TEST(a_block_can_be_taken_out_after_a_member_came),
-		TEST(a_broken_context_is_reported_and_passes_nothing),
-		TEST_ONE_STREAM(with_one_stream_a_free_is_safe_at_once),
-		TEST_ONE_STREAM(the_second_stream_waits_on_the_device_for_the_legacy_one),
-		TEST_ONE_STREAM(every_later_stream_waits_for_the_same_event),
-		TEST_ONE_STREAM(the_one_stream_rule_does_not_come_back),
-		TEST_ONE_STREAM(if_the_legacy_stream_cannot_be_recorded_the_caller_gets_an_error),
-		TEST_ONE_STREAM(the_first_per_thread_stream_ends_the_one_stream_rule_once),
-		TEST_ONE_STREAM(a_peer_ends_the_one_stream_rule),
-		TEST(a_fence_passes_when_every_member_has_done_its_work),
-		TEST(a_new_member_also_covers_earlier_frees),
-		TEST(one_members_failed_record_means_no_event_at_all),
-		TEST(with_peers_no_single_event_can_be_waited_for),
-		TEST(one_member_too_many_ends_passing_by_events),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -69,6 +69,8 @@ static int stop(void **state)
 	return is_whole ? 0 : -1;
 }
 
+FIXTURE(start, stop);
+
 static uint64_t n_passed(void)
 {
 	struct gpc_list passed;
@@ -99,7 +101,7 @@ static void launch_on(struct gpc_sim_driver *driver)
 	assert_int_equal(gpc_sim_driver_launch(driver, 0, 5 * MS, 0, 0, -1), GPC_OK);
 }
 
-static void events_of_every_fence_are_destroyed_at_the_end(void **state)
+TEST(events_of_every_fence_are_destroyed_at_the_end)
 {
 	(void)state;
 	for (size_t i = 0; i < N_OF(blocks); i++)
@@ -109,7 +111,7 @@ static void events_of_every_fence_are_destroyed_at_the_end(void **state)
 }
 
 /* Three rounds of the ring, also with a member that leaves meanwhile. */
-static void a_fence_that_is_used_again_begins_empty(void **state)
+TEST(a_fence_that_is_used_again_begins_empty)
 {
 	const struct gpc_fence *open;
 
@@ -129,7 +131,7 @@ static void a_fence_that_is_used_again_begins_empty(void **state)
 	assert_true(has_given_back_all(&peers[0]));
 }
 
-static void a_look_at_events_leaves_captures_free_to_begin(void **state)
+TEST(a_look_at_events_leaves_captures_free_to_begin)
 {
 	(void)state;
 	close_with(0);
@@ -138,7 +140,7 @@ static void a_look_at_events_leaves_captures_free_to_begin(void **state)
 	assert_int_equal(pthread_rwlock_unlock(&captures.lock), 0);
 }
 
-static void a_synchronisation_with_nothing_pending_closes_nothing(void **state)
+TEST(a_synchronisation_with_nothing_pending_closes_nothing)
 {
 	(void)state;
 	assert_int_equal(gpc_fences_begin_sync(&fences), 0);
@@ -147,7 +149,7 @@ static void a_synchronisation_with_nothing_pending_closes_nothing(void **state)
 }
 
 /* The first of two, so that the other takes its place. */
-static void a_removed_member_is_no_longer_queried_and_the_others_are(void **state)
+TEST(a_removed_member_is_no_longer_queried_and_the_others_are)
 {
 	(void)state;
 	add(&peers[0]);
@@ -172,7 +174,7 @@ static void a_removed_member_is_no_longer_queried_and_the_others_are(void **stat
 	assert_int_equal(n_passed(), 1);
 }
 
-static void the_context_of_the_memory_and_a_foreign_one_cannot_be_removed(void **state)
+TEST(the_context_of_the_memory_and_a_foreign_one_cannot_be_removed)
 {
 	(void)state;
 	add(&peers[0]);
@@ -183,7 +185,7 @@ static void the_context_of_the_memory_and_a_foreign_one_cannot_be_removed(void *
 	assert_true(gpc_fences_has_member(&fences, &peers[0].base));
 }
 
-static void a_place_that_a_member_left_is_used_again(void **state)
+TEST(a_place_that_a_member_left_is_used_again)
 {
 	(void)state;
 	add(&peers[0]);
@@ -197,7 +199,7 @@ static void a_place_that_a_member_left_is_used_again(void **state)
 	assert_int_equal(peers[1].counters.n_event_create, 1);
 }
 
-static void the_largest_pending_block_is_of_the_closed_and_of_the_open_fences(void **state)
+TEST(the_largest_pending_block_is_of_the_closed_and_of_the_open_fences)
 {
 	(void)state;
 	assert_int_equal(gpc_fences_largest(&fences), 0);
@@ -213,7 +215,7 @@ static void the_largest_pending_block_is_of_the_closed_and_of_the_open_fences(vo
 	assert_int_equal(gpc_fences_largest(&fences), 0);
 }
 
-static void what_joins_the_open_fence_for_a_new_member_stays_the_largest(void **state)
+TEST(what_joins_the_open_fence_for_a_new_member_stays_the_largest)
 {
 	(void)state;
 	close_with(2);
@@ -223,7 +225,7 @@ static void what_joins_the_open_fence_for_a_new_member_stays_the_largest(void **
 	assert_int_equal(gpc_fences_get_open(&fences)->n_blocks, 2);
 }
 
-static void a_peer_or_stream_needs_no_wait_where_there_never_was_one_stream_only(void **state)
+TEST(a_peer_or_stream_needs_no_wait_where_there_never_was_one_stream_only)
 {
 	(void)state;
 	assert_false(gpc_fences_peer_comes(&fences));
@@ -231,7 +233,7 @@ static void a_peer_or_stream_needs_no_wait_where_there_never_was_one_stream_only
 	assert_int_equal(own.counters.n_stream_wait, 0);
 }
 
-static void a_peer_ends_the_one_stream_rule_and_asks_for_a_wait(void **state)
+TEST_WITH(a_peer_ends_the_one_stream_rule_and_asks_for_a_wait, start_with_one_stream, stop)
 {
 	(void)state;
 	assert_true(gpc_fences_peer_comes(&fences));
@@ -239,34 +241,11 @@ static void a_peer_ends_the_one_stream_rule_and_asks_for_a_wait(void **state)
 	assert_true(gpc_fences_peer_comes(&fences));
 }
 
-static void an_end_of_the_one_stream_rule_that_failed_is_still_due(void **state)
+TEST_WITH(an_end_of_the_one_stream_rule_that_failed_is_still_due, start_with_one_stream, stop)
 {
 	(void)state;
 	assert_true(gpc_sim_fault_add(&sim->faults, "cuEventRecord", 1, 1, 999));
 	gpc_fences_per_thread_stream_used(&fences);
 	assert_true(fences.is_end_due);
 	assert_true(gpc_fences_peer_comes(&fences));
-}
-
-#define TEST(name)            cmocka_unit_test_setup_teardown(name, start, stop)
-#define TEST_ONE_STREAM(name) cmocka_unit_test_setup_teardown(name, start_with_one_stream, stop)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(events_of_every_fence_are_destroyed_at_the_end),
-		TEST(a_fence_that_is_used_again_begins_empty),
-		TEST(a_look_at_events_leaves_captures_free_to_begin),
-		TEST(a_synchronisation_with_nothing_pending_closes_nothing),
-		TEST(a_removed_member_is_no_longer_queried_and_the_others_are),
-		TEST(the_context_of_the_memory_and_a_foreign_one_cannot_be_removed),
-		TEST(a_place_that_a_member_left_is_used_again),
-		TEST(the_largest_pending_block_is_of_the_closed_and_of_the_open_fences),
-		TEST(what_joins_the_open_fence_for_a_new_member_stays_the_largest),
-		TEST(a_peer_or_stream_needs_no_wait_where_there_never_was_one_stream_only),
-		TEST_ONE_STREAM(a_peer_ends_the_one_stream_rule_and_asks_for_a_wait),
-		TEST_ONE_STREAM(an_end_of_the_one_stream_rule_that_failed_is_still_due),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

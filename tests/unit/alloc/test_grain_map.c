@@ -2,6 +2,8 @@
 /* The sets of a grain map, compared with an array of booleans; and their use by the pool. */
 #include "one_stage.h"
 
+FIXTURE(open_one_stream, close_stage);
+
 static struct gpc_grain_map map;
 
 static uint32_t lowest_of(const bool *is_in)
@@ -13,7 +15,7 @@ static uint32_t lowest_of(const bool *is_in)
 	return grain;
 }
 
-static void a_set_agrees_with_an_array(void **state)
+TEST_WITH(a_set_agrees_with_an_array, NULL, NULL)
 {
 	struct gpc_grain_set *set = gpc_grain_map_set(&map, GPC_GRAIN);
 	static bool is_in[GPC_GRAINS];
@@ -40,7 +42,7 @@ static void a_set_agrees_with_an_array(void **state)
 	assert_int_equal(gpc_grain_set_count(set), n);
 }
 
-static void each_small_size_has_a_set_and_no_larger_one(void **state)
+TEST_WITH(each_small_size_has_a_set_and_no_larger_one, NULL, NULL)
 {
 	(void)state;
 	for (uint64_t n = 1; n <= GPC_GRAIN_SIZES; n++)
@@ -49,7 +51,7 @@ static void each_small_size_has_a_set_and_no_larger_one(void **state)
 }
 
 /* Of each size the lowest block is given first, in whichever order they were freed. */
-static void small_blocks_freed_in_any_order_are_given_from_the_lowest_on(void **state)
+TEST(small_blocks_freed_in_any_order_are_given_from_the_lowest_on)
 {
 	enum {
 		N = 64
@@ -80,7 +82,7 @@ static void small_blocks_freed_in_any_order_are_given_from_the_lowest_on(void **
 	assert_int_equal(stage.pool.counters->live_bytes, 0);
 }
 
-static void an_interior_pointer_of_a_small_block_is_not_freed(void **state)
+TEST(an_interior_pointer_of_a_small_block_is_not_freed)
 {
 	const struct gpc_request request = { 0 };
 	gpc_devptr block = stage_alloc(&stage, 4096);
@@ -92,7 +94,7 @@ static void an_interior_pointer_of_a_small_block_is_not_freed(void **state)
 	assert_int_equal(gpc_pool_free(&stage.pool, block, &request), GPC_INVALID);
 }
 
-static void the_map_of_a_segment_that_goes_back_is_empty_for_the_next(void **state)
+TEST(the_map_of_a_segment_that_goes_back_is_empty_for_the_next)
 {
 	gpc_devptr block = stage_alloc(&stage, 4096);
 
@@ -104,18 +106,4 @@ static void the_map_of_a_segment_that_goes_back_is_empty_for_the_next(void **sta
 	(void)stage_alloc(&stage, 512);
 	assert_int_equal(stage.heap.grain_maps.n_live, 1);
 	stage_check(&stage);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_one_stream, close_stage)
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_set_agrees_with_an_array),
-		cmocka_unit_test(each_small_size_has_a_set_and_no_larger_one),
-		TEST(small_blocks_freed_in_any_order_are_given_from_the_lowest_on),
-		TEST(an_interior_pointer_of_a_small_block_is_not_freed),
-		TEST(the_map_of_a_segment_that_goes_back_is_empty_for_the_next),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,7 @@
 #include "alloc/heap.h"
 #include "unit.h"
 
-static void a_heap_without_an_observer_accepts_every_report(void **state)
+TEST(a_heap_without_an_observer_accepts_every_report)
 {
 	struct gpc_block block = { 0 };
 	struct gpc_segment segment = { 0 };
@@ -19,7 +19,7 @@ static void a_heap_without_an_observer_accepts_every_report(void **state)
 	gpc_heap_fini(&heap);
 }
 
-static void an_address_finds_the_pool_of_its_segment(void **state)
+TEST(an_address_finds_the_pool_of_its_segment)
 {
 	/* Never looked into: a pool is only named here. */
 	struct gpc_pool *pool = (struct gpc_pool *)(uintptr_t)0x1000;
@@ -35,7 +35,7 @@ static void an_address_finds_the_pool_of_its_segment(void **state)
 	gpc_heap_fini(&heap);
 }
 
-static void without_metadata_there_is_no_heap_and_nothing_is_left(void **state)
+TEST(without_metadata_there_is_no_heap_and_nothing_is_left)
 {
 	size_t before = gpc_metamem_total();
 	struct gpc_heap heap;
@@ -47,7 +47,7 @@ static void without_metadata_there_is_no_heap_and_nothing_is_left(void **state)
 	assert_int_equal(gpc_metamem_total(), before);
 }
 
-static void a_hold_is_refused_while_a_capture_is_open(void **state)
+TEST(a_hold_is_refused_while_a_capture_is_open)
 {
 	struct gpc_captures captures;
 
@@ -66,7 +66,7 @@ static void a_hold_is_refused_while_a_capture_is_open(void **state)
 	gpc_captures_release(&captures);
 }
 
-static void an_end_without_a_begin_does_not_wrap_around(void **state)
+TEST(an_end_without_a_begin_does_not_wrap_around)
 {
 	struct gpc_captures captures;
 
@@ -90,7 +90,7 @@ static void *try_hold_too(void *arg)
 }
 
 /* A wait in one thread must not make another thread's wait fail: that would be an OOM for nothing. */
-static void two_threads_hold_at_once(void **state)
+TEST(two_threads_hold_at_once)
 {
 	struct gpc_captures captures;
 	void *held = NULL;
@@ -103,18 +103,4 @@ static void two_threads_hold_at_once(void **state)
 	assert_int_equal(pthread_join(thread, &held), 0);
 	assert_non_null(held);
 	gpc_captures_release(&captures);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_heap_without_an_observer_accepts_every_report),
-		cmocka_unit_test(an_address_finds_the_pool_of_its_segment),
-		cmocka_unit_test(without_metadata_there_is_no_heap_and_nothing_is_left),
-		cmocka_unit_test(a_hold_is_refused_while_a_capture_is_open),
-		cmocka_unit_test(an_end_without_a_begin_does_not_wrap_around),
-		cmocka_unit_test(two_threads_hold_at_once),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,8 @@
 
 #include "one_stage.h"
 
+FIXTURE(open_plain, close_stage);
+
 static int open_with_max_split(void **state)
 {
 	struct gpc_pool_params params = stage_params();
@@ -14,7 +16,7 @@ static int open_with_max_split(void **state)
 	return 0;
 }
 
-static void live_blocks_are_aligned_and_do_not_overlap(void **state)
+TEST(live_blocks_are_aligned_and_do_not_overlap)
 {
 	gpc_devptr a = stage_alloc(&stage, 1000);
 	gpc_devptr b = stage_alloc(&stage, 1);
@@ -29,7 +31,7 @@ static void live_blocks_are_aligned_and_do_not_overlap(void **state)
 	assert_int_equal(stage.drv.counters.n_mem_alloc, 1);
 }
 
-static void sizes_of_zero_and_beyond_all_reason_are_invalid(void **state)
+TEST(sizes_of_zero_and_beyond_all_reason_are_invalid)
 {
 	gpc_devptr address = 77;
 
@@ -40,7 +42,7 @@ static void sizes_of_zero_and_beyond_all_reason_are_invalid(void **state)
 	assert_int_equal(address, 77);
 }
 
-static void with_one_stream_a_free_and_a_malloc_make_no_driver_call(void **state)
+TEST_ONE_STREAM(with_one_stream_a_free_and_a_malloc_make_no_driver_call)
 {
 	gpc_devptr a = stage_alloc(&stage, 4096);
 	uint64_t n_alloc = stage.drv.counters.n_mem_alloc;
@@ -56,7 +58,7 @@ static void with_one_stream_a_free_and_a_malloc_make_no_driver_call(void **state
 	assert_int_equal(stage_counters(&stage).n_hit, 1000);
 }
 
-static void with_other_streams_a_free_makes_no_driver_call(void **state)
+TEST(with_other_streams_a_free_makes_no_driver_call)
 {
 	gpc_devptr a[10];
 
@@ -69,7 +71,7 @@ static void with_other_streams_a_free_makes_no_driver_call(void **state)
 	assert_int_equal(stage.pool.counters->pending_bytes, 10 * 4096);
 }
 
-static void a_block_in_use_by_a_stream_waits_for_its_event(void **state)
+TEST(a_block_in_use_by_a_stream_waits_for_its_event)
 {
 	struct gpc_sim_stream *stream = stage_stream(&stage);
 	gpc_devptr a = stage_alloc(&stage, 20 * GPC_MIB);
@@ -84,7 +86,7 @@ static void a_block_in_use_by_a_stream_waits_for_its_event(void **state)
 	assert_int_equal(stage_alloc(&stage, 20 * GPC_MIB), a);
 }
 
-static void an_idle_device_gives_the_freed_block_at_once(void **state)
+TEST(an_idle_device_gives_the_freed_block_at_once)
 {
 	gpc_devptr a = stage_alloc(&stage, 20 * GPC_MIB);
 
@@ -95,7 +97,7 @@ static void an_idle_device_gives_the_freed_block_at_once(void **state)
 	assert_int_equal(stage.drv.counters.n_sync, 0);
 }
 
-static void pending_memory_too_small_for_a_miss_is_not_looked_at(void **state)
+TEST(pending_memory_too_small_for_a_miss_is_not_looked_at)
 {
 	(void)state;
 	stage_free(&stage, stage_alloc(&stage, 4096));
@@ -103,7 +105,7 @@ static void pending_memory_too_small_for_a_miss_is_not_looked_at(void **state)
 	assert_int_equal(stage_n_fence_calls(&stage), 0);
 }
 
-static void the_open_fence_is_closed_after_so_many_frees(void **state)
+TEST(the_open_fence_is_closed_after_so_many_frees)
 {
 	gpc_devptr a[64];
 
@@ -118,7 +120,7 @@ static void the_open_fence_is_closed_after_so_many_frees(void **state)
 	assert_int_equal(stage.pool.counters->pending_bytes, 0); /* the device is idle */
 }
 
-static void without_a_pending_limit_no_number_of_bytes_closes_the_fence(void **state)
+TEST(without_a_pending_limit_no_number_of_bytes_closes_the_fence)
 {
 	(void)state;
 	stage.pool.params.pending_limit = 0;
@@ -126,7 +128,7 @@ static void without_a_pending_limit_no_number_of_bytes_closes_the_fence(void **s
 	assert_int_equal(stage.pool.counters->n_fence, 0);
 }
 
-static void the_open_fence_is_closed_after_so_many_bytes(void **state)
+TEST(the_open_fence_is_closed_after_so_many_bytes)
 {
 	uint64_t part = stage.params.pending_limit / 8;
 	gpc_devptr a = stage_alloc(&stage, part - 4 * GPC_MIB);
@@ -139,7 +141,7 @@ static void the_open_fence_is_closed_after_so_many_bytes(void **state)
 	assert_int_equal(stage.pool.counters->n_fence, 1);
 }
 
-static void a_garbage_address_is_not_found_and_a_wrong_one_is_invalid(void **state)
+TEST_ONE_STREAM(a_garbage_address_is_not_found_and_a_wrong_one_is_invalid)
 {
 	gpc_devptr a = stage_alloc(&stage, 4096);
 
@@ -155,7 +157,7 @@ static void a_garbage_address_is_not_found_and_a_wrong_one_is_invalid(void **sta
 	assert_int_equal(stage_counters(&stage).n_free, 1);
 }
 
-static void a_double_free_of_a_pending_block_is_invalid(void **state)
+TEST(a_double_free_of_a_pending_block_is_invalid)
 {
 	gpc_devptr a = stage_alloc(&stage, 4096);
 
@@ -165,7 +167,7 @@ static void a_double_free_of_a_pending_block_is_invalid(void **state)
 	assert_int_equal(stage_try_free(&stage, a), GPC_INVALID);
 }
 
-static void a_block_of_another_pool_is_not_found(void **state)
+TEST(a_block_of_another_pool_is_not_found)
 {
 	struct gpc_pool_params params = stage_params();
 	struct gpc_request request = stage_request(&stage, 4096);
@@ -185,7 +187,7 @@ static void a_block_of_another_pool_is_not_found(void **state)
 	gpc_sim_driver_fini(&other_drv);
 }
 
-static void while_a_capture_is_open_memory_grows_and_nothing_is_recorded(void **state)
+TEST(while_a_capture_is_open_memory_grows_and_nothing_is_recorded)
 {
 	struct gpc_sim_stream *stream = stage_stream(&stage);
 	struct gpc_sim_graph *graph = NULL;
@@ -209,7 +211,7 @@ static void while_a_capture_is_open_memory_grows_and_nothing_is_recorded(void **
 	assert_int_equal(stage_alloc(&stage, 20 * GPC_MIB), a);
 }
 
-static void the_search_reports_a_broken_context(void **state)
+TEST(the_search_reports_a_broken_context)
 {
 	struct gpc_request request = stage_request(&stage, 20 * GPC_MIB);
 	gpc_devptr address = 0;
@@ -233,7 +235,7 @@ static void the_search_reports_a_broken_context(void **state)
 	gpc_pool_fini(&stage.pool);
 }
 
-static void with_max_split_large_blocks_are_kept_for_large_requests(void **state)
+TEST_WITH(with_max_split_large_blocks_are_kept_for_large_requests, open_with_max_split, close_stage)
 {
 	gpc_devptr big = stage_alloc(&stage, 64 * GPC_MIB);
 	gpc_devptr small;
@@ -250,7 +252,7 @@ static void with_max_split_large_blocks_are_kept_for_large_requests(void **state
 	assert_int_not_equal(stage_alloc(&stage, 40 * GPC_MIB), big);
 }
 
-static void with_max_split_a_block_serves_up_to_the_very_byte(void **state)
+TEST_WITH(with_max_split_a_block_serves_up_to_the_very_byte, open_with_max_split, close_stage)
 {
 	static const struct {
 		uint64_t block;
@@ -276,7 +278,7 @@ static void with_max_split_a_block_serves_up_to_the_very_byte(void **state)
 	}
 }
 
-static void without_max_split_a_block_of_any_size_is_cut(void **state)
+TEST_ONE_STREAM(without_max_split_a_block_of_any_size_is_cut)
 {
 	gpc_devptr big = stage_alloc(&stage, 64 * GPC_MIB);
 
@@ -346,7 +348,7 @@ static void note_removed(const struct gpc_segment *segment)
 	diary.n_removed++;
 }
 
-static void the_observer_is_told_everything_once(void **state)
+TEST_OWN(the_observer_is_told_everything_once)
 {
 	struct gpc_observer observer = { .block_changed = note_changed,
 		.taken = note_taken,
@@ -396,7 +398,7 @@ static void expect_books(uint64_t requested, uint64_t live, uint64_t cached, uin
 	assert_int_equal(counters.n_blocks, n_blocks);
 }
 
-static void counters_and_peaks_are_exact_at_every_step(void **state)
+TEST_ONE_STREAM(counters_and_peaks_are_exact_at_every_step)
 {
 	gpc_devptr other = stage_alloc(&stage, 512);
 	gpc_devptr block = stage_alloc(&stage, 4000);
@@ -445,7 +447,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-static void threads_that_exchange_blocks_keep_the_books_in_order(void **state)
+TEST_ONE_STREAM(threads_that_exchange_blocks_keep_the_books_in_order)
 {
 	struct worker workers[N_THREADS];
 	gpc_devptr box = 0;
@@ -477,7 +479,7 @@ static void export_under_a_capture(gpc_devptr address)
 	gpc_captures_end(&stage.heap.captures);
 }
 
-static void the_end_of_a_pool_waits_and_gives_all_back_with_its_events(void **state)
+TEST(the_end_of_a_pool_waits_and_gives_all_back_with_its_events)
 {
 	gpc_devptr a = stage_alloc(&stage, 20 * GPC_MIB);
 	gpc_devptr b = stage_alloc(&stage, 30 * GPC_MIB);
@@ -494,7 +496,7 @@ static void the_end_of_a_pool_waits_and_gives_all_back_with_its_events(void **st
 	assert_int_equal(stage.drv.counters.n_event_destroy, stage.drv.counters.n_event_create);
 }
 
-static void a_dead_context_is_forgotten_without_any_driver_call(void **state)
+TEST(a_dead_context_is_forgotten_without_any_driver_call)
 {
 	gpc_event events[GPC_MAX_FENCES];
 	struct gpc_sim_counters before;
@@ -529,40 +531,4 @@ static void a_dead_context_is_forgotten_without_any_driver_call(void **state)
 	assert_int_equal(gpc_pool_grow(&stage.pool, &request, &address), GPC_NOT_FOUND);
 	assert_int_equal(stage.budget.used_bytes, 0);
 	stage_end_events(&stage, events);
-}
-
-int main(void)
-{
-#define TEST(name)            cmocka_unit_test_setup_teardown(name, open_plain, close_stage)
-#define TEST_ONE_STREAM(name) cmocka_unit_test_setup_teardown(name, open_one_stream, close_stage)
-	const struct CMUnitTest tests[] = {
-		TEST(live_blocks_are_aligned_and_do_not_overlap),
-		TEST(sizes_of_zero_and_beyond_all_reason_are_invalid),
-		TEST_ONE_STREAM(with_one_stream_a_free_and_a_malloc_make_no_driver_call),
-		TEST(with_other_streams_a_free_makes_no_driver_call),
-		TEST(a_block_in_use_by_a_stream_waits_for_its_event),
-		TEST(an_idle_device_gives_the_freed_block_at_once),
-		TEST(pending_memory_too_small_for_a_miss_is_not_looked_at),
-		TEST(the_open_fence_is_closed_after_so_many_frees),
-		TEST(without_a_pending_limit_no_number_of_bytes_closes_the_fence),
-		TEST(the_open_fence_is_closed_after_so_many_bytes),
-		TEST_ONE_STREAM(a_garbage_address_is_not_found_and_a_wrong_one_is_invalid),
-		TEST(a_double_free_of_a_pending_block_is_invalid),
-		TEST(a_block_of_another_pool_is_not_found),
-		TEST(while_a_capture_is_open_memory_grows_and_nothing_is_recorded),
-		TEST(the_search_reports_a_broken_context),
-		cmocka_unit_test_setup_teardown(
-			with_max_split_large_blocks_are_kept_for_large_requests,
-			open_with_max_split, close_stage),
-		cmocka_unit_test_setup_teardown(with_max_split_a_block_serves_up_to_the_very_byte,
-			open_with_max_split, close_stage),
-		TEST_ONE_STREAM(without_max_split_a_block_of_any_size_is_cut),
-		cmocka_unit_test_teardown(the_observer_is_told_everything_once, close_stage),
-		TEST_ONE_STREAM(counters_and_peaks_are_exact_at_every_step),
-		TEST_ONE_STREAM(threads_that_exchange_blocks_keep_the_books_in_order),
-		TEST(the_end_of_a_pool_waits_and_gives_all_back_with_its_events),
-		TEST(a_dead_context_is_forgotten_without_any_driver_call),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,9 @@
 
 #include "barrier_stage.h"
 
-static void a_block_is_reused_at_once_and_its_new_work_is_ordered_after_the_old(void **state)
+FIXTURE(open_with_barriers, close_stage);
+
+TEST(a_block_is_reused_at_once_and_its_new_work_is_ordered_after_the_old)
 {
 	gpc_devptr old = stage_alloc(&stage, 4096);
 	uint64_t start = now();
@@ -21,7 +23,7 @@ static void a_block_is_reused_at_once_and_its_new_work_is_ordered_after_the_old(
 	assert_int_equal(atomic_load(&b->tail_ns), start + LONG_NS + MS);
 }
 
-static void a_run_of_frees_costs_one_event_and_no_submission_none(void **state)
+TEST(a_run_of_frees_costs_one_event_and_no_submission_none)
 {
 	gpc_devptr blocks[20];
 
@@ -40,7 +42,7 @@ static void a_run_of_frees_costs_one_event_and_no_submission_none(void **state)
 	assert_int_equal(stage.drv.counters.n_fence_wait, 1);
 }
 
-static void a_query_waits_only_for_work_before_the_free(void **state)
+TEST(a_query_waits_only_for_work_before_the_free)
 {
 	gpc_devptr old = stage_alloc(&stage, 4096);
 	uint64_t start = now();
@@ -59,7 +61,7 @@ static void a_query_waits_only_for_work_before_the_free(void **state)
 	assert_true(runs(b));
 }
 
-static void a_query_orders_frees_without_a_later_submission(void **state)
+TEST(a_query_orders_frees_without_a_later_submission)
 {
 	gpc_devptr old = stage_alloc(&stage, 4096);
 
@@ -71,7 +73,7 @@ static void a_query_orders_frees_without_a_later_submission(void **state)
 	assert_int_equal(n_due() + n_unsettled(), 0);
 }
 
-static void a_free_in_stream_order_needs_no_barrier(void **state)
+TEST(a_free_in_stream_order_needs_no_barrier)
 {
 	const struct gpc_request request = { .is_async = true };
 
@@ -81,7 +83,7 @@ static void a_free_in_stream_order_needs_no_barrier(void **state)
 	assert_int_equal(stage_counters(&stage).pending_bytes, 4096);
 }
 
-static void pending_blocks_become_free_with_the_next_barrier(void **state)
+TEST(pending_blocks_become_free_with_the_next_barrier)
 {
 	const struct gpc_request request = { .is_async = true };
 	gpc_devptr async = stage_alloc(&stage, 4096);
@@ -97,7 +99,7 @@ static void pending_blocks_become_free_with_the_next_barrier(void **state)
 	assert_true(runs(a));
 }
 
-static void while_a_capture_is_open_blocks_wait_and_the_barrier_stays_due(void **state)
+TEST(while_a_capture_is_open_blocks_wait_and_the_barrier_stays_due)
 {
 	gpc_devptr old = stage_alloc(&stage, 4096);
 	struct gpc_sim_graph *graph = NULL;
@@ -121,7 +123,7 @@ static void while_a_capture_is_open_blocks_wait_and_the_barrier_stays_due(void *
 	gpc_sim_graph_destroy(graph);
 }
 
-static void from_its_announcement_on_a_capture_finds_nothing_loose(void **state)
+TEST(from_its_announcement_on_a_capture_finds_nothing_loose)
 {
 	gpc_devptr first = stage_alloc(&stage, 4096);
 	gpc_devptr second = stage_alloc(&stage, 4096);
@@ -140,7 +142,7 @@ static void from_its_announcement_on_a_capture_finds_nothing_loose(void **state)
 	assert_false(gpc_captures_is_near(&stage.heap.captures));
 }
 
-static void with_a_peer_blocks_wait_for_their_fence_and_the_order_is_kept(void **state)
+TEST(with_a_peer_blocks_wait_for_their_fence_and_the_order_is_kept)
 {
 	gpc_devptr old = stage_alloc(&stage, 4096);
 	struct gpc_sim_driver peer;
@@ -159,7 +161,7 @@ static void with_a_peer_blocks_wait_for_their_fence_and_the_order_is_kept(void *
 	gpc_sim_driver_fini(&peer);
 }
 
-static void an_exported_block_waits_for_its_fence(void **state)
+TEST(an_exported_block_waits_for_its_fence)
 {
 	gpc_devptr old = stage_alloc(&stage, 4096);
 	gpc_devptr base;
@@ -178,7 +180,7 @@ static void an_exported_block_waits_for_its_fence(void **state)
 	assert_int_equal(stage.drv.counters.n_mem_free, 1);
 }
 
-static void memory_goes_back_only_when_the_work_before_its_free_is_over(void **state)
+TEST(memory_goes_back_only_when_the_work_before_its_free_is_over)
 {
 	gpc_devptr busy = stage_alloc(&stage, 12 * GPC_MIB);
 	gpc_devptr idle = stage_alloc(&stage, 30 * GPC_MIB);
@@ -194,7 +196,7 @@ static void memory_goes_back_only_when_the_work_before_its_free_is_over(void **s
 	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX, true), 12 * GPC_MIB);
 }
 
-static void a_wait_of_ours_waits_for_the_work_before_the_free_only(void **state)
+TEST(a_wait_of_ours_waits_for_the_work_before_the_free_only)
 {
 	gpc_devptr busy = stage_alloc(&stage, 12 * GPC_MIB);
 
@@ -209,7 +211,27 @@ static void a_wait_of_ours_waits_for_the_work_before_the_free_only(void **state)
 	assert_true(gpc_pool_trim(&stage.pool, 1, true) > 0);
 }
 
-static void an_event_that_cannot_be_had_is_a_wait_of_the_host(void **state)
+TEST(a_bounded_wait_asks_for_the_barrier_and_never_blocks)
+{
+	gpc_devptr address = stage_alloc(&stage, 20 * GPC_MIB);
+	uint64_t before = now();
+	uint64_t left_ms = 2;
+
+	(void)state;
+	stage_launch(&stage, stage_handle(a), LONG_NS, address, 512);
+	stage_free(&stage, address);
+	(void)gpc_pool_wait_within(&stage.pool, 0, &left_ms);
+	assert_int_equal(left_ms, 0);
+	assert_int_equal(now(), before);
+	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX, true), 0);
+	stage_pass_time(&stage, LONG_NS);
+	left_ms = 2;
+	(void)gpc_pool_wait_within(&stage.pool, 0, &left_ms);
+	assert_int_equal(left_ms, 2);
+	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX, true), 20 * GPC_MIB);
+}
+
+TEST(an_event_that_cannot_be_had_is_a_wait_of_the_host)
 {
 	static const char *const entries[] = { "cuEventCreate", "cuCtxRecordEvent",
 		"cuCtxWaitEvent" };
@@ -228,7 +250,7 @@ static void an_event_that_cannot_be_had_is_a_wait_of_the_host(void **state)
 	assert_true(gpc_pool_keeps_order(&stage.pool));
 }
 
-static void a_barrier_that_neither_device_nor_host_kept_stays_due(void **state)
+TEST(a_barrier_that_neither_device_nor_host_kept_stays_due)
 {
 	gpc_devptr old = stage_alloc(&stage, 4096);
 
@@ -247,7 +269,7 @@ static void a_barrier_that_neither_device_nor_host_kept_stays_due(void **state)
 	assert_int_equal(stage.pool.barrier.passed, stage.pool.barrier.n_frees);
 }
 
-static void a_broken_context_owes_nothing_more(void **state)
+TEST(a_broken_context_owes_nothing_more)
 {
 	gpc_devptr old = stage_alloc(&stage, 4096);
 
@@ -261,7 +283,7 @@ static void a_broken_context_owes_nothing_more(void **state)
 	atomic_store(&stage.drv.context->broken, 0);
 }
 
-static void a_wait_for_a_broken_context_fails_once(void **state)
+TEST(a_wait_for_a_broken_context_fails_once)
 {
 	gpc_devptr old = stage_alloc(&stage, 4096);
 
@@ -275,7 +297,7 @@ static void a_wait_for_a_broken_context_fails_once(void **state)
 	atomic_store(&stage.drv.context->broken, 0);
 }
 
-static void an_old_driver_waits_on_the_host_and_reports_no_barriers(void **state)
+TEST_WITH(an_old_driver_waits_on_the_host_and_reports_no_barriers, open_old, close_stage)
 {
 	gpc_devptr old = stage_alloc(&stage, 4096);
 
@@ -290,7 +312,7 @@ static void an_old_driver_waits_on_the_host_and_reports_no_barriers(void **state
 	assert_int_equal(stage_counters(&stage).pending_bytes, 4096);
 }
 
-static void one_stream_needs_nothing_but_for_the_return_to_the_driver(void **state)
+TEST_WITH(one_stream_needs_nothing_but_for_the_return_to_the_driver, open_one, close_stage)
 {
 	gpc_devptr old = stage_alloc(&stage, 12 * GPC_MIB);
 
@@ -346,7 +368,7 @@ static enum gpc_status record_late(struct gpc_driver *drv, gpc_event event)
 	return GPC_OK;
 }
 
-static void a_mark_that_comes_late_is_not_taken_for_a_barrier(void **state)
+TEST_WITH(a_mark_that_comes_late_is_not_taken_for_a_barrier, open_one, close_stage)
 {
 	uint64_t start = now();
 
@@ -362,7 +384,7 @@ static void a_mark_that_comes_late_is_not_taken_for_a_barrier(void **state)
 	assert_int_equal(n_unsettled(), 1);
 }
 
-static void a_pool_that_ends_takes_its_duties_with_it(void **state)
+TEST(a_pool_that_ends_takes_its_duties_with_it)
 {
 	gpc_devptr old = stage_alloc(&stage, 4096);
 	gpc_event event;
@@ -379,59 +401,4 @@ static void a_pool_that_ends_takes_its_duties_with_it(void **state)
 	gpc_pool_raise_barrier(&stage.pool);
 	assert_int_equal(gpc_pool_settle(&stage.pool), GPC_OK);
 	stage.drv.base.ops->event_destroy(&stage.drv.base, event); /* it ends with its context */
-}
-
-#define TEST(name, open) cmocka_unit_test_setup_teardown(name, open, close_stage)
-
-static void a_bounded_wait_asks_for_the_barrier_and_never_blocks(void **state)
-{
-	gpc_devptr address = stage_alloc(&stage, 20 * GPC_MIB);
-	uint64_t before = now();
-	uint64_t left_ms = 2;
-
-	(void)state;
-	stage_launch(&stage, stage_handle(a), LONG_NS, address, 512);
-	stage_free(&stage, address);
-	(void)gpc_pool_wait_within(&stage.pool, 0, &left_ms);
-	assert_int_equal(left_ms, 0);
-	assert_int_equal(now(), before);
-	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX, true), 0);
-	stage_pass_time(&stage, LONG_NS);
-	left_ms = 2;
-	(void)gpc_pool_wait_within(&stage.pool, 0, &left_ms);
-	assert_int_equal(left_ms, 2);
-	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX, true), 20 * GPC_MIB);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_block_is_reused_at_once_and_its_new_work_is_ordered_after_the_old,
-			open_with_barriers),
-		TEST(a_run_of_frees_costs_one_event_and_no_submission_none, open_with_barriers),
-		TEST(a_query_waits_only_for_work_before_the_free, open_with_barriers),
-		TEST(a_query_orders_frees_without_a_later_submission, open_with_barriers),
-		TEST(a_free_in_stream_order_needs_no_barrier, open_with_barriers),
-		TEST(pending_blocks_become_free_with_the_next_barrier, open_with_barriers),
-		TEST(while_a_capture_is_open_blocks_wait_and_the_barrier_stays_due,
-			open_with_barriers),
-		TEST(from_its_announcement_on_a_capture_finds_nothing_loose, open_with_barriers),
-		TEST(with_a_peer_blocks_wait_for_their_fence_and_the_order_is_kept,
-			open_with_barriers),
-		TEST(an_exported_block_waits_for_its_fence, open_with_barriers),
-		TEST(memory_goes_back_only_when_the_work_before_its_free_is_over,
-			open_with_barriers),
-		TEST(a_wait_of_ours_waits_for_the_work_before_the_free_only, open_with_barriers),
-		TEST(a_bounded_wait_asks_for_the_barrier_and_never_blocks, open_with_barriers),
-		TEST(an_event_that_cannot_be_had_is_a_wait_of_the_host, open_with_barriers),
-		TEST(a_barrier_that_neither_device_nor_host_kept_stays_due, open_with_barriers),
-		TEST(a_broken_context_owes_nothing_more, open_with_barriers),
-		TEST(a_wait_for_a_broken_context_fails_once, open_with_barriers),
-		TEST(an_old_driver_waits_on_the_host_and_reports_no_barriers, open_old),
-		TEST(one_stream_needs_nothing_but_for_the_return_to_the_driver, open_one),
-		TEST(a_mark_that_comes_late_is_not_taken_for_a_barrier, open_one),
-		TEST(a_pool_that_ends_takes_its_duties_with_it, open_with_barriers),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

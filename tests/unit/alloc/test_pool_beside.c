@@ -2,7 +2,9 @@
 /* Memory that goes back to the driver beside work that cannot reach it, and what is known of that work. */
 #include "barrier_stage.h"
 
-static void idle_segments_go_back_beside_work_that_cannot_reach_them(void **state)
+FIXTURE(open_with_barriers, close_stage);
+
+TEST(idle_segments_go_back_beside_work_that_cannot_reach_them)
 {
 	gpc_devptr freed = stage_alloc(&stage, 12 * GPC_MIB);
 	uint64_t start;
@@ -34,7 +36,7 @@ static enum gpc_status free_and_submit(struct gpc_driver *drv, gpc_devptr ptr)
 	return st;
 }
 
-static void work_that_another_thread_submits_during_a_return_is_not_waited_for(void **state)
+TEST(work_that_another_thread_submits_during_a_return_is_not_waited_for)
 {
 	gpc_devptr first = stage_alloc(&stage, 12 * GPC_MIB);
 	gpc_devptr second = stage_alloc(&stage, 14 * GPC_MIB);
@@ -60,7 +62,7 @@ static enum gpc_status free_late(struct gpc_driver *drv, gpc_devptr ptr)
 	return GPC_OK;
 }
 
-static void what_the_driver_does_not_have_yet_counts_as_idle(void **state)
+TEST(what_the_driver_does_not_have_yet_counts_as_idle)
 {
 	gpc_devptr freed = stage_alloc(&stage, 12 * GPC_MIB);
 	uint64_t left_ms = 0;
@@ -79,7 +81,7 @@ static void what_the_driver_does_not_have_yet_counts_as_idle(void **state)
 	assert_int_equal(gpc_sim_mem_free_now(stage.sim, on_its_way), CUDA_SUCCESS);
 }
 
-static void what_cannot_be_known_now_is_not_waited_for(void **state)
+TEST(what_cannot_be_known_now_is_not_waited_for)
 {
 	uint64_t left_ms = 1000;
 
@@ -98,7 +100,7 @@ static void what_cannot_be_known_now_is_not_waited_for(void **state)
 	assert_int_equal(gpc_pool_wait_idle(&stage.pool, &left_ms), GPC_OK);
 }
 
-static void behind_a_barrier_nothing_goes_back_beside_work(void **state)
+TEST(behind_a_barrier_nothing_goes_back_beside_work)
 {
 	gpc_devptr idle = stage_alloc(&stage, 12 * GPC_MIB);
 	gpc_devptr freed = stage_alloc(&stage, 14 * GPC_MIB);
@@ -115,7 +117,7 @@ static void behind_a_barrier_nothing_goes_back_beside_work(void **state)
 	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX, false), 26 * GPC_MIB);
 }
 
-static void where_nothing_can_go_back_beside_work_only_who_may_wait_returns_it(void **state)
+TEST(where_nothing_can_go_back_beside_work_only_who_may_wait_returns_it)
 {
 	gpc_devptr freed = stage_alloc(&stage, 12 * GPC_MIB);
 
@@ -130,7 +132,7 @@ static void where_nothing_can_go_back_beside_work_only_who_may_wait_returns_it(v
 	assert_false(runs(b));
 }
 
-static void what_the_driver_does_not_free_beside_work_it_frees_with_a_wait(void **state)
+TEST(what_the_driver_does_not_free_beside_work_it_frees_with_a_wait)
 {
 	gpc_devptr freed = stage_alloc(&stage, 12 * GPC_MIB);
 
@@ -143,7 +145,7 @@ static void what_the_driver_does_not_free_beside_work_it_frees_with_a_wait(void 
 	assert_int_equal(stage_n_allocations(&stage), 0);
 }
 
-static void the_programs_synchronisation_ends_the_duties_of_earlier_frees(void **state)
+TEST(the_programs_synchronisation_ends_the_duties_of_earlier_frees)
 {
 	gpc_devptr old = stage_alloc(&stage, 12 * GPC_MIB);
 	gpc_devptr late = stage_alloc(&stage, 14 * GPC_MIB);
@@ -164,7 +166,7 @@ static void the_programs_synchronisation_ends_the_duties_of_earlier_frees(void *
 	assert_int_equal(stage.drv.counters.n_fence_wait, 0);
 }
 
-static void on_one_stream_memory_that_may_be_short_goes_back_beside_later_work(void **state)
+TEST_WITH(on_one_stream_memory_that_may_be_short_goes_back_beside_later_work, open_one, close_stage)
 {
 	gpc_devptr freed = stage_alloc(&stage, 1 * GPC_GIB);
 
@@ -181,7 +183,7 @@ static void on_one_stream_memory_that_may_be_short_goes_back_beside_later_work(v
 	assert_true(runs(&stage.drv.context->legacy));
 }
 
-static void on_one_stream_a_launch_does_not_wait_if_no_event_can_be_recorded(void **state)
+TEST_WITH(on_one_stream_a_launch_does_not_wait_if_no_event_can_be_recorded, open_one, close_stage)
 {
 	gpc_devptr freed = stage_alloc(&stage, 6 * GPC_GIB);
 
@@ -198,7 +200,7 @@ static void on_one_stream_a_launch_does_not_wait_if_no_event_can_be_recorded(voi
 	assert_false(runs(&stage.drv.context->legacy));
 }
 
-static void on_one_stream_with_plenty_a_free_costs_no_event(void **state)
+TEST_WITH(on_one_stream_with_plenty_a_free_costs_no_event, open_one, close_stage)
 {
 	gpc_devptr freed = stage_alloc(&stage, 800 * GPC_MIB);
 
@@ -206,29 +208,4 @@ static void on_one_stream_with_plenty_a_free_costs_no_event(void **state)
 	stage_launch(&stage, 0, MS, freed, 4096);
 	stage_free(&stage, freed);
 	assert_int_equal(n_due(), 0);
-}
-
-#define TEST(name, open) cmocka_unit_test_setup_teardown(name, open, close_stage)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(idle_segments_go_back_beside_work_that_cannot_reach_them, open_with_barriers),
-		TEST(work_that_another_thread_submits_during_a_return_is_not_waited_for,
-			open_with_barriers),
-		TEST(what_the_driver_does_not_have_yet_counts_as_idle, open_with_barriers),
-		TEST(what_cannot_be_known_now_is_not_waited_for, open_with_barriers),
-		TEST(behind_a_barrier_nothing_goes_back_beside_work, open_with_barriers),
-		TEST(where_nothing_can_go_back_beside_work_only_who_may_wait_returns_it,
-			open_with_barriers),
-		TEST(what_the_driver_does_not_free_beside_work_it_frees_with_a_wait,
-			open_with_barriers),
-		TEST(the_programs_synchronisation_ends_the_duties_of_earlier_frees,
-			open_with_barriers),
-		TEST(on_one_stream_memory_that_may_be_short_goes_back_beside_later_work, open_one),
-		TEST(on_one_stream_a_launch_does_not_wait_if_no_event_can_be_recorded, open_one),
-		TEST(on_one_stream_with_plenty_a_free_costs_no_event, open_one),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

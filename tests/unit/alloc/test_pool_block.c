@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "one_stage.h"
 
-static void blocks_that_passed_merge_with_their_neighbours(void **state)
+FIXTURE(open_one_stream, close_stage);
+
+TEST_WITH(blocks_that_passed_merge_with_their_neighbours, open_plain, close_stage)
 {
 	gpc_devptr a = stage_alloc(&stage, GPC_MIB);
 	gpc_devptr b = stage_alloc(&stage, GPC_MIB);
@@ -15,7 +17,7 @@ static void blocks_that_passed_merge_with_their_neighbours(void **state)
 	assert_int_equal(stage.heap.blocks.n_live, 2); /* one is spare */
 }
 
-static void freed_neighbours_merge_in_every_order(void **state)
+TEST(freed_neighbours_merge_in_every_order)
 {
 	static const int orders[6][3] = { { 0, 1, 2 }, { 0, 2, 1 }, { 1, 0, 2 }, { 1, 2, 0 },
 		{ 2, 0, 1 }, { 2, 1, 0 } };
@@ -34,7 +36,7 @@ static void freed_neighbours_merge_in_every_order(void **state)
 	}
 }
 
-static void a_free_and_a_malloc_leave_the_numbers_of_blocks_alone(void **state)
+TEST(a_free_and_a_malloc_leave_the_numbers_of_blocks_alone)
 {
 	const struct gpc_slab *slab = &stage.heap.blocks;
 	gpc_devptr a = stage_alloc(&stage, 4096);
@@ -51,7 +53,7 @@ static void a_free_and_a_malloc_leave_the_numbers_of_blocks_alone(void **state)
 }
 
 /* From the first, the second, ... piece of metadata on there is none, while blocks are cut one by one. */
-static void without_metadata_a_block_is_given_whole_and_nothing_is_lost(void **state)
+TEST_WITH(without_metadata_a_block_is_given_whole_and_nothing_is_lost, NULL, NULL)
 {
 	gpc_devptr address;
 	unsigned n_whole = 0;
@@ -76,18 +78,4 @@ static void without_metadata_a_block_is_given_whole_and_nothing_is_lost(void **s
 		(close_stage)(state);
 	}
 	assert_true(n_whole > 0);
-}
-
-int main(void)
-{
-#define TEST(name)            cmocka_unit_test_setup_teardown(name, open_plain, close_stage)
-#define TEST_ONE_STREAM(name) cmocka_unit_test_setup_teardown(name, open_one_stream, close_stage)
-	const struct CMUnitTest tests[] = {
-		TEST(blocks_that_passed_merge_with_their_neighbours),
-		TEST_ONE_STREAM(freed_neighbours_merge_in_every_order),
-		TEST_ONE_STREAM(a_free_and_a_malloc_leave_the_numbers_of_blocks_alone),
-		cmocka_unit_test(without_metadata_a_block_is_given_whole_and_nothing_is_lost),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

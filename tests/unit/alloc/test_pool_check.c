@@ -47,6 +47,8 @@ static int stop(void **state)
 	return 0;
 }
 
+FIXTURE(start, stop);
+
 static void expect(const char *name)
 {
 	const char *broken = gpc_pool_check(&stage.pool);
@@ -56,7 +58,7 @@ static void expect(const char *name)
 		fail_msg("expected %s, the checker says: %s", name, broken);
 }
 
-static void a_sound_heap_is_sound(void **state)
+TEST(a_sound_heap_is_sound)
 {
 	(void)state;
 	assert_null(gpc_pool_check(&stage.pool));
@@ -65,7 +67,7 @@ static void a_sound_heap_is_sound(void **state)
 	assert_int_equal(rest->state, GPC_BLOCK_FREE);
 }
 
-static void a_gap_between_blocks_is_named(void **state)
+TEST(a_gap_between_blocks_is_named)
 {
 	(void)state;
 	rest->address += 512;
@@ -73,7 +75,7 @@ static void a_gap_between_blocks_is_named(void **state)
 	rest->address -= 512;
 }
 
-static void a_segment_that_its_blocks_do_not_fill_is_named(void **state)
+TEST(a_segment_that_its_blocks_do_not_fill_is_named)
 {
 	(void)state;
 	idle->size += 2 * GPC_MIB;
@@ -81,7 +83,7 @@ static void a_segment_that_its_blocks_do_not_fill_is_named(void **state)
 	idle->size -= 2 * GPC_MIB;
 }
 
-static void a_wrong_neighbour_is_named(void **state)
+TEST(a_wrong_neighbour_is_named)
 {
 	(void)state;
 	rest->prev = live;
@@ -89,7 +91,7 @@ static void a_wrong_neighbour_is_named(void **state)
 	rest->prev = pending;
 }
 
-static void a_block_of_another_segment_is_named(void **state)
+TEST(a_block_of_another_segment_is_named)
 {
 	(void)state;
 	rest->segment = idle;
@@ -97,7 +99,7 @@ static void a_block_of_another_segment_is_named(void **state)
 	rest->segment = live->segment;
 }
 
-static void free_neighbours_that_did_not_merge_are_named(void **state)
+TEST(free_neighbours_that_did_not_merge_are_named)
 {
 	(void)state;
 	pending->state = GPC_BLOCK_FREE;
@@ -105,7 +107,7 @@ static void free_neighbours_that_did_not_merge_are_named(void **state)
 	pending->state = GPC_BLOCK_PENDING;
 }
 
-static void a_free_block_in_no_bin_is_named(void **state)
+TEST(a_free_block_in_no_bin_is_named)
 {
 	(void)state;
 	gpc_bins_remove(&stage.pool.pieces[GPC_POOL_SMALL], rest);
@@ -113,7 +115,7 @@ static void a_free_block_in_no_bin_is_named(void **state)
 	gpc_bins_insert(&stage.pool.pieces[GPC_POOL_SMALL], rest);
 }
 
-static void a_block_in_a_bin_that_is_not_free_is_named(void **state)
+TEST(a_block_in_a_bin_that_is_not_free_is_named)
 {
 	(void)state;
 	gpc_bins_remove(&stage.pool.pieces[GPC_POOL_SMALL], rest);
@@ -123,7 +125,7 @@ static void a_block_in_a_bin_that_is_not_free_is_named(void **state)
 	gpc_bins_insert(&stage.pool.pieces[GPC_POOL_SMALL], rest);
 }
 
-static void a_block_in_the_wrong_bin_is_named(void **state)
+TEST(a_block_in_the_wrong_bin_is_named)
 {
 	uint32_t right = gpc_size_bin(rest->size);
 	struct gpc_bins *bins = &stage.pool.pieces[GPC_POOL_SMALL];
@@ -140,7 +142,7 @@ static void a_block_in_the_wrong_bin_is_named(void **state)
 	bins->bitmap[0] ^= UINT64_C(1) << 3;
 }
 
-static void a_bit_without_a_bin_is_named(void **state)
+TEST(a_bit_without_a_bin_is_named)
 {
 	(void)state;
 	stage.pool.pieces[GPC_POOL_LARGE].bitmap[0] ^= 4;
@@ -148,7 +150,7 @@ static void a_bit_without_a_bin_is_named(void **state)
 	stage.pool.pieces[GPC_POOL_LARGE].bitmap[0] ^= 4;
 }
 
-static void a_pending_block_on_no_fence_is_named(void **state)
+TEST(a_pending_block_on_no_fence_is_named)
 {
 	struct gpc_list *list = pending->link.prev;
 
@@ -158,7 +160,7 @@ static void a_pending_block_on_no_fence_is_named(void **state)
 	gpc_list_append(list, &pending->link);
 }
 
-static void a_block_on_a_fence_that_is_not_pending_is_named(void **state)
+TEST(a_block_on_a_fence_that_is_not_pending_is_named)
 {
 	(void)state;
 	/* The neighbour is free, so that a wrong state of `pending` would be I2: it is called live. */
@@ -167,7 +169,7 @@ static void a_block_on_a_fence_that_is_not_pending_is_named(void **state)
 	pending->state = GPC_BLOCK_PENDING;
 }
 
-static void a_fence_that_miscounts_is_named(void **state)
+TEST(a_fence_that_miscounts_is_named)
 {
 	struct gpc_fences *fences = &stage.pool.fences;
 
@@ -180,7 +182,7 @@ static void a_fence_that_miscounts_is_named(void **state)
 	fences->pending_bytes -= 512;
 }
 
-static void a_request_larger_than_its_block_is_named(void **state)
+TEST(a_request_larger_than_its_block_is_named)
 {
 	(void)state;
 	live->requested += 512;
@@ -188,7 +190,7 @@ static void a_request_larger_than_its_block_is_named(void **state)
 	live->requested -= 512;
 }
 
-static void a_block_off_the_grain_is_named(void **state)
+TEST(a_block_off_the_grain_is_named)
 {
 	(void)state;
 	live->size += 8;
@@ -196,7 +198,7 @@ static void a_block_off_the_grain_is_named(void **state)
 	live->size -= 8;
 }
 
-static void every_wrong_counter_is_named(void **state)
+TEST(every_wrong_counter_is_named)
 {
 	struct gpucache_counters *counters = stage.pool.counters;
 	uint64_t *const each[] = { &counters->live_bytes, &counters->requested_bytes,
@@ -211,7 +213,7 @@ static void every_wrong_counter_is_named(void **state)
 	}
 }
 
-static void a_block_that_its_address_does_not_find_is_named(void **state)
+TEST(a_block_that_its_address_does_not_find_is_named)
 {
 	uint32_t *number = &live->segment->grains->numbers[0];
 	struct gpc_block *whole = idle->first;
@@ -225,7 +227,7 @@ static void a_block_that_its_address_does_not_find_is_named(void **state)
 	gpc_address_map_insert(&stage.pool.blocks, whole->address, whole);
 }
 
-static void an_address_that_finds_more_than_blocks_is_named(void **state)
+TEST(an_address_that_finds_more_than_blocks_is_named)
 {
 	uint32_t *number = &live->segment->grains->numbers[1];
 
@@ -239,7 +241,7 @@ static void an_address_that_finds_more_than_blocks_is_named(void **state)
 }
 
 /* Two small FREE blocks of one size: the lower is in the tree, the other only in the grain map. */
-static void a_small_free_block_that_its_grain_map_does_not_have_is_named(void **state)
+TEST(a_small_free_block_that_its_grain_map_does_not_have_is_named)
 {
 	gpc_devptr blocks[5];
 	struct gpc_grain_set *set;
@@ -268,7 +270,7 @@ static void a_small_free_block_that_its_grain_map_does_not_have_is_named(void **
 	stage_check(&stage);
 }
 
-static void an_idle_segment_on_no_list_is_named(void **state)
+TEST(an_idle_segment_on_no_list_is_named)
 {
 	(void)state;
 	gpc_list_remove(&idle->idle);
@@ -276,7 +278,7 @@ static void an_idle_segment_on_no_list_is_named(void **state)
 	gpc_list_append(&stage.pool.idle, &idle->idle);
 }
 
-static void a_segment_in_use_on_the_idle_list_is_named(void **state)
+TEST(a_segment_in_use_on_the_idle_list_is_named)
 {
 	(void)state;
 	gpc_list_append(&stage.pool.idle, &live->segment->idle);
@@ -284,39 +286,7 @@ static void a_segment_in_use_on_the_idle_list_is_named(void **state)
 	gpc_list_remove(&live->segment->idle);
 }
 
-static void a_block_without_a_state_is_named(void **state)
-{
-	(void)state;
-	live->state = GPC_BLOCK_UNUSED;
-	expect("a block");
-	live->state = GPC_BLOCK_LIVE;
-}
-
-static void a_whole_segment_among_the_pieces_is_named(void **state)
-{
-	(void)state;
-	gpc_bins_remove(&stage.pool.wholes, idle->first);
-	gpc_bins_insert(&stage.pool.pieces[GPC_POOL_LARGE], idle->first);
-	expect("I3");
-	gpc_bins_remove(&stage.pool.pieces[GPC_POOL_LARGE], idle->first);
-	gpc_bins_insert(&stage.pool.wholes, idle->first);
-}
-
-static void segments_that_are_miscounted_are_named(void **state)
-{
-	(void)state;
-	stage.pool.cut_bytes += GPC_GRAIN;
-	expect("the segments of large blocks that are cut");
-	stage.pool.cut_bytes -= GPC_GRAIN;
-	stage.pool.idle_segment_bytes += GPC_GRAIN;
-	expect("the live blocks of segments");
-	stage.pool.idle_segment_bytes -= GPC_GRAIN;
-	live->segment->n_live++;
-	expect("the live blocks of segments");
-	live->segment->n_live--;
-}
-
-static void a_parked_block_that_a_list_lacks_or_counts_wrongly_is_named(void **state)
+TEST(a_parked_block_that_a_list_lacks_or_counts_wrongly_is_named)
 {
 	struct gpc_block **slot = gpc_pool_slot_of(&stage.pool, 4096);
 
@@ -337,7 +307,7 @@ static void a_parked_block_that_a_list_lacks_or_counts_wrongly_is_named(void **s
 	stage.pool.fences.is_one_stream = false;
 }
 
-static void a_parked_block_that_could_not_serve_its_size_is_named(void **state)
+TEST(a_parked_block_that_could_not_serve_its_size_is_named)
 {
 	(void)state;
 	stage.pool.fences.is_one_stream = true;
@@ -352,37 +322,34 @@ static void a_parked_block_that_could_not_serve_its_size_is_named(void **state)
 	stage.pool.fences.is_one_stream = false;
 }
 
-int main(void)
+TEST(a_block_without_a_state_is_named)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
-	const struct CMUnitTest tests[] = {
-		TEST(a_sound_heap_is_sound),
-		TEST(a_gap_between_blocks_is_named),
-		TEST(a_segment_that_its_blocks_do_not_fill_is_named),
-		TEST(a_wrong_neighbour_is_named),
-		TEST(a_block_of_another_segment_is_named),
-		TEST(free_neighbours_that_did_not_merge_are_named),
-		TEST(a_free_block_in_no_bin_is_named),
-		TEST(a_block_in_a_bin_that_is_not_free_is_named),
-		TEST(a_block_in_the_wrong_bin_is_named),
-		TEST(a_bit_without_a_bin_is_named),
-		TEST(a_pending_block_on_no_fence_is_named),
-		TEST(a_block_on_a_fence_that_is_not_pending_is_named),
-		TEST(a_fence_that_miscounts_is_named),
-		TEST(a_request_larger_than_its_block_is_named),
-		TEST(a_block_off_the_grain_is_named),
-		TEST(every_wrong_counter_is_named),
-		TEST(a_block_that_its_address_does_not_find_is_named),
-		TEST(an_address_that_finds_more_than_blocks_is_named),
-		TEST(a_small_free_block_that_its_grain_map_does_not_have_is_named),
-		TEST(an_idle_segment_on_no_list_is_named),
-		TEST(a_segment_in_use_on_the_idle_list_is_named),
-		TEST(a_parked_block_that_a_list_lacks_or_counts_wrongly_is_named),
-		TEST(a_parked_block_that_could_not_serve_its_size_is_named),
-		TEST(a_block_without_a_state_is_named),
-		TEST(a_whole_segment_among_the_pieces_is_named),
-		TEST(segments_that_are_miscounted_are_named),
-	};
+	(void)state;
+	live->state = GPC_BLOCK_UNUSED;
+	expect("a block");
+	live->state = GPC_BLOCK_LIVE;
+}
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+TEST(a_whole_segment_among_the_pieces_is_named)
+{
+	(void)state;
+	gpc_bins_remove(&stage.pool.wholes, idle->first);
+	gpc_bins_insert(&stage.pool.pieces[GPC_POOL_LARGE], idle->first);
+	expect("I3");
+	gpc_bins_remove(&stage.pool.pieces[GPC_POOL_LARGE], idle->first);
+	gpc_bins_insert(&stage.pool.wholes, idle->first);
+}
+
+TEST(segments_that_are_miscounted_are_named)
+{
+	(void)state;
+	stage.pool.cut_bytes += GPC_GRAIN;
+	expect("the segments of large blocks that are cut");
+	stage.pool.cut_bytes -= GPC_GRAIN;
+	stage.pool.idle_segment_bytes += GPC_GRAIN;
+	expect("the live blocks of segments");
+	stage.pool.idle_segment_bytes -= GPC_GRAIN;
+	live->segment->n_live++;
+	expect("the live blocks of segments");
+	live->segment->n_live--;
 }

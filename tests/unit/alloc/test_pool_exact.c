@@ -54,6 +54,8 @@ static int open_room(void **state)
 	return 0;
 }
 
+FIXTURE(open_room, close_stage);
+
 static int open_many_streams(void **state)
 {
 	(void)state;
@@ -68,7 +70,7 @@ static int open_rounding(void **state)
 	return 0;
 }
 
-static void each_request_gets_an_allocation_of_the_driver_of_its_size(void **state)
+TEST(each_request_gets_an_allocation_of_the_driver_of_its_size)
 {
 	static const uint64_t sizes[] = { 2, 20, 6, 34, 8, 2 };
 	uint64_t sum = 0;
@@ -85,14 +87,14 @@ static void each_request_gets_an_allocation_of_the_driver_of_its_size(void **sta
 	assert_int_equal(reserved(), sum + 4 * GPC_MIB); /* as the driver would hold for it */
 }
 
-static void the_option_that_rounds_does_not_round_it(void **state)
+TEST_WITH(the_option_that_rounds_does_not_round_it, open_rounding, close_stage)
 {
 	(void)state;
 	(void)exact(66 * GPC_MIB);
 	assert_int_equal(reserved(), 66 * GPC_MIB);
 }
 
-static void what_was_freed_serves_only_its_own_size(void **state)
+TEST(what_was_freed_serves_only_its_own_size)
 {
 	gpc_devptr a = exact(64 * GPC_MIB);
 	gpc_devptr b;
@@ -106,7 +108,7 @@ static void what_was_freed_serves_only_its_own_size(void **state)
 	assert_int_equal(n_taken(), 2);
 }
 
-static void another_caller_cuts_nothing_from_it(void **state)
+TEST(another_caller_cuts_nothing_from_it)
 {
 	gpc_devptr a = exact(256 * GPC_MIB);
 	gpc_devptr b;
@@ -120,7 +122,7 @@ static void another_caller_cuts_nothing_from_it(void **state)
 	assert_int_equal(exact(256 * GPC_MIB), a);
 }
 
-static void another_caller_may_take_it_whole_while_it_is_parked(void **state)
+TEST(another_caller_may_take_it_whole_while_it_is_parked)
 {
 	gpc_devptr a = exact(32 * GPC_MIB);
 
@@ -131,7 +133,7 @@ static void another_caller_may_take_it_whole_while_it_is_parked(void **state)
 	assert_int_equal(exact(32 * GPC_MIB), a);
 }
 
-static void it_takes_no_piece_of_what_others_share(void **state)
+TEST(it_takes_no_piece_of_what_others_share)
 {
 	gpc_devptr large = stage_alloc(&stage, 200 * GPC_MIB);
 	gpc_devptr piece;
@@ -146,7 +148,7 @@ static void it_takes_no_piece_of_what_others_share(void **state)
 	assert_true(a < large || a >= large + 200 * GPC_MIB);
 }
 
-static void all_that_is_idle_goes_back_before_it_is_refused(void **state)
+TEST(all_that_is_idle_goes_back_before_it_is_refused)
 {
 	gpc_devptr blocks[10];
 	gpc_devptr address;
@@ -162,7 +164,7 @@ static void all_that_is_idle_goes_back_before_it_is_refused(void **state)
 	assert_int_equal(try_exact(2 * GPC_MIB, &address), GPC_DEVICE_NO_MEMORY);
 }
 
-static void no_more_goes_back_than_the_request_needs(void **state)
+TEST(no_more_goes_back_than_the_request_needs)
 {
 	gpc_devptr a = exact(500 * GPC_MIB);
 	gpc_devptr b = exact(400 * GPC_MIB);
@@ -177,7 +179,7 @@ static void no_more_goes_back_than_the_request_needs(void **state)
 	assert_int_equal(exact(500 * GPC_MIB), a);
 }
 
-static void what_others_left_idle_goes_back_too(void **state)
+TEST(what_others_left_idle_goes_back_too)
 {
 	(void)state;
 	stage_free(&stage, stage_alloc(&stage, 600 * GPC_MIB));
@@ -185,7 +187,7 @@ static void what_others_left_idle_goes_back_too(void **state)
 	assert_int_equal(reserved(), GPC_GIB);
 }
 
-static void a_request_of_another_caller_takes_it_back_by_the_ladder(void **state)
+TEST(a_request_of_another_caller_takes_it_back_by_the_ladder)
 {
 	struct gpc_request request = stage_request(&stage, 1000 * GPC_MIB);
 	gpc_devptr address;
@@ -197,7 +199,7 @@ static void a_request_of_another_caller_takes_it_back_by_the_ladder(void **state
 	assert_int_equal(gpc_pool_retry(&stage.pool, &request, &address), GPC_OK);
 }
 
-static void a_limit_counts_nothing_that_is_idle(void **state)
+TEST(a_limit_counts_nothing_that_is_idle)
 {
 	gpc_devptr address;
 
@@ -209,7 +211,7 @@ static void a_limit_counts_nothing_that_is_idle(void **state)
 }
 
 /* A program with caches of both kinds fits where it would without us: what others share has room for it. */
-static void a_piece_of_what_others_share_is_the_last_resort(void **state)
+TEST(a_piece_of_what_others_share_is_the_last_resort)
 {
 	gpc_devptr address;
 
@@ -222,7 +224,7 @@ static void a_piece_of_what_others_share_is_the_last_resort(void **state)
 	assert_int_equal(reserved(), 20 * GPC_MIB);
 }
 
-static void nobody_gets_it_before_its_work_is_over(void **state)
+TEST_WITH(nobody_gets_it_before_its_work_is_over, open_many_streams, close_stage)
 {
 	gpc_devptr a = exact(64 * GPC_MIB);
 	gpc_devptr b;
@@ -238,7 +240,7 @@ static void nobody_gets_it_before_its_work_is_over(void **state)
 	assert_int_equal(exact(64 * GPC_MIB), a);
 }
 
-static void idle_ones_go_back_before_a_capture_begins(void **state)
+TEST(idle_ones_go_back_before_a_capture_begins)
 {
 	(void)state;
 	stage_free(&stage, stage_alloc(&stage, 30 * GPC_MIB));
@@ -249,7 +251,7 @@ static void idle_ones_go_back_before_a_capture_begins(void **state)
 	assert_int_equal(reserved(), 0);
 }
 
-static void an_exported_one_serves_no_more_requests(void **state)
+TEST(an_exported_one_serves_no_more_requests)
 {
 	gpc_devptr a = exact(64 * GPC_MIB);
 	gpc_devptr base;
@@ -262,7 +264,7 @@ static void an_exported_one_serves_no_more_requests(void **state)
 	assert_int_equal(n_taken(), 2);
 }
 
-static void it_is_never_made_of_pages(void **state)
+TEST(it_is_never_made_of_pages)
 {
 	(void)state;
 	stage.pool.params.vmm = GPC_VMM_ON;
@@ -272,7 +274,7 @@ static void it_is_never_made_of_pages(void **state)
 }
 
 /* Found in their bins, however many there are, and not by a walk along the list of all that is idle. */
-static void of_many_idle_ones_the_lowest_of_the_size_serves(void **state)
+TEST(of_many_idle_ones_the_lowest_of_the_size_serves)
 {
 	gpc_devptr all[30];
 
@@ -291,7 +293,7 @@ static void of_many_idle_ones_the_lowest_of_the_size_serves(void **state)
 	assert_int_equal(n_taken(), 30);
 }
 
-static void the_checker_finds_an_exact_segment_in_bins_of_others(void **state)
+TEST(the_checker_finds_an_exact_segment_in_bins_of_others)
 {
 	struct gpc_segment *segment;
 	gpc_devptr block = stage_alloc(&stage, 64 * GPC_MIB);
@@ -306,7 +308,7 @@ static void the_checker_finds_an_exact_segment_in_bins_of_others(void **state)
 	segment->is_exact = false;
 }
 
-static void the_checker_finds_an_exact_segment_that_was_cut(void **state)
+TEST(the_checker_finds_an_exact_segment_that_was_cut)
 {
 	struct gpc_segment *segment;
 	gpc_devptr piece;
@@ -318,33 +320,4 @@ static void the_checker_finds_an_exact_segment_that_was_cut(void **state)
 	segment->is_exact = true;
 	assert_string_equal(gpc_pool_check(&stage.pool), "I10: an exact segment is one block");
 	segment->is_exact = false;
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name, open) cmocka_unit_test_setup_teardown(name, open, close_stage)
-		TEST(each_request_gets_an_allocation_of_the_driver_of_its_size, open_room),
-		TEST(the_option_that_rounds_does_not_round_it, open_rounding),
-		TEST(what_was_freed_serves_only_its_own_size, open_room),
-		TEST(another_caller_cuts_nothing_from_it, open_room),
-		TEST(another_caller_may_take_it_whole_while_it_is_parked, open_room),
-		TEST(it_takes_no_piece_of_what_others_share, open_room),
-		TEST(all_that_is_idle_goes_back_before_it_is_refused, open_room),
-		TEST(no_more_goes_back_than_the_request_needs, open_room),
-		TEST(what_others_left_idle_goes_back_too, open_room),
-		TEST(a_request_of_another_caller_takes_it_back_by_the_ladder, open_room),
-		TEST(a_limit_counts_nothing_that_is_idle, open_room),
-		TEST(a_piece_of_what_others_share_is_the_last_resort, open_room),
-		TEST(nobody_gets_it_before_its_work_is_over, open_many_streams),
-		TEST(idle_ones_go_back_before_a_capture_begins, open_room),
-		TEST(an_exported_one_serves_no_more_requests, open_room),
-		TEST(it_is_never_made_of_pages, open_room),
-		TEST(of_many_idle_ones_the_lowest_of_the_size_serves, open_room),
-		TEST(the_checker_finds_an_exact_segment_in_bins_of_others, open_room),
-		TEST(the_checker_finds_an_exact_segment_that_was_cut, open_room),
-#undef TEST
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "one_stage.h"
 
-static void an_exported_segment_is_not_handed_out_again(void **state)
+FIXTURE(open_one_stream, close_stage);
+
+#define TEST_WITH_FENCES(name) TEST_WITH(name, open_plain, close_stage)
+
+TEST(an_exported_segment_is_not_handed_out_again)
 {
 	gpc_devptr a = stage_alloc(&stage, 4096);
 	gpc_devptr b = stage_alloc(&stage, 4096);
@@ -22,7 +26,7 @@ static void an_exported_segment_is_not_handed_out_again(void **state)
 	assert_int_equal(gpc_pool_export(&stage.pool, b, &base), GPC_NOT_FOUND);
 }
 
-static void an_address_finds_its_segment_while_that_is_there(void **state)
+TEST(an_address_finds_its_segment_while_that_is_there)
 {
 	gpc_devptr a = stage_alloc(&stage, 4096);
 	gpc_devptr base = 0;
@@ -38,7 +42,7 @@ static void an_address_finds_its_segment_while_that_is_there(void **state)
 	assert_int_equal(gpc_pool_segment_of(&stage.pool, a, &base, &size), GPC_NOT_FOUND);
 }
 
-static void an_idle_segment_can_be_exported_and_trimmed(void **state)
+TEST(an_idle_segment_can_be_exported_and_trimmed)
 {
 	gpc_devptr a = stage_alloc(&stage, 4096);
 	gpc_devptr base = 0;
@@ -58,7 +62,7 @@ static void export_it(gpc_devptr address)
 	stage_check(&stage);
 }
 
-static void an_exported_segment_goes_back_when_its_fence_has_passed(void **state)
+TEST_WITH_FENCES(an_exported_segment_goes_back_when_its_fence_has_passed)
 {
 	struct gpc_sim_stream *stream = stage_stream(&stage);
 	gpc_devptr a = stage_alloc(&stage, 4096);
@@ -76,7 +80,7 @@ static void an_exported_segment_goes_back_when_its_fence_has_passed(void **state
 	assert_int_equal(stage.pool.counters->reserved_bytes, 0);
 }
 
-static void a_wait_of_the_program_sends_it_back(void **state)
+TEST_WITH_FENCES(a_wait_of_the_program_sends_it_back)
 {
 	gpc_devptr a = stage_alloc(&stage, 4096);
 	struct gpc_pool_sync sync;
@@ -89,7 +93,7 @@ static void a_wait_of_the_program_sends_it_back(void **state)
 	assert_int_equal(stage_n_allocations(&stage), 0);
 }
 
-static void a_wait_of_ours_sends_all_that_are_idle_back_and_nothing_else(void **state)
+TEST_WITH_FENCES(a_wait_of_ours_sends_all_that_are_idle_back_and_nothing_else)
 {
 	gpc_devptr blocks[3];
 
@@ -110,7 +114,7 @@ static void a_wait_of_ours_sends_all_that_are_idle_back_and_nothing_else(void **
 	stage.pool.n_leaving = 0;
 }
 
-static void a_capture_keeps_it_until_the_next_free(void **state)
+TEST(a_capture_keeps_it_until_the_next_free)
 {
 	gpc_devptr a = stage_alloc(&stage, 4096);
 	gpc_devptr b;
@@ -128,7 +132,7 @@ static void a_capture_keeps_it_until_the_next_free(void **state)
 	assert_int_equal(stage_n_allocations(&stage), 1); /* the new one */
 }
 
-static void the_first_view_of_a_block_binds(void **state)
+TEST(the_first_view_of_a_block_binds)
 {
 	gpc_devptr a = stage_alloc(&stage, 4096);
 	gpc_devptr b = stage_alloc(&stage, 8192);
@@ -170,7 +174,7 @@ static bool starts_its_segment(gpc_devptr address)
 	return segment->address == address && !segment->first->next;
 }
 
-static void from_the_first_export_on_large_blocks_have_segments_of_their_own(void **state)
+TEST(from_the_first_export_on_large_blocks_have_segments_of_their_own)
 {
 	static const uint64_t sizes[] = { 1 * GPC_MIB, 1 * GPC_MIB + 512, 2 * GPC_MIB, 5 * GPC_MIB,
 		30 * GPC_MIB };
@@ -200,7 +204,7 @@ static void from_the_first_export_on_large_blocks_have_segments_of_their_own(voi
 	stage_free(&stage, before[0]);
 }
 
-static void a_program_that_queries_ranges_gets_own_segments_from_64_kib_on(void **state)
+TEST(a_program_that_queries_ranges_gets_own_segments_from_64_kib_on)
 {
 	gpc_devptr shared, blocks[3];
 
@@ -223,7 +227,7 @@ static void a_program_that_queries_ranges_gets_own_segments_from_64_kib_on(void 
 	stage_check(&stage);
 }
 
-static void small_blocks_share_when_a_fiftieth_of_the_room_is_lost_so(void **state)
+TEST(small_blocks_share_when_a_fiftieth_of_the_room_is_lost_so)
 {
 	const uint64_t lost = GPC_SMALL_SEGMENT - GPC_WHOLE_ASKED;
 
@@ -237,7 +241,7 @@ static void small_blocks_share_when_a_fiftieth_of_the_room_is_lost_so(void **sta
 	assert_int_equal(stage.pool.counters->n_segments, 4); /* three, and one for 17 */
 }
 
-static void whole_segments_are_used_again_where_little_is_wasted(void **state)
+TEST(whole_segments_are_used_again_where_little_is_wasted)
 {
 	gpc_devptr large;
 	gpc_devptr small;
@@ -259,7 +263,7 @@ static void whole_segments_are_used_again_where_little_is_wasted(void **state)
 }
 
 /* Nine eighths of what the request needs, and one segment's alignment more. */
-static void an_idle_segment_that_would_waste_more_than_an_eighth_is_not_given_whole(void **state)
+TEST(an_idle_segment_that_would_waste_more_than_an_eighth_is_not_given_whole)
 {
 	const uint64_t wanted = 32 * GPC_MIB;
 	gpc_devptr enough;
@@ -275,28 +279,4 @@ static void an_idle_segment_that_would_waste_more_than_an_eighth_is_not_given_wh
 	stage_free(&stage, enough);
 	assert_int_equal(stage_alloc(&stage, wanted), enough);
 	assert_int_equal(stage.pool.counters->n_hit, 1);
-}
-
-#define TEST(name)             cmocka_unit_test_setup_teardown(name, open_one_stream, close_stage)
-#define TEST_WITH_FENCES(name) cmocka_unit_test_setup_teardown(name, open_plain, close_stage)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(an_exported_segment_is_not_handed_out_again),
-		TEST(an_address_finds_its_segment_while_that_is_there),
-		TEST(an_idle_segment_can_be_exported_and_trimmed),
-		TEST_WITH_FENCES(an_exported_segment_goes_back_when_its_fence_has_passed),
-		TEST_WITH_FENCES(a_wait_of_the_program_sends_it_back),
-		TEST_WITH_FENCES(a_wait_of_ours_sends_all_that_are_idle_back_and_nothing_else),
-		TEST(a_capture_keeps_it_until_the_next_free),
-		TEST(the_first_view_of_a_block_binds),
-		TEST(from_the_first_export_on_large_blocks_have_segments_of_their_own),
-		TEST(a_program_that_queries_ranges_gets_own_segments_from_64_kib_on),
-		TEST(small_blocks_share_when_a_fiftieth_of_the_room_is_lost_so),
-		TEST(whole_segments_are_used_again_where_little_is_wasted),
-		TEST(an_idle_segment_that_would_waste_more_than_an_eighth_is_not_given_whole),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "one_stage.h"
 
+FIXTURE(open_one_stream, close_stage);
+
 static struct gpc_block *block_at(gpc_devptr address)
 {
 	return gpc_pool_find_block_locked(
@@ -12,7 +14,7 @@ static bool is_parked(gpc_devptr address)
 	return block_at(address)->state == GPC_BLOCK_PARKED;
 }
 
-static void a_request_takes_the_block_of_its_size_that_was_freed_last(void **state)
+TEST(a_request_takes_the_block_of_its_size_that_was_freed_last)
 {
 	gpc_devptr blocks[4];
 
@@ -30,7 +32,7 @@ static void a_request_takes_the_block_of_its_size_that_was_freed_last(void **sta
 	assert_int_equal(stage.pool.counters->n_hit, 7);
 }
 
-static void a_parked_block_counts_as_cached_and_can_go_back(void **state)
+TEST(a_parked_block_counts_as_cached_and_can_go_back)
 {
 	gpc_devptr a = stage_alloc(&stage, 30 * GPC_MIB);
 
@@ -50,7 +52,7 @@ static void a_parked_block_counts_as_cached_and_can_go_back(void **state)
 	assert_int_equal(stage_n_allocations(&stage), 0);
 }
 
-static void a_double_free_of_a_parked_block_is_an_error(void **state)
+TEST(a_double_free_of_a_parked_block_is_an_error)
 {
 	gpc_devptr a = stage_alloc(&stage, 4096);
 
@@ -62,7 +64,7 @@ static void a_double_free_of_a_parked_block_is_an_error(void **state)
 	assert_true(is_parked(a));
 }
 
-static void a_request_of_another_size_finds_parked_neighbours_as_one_block(void **state)
+TEST(a_request_of_another_size_finds_parked_neighbours_as_one_block)
 {
 	gpc_devptr quarters[4];
 
@@ -77,7 +79,7 @@ static void a_request_of_another_size_finds_parked_neighbours_as_one_block(void 
 	assert_int_equal(stage_n_allocations(&stage), 1);
 }
 
-static void sizes_that_share_a_slot_are_told_apart(void **state)
+TEST(sizes_that_share_a_slot_are_told_apart)
 {
 	const uint64_t next = GPC_MIB / 2 + GPC_PARKED_SLOTS * GPC_GRAIN;
 	gpc_devptr a = stage_alloc(&stage, GPC_MIB / 2);
@@ -95,7 +97,7 @@ static void sizes_that_share_a_slot_are_told_apart(void **state)
 	assert_int_equal(stage.pool.n_parked, 0);
 }
 
-static void no_more_blocks_are_parked_than_the_list_may_hold(void **state)
+TEST(no_more_blocks_are_parked_than_the_list_may_hold)
 {
 	gpc_devptr blocks[GPC_MAX_PARKED + 1];
 
@@ -110,7 +112,7 @@ static void no_more_blocks_are_parked_than_the_list_may_hold(void **state)
 	assert_int_equal(stage_counters(&stage).cached_bytes, 2 * GPC_MIB);
 }
 
-static void idle_segments_keep_the_order_and_the_times_of_their_frees(void **state)
+TEST(idle_segments_keep_the_order_and_the_times_of_their_frees)
 {
 	uint64_t first = gpc_sim_clock_now(&stage.sim->clock) + MS;
 	const struct gpc_segment *oldest;
@@ -132,7 +134,7 @@ static void idle_segments_keep_the_order_and_the_times_of_their_frees(void **sta
 	assert_int_equal(stage_alloc(&stage, 20 * GPC_MIB), blocks[0]);
 }
 
-static void what_could_not_serve_its_size_is_not_parked(void **state)
+TEST(what_could_not_serve_its_size_is_not_parked)
 {
 	gpc_devptr a = stage_alloc(&stage, 4096);
 	gpc_devptr b = stage_alloc(&stage, 8 * GPC_MIB);
@@ -159,7 +161,7 @@ static void what_could_not_serve_its_size_is_not_parked(void **state)
 	assert_int_equal(stage.pool.n_parked, 0);
 }
 
-static void exporting_a_segment_withdraws_its_parked_blocks(void **state)
+TEST(exporting_a_segment_withdraws_its_parked_blocks)
 {
 	gpc_devptr a = stage_alloc(&stage, 4096);
 	gpc_devptr b = stage_alloc(&stage, 4096);
@@ -171,7 +173,7 @@ static void exporting_a_segment_withdraws_its_parked_blocks(void **state)
 	assert_int_not_equal(stage_alloc(&stage, 4096), a);
 }
 
-static void a_block_that_needs_a_segment_of_its_own_takes_no_parked_one(void **state)
+TEST(a_block_that_needs_a_segment_of_its_own_takes_no_parked_one)
 {
 	gpc_devptr a = stage_alloc(&stage, 64 * GPC_KIB);
 	gpc_devptr b = stage_alloc(&stage, 64 * GPC_KIB);
@@ -184,7 +186,7 @@ static void a_block_that_needs_a_segment_of_its_own_takes_no_parked_one(void **s
 	stage_free(&stage, a);
 }
 
-static void a_context_that_dies_takes_its_parked_blocks_along(void **state)
+TEST(a_context_that_dies_takes_its_parked_blocks_along)
 {
 	gpc_devptr a = stage_alloc(&stage, 4096);
 
@@ -206,7 +208,9 @@ static int open_with_barriers(void **state)
 	return 0;
 }
 
-static void the_next_owner_of_a_parked_block_works_behind_the_barrier(void **state)
+#define TEST_BARRIER(name) TEST_WITH(name, open_with_barriers, close_stage)
+
+TEST_BARRIER(the_next_owner_of_a_parked_block_works_behind_the_barrier)
 {
 	struct gpc_sim_stream *a = stage_stream(&stage);
 	struct gpc_sim_stream *b = stage_stream(&stage);
@@ -229,7 +233,7 @@ static void the_next_owner_of_a_parked_block_works_behind_the_barrier(void **sta
 	assert_true(gpc_sim_clock_now(&stage.sim->clock) >= start + 11 * MS);
 }
 
-static void memory_of_a_parked_block_goes_back_only_after_its_barrier(void **state)
+TEST_BARRIER(memory_of_a_parked_block_goes_back_only_after_its_barrier)
 {
 	struct gpc_sim_stream *a = stage_stream(&stage);
 	gpc_devptr block = stage_alloc(&stage, 30 * GPC_MIB);
@@ -242,7 +246,7 @@ static void memory_of_a_parked_block_goes_back_only_after_its_barrier(void **sta
 	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX, true), 30 * GPC_MIB);
 }
 
-static void a_free_in_stream_order_parks_nothing_before_its_fence(void **state)
+TEST_BARRIER(a_free_in_stream_order_parks_nothing_before_its_fence)
 {
 	struct gpc_sim_stream *a = stage_stream(&stage);
 	gpc_devptr block = stage_alloc(&stage, 4096);
@@ -260,28 +264,4 @@ static void a_free_in_stream_order_parks_nothing_before_its_fence(void **state)
 	assert_true(is_parked(other));
 	assert_int_equal(gpc_pool_reap(&stage.pool), 4096);
 	assert_int_equal(gpc_pool_largest_free(&stage.pool), 2 * GPC_MIB);
-}
-
-int main(void)
-{
-#define TEST(name)         cmocka_unit_test_setup_teardown(name, open_one_stream, close_stage)
-#define TEST_BARRIER(name) cmocka_unit_test_setup_teardown(name, open_with_barriers, close_stage)
-	const struct CMUnitTest tests[] = {
-		TEST(a_request_takes_the_block_of_its_size_that_was_freed_last),
-		TEST(a_parked_block_counts_as_cached_and_can_go_back),
-		TEST(a_double_free_of_a_parked_block_is_an_error),
-		TEST(a_request_of_another_size_finds_parked_neighbours_as_one_block),
-		TEST(sizes_that_share_a_slot_are_told_apart),
-		TEST(no_more_blocks_are_parked_than_the_list_may_hold),
-		TEST(idle_segments_keep_the_order_and_the_times_of_their_frees),
-		TEST(what_could_not_serve_its_size_is_not_parked),
-		TEST(exporting_a_segment_withdraws_its_parked_blocks),
-		TEST(a_block_that_needs_a_segment_of_its_own_takes_no_parked_one),
-		TEST(a_context_that_dies_takes_its_parked_blocks_along),
-		TEST_BARRIER(the_next_owner_of_a_parked_block_works_behind_the_barrier),
-		TEST_BARRIER(memory_of_a_parked_block_goes_back_only_after_its_barrier),
-		TEST_BARRIER(a_free_in_stream_order_parks_nothing_before_its_fence),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,9 @@
 /* Which pages of a segment go back to the driver, and when. */
 #include "pages_stage.h"
 
-static void idle_pages_between_two_blocks_go_back(void **state)
+FIXTURE(open_on, close_stage);
+
+TEST(idle_pages_between_two_blocks_go_back)
 {
 	gpc_devptr first;
 	gpc_devptr last;
@@ -35,7 +37,7 @@ static void look_for_pool(const struct gpc_block *block, uint64_t now_ns)
 	is_lost |= gpc_heap_find_pool(&stage.heap, behind) != &stage.pool;
 }
 
-static void the_blocks_behind_the_pages_are_found_at_every_moment(void **state)
+TEST(the_blocks_behind_the_pages_are_found_at_every_moment)
 {
 	gpc_devptr middle;
 
@@ -51,7 +53,7 @@ static void the_blocks_behind_the_pages_are_found_at_every_moment(void **state)
 	assert_false(is_lost);
 }
 
-static void no_more_goes_back_than_is_wanted(void **state)
+TEST(no_more_goes_back_than_is_wanted)
 {
 	gpc_devptr first;
 	gpc_devptr last;
@@ -66,7 +68,7 @@ static void no_more_goes_back_than_is_wanted(void **state)
 	assert_int_equal(used(), 90 * GPC_MIB);
 }
 
-static void of_an_idle_segment_only_the_wanted_pages_go(void **state)
+TEST(of_an_idle_segment_only_the_wanted_pages_go)
 {
 	(void)state;
 	stage_free(&stage, stage_alloc(&stage, 101 * GPC_MIB));
@@ -77,7 +79,7 @@ static void of_an_idle_segment_only_the_wanted_pages_go(void **state)
 	assert_int_equal(used(), 0);
 }
 
-static void the_free_ends_of_a_segment_go_back(void **state)
+TEST(the_free_ends_of_a_segment_go_back)
 {
 	gpc_devptr blocks[3];
 
@@ -96,7 +98,7 @@ static void the_free_ends_of_a_segment_go_back(void **state)
 	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX, true), 20 * GPC_MIB);
 }
 
-static void a_block_within_one_page_sends_none_back(void **state)
+TEST(a_block_within_one_page_sends_none_back)
 {
 	gpc_devptr pieces[3];
 
@@ -109,7 +111,7 @@ static void a_block_within_one_page_sends_none_back(void **state)
 	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX, true), 0);
 }
 
-static void a_request_is_served_where_idle_pages_are_enough(void **state)
+TEST(a_request_is_served_where_idle_pages_are_enough)
 {
 	gpc_devptr held[8];
 	gpc_devptr large;
@@ -149,19 +151,19 @@ static void expect_pages_wait_for_work(enum gpc_vmm vmm, bool is_one_stream, boo
 	assert_int_equal(gpc_sim_context_state(stage.drv.context), CUDA_SUCCESS);
 }
 
-static void under_the_one_stream_rule_pages_wait_for_their_work(void **state)
+TEST_OWN(under_the_one_stream_rule_pages_wait_for_their_work)
 {
 	(void)state;
 	expect_pages_wait_for_work(GPC_VMM_ON, true, false);
 }
 
-static void behind_a_barrier_pages_wait_for_their_work(void **state)
+TEST_OWN(behind_a_barrier_pages_wait_for_their_work)
 {
 	(void)state;
 	expect_pages_wait_for_work(GPC_VMM_ON, false, true);
 }
 
-static void pages_go_back_beside_work_that_began_after_their_last_free(void **state)
+TEST_OWN(pages_go_back_beside_work_that_began_after_their_last_free)
 {
 	gpc_devptr first;
 	gpc_devptr last;
@@ -180,7 +182,7 @@ static void pages_go_back_beside_work_that_began_after_their_last_free(void **st
 	assert_int_equal(gpc_sim_context_state(stage.drv.context), CUDA_SUCCESS);
 }
 
-static void a_pending_block_keeps_its_pages(void **state)
+TEST_OWN(a_pending_block_keeps_its_pages)
 {
 	gpc_devptr middle;
 
@@ -198,7 +200,7 @@ static void a_pending_block_keeps_its_pages(void **state)
 	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX, true), 10 * GPC_MIB);
 }
 
-static void without_metadata_there_is_no_hole(void **state)
+TEST(without_metadata_there_is_no_hole)
 {
 	gpc_devptr first;
 	gpc_devptr last;
@@ -211,26 +213,4 @@ static void without_metadata_there_is_no_hole(void **state)
 	stage_check(&stage);
 	stage.heap.segments.max_items = GPC_MAX_SEGMENTS;
 	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX, true), 92 * GPC_MIB);
-}
-
-int main(void)
-{
-#define TEST(name)     cmocka_unit_test_setup_teardown(name, open_on, close_stage)
-#define TEST_OWN(name) cmocka_unit_test_teardown(name, close_stage)
-	const struct CMUnitTest tests[] = {
-		TEST(idle_pages_between_two_blocks_go_back),
-		TEST(the_blocks_behind_the_pages_are_found_at_every_moment),
-		TEST(no_more_goes_back_than_is_wanted),
-		TEST(of_an_idle_segment_only_the_wanted_pages_go),
-		TEST(the_free_ends_of_a_segment_go_back),
-		TEST(a_block_within_one_page_sends_none_back),
-		TEST(a_request_is_served_where_idle_pages_are_enough),
-		TEST_OWN(under_the_one_stream_rule_pages_wait_for_their_work),
-		TEST_OWN(behind_a_barrier_pages_wait_for_their_work),
-		TEST_OWN(pages_go_back_beside_work_that_began_after_their_last_free),
-		TEST_OWN(a_pending_block_keeps_its_pages),
-		TEST(without_metadata_there_is_no_hole),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

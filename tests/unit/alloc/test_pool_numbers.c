@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "one_stage.h"
 
-static void peaks_start_anew_from_what_is_held(void **state)
+FIXTURE(open_plain, close_stage);
+
+TEST(peaks_start_anew_from_what_is_held)
 {
 	gpc_devptr kept = stage_alloc(&stage, 1000);
 	gpc_devptr spike = stage_alloc(&stage, 4 * GPC_MIB);
@@ -21,7 +23,7 @@ static void peaks_start_anew_from_what_is_held(void **state)
 	stage_free(&stage, kept);
 }
 
-static void a_streams_requests_are_counted_while_they_are_live(void **state)
+TEST(a_streams_requests_are_counted_while_they_are_live)
 {
 	struct gpc_sim_stream *streams[] = { stage_stream(&stage), stage_stream(&stage) };
 	struct gpc_request request = stage_request(&stage, 1000);
@@ -46,16 +48,4 @@ static void a_streams_requests_are_counted_while_they_are_live(void **state)
 	(void)stage_alloc(&stage, 1000);
 	gpc_pool_count_stream(&stage.pool, stage_handle(streams[0]), &bytes, &n);
 	assert_int_equal(n, 1);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_plain, close_stage)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(peaks_start_anew_from_what_is_held),
-		TEST(a_streams_requests_are_counted_while_they_are_live),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,9 @@
 /* The pages of one segment: mapped, returned, or refused by the driver. */
 #include "pages_stage.h"
 
-static void without_the_option_there_are_no_pages(void **state)
+FIXTURE(open_on, close_stage);
+
+TEST_OWN(without_the_option_there_are_no_pages)
 {
 	(void)state;
 	open_mode(GPC_VMM_OFF, true);
@@ -10,7 +12,7 @@ static void without_the_option_there_are_no_pages(void **state)
 	assert_int_equal(n_pages(), 0);
 }
 
-static void auto_has_pages_once_a_request_was_refused(void **state)
+TEST_OWN(auto_has_pages_once_a_request_was_refused)
 {
 	gpc_devptr large;
 	gpc_devptr address;
@@ -27,7 +29,7 @@ static void auto_has_pages_once_a_request_was_refused(void **state)
 	assert_int_equal(n_pages(), 50);
 }
 
-static void auto_has_pages_once_the_limit_refused_one(void **state)
+TEST_OWN(auto_has_pages_once_the_limit_refused_one)
 {
 	gpc_devptr address;
 
@@ -40,7 +42,7 @@ static void auto_has_pages_once_the_limit_refused_one(void **state)
 	assert_int_equal(n_pages(), 10);
 }
 
-static void small_blocks_are_never_on_pages(void **state)
+TEST(small_blocks_are_never_on_pages)
 {
 	(void)state;
 	(void)stage_alloc(&stage, GPC_MIB);
@@ -49,7 +51,7 @@ static void small_blocks_are_never_on_pages(void **state)
 	assert_int_equal(n_pages(), 10);
 }
 
-static void of_a_large_segment_the_pages_are_a_part(void **state)
+TEST_OWN(of_a_large_segment_the_pages_are_a_part)
 {
 	struct gpc_sim_config config = stage_config();
 	struct gpc_pool_params params = stage_params();
@@ -62,7 +64,7 @@ static void of_a_large_segment_the_pages_are_a_part(void **state)
 	assert_int_equal(n_pages(), (1026 + 5) / 6); /* of 6 MiB */
 }
 
-static void while_a_capture_is_open_pages_neither_come_nor_go(void **state)
+TEST(while_a_capture_is_open_pages_neither_come_nor_go)
 {
 	gpc_devptr first;
 	gpc_devptr last;
@@ -84,7 +86,7 @@ static bool may_touch(unsigned device, gpc_devptr address)
 	return gpc_sim_may_touch(stage.sim, (int)device, address, 512, true);
 }
 
-static void other_devices_may_access_present_and_future_pages(void **state)
+TEST_OWN(other_devices_may_access_present_and_future_pages)
 {
 	struct gpc_sim_config config = stage_config();
 	struct gpc_pool_params params = stage_params();
@@ -104,7 +106,7 @@ static void other_devices_may_access_present_and_future_pages(void **state)
 	}
 }
 
-static void once_it_is_over_no_new_segment_has_pages(void **state)
+TEST(once_it_is_over_no_new_segment_has_pages)
 {
 	uint64_t before;
 
@@ -117,7 +119,7 @@ static void once_it_is_over_no_new_segment_has_pages(void **state)
 }
 
 /* What is free goes back, what is freed later goes back then, and neither is handed out again. */
-static void once_it_is_over_pages_go_back_with_their_blocks(void **state)
+TEST(once_it_is_over_pages_go_back_with_their_blocks)
 {
 	gpc_devptr first;
 	gpc_devptr last;
@@ -135,7 +137,7 @@ static void once_it_is_over_pages_go_back_with_their_blocks(void **state)
 	assert_int_equal(used(), 20 * GPC_MIB);
 }
 
-static void a_segment_of_its_own_has_no_pages(void **state)
+TEST(a_segment_of_its_own_has_no_pages)
 {
 	(void)state;
 	gpc_heap_set_apart(&stage.heap, GPC_WHOLE_EXPORTED);
@@ -143,7 +145,7 @@ static void a_segment_of_its_own_has_no_pages(void **state)
 	assert_int_equal(n_pages(), 0);
 }
 
-static void a_context_that_dies_takes_its_pages_along(void **state)
+TEST(a_context_that_dies_takes_its_pages_along)
 {
 	gpc_devptr block;
 
@@ -157,7 +159,7 @@ static void a_context_that_dies_takes_its_pages_along(void **state)
 }
 
 /* Every call of the driver on the way to pages fails once; what is asked for is then had without them. */
-static void whichever_call_fails_everything_is_as_before(void **state)
+TEST_WITH(whichever_call_fails_everything_is_as_before, NULL, NULL)
 {
 	static const char *const calls[] = { "cuMemAddressReserve", "cuMemCreate", "cuMemMap",
 		"cuMemSetAccess" };
@@ -185,7 +187,7 @@ static void whichever_call_fails_everything_is_as_before(void **state)
 	}
 }
 
-static void pages_that_the_driver_keeps_keep_their_addresses(void **state)
+TEST(pages_that_the_driver_keeps_keep_their_addresses)
 {
 	(void)state;
 	stage_free(&stage, stage_alloc(&stage, 30 * GPC_MIB));
@@ -196,27 +198,4 @@ static void pages_that_the_driver_keeps_keep_their_addresses(void **state)
 	assert_int_equal(stage.pool.counters->kind_bytes[GPUCACHE_KIND_REFUSED], 30 * GPC_MIB);
 	assert_int_equal(stage.heap.ranges.n_live, 1);
 	gpc_slab_give_back(&stage.heap.ranges, 0); /* for the sums at the end */
-}
-
-int main(void)
-{
-#define TEST(name)     cmocka_unit_test_setup_teardown(name, open_on, close_stage)
-#define TEST_OWN(name) cmocka_unit_test_teardown(name, close_stage)
-	const struct CMUnitTest tests[] = {
-		TEST_OWN(without_the_option_there_are_no_pages),
-		TEST_OWN(auto_has_pages_once_a_request_was_refused),
-		TEST_OWN(auto_has_pages_once_the_limit_refused_one),
-		TEST(small_blocks_are_never_on_pages),
-		TEST_OWN(of_a_large_segment_the_pages_are_a_part),
-		TEST(while_a_capture_is_open_pages_neither_come_nor_go),
-		TEST_OWN(other_devices_may_access_present_and_future_pages),
-		TEST(once_it_is_over_no_new_segment_has_pages),
-		TEST(once_it_is_over_pages_go_back_with_their_blocks),
-		TEST(a_segment_of_its_own_has_no_pages),
-		TEST(a_context_that_dies_takes_its_pages_along),
-		cmocka_unit_test(whichever_call_fails_everything_is_as_before),
-		TEST(pages_that_the_driver_keeps_keep_their_addresses),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

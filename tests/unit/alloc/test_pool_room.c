@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "one_stage.h"
 
+FIXTURE(NULL, close_stage);
+
 /* A device with this much for us, where a freed block is FREE at once. */
 static void open_room(uint64_t bytes)
 {
@@ -18,7 +20,7 @@ static uint64_t n_looks(void)
 	return stage.drv.counters.n_mem_info;
 }
 
-static void an_idle_segment_is_cut_while_there_is_plenty(void **state)
+TEST(an_idle_segment_is_cut_while_there_is_plenty)
 {
 	gpc_devptr large;
 
@@ -30,7 +32,7 @@ static void an_idle_segment_is_cut_while_there_is_plenty(void **state)
 	assert_int_equal(stage.pool.cut_bytes, GPC_GIB);
 }
 
-static void a_segment_stays_whole_if_its_piece_would_pin_needed_room(void **state)
+TEST(a_segment_stays_whole_if_its_piece_would_pin_needed_room)
 {
 	gpc_devptr large;
 	gpc_devptr small;
@@ -46,7 +48,7 @@ static void a_segment_stays_whole_if_its_piece_would_pin_needed_room(void **stat
 	assert_int_equal(stage_alloc(&stage, GPC_GIB), large);
 }
 
-static void cut_segments_are_limited_to_two_fifths_of_the_slack(void **state)
+TEST(cut_segments_are_limited_to_two_fifths_of_the_slack)
 {
 	(void)state;
 	open_room(GPC_GIB);
@@ -59,7 +61,7 @@ static void cut_segments_are_limited_to_two_fifths_of_the_slack(void **state)
 	assert_false(gpc_pool_may_cut(&stage.pool, 376 * GPC_MIB + GPC_GRAIN, 60 * GPC_MIB));
 }
 
-static void a_large_part_of_the_slack_is_not_cut_for_a_small_piece(void **state)
+TEST(a_large_part_of_the_slack_is_not_cut_for_a_small_piece)
 {
 	(void)state;
 	open_room(GPC_GIB);
@@ -70,7 +72,7 @@ static void a_large_part_of_the_slack_is_not_cut_for_a_small_piece(void **state)
 	assert_true(gpc_pool_may_cut(&stage.pool, GPC_MEDIUM_SEGMENT, 2 * GPC_MIB));
 }
 
-static void a_segment_counts_as_cut_until_its_last_piece_is_free(void **state)
+TEST(a_segment_counts_as_cut_until_its_last_piece_is_free)
 {
 	gpc_devptr pieces[3];
 
@@ -87,7 +89,7 @@ static void a_segment_counts_as_cut_until_its_last_piece_is_free(void **state)
 	assert_int_equal(stage.pool.cut_bytes, 0);
 }
 
-static void memory_without_live_blocks_can_go_back(void **state)
+TEST(memory_without_live_blocks_can_go_back)
 {
 	gpc_devptr pieces[2];
 	gpc_devptr large;
@@ -108,7 +110,7 @@ static void memory_without_live_blocks_can_go_back(void **state)
 	assert_int_equal(gpc_pool_returnable(&stage.pool), 20 * GPC_MIB);
 }
 
-static void pending_memory_counts_as_returnable(void **state)
+TEST(pending_memory_counts_as_returnable)
 {
 	struct gpc_pool_params params = stage_params();
 	gpc_devptr block;
@@ -121,7 +123,7 @@ static void pending_memory_counts_as_returnable(void **state)
 	assert_int_equal(gpc_pool_returnable(&stage.pool), 100 * GPC_MIB);
 }
 
-static void on_a_nearly_full_device_a_block_that_fills_a_segment_gets_its_own(void **state)
+TEST(on_a_nearly_full_device_a_block_that_fills_a_segment_gets_its_own)
 {
 	(void)state;
 	open_room(GPC_GIB);
@@ -130,7 +132,7 @@ static void on_a_nearly_full_device_a_block_that_fills_a_segment_gets_its_own(vo
 	assert_int_equal(stage.pool.counters->reserved_bytes, 986 * GPC_MIB);
 }
 
-static void on_a_nearly_full_device_blocks_share_while_rounding_would_waste_more(void **state)
+TEST(on_a_nearly_full_device_blocks_share_while_rounding_would_waste_more)
 {
 	gpc_devptr blocks[4];
 
@@ -149,7 +151,7 @@ static void on_a_nearly_full_device_blocks_share_while_rounding_would_waste_more
 	assert_int_equal(stage.pool.counters->reserved_bytes, 988 * GPC_MIB);
 }
 
-static void an_idle_segment_is_shared_again_on_the_terms_of_a_new_one(void **state)
+TEST(an_idle_segment_is_shared_again_on_the_terms_of_a_new_one)
 {
 	gpc_devptr block;
 
@@ -163,7 +165,7 @@ static void an_idle_segment_is_shared_again_on_the_terms_of_a_new_one(void **sta
 	assert_int_equal(stage.pool.counters->reserved_bytes, 1000 * GPC_MIB);
 }
 
-static void once_memory_was_refused_a_block_that_fills_a_segment_splits_no_piece(void **state)
+TEST(once_memory_was_refused_a_block_that_fills_a_segment_splits_no_piece)
 {
 	gpc_devptr pieces[5];
 	gpc_devptr block;
@@ -181,7 +183,7 @@ static void once_memory_was_refused_a_block_that_fills_a_segment_splits_no_piece
 	assert_int_equal(stage_alloc(&stage, 8 * GPC_MIB), pieces[1]); /* exactly */
 }
 
-static void a_request_for_more_than_all_the_room_changes_no_policy(void **state)
+TEST(a_request_for_more_than_all_the_room_changes_no_policy)
 {
 	gpc_devptr large;
 
@@ -198,7 +200,7 @@ static void a_request_for_more_than_all_the_room_changes_no_policy(void **state)
 	assert_int_equal(stage.pool.counters->n_driver_malloc, 3);
 }
 
-static void a_request_for_more_than_the_limit_changes_no_policy(void **state)
+TEST(a_request_for_more_than_the_limit_changes_no_policy)
 {
 	gpc_devptr block;
 
@@ -212,7 +214,7 @@ static void a_request_for_more_than_the_limit_changes_no_policy(void **state)
 	assert_true(atomic_load(&stage.pool.is_pressed));
 }
 
-static void a_segment_somewhat_too_large_is_given_uncut(void **state)
+TEST(a_segment_somewhat_too_large_is_given_uncut)
 {
 	gpc_devptr large;
 
@@ -225,7 +227,7 @@ static void a_segment_somewhat_too_large_is_given_uncut(void **state)
 	assert_int_equal(stage.pool.cut_bytes, 0);
 }
 
-static void all_that_is_wasted_so_is_a_sixteenth_of_the_slack(void **state)
+TEST(all_that_is_wasted_so_is_a_sixteenth_of_the_slack)
 {
 	(void)state;
 	open_room(1000 * GPC_MIB);
@@ -235,7 +237,7 @@ static void all_that_is_wasted_so_is_a_sixteenth_of_the_slack(void **state)
 	assert_false(gpc_pool_may_waste(&stage.pool, 30 * GPC_MIB, 20 * GPC_MIB - GPC_GRAIN));
 }
 
-static void a_limit_is_all_the_room_there_is(void **state)
+TEST(a_limit_is_all_the_room_there_is)
 {
 	(void)state;
 	open_room(8 * GPC_GIB);
@@ -245,7 +247,7 @@ static void a_limit_is_all_the_room_there_is(void **state)
 	assert_false(gpc_pool_may_cut(&stage.pool, 400 * GPC_MIB + GPC_GRAIN, 60 * GPC_MIB));
 }
 
-static void memory_of_other_processes_is_no_room(void **state)
+TEST(memory_of_other_processes_is_no_room)
 {
 	(void)state;
 	open_room(8 * GPC_GIB);
@@ -259,7 +261,7 @@ static void memory_of_other_processes_is_no_room(void **state)
 	stage.budget.used_bytes -= 9 * GPC_GIB;
 }
 
-static void the_driver_is_asked_once_for_an_eighth_of_the_room(void **state)
+TEST(the_driver_is_asked_once_for_an_eighth_of_the_room)
 {
 	gpc_devptr blocks[16];
 
@@ -274,7 +276,7 @@ static void the_driver_is_asked_once_for_an_eighth_of_the_room(void **state)
 	assert_int_equal(n_looks(), 6); /* a hit asks nobody */
 }
 
-static void a_refusal_updates_the_free_memory(void **state)
+TEST(a_refusal_updates_the_free_memory)
 {
 	struct gpc_request request;
 	gpc_devptr address;
@@ -296,7 +298,7 @@ static void a_refusal_updates_the_free_memory(void **state)
 	assert_int_equal(stage.drv.base.ops->mem_free(&stage.drv.base, foreign), GPC_OK);
 }
 
-static void a_driver_that_does_not_say_is_taken_to_have_plenty(void **state)
+TEST(a_driver_that_does_not_say_is_taken_to_have_plenty)
 {
 	(void)state;
 	open_room(GPC_GIB);
@@ -307,7 +309,7 @@ static void a_driver_that_does_not_say_is_taken_to_have_plenty(void **state)
 	assert_true(gpc_pool_may_waste(&stage.pool, 900 * GPC_MIB, 700 * GPC_MIB));
 }
 
-static void the_device_is_not_queried_while_a_capture_is_open(void **state)
+TEST(the_device_is_not_queried_while_a_capture_is_open)
 {
 	(void)state;
 	open_room(GPC_GIB);
@@ -315,34 +317,4 @@ static void the_device_is_not_queried_while_a_capture_is_open(void **state)
 	(void)stage_alloc(&stage, 900 * GPC_MIB);
 	assert_int_equal(n_looks(), 0);
 	gpc_captures_end(&stage.heap.captures);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_teardown(name, close_stage)
-	const struct CMUnitTest tests[] = {
-		TEST(an_idle_segment_is_cut_while_there_is_plenty),
-		TEST(a_segment_stays_whole_if_its_piece_would_pin_needed_room),
-		TEST(cut_segments_are_limited_to_two_fifths_of_the_slack),
-		TEST(a_large_part_of_the_slack_is_not_cut_for_a_small_piece),
-		TEST(a_segment_counts_as_cut_until_its_last_piece_is_free),
-		TEST(memory_without_live_blocks_can_go_back),
-		TEST(pending_memory_counts_as_returnable),
-		TEST(on_a_nearly_full_device_a_block_that_fills_a_segment_gets_its_own),
-		TEST(on_a_nearly_full_device_blocks_share_while_rounding_would_waste_more),
-		TEST(an_idle_segment_is_shared_again_on_the_terms_of_a_new_one),
-		TEST(once_memory_was_refused_a_block_that_fills_a_segment_splits_no_piece),
-		TEST(a_request_for_more_than_all_the_room_changes_no_policy),
-		TEST(a_request_for_more_than_the_limit_changes_no_policy),
-		TEST(a_segment_somewhat_too_large_is_given_uncut),
-		TEST(all_that_is_wasted_so_is_a_sixteenth_of_the_slack),
-		TEST(a_limit_is_all_the_room_there_is),
-		TEST(memory_of_other_processes_is_no_room),
-		TEST(the_driver_is_asked_once_for_an_eighth_of_the_room),
-		TEST(a_refusal_updates_the_free_memory),
-		TEST(a_driver_that_does_not_say_is_taken_to_have_plenty),
-		TEST(the_device_is_not_queried_while_a_capture_is_open),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

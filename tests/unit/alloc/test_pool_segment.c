@@ -3,6 +3,8 @@
 
 #include "one_stage.h"
 
+FIXTURE(open_plain, close_stage);
+
 static void open_limited(uint64_t limit, bool is_one_stream)
 {
 	struct gpc_pool_params params = stage_params();
@@ -12,7 +14,32 @@ static void open_limited(uint64_t limit, bool is_one_stream)
 	stage.budget.limit_bytes = limit;
 }
 
-static void segments_have_the_size_of_their_class(void **state)
+TEST(a_closed_pool_neither_grows_nor_shrinks)
+{
+	gpc_devptr a = stage_alloc(&stage, 4 * GPC_MIB);
+	uint64_t left_ms = 1000;
+	gpc_devptr b = 0;
+
+	(void)state;
+	stage_free(&stage, a);
+	(void)gpc_pool_wait(&stage.pool, 0);
+	gpc_pool_close(&stage.pool, &left_ms);
+	assert_int_equal(left_ms, 1000); /* nothing was on the move */
+	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX, true), 0);
+	a = stage_alloc(&stage, 4 * GPC_MIB);
+	assert_int_equal(stage.drv.counters.n_mem_alloc, 1);
+	assert_int_equal(stage_try(&stage, 64 * GPC_MIB, &b), GPC_NOT_FOUND);
+	assert_int_equal(stage.pool.counters->n_driver_failed, 0);
+	stage_free(&stage, a);
+	stage_check(&stage);
+	gpc_pool_reopen(&stage.pool);
+	(void)gpc_pool_wait(&stage.pool, 0);
+	assert_true(gpc_pool_trim(&stage.pool, UINT64_MAX, true) > 0);
+	b = stage_alloc(&stage, 64 * GPC_MIB);
+	stage_free(&stage, b);
+}
+
+TEST(segments_have_the_size_of_their_class)
 {
 	static const struct {
 		uint64_t request;
@@ -38,7 +65,7 @@ static void segments_have_the_size_of_their_class(void **state)
 	}
 }
 
-static void the_limit_is_never_passed_and_changes_nothing(void **state)
+TEST_OWN(the_limit_is_never_passed_and_changes_nothing)
 {
 	gpc_devptr address = 77;
 
@@ -54,7 +81,7 @@ static void the_limit_is_never_passed_and_changes_nothing(void **state)
 	assert_int_equal(stage.budget.used_bytes, 40 * GPC_MIB);
 }
 
-static void near_the_limit_a_segment_is_as_small_as_it_can_be(void **state)
+TEST_OWN(near_the_limit_a_segment_is_as_small_as_it_can_be)
 {
 	(void)state;
 	open_limited(40 * GPC_MIB, true);
@@ -64,7 +91,7 @@ static void near_the_limit_a_segment_is_as_small_as_it_can_be(void **state)
 	assert_int_equal(stage.budget.used_bytes, 34 * GPC_MIB);
 }
 
-static void a_full_device_says_so_with_the_drivers_own_code(void **state)
+TEST_OWN(a_full_device_says_so_with_the_drivers_own_code)
 {
 	struct gpc_sim_config config = stage_config();
 	struct gpc_pool_params params = stage_params();
@@ -80,7 +107,7 @@ static void a_full_device_says_so_with_the_drivers_own_code(void **state)
 	assert_int_equal(stage.budget.used_bytes, 54 * GPC_MIB);
 }
 
-static void without_metadata_the_drivers_memory_goes_back(void **state)
+TEST(without_metadata_the_drivers_memory_goes_back)
 {
 	gpc_devptr address = 77;
 
@@ -115,7 +142,7 @@ static enum gpc_status count_free(struct gpc_driver *drv, gpc_devptr ptr)
 	return GPC_OK;
 }
 
-static void memory_off_the_grid_goes_back_at_once(void **state)
+TEST(memory_off_the_grid_goes_back_at_once)
 {
 	const struct gpc_driver_ops *real = stage.drv.base.ops;
 	struct gpc_driver_ops ops = *real;
@@ -172,7 +199,7 @@ static enum gpc_status grow(uint64_t size)
 }
 
 /* Two that ask at once; what the first gets is kept while the capture is open, and no more than that. */
-static void under_a_capture_one_piece_without_a_place_is_kept(void **state)
+TEST(under_a_capture_one_piece_without_a_place_is_kept)
 {
 	const struct gpc_driver_ops *real_driver = stage.drv.base.ops;
 	struct gpc_driver_ops ops = *real_driver;
@@ -224,7 +251,7 @@ static void under_a_capture_one_piece_without_a_place_is_kept(void **state)
 	stage.drv.base.ops = real_driver;
 }
 
-static void each_thing_without_metadata_sends_the_memory_back(void **state)
+TEST_WITH(each_thing_without_metadata_sends_the_memory_back, NULL, NULL)
 {
 	(void)state;
 	for (unsigned nth = 1; nth <= 3; nth++) {
@@ -243,7 +270,7 @@ static void each_thing_without_metadata_sends_the_memory_back(void **state)
 	}
 }
 
-static void the_smallest_segment_is_requested_once(void **state)
+TEST(the_smallest_segment_is_requested_once)
 {
 	gpc_devptr address = 0;
 
@@ -253,7 +280,7 @@ static void the_smallest_segment_is_requested_once(void **state)
 	assert_int_equal(stage.drv.counters.n_mem_alloc, 1);
 }
 
-static void trim_prefers_one_segment_that_is_large_enough(void **state)
+TEST_ONE_STREAM(trim_prefers_one_segment_that_is_large_enough)
 {
 	gpc_devptr small = stage_alloc(&stage, 12 * GPC_MIB);
 	gpc_devptr fit = stage_alloc(&stage, 40 * GPC_MIB);
@@ -272,7 +299,7 @@ static void trim_prefers_one_segment_that_is_large_enough(void **state)
 	assert_int_equal(stage.pool.counters->n_driver_free, 2);
 }
 
-static void trim_takes_the_longest_idle_where_none_is_large_enough(void **state)
+TEST_ONE_STREAM(trim_takes_the_longest_idle_where_none_is_large_enough)
 {
 	gpc_devptr a = stage_alloc(&stage, 12 * GPC_MIB);
 	gpc_devptr b = stage_alloc(&stage, 12 * GPC_MIB);
@@ -288,7 +315,7 @@ static void trim_takes_the_longest_idle_where_none_is_large_enough(void **state)
 	assert_non_null(gpc_heap_find_pool(&stage.heap, a));
 }
 
-static void trim_takes_no_more_than_what_is_still_wanted(void **state)
+TEST_ONE_STREAM(trim_takes_no_more_than_what_is_still_wanted)
 {
 	gpc_devptr a = stage_alloc(&stage, 16 * GPC_MIB);
 	gpc_devptr b = stage_alloc(&stage, 14 * GPC_MIB);
@@ -302,7 +329,7 @@ static void trim_takes_no_more_than_what_is_still_wanted(void **state)
 	assert_non_null(gpc_heap_find_pool(&stage.heap, b));
 }
 
-static void trim_never_touches_a_segment_with_live_or_pending_blocks(void **state)
+TEST(trim_never_touches_a_segment_with_live_or_pending_blocks)
 {
 	gpc_devptr a = stage_alloc(&stage, 4096);
 	gpc_devptr b = stage_alloc(&stage, 20 * GPC_MIB);
@@ -317,7 +344,7 @@ static void trim_never_touches_a_segment_with_live_or_pending_blocks(void **stat
 }
 
 /* The free may wait for work that runs: only a caller that may wait, too, gets it. */
-static void idle_segments_go_back_though_a_capture_is_open(void **state)
+TEST_ONE_STREAM(idle_segments_go_back_though_a_capture_is_open)
 {
 	(void)state;
 	stage_free(&stage, stage_alloc(&stage, 20 * GPC_MIB));
@@ -347,7 +374,7 @@ static enum gpc_status free_guarded(struct gpc_driver *drv, gpc_devptr address)
 	return real_ops->mem_free(drv, address);
 }
 
-static void no_capture_can_begin_while_the_driver_takes_memory_back(void **state)
+TEST_OWN(no_capture_can_begin_while_the_driver_takes_memory_back)
 {
 	struct gpc_pool_params params = stage_params();
 	struct gpc_driver_ops ops;
@@ -375,7 +402,7 @@ static void no_capture_can_begin_while_the_driver_takes_memory_back(void **state
 	stage.drv.base.ops = real_ops;
 }
 
-static void unused_remainders_do_not_add_up(void **state)
+TEST_ONE_STREAM(unused_remainders_do_not_add_up)
 {
 	const struct gpucache_counters *counters = stage.pool.counters;
 
@@ -386,7 +413,7 @@ static void unused_remainders_do_not_add_up(void **state)
 	assert_true(counters->cached_bytes <= counters->reserved_bytes / 16 + 4 * GPC_MIB);
 }
 
-static void used_remainders_make_whole_medium_segments(void **state)
+TEST_ONE_STREAM(used_remainders_make_whole_medium_segments)
 {
 	(void)state;
 	for (int i = 0; i < 10; i++) {
@@ -399,7 +426,7 @@ static void used_remainders_make_whole_medium_segments(void **state)
 }
 
 /* In no segment, but in the books, and charged against the limit: until the context ends, the driver keeps it. */
-static void memory_that_the_driver_does_not_take_back_stays_in_the_books(void **state)
+TEST_ONE_STREAM(memory_that_the_driver_does_not_take_back_stays_in_the_books)
 {
 	const struct gpucache_counters *counters;
 
@@ -419,7 +446,7 @@ static void memory_that_the_driver_does_not_take_back_stays_in_the_books(void **
 	assert_int_equal(stage.budget.used_bytes, 0);
 }
 
-static void segments_idle_for_long_decay_inside_a_later_call(void **state)
+TEST_OWN(segments_idle_for_long_decay_inside_a_later_call)
 {
 	struct gpc_pool_params params = stage_params();
 	gpc_devptr small;
@@ -447,7 +474,7 @@ static void segments_idle_for_long_decay_inside_a_later_call(void **state)
 	assert_int_equal(stage_n_allocations(&stage), 1);
 }
 
-static void without_a_time_for_it_nothing_decays(void **state)
+TEST_ONE_STREAM(without_a_time_for_it_nothing_decays)
 {
 	(void)state;
 	stage_free(&stage, stage_alloc(&stage, 20 * GPC_MIB));
@@ -456,7 +483,7 @@ static void without_a_time_for_it_nothing_decays(void **state)
 	assert_int_equal(stage.pool.counters->n_gc_segments, 0);
 }
 
-static void garbage_is_collected_above_the_threshold(void **state)
+TEST_OWN(garbage_is_collected_above_the_threshold)
 {
 	struct gpc_pool_params params = stage_params();
 	gpc_devptr a[4];
@@ -477,7 +504,7 @@ static void garbage_is_collected_above_the_threshold(void **state)
 	assert_int_equal(stage.pool.counters->n_gc_segments, 1);
 }
 
-static void garbage_collection_without_a_limit_goes_by_the_device(void **state)
+TEST_OWN(garbage_collection_without_a_limit_goes_by_the_device)
 {
 	struct gpc_pool_params params = stage_params();
 
@@ -490,7 +517,7 @@ static void garbage_collection_without_a_limit_goes_by_the_device(void **state)
 	assert_int_equal(stage.budget.used_bytes, 60 * GPC_MIB);
 }
 
-static void garbage_collection_of_an_unknown_device_does_nothing(void **state)
+TEST_OWN(garbage_collection_of_an_unknown_device_does_nothing)
 {
 	struct gpc_pool_params params = stage_params();
 
@@ -502,64 +529,4 @@ static void garbage_collection_of_an_unknown_device_does_nothing(void **state)
 	stage_free(&stage, stage_alloc(&stage, 40 * GPC_MIB));
 	(void)stage_alloc(&stage, 60 * GPC_MIB);
 	assert_int_equal(stage.budget.used_bytes, 100 * GPC_MIB);
-}
-
-static void a_closed_pool_neither_grows_nor_shrinks(void **state)
-{
-	gpc_devptr a = stage_alloc(&stage, 4 * GPC_MIB);
-	uint64_t left_ms = 1000;
-	gpc_devptr b = 0;
-
-	(void)state;
-	stage_free(&stage, a);
-	(void)gpc_pool_wait(&stage.pool, 0);
-	gpc_pool_close(&stage.pool, &left_ms);
-	assert_int_equal(left_ms, 1000); /* nothing was on the move */
-	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX, true), 0);
-	a = stage_alloc(&stage, 4 * GPC_MIB);
-	assert_int_equal(stage.drv.counters.n_mem_alloc, 1);
-	assert_int_equal(stage_try(&stage, 64 * GPC_MIB, &b), GPC_NOT_FOUND);
-	assert_int_equal(stage.pool.counters->n_driver_failed, 0);
-	stage_free(&stage, a);
-	stage_check(&stage);
-	gpc_pool_reopen(&stage.pool);
-	(void)gpc_pool_wait(&stage.pool, 0);
-	assert_true(gpc_pool_trim(&stage.pool, UINT64_MAX, true) > 0);
-	b = stage_alloc(&stage, 64 * GPC_MIB);
-	stage_free(&stage, b);
-}
-
-int main(void)
-{
-#define TEST(name)            cmocka_unit_test_setup_teardown(name, open_plain, close_stage)
-#define TEST_ONE_STREAM(name) cmocka_unit_test_setup_teardown(name, open_one_stream, close_stage)
-#define TEST_OWN(name)        cmocka_unit_test_teardown(name, close_stage)
-	const struct CMUnitTest tests[] = {
-		TEST(a_closed_pool_neither_grows_nor_shrinks),
-		TEST(segments_have_the_size_of_their_class),
-		TEST_OWN(the_limit_is_never_passed_and_changes_nothing),
-		TEST_OWN(near_the_limit_a_segment_is_as_small_as_it_can_be),
-		TEST_OWN(a_full_device_says_so_with_the_drivers_own_code),
-		TEST(without_metadata_the_drivers_memory_goes_back),
-		TEST(memory_off_the_grid_goes_back_at_once),
-		TEST(under_a_capture_one_piece_without_a_place_is_kept),
-		cmocka_unit_test(each_thing_without_metadata_sends_the_memory_back),
-		TEST(the_smallest_segment_is_requested_once),
-		TEST_ONE_STREAM(trim_prefers_one_segment_that_is_large_enough),
-		TEST_ONE_STREAM(trim_takes_the_longest_idle_where_none_is_large_enough),
-		TEST_ONE_STREAM(trim_takes_no_more_than_what_is_still_wanted),
-		TEST(trim_never_touches_a_segment_with_live_or_pending_blocks),
-		TEST_ONE_STREAM(idle_segments_go_back_though_a_capture_is_open),
-		TEST_OWN(no_capture_can_begin_while_the_driver_takes_memory_back),
-		TEST_ONE_STREAM(unused_remainders_do_not_add_up),
-		TEST_ONE_STREAM(used_remainders_make_whole_medium_segments),
-		TEST_ONE_STREAM(memory_that_the_driver_does_not_take_back_stays_in_the_books),
-		TEST_OWN(segments_idle_for_long_decay_inside_a_later_call),
-		TEST_ONE_STREAM(without_a_time_for_it_nothing_decays),
-		TEST_OWN(garbage_is_collected_above_the_threshold),
-		TEST_OWN(garbage_collection_without_a_limit_goes_by_the_device),
-		TEST_OWN(garbage_collection_of_an_unknown_device_does_nothing),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

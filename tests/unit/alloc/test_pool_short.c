@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "one_stage.h"
 
+FIXTURE(open_one_stream, close_stage);
+
 #define N_FILL 64
 
 /* Blocks of 4 MiB until the driver has no more; every second one is free then. */
@@ -24,7 +26,7 @@ static enum gpc_status retry(uint64_t size, gpc_devptr *ret_address)
 	return gpc_pool_retry(&stage.pool, &request, ret_address);
 }
 
-static void a_small_request_is_cut_from_a_large_piece_where_the_driver_has_none(void **state)
+TEST(a_small_request_is_cut_from_a_large_piece_where_the_driver_has_none)
 {
 	gpc_devptr blocks[N_FILL];
 	gpc_devptr small[2];
@@ -50,7 +52,7 @@ static void a_small_request_is_cut_from_a_large_piece_where_the_driver_has_none(
 		stage_free(&stage, blocks[i]);
 }
 
-static void the_driver_is_asked_first_again_once_it_has_memory(void **state)
+TEST(the_driver_is_asked_first_again_once_it_has_memory)
 {
 	gpc_devptr blocks[N_FILL];
 	gpc_devptr small[2];
@@ -70,7 +72,7 @@ static void the_driver_is_asked_first_again_once_it_has_memory(void **state)
 	stage_free(&stage, small[1]);
 }
 
-static void the_driver_is_asked_first_again_once_it_has_given(void **state)
+TEST(the_driver_is_asked_first_again_once_it_has_given)
 {
 	gpc_devptr blocks[N_FILL];
 	gpc_devptr small;
@@ -87,7 +89,7 @@ static void the_driver_is_asked_first_again_once_it_has_given(void **state)
 	assert_int_equal(stage.pool.counters->n_driver_malloc, n_given + 1);
 }
 
-static void a_large_request_is_cut_from_free_memory_of_small_ones(void **state)
+TEST(a_large_request_is_cut_from_free_memory_of_small_ones)
 {
 	gpc_devptr small = stage_alloc(&stage, 4096);
 	gpc_devptr large;
@@ -102,7 +104,7 @@ static void a_large_request_is_cut_from_free_memory_of_small_ones(void **state)
 	stage_free(&stage, small);
 }
 
-static void max_split_size_yields_where_memory_is_short(void **state)
+TEST(max_split_size_yields_where_memory_is_short)
 {
 	gpc_devptr blocks[N_FILL];
 	gpc_devptr small;
@@ -118,7 +120,7 @@ static void max_split_size_yields_where_memory_is_short(void **state)
 		stage_free(&stage, blocks[i]);
 }
 
-static void an_idle_segment_is_not_cut_but_returned(void **state)
+TEST(an_idle_segment_is_not_cut_but_returned)
 {
 	struct gpc_captures *captures = &stage.heap.captures;
 	gpc_devptr address;
@@ -133,19 +135,4 @@ static void an_idle_segment_is_not_cut_but_returned(void **state)
 	gpc_captures_end(captures);
 	stage_check(&stage);
 	stage_free(&stage, address);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_one_stream, close_stage)
-	const struct CMUnitTest tests[] = {
-		TEST(a_small_request_is_cut_from_a_large_piece_where_the_driver_has_none),
-		TEST(the_driver_is_asked_first_again_once_it_has_memory),
-		TEST(the_driver_is_asked_first_again_once_it_has_given),
-		TEST(a_large_request_is_cut_from_free_memory_of_small_ones),
-		TEST(max_split_size_yields_where_memory_is_short),
-		TEST(an_idle_segment_is_not_cut_but_returned),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,7 +3,9 @@
 
 #include "one_stage.h"
 
-static void waits_refused_by_a_capture_do_not_fill_the_ring(void **state)
+FIXTURE(open_plain, close_stage);
+
+TEST(waits_refused_by_a_capture_do_not_fill_the_ring)
 {
 	gpc_devptr a = stage_alloc(&stage, 4096);
 
@@ -20,7 +22,7 @@ static void waits_refused_by_a_capture_do_not_fill_the_ring(void **state)
 	assert_int_equal(stage.drv.counters.n_sync, 0);
 }
 
-static void the_programs_synchronisation_passes_earlier_frees(void **state)
+TEST(the_programs_synchronisation_passes_earlier_frees)
 {
 	gpc_devptr a = stage_alloc(&stage, 4096);
 	gpc_devptr b = stage_alloc(&stage, 4096);
@@ -38,7 +40,7 @@ static void the_programs_synchronisation_passes_earlier_frees(void **state)
 	assert_int_equal(stage_alloc(&stage, 4096), a);
 }
 
-static void the_programs_synchronisation_of_one_context_says_nothing_of_peers(void **state)
+TEST(the_programs_synchronisation_of_one_context_says_nothing_of_peers)
 {
 	struct gpc_sim_driver peer;
 	gpc_devptr a = stage_alloc(&stage, 4096);
@@ -59,7 +61,7 @@ static void the_programs_synchronisation_of_one_context_says_nothing_of_peers(vo
 	gpc_sim_driver_fini(&peer);
 }
 
-static void an_endless_kernel_never_blocks_below_the_pending_limit(void **state)
+TEST(an_endless_kernel_never_blocks_below_the_pending_limit)
 {
 	struct gpc_sim_stream *stream = stage_stream(&stage);
 	uint64_t endless = UINT64_C(1) << 60;
@@ -75,7 +77,7 @@ static void an_endless_kernel_never_blocks_below_the_pending_limit(void **state)
 	assert_true(stage.pool.counters->n_fence > 0);
 }
 
-static void above_the_pending_limit_a_miss_waits_for_the_oldest_useful_fence(void **state)
+TEST_OWN(above_the_pending_limit_a_miss_waits_for_the_oldest_useful_fence)
 {
 	struct gpc_pool_params params = stage_params();
 	gpc_devptr a;
@@ -97,7 +99,7 @@ static void above_the_pending_limit_a_miss_waits_for_the_oldest_useful_fence(voi
 	assert_int_equal(stage.drv.counters.n_mem_alloc, 2);
 }
 
-static void rests_of_segments_count_where_memory_is_held_back(void **state)
+TEST_OWN(rests_of_segments_count_where_memory_is_held_back)
 {
 	struct gpc_pool_params params = stage_params();
 	uint64_t size = 600 * 1024; /* three in a segment of 2 MiB */
@@ -115,7 +117,7 @@ static void rests_of_segments_count_where_memory_is_held_back(void **state)
 	assert_true(stage.drv.counters.n_sync > 0);
 }
 
-static void above_the_pending_limit_under_a_capture_memory_grows(void **state)
+TEST_OWN(above_the_pending_limit_under_a_capture_memory_grows)
 {
 	struct gpc_pool_params params = stage_params();
 
@@ -130,7 +132,7 @@ static void above_the_pending_limit_under_a_capture_memory_grows(void **state)
 	assert_int_equal(stage.drv.counters.n_sync, 0);
 }
 
-static void an_old_driver_is_synchronised_once_a_batch_and_never_a_free(void **state)
+TEST_OWN(an_old_driver_is_synchronised_once_a_batch_and_never_a_free)
 {
 	struct gpc_sim_config config = stage_config();
 	struct gpc_pool_params params = stage_params();
@@ -147,7 +149,7 @@ static void an_old_driver_is_synchronised_once_a_batch_and_never_a_free(void **s
 	assert_true(stage.drv.counters.n_mem_alloc <= 10);
 }
 
-static void a_wait_for_everything_frees_everything(void **state)
+TEST(a_wait_for_everything_frees_everything)
 {
 	gpc_devptr a = stage_alloc(&stage, 4096);
 	gpc_devptr b = stage_alloc(&stage, 20 * GPC_MIB);
@@ -162,7 +164,7 @@ static void a_wait_for_everything_frees_everything(void **state)
 	assert_int_equal(stage.pool.counters->n_sync, 1);
 }
 
-static void a_bounded_wait_blocks_in_no_call_of_the_driver_and_ends(void **state)
+TEST(a_bounded_wait_blocks_in_no_call_of_the_driver_and_ends)
 {
 	gpc_devptr a = stage_alloc(&stage, 4096);
 	gpc_devptr b = stage_alloc(&stage, 20 * GPC_MIB);
@@ -188,7 +190,7 @@ static void *pass_five_ms(void *arg)
 	return NULL;
 }
 
-static void a_bounded_wait_ends_when_the_work_does(void **state)
+TEST(a_bounded_wait_ends_when_the_work_does)
 {
 	gpc_devptr a = stage_alloc(&stage, 4096);
 	uint64_t left_ms = 600000;
@@ -206,7 +208,7 @@ static void a_bounded_wait_ends_when_the_work_does(void **state)
 	assert_int_equal(left_ms, 7); /* there is nothing to wait for */
 }
 
-static void a_wait_with_a_full_ring_is_for_the_latest_frees_too(void **state)
+TEST(a_wait_with_a_full_ring_is_for_the_latest_frees_too)
 {
 	gpc_devptr a[GPC_MAX_FENCES + 3];
 
@@ -226,7 +228,7 @@ static void a_wait_with_a_full_ring_is_for_the_latest_frees_too(void **state)
 	}
 }
 
-static void blocks_with_a_fence_get_no_other_one(void **state)
+TEST(blocks_with_a_fence_get_no_other_one)
 {
 	gpc_devptr a = stage_alloc(&stage, 4096);
 
@@ -245,7 +247,7 @@ static void blocks_with_a_fence_get_no_other_one(void **state)
 	}
 }
 
-static void at_the_pending_limit_a_miss_does_not_wait(void **state)
+TEST(at_the_pending_limit_a_miss_does_not_wait)
 {
 	gpc_devptr a = stage_alloc(&stage, 20 * GPC_MIB);
 
@@ -257,7 +259,7 @@ static void at_the_pending_limit_a_miss_does_not_wait(void **state)
 	assert_int_equal(stage.drv.counters.n_sync, 0);
 }
 
-static void while_a_capture_just_begins_no_wait_is_made(void **state)
+TEST(while_a_capture_just_begins_no_wait_is_made)
 {
 	gpc_devptr a = stage_alloc(&stage, 4096);
 
@@ -305,7 +307,7 @@ static enum gpc_status come_during_wait(struct gpc_driver *drv, gpc_event event)
 	return st;
 }
 
-static void a_wait_during_which_a_peer_came_or_the_context_died_passes_nothing(void **state)
+TEST(a_wait_during_which_a_peer_came_or_the_context_died_passes_nothing)
 {
 	struct gpc_driver_ops ops = *stage.drv.base.ops;
 	struct gpc_sim_driver peer;
@@ -327,7 +329,7 @@ static void a_wait_during_which_a_peer_came_or_the_context_died_passes_nothing(v
 	(void)state;
 }
 
-static void a_peer_that_comes_or_goes_during_the_programs_wait_spoils_it(void **state)
+TEST(a_peer_that_comes_or_goes_during_the_programs_wait_spoils_it)
 {
 	struct gpc_sim_driver peer;
 	struct gpc_pool_sync sync;
@@ -348,7 +350,7 @@ static void a_peer_that_comes_or_goes_during_the_programs_wait_spoils_it(void **
 }
 
 /* The clock is virtual: a call that waits for the later work moves it that far. */
-static void a_malloc_waits_for_nothing_and_a_free_for_earlier_work(void **state)
+TEST_OWN(a_malloc_waits_for_nothing_and_a_free_for_earlier_work)
 {
 	struct gpc_pool_params params = stage_params();
 	gpc_devptr blocks[40];
@@ -375,7 +377,7 @@ static void a_malloc_waits_for_nothing_and_a_free_for_earlier_work(void **state)
 }
 
 /* Much is cached, more than pending_limit above what was ever live: nothing of that is pending. */
-static void a_free_waits_for_nothing_where_nothing_is_pending(void **state)
+TEST_OWN(a_free_waits_for_nothing_where_nothing_is_pending)
 {
 	struct gpc_pool_params params = stage_params();
 
@@ -393,7 +395,7 @@ static void a_free_waits_for_nothing_where_nothing_is_pending(void **state)
 	assert_int_equal(stage.drv.counters.n_sync, 0);
 }
 
-static void a_free_waits_for_no_peer(void **state)
+TEST_OWN(a_free_waits_for_no_peer)
 {
 	struct gpc_pool_params params = stage_params();
 	struct gpc_sim_driver peer;
@@ -425,7 +427,7 @@ static enum gpc_status break_after_wait(struct gpc_driver *drv, gpc_event event)
 	return st;
 }
 
-static void a_miss_reports_a_context_that_breaks_during_a_wait(void **state)
+TEST_OWN(a_miss_reports_a_context_that_breaks_during_a_wait)
 {
 	struct gpc_pool_params params = stage_params();
 	struct gpc_driver_ops ops;
@@ -450,7 +452,7 @@ static void a_miss_reports_a_context_that_breaks_during_a_wait(void **state)
 	assert_int_equal(stage.pool.counters->pending_bytes, 64 * GPC_MIB);
 }
 
-static void a_wait_for_more_than_any_block_waits_for_all(void **state)
+TEST(a_wait_for_more_than_any_block_waits_for_all)
 {
 	gpc_devptr a = stage_alloc(&stage, 10 * GPC_MIB);
 	gpc_devptr b = stage_alloc(&stage, 10 * GPC_MIB);
@@ -461,7 +463,7 @@ static void a_wait_for_more_than_any_block_waits_for_all(void **state)
 	assert_int_equal(gpc_pool_wait(&stage.pool, 20 * GPC_MIB), 20 * GPC_MIB);
 }
 
-static void a_wait_that_the_driver_refuses_frees_nothing(void **state)
+TEST(a_wait_that_the_driver_refuses_frees_nothing)
 {
 	gpc_devptr a = stage_alloc(&stage, 4096);
 
@@ -475,7 +477,7 @@ static void a_wait_that_the_driver_refuses_frees_nothing(void **state)
 	assert_int_equal(gpc_pool_wait(&stage.pool, 4096), 4096);
 }
 
-static void with_more_peers_than_members_nothing_is_ever_passed(void **state)
+TEST(with_more_peers_than_members_nothing_is_ever_passed)
 {
 	gpc_devptr a = stage_alloc(&stage, 4096);
 
@@ -505,7 +507,7 @@ static void *come_and_go(void *arg)
 	return NULL;
 }
 
-static void members_may_come_and_go_during_a_wait(void **state)
+TEST(members_may_come_and_go_during_a_wait)
 {
 	struct gpc_sim_driver others[2];
 	pthread_t threads[2];
@@ -525,39 +527,4 @@ static void members_may_come_and_go_during_a_wait(void **state)
 	assert_true(gpc_pool_wait(&stage.pool, 0) > 0 || !stage.pool.counters->pending_bytes);
 	for (int i = 0; i < 2; i++)
 		gpc_sim_driver_fini(&others[i]);
-}
-
-int main(void)
-{
-#define TEST(name)     cmocka_unit_test_setup_teardown(name, open_plain, close_stage)
-#define TEST_OWN(name) cmocka_unit_test_teardown(name, close_stage)
-	const struct CMUnitTest tests[] = {
-		TEST(waits_refused_by_a_capture_do_not_fill_the_ring),
-		TEST(the_programs_synchronisation_passes_earlier_frees),
-		TEST(the_programs_synchronisation_of_one_context_says_nothing_of_peers),
-		TEST(an_endless_kernel_never_blocks_below_the_pending_limit),
-		TEST_OWN(above_the_pending_limit_a_miss_waits_for_the_oldest_useful_fence),
-		TEST_OWN(rests_of_segments_count_where_memory_is_held_back),
-		TEST_OWN(above_the_pending_limit_under_a_capture_memory_grows),
-		TEST_OWN(an_old_driver_is_synchronised_once_a_batch_and_never_a_free),
-		TEST(a_wait_for_everything_frees_everything),
-		TEST(a_bounded_wait_blocks_in_no_call_of_the_driver_and_ends),
-		TEST(a_bounded_wait_ends_when_the_work_does),
-		TEST(a_wait_with_a_full_ring_is_for_the_latest_frees_too),
-		TEST(blocks_with_a_fence_get_no_other_one),
-		TEST(at_the_pending_limit_a_miss_does_not_wait),
-		TEST(while_a_capture_just_begins_no_wait_is_made),
-		TEST(a_wait_during_which_a_peer_came_or_the_context_died_passes_nothing),
-		TEST(a_peer_that_comes_or_goes_during_the_programs_wait_spoils_it),
-		TEST_OWN(a_malloc_waits_for_nothing_and_a_free_for_earlier_work),
-		TEST_OWN(a_free_waits_for_nothing_where_nothing_is_pending),
-		TEST_OWN(a_free_waits_for_no_peer),
-		TEST_OWN(a_miss_reports_a_context_that_breaks_during_a_wait),
-		TEST(a_wait_for_more_than_any_block_waits_for_all),
-		TEST(a_wait_that_the_driver_refuses_frees_nothing),
-		TEST(with_more_peers_than_members_nothing_is_ever_passed),
-		TEST(members_may_come_and_go_during_a_wait),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

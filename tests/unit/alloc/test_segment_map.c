@@ -8,7 +8,7 @@ static struct gpc_segment segment_at(gpc_devptr address, uint64_t size)
 	return (struct gpc_segment){ .address = address, .size = size };
 }
 
-static void every_address_inside_a_segment_finds_it_and_no_other_does(void **state)
+TEST(every_address_inside_a_segment_finds_it_and_no_other_does)
 {
 	struct gpc_segment segment = segment_at(0x7f0000000000, 6 * GPC_MIB);
 	struct gpc_segment_map map;
@@ -27,7 +27,7 @@ static void every_address_inside_a_segment_finds_it_and_no_other_does(void **sta
 	gpc_segment_map_fini(&map);
 }
 
-static void a_segment_may_reach_over_two_leaves(void **state)
+TEST(a_segment_may_reach_over_two_leaves)
 {
 	gpc_devptr edge = UINT64_C(1) << (GPC_SEGMENT_MAP_PAGE_BITS + GPC_SEGMENT_MAP_LEAF_BITS);
 	struct gpc_segment segment = segment_at(3 * edge - 2 * GPC_MIB, 4 * GPC_MIB);
@@ -42,7 +42,7 @@ static void a_segment_may_reach_over_two_leaves(void **state)
 	gpc_segment_map_fini(&map);
 }
 
-static void addresses_and_sizes_off_the_grid_are_refused(void **state)
+TEST(addresses_and_sizes_off_the_grid_are_refused)
 {
 	static const struct {
 		gpc_devptr address;
@@ -69,7 +69,7 @@ static void addresses_and_sizes_off_the_grid_are_refused(void **state)
 	gpc_segment_map_fini(&map);
 }
 
-static void a_segment_over_a_page_of_its_pool_changes_nothing(void **state)
+TEST(a_segment_over_a_page_of_its_pool_changes_nothing)
 {
 	struct gpc_segment old = segment_at(GPC_GIB + 4 * GPC_MIB, 2 * GPC_MIB);
 	struct gpc_segment new = segment_at(GPC_GIB, 8 * GPC_MIB);
@@ -84,7 +84,7 @@ static void a_segment_over_a_page_of_its_pool_changes_nothing(void **state)
 	gpc_segment_map_fini(&map);
 }
 
-static void another_pool_takes_the_pages_that_the_driver_gave_it(void **state)
+TEST(another_pool_takes_the_pages_that_the_driver_gave_it)
 {
 	/* Never looked into: a pool is only named here. */
 	struct gpc_pool *pool = (struct gpc_pool *)(uintptr_t)0x1000;
@@ -111,7 +111,7 @@ static void another_pool_takes_the_pages_that_the_driver_gave_it(void **state)
 	gpc_segment_map_fini(&map);
 }
 
-static void without_metadata_nothing_is_inserted(void **state)
+TEST(without_metadata_nothing_is_inserted)
 {
 	struct gpc_segment segment = segment_at(GPC_GIB, 2 * GPC_MIB);
 	size_t before = gpc_metamem_total();
@@ -129,18 +129,4 @@ static void without_metadata_nothing_is_inserted(void **state)
 	assert_int_equal(gpc_segment_map_insert(&map, &segment), GPC_OK);
 	gpc_segment_map_fini(&map);
 	assert_int_equal(gpc_metamem_total(), before);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_address_inside_a_segment_finds_it_and_no_other_does),
-		cmocka_unit_test(a_segment_may_reach_over_two_leaves),
-		cmocka_unit_test(addresses_and_sizes_off_the_grid_are_refused),
-		cmocka_unit_test(a_segment_over_a_page_of_its_pool_changes_nothing),
-		cmocka_unit_test(another_pool_takes_the_pages_that_the_driver_gave_it),
-		cmocka_unit_test(without_metadata_nothing_is_inserted),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

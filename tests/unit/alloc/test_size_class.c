@@ -2,7 +2,7 @@
 #include "alloc/size_class.h"
 #include "unit.h"
 
-static void a_request_is_rounded_to_whole_grains(void **state)
+TEST(a_request_is_rounded_to_whole_grains)
 {
 	(void)state;
 	assert_int_equal(gpc_size_round(1, 0), 512);
@@ -12,7 +12,7 @@ static void a_request_is_rounded_to_whole_grains(void **state)
 	assert_int_equal(gpc_size_round(GPC_SIZE_MAX, 0), GPC_SIZE_MAX);
 }
 
-static void divisions_round_to_steps_between_two_powers_of_two(void **state)
+TEST(divisions_round_to_steps_between_two_powers_of_two)
 {
 	(void)state;
 	/* The documented example of PyTorch: 1200 with 4 divisions; in bytes large enough for the grain. */
@@ -23,7 +23,7 @@ static void divisions_round_to_steps_between_two_powers_of_two(void **state)
 	assert_int_equal(gpc_size_round(GPC_SIZE_MAX, 4), GPC_SIZE_MAX);
 }
 
-static void steps_finer_than_a_grain_are_grains(void **state)
+TEST(steps_finer_than_a_grain_are_grains)
 {
 	(void)state;
 	assert_int_equal(gpc_size_round(600, 8), 1024);
@@ -31,7 +31,7 @@ static void steps_finer_than_a_grain_are_grains(void **state)
 	assert_int_equal(gpc_size_round(5000, 8), 5120);
 }
 
-static void rounding_never_shrinks_and_stays_on_the_grain(void **state)
+TEST(rounding_never_shrinks_and_stays_on_the_grain)
 {
 	static const uint32_t divisions[] = { 0, 1, 2, 3, 4, 7, 8, 16, 63, 64 };
 
@@ -47,7 +47,7 @@ static void rounding_never_shrinks_and_stays_on_the_grain(void **state)
 	}
 }
 
-static void the_pool_and_the_segment_follow_from_the_size(void **state)
+TEST(the_pool_and_the_segment_follow_from_the_size)
 {
 	static const struct {
 		uint64_t rounded;
@@ -76,7 +76,7 @@ static void the_pool_and_the_segment_follow_from_the_size(void **state)
 	}
 }
 
-static void bins_grow_with_the_size_and_cover_every_size(void **state)
+TEST(bins_grow_with_the_size_and_cover_every_size)
 {
 	uint32_t before = 0;
 
@@ -92,7 +92,7 @@ static void bins_grow_with_the_size_and_cover_every_size(void **state)
 	assert_true(gpc_size_bin(2 * GPC_SIZE_MAX) < GPC_N_BINS);
 }
 
-static void no_bin_is_left_out_and_none_is_wider_than_an_eighth(void **state)
+TEST(no_bin_is_left_out_and_none_is_wider_than_an_eighth)
 {
 	uint64_t first = GPC_GRAIN;
 
@@ -110,7 +110,7 @@ static void no_bin_is_left_out_and_none_is_wider_than_an_eighth(void **state)
 	}
 }
 
-static void small_blocks_are_cut_wherever_a_grain_is_left(void **state)
+TEST(small_blocks_are_cut_wherever_a_grain_is_left)
 {
 	(void)state;
 	assert_true(gpc_size_should_split(GPC_POOL_SMALL, 1024, 512, 0));
@@ -118,7 +118,7 @@ static void small_blocks_are_cut_wherever_a_grain_is_left(void **state)
 	assert_true(gpc_size_should_split(GPC_POOL_SMALL, GPC_MIB, 512, 512));
 }
 
-static void large_blocks_are_cut_where_the_rest_is_useful_and_the_limit_allows(void **state)
+TEST(large_blocks_are_cut_where_the_rest_is_useful_and_the_limit_allows)
 {
 	(void)state;
 	assert_false(gpc_size_should_split(GPC_POOL_LARGE, 5 * GPC_MIB, 4 * GPC_MIB, 0));
@@ -127,22 +127,4 @@ static void large_blocks_are_cut_where_the_rest_is_useful_and_the_limit_allows(v
 		gpc_size_should_split(GPC_POOL_LARGE, 64 * GPC_MIB, 31 * GPC_MIB, 32 * GPC_MIB));
 	assert_false(
 		gpc_size_should_split(GPC_POOL_LARGE, 64 * GPC_MIB, 32 * GPC_MIB, 32 * GPC_MIB));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_request_is_rounded_to_whole_grains),
-		cmocka_unit_test(divisions_round_to_steps_between_two_powers_of_two),
-		cmocka_unit_test(steps_finer_than_a_grain_are_grains),
-		cmocka_unit_test(rounding_never_shrinks_and_stays_on_the_grain),
-		cmocka_unit_test(the_pool_and_the_segment_follow_from_the_size),
-		cmocka_unit_test(bins_grow_with_the_size_and_cover_every_size),
-		cmocka_unit_test(no_bin_is_left_out_and_none_is_wider_than_an_eighth),
-		cmocka_unit_test(small_blocks_are_cut_wherever_a_grain_is_left),
-		cmocka_unit_test(
-			large_blocks_are_cut_where_the_rest_is_useful_and_the_limit_allows),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,6 +45,8 @@ static int stop(void **state)
 	return 0;
 }
 
+FIXTURE(start, stop);
+
 static gpc_devptr alloc_on(gpc_stream stream, uint64_t size)
 {
 	struct gpc_request request = stage_request(&stage, size);
@@ -75,7 +77,7 @@ static gpc_devptr freed_busy(uint64_t size)
 	return address;
 }
 
-static void memory_freed_on_a_stream_is_reused_on_it_without_a_driver_call(void **state)
+TEST(memory_freed_on_a_stream_is_reused_on_it_without_a_driver_call)
 {
 	gpc_devptr address = freed_busy(SIZE);
 	uint64_t n_calls = stage_n_fence_calls(&stage);
@@ -89,7 +91,7 @@ static void memory_freed_on_a_stream_is_reused_on_it_without_a_driver_call(void 
 	stage_free(&stage, address);
 }
 
-static void another_stream_gets_it_after_the_fence_only(void **state)
+TEST(another_stream_gets_it_after_the_fence_only)
 {
 	gpc_devptr address = freed_busy(SIZE);
 	gpc_devptr other = alloc_on(stage_handle(streams[1]), SIZE);
@@ -105,7 +107,7 @@ static void another_stream_gets_it_after_the_fence_only(void **state)
 	stage_free(&stage, address);
 }
 
-static void a_request_that_names_no_stream_gets_it_after_the_fence_only(void **state)
+TEST(a_request_that_names_no_stream_gets_it_after_the_fence_only)
 {
 	gpc_devptr address = freed_busy(SIZE);
 	gpc_devptr other = alloc_on(0, SIZE);
@@ -115,7 +117,7 @@ static void a_request_that_names_no_stream_gets_it_after_the_fence_only(void **s
 	stage_free(&stage, other);
 }
 
-static void a_free_that_names_no_stream_is_in_no_order(void **state)
+TEST(a_free_that_names_no_stream_is_in_no_order)
 {
 	gpc_devptr address = alloc_on(stage_handle(streams[0]), SIZE);
 	gpc_devptr other;
@@ -128,7 +130,7 @@ static void a_free_that_names_no_stream_is_in_no_order(void **state)
 	stage_free(&stage, other);
 }
 
-static void a_block_used_by_two_streams_waits_for_its_fence(void **state)
+TEST(a_block_used_by_two_streams_waits_for_its_fence)
 {
 	gpc_devptr address = alloc_on(stage_handle(streams[0]), SIZE);
 	gpc_devptr other;
@@ -155,7 +157,7 @@ static void a_block_used_by_two_streams_waits_for_its_fence(void **state)
 	}
 }
 
-static void a_stream_created_unseen_keeps_no_order(void **state)
+TEST(a_stream_created_unseen_keeps_no_order)
 {
 	const struct gpc_sim_stream *unseen = stage_stream(&stage);
 	gpc_devptr address = alloc_on(stage_handle(unseen), SIZE);
@@ -169,7 +171,7 @@ static void a_stream_created_unseen_keeps_no_order(void **state)
 	stage_free(&stage, other);
 }
 
-static void the_next_stream_with_the_handle_of_a_destroyed_one_inherits_nothing(void **state)
+TEST(the_next_stream_with_the_handle_of_a_destroyed_one_inherits_nothing)
 {
 	gpc_devptr address = freed_busy(SIZE);
 	gpc_devptr other;
@@ -187,7 +189,7 @@ static void the_next_stream_with_the_handle_of_a_destroyed_one_inherits_nothing(
 	assert_int_not_equal(alloc_on(stage_handle(streams[0]), SIZE), other);
 }
 
-static void no_order_is_kept_while_a_capture_is_open(void **state)
+TEST(no_order_is_kept_while_a_capture_is_open)
 {
 	gpc_devptr before = freed_busy(SIZE);
 	gpc_devptr during;
@@ -207,7 +209,7 @@ static void no_order_is_kept_while_a_capture_is_open(void **state)
 	stage_free(&stage, after);
 }
 
-static void exported_memory_is_in_no_order(void **state)
+TEST(exported_memory_is_in_no_order)
 {
 	gpc_devptr freed = freed_busy(SIZE);
 	gpc_devptr live = alloc_on(stage_handle(streams[1]), SIZE);
@@ -220,7 +222,7 @@ static void exported_memory_is_in_no_order(void **state)
 	free_on(stage_handle(streams[1]), live);
 }
 
-static void a_block_is_given_whole_or_not_at_all(void **state)
+TEST(a_block_is_given_whole_or_not_at_all)
 {
 	gpc_devptr address = freed_busy(SIZE);
 	gpc_devptr small = alloc_on(stage_handle(streams[0]), SIZE / 2);
@@ -234,7 +236,7 @@ static void a_block_is_given_whole_or_not_at_all(void **state)
 	stage_free(&stage, fits);
 }
 
-static void blocks_leave_the_order_when_their_fence_passes(void **state)
+TEST(blocks_leave_the_order_when_their_fence_passes)
 {
 	gpc_devptr address = freed_busy(SIZE);
 
@@ -247,7 +249,7 @@ static void blocks_leave_the_order_when_their_fence_passes(void **state)
 	stage_free(&stage, address);
 }
 
-static void the_legacy_stream_is_known_from_the_start_and_for_ever(void **state)
+TEST(the_legacy_stream_is_known_from_the_start_and_for_ever)
 {
 	gpc_devptr address = alloc_on(GPC_ORDERED_LEGACY, SIZE);
 
@@ -260,7 +262,7 @@ static void the_legacy_stream_is_known_from_the_start_and_for_ever(void **state)
 	stage_free(&stage, address);
 }
 
-static void with_too_many_streams_the_last_ones_wait_for_fences(void **state)
+TEST(with_too_many_streams_the_last_ones_wait_for_fences)
 {
 	struct gpc_stream_order *order = &stage.pool.order;
 	struct gpc_block block = { .size = SIZE, .state = GPC_BLOCK_PENDING };
@@ -282,7 +284,7 @@ static void with_too_many_streams_the_last_ones_wait_for_fences(void **state)
 	assert_null(gpc_stream_order_find(order, last, SIZE));
 }
 
-static void without_metadata_a_block_waits_for_its_fence(void **state)
+TEST(without_metadata_a_block_waits_for_its_fence)
 {
 	gpc_devptr address = alloc_on(stage_handle(streams[0]), SIZE);
 	gpc_devptr other;
@@ -297,7 +299,7 @@ static void without_metadata_a_block_waits_for_its_fence(void **state)
 	stage_free(&stage, other);
 }
 
-static void a_pool_that_is_forgotten_forgets_the_orders(void **state)
+TEST_WITH(a_pool_that_is_forgotten_forgets_the_orders, start, NULL)
 {
 	(void)state;
 	(void)freed_busy(SIZE);
@@ -308,29 +310,4 @@ static void a_pool_that_is_forgotten_forgets_the_orders(void **state)
 	gpc_sim_driver_fini(&stage.drv);
 	gpc_heap_fini(&stage.heap);
 	gpc_sim_destroy(stage.sim);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(memory_freed_on_a_stream_is_reused_on_it_without_a_driver_call),
-		TEST(another_stream_gets_it_after_the_fence_only),
-		TEST(a_request_that_names_no_stream_gets_it_after_the_fence_only),
-		TEST(a_free_that_names_no_stream_is_in_no_order),
-		TEST(a_block_used_by_two_streams_waits_for_its_fence),
-		TEST(a_stream_created_unseen_keeps_no_order),
-		TEST(the_next_stream_with_the_handle_of_a_destroyed_one_inherits_nothing),
-		TEST(no_order_is_kept_while_a_capture_is_open),
-		TEST(exported_memory_is_in_no_order),
-		TEST(a_block_is_given_whole_or_not_at_all),
-		TEST(blocks_leave_the_order_when_their_fence_passes),
-		TEST(the_legacy_stream_is_known_from_the_start_and_for_ever),
-		TEST(with_too_many_streams_the_last_ones_wait_for_fences),
-		TEST(without_metadata_a_block_waits_for_its_fence),
-		cmocka_unit_test_setup(a_pool_that_is_forgotten_forgets_the_orders, start),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

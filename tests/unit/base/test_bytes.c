@@ -20,7 +20,7 @@ static void assert_refused(const char *text)
 	assert_int_equal(bytes, 77);
 }
 
-static void every_spelling_of_a_unit_is_read(void **state)
+TEST(every_spelling_of_a_unit_is_read)
 {
 	(void)state;
 	assert_reads("0", 0);
@@ -38,7 +38,7 @@ static void every_spelling_of_a_unit_is_read(void **state)
 	assert_reads("15E", UINT64_C(15) << 60);
 }
 
-static void decimals_are_read(void **state)
+TEST(decimals_are_read)
 {
 	(void)state;
 	assert_reads("1.5GiB", 3 * GPC_GIB / 2);
@@ -47,7 +47,7 @@ static void decimals_are_read(void **state)
 	assert_reads("2.", 2);
 }
 
-static void the_largest_number_is_read_and_one_more_refused(void **state)
+TEST(the_largest_number_is_read_and_one_more_refused)
 {
 	(void)state;
 	assert_reads("18446744073709551615", UINT64_MAX);
@@ -57,7 +57,7 @@ static void the_largest_number_is_read_and_one_more_refused(void **state)
 	assert_refused("18446744073709551615K");
 }
 
-static void an_invalid_size_is_refused(void **state)
+TEST(an_invalid_size_is_refused)
 {
 	(void)state;
 	assert_refused("");
@@ -75,7 +75,7 @@ static void an_invalid_size_is_refused(void **state)
 	assert_refused("1\"");
 }
 
-static void only_the_given_length_is_read(void **state)
+TEST(only_the_given_length_is_read)
 {
 	uint64_t bytes = 0;
 
@@ -85,7 +85,7 @@ static void only_the_given_length_is_read(void **state)
 	assert_false(gpc_bytes_parse("1\0", 2, &bytes));
 }
 
-static void rounding_up_keeps_multiples(void **state)
+TEST(rounding_up_keeps_multiples)
 {
 	(void)state;
 	assert_int_equal(gpc_round_up(0, 512), 0);
@@ -94,7 +94,7 @@ static void rounding_up_keeps_multiples(void **state)
 	assert_int_equal(gpc_round_up(513, 512), 1024);
 }
 
-static void sums_saturate_at_both_ends(void **state)
+TEST(sums_saturate_at_both_ends)
 {
 	(void)state;
 	assert_int_equal(gpc_bytes_add(2, 3), 5);
@@ -104,7 +104,7 @@ static void sums_saturate_at_both_ends(void **state)
 	assert_int_equal(gpc_bytes_less(3, 5), 0);
 }
 
-static void a_unit_is_known_by_its_first_word(void **state)
+TEST(a_unit_is_known_by_its_first_word)
 {
 	(void)state;
 	assert_true(gpc_bytes_is_unit("MiB free"));
@@ -113,20 +113,4 @@ static void a_unit_is_known_by_its_first_word(void **state)
 	assert_false(gpc_bytes_is_unit("MiBs"));
 	assert_false(gpc_bytes_is_unit("Mix"));
 	assert_false(gpc_bytes_is_unit(""));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_spelling_of_a_unit_is_read),
-		cmocka_unit_test(decimals_are_read),
-		cmocka_unit_test(the_largest_number_is_read_and_one_more_refused),
-		cmocka_unit_test(an_invalid_size_is_refused),
-		cmocka_unit_test(only_the_given_length_is_read),
-		cmocka_unit_test(rounding_up_keeps_multiples),
-		cmocka_unit_test(sums_saturate_at_both_ends),
-		cmocka_unit_test(a_unit_is_known_by_its_first_word),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,7 +27,7 @@ static int fail_twice(void)
 	return gpc_is_broken() ? 0 : 3;
 }
 
-static void a_failed_check_ends_us_in_debug_and_breaks_us_in_release(void **state)
+TEST(a_failed_check_ends_us_in_debug_and_breaks_us_in_release)
 {
 	int status;
 	pid_t pid = fork();
@@ -44,20 +44,10 @@ static void a_failed_check_ends_us_in_debug_and_breaks_us_in_release(void **stat
 	}
 }
 
-static void a_check_that_holds_changes_nothing(void **state)
+TEST(a_check_that_holds_changes_nothing)
 {
 	(void)state;
 	GPC_ASSERT(sizeof(char) == 1);
 	GPC_CHECK(2 > 1);
 	assert_false(gpc_is_broken());
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_failed_check_ends_us_in_debug_and_breaks_us_in_release),
-		cmocka_unit_test(a_check_that_holds_changes_nothing),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

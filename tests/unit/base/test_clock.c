@@ -33,13 +33,13 @@ static void *compare(void *arg)
 	return NULL;
 }
 
-static void the_cheap_clock_tells_the_time_of_the_monotonic_one(void **state)
+TEST(the_cheap_clock_tells_the_time_of_the_monotonic_one)
 {
 	(void)state;
 	assert_null(compare(state));
 }
 
-static void it_does_so_in_several_threads_at_once(void **state)
+TEST(it_does_so_in_several_threads_at_once)
 {
 	pthread_t threads[4];
 	void *wrong = NULL;
@@ -53,14 +53,4 @@ static void it_does_so_in_several_threads_at_once(void **state)
 		wrong = result ? result : wrong;
 	}
 	assert_null(wrong);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_cheap_clock_tells_the_time_of_the_monotonic_one),
-		cmocka_unit_test(it_does_so_in_several_threads_at_once),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,7 +22,9 @@ static int tear_down(void **state)
 	return unsetenv(NAME);
 }
 
-static void a_variable_that_is_set_is_read_as_it_is(void **state)
+FIXTURE(NULL, tear_down);
+
+TEST(a_variable_that_is_set_is_read_as_it_is)
 {
 	(void)state;
 	assert_int_equal(setenv(NAME, " a:b,c=d ", 1), 0);
@@ -31,21 +33,21 @@ static void a_variable_that_is_set_is_read_as_it_is(void **state)
 	assert_string_equal(gpc_env_get(NAME), "0");
 }
 
-static void a_variable_that_is_not_set_is_null(void **state)
+TEST(a_variable_that_is_not_set_is_null)
 {
 	(void)state;
 	assert_int_equal(unsetenv(NAME), 0);
 	assert_null(gpc_env_get(NAME));
 }
 
-static void an_empty_variable_counts_as_not_set(void **state)
+TEST(an_empty_variable_counts_as_not_set)
 {
 	(void)state;
 	assert_int_equal(setenv(NAME, "", 1), 0);
 	assert_null(gpc_env_get(NAME));
 }
 
-static void a_name_is_matched_whole_and_in_its_case(void **state)
+TEST(a_name_is_matched_whole_and_in_its_case)
 {
 	(void)state;
 	assert_int_equal(setenv(NAME, "x", 1), 0);
@@ -55,25 +57,10 @@ static void a_name_is_matched_whole_and_in_its_case(void **state)
 	assert_null(gpc_env_get(""));
 }
 
-static void with_more_rights_than_the_caller_nothing_is_read(void **state)
+TEST(with_more_rights_than_the_caller_nothing_is_read)
 {
 	(void)state;
 	assert_int_equal(setenv(NAME, "x", 1), 0);
 	is_secure = true;
 	assert_null(gpc_env_get(NAME));
-}
-
-#define TEST(name) cmocka_unit_test_teardown(name, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_variable_that_is_set_is_read_as_it_is),
-		TEST(a_variable_that_is_not_set_is_null),
-		TEST(an_empty_variable_counts_as_not_set),
-		TEST(a_name_is_matched_whole_and_in_its_case),
-		TEST(with_more_rights_than_the_caller_nothing_is_read),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,7 +53,7 @@ static void go(struct visitor *visitor)
 		sched_yield();
 }
 
-static void it_is_over_when_all_have_left_that_were_inside(void **state)
+TEST(it_is_over_when_all_have_left_that_were_inside)
 {
 	struct visitor early;
 	struct visitor late;
@@ -72,7 +72,7 @@ static void it_is_over_when_all_have_left_that_were_inside(void **state)
 	assert_true(gpc_grace_is_over(gpc_grace_begin()));
 }
 
-static void the_thread_that_asks_may_be_inside_since_then(void **state)
+TEST(the_thread_that_asks_may_be_inside_since_then)
 {
 	uint64_t number = gpc_grace_begin();
 
@@ -83,7 +83,7 @@ static void the_thread_that_asks_may_be_inside_since_then(void **state)
 	gpc_thread_leave();
 }
 
-static void a_thread_that_ended_inside_delays_nothing(void **state)
+TEST(a_thread_that_ended_inside_delays_nothing)
 {
 	struct visitor visitor;
 	uint64_t number;
@@ -96,7 +96,7 @@ static void a_thread_that_ended_inside_delays_nothing(void **state)
 	assert_true(gpc_grace_is_over(number));
 }
 
-static void a_call_of_the_program_belongs_to_the_stay_that_it_interrupts(void **state)
+TEST(a_call_of_the_program_belongs_to_the_stay_that_it_interrupts)
 {
 	struct gpc_stay *stay;
 	uint64_t number;
@@ -116,7 +116,7 @@ static void a_call_of_the_program_belongs_to_the_stay_that_it_interrupts(void **
 }
 
 /* One after the other, with ids that the kernel gives but once. */
-static void threads_that_come_and_go_take_no_more_room(void **state)
+TEST(threads_that_come_and_go_take_no_more_room)
 {
 	struct visitor visitor;
 
@@ -129,7 +129,7 @@ static void threads_that_come_and_go_take_no_more_room(void **state)
 }
 
 /* Last: from then on no grace period ends. */
-static void with_more_threads_than_stays_it_is_never_over(void **state)
+TEST(with_more_threads_than_stays_it_is_never_over)
 {
 	static struct visitor visitors[GPC_MAX_STAYS + 1];
 
@@ -139,18 +139,4 @@ static void with_more_threads_than_stays_it_is_never_over(void **state)
 	for (unsigned i = 0; i <= GPC_MAX_STAYS; i++)
 		go(&visitors[i]);
 	assert_false(gpc_grace_is_over(gpc_grace_begin()));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(it_is_over_when_all_have_left_that_were_inside),
-		cmocka_unit_test(the_thread_that_asks_may_be_inside_since_then),
-		cmocka_unit_test(a_thread_that_ended_inside_delays_nothing),
-		cmocka_unit_test(a_call_of_the_program_belongs_to_the_stay_that_it_interrupts),
-		cmocka_unit_test(threads_that_come_and_go_take_no_more_room),
-		cmocka_unit_test(with_more_threads_than_stays_it_is_never_over),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,6 +50,8 @@ static int drop(void **state)
 	return system(command);
 }
 
+FIXTURE(make, drop);
+
 static void expect(uint64_t available, uint64_t room)
 {
 	struct gpc_host_memory memory = gpc_host_memory_read(root);
@@ -58,7 +60,7 @@ static void expect(uint64_t available, uint64_t room)
 	assert_int_equal(memory.room_bytes, room);
 }
 
-static void an_eighth_of_the_host_stays_free(void **state)
+TEST(an_eighth_of_the_host_stays_free)
 {
 	(void)state;
 	expect(32 * GIB, 24 * GIB);
@@ -66,14 +68,14 @@ static void an_eighth_of_the_host_stays_free(void **state)
 	expect(4 * GIB, 0);
 }
 
-static void an_old_kernel_does_not_estimate(void **state)
+TEST(an_old_kernel_does_not_estimate)
 {
 	(void)state;
 	put("/proc/meminfo", "MemTotal:       67108864 kB\nMemFree:        16777216 kB\n");
 	expect(16 * GIB, 8 * GIB);
 }
 
-static void an_unreadable_host_has_nothing(void **state)
+TEST(an_unreadable_host_has_nothing)
 {
 	(void)state;
 	put("/proc/meminfo", "MemTotal: many\n");
@@ -82,7 +84,7 @@ static void an_unreadable_host_has_nothing(void **state)
 	expect(0, 0);
 }
 
-static void the_tightest_group_of_version_2_counts(void **state)
+TEST(the_tightest_group_of_version_2_counts)
 {
 	(void)state;
 	put("/proc/self/cgroup", "0::/jobs/night\n");
@@ -98,7 +100,7 @@ static void the_tightest_group_of_version_2_counts(void **state)
 	expect(GIB, 768 * GPC_MIB);
 }
 
-static void a_group_of_version_1_counts_also_without_its_path(void **state)
+TEST(a_group_of_version_1_counts_also_without_its_path)
 {
 	(void)state;
 	put("/proc/self/cgroup", "9:name=systemd:/a\n4:cpu,memory:/docker/17\n0::/\n");
@@ -112,7 +114,7 @@ static void a_group_of_version_1_counts_also_without_its_path(void **state)
 	expect(32 * GIB, 24 * GIB);
 }
 
-static void odd_lines_set_no_limit(void **state)
+TEST(odd_lines_set_no_limit)
 {
 	(void)state;
 	put("/proc/self/cgroup", "\n::\nmemory\n1:memory\n0::\n3:memory:");
@@ -120,7 +122,7 @@ static void odd_lines_set_no_limit(void **state)
 	expect(32 * GIB, 24 * GIB);
 }
 
-static void a_full_group_leaves_nothing(void **state)
+TEST(a_full_group_leaves_nothing)
 {
 	(void)state;
 	put("/proc/self/cgroup", "0::/x\n");
@@ -129,26 +131,8 @@ static void a_full_group_leaves_nothing(void **state)
 	expect(0, 0);
 }
 
-static void this_host_has_memory(void **state)
+TEST(this_host_has_memory)
 {
 	(void)state;
 	assert_true(gpc_host_memory_read("").free_bytes > 0);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, make, drop)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(an_eighth_of_the_host_stays_free),
-		TEST(an_old_kernel_does_not_estimate),
-		TEST(an_unreadable_host_has_nothing),
-		TEST(the_tightest_group_of_version_2_counts),
-		TEST(a_group_of_version_1_counts_also_without_its_path),
-		TEST(odd_lines_set_no_limit),
-		TEST(a_full_group_leaves_nothing),
-		TEST(this_host_has_memory),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@
 #include "base/io.h"
 #include "unit.h"
 
-static void a_file_is_read_whole_and_ended(void **state)
+TEST(a_file_is_read_whole_and_ended)
 {
 	char path[] = "/tmp/gpc-io-XXXXXX";
 	char buf[16];
@@ -27,7 +27,7 @@ static void a_file_is_read_whole_and_ended(void **state)
 	unlink(path);
 }
 
-static void a_missing_file_says_so(void **state)
+TEST(a_missing_file_says_so)
 {
 	char buf[16];
 
@@ -36,7 +36,7 @@ static void a_missing_file_says_so(void **state)
 	assert_int_equal(errno, ENOENT);
 }
 
-static void a_descriptor_is_known_by_its_file(void **state)
+TEST(a_descriptor_is_known_by_its_file)
 {
 	char path[] = "/tmp/gpc-io-XXXXXX";
 	int fd = mkstemp(path);
@@ -53,7 +53,7 @@ static void a_descriptor_is_known_by_its_file(void **state)
 	unlink(path);
 }
 
-static void a_number_that_is_another_file_now_is_not_closed(void **state)
+TEST(a_number_that_is_another_file_now_is_not_closed)
 {
 	char path[] = "/tmp/gpc-io-XXXXXX";
 	int fd = mkstemp(path);
@@ -72,7 +72,7 @@ static void a_number_that_is_another_file_now_is_not_closed(void **state)
 	unlink(path);
 }
 
-static void a_read_ends_with_the_file(void **state)
+TEST(a_read_ends_with_the_file)
 {
 	char path[] = "/tmp/gpc-io-XXXXXX";
 	int fd = mkstemp(path);
@@ -134,7 +134,7 @@ static bool open_all(void)
 	       read(ends[0], &byte, 1) == -1 && errno == EAGAIN;
 }
 
-static void what_is_opened_leaves_the_standard_numbers_free_and_ends_with_exec(void **state)
+TEST(what_is_opened_leaves_the_standard_numbers_free_and_ends_with_exec)
 {
 	(void)state;
 	without_descriptors(3, open_all);
@@ -150,7 +150,7 @@ static bool open_nothing(void)
 	       gpc_io_open("/proc", O_RDONLY) == -1 && !gpc_io_pipe(ends) && are_standard_closed();
 }
 
-static void without_a_number_above_them_nothing_is_opened(void **state)
+TEST(without_a_number_above_them_nothing_is_opened)
 {
 	(void)state;
 	without_descriptors(3, open_nothing);
@@ -171,7 +171,7 @@ static bool occupy(void)
 	return after == 0 && is_closed(1) && fcntl(2, F_GETFD) == 0;
 }
 
-static void a_library_of_others_finds_the_standard_numbers_taken(void **state)
+TEST(a_library_of_others_finds_the_standard_numbers_taken)
 {
 	(void)state;
 	without_descriptors(3, occupy);
@@ -185,26 +185,8 @@ static bool occupy_one(void)
 	return is_closed(0) && !is_closed(1) && !is_closed(2);
 }
 
-static void what_is_open_there_stays_open(void **state)
+TEST(what_is_open_there_stays_open)
 {
 	(void)state;
 	without_descriptors(1, occupy_one);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_file_is_read_whole_and_ended),
-		cmocka_unit_test(a_missing_file_says_so),
-		cmocka_unit_test(a_descriptor_is_known_by_its_file),
-		cmocka_unit_test(a_number_that_is_another_file_now_is_not_closed),
-		cmocka_unit_test(a_read_ends_with_the_file),
-		cmocka_unit_test(
-			what_is_opened_leaves_the_standard_numbers_free_and_ends_with_exec),
-		cmocka_unit_test(without_a_number_above_them_nothing_is_opened),
-		cmocka_unit_test(a_library_of_others_finds_the_standard_numbers_taken),
-		cmocka_unit_test(what_is_open_there_stays_open),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,7 +21,7 @@ static void assert_values(struct gpc_list *list, const char *expected)
 	assert_string_equal(back, expected);
 }
 
-static void elements_stay_in_order(void **state)
+TEST(elements_stay_in_order)
 {
 	struct item items[4] = { { .value = 0 }, { .value = 1 }, { .value = 2 }, { .value = 3 } };
 	struct gpc_list list;
@@ -47,7 +47,7 @@ static void elements_stay_in_order(void **state)
 	assert_values(&list, "302");
 }
 
-static void the_body_may_remove_what_it_looks_at(void **state)
+TEST(the_body_may_remove_what_it_looks_at)
 {
 	struct item items[3] = { { .value = 0 }, { .value = 1 }, { .value = 2 } };
 	struct gpc_list list;
@@ -61,14 +61,4 @@ static void the_body_may_remove_what_it_looks_at(void **state)
 			gpc_list_remove(at);
 	}
 	assert_values(&list, "1");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(elements_stay_in_order),
-		cmocka_unit_test(the_body_may_remove_what_it_looks_at),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

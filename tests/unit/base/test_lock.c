@@ -55,7 +55,7 @@ static void release_idle_segments(void)
 	gpc_lock_release(&inner);
 }
 
-static void locks_are_taken_from_outer_to_inner(void **state)
+TEST(locks_are_taken_from_outer_to_inner)
 {
 	(void)state;
 	assert_int_equal(end_of(take_in_order), 0);
@@ -63,7 +63,7 @@ static void locks_are_taken_from_outer_to_inner(void **state)
 	assert_false(gpc_lock_is_any_held());
 }
 
-static void a_wrong_order_fails_at_once(void **state)
+TEST(a_wrong_order_fails_at_once)
 {
 	(void)state;
 	if (GPC_CHECK_LEVEL < 1)
@@ -73,22 +73,11 @@ static void a_wrong_order_fails_at_once(void **state)
 	assert_int_equal(end_of(release_idle_segments), SIGABRT);
 }
 
-static void a_held_lock_is_known(void **state)
+TEST(a_held_lock_is_known)
 {
 	(void)state;
 	gpc_lock_take(&outer);
 	assert_int_equal(gpc_lock_is_any_held(), GPC_CHECK_LEVEL >= 1);
 	gpc_lock_release(&outer);
 	assert_false(gpc_lock_is_any_held());
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(locks_are_taken_from_outer_to_inner),
-		cmocka_unit_test(a_wrong_order_fails_at_once),
-		cmocka_unit_test(a_held_lock_is_known),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,6 +38,8 @@ static int close_pipe(void **state)
 	return 0;
 }
 
+FIXTURE(open_pipe, close_pipe);
+
 static const char *read_all(int fd)
 {
 	static char buf[200000];
@@ -65,14 +67,14 @@ static const char *content(const char *path)
 	return text;
 }
 
-static void a_line_has_our_name_and_an_end(void **state)
+TEST(a_line_has_our_name_and_an_end)
 {
 	(void)state;
 	gpc_log("%s %d", "number", 7);
 	assert_string_equal(written(), "gpucache: number 7\n");
 }
 
-static void a_long_line_is_cut_and_still_ends(void **state)
+TEST(a_long_line_is_cut_and_still_ends)
 {
 	static char text[5000];
 	const char *line;
@@ -86,7 +88,7 @@ static void a_long_line_is_cut_and_still_ends(void **state)
 	assert_int_equal(line[1021], 'x');
 }
 
-static void lines_are_bounded_and_the_last_one_says_so(void **state)
+TEST(lines_are_bounded_and_the_last_one_says_so)
 {
 	unsigned n_lines = 0;
 	const char *text;
@@ -101,14 +103,14 @@ static void lines_are_bounded_and_the_last_one_says_so(void **state)
 	assert_int_equal(n_lines, GPC_LOG_MAX_LINES);
 }
 
-static void a_block_is_written_as_it_is(void **state)
+TEST(a_block_is_written_as_it_is)
 {
 	(void)state;
 	gpc_log_block("a\nb\n", 4);
 	assert_string_equal(written(), "a\nb\n");
 }
 
-static void errno_is_kept_even_when_nobody_listens(void **state)
+TEST(errno_is_kept_even_when_nobody_listens)
 {
 	(void)state;
 	gpc_log_to(-1);
@@ -133,7 +135,7 @@ static const char *long_text(void)
 	return text;
 }
 
-static void without_a_reader_there_is_no_signal_in_any_disposition(void **state)
+TEST(without_a_reader_there_is_no_signal_in_any_disposition)
 {
 	sigset_t now;
 
@@ -152,7 +154,7 @@ static void without_a_reader_there_is_no_signal_in_any_disposition(void **state)
 	assert_int_equal(pipe(ends), 0);
 }
 
-static void a_signal_that_was_waiting_before_still_waits(void **state)
+TEST(a_signal_that_was_waiting_before_still_waits)
 {
 	sigset_t blocked;
 	sigset_t old;
@@ -186,7 +188,7 @@ static void *open_and_close(void *arg)
 	return NULL;
 }
 
-static void a_reader_that_goes_between_look_and_write_sends_no_signal(void **state)
+TEST(a_reader_that_goes_between_look_and_write_sends_no_signal)
 {
 	char folder[] = "/tmp/gpc-log-XXXXXX";
 	char path[64];
@@ -208,7 +210,7 @@ static void a_reader_that_goes_between_look_and_write_sends_no_signal(void **sta
 	rmdir(folder);
 }
 
-static void a_full_pipe_is_left_alone(void **state)
+TEST(a_full_pipe_is_left_alone)
 {
 	char byte = 'x';
 
@@ -224,7 +226,7 @@ static void a_full_pipe_is_left_alone(void **state)
 	assert_string_equal(written(), "gpucache: seen\n");
 }
 
-static void a_text_longer_than_the_room_ends_with_a_line(void **state)
+TEST(a_text_longer_than_the_room_ends_with_a_line)
 {
 	const char *text = long_text();
 	const char *found;
@@ -239,7 +241,7 @@ static void a_text_longer_than_the_room_ends_with_a_line(void **state)
 	assert_int_equal(fcntl(ends[1], F_GETFL) & O_NONBLOCK, 0);
 }
 
-static void a_text_of_many_pieces_is_whole_where_there_is_room(void **state)
+TEST(a_text_of_many_pieces_is_whole_where_there_is_room)
 {
 	const char *text = long_text();
 
@@ -249,7 +251,7 @@ static void a_text_of_many_pieces_is_whole_where_there_is_room(void **state)
 }
 
 /* As su and some containers leave it: the pipe cannot be opened again. */
-static void a_pipe_of_another_user_is_written_and_never_waited_for(void **state)
+TEST(a_pipe_of_another_user_is_written_and_never_waited_for)
 {
 	char byte = 'x';
 	pid_t child;
@@ -285,7 +287,7 @@ static void a_pipe_of_another_user_is_written_and_never_waited_for(void **state)
 	assert_int_equal(status, 0);
 }
 
-static void a_limit_of_the_file_size_sends_no_signal(void **state)
+TEST(a_limit_of_the_file_size_sends_no_signal)
 {
 	char path[] = "/tmp/gpc-log-XXXXXX";
 	int fd = mkstemp(path);
@@ -305,7 +307,7 @@ static void a_limit_of_the_file_size_sends_no_signal(void **state)
 	unlink(path);
 }
 
-static void a_socket_is_written_and_neither_waited_for_nor_missed(void **state)
+TEST(a_socket_is_written_and_neither_waited_for_nor_missed)
 {
 	static char fill[4096];
 	int pair[2];
@@ -324,7 +326,7 @@ static void a_socket_is_written_and_neither_waited_for_nor_missed(void **state)
 	close(pair[1]);
 }
 
-static void a_terminal_that_is_held_is_left_alone(void **state)
+TEST(a_terminal_that_is_held_is_left_alone)
 {
 	const char *text = long_text();
 	struct termios raw;
@@ -353,7 +355,7 @@ static void a_terminal_that_is_held_is_left_alone(void **state)
 }
 
 /* `stty tostop`: a write in the background would stop the whole job. */
-static void a_terminal_with_tostop_stops_no_writer(void **state)
+TEST(a_terminal_with_tostop_stops_no_writer)
 {
 	struct termios modes;
 	int master;
@@ -423,7 +425,7 @@ static bool gets_the_line(void)
 	return is_written;
 }
 
-static void a_file_of_the_program_that_got_the_number_is_not_written(void **state)
+TEST(a_file_of_the_program_that_got_the_number_is_not_written)
 {
 	static const int flags[] = { O_RDWR, O_WRONLY, O_RDWR | O_CLOEXEC, O_WRONLY | O_CLOEXEC,
 		O_WRONLY | O_APPEND | O_CLOEXEC, O_RDONLY };
@@ -442,7 +444,7 @@ static void a_file_of_the_program_that_got_the_number_is_not_written(void **stat
 	}
 }
 
-static void a_file_opened_for_appending_is_a_log(void **state)
+TEST(a_file_opened_for_appending_is_a_log)
 {
 	(void)state;
 	reuse_number(O_WRONLY | O_APPEND);
@@ -451,7 +453,7 @@ static void a_file_opened_for_appending_is_a_log(void **state)
 	assert_true(gets_the_line());
 }
 
-static void a_file_that_has_another_number_too_was_put_there_by_dup2(void **state)
+TEST(a_file_that_has_another_number_too_was_put_there_by_dup2)
 {
 	int fd;
 
@@ -472,7 +474,7 @@ static void a_file_that_has_another_number_too_was_put_there_by_dup2(void **stat
 	close(fd);
 }
 
-static void the_file_that_was_there_at_the_start_is_written_in_every_mode(void **state)
+TEST(the_file_that_was_there_at_the_start_is_written_in_every_mode)
 {
 	static const int flags[] = { O_RDWR, O_WRONLY, O_RDWR | O_CLOEXEC, O_WRONLY | O_APPEND };
 
@@ -484,7 +486,7 @@ static void the_file_that_was_there_at_the_start_is_written_in_every_mode(void *
 	}
 }
 
-static void a_pipe_or_socket_of_the_program_that_got_the_number_is_not_written(void **state)
+TEST(a_pipe_or_socket_of_the_program_that_got_the_number_is_not_written)
 {
 	int other[2];
 	int pair[2];
@@ -512,7 +514,7 @@ static void a_pipe_or_socket_of_the_program_that_got_the_number_is_not_written(v
 	close(pair[1]);
 }
 
-static void a_terminal_may_come_later_and_a_device_may_not(void **state)
+TEST(a_terminal_may_come_later_and_a_device_may_not)
 {
 	int full = open("/dev/full", O_WRONLY);
 	int master;
@@ -531,36 +533,4 @@ static void a_terminal_may_come_later_and_a_device_may_not(void **state)
 	close(full);
 	close(terminal);
 	close(master);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_pipe, close_pipe)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_line_has_our_name_and_an_end),
-		TEST(a_long_line_is_cut_and_still_ends),
-		TEST(lines_are_bounded_and_the_last_one_says_so),
-		TEST(a_block_is_written_as_it_is),
-		TEST(errno_is_kept_even_when_nobody_listens),
-		TEST(without_a_reader_there_is_no_signal_in_any_disposition),
-		TEST(a_signal_that_was_waiting_before_still_waits),
-		TEST(a_reader_that_goes_between_look_and_write_sends_no_signal),
-		TEST(a_full_pipe_is_left_alone),
-		TEST(a_text_longer_than_the_room_ends_with_a_line),
-		TEST(a_text_of_many_pieces_is_whole_where_there_is_room),
-		TEST(a_pipe_of_another_user_is_written_and_never_waited_for),
-		TEST(a_limit_of_the_file_size_sends_no_signal),
-		TEST(a_socket_is_written_and_neither_waited_for_nor_missed),
-		TEST(a_terminal_that_is_held_is_left_alone),
-		TEST(a_terminal_with_tostop_stops_no_writer),
-		TEST(a_file_of_the_program_that_got_the_number_is_not_written),
-		TEST(a_file_opened_for_appending_is_a_log),
-		TEST(a_file_that_has_another_number_too_was_put_there_by_dup2),
-		TEST(the_file_that_was_there_at_the_start_is_written_in_every_mode),
-		TEST(a_pipe_or_socket_of_the_program_that_got_the_number_is_not_written),
-		TEST(a_terminal_may_come_later_and_a_device_may_not),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

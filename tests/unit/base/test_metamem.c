@@ -16,7 +16,7 @@ static bool is_zero(const unsigned char *at, size_t size)
 	return true;
 }
 
-static void pages_are_zeroed_and_counted(void **state)
+TEST(pages_are_zeroed_and_counted)
 {
 	size_t before = gpc_metamem_total();
 	unsigned char *pages = gpc_metamem_map(8192);
@@ -33,7 +33,7 @@ static void pages_are_zeroed_and_counted(void **state)
 	assert_int_equal(gpc_metamem_total(), before);
 }
 
-static void the_nth_request_fails_and_all_after_it(void **state)
+TEST(the_nth_request_fails_and_all_after_it)
 {
 	void *first;
 
@@ -48,7 +48,7 @@ static void the_nth_request_fails_and_all_after_it(void **state)
 	assert_null(gpc_metamem_map(SIZE_MAX / 2));
 }
 
-static void chosen_requests_fail_once_each(void **state)
+TEST(chosen_requests_fail_once_each)
 {
 	(void)state;
 	gpc_metamem_fail_each(0x5);
@@ -60,7 +60,7 @@ static void chosen_requests_fail_once_each(void **state)
 	}
 }
 
-static void numbers_rise_and_lead_back_to_their_items(void **state)
+TEST(numbers_rise_and_lead_back_to_their_items)
 {
 	struct gpc_slab slab;
 	void *items[1000];
@@ -82,7 +82,7 @@ static void numbers_rise_and_lead_back_to_their_items(void **state)
 	gpc_slab_fini(&slab);
 }
 
-static void a_full_slab_gives_nothing_until_something_comes_back(void **state)
+TEST(a_full_slab_gives_nothing_until_something_comes_back)
 {
 	struct gpc_slab slab;
 	uint32_t number = 77;
@@ -104,7 +104,7 @@ static void a_full_slab_gives_nothing_until_something_comes_back(void **state)
 	gpc_slab_fini(&slab);
 }
 
-static void a_slab_without_memory_leaves_things_as_before(void **state)
+TEST(a_slab_without_memory_leaves_things_as_before)
 {
 	size_t before = gpc_metamem_total();
 	struct gpc_slab slab;
@@ -145,7 +145,7 @@ static void *take_and_give_back(void *arg)
 	return NULL;
 }
 
-static void threads_never_get_the_same_item(void **state)
+TEST(threads_never_get_the_same_item)
 {
 	struct gpc_slab slab;
 	pthread_t threads[4];
@@ -162,19 +162,4 @@ static void threads_never_get_the_same_item(void **state)
 	}
 	assert_int_equal(slab.n_live, 0);
 	gpc_slab_fini(&slab);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(pages_are_zeroed_and_counted),
-		cmocka_unit_test(the_nth_request_fails_and_all_after_it),
-		cmocka_unit_test(chosen_requests_fail_once_each),
-		cmocka_unit_test(numbers_rise_and_lead_back_to_their_items),
-		cmocka_unit_test(a_full_slab_gives_nothing_until_something_comes_back),
-		cmocka_unit_test(a_slab_without_memory_leaves_things_as_before),
-		cmocka_unit_test(threads_never_get_the_same_item),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

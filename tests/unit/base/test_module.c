@@ -12,7 +12,7 @@ static int written = 1; /* in another part than code */
 
 int main(void);
 
-static void code_and_data_of_a_program_are_in_one_module(void **state)
+TEST(code_and_data_of_a_program_are_in_one_module)
 {
 	struct gpc_module module = gpc_module_of((const void *)(uintptr_t)main, none);
 
@@ -27,7 +27,7 @@ static void code_and_data_of_a_program_are_in_one_module(void **state)
 }
 
 /* A function that no sanitizer replaces by its own. */
-static void a_library_is_known_by_how_its_file_begins(void **state)
+TEST(a_library_is_known_by_how_its_file_begins)
 {
 	static const char *const cmocka[] = { "ld-", "libcmocka.", NULL };
 	const void *inside = dlsym(RTLD_DEFAULT, "_cmocka_run_group_tests");
@@ -41,7 +41,7 @@ static void a_library_is_known_by_how_its_file_begins(void **state)
 	assert_false(gpc_module_of(&written, cmocka).is_named);
 }
 
-static void memory_of_its_own_is_in_no_module(void **state)
+TEST(memory_of_its_own_is_in_no_module)
 {
 	void *block = test_malloc(16);
 
@@ -51,7 +51,7 @@ static void memory_of_its_own_is_in_no_module(void **state)
 	test_free(block);
 }
 
-static void a_folder_is_no_part_of_the_name(void **state)
+TEST(a_folder_is_no_part_of_the_name)
 {
 	(void)state;
 	assert_true(gpc_module_file_begins("/lib/libc.so.6", libc));
@@ -59,16 +59,4 @@ static void a_folder_is_no_part_of_the_name(void **state)
 	assert_false(gpc_module_file_begins("/libc.d/libm.so.6", libc));
 	assert_false(gpc_module_file_begins("/lib/libcap.so", libc));
 	assert_false(gpc_module_file_begins("", libc));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(code_and_data_of_a_program_are_in_one_module),
-		cmocka_unit_test(a_library_is_known_by_how_its_file_begins),
-		cmocka_unit_test(memory_of_its_own_is_in_no_module),
-		cmocka_unit_test(a_folder_is_no_part_of_the_name),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,6 +31,8 @@ static int end(void **state)
 	return system(command);
 }
 
+FIXTURE(begin, end);
+
 static mode_t mode_of(int fd)
 {
 	struct stat st;
@@ -56,7 +58,7 @@ static void assert_refused(int error)
 	assert_int_equal(gpc_own_folder_open(path, 0), -1);
 }
 
-static void it_is_made_closed_under_every_umask(void **state)
+TEST(it_is_made_closed_under_every_umask)
 {
 	mode_t before = umask(0777);
 
@@ -69,7 +71,7 @@ static void it_is_made_closed_under_every_umask(void **state)
 	assert_made();
 }
 
-static void a_folder_open_to_others_or_no_folder_is_refused(void **state)
+TEST(a_folder_open_to_others_or_no_folder_is_refused)
 {
 	(void)state;
 	assert_int_equal(mkdir(path, 0700), 0);
@@ -84,7 +86,7 @@ static void a_folder_open_to_others_or_no_folder_is_refused(void **state)
 }
 
 /* Closed, as one of ours would be: only the owner tells. */
-static void a_closed_folder_of_another_user_is_refused(void **state)
+TEST(a_closed_folder_of_another_user_is_refused)
 {
 	(void)state;
 	if (geteuid() != 0)
@@ -94,7 +96,7 @@ static void a_closed_folder_of_another_user_is_refused(void **state)
 	assert_refused(EPERM);
 }
 
-static void a_random_one_is_found_again(void **state)
+TEST(a_random_one_is_found_again)
 {
 	uint32_t suffix = 0;
 	uint32_t again = 0;
@@ -115,7 +117,7 @@ static void a_random_one_is_found_again(void **state)
 	assert_int_equal(gpc_own_folder_open(path, suffix + 1), -1);
 }
 
-static void a_random_folder_of_another_user_is_skipped(void **state)
+TEST(a_random_folder_of_another_user_is_skipped)
 {
 	char theirs[80];
 	uint32_t suffix = 0;
@@ -131,27 +133,11 @@ static void a_random_folder_of_another_user_is_skipped(void **state)
 	close(fd);
 }
 
-static void without_a_parent_there_is_none(void **state)
+TEST(without_a_parent_there_is_none)
 {
 	uint32_t suffix;
 
 	(void)state;
 	assert_int_equal(gpc_own_folder_make("/proc/none/gpucache"), -1);
 	assert_int_equal(gpc_own_folder_make_random("/proc/none/gpucache", &suffix), -1);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(it_is_made_closed_under_every_umask),
-		TEST(a_folder_open_to_others_or_no_folder_is_refused),
-		TEST(a_closed_folder_of_another_user_is_refused),
-		TEST(a_random_one_is_found_again),
-		TEST(a_random_folder_of_another_user_is_skipped),
-		TEST(without_a_parent_there_is_none),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

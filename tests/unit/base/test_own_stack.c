@@ -46,7 +46,20 @@ static bool is_near(uintptr_t a, uintptr_t b)
 	return a - b + 65536 < 131072;
 }
 
-static void a_call_runs_elsewhere_in_the_same_thread_without_signals(void **state)
+TEST(without_pages_a_call_runs_in_place)
+{
+	struct visit visit = { 0 };
+
+	(void)state;
+	/* The first, because later ones find the stack that was kept. */
+	gpc_metamem_fail_at(1);
+	gpc_own_stack_run(look, &visit);
+	gpc_metamem_fail_at(0);
+	assert_true(is_near(visit.at, here()));
+	assert_false(visit.is_blocked);
+}
+
+TEST(a_call_runs_elsewhere_in_the_same_thread_without_signals)
 {
 	struct visit visit = { 0 };
 	sigset_t mask;
@@ -62,7 +75,7 @@ static void a_call_runs_elsewhere_in_the_same_thread_without_signals(void **stat
 	assert_false(sigismember(&mask, SIGUSR1));
 }
 
-static void a_call_inside_a_call_stays_where_it_is(void **state)
+TEST(a_call_inside_a_call_stays_where_it_is)
 {
 	struct visit inner = { 0 };
 	struct visit outer = { .deeper = &inner };
@@ -71,19 +84,6 @@ static void a_call_inside_a_call_stays_where_it_is(void **state)
 	gpc_own_stack_run(look, &outer);
 	assert_true(is_near(inner.at, outer.at));
 	assert_false(is_near(inner.at, here()));
-}
-
-static void without_pages_a_call_runs_in_place(void **state)
-{
-	struct visit visit = { 0 };
-
-	(void)state;
-	/* The first, because later ones find the stack that was kept. */
-	gpc_metamem_fail_at(1);
-	gpc_own_stack_run(look, &visit);
-	gpc_metamem_fail_at(0);
-	assert_true(is_near(visit.at, here()));
-	assert_false(visit.is_blocked);
 }
 
 static void *frames[16];
@@ -101,7 +101,7 @@ static __attribute__((noinline)) void *walk_from_here(void)
 	return __builtin_return_address(0);
 }
 
-static void an_unwinder_finds_the_callers_on_the_other_stack(void **state)
+TEST(an_unwinder_finds_the_callers_on_the_other_stack)
 {
 	void *caller = walk_from_here();
 	bool is_there = false;
@@ -130,7 +130,7 @@ static void *use_much(void *arg)
 	return NULL;
 }
 
-static void threads_with_small_stacks_need_much_at_once(void **state)
+TEST(threads_with_small_stacks_need_much_at_once)
 {
 	pthread_t threads[THREADS];
 	char results[THREADS];
@@ -149,17 +149,4 @@ static void threads_with_small_stacks_need_much_at_once(void **state)
 		assert_int_equal(results[i], 2);
 	}
 	assert_int_equal(gpc_metamem_total(), before);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(without_pages_a_call_runs_in_place),
-		cmocka_unit_test(a_call_runs_elsewhere_in_the_same_thread_without_signals),
-		cmocka_unit_test(a_call_inside_a_call_stays_where_it_is),
-		cmocka_unit_test(an_unwinder_finds_the_callers_on_the_other_stack),
-		cmocka_unit_test(threads_with_small_stacks_need_much_at_once),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

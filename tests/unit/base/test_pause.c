@@ -3,7 +3,7 @@
 
 #include "unit.h"
 
-static void a_wait_is_as_many_pauses_as_there_are_steps_in_its_bound(void **state)
+TEST(a_wait_is_as_many_pauses_as_there_are_steps_in_its_bound)
 {
 	uint64_t left_ms = 5;
 
@@ -15,13 +15,4 @@ static void a_wait_is_as_many_pauses_as_there_are_steps_in_its_bound(void **stat
 	assert_int_equal(left_ms, 0);
 	assert_false(gpc_pause(2, &left_ms));
 	assert_int_equal(left_ms, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_wait_is_as_many_pauses_as_there_are_steps_in_its_bound),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,7 @@
 #include "base/saturating.h"
 #include "unit.h"
 
-static void sums_stop_at_the_ends(void **state)
+TEST(sums_stop_at_the_ends)
 {
 	(void)state;
 	assert_true(gpc_bytes_add(2, 3) == 5);
@@ -14,7 +14,7 @@ static void sums_stop_at_the_ends(void **state)
 	assert_true(gpc_bytes_less(0, UINT64_MAX) == 0);
 }
 
-static void products_stop_at_the_end(void **state)
+TEST(products_stop_at_the_end)
 {
 	(void)state;
 	assert_true(gpc_bytes_times(6, 7) == 42);
@@ -24,7 +24,7 @@ static void products_stop_at_the_end(void **state)
 	assert_true(gpc_bytes_times(3, UINT64_MAX / 2) == UINT64_MAX);
 }
 
-static void signed_sums_stop_at_both_ends(void **state)
+TEST(signed_sums_stop_at_both_ends)
 {
 	(void)state;
 	assert_true(gpc_signed_of(UINT64_MAX) == INT64_MAX);
@@ -37,15 +37,4 @@ static void signed_sums_stop_at_both_ends(void **state)
 	assert_true(gpc_signed_less(INT64_MAX, -1) == INT64_MAX);
 	assert_true(gpc_signed_less(0, INT64_MIN) == INT64_MAX);
 	assert_true(gpc_signed_less(-5, -7) == 2);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sums_stop_at_the_ends),
-		cmocka_unit_test(products_stop_at_the_end),
-		cmocka_unit_test(signed_sums_stop_at_both_ends),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

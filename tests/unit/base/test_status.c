@@ -2,7 +2,7 @@
 #include "base/status.h"
 #include "unit.h"
 
-static void every_status_has_a_text(void **state)
+TEST(every_status_has_a_text)
 {
 	(void)state;
 	for (int st = 0; st < GPC_STATUS_COUNT; st++)
@@ -14,7 +14,7 @@ static void every_status_has_a_text(void **state)
 	assert_non_null(gpc_status_text((enum gpc_status) - 1));
 }
 
-static void a_code_of_the_driver_survives_the_way_up(void **state)
+TEST(a_code_of_the_driver_survives_the_way_up)
 {
 	(void)state;
 	assert_int_equal(gpc_status_from_device(0), GPC_OK);
@@ -23,14 +23,4 @@ static void a_code_of_the_driver_survives_the_way_up(void **state)
 		assert_int_equal(gpc_status_to_device(gpc_status_from_device(code)), code);
 	assert_int_equal(gpc_status_to_device(GPC_IO), 0);
 	assert_int_equal(gpc_status_to_device(GPC_OK), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_status_has_a_text),
-		cmocka_unit_test(a_code_of_the_driver_survives_the_way_up),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,7 +17,7 @@
 		assert_string_equal(ours, theirs);                                 \
 	} while (0)
 
-static void it_formats_as_printf_does(void **state)
+TEST(it_formats_as_printf_does)
 {
 	(void)state;
 	assert_like_printf("plain");
@@ -35,13 +35,13 @@ static void it_formats_as_printf_does(void **state)
 	assert_like_printf("%p", (void *)0x1234);
 }
 
-static void a_negative_number_is_padded_with_zeros_behind_its_sign(void **state)
+TEST(a_negative_number_is_padded_with_zeros_behind_its_sign)
 {
 	(void)state;
 	assert_like_printf("%05d|%06ld", -42, -7L);
 }
 
-static void a_missing_string_is_shown(void **state)
+TEST(a_missing_string_is_shown)
 {
 	const char *volatile nothing = NULL;
 	char buf[32];
@@ -51,7 +51,7 @@ static void a_missing_string_is_shown(void **state)
 	assert_string_equal(buf, "(null)");
 }
 
-static void too_long_a_text_is_cut_and_marked(void **state)
+TEST(too_long_a_text_is_cut_and_marked)
 {
 	char buf[8];
 	struct gpc_text text = gpc_text_init(buf, sizeof buf);
@@ -80,20 +80,7 @@ static const char *bytes(uint64_t n)
 	return buf;
 }
 
-static void each_place_of_a_sentence_takes_an_amount(void **state)
-{
-	static const uint64_t amounts[] = { 1, 2048, 3 };
-	GPC_TEXT(text, 64);
-
-	(void)state;
-	gpc_text_add_amounts(&text, "@ of @", 1, 2048);
-	assert_string_equal(text.buf, "1 B of 2.00 KiB");
-	text = gpc_text_init(text.buf, 64);
-	gpc_text_add_amounts_of(&text, "@, @, @.", amounts, 1);
-	assert_string_equal(text.buf, "1 B, , .");
-}
-
-static void bytes_are_shown_in_the_unit_that_fits(void **state)
+TEST(bytes_are_shown_in_the_unit_that_fits)
 {
 	(void)state;
 	assert_string_equal(bytes(0), "0 B");
@@ -107,7 +94,20 @@ static void bytes_are_shown_in_the_unit_that_fits(void **state)
 	assert_string_equal(bytes(UINT64_C(1) << 63), "8.00 EiB");
 }
 
-static void a_share_has_one_decimal(void **state)
+TEST(each_place_of_a_sentence_takes_an_amount)
+{
+	static const uint64_t amounts[] = { 1, 2048, 3 };
+	GPC_TEXT(text, 64);
+
+	(void)state;
+	gpc_text_add_amounts(&text, "@ of @", 1, 2048);
+	assert_string_equal(text.buf, "1 B of 2.00 KiB");
+	text = gpc_text_init(text.buf, 64);
+	gpc_text_add_amounts_of(&text, "@, @, @.", amounts, 1);
+	assert_string_equal(text.buf, "1 B, , .");
+}
+
+TEST(a_share_has_one_decimal)
 {
 	GPC_TEXT(text, 80);
 
@@ -122,7 +122,7 @@ static void a_share_has_one_decimal(void **state)
 	assert_string_equal(text.buf, "33.3 %, 50.0 %, 100.0 %, 150.0 %");
 }
 
-static void bytes_that_round_up_to_the_next_unit_are_shown_in_it(void **state)
+TEST(bytes_that_round_up_to_the_next_unit_are_shown_in_it)
 {
 	(void)state;
 	assert_string_equal(bytes((UINT64_C(1) << 20) - 1), "1.00 MiB");
@@ -130,7 +130,7 @@ static void bytes_that_round_up_to_the_next_unit_are_shown_in_it(void **state)
 	assert_string_equal(bytes((UINT64_C(1) << 20) - 6 * 1024), "1018.00 KiB");
 }
 
-static void padding_reaches_the_column_and_no_further(void **state)
+TEST(padding_reaches_the_column_and_no_further)
 {
 	char buf[32];
 	struct gpc_text text = gpc_text_init(buf, sizeof buf);
@@ -143,7 +143,7 @@ static void padding_reaches_the_column_and_no_further(void **state)
 	assert_string_equal(buf, "ab  c");
 }
 
-static void an_unknown_conversion_is_shown(void **state)
+TEST(an_unknown_conversion_is_shown)
 {
 	const char *volatile format = "%y|%";
 	char buf[32];
@@ -157,7 +157,7 @@ static void an_unknown_conversion_is_shown(void **state)
 	assert_string_equal(buf, "%y|");
 }
 
-static void a_control_character_becomes_a_question_mark(void **state)
+TEST(a_control_character_becomes_a_question_mark)
 {
 	char buf[16];
 	struct gpc_text text = gpc_text_init(buf, sizeof buf);
@@ -167,34 +167,8 @@ static void a_control_character_becomes_a_question_mark(void **state)
 	assert_string_equal(buf, "a?[31m?\303\244");
 }
 
-static void what_a_shell_would_change_is_not_plain(void **state)
-{
-	(void)state;
-	assert_true(gpc_text_is_plain("/dev/shm/a-b_c.1+2=3:4,5@6%7"));
-	assert_true(gpc_text_is_plain(""));
-	assert_false(gpc_text_is_plain("a b"));
-	assert_false(gpc_text_is_plain("a$b"));
-	assert_string_equal(gpc_base_name("/usr/bin/python3"), "python3");
-	assert_string_equal(gpc_base_name("train"), "train");
-}
-
-static void the_distance_of_words_counts_letters_without_regard_to_case(void **state)
-{
-	char longest[64];
-
-	(void)state;
-	memset(longest, 'a', sizeof longest);
-	assert_int_equal(gpc_text_distance("leaks", "leaks", 5), 0);
-	assert_int_equal(gpc_text_distance("leaks", "LEAKS", 5), 0);
-	assert_int_equal(gpc_text_distance("leaks", "laeks", 5), 2);
-	assert_int_equal(gpc_text_distance("leaks", "leak", 4), 1);
-	assert_int_equal(gpc_text_distance("leaks", "", 0), 5);
-	assert_int_equal(gpc_text_distance("", "leaks", 5), 5);
-	assert_true(gpc_text_distance("leaks", longest, sizeof longest) == SIZE_MAX);
-}
-
 /* Bytes that are no letter, are cut, are too long a way to write one, or turn the direction of writing. */
-static void an_invalid_character_becomes_a_question_mark_per_byte(void **state)
+TEST(an_invalid_character_becomes_a_question_mark_per_byte)
 {
 	static const struct {
 		const char *from;
@@ -227,7 +201,7 @@ static void an_invalid_character_becomes_a_question_mark_per_byte(void **state)
 	}
 }
 
-static void a_character_is_encoded_in_as_few_bytes_as_it_needs(void **state)
+TEST(a_character_is_encoded_in_as_few_bytes_as_it_needs)
 {
 	static const struct {
 		uint32_t letter;
@@ -255,7 +229,7 @@ static void a_character_is_encoded_in_as_few_bytes_as_it_needs(void **state)
 	}
 }
 
-static void a_character_that_is_cut_becomes_question_marks(void **state)
+TEST(a_character_that_is_cut_becomes_question_marks)
 {
 	char buf[4];
 	struct gpc_text text = gpc_text_init(buf, sizeof buf);
@@ -266,26 +240,28 @@ static void a_character_that_is_cut_becomes_question_marks(void **state)
 	assert_true(text.cut);
 }
 
-int main(void)
+TEST(what_a_shell_would_change_is_not_plain)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(it_formats_as_printf_does),
-		cmocka_unit_test(a_negative_number_is_padded_with_zeros_behind_its_sign),
-		cmocka_unit_test(a_missing_string_is_shown),
-		cmocka_unit_test(too_long_a_text_is_cut_and_marked),
-		cmocka_unit_test(bytes_are_shown_in_the_unit_that_fits),
-		cmocka_unit_test(each_place_of_a_sentence_takes_an_amount),
-		cmocka_unit_test(a_share_has_one_decimal),
-		cmocka_unit_test(bytes_that_round_up_to_the_next_unit_are_shown_in_it),
-		cmocka_unit_test(padding_reaches_the_column_and_no_further),
-		cmocka_unit_test(an_unknown_conversion_is_shown),
-		cmocka_unit_test(a_control_character_becomes_a_question_mark),
-		cmocka_unit_test(an_invalid_character_becomes_a_question_mark_per_byte),
-		cmocka_unit_test(a_character_is_encoded_in_as_few_bytes_as_it_needs),
-		cmocka_unit_test(a_character_that_is_cut_becomes_question_marks),
-		cmocka_unit_test(what_a_shell_would_change_is_not_plain),
-		cmocka_unit_test(the_distance_of_words_counts_letters_without_regard_to_case),
-	};
+	(void)state;
+	assert_true(gpc_text_is_plain("/dev/shm/a-b_c.1+2=3:4,5@6%7"));
+	assert_true(gpc_text_is_plain(""));
+	assert_false(gpc_text_is_plain("a b"));
+	assert_false(gpc_text_is_plain("a$b"));
+	assert_string_equal(gpc_base_name("/usr/bin/python3"), "python3");
+	assert_string_equal(gpc_base_name("train"), "train");
+}
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+TEST(the_distance_of_words_counts_letters_without_regard_to_case)
+{
+	char longest[64];
+
+	(void)state;
+	memset(longest, 'a', sizeof longest);
+	assert_int_equal(gpc_text_distance("leaks", "leaks", 5), 0);
+	assert_int_equal(gpc_text_distance("leaks", "LEAKS", 5), 0);
+	assert_int_equal(gpc_text_distance("leaks", "laeks", 5), 2);
+	assert_int_equal(gpc_text_distance("leaks", "leak", 4), 1);
+	assert_int_equal(gpc_text_distance("leaks", "", 0), 5);
+	assert_int_equal(gpc_text_distance("", "leaks", 5), 5);
+	assert_true(gpc_text_distance("leaks", longest, sizeof longest) == SIZE_MAX);
 }

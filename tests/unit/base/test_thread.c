@@ -18,7 +18,17 @@ static void *other_thread(void *arg)
 	return NULL;
 }
 
-static void each_thread_has_its_number_and_its_guard(void **state)
+TEST(no_process_is_ours_before_the_adoption)
+{
+	(void)state;
+	assert_false(gpc_process_is_ours());
+	assert_true(gpc_process_adopt());
+	assert_true(gpc_process_is_ours());
+	assert_true(gpc_process_adopt());
+	assert_true(gpc_process_is_ours());
+}
+
+TEST(each_thread_has_its_number_and_its_guard)
 {
 	pthread_t thread;
 	uint32_t id;
@@ -34,16 +44,6 @@ static void each_thread_has_its_number_and_its_guard(void **state)
 	gpc_thread_leave();
 	assert_true(gpc_thread_enter());
 	gpc_thread_leave();
-}
-
-static void no_process_is_ours_before_the_adoption(void **state)
-{
-	(void)state;
-	assert_false(gpc_process_is_ours());
-	assert_true(gpc_process_adopt());
-	assert_true(gpc_process_is_ours());
-	assert_true(gpc_process_adopt());
-	assert_true(gpc_process_is_ours());
 }
 
 static int exit_code(pid_t pid)
@@ -65,7 +65,7 @@ static int check_child(void)
 	return gpc_thread_id() == (uint32_t)getpid() ? 0 : 3;
 }
 
-static void a_fork_child_is_not_ours_until_it_is_adopted(void **state)
+TEST(a_fork_child_is_not_ours_until_it_is_adopted)
 {
 	pid_t pid;
 
@@ -79,7 +79,20 @@ static void a_fork_child_is_not_ours_until_it_is_adopted(void **state)
 	assert_true(gpc_process_is_ours());
 }
 
-static void a_child_of_vfork_or_fork_is_not_exactly_ours(void **state)
+TEST(a_child_of_a_raw_clone_is_not_ours_either)
+{
+	pid_t pid;
+
+	(void)state;
+	assert_true(gpc_process_adopt());
+	pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+	if (pid == 0)
+		_exit(gpc_process_is_ours() ? 1 : 0);
+	assert_int_equal(exit_code(pid), 0);
+	assert_true(gpc_process_is_ours());
+}
+
+TEST(a_child_of_vfork_or_fork_is_not_exactly_ours)
 {
 	pid_t pid;
 
@@ -94,30 +107,4 @@ static void a_child_of_vfork_or_fork_is_not_exactly_ours(void **state)
 	if (pid == 0)
 		_exit(gpc_process_is_exactly_ours() ? 1 : 0);
 	assert_int_equal(exit_code(pid), 0);
-}
-
-static void a_child_of_a_raw_clone_is_not_ours_either(void **state)
-{
-	pid_t pid;
-
-	(void)state;
-	assert_true(gpc_process_adopt());
-	pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
-	if (pid == 0)
-		_exit(gpc_process_is_ours() ? 1 : 0);
-	assert_int_equal(exit_code(pid), 0);
-	assert_true(gpc_process_is_ours());
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(no_process_is_ours_before_the_adoption),
-		cmocka_unit_test(each_thread_has_its_number_and_its_guard),
-		cmocka_unit_test(a_fork_child_is_not_ours_until_it_is_adopted),
-		cmocka_unit_test(a_child_of_a_raw_clone_is_not_ours_either),
-		cmocka_unit_test(a_child_of_vfork_or_fork_is_not_exactly_ours),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,7 +25,7 @@ static void assert_warns(const char *text, const char *expected)
 	assert_string_equal(config.warnings[0], expected);
 }
 
-static void every_default_is_what_the_table_says(void **state)
+TEST(every_default_is_what_the_table_says)
 {
 	struct gpc_config config = parsed(NULL);
 
@@ -55,7 +55,7 @@ static void every_default_is_what_the_table_says(void **state)
 	assert_int_equal(config.n_warnings, 0);
 }
 
-static void every_default_can_be_given(void **state)
+TEST(every_default_can_be_given)
 {
 	(void)state;
 	for (unsigned i = 0; i < GPC_OPTION_COUNT; i++) {
@@ -68,7 +68,7 @@ static void every_default_can_be_given(void **state)
 	}
 }
 
-static void every_type_of_value_is_read(void **state)
+TEST(every_type_of_value_is_read)
 {
 	struct gpc_config config =
 		parsed("cache:off, record:FALSE ,stacks:Sampled,max_split_size_mb:512,"
@@ -97,7 +97,7 @@ static void every_type_of_value_is_read(void **state)
 	assert_int_equal(config.sources[GPC_OPTION_help], GPC_SOURCE_DEFAULT);
 }
 
-static void the_words_of_a_switch_choose_between_on_and_off(void **state)
+TEST(the_words_of_a_switch_choose_between_on_and_off)
 {
 	(void)state;
 	assert_int_equal(parsed("cache:0").cache, GPC_CACHE_OFF);
@@ -106,7 +106,7 @@ static void the_words_of_a_switch_choose_between_on_and_off(void **state)
 	assert_int_equal(parsed("free_order:no").n_warnings, 1); /* has neither */
 }
 
-static void an_unknown_key_names_the_nearest_one(void **state)
+TEST(an_unknown_key_names_the_nearest_one)
 {
 	(void)state;
 	assert_warns("stack:off",
@@ -120,7 +120,7 @@ static void an_unknown_key_names_the_nearest_one(void **state)
 	assert_warns("a\x1b[31m\n:1", "GPUCACHE_CONF: unknown key \"a?[31m\", ignored");
 }
 
-static void a_bad_value_names_what_is_used(void **state)
+TEST(a_bad_value_names_what_is_used)
 {
 	(void)state;
 	assert_warns("limit:lots",
@@ -137,7 +137,7 @@ static void a_bad_value_names_what_is_used(void **state)
 		"(number), using 0");
 }
 
-static void values_out_of_range_are_refused(void **state)
+TEST(values_out_of_range_are_refused)
 {
 	static const char *const bad[] = { "garbage_collection_threshold:1",
 		"garbage_collection_threshold:1.0", "garbage_collection_threshold:-0.5",
@@ -160,7 +160,7 @@ static void values_out_of_range_are_refused(void **state)
 	}
 }
 
-static void warnings_are_bounded_and_the_rest_counted(void **state)
+TEST(warnings_are_bounded_and_the_rest_counted)
 {
 	char text[400] = "";
 	struct gpc_config config;
@@ -173,7 +173,7 @@ static void warnings_are_bounded_and_the_rest_counted(void **state)
 	assert_int_equal(config.n_more_warnings, 30 - GPC_CONFIG_MAX_WARNINGS);
 }
 
-static void strict_makes_a_warning_fatal(void **state)
+TEST(strict_makes_a_warning_fatal)
 {
 	(void)state;
 	assert_false(parsed("strict:true").is_fatal);
@@ -181,7 +181,7 @@ static void strict_makes_a_warning_fatal(void **state)
 	assert_true(parsed("nonsense:1,strict:true").is_fatal);
 }
 
-static void a_second_text_keeps_what_the_first_one_set(void **state)
+TEST(a_second_text_keeps_what_the_first_one_set)
 {
 	struct gpc_config config = parsed("rank:3,cache:off");
 
@@ -191,7 +191,7 @@ static void a_second_text_keeps_what_the_first_one_set(void **state)
 	assert_int_equal(config.cache, GPC_CACHE_OFF);
 }
 
-static void the_environment_is_read_and_its_output_wins(void **state)
+TEST(the_environment_is_read_and_its_output_wins)
 {
 	struct gpc_config config;
 	char longer[GPC_CONFIG_MAX_STRING + 1];
@@ -218,7 +218,7 @@ static void the_environment_is_read_and_its_output_wins(void **state)
 	unsetenv("GPUCACHE_OUTPUT");
 }
 
-static void the_switch_has_four_words_for_off(void **state)
+TEST(the_switch_has_four_words_for_off)
 {
 	static const char *const off[] = { "0", "off", "False", "NO" };
 	static const char *const on[] = { "1", "on", "", "00" };
@@ -234,7 +234,7 @@ static void the_switch_has_four_words_for_off(void **state)
 	assert_false(gpc_config_is_off());
 }
 
-static void parts_of_a_device_are_exact(void **state)
+TEST(parts_of_a_device_are_exact)
 {
 	struct gpc_amount none = { 0 };
 	struct gpc_amount bytes = { .bytes = 5 };
@@ -247,7 +247,7 @@ static void parts_of_a_device_are_exact(void **state)
 	assert_true(gpc_fraction_of(1000000, UINT64_MAX) == UINT64_MAX);
 }
 
-static void the_help_has_a_line_for_every_option_and_fits(void **state)
+TEST(the_help_has_a_line_for_every_option_and_fits)
 {
 	char buf[GPC_CONFIG_HELP_SIZE];
 	struct gpc_text text = gpc_text_init(buf, sizeof buf);
@@ -279,7 +279,7 @@ static void collect_line(void *arg, const char *line)
 		(int)(last - space - 1), space + 1);
 }
 
-static void a_description_reads_back_the_same(void **state)
+TEST(a_description_reads_back_the_same)
 {
 	struct gpc_config config =
 		parsed("cache:off,stacks:off,limit:12.5%,pending_limit:3G,reserve:1025,"
@@ -296,7 +296,7 @@ static void a_description_reads_back_the_same(void **state)
 	assert_memory_equal(&config, &again, offsetof(struct gpc_config, sources));
 }
 
-static void any_text_leaves_every_value_in_its_range(void **state)
+TEST(any_text_leaves_every_value_in_its_range)
 {
 	static const char alphabet[] = "acdefgilmnoprstuy_0123456789.:=,%[]{}KMGB- \t\n\x80\xff";
 	unsigned seed = (unsigned)time(NULL);
@@ -338,7 +338,7 @@ unsigned long getauxval(unsigned long type)
 	return type == AT_SECURE ? secure : 0;
 }
 
-static void a_program_with_rights_of_its_own_is_left_alone(void **state)
+TEST(a_program_with_rights_of_its_own_is_left_alone)
 {
 	(void)state;
 	assert_false(gpc_config_is_off());
@@ -347,7 +347,7 @@ static void a_program_with_rights_of_its_own_is_left_alone(void **state)
 	secure = 0;
 }
 
-static void under_a_checker_the_cache_is_off_unless_it_was_asked_for(void **state)
+TEST(under_a_checker_the_cache_is_off_unless_it_was_asked_for)
 {
 	static const char *const variables[][3] = {
 		{ "NV_SANITIZER_INJECTION_PORT_BASE", "49152", "compute-sanitizer" },
@@ -375,30 +375,4 @@ static void under_a_checker_the_cache_is_off_unless_it_was_asked_for(void **stat
 	gpc_config_load(&config);
 	assert_true(config.cache && !config.checker);
 	unsetenv("CUDA_INJECTION64_PATH");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_default_is_what_the_table_says),
-		cmocka_unit_test(every_default_can_be_given),
-		cmocka_unit_test(every_type_of_value_is_read),
-		cmocka_unit_test(the_words_of_a_switch_choose_between_on_and_off),
-		cmocka_unit_test(an_unknown_key_names_the_nearest_one),
-		cmocka_unit_test(a_bad_value_names_what_is_used),
-		cmocka_unit_test(values_out_of_range_are_refused),
-		cmocka_unit_test(warnings_are_bounded_and_the_rest_counted),
-		cmocka_unit_test(strict_makes_a_warning_fatal),
-		cmocka_unit_test(a_second_text_keeps_what_the_first_one_set),
-		cmocka_unit_test(the_environment_is_read_and_its_output_wins),
-		cmocka_unit_test(the_switch_has_four_words_for_off),
-		cmocka_unit_test(parts_of_a_device_are_exact),
-		cmocka_unit_test(the_help_has_a_line_for_every_option_and_fits),
-		cmocka_unit_test(a_description_reads_back_the_same),
-		cmocka_unit_test(any_text_leaves_every_value_in_its_range),
-		cmocka_unit_test(a_program_with_rights_of_its_own_is_left_alone),
-		cmocka_unit_test(under_a_checker_the_cache_is_off_unless_it_was_asked_for),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

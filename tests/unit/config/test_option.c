@@ -13,6 +13,8 @@ static int set_up(void **state)
 	return 0;
 }
 
+FIXTURE(set_up, NULL);
+
 static bool reads(enum gpc_option option, const char *text)
 {
 	return gpc_option_read(&gpc_option_rows[option], &config, text, strlen(text));
@@ -39,7 +41,7 @@ static void assert_refused(enum gpc_option option, const char *const *bad, size_
 	}
 }
 
-static void every_row_is_complete_and_its_name_is_its_own(void **state)
+TEST(every_row_is_complete_and_its_name_is_its_own)
 {
 	(void)state;
 	for (unsigned i = 0; i < GPC_OPTION_COUNT; i++) {
@@ -58,7 +60,7 @@ static void every_row_is_complete_and_its_name_is_its_own(void **state)
 	}
 }
 
-static void a_value_ends_where_its_length_says(void **state)
+TEST(a_value_ends_where_its_length_says)
 {
 	const struct gpc_option_row *row = &gpc_option_rows[GPC_OPTION_rank];
 
@@ -72,7 +74,7 @@ static void a_value_ends_where_its_length_says(void **state)
 	assert_string_equal(config.output, "/tmp/x");
 }
 
-static void a_switch_has_four_words_for_each_side_in_any_case(void **state)
+TEST(a_switch_has_four_words_for_each_side_in_any_case)
 {
 	static const char *const off[] = { "off", "FALSE", "No", "0" };
 	static const char *const on[] = { "on", "True", "YES", "1" };
@@ -97,7 +99,7 @@ static void a_switch_has_four_words_for_each_side_in_any_case(void **state)
 	}
 }
 
-static void a_choice_is_its_place_among_the_choices(void **state)
+TEST(a_choice_is_its_place_among_the_choices)
 {
 	static const char *const bad[] = { "", "al", "alll", "off|sampled", "|", "sampled|", "0" };
 
@@ -114,7 +116,7 @@ static void a_choice_is_its_place_among_the_choices(void **state)
 	assert_refused(GPC_OPTION_stacks, bad, N_OF(bad));
 }
 
-static void a_whole_number_lies_in_its_range_or_is_the_default(void **state)
+TEST(a_whole_number_lies_in_its_range_or_is_the_default)
 {
 	static const char *const bad_rank[] = { "", "-", "--1", "+1", "1.0", " 1", "1 ", "0x1",
 		"-2", "2147483648", "99999999999999999999" };
@@ -134,7 +136,7 @@ static void a_whole_number_lies_in_its_range_or_is_the_default(void **state)
 	assert_int_equal(config.max_split_size_mb, 0);
 }
 
-static void a_size_is_written_in_the_largest_unit_that_is_exact(void **state)
+TEST(a_size_is_written_in_the_largest_unit_that_is_exact)
 {
 	static const char *const bad[] = { "", "M", "-1", "1X", "1M1", "0x10", "16777217T" };
 	static const struct {
@@ -154,7 +156,7 @@ static void a_size_is_written_in_the_largest_unit_that_is_exact(void **state)
 	assert_refused(GPC_OPTION_reserve, bad, N_OF(bad));
 }
 
-static void a_size_outside_its_range_is_refused(void **state)
+TEST(a_size_outside_its_range_is_refused)
 {
 	static const char *const bad[] = { "0", "1048575", "1G1", "1025M" };
 
@@ -164,7 +166,7 @@ static void a_size_outside_its_range_is_refused(void **state)
 	assert_refused(GPC_OPTION_recording_size, bad, N_OF(bad));
 }
 
-static void an_amount_is_bytes_or_a_part_and_never_both(void **state)
+TEST(an_amount_is_bytes_or_a_part_and_never_both)
 {
 	static const char *const bad[] = { "0%", "101%", "%", "", "-1%", "80%%", "80 %", "1K",
 		"0.0000001%", "%80" };
@@ -190,7 +192,7 @@ static void an_amount_is_bytes_or_a_part_and_never_both(void **state)
 	assert_writes(GPC_OPTION_limit, "0");
 }
 
-static void a_part_is_exact_to_a_millionth_and_cut_below(void **state)
+TEST(a_part_is_exact_to_a_millionth_and_cut_below)
 {
 	static const char *const bad[] = { "0", "1.000001", "100.01%", "", ".", "%", "-0.5", "0.5x",
 		"0.5%x", "0,5", "5000", "9999999999999999999999" };
@@ -212,7 +214,7 @@ static void a_part_is_exact_to_a_millionth_and_cut_below(void **state)
 	assert_refused(GPC_OPTION_per_process_memory_fraction, bad, N_OF(bad));
 }
 
-static void a_time_is_in_milliseconds_unless_it_names_its_unit(void **state)
+TEST(a_time_is_in_milliseconds_unless_it_names_its_unit)
 {
 	static const char *const bad[] = { "", "ms", "1d", "1 s", "-1", "60.1m", "1.1h", "3600001",
 		"s1", "99999999999999999999" };
@@ -233,7 +235,7 @@ static void a_time_is_in_milliseconds_unless_it_names_its_unit(void **state)
 	assert_refused(GPC_OPTION_oom_wait_ms, bad, N_OF(bad));
 }
 
-static void a_text_is_taken_whole_or_not_at_all(void **state)
+TEST(a_text_is_taken_whole_or_not_at_all)
 {
 	static const char *const bad[] = { "a\nb", "\t", "\x7f", "\x1b[0m" };
 	char longest[GPC_CONFIG_MAX_STRING + 1];
@@ -254,7 +256,7 @@ static void a_text_is_taken_whole_or_not_at_all(void **state)
 	assert_string_equal(config.output, "");
 }
 
-static void what_does_not_fit_is_cut_and_said_to_be(void **state)
+TEST(what_does_not_fit_is_cut_and_said_to_be)
 {
 	char buf[4];
 	struct gpc_text text = gpc_text_init(buf, sizeof buf);
@@ -265,7 +267,7 @@ static void what_does_not_fit_is_cut_and_said_to_be(void **state)
 	assert_string_equal(buf, "256");
 }
 
-static void reading_one_option_leaves_every_other_as_it_was(void **state)
+TEST(reading_one_option_leaves_every_other_as_it_was)
 {
 	static const char *const values[] = { "off", "all", "64", "0.5", "2M", "text", "10s" };
 
@@ -286,27 +288,4 @@ static void reading_one_option_leaves_every_other_as_it_was(void **state)
 				(char *)&config + end, (char *)&before + end, sizeof config - end);
 		}
 	}
-}
-
-#define TEST(name) cmocka_unit_test_setup(name, set_up)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(every_row_is_complete_and_its_name_is_its_own),
-		TEST(a_value_ends_where_its_length_says),
-		TEST(a_switch_has_four_words_for_each_side_in_any_case),
-		TEST(a_choice_is_its_place_among_the_choices),
-		TEST(a_whole_number_lies_in_its_range_or_is_the_default),
-		TEST(a_size_is_written_in_the_largest_unit_that_is_exact),
-		TEST(a_size_outside_its_range_is_refused),
-		TEST(an_amount_is_bytes_or_a_part_and_never_both),
-		TEST(a_part_is_exact_to_a_millionth_and_cut_below),
-		TEST(a_time_is_in_milliseconds_unless_it_names_its_unit),
-		TEST(a_text_is_taken_whole_or_not_at_all),
-		TEST(what_does_not_fit_is_cut_and_said_to_be),
-		TEST(reading_one_option_leaves_every_other_as_it_was),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,7 +17,7 @@ static void(assert_cell)(const char *expected, struct gpc_cell cell)
 }
 #define assert_cell(expected, cell) AT((assert_cell)(expected, cell))
 
-static void quantities_have_one_text(void **state)
+TEST(quantities_have_one_text)
 {
 	(void)state;
 	assert_cell("1.50 GiB", gpc_bytes(GPC_GIB + GPC_GIB / 2));
@@ -38,7 +38,7 @@ static void quantities_have_one_text(void **state)
 	assert_cell("name", gpc_name("name"));
 }
 
-static void a_change_has_its_sign(void **state)
+TEST(a_change_has_its_sign)
 {
 	(void)state;
 	assert_cell("+1.00 MiB", gpc_change(GPC_MIB, 2 * GPC_MIB));
@@ -46,7 +46,7 @@ static void a_change_has_its_sign(void **state)
 	assert_cell("0 B", gpc_change(5, 5));
 }
 
-static void durations_have_at_most_two_units(void **state)
+TEST(durations_have_at_most_two_units)
 {
 	(void)state;
 	assert_cell("0 ms", gpc_duration(0));
@@ -59,7 +59,7 @@ static void durations_have_at_most_two_units(void **state)
 	assert_cell("2 d 04 h", gpc_duration((2 * 24 + 4) * 3600 * S));
 }
 
-static void only_bytes_say_that_they_are_unknown(void **state)
+TEST(only_bytes_say_that_they_are_unknown)
 {
 	(void)state;
 	assert_cell("unknown", gpc_bytes(GPUCACHE_UNKNOWN));
@@ -71,7 +71,7 @@ static void only_bytes_say_that_they_are_unknown(void **state)
 	assert_cell("", gpc_name(NULL));
 }
 
-static void times_are_those_of_the_c_library(void **state)
+TEST(times_are_those_of_the_c_library)
 {
 	/* A day of each month for 400 years, with their leap days. */
 	const time_t step = 29 * 86400 + 12345;
@@ -85,17 +85,4 @@ static void times_are_those_of_the_c_library(void **state)
 		strftime(expected, sizeof expected, "%Y-%m-%d %H:%M:%S", &tm);
 		assert_cell(expected, gpc_time((uint64_t)t * S));
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(quantities_have_one_text),
-		cmocka_unit_test(a_change_has_its_sign),
-		cmocka_unit_test(durations_have_at_most_two_units),
-		cmocka_unit_test(only_bytes_say_that_they_are_unknown),
-		cmocka_unit_test(times_are_those_of_the_c_library),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "document/page.h"
 
-static void json_has_every_row_and_no_sums_heads_or_sentences(void **state)
+TEST(json_has_every_row_and_no_sums_heads_or_sentences)
 {
 	struct gpc_document doc = page_new(&gpc_render_json);
 
@@ -22,7 +22,7 @@ static void json_has_every_row_and_no_sums_heads_or_sentences(void **state)
 		"}\n");
 }
 
-static void a_limit_holds_for_json_and_what_it_leaves_out_has_no_members(void **state)
+TEST(a_limit_holds_for_json_and_what_it_leaves_out_has_no_members)
 {
 	static const struct gpc_column columns[] = { { "frame" } };
 	static const struct gpc_section stack = { "stack", NULL, GPC_COLUMNS(columns) };
@@ -48,7 +48,7 @@ static void a_limit_holds_for_json_and_what_it_leaves_out_has_no_members(void **
 		"}\n");
 }
 
-static void sections_are_objects_elements_members_and_flat_arrays(void **state)
+TEST(sections_are_objects_elements_members_and_flat_arrays)
 {
 	static const struct gpc_section devices = { "devices" };
 	static const struct gpc_section device = { .flags = GPC_OBJECT };
@@ -94,7 +94,7 @@ static void sections_are_objects_elements_members_and_flat_arrays(void **state)
 		"}\n");
 }
 
-static void each_kind_has_its_type(void **state)
+TEST(each_kind_has_its_type)
 {
 	struct gpc_document doc = page_new(&gpc_render_json);
 
@@ -120,7 +120,7 @@ static void each_kind_has_its_type(void **state)
 		"}\n");
 }
 
-static void a_document_within_a_document_is_members_of_its_object(void **state)
+TEST(a_document_within_a_document_is_members_of_its_object)
 {
 	struct gpc_document doc = page_new(&gpc_render_json);
 
@@ -140,7 +140,7 @@ static void a_document_within_a_document_is_members_of_its_object(void **state)
 		"}\n");
 }
 
-static void what_is_unknown_is_null(void **state)
+TEST(what_is_unknown_is_null)
 {
 	const struct gpc_cell cells[] = { gpc_blank(), gpc_bytes(GPUCACHE_UNKNOWN), gpc_name(NULL),
 		gpc_sentence(""), gpc_time(0), gpc_share(1, 0) };
@@ -155,7 +155,7 @@ static void what_is_unknown_is_null(void **state)
 	}
 }
 
-static void what_is_only_text_is_left_out_with_all_that_is_in_it(void **state)
+TEST(what_is_only_text_is_left_out_with_all_that_is_in_it)
 {
 	static const struct gpc_section text = { "text", .flags = GPC_TEXT_ONLY };
 	struct gpc_document doc = page_new(&gpc_render_json);
@@ -168,19 +168,4 @@ static void what_is_only_text_is_left_out_with_all_that_is_in_it(void **state)
 	gpc_document_close(&doc);
 	gpc_document_end(&doc);
 	assert_string_equal(page, "{\n}\n");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(json_has_every_row_and_no_sums_heads_or_sentences),
-		cmocka_unit_test(a_limit_holds_for_json_and_what_it_leaves_out_has_no_members),
-		cmocka_unit_test(sections_are_objects_elements_members_and_flat_arrays),
-		cmocka_unit_test(each_kind_has_its_type),
-		cmocka_unit_test(a_document_within_a_document_is_members_of_its_object),
-		cmocka_unit_test(what_is_unknown_is_null),
-		cmocka_unit_test(what_is_only_text_is_left_out_with_all_that_is_in_it),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,7 +3,7 @@
 
 static const struct gpc_column words[] = { { "text", "" } };
 
-static void a_table_has_a_label_heads_its_first_rows_and_the_sums_of_the_others(void **state)
+TEST(a_table_has_a_label_heads_its_first_rows_and_the_sums_of_the_others)
 {
 	struct gpc_document doc = page_new(&gpc_render_text);
 
@@ -19,7 +19,7 @@ static void a_table_has_a_label_heads_its_first_rows_and_the_sums_of_the_others(
 		"    2.00 MiB  50.0 %  all others\n");
 }
 
-static void a_limit_replaces_the_sections_own(void **state)
+TEST(a_limit_replaces_the_sections_own)
 {
 	struct gpc_document doc = page_new(&gpc_render_text);
 
@@ -31,7 +31,7 @@ static void a_limit_replaces_the_sections_own(void **state)
 	assert_null(strstr(page, "all others"));
 }
 
-static void what_the_section_does_not_list_counts_for_the_others(void **state)
+TEST(what_the_section_does_not_list_counts_for_the_others)
 {
 	struct gpc_document doc = page_new(&gpc_render_text);
 
@@ -44,7 +44,7 @@ static void what_the_section_does_not_list_counts_for_the_others(void **state)
 	assert_non_null(strstr(page, "    1.00 GiB  50.0 %  all others\n"));
 }
 
-static void a_sum_of_which_a_part_is_unknown_is_not_shown(void **state)
+TEST(a_sum_of_which_a_part_is_unknown_is_not_shown)
 {
 	static const struct gpc_column columns[] = { { NULL, "blocks", 7, GPC_SUMS },
 		{ NULL, "who" } };
@@ -62,7 +62,7 @@ static void a_sum_of_which_a_part_is_unknown_is_not_shown(void **state)
 	assert_string_equal(page, " blocks  who\n      1  a\n         all others\n");
 }
 
-static void an_empty_section_leaves_nothing_and_a_filled_one_stands_apart(void **state)
+TEST(an_empty_section_leaves_nothing_and_a_filled_one_stands_apart)
 {
 	static const struct gpc_section why = { "why", "WHY", GPC_COLUMNS(words),
 		.flags = GPC_BESIDE };
@@ -90,7 +90,7 @@ static void an_empty_section_leaves_nothing_and_a_filled_one_stands_apart(void *
 		"ALSO     fourth\n");
 }
 
-static void a_sentence_is_wrapped_below_itself_and_keeps_numbers_with_their_units(void **state)
+TEST(a_sentence_is_wrapped_below_itself_and_keeps_numbers_with_their_units)
 {
 	static const struct gpc_column columns[] = { { "bytes", "", 12 }, { "text", "" } };
 	static const struct gpc_section where = { "where", "WHERE", GPC_COLUMNS(columns),
@@ -108,7 +108,7 @@ static void a_sentence_is_wrapped_below_itself_and_keeps_numbers_with_their_unit
 		"                       1.40 GiB or more\n");
 }
 
-static void a_path_is_longer_than_a_line_rather_than_in_two_parts(void **state)
+TEST(a_path_is_longer_than_a_line_rather_than_in_two_parts)
 {
 	static const char path[] =
 		"/a/path/of/more/than/sixty/characters/that/the/user/copies/from/here";
@@ -123,7 +123,7 @@ static void a_path_is_longer_than_a_line_rather_than_in_two_parts(void **state)
 		"  there\n");
 }
 
-static void a_name_is_cut_by_letters_at_its_end_or_its_beginning(void **state)
+TEST(a_name_is_cut_by_letters_at_its_end_or_its_beginning)
 {
 	static const struct gpc_column columns[] = { { "host", "host", -8 },
 		{ "range", "range", .flags = GPC_KEEP_END } };
@@ -143,7 +143,7 @@ static void a_name_is_cut_by_letters_at_its_end_or_its_beginning(void **state)
 		"büro      x\n");
 }
 
-static void names_of_a_tree_are_indented_as_far_as_there_is_room(void **state)
+TEST(names_of_a_tree_are_indented_as_far_as_there_is_room)
 {
 	static const struct gpc_column columns[] = { { "name", "" } };
 	static const struct gpc_section tree = { "tree", NULL, GPC_COLUMNS(columns) };
@@ -160,7 +160,7 @@ static void names_of_a_tree_are_indented_as_far_as_there_is_room(void **state)
 	assert_string_equal(page, "x\n    x\n      x\n");
 }
 
-static void a_narrow_page_leaves_columns_out(void **state)
+TEST(a_narrow_page_leaves_columns_out)
 {
 	static const struct gpc_column columns[] = { { "a", "a", 4 }, { "b", "b", 4, .from = 72 } };
 	static const struct gpc_section section = { "x", NULL, GPC_COLUMNS(columns) };
@@ -174,7 +174,7 @@ static void a_narrow_page_leaves_columns_out(void **state)
 	assert_string_equal(page, "   a\n   1\n");
 }
 
-static void without_colours_the_text_is_the_same(void **state)
+TEST(without_colours_the_text_is_the_same)
 {
 	struct gpc_document doc = page_new(&gpc_render_text);
 	struct gpc_cell cell = gpc_name("main");
@@ -192,7 +192,7 @@ static void without_colours_the_text_is_the_same(void **state)
 		"         1 B 100.0 %  \033[1;31mmain\033[0m\n");
 }
 
-static void times_are_local_if_the_page_knows_how(void **state)
+TEST(times_are_local_if_the_page_knows_how)
 {
 	struct gpc_document doc = page_new(&gpc_render_text);
 	static const struct gpc_section section = { "x", NULL, GPC_COLUMNS(words) };
@@ -217,7 +217,7 @@ static struct gpc_document page_brief(unsigned width, unsigned max_lines)
 	return doc;
 }
 
-static void the_brief_form_has_rows_beside_labels_and_no_heads_gaps_or_sums(void **state)
+TEST(the_brief_form_has_rows_beside_labels_and_no_heads_gaps_or_sums)
 {
 	struct gpc_document doc = page_brief(60, 25);
 
@@ -226,7 +226,7 @@ static void the_brief_form_has_rows_beside_labels_and_no_heads_gaps_or_sums(void
 	assert_string_equal(page, "TOP    GPU 0\n           1.00 MiB  25.0 %  main\n");
 }
 
-static void the_brief_form_leaves_out_sections_without_brief_rows(void **state)
+TEST(the_brief_form_leaves_out_sections_without_brief_rows)
 {
 	static const struct gpc_section setup = { "setup", "SETUP", GPC_COLUMNS(words) };
 	struct gpc_document doc = page_brief(60, 25);
@@ -240,7 +240,7 @@ static void the_brief_form_leaves_out_sections_without_brief_rows(void **state)
 	assert_string_equal(page, "");
 }
 
-static void the_brief_form_ends_with_its_lines_and_keeps_one_for_what_comes_last(void **state)
+TEST(the_brief_form_ends_with_its_lines_and_keeps_one_for_what_comes_last)
 {
 	static const struct gpc_section why = { "why", "WHY", GPC_COLUMNS(words), .n_brief = 1 };
 	static const struct gpc_section full = { "full", "FULL", GPC_COLUMNS(words), .n_brief = 1 };
@@ -257,7 +257,7 @@ static void the_brief_form_ends_with_its_lines_and_keeps_one_for_what_comes_last
 		"FULL   last\n");
 }
 
-static void the_brief_form_is_ascii_and_no_line_is_too_long(void **state)
+TEST(the_brief_form_is_ascii_and_no_line_is_too_long)
 {
 	static const struct gpc_section why = { "why", "WHY", GPC_COLUMNS(words), .n_brief = 1 };
 	struct gpc_document doc = page_brief(14, 9);
@@ -268,31 +268,4 @@ static void the_brief_form_is_ascii_and_no_line_is_too_long(void **state)
 		"WHY    a?b\n"
 		"       abcdefg\n"
 		"       hijk\n");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(
-			a_table_has_a_label_heads_its_first_rows_and_the_sums_of_the_others),
-		cmocka_unit_test(a_limit_replaces_the_sections_own),
-		cmocka_unit_test(what_the_section_does_not_list_counts_for_the_others),
-		cmocka_unit_test(a_sum_of_which_a_part_is_unknown_is_not_shown),
-		cmocka_unit_test(an_empty_section_leaves_nothing_and_a_filled_one_stands_apart),
-		cmocka_unit_test(
-			a_sentence_is_wrapped_below_itself_and_keeps_numbers_with_their_units),
-		cmocka_unit_test(a_path_is_longer_than_a_line_rather_than_in_two_parts),
-		cmocka_unit_test(a_name_is_cut_by_letters_at_its_end_or_its_beginning),
-		cmocka_unit_test(names_of_a_tree_are_indented_as_far_as_there_is_room),
-		cmocka_unit_test(a_narrow_page_leaves_columns_out),
-		cmocka_unit_test(without_colours_the_text_is_the_same),
-		cmocka_unit_test(times_are_local_if_the_page_knows_how),
-		cmocka_unit_test(the_brief_form_has_rows_beside_labels_and_no_heads_gaps_or_sums),
-		cmocka_unit_test(the_brief_form_leaves_out_sections_without_brief_rows),
-		cmocka_unit_test(
-			the_brief_form_ends_with_its_lines_and_keeps_one_for_what_comes_last),
-		cmocka_unit_test(the_brief_form_is_ascii_and_no_line_is_too_long),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,7 +17,7 @@ static struct gpc_array_bytes bytes_of(
 	return gpc_array_bytes(&desc, 1);
 }
 
-static void a_line_a_plane_and_a_volume_have_their_texels(void **state)
+TEST(a_line_a_plane_and_a_volume_have_their_texels)
 {
 	(void)state;
 	assert_int_equal(bytes_of(2048, 0, 0, CU_AD_FORMAT_FLOAT, 1).asked, 8192);
@@ -26,7 +26,7 @@ static void a_line_a_plane_and_a_volume_have_their_texels(void **state)
 	assert_int_equal(bytes_of(10, 3, 2, CU_AD_FORMAT_UNSIGNED_INT8, 2).asked, 120);
 }
 
-static void rows_are_held_in_blocks_of_64_bytes_by_8(void **state)
+TEST(rows_are_held_in_blocks_of_64_bytes_by_8)
 {
 	(void)state;
 	assert_int_equal(bytes_of(10, 0, 0, CU_AD_FORMAT_FLOAT, 1).held, 64);
@@ -36,7 +36,7 @@ static void rows_are_held_in_blocks_of_64_bytes_by_8(void **state)
 	assert_int_equal(bytes_of(1024, 512, 0, CU_AD_FORMAT_FLOAT, 1).held, 2 * GPC_MIB);
 }
 
-static void packed_planar_and_compressed_formats_have_bits_of_their_own(void **state)
+TEST(packed_planar_and_compressed_formats_have_bits_of_their_own)
 {
 	(void)state;
 	assert_int_equal(bytes_of(64, 8, 0, CU_AD_FORMAT_BC1_UNORM, 4).asked, 256);
@@ -55,7 +55,7 @@ static uint64_t asked_of_levels(const CUDA_ARRAY3D_DESCRIPTOR *desc, unsigned n)
 	return gpc_array_bytes(desc, n).asked;
 }
 
-static void levels_are_half_of_each_side_and_end_at_one_texel(void **state)
+TEST(levels_are_half_of_each_side_and_end_at_one_texel)
 {
 	CUDA_ARRAY3D_DESCRIPTOR desc = { .Width = 8,
 		.Height = 4,
@@ -74,7 +74,7 @@ static void levels_are_half_of_each_side_and_end_at_one_texel(void **state)
 	assert_int_equal(asked_of_levels(&desc, 40), 64 + 16 + 4 + 2);
 }
 
-static void an_array_without_memory_or_of_impossible_size_takes_nothing(void **state)
+TEST(an_array_without_memory_or_of_impossible_size_takes_nothing)
 {
 	CUDA_ARRAY3D_DESCRIPTOR desc = { .Width = 64,
 		.Height = 64,
@@ -92,17 +92,4 @@ static void an_array_without_memory_or_of_impossible_size_takes_nothing(void **s
 	assert_int_equal(bytes_of(1, 1, SIZE_MAX, CU_AD_FORMAT_FLOAT, 1).asked, 0);
 	assert_int_equal(bytes_of(1, 1, 1, CU_AD_FORMAT_FLOAT, 1u << 30).asked, 0);
 	assert_int_equal(bytes_of(0, 0, 0, CU_AD_FORMAT_FLOAT, 1).asked, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_line_a_plane_and_a_volume_have_their_texels),
-		cmocka_unit_test(rows_are_held_in_blocks_of_64_bytes_by_8),
-		cmocka_unit_test(packed_planar_and_compressed_formats_have_bits_of_their_own),
-		cmocka_unit_test(levels_are_half_of_each_side_and_end_at_one_texel),
-		cmocka_unit_test(an_array_without_memory_or_of_impossible_size_takes_nothing),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,7 +21,7 @@ static void *lookup(void *arg, const char *name)
 	return (void *)sum;
 }
 
-static void every_function_is_asked_for_by_its_own_name(void **state)
+TEST(every_function_is_asked_for_by_its_own_name)
 {
 	struct driver driver = { 0 };
 	struct gpc_cuda_fns fns;
@@ -38,7 +38,7 @@ static void every_function_is_asked_for_by_its_own_name(void **state)
 #undef OPTIONAL
 }
 
-static void a_missing_function_is_noticed_and_the_others_are_filled(void **state)
+TEST(a_missing_function_is_noticed_and_the_others_are_filled)
 {
 	struct driver driver = { .missing = "cuMemFree_v2" };
 	struct gpc_cuda_fns fns;
@@ -50,7 +50,7 @@ static void a_missing_function_is_noticed_and_the_others_are_filled(void **state
 	assert_true(fns.cuEventQuery != NULL);
 }
 
-static void an_older_driver_may_lack_what_is_optional(void **state)
+TEST(an_older_driver_may_lack_what_is_optional)
 {
 	struct driver driver = { .missing = "cuCtxRecordEvent" };
 	struct gpc_cuda_fns fns;
@@ -58,15 +58,4 @@ static void an_older_driver_may_lack_what_is_optional(void **state)
 	(void)state;
 	assert_int_equal(gpc_cuda_fns_fill(&fns, lookup, &driver), GPC_OK);
 	assert_true(fns.cuCtxRecordEvent == NULL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_function_is_asked_for_by_its_own_name),
-		cmocka_unit_test(a_missing_function_is_noticed_and_the_others_are_filled),
-		cmocka_unit_test(an_older_driver_may_lack_what_is_optional),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -236,7 +236,9 @@ static int stop(void **state)
 	return 0;
 }
 
-static void in_its_own_context_nothing_is_pushed(void **state)
+FIXTURE(start, stop);
+
+TEST(in_its_own_context_nothing_is_pushed)
 {
 	gpc_devptr ptr = 0;
 
@@ -246,7 +248,7 @@ static void in_its_own_context_nothing_is_pushed(void **state)
 	assert_string_equal(calls.log, "get mode alloc mode ");
 }
 
-static void in_another_context_its_own_is_pushed_and_popped(void **state)
+TEST(in_another_context_its_own_is_pushed_and_popped)
 {
 	(void)state;
 	cuda.stack[0] = THEIRS;
@@ -255,7 +257,7 @@ static void in_another_context_its_own_is_pushed_and_popped(void **state)
 	assert_ptr_equal(current(), THEIRS);
 }
 
-static void without_any_context_its_own_is_pushed_and_popped(void **state)
+TEST(without_any_context_its_own_is_pushed_and_popped)
 {
 	(void)state;
 	cuda.stack[0] = NULL;
@@ -264,7 +266,7 @@ static void without_any_context_its_own_is_pushed_and_popped(void **state)
 	assert_null(current());
 }
 
-static void the_programs_capture_mode_is_put_back(void **state)
+TEST(the_programs_capture_mode_is_put_back)
 {
 	(void)state;
 	cuda.mode = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
@@ -273,7 +275,7 @@ static void the_programs_capture_mode_is_put_back(void **state)
 	cuda.mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 }
 
-static void a_failed_call_puts_everything_back_and_writes_nothing(void **state)
+TEST(a_failed_call_puts_everything_back_and_writes_nothing)
 {
 	gpc_devptr ptr = 77;
 
@@ -287,7 +289,7 @@ static void a_failed_call_puts_everything_back_and_writes_nothing(void **state)
 	assert_ptr_equal(current(), THEIRS);
 }
 
-static void a_driver_that_is_shut_down_is_not_called_again(void **state)
+TEST(a_driver_that_is_shut_down_is_not_called_again)
 {
 	uint64_t available = 77;
 	uint64_t total = 78;
@@ -302,7 +304,7 @@ static void a_driver_that_is_shut_down_is_not_called_again(void **state)
 	assert_string_equal(calls.log, "get ");
 }
 
-static void a_context_that_cannot_be_pushed_is_not_popped(void **state)
+TEST(a_context_that_cannot_be_pushed_is_not_popped)
 {
 	gpc_event event = 77;
 
@@ -316,7 +318,7 @@ static void a_context_that_cannot_be_pushed_is_not_popped(void **state)
 	assert_string_equal(calls.log, "get push ");
 }
 
-static void every_op_calls_the_function_it_is_named_after(void **state)
+TEST(every_op_calls_the_function_it_is_named_after)
 {
 	uint64_t available = 0;
 	uint64_t total = 0;
@@ -340,7 +342,7 @@ static void every_op_calls_the_function_it_is_named_after(void **state)
 		"get mode stream_wait mode destroy ");
 }
 
-static void memory_is_freed_beside_work_in_a_stream_of_our_own(void **state)
+TEST(memory_is_freed_beside_work_in_a_stream_of_our_own)
 {
 	(void)state;
 	cuda.stack[0] = THEIRS;
@@ -353,7 +355,7 @@ static void memory_is_freed_beside_work_in_a_stream_of_our_own(void **state)
 		"get push mode free_async mode pop ");
 }
 
-static void a_driver_that_cannot_free_beside_work_says_so(void **state)
+TEST(a_driver_that_cannot_free_beside_work_says_so)
 {
 	(void)state;
 	has_pools = 0;
@@ -369,7 +371,7 @@ static void a_driver_that_cannot_free_beside_work_says_so(void **state)
 	assert_int_equal(drv->ops->prepare_beside(drv), GPC_UNSUPPORTED);
 }
 
-static void every_op_carries_the_drivers_code(void **state)
+TEST(every_op_carries_the_drivers_code)
 {
 	static const char *const names[] = { "alloc", "free", "info", "create", "ctx_record",
 		"ctx_wait", "query", "wait", "sync", "record", "stream_wait" };
@@ -404,20 +406,7 @@ static void every_op_carries_the_drivers_code(void **state)
 	calls.failing = NULL;
 }
 
-static void only_the_first_error_that_breaks_a_context_is_remembered(void **state)
-{
-	(void)state;
-	gpc_cuda_driver_note(&driver, CUDA_SUCCESS);
-	gpc_cuda_driver_note(&driver, CUDA_ERROR_NOT_READY);
-	gpc_cuda_driver_note(&driver, CUDA_ERROR_OUT_OF_MEMORY);
-	gpc_cuda_driver_note(&driver, CUDA_ERROR_CONTEXT_IS_DESTROYED);
-	assert_int_equal(driver.sticky, 0);
-	gpc_cuda_driver_note(&driver, CUDA_ERROR_LAUNCH_FAILED);
-	gpc_cuda_driver_note(&driver, CUDA_ERROR_ILLEGAL_ADDRESS);
-	assert_int_equal(driver.sticky, CUDA_ERROR_LAUNCH_FAILED);
-}
-
-static void only_errors_after_which_a_context_is_lost_are_sticky(void **state)
+TEST(only_errors_after_which_a_context_is_lost_are_sticky)
 {
 	static const int sticky[] = { 214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719,
 		721, 810, 911 };
@@ -433,7 +422,20 @@ static void only_errors_after_which_a_context_is_lost_are_sticky(void **state)
 	assert_int_equal(n_sticky, N_OF(sticky));
 }
 
-static void an_unfinished_event_is_not_ready_and_not_an_error(void **state)
+TEST(only_the_first_error_that_breaks_a_context_is_remembered)
+{
+	(void)state;
+	gpc_cuda_driver_note(&driver, CUDA_SUCCESS);
+	gpc_cuda_driver_note(&driver, CUDA_ERROR_NOT_READY);
+	gpc_cuda_driver_note(&driver, CUDA_ERROR_OUT_OF_MEMORY);
+	gpc_cuda_driver_note(&driver, CUDA_ERROR_CONTEXT_IS_DESTROYED);
+	assert_int_equal(driver.sticky, 0);
+	gpc_cuda_driver_note(&driver, CUDA_ERROR_LAUNCH_FAILED);
+	gpc_cuda_driver_note(&driver, CUDA_ERROR_ILLEGAL_ADDRESS);
+	assert_int_equal(driver.sticky, CUDA_ERROR_LAUNCH_FAILED);
+}
+
+TEST(an_unfinished_event_is_not_ready_and_not_an_error)
 {
 	(void)state;
 	calls.failing = "query";
@@ -441,7 +443,7 @@ static void an_unfinished_event_is_not_ready_and_not_an_error(void **state)
 	assert_int_equal(drv->ops->event_query(drv, EVENT), GPC_DEVICE_NOT_READY);
 }
 
-static void a_refused_record_is_unsupported(void **state)
+TEST(a_refused_record_is_unsupported)
 {
 	(void)state;
 	calls.failing = "ctx_record";
@@ -451,7 +453,7 @@ static void a_refused_record_is_unsupported(void **state)
 	assert_int_equal(drv->ops->fence_wait(drv, EVENT), GPC_UNSUPPORTED);
 }
 
-static void a_driver_without_context_events_is_unsupported(void **state)
+TEST(a_driver_without_context_events_is_unsupported)
 {
 	(void)state;
 	fns.cuCtxRecordEvent = NULL;
@@ -461,37 +463,11 @@ static void a_driver_without_context_events_is_unsupported(void **state)
 	assert_string_equal(calls.log, "");
 }
 
-static void the_clock_goes_forward(void **state)
+TEST(the_clock_goes_forward)
 {
 	uint64_t before = drv->ops->now_ns(drv);
 
 	(void)state;
 	assert_true(before > 0);
 	assert_true(drv->ops->now_ns(drv) >= before);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
-	const struct CMUnitTest tests[] = {
-		TEST(in_its_own_context_nothing_is_pushed),
-		TEST(in_another_context_its_own_is_pushed_and_popped),
-		TEST(without_any_context_its_own_is_pushed_and_popped),
-		TEST(the_programs_capture_mode_is_put_back),
-		TEST(a_failed_call_puts_everything_back_and_writes_nothing),
-		TEST(a_driver_that_is_shut_down_is_not_called_again),
-		TEST(a_context_that_cannot_be_pushed_is_not_popped),
-		TEST(every_op_calls_the_function_it_is_named_after),
-		TEST(memory_is_freed_beside_work_in_a_stream_of_our_own),
-		TEST(a_driver_that_cannot_free_beside_work_says_so),
-		TEST(every_op_carries_the_drivers_code),
-		TEST(only_errors_after_which_a_context_is_lost_are_sticky),
-		TEST(only_the_first_error_that_breaks_a_context_is_remembered),
-		TEST(an_unfinished_event_is_not_ready_and_not_an_error),
-		TEST(a_refused_record_is_unsupported),
-		TEST(a_driver_without_context_events_is_unsupported),
-		TEST(the_clock_goes_forward),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -102,7 +102,9 @@ static int start(void **state)
 	return 0;
 }
 
-static void pages_are_had_where_the_device_has_them(void **state)
+FIXTURE(start, NULL);
+
+TEST(pages_are_had_where_the_device_has_them)
 {
 	(void)state;
 	assert_null(drv->pages);
@@ -120,7 +122,7 @@ static void pages_are_had_where_the_device_has_them(void **state)
 	assert_non_null(drv->pages);
 }
 
-static void a_page_is_held_by_its_mapping_alone(void **state)
+TEST(a_page_is_held_by_its_mapping_alone)
 {
 	gpc_devptr ptr = 0;
 
@@ -135,7 +137,7 @@ static void a_page_is_held_by_its_mapping_alone(void **state)
 	assert_string_equal(calls.log, "reserve make map drop access unmap release ");
 }
 
-static void a_page_that_cannot_be_mapped_is_let_go(void **state)
+TEST(a_page_that_cannot_be_mapped_is_let_go)
 {
 	(void)state;
 	assert_true(gpc_cuda_driver_use_pages(&driver, 3));
@@ -146,16 +148,4 @@ static void a_page_that_cannot_be_mapped_is_let_go(void **state)
 	calls.failing = "make";
 	assert_int_equal(drv->pages->map(drv, PAGES, 2 * GPC_MIB), GPC_DEVICE_NO_MEMORY);
 	assert_string_equal(calls.log, "make map drop make ");
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup(name, start)
-	const struct CMUnitTest tests[] = {
-		TEST(pages_are_had_where_the_device_has_them),
-		TEST(a_page_is_held_by_its_mapping_alone),
-		TEST(a_page_that_cannot_be_mapped_is_let_go),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

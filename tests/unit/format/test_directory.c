@@ -41,6 +41,8 @@ static int end(void **state)
 	return 0;
 }
 
+FIXTURE(begin, end);
+
 /* A recording of process `pid` that started `started_s` after all others, as dir/name. */
 static void write_recording(const char *dir, const char *name, uint32_t pid, uint64_t started_s)
 {
@@ -57,7 +59,7 @@ static void write_recording(const char *dir, const char *name, uint32_t pid, uin
 	builder_fini(&b);
 }
 
-static void the_newest_start_comes_first_whatever_the_name(void **state)
+TEST(the_newest_start_comes_first_whatever_the_name)
 {
 	struct gpc_directory directory;
 	const char *dir = *state;
@@ -75,7 +77,7 @@ static void the_newest_start_comes_first_whatever_the_name(void **state)
 	gpc_directory_close(&directory);
 }
 
-static void other_names_are_left_alone_and_bad_files_are_listed_last(void **state)
+TEST(other_names_are_left_alone_and_bad_files_are_listed_last)
 {
 	struct gpc_directory directory;
 	const char *dir = *state;
@@ -97,7 +99,7 @@ static void other_names_are_left_alone_and_bad_files_are_listed_last(void **stat
 	gpc_directory_close(&directory);
 }
 
-static void the_output_pattern_is_followed_up_to_its_first_percent(void **state)
+TEST(the_output_pattern_is_followed_up_to_its_first_percent)
 {
 	struct gpc_directory directory;
 	const char *dir = *state;
@@ -115,7 +117,7 @@ static void the_output_pattern_is_followed_up_to_its_first_percent(void **state)
 	gpc_directory_close(&directory);
 }
 
-static void directories_that_the_output_pattern_may_stand_for_are_read_newest_first(void **state)
+TEST(directories_that_the_output_pattern_may_stand_for_are_read_newest_first)
 {
 	struct gpc_directory directory;
 	const char *dir = *state;
@@ -140,7 +142,7 @@ static void directories_that_the_output_pattern_may_stand_for_are_read_newest_fi
 	gpc_directory_close(&directory);
 }
 
-static void the_runtime_and_temporary_directories_are_looked_into(void **state)
+TEST(the_runtime_and_temporary_directories_are_looked_into)
 {
 	struct gpc_directory directory;
 	const char *dir = *state;
@@ -157,7 +159,7 @@ static void the_runtime_and_temporary_directories_are_looked_into(void **state)
 	gpc_directory_close(&directory);
 }
 
-static void a_usual_directory_that_is_a_link_or_another_users_is_not_read(void **state)
+TEST(a_usual_directory_that_is_a_link_or_another_users_is_not_read)
 {
 	struct gpc_directory directory;
 	const char *dir = *state;
@@ -180,7 +182,7 @@ static void a_usual_directory_that_is_a_link_or_another_users_is_not_read(void *
 	gpc_directory_close(&directory);
 }
 
-static void a_directory_that_is_not_there_is_empty(void **state)
+TEST(a_directory_that_is_not_there_is_empty)
 {
 	struct gpc_directory directory;
 
@@ -248,26 +250,7 @@ static struct gpc_directory_choice choose(const char *dir, const char *wanted)
 	return choose_of(dir, false, wanted);
 }
 
-static void the_first_that_ran_out_of_memory_is_chosen_then_the_newest_that_used_a_gpu(void **state)
-{
-	const char *dir = *state;
-	struct gpc_directory_choice choice;
-
-	assert_int_equal(choose(dir, NULL).n_recordings, 0);
-	write_run(dir, "idle", 60, false, 0);
-	assert_int_equal(choose(dir, "idle").worth, GPC_WORTH_NOTHING);
-	write_run(dir, "old", 10, true, 0);
-	write_run(dir, "recovered", 50, true, 2);
-	choice = choose(dir, "recovered");
-	assert_true(choice.worth == GPC_WORTH_USED && choice.n_newer == 1);
-	write_run(dir, "failed", 20, true, 1);
-	write_run(dir, "failed_later", 30, true, 1);
-	choice = choose(dir, "failed.");
-	assert_true(choice.worth == GPC_WORTH_OOM && choice.n_newer == 3 && choice.n_failed == 2);
-	assert_int_equal(choice.n_recordings, 5);
-}
-
-static void of_the_usual_directories_the_first_of_the_newest_job_is_chosen(void **state)
+TEST(of_the_usual_directories_the_first_of_the_newest_job_is_chosen)
 {
 	const char *dir = *state;
 
@@ -287,21 +270,21 @@ static void of_the_usual_directories_the_first_of_the_newest_job_is_chosen(void 
 	(void)choose_of(dir, true, "beside_too");
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
-int main(void)
+TEST(the_first_that_ran_out_of_memory_is_chosen_then_the_newest_that_used_a_gpu)
 {
-	const struct CMUnitTest tests[] = {
-		TEST(the_newest_start_comes_first_whatever_the_name),
-		TEST(other_names_are_left_alone_and_bad_files_are_listed_last),
-		TEST(the_output_pattern_is_followed_up_to_its_first_percent),
-		TEST(directories_that_the_output_pattern_may_stand_for_are_read_newest_first),
-		TEST(the_runtime_and_temporary_directories_are_looked_into),
-		TEST(a_usual_directory_that_is_a_link_or_another_users_is_not_read),
-		TEST(a_directory_that_is_not_there_is_empty),
-		TEST(of_the_usual_directories_the_first_of_the_newest_job_is_chosen),
-		TEST(the_first_that_ran_out_of_memory_is_chosen_then_the_newest_that_used_a_gpu),
-	};
+	const char *dir = *state;
+	struct gpc_directory_choice choice;
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	assert_int_equal(choose(dir, NULL).n_recordings, 0);
+	write_run(dir, "idle", 60, false, 0);
+	assert_int_equal(choose(dir, "idle").worth, GPC_WORTH_NOTHING);
+	write_run(dir, "old", 10, true, 0);
+	write_run(dir, "recovered", 50, true, 2);
+	choice = choose(dir, "recovered");
+	assert_true(choice.worth == GPC_WORTH_USED && choice.n_newer == 1);
+	write_run(dir, "failed", 20, true, 1);
+	write_run(dir, "failed_later", 30, true, 1);
+	choice = choose(dir, "failed.");
+	assert_true(choice.worth == GPC_WORTH_OOM && choice.n_newer == 3 && choice.n_failed == 2);
+	assert_int_equal(choice.n_recordings, 5);
 }

@@ -20,7 +20,7 @@
 RETURNS_NULL(__asan_default_options)
 RETURNS_NULL(__tsan_default_options)
 
-static void what_is_new_is_zero_even_if_empty(void **state)
+TEST(what_is_new_is_zero_even_if_empty)
 {
 	unsigned char *bytes = gpc_new(3, 5);
 	void *none = gpc_new(0, 8);
@@ -37,7 +37,7 @@ static void what_is_new_is_zero_even_if_empty(void **state)
 	free(none);
 }
 
-static void texts_are_copied_and_printed(void **state)
+TEST(texts_are_copied_and_printed)
 {
 	char *copy = gpc_copy("as it is");
 	char *text = gpc_print("%s %d", "number", 7);
@@ -76,20 +76,9 @@ static void check_null(void)
 	(void)gpc_checked(NULL);
 }
 
-static void where_there_is_none_the_tool_ends(void **state)
+TEST(where_there_is_none_the_tool_ends)
 {
 	(void)state;
 	assert_int_equal(status_of(ask_for_too_much), GPC_EXIT_NO_MEMORY);
 	assert_int_equal(status_of(check_null), GPC_EXIT_NO_MEMORY);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_new_is_zero_even_if_empty),
-		cmocka_unit_test(texts_are_copied_and_printed),
-		cmocka_unit_test(where_there_is_none_the_tool_ends),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

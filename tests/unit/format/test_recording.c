@@ -32,6 +32,8 @@ static int begin(void **state)
 	return 0;
 }
 
+FIXTURE(begin, recording_file_end);
+
 /* Opens what the builder holds; NULL with the status where that is refused. */
 static struct gpc_recording *open_file(struct recording_file *file, enum gpc_status *ret_status)
 {
@@ -100,7 +102,7 @@ static void walk(const struct gpc_recording *rec)
 	assert_true(sum != 1);
 }
 
-static void a_whole_recording_opens_without_problems(void **state)
+TEST(a_whole_recording_opens_without_problems)
 {
 	enum gpc_status status;
 	struct gpc_recording *rec = open_file(*state, &status);
@@ -113,8 +115,7 @@ static void a_whole_recording_opens_without_problems(void **state)
 	gpc_recording_close(rec);
 }
 
-static void a_header_cut_anywhere_is_refused_and_a_file_cut_later_is_read_as_far_as_it_goes(
-	void **state)
+TEST(a_header_cut_anywhere_is_refused_and_a_file_cut_later_is_read_as_far_as_it_goes)
 {
 	struct recording_file *file = *state;
 	struct gpc_recording *rec;
@@ -140,7 +141,7 @@ static void a_header_cut_anywhere_is_refused_and_a_file_cut_later_is_read_as_far
 	}
 }
 
-static void a_file_cut_between_regions_gives_the_regions_before_the_cut(void **state)
+TEST(a_file_cut_between_regions_gives_the_regions_before_the_cut)
 {
 	struct recording_file *file = *state;
 	uint64_t end = builder_entry(&file->b, GPUCACHE_REGION_BLOCKS)->offset;
@@ -161,7 +162,7 @@ static void a_file_cut_between_regions_gives_the_regions_before_the_cut(void **s
 	gpc_recording_close(rec);
 }
 
-static void a_file_cut_at_a_region_names_what_is_lost_and_gives_the_rest(void **state)
+TEST(a_file_cut_at_a_region_names_what_is_lost_and_gives_the_rest)
 {
 	struct recording_file *file = *state;
 	const struct gpucache_region *regions = file->b.header->regions;
@@ -184,7 +185,7 @@ static void a_file_cut_at_a_region_names_what_is_lost_and_gives_the_rest(void **
 	}
 }
 
-static void every_flipped_bit_of_header_and_region_table_is_survived(void **state)
+TEST(every_flipped_bit_of_header_and_region_table_is_survived)
 {
 	struct recording_file *file = *state;
 	size_t n_refused = 0;
@@ -214,7 +215,7 @@ static void every_flipped_bit_of_header_and_region_table_is_survived(void **stat
 	assert_true(n_noticed > 500);
 }
 
-static void noise_in_every_region_is_survived(void **state)
+TEST(noise_in_every_region_is_survived)
 {
 	struct recording_file *file = *state;
 	uint32_t seed = 4711;
@@ -240,7 +241,7 @@ static void noise_in_every_region_is_survived(void **state)
 	}
 }
 
-static void a_file_of_the_other_byte_order_is_refused_by_version(void **state)
+TEST(a_file_of_the_other_byte_order_is_refused_by_version)
 {
 	struct recording_file *file = *state;
 	enum gpc_status status;
@@ -250,7 +251,7 @@ static void a_file_of_the_other_byte_order_is_refused_by_version(void **state)
 	assert_int_equal(status, GPC_VERSION);
 }
 
-static void another_major_version_is_refused_by_version(void **state)
+TEST(another_major_version_is_refused_by_version)
 {
 	struct recording_file *file = *state;
 	enum gpc_status status;
@@ -260,7 +261,7 @@ static void another_major_version_is_refused_by_version(void **state)
 	assert_int_equal(status, GPC_VERSION);
 }
 
-static void a_recording_from_before_the_first_release_is_refused(void **state)
+TEST(a_recording_from_before_the_first_release_is_refused)
 {
 	struct recording_file *file = *state;
 	enum gpc_status status;
@@ -270,7 +271,7 @@ static void a_recording_from_before_the_first_release_is_refused(void **state)
 	assert_int_equal(status, GPC_VERSION);
 }
 
-static void a_recording_that_is_only_starting_is_refused(void **state)
+TEST(a_recording_that_is_only_starting_is_refused)
 {
 	struct recording_file *file = *state;
 	enum gpc_status status;
@@ -280,7 +281,7 @@ static void a_recording_that_is_only_starting_is_refused(void **state)
 	assert_int_equal(status, GPC_DAMAGED);
 }
 
-static void longer_records_and_unknown_regions_of_a_newer_minor_are_read(void **state)
+TEST(longer_records_and_unknown_regions_of_a_newer_minor_are_read)
 {
 	struct recording_file *file = *state;
 	struct gpucache_region *region = builder_entry(&file->b, GPUCACHE_REGION_COUNTERS);
@@ -310,7 +311,7 @@ static void longer_records_and_unknown_regions_of_a_newer_minor_are_read(void **
 	gpc_recording_close(rec);
 }
 
-static void fields_beyond_a_shorter_record_are_zero(void **state)
+TEST(fields_beyond_a_shorter_record_are_zero)
 {
 	struct recording_file *file = *state;
 	struct gpucache_region *region = builder_entry(&file->b, GPUCACHE_REGION_COUNTERS);
@@ -330,7 +331,7 @@ static void fields_beyond_a_shorter_record_are_zero(void **state)
 	gpc_recording_close(rec);
 }
 
-static void a_hostile_region_is_named_and_the_others_are_read(void **state)
+TEST(a_hostile_region_is_named_and_the_others_are_read)
 {
 	static const struct gpucache_region hostile[] = {
 		{ .offset = 0, .size = 4096, .record_size = 64, .count = 1 },
@@ -362,7 +363,7 @@ static void a_hostile_region_is_named_and_the_others_are_read(void **state)
 	}
 }
 
-static void a_region_named_twice_counts_once(void **state)
+TEST(a_region_named_twice_counts_once)
 {
 	struct recording_file *file = *state;
 	enum gpc_status status;
@@ -377,7 +378,7 @@ static void a_region_named_twice_counts_once(void **state)
 	gpc_recording_close(rec);
 }
 
-static void an_odd_slot_of_a_dead_process_is_torn_and_never_given(void **state)
+TEST(an_odd_slot_of_a_dead_process_is_torn_and_never_given)
 {
 	struct recording_file *file = *state;
 	struct gpucache_block block;
@@ -396,7 +397,7 @@ static void an_odd_slot_of_a_dead_process_is_torn_and_never_given(void **state)
 	gpc_recording_close(rec);
 }
 
-static void a_slot_that_never_holds_still_in_a_live_file_is_torn(void **state)
+TEST(a_slot_that_never_holds_still_in_a_live_file_is_torn)
 {
 	struct recording_file *file = *state;
 	enum gpc_status status;
@@ -415,7 +416,7 @@ static void a_slot_that_never_holds_still_in_a_live_file_is_torn(void **state)
 	close(fd);
 }
 
-static void anything_but_a_regular_file_is_refused(void **state)
+TEST(anything_but_a_regular_file_is_refused)
 {
 	struct recording_file *file = *state;
 	struct gpc_recording *rec = NULL;
@@ -431,7 +432,7 @@ static void anything_but_a_regular_file_is_refused(void **state)
 	assert_null(rec);
 }
 
-static void a_file_beyond_the_bound_is_refused_without_reading_it(void **state)
+TEST(a_file_beyond_the_bound_is_refused_without_reading_it)
 {
 	struct recording_file *file = *state;
 	struct gpc_recording *rec = NULL;
@@ -444,7 +445,7 @@ static void a_file_beyond_the_bound_is_refused_without_reading_it(void **state)
 	assert_int_equal(gpc_recording_open(file->path, &rec, &text), GPC_LIMIT);
 }
 
-static void control_characters_in_names_are_made_harmless(void **state)
+TEST(control_characters_in_names_are_made_harmless)
 {
 #define TEXT(field) \
 	offsetof(struct gpucache_header, field), sizeof(((struct gpucache_header *)NULL)->field)
@@ -471,33 +472,4 @@ static void control_characters_in_names_are_made_harmless(void **state)
 		assert_int_equal(strlen(text), texts[i].size - 1);
 	}
 	gpc_recording_close(rec);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, recording_file_end)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_whole_recording_opens_without_problems),
-		TEST(a_header_cut_anywhere_is_refused_and_a_file_cut_later_is_read_as_far_as_it_goes),
-		TEST(a_file_cut_between_regions_gives_the_regions_before_the_cut),
-		TEST(a_file_cut_at_a_region_names_what_is_lost_and_gives_the_rest),
-		TEST(every_flipped_bit_of_header_and_region_table_is_survived),
-		TEST(noise_in_every_region_is_survived),
-		TEST(a_file_of_the_other_byte_order_is_refused_by_version),
-		TEST(another_major_version_is_refused_by_version),
-		TEST(a_recording_from_before_the_first_release_is_refused),
-		TEST(a_recording_that_is_only_starting_is_refused),
-		TEST(longer_records_and_unknown_regions_of_a_newer_minor_are_read),
-		TEST(fields_beyond_a_shorter_record_are_zero),
-		TEST(a_hostile_region_is_named_and_the_others_are_read),
-		TEST(a_region_named_twice_counts_once),
-		TEST(an_odd_slot_of_a_dead_process_is_torn_and_never_given),
-		TEST(a_slot_that_never_holds_still_in_a_live_file_is_torn),
-		TEST(anything_but_a_regular_file_is_refused),
-		TEST(a_file_beyond_the_bound_is_refused_without_reading_it),
-		TEST(control_characters_in_names_are_made_harmless),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,7 +21,7 @@ static struct gpc_recording *open_built(struct recording_builder *b)
 	return rec;
 }
 
-static void stacks_are_found_by_id_with_native_and_python_frames(void **state)
+TEST(stacks_are_found_by_id_with_native_and_python_frames)
 {
 	const uint64_t native[] = { 1, 2, 3 };
 	const uint64_t python[] = { GPUCACHE_FRAME_PYTHON | 7ull << 32 | 40 };
@@ -46,7 +46,7 @@ static void stacks_are_found_by_id_with_native_and_python_frames(void **state)
 }
 
 /* Threads may append in another order than they took ids; stacks that found no room leave holes. */
-static void ids_need_neither_be_in_order_nor_without_holes(void **state)
+TEST(ids_need_neither_be_in_order_nor_without_holes)
 {
 	const uint32_t ids[] = { 900, 5, 77, UINT32_MAX, 6 };
 	struct recording_builder b;
@@ -70,7 +70,7 @@ static void ids_need_neither_be_in_order_nor_without_holes(void **state)
 	gpc_recording_close(rec);
 }
 
-static void a_damaged_record_ends_its_region_and_keeps_what_was_before(void **state)
+TEST(a_damaged_record_ends_its_region_and_keeps_what_was_before)
 {
 	const uint64_t frames[] = { 1, 2 };
 	/* The size of the second record, as it might be left by whatever broke it. */
@@ -98,7 +98,7 @@ static void a_damaged_record_ends_its_region_and_keeps_what_was_before(void **st
 	}
 }
 
-static void more_frames_than_the_record_has_room_for_are_damage(void **state)
+TEST(more_frames_than_the_record_has_room_for_are_damage)
 {
 	const uint64_t frame = 1;
 	struct recording_builder b;
@@ -117,7 +117,7 @@ static void more_frames_than_the_record_has_room_for_are_damage(void **state)
 	gpc_recording_close(rec);
 }
 
-static void a_used_beyond_the_region_is_cut_to_it(void **state)
+TEST(a_used_beyond_the_region_is_cut_to_it)
 {
 	struct recording_builder b;
 	struct gpucache_append_head *head;
@@ -141,7 +141,7 @@ static void a_used_beyond_the_region_is_cut_to_it(void **state)
 	gpc_recording_close(rec);
 }
 
-static void code_objects_give_name_file_and_lines(void **state)
+TEST(code_objects_give_name_file_and_lines)
 {
 	struct recording_builder b;
 	struct gpc_code_view code;
@@ -161,7 +161,7 @@ static void code_objects_give_name_file_and_lines(void **state)
 	gpc_recording_close(rec);
 }
 
-static void a_module_without_the_end_of_its_path_is_damage(void **state)
+TEST(a_module_without_the_end_of_its_path_is_damage)
 {
 	struct recording_builder b;
 	struct gpc_module_view module;
@@ -185,7 +185,7 @@ static void a_module_without_the_end_of_its_path_is_damage(void **state)
 	gpc_recording_close(rec);
 }
 
-static void lines_may_end_in_a_newline_or_a_nul(void **state)
+TEST(lines_may_end_in_a_newline_or_a_nul)
 {
 	struct recording_builder b;
 	struct gpc_recording *rec;
@@ -219,7 +219,7 @@ static const char *label(const struct gpc_recording *rec, uint32_t id)
 	return buf;
 }
 
-static void a_tag_is_labelled_with_all_ranges_around_it(void **state)
+TEST(a_tag_is_labelled_with_all_ranges_around_it)
 {
 	struct recording_builder b;
 	struct gpc_recording *rec;
@@ -246,7 +246,7 @@ static void a_tag_is_labelled_with_all_ranges_around_it(void **state)
 	gpc_recording_close(rec);
 }
 
-static void a_label_has_an_end_however_deep_the_ranges_are(void **state)
+TEST(a_label_has_an_end_however_deep_the_ranges_are)
 {
 	struct recording_builder b;
 	struct gpc_recording *rec;
@@ -262,7 +262,7 @@ static void a_label_has_an_end_however_deep_the_ranges_are(void **state)
 	gpc_recording_close(rec);
 }
 
-static void a_tag_inside_itself_or_longer_than_its_record_is_damage(void **state)
+TEST(a_tag_inside_itself_or_longer_than_its_record_is_damage)
 {
 	struct gpucache_tag bad = { .size = sizeof bad, .id = 2, .parent = 2 };
 	struct recording_builder b;
@@ -281,23 +281,4 @@ static void a_tag_inside_itself_or_longer_than_its_record_is_damage(void **state
 		assert_string_equal(label(rec, 2), "tag 2");
 		gpc_recording_close(rec);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(stacks_are_found_by_id_with_native_and_python_frames),
-		cmocka_unit_test(ids_need_neither_be_in_order_nor_without_holes),
-		cmocka_unit_test(a_damaged_record_ends_its_region_and_keeps_what_was_before),
-		cmocka_unit_test(more_frames_than_the_record_has_room_for_are_damage),
-		cmocka_unit_test(a_used_beyond_the_region_is_cut_to_it),
-		cmocka_unit_test(code_objects_give_name_file_and_lines),
-		cmocka_unit_test(a_module_without_the_end_of_its_path_is_damage),
-		cmocka_unit_test(lines_may_end_in_a_newline_or_a_nul),
-		cmocka_unit_test(a_tag_is_labelled_with_all_ranges_around_it),
-		cmocka_unit_test(a_label_has_an_end_however_deep_the_ranges_are),
-		cmocka_unit_test(a_tag_inside_itself_or_longer_than_its_record_is_damage),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,6 +29,8 @@ static int end(void **state)
 	return unlink(path);
 }
 
+FIXTURE(begin, end);
+
 static void open_it(void)
 {
 	char why[100];
@@ -47,7 +49,7 @@ static void assert_in(uint64_t address, int expected)
 	assert_int_equal(is_found ? (int)number : -1, expected);
 }
 
-static void a_later_module_replaces_what_it_covers(void **state)
+TEST(a_later_module_replaces_what_it_covers)
 {
 	(void)state;
 	builder_module(&builder, "/a", 0x1000, 0x9000, 0);
@@ -65,7 +67,7 @@ static void a_later_module_replaces_what_it_covers(void **state)
 	assert_in(0xa000, -1);
 }
 
-static void without_modules_none_is_found(void **state)
+TEST(without_modules_none_is_found)
 {
 	(void)state;
 	open_it();
@@ -74,7 +76,7 @@ static void without_modules_none_is_found(void **state)
 }
 
 /* Of modules anywhere, the same as a search from the last to the first. */
-static void every_address_is_in_the_last_module_that_covers_it(void **state)
+TEST(every_address_is_in_the_last_module_that_covers_it)
 {
 	uint64_t bounds[N_MODULES][2];
 	uint64_t random = 1;
@@ -95,17 +97,4 @@ static void every_address_is_in_the_last_module_that_covers_it(void **state)
 			expected--;
 		assert_in(address, expected);
 	}
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_later_module_replaces_what_it_covers),
-		TEST(without_modules_none_is_found),
-		TEST(every_address_is_in_the_last_module_that_covers_it),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

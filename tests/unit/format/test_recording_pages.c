@@ -45,7 +45,7 @@ static struct gpc_recording *open_without(enum gpucache_region_kind kind, bool a
 	return rec;
 }
 
-static void a_missing_page_of_any_region_is_a_problem_of_that_region(void **state)
+TEST(a_missing_page_of_any_region_is_a_problem_of_that_region)
 {
 	(void)state;
 	for (unsigned kind = 1; kind < GPUCACHE_REGION_COUNT; kind++)
@@ -61,7 +61,7 @@ static void a_missing_page_of_any_region_is_a_problem_of_that_region(void **stat
 		}
 }
 
-static void a_whole_recording_misses_no_page(void **state)
+TEST(a_whole_recording_misses_no_page)
 {
 	(void)state;
 	for (int alive = 0; alive <= 1; alive++) {
@@ -70,14 +70,4 @@ static void a_whole_recording_misses_no_page(void **state)
 		assert_int_equal(rec->n_problems, 0);
 		gpc_recording_close(rec);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_missing_page_of_any_region_is_a_problem_of_that_region),
-		cmocka_unit_test(a_whole_recording_misses_no_page),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,8 @@
 #include "format/recording.h"
 #include "tests/unit/format/recording_builder.h"
 
+FIXTURE(recording_file_begin, recording_file_end);
+
 struct look {
 	struct gpucache_header header;
 	enum gpc_run_state run;
@@ -54,39 +56,8 @@ int flock(int fd, int operation)
 	return (int)syscall(SYS_flock, fd, operation);
 }
 
-static void a_writer_that_ends_during_the_look_was_not_killed(void **state)
-{
-	struct recording_file *file = *state;
-	struct look look;
-
-	file->b.header->state = GPUCACHE_STATE_OPENED;
-	builder_write(&file->b, file->path);
-	ends_now = file->path;
-	assert_int_equal(look_at(file, &look), GPC_OK);
-	ends_now = NULL;
-	assert_int_equal(look.run, GPC_RUN_ENDED);
-	assert_true(look.header.state & GPUCACHE_STATE_CLEAN_EXIT);
-}
-
-static void a_state_that_cannot_be_read_again_is_an_error(void **state)
-{
-	struct recording_file *file = *state;
-	struct gpc_recording *recording = NULL;
-	struct look look;
-	struct gpc_text text = gpc_text_init(look.why, sizeof look.why);
-
-	builder_write(&file->b, file->path);
-	becomes_unreadable_now = true;
-	assert_int_equal(look_at(file, &look), GPC_IO);
-	assert_string_equal(look.why, "Is a directory");
-	assert_int_equal(gpc_recording_open(file->path, &recording, &text), GPC_IO);
-	becomes_unreadable_now = false;
-	assert_null(recording);
-	assert_int_equal(look.header.state, 0);
-}
-
 /* Locks are of the open file: another descriptor of this process stands for the writer. */
-static void the_lock_tells_alive_from_ended_exited_and_killed(void **state)
+TEST(the_lock_tells_alive_from_ended_exited_and_killed)
 {
 	struct recording_file *file = *state;
 	struct look look;
@@ -115,15 +86,33 @@ static void the_lock_tells_alive_from_ended_exited_and_killed(void **state)
 	close(fd);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, recording_file_begin, recording_file_end)
-
-int main(void)
+TEST(a_writer_that_ends_during_the_look_was_not_killed)
 {
-	const struct CMUnitTest tests[] = {
-		TEST(the_lock_tells_alive_from_ended_exited_and_killed),
-		TEST(a_writer_that_ends_during_the_look_was_not_killed),
-		TEST(a_state_that_cannot_be_read_again_is_an_error),
-	};
+	struct recording_file *file = *state;
+	struct look look;
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	file->b.header->state = GPUCACHE_STATE_OPENED;
+	builder_write(&file->b, file->path);
+	ends_now = file->path;
+	assert_int_equal(look_at(file, &look), GPC_OK);
+	ends_now = NULL;
+	assert_int_equal(look.run, GPC_RUN_ENDED);
+	assert_true(look.header.state & GPUCACHE_STATE_CLEAN_EXIT);
+}
+
+TEST(a_state_that_cannot_be_read_again_is_an_error)
+{
+	struct recording_file *file = *state;
+	struct gpc_recording *recording = NULL;
+	struct look look;
+	struct gpc_text text = gpc_text_init(look.why, sizeof look.why);
+
+	builder_write(&file->b, file->path);
+	becomes_unreadable_now = true;
+	assert_int_equal(look_at(file, &look), GPC_IO);
+	assert_string_equal(look.why, "Is a directory");
+	assert_int_equal(gpc_recording_open(file->path, &recording, &text), GPC_IO);
+	becomes_unreadable_now = false;
+	assert_null(recording);
+	assert_int_equal(look.header.state, 0);
 }

@@ -21,7 +21,7 @@ static struct gpc_recording *open_built(struct recording_builder *b)
 	return rec;
 }
 
-static void events_come_oldest_first_after_the_ring_went_round(void **state)
+TEST(events_come_oldest_first_after_the_ring_went_round)
 {
 	struct gpc_event_cursor cursor = { 0 };
 	struct gpucache_event event;
@@ -65,7 +65,7 @@ static void build_events(struct recording_builder *b, int n)
 		builder_event(b, GPUCACHE_EVENT_FREE, (uint64_t)i, i);
 }
 
-static void holes_are_skipped_and_counted(void **state)
+TEST(holes_are_skipped_and_counted)
 {
 	struct recording_builder b;
 
@@ -76,7 +76,7 @@ static void holes_are_skipped_and_counted(void **state)
 	expect_events(&b, 10, 8, 2);
 }
 
-static void the_peak_with_the_higher_number_counts_unless_it_is_torn(void **state)
+TEST(the_peak_with_the_higher_number_counts_unless_it_is_torn)
 {
 	struct recording_builder b;
 	struct gpucache_peak peak;
@@ -101,7 +101,7 @@ static void the_peak_with_the_higher_number_counts_unless_it_is_torn(void **stat
 	}
 }
 
-static void the_newest_oom_is_found_and_its_counts_are_bounded(void **state)
+TEST(the_newest_oom_is_found_and_its_counts_are_bounded)
 {
 	struct recording_builder b;
 	struct gpucache_oom oom;
@@ -135,7 +135,7 @@ static void the_newest_oom_is_found_and_its_counts_are_bounded(void **state)
 	gpc_recording_close(rec);
 }
 
-static void texts_of_a_device_end_within_their_fields(void **state)
+TEST(texts_of_a_device_end_within_their_fields)
 {
 	struct recording_builder b;
 	struct gpucache_device device;
@@ -156,7 +156,7 @@ static void texts_of_a_device_end_within_their_fields(void **state)
 	gpc_recording_close(rec);
 }
 
-static void history_gives_the_live_buffer_only(void **state)
+TEST(history_gives_the_live_buffer_only)
 {
 	struct gpc_history_view history;
 	struct recording_builder b;
@@ -182,7 +182,7 @@ static void history_gives_the_live_buffer_only(void **state)
 	gpc_recording_close(rec);
 }
 
-static void a_history_that_claims_more_points_than_fit_is_not_read(void **state)
+TEST(a_history_that_claims_more_points_than_fit_is_not_read)
 {
 	struct gpc_history_view history;
 	struct recording_builder b;
@@ -200,7 +200,7 @@ static void a_history_that_claims_more_points_than_fit_is_not_read(void **state)
 	}
 }
 
-static void slots_that_were_never_written_are_not_in_use(void **state)
+TEST(slots_that_were_never_written_are_not_in_use)
 {
 	struct gpucache_counters counters;
 	struct gpucache_segment segment;
@@ -225,7 +225,7 @@ static void slots_that_were_never_written_are_not_in_use(void **state)
 	gpc_recording_close(rec);
 }
 
-static void pytorchs_reports_are_found_for_its_devices(void **state)
+TEST(pytorchs_reports_are_found_for_its_devices)
 {
 	struct gpucache_torch *records;
 	struct gpucache_torch torch;
@@ -246,7 +246,7 @@ static void pytorchs_reports_are_found_for_its_devices(void **state)
 	gpc_recording_close(rec);
 }
 
-static void a_site_without_a_stack_is_not_used(void **state)
+TEST(a_site_without_a_stack_is_not_used)
 {
 	struct gpucache_site site;
 	struct recording_builder b;
@@ -263,7 +263,7 @@ static void a_site_without_a_stack_is_not_used(void **state)
 	gpc_recording_close(rec);
 }
 
-static void the_last_moment_is_the_clean_end_or_the_last_thing_seen(void **state)
+TEST(the_last_moment_is_the_clean_end_or_the_last_thing_seen)
 {
 	struct recording_builder b;
 	struct gpc_recording *rec;
@@ -280,23 +280,4 @@ static void the_last_moment_is_the_clean_end_or_the_last_thing_seen(void **state
 		assert_int_equal(gpc_recording_last_ns(rec), builder_ns(clean ? 723 : 20));
 		gpc_recording_close(rec);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(events_come_oldest_first_after_the_ring_went_round),
-		cmocka_unit_test(holes_are_skipped_and_counted),
-		cmocka_unit_test(the_peak_with_the_higher_number_counts_unless_it_is_torn),
-		cmocka_unit_test(the_newest_oom_is_found_and_its_counts_are_bounded),
-		cmocka_unit_test(texts_of_a_device_end_within_their_fields),
-		cmocka_unit_test(history_gives_the_live_buffer_only),
-		cmocka_unit_test(a_history_that_claims_more_points_than_fit_is_not_read),
-		cmocka_unit_test(slots_that_were_never_written_are_not_in_use),
-		cmocka_unit_test(pytorchs_reports_are_found_for_its_devices),
-		cmocka_unit_test(a_site_without_a_stack_is_not_used),
-		cmocka_unit_test(the_last_moment_is_the_clean_end_or_the_last_thing_seen),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

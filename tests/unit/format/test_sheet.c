@@ -54,7 +54,7 @@ static bool balance_of(struct recording_builder *b, struct gpucache_balance *ret
 	return is_known;
 }
 
-static void free_now_follows_our_books_since_the_last_look(void **state)
+TEST(free_now_follows_our_books_since_the_last_look)
 {
 	struct gpucache_balance balance;
 	struct recording_builder b;
@@ -70,7 +70,7 @@ static void free_now_follows_our_books_since_the_last_look(void **state)
 	assert_int_equal(gpc_balance_difference(&balance), 0);
 }
 
-static void without_nvml_the_remainder_is_unattributed(void **state)
+TEST(without_nvml_the_remainder_is_unattributed)
 {
 	struct gpucache_balance balance;
 	struct recording_builder b;
@@ -83,7 +83,7 @@ static void without_nvml_the_remainder_is_unattributed(void **state)
 	assert_true(balance.other_processes == GPUCACHE_UNKNOWN);
 }
 
-static void with_nvml_the_rest_is_divided_and_adds_up(void **state)
+TEST(with_nvml_the_rest_is_divided_and_adds_up)
 {
 	struct gpucache_balance balance;
 	struct recording_builder b;
@@ -102,7 +102,7 @@ static void with_nvml_the_rest_is_divided_and_adds_up(void **state)
 	assert_int_equal(gpc_balance_difference(&balance), 0);
 }
 
-static void memory_invisible_to_nvml_stays_unknown(void **state)
+TEST(memory_invisible_to_nvml_stays_unknown)
 {
 	struct gpucache_balance balance;
 	struct recording_builder b;
@@ -119,7 +119,7 @@ static void memory_invisible_to_nvml_stays_unknown(void **state)
 	assert_int_equal(gpc_balance_difference(&balance), 0);
 }
 
-static void books_larger_than_the_device_show_as_a_difference(void **state)
+TEST(books_larger_than_the_device_show_as_a_difference)
 {
 	struct gpucache_balance balance;
 	struct recording_builder b;
@@ -133,7 +133,7 @@ static void books_larger_than_the_device_show_as_a_difference(void **state)
 	assert_int_equal(gpc_balance_difference(&balance), -10 * (int64_t)GIB);
 }
 
-static void a_device_without_a_reading_has_no_balance(void **state)
+TEST(a_device_without_a_reading_has_no_balance)
 {
 	struct gpucache_balance balance;
 	struct recording_builder b;
@@ -147,7 +147,7 @@ static void a_device_without_a_reading_has_no_balance(void **state)
 	assert_false(balance_of(&b, &balance));
 }
 
-static void the_largest_cached_piece_is_of_this_device(void **state)
+TEST(the_largest_cached_piece_is_of_this_device)
 {
 	struct gpucache_balance balance;
 	struct recording_builder b;
@@ -165,7 +165,7 @@ static void the_largest_cached_piece_is_of_this_device(void **state)
 	assert_int_equal(balance.cached_largest, 30);
 }
 
-static void cached_neighbours_of_a_segment_count_as_one_piece(void **state)
+TEST(cached_neighbours_of_a_segment_count_as_one_piece)
 {
 	static const struct gpucache_block pieces[] = {
 		{ .address = 120, .size = 40, .segment = 1 }, /* of the next segment */
@@ -188,8 +188,7 @@ static void cached_neighbours_of_a_segment_count_as_one_piece(void **state)
 	assert_int_equal(balance.cached_largest, 50);
 }
 
-static void without_a_free_block_the_largest_is_none_and_without_the_table_it_is_unknown(
-	void **state)
+TEST(without_a_free_block_the_largest_is_none_and_without_the_table_it_is_unknown)
 {
 	struct gpucache_balance balance;
 	struct recording_builder b;
@@ -220,7 +219,7 @@ static bool is_reserved(size_t offset)
 	return offset >= first && offset < first + sizeof((struct gpucache_counters){ 0 }.reserved);
 }
 
-static void every_counter_of_a_device_is_added_over_its_contexts(void **state)
+TEST(every_counter_of_a_device_is_added_over_its_contexts)
 {
 	char path[] = "/tmp/gpucache-test-XXXXXX";
 	struct gpc_recording *rec = NULL;
@@ -256,23 +255,4 @@ static void every_counter_of_a_device_is_added_over_its_contexts(void **state)
 	}
 	gpc_recording_close(rec);
 	unlink(path);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(free_now_follows_our_books_since_the_last_look),
-		cmocka_unit_test(without_nvml_the_remainder_is_unattributed),
-		cmocka_unit_test(with_nvml_the_rest_is_divided_and_adds_up),
-		cmocka_unit_test(memory_invisible_to_nvml_stays_unknown),
-		cmocka_unit_test(books_larger_than_the_device_show_as_a_difference),
-		cmocka_unit_test(a_device_without_a_reading_has_no_balance),
-		cmocka_unit_test(the_largest_cached_piece_is_of_this_device),
-		cmocka_unit_test(cached_neighbours_of_a_segment_count_as_one_piece),
-		cmocka_unit_test(
-			without_a_free_block_the_largest_is_none_and_without_the_table_it_is_unknown),
-		cmocka_unit_test(every_counter_of_a_device_is_added_over_its_contexts),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,6 +39,8 @@ static int close_built(void **state)
 	return 0;
 }
 
+GROUP(open_built, close_built);
+
 static void expect_said(uint32_t number, const char *wanted)
 {
 	char buf[64];
@@ -48,7 +50,7 @@ static void expect_said(uint32_t number, const char *wanted)
 	assert_string_equal(buf, wanted);
 }
 
-static void a_stream_is_said_by_name_or_by_number_and_handle(void **state)
+TEST(a_stream_is_said_by_name_or_by_number_and_handle)
 {
 	(void)state;
 	expect_said(0, "none named");
@@ -69,7 +71,7 @@ static void expect_meant(const char *wanted, unsigned bits)
 		assert_int_equal(gpc_recording_is_stream(rec, number, wanted), bits >> number & 1);
 }
 
-static void a_person_names_it_by_each_of_these(void **state)
+TEST(a_person_names_it_by_each_of_these)
 {
 	(void)state;
 	expect_meant("none", 1);
@@ -83,22 +85,11 @@ static void a_person_names_it_by_each_of_these(void **state)
 	assert_true(gpc_recording_is_stream(rec, GPUCACHE_STREAM_OTHER, "255"));
 }
 
-static void anything_else_is_no_stream(void **state)
+TEST(anything_else_is_no_stream)
 {
 	static const char *const wrong[] = { "", "0", "main", "-1", "2x", " 2", "0x" };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
 		assert_false(gpc_stream_is_wish(wrong[i]));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_stream_is_said_by_name_or_by_number_and_handle),
-		cmocka_unit_test(a_person_names_it_by_each_of_these),
-		cmocka_unit_test(anything_else_is_no_stream),
-	};
-
-	return cmocka_run_group_tests(tests, open_built, close_built);
 }

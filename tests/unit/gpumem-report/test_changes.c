@@ -14,6 +14,8 @@ static int set_up(void **state)
 	return 0;
 }
 
+FIXTURE(set_up, NULL);
+
 /* Writes the section into `page`. */
 static void show(const struct gpc_renderer *renderer)
 {
@@ -44,7 +46,7 @@ static const char *row_of(const char *words)
 	return row;
 }
 
-static void what_only_bounds_are_known_of_is_never_called_enough(void **state)
+TEST(what_only_bounds_are_known_of_is_never_called_enough)
 {
 	static const char *const words[] = { "torch.utils.checkpoint", "autocast to bfloat16",
 		"an 8-bit optimizer", "the model in bfloat16" };
@@ -70,7 +72,7 @@ static void what_only_bounds_are_known_of_is_never_called_enough(void **state)
 }
 
 /* At this request.  What comes after it is recorded only if steps like it were over. */
-static void nothing_is_called_enough_before_a_whole_step_was_recorded(void **state)
+TEST(nothing_is_called_enough_before_a_whole_step_was_recorded)
 {
 	static const char *const words[] = { "drop the checkpoint", "zero_grad(set_to_none=True)" };
 
@@ -100,7 +102,7 @@ static void nothing_is_called_enough_before_a_whole_step_was_recorded(void **sta
 		strstr(row_of("retry behind"), "\"enough\": null, \"bound\": \"this request\""));
 }
 
-static void results_that_no_backward_pass_has_used_are_enough_for_one_request(void **state)
+TEST(results_that_no_backward_pass_has_used_are_enough_for_one_request)
 {
 	(void)state;
 	cure.failure.facts.short_by = 100 * MIB;
@@ -115,7 +117,7 @@ static void results_that_no_backward_pass_has_used_are_enough_for_one_request(vo
 	assert_non_null(strstr(row_of("do not keep"), "enough"));
 }
 
-static void without_a_backward_pass_to_come_nothing_is_computed_twice(void **state)
+TEST(without_a_backward_pass_to_come_nothing_is_computed_twice)
 {
 	(void)state;
 	cure.failure.facts.short_by = 100 * MIB;
@@ -133,7 +135,7 @@ static void without_a_backward_pass_to_come_nothing_is_computed_twice(void **sta
 	assert_string_equal(row_of("autocast"), "");
 }
 
-static void a_batch_shrinks_by_what_is_missing_of_any_size(void **state)
+TEST(a_batch_shrinks_by_what_is_missing_of_any_size)
 {
 	static const struct {
 		uint64_t missing;
@@ -159,21 +161,4 @@ static void a_batch_shrinks_by_what_is_missing_of_any_size(void **state)
 	cure.failure.facts.activations = 100 * MIB;
 	show(&gpc_render_text);
 	assert_string_equal(row_of("a smaller batch"), "");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(
-			what_only_bounds_are_known_of_is_never_called_enough, set_up),
-		cmocka_unit_test_setup(
-			nothing_is_called_enough_before_a_whole_step_was_recorded, set_up),
-		cmocka_unit_test_setup(
-			results_that_no_backward_pass_has_used_are_enough_for_one_request, set_up),
-		cmocka_unit_test_setup(
-			without_a_backward_pass_to_come_nothing_is_computed_twice, set_up),
-		cmocka_unit_test_setup(a_batch_shrinks_by_what_is_missing_of_any_size, set_up),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,6 +38,8 @@ static int tear_down(void **state)
 	return 0;
 }
 
+FIXTURE(set_up, tear_down);
+
 static struct gpucache_event *add(enum gpucache_event_kind kind, unsigned block, uint64_t mib)
 {
 	struct gpucache_event *event = &builder.events[builder.n_events];
@@ -122,7 +124,7 @@ static void cut_a_segment(void)
 	fails(832, 96, 160, GPUCACHE_VERDICT_FRAGMENTED);
 }
 
-static void pieces_are_to_blame_where_the_driver_alone_had_room(void **state)
+TEST(pieces_are_to_blame_where_the_driver_alone_had_room)
 {
 	(void)state;
 	cut_a_segment();
@@ -136,7 +138,28 @@ static void pieces_are_to_blame_where_the_driver_alone_had_room(void **state)
 	assert_string_equal(failure.facts.remedy2, "max_split_size_mb:256");
 }
 
-static void a_run_that_had_pages_is_replayed_with_pages(void **state)
+TEST(whole_segments_are_replayed_as_those_of_the_driver)
+{
+	(void)state;
+	builder_line(&builder, "own cache: PyTorch");
+	cut_a_segment();
+	ask();
+	assert_false(is_yes(failure.facts.is_replayed)); /* no piece of ours was in the way */
+	assert_null(failure.facts.remedy);
+}
+
+TEST(a_setting_of_the_run_is_not_advised)
+{
+	(void)state;
+	builder_line(&builder, "max_split_size_mb 512 GPUCACHE_CONF");
+	cut_a_segment();
+	ask();
+	assert_string_equal(failure.facts.remedy, "vmm:on");
+	assert_string_equal(failure.facts.remedy2, "cache:off");
+	assert_int_equal(failure.facts.remedy2_free, DEVICE - 928 * MIB);
+}
+
+TEST(a_run_that_had_pages_is_replayed_with_pages)
 {
 	(void)state;
 	builder_line(&builder, "vmm on GPUCACHE_CONF");
@@ -148,28 +171,7 @@ static void a_run_that_had_pages_is_replayed_with_pages(void **state)
 	assert_null(failure.facts.remedy);
 }
 
-static void whole_segments_are_replayed_as_those_of_the_driver(void **state)
-{
-	(void)state;
-	builder_line(&builder, "own cache: PyTorch");
-	cut_a_segment();
-	ask();
-	assert_false(is_yes(failure.facts.is_replayed)); /* no piece of ours was in the way */
-	assert_null(failure.facts.remedy);
-}
-
-static void a_setting_of_the_run_is_not_advised(void **state)
-{
-	(void)state;
-	builder_line(&builder, "max_split_size_mb 512 GPUCACHE_CONF");
-	cut_a_segment();
-	ask();
-	assert_string_equal(failure.facts.remedy, "vmm:on");
-	assert_string_equal(failure.facts.remedy2, "cache:off");
-	assert_int_equal(failure.facts.remedy2_free, DEVICE - 928 * MIB);
-}
-
-static void nothing_is_certain_of_a_run_whose_beginning_is_lost(void **state)
+TEST(nothing_is_certain_of_a_run_whose_beginning_is_lost)
 {
 	(void)state;
 	/* It lives, and no event says since when. */
@@ -182,7 +184,7 @@ static void nothing_is_certain_of_a_run_whose_beginning_is_lost(void **state)
 	is_found(GPUCACHE_VERDICT_FRAGMENTED, GPUCACHE_STRENGTH_LIKELY);
 }
 
-static void a_replay_that_serves_the_request_decides_nothing(void **state)
+TEST(a_replay_that_serves_the_request_decides_nothing)
 {
 	(void)state;
 	holds(2, 96);
@@ -194,7 +196,7 @@ static void a_replay_that_serves_the_request_decides_nothing(void **state)
 	is_found(GPUCACHE_VERDICT_FRAGMENTED, GPUCACHE_STRENGTH_LIKELY);
 }
 
-static void exhausted_is_told_with_the_bytes_that_would_do(void **state)
+TEST(exhausted_is_told_with_the_bytes_that_would_do)
 {
 	(void)state;
 	for (unsigned i = 1; i <= 3; i++) {
@@ -223,7 +225,7 @@ static void a_limit_refuses(void)
 	ask();
 }
 
-static void a_limit_is_told_with_the_bytes_above_it(void **state)
+TEST(a_limit_is_told_with_the_bytes_above_it)
 {
 	(void)state;
 	a_limit_refuses();
@@ -239,7 +241,7 @@ static void passes(uint32_t thread, unsigned block, uint64_t mib)
 	add(GPUCACHE_EVENT_FREE, block, mib)->thread = thread;
 }
 
-static void a_limit_has_room_for_the_largest_of_each_other_thread(void **state)
+TEST(a_limit_has_room_for_the_largest_of_each_other_thread)
 {
 	(void)state;
 	passes(7, 2, 1);
@@ -253,7 +255,7 @@ static void a_limit_has_room_for_the_largest_of_each_other_thread(void **state)
 	assert_non_null(strstr(advice, "limit:66MiB in"));
 }
 
-static void growth_comes_before_pieces_and_needs_no_replay(void **state)
+TEST(growth_comes_before_pieces_and_needs_no_replay)
 {
 	(void)state;
 	cut_a_segment();
@@ -267,7 +269,7 @@ static void growth_comes_before_pieces_and_needs_no_replay(void **state)
 	assert_int_equal(failure.answer.also, 1u << GPUCACHE_VERDICT_FRAGMENTED);
 }
 
-static void without_a_cache_nothing_is_replayed(void **state)
+TEST(without_a_cache_nothing_is_replayed)
 {
 	(void)state;
 	builder_line(&builder, "cache off GPUCACHE_CONF");
@@ -277,43 +279,11 @@ static void without_a_cache_nothing_is_replayed(void **state)
 	assert_null(failure.facts.remedy);
 }
 
-static void the_request_has_to_be_among_the_events(void **state)
+TEST(the_request_has_to_be_among_the_events)
 {
 	(void)state;
 	cut_a_segment();
 	builder.ooms[0].requested++;
 	ask();
 	assert_false(is_yes(failure.facts.is_replayed));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			pieces_are_to_blame_where_the_driver_alone_had_room, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			whole_segments_are_replayed_as_those_of_the_driver, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			a_setting_of_the_run_is_not_advised, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			a_run_that_had_pages_is_replayed_with_pages, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			nothing_is_certain_of_a_run_whose_beginning_is_lost, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			a_replay_that_serves_the_request_decides_nothing, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			exhausted_is_told_with_the_bytes_that_would_do, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			a_limit_is_told_with_the_bytes_above_it, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			a_limit_has_room_for_the_largest_of_each_other_thread, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			growth_comes_before_pieces_and_needs_no_replay, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			without_a_cache_nothing_is_replayed, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			the_request_has_to_be_among_the_events, set_up, tear_down),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,7 +7,7 @@
 #include "tests/unit/format/recording_builder.h"
 #include "tools/gpumem-report/symbols/python_code.h"
 
-static void names_have_no_control_characters(void **state)
+TEST(names_have_no_control_characters)
 {
 	/* An escape; the same as one character of C1; an override of the direction; a byte that is no UTF-8. */
 	static const char function[] = "f\033[2J\xc2\x9b\xe2\x80\xae(\xe9)";
@@ -37,13 +37,4 @@ static void names_have_no_control_characters(void **state)
 	assert_string_equal(code->file, "/tmp/\xc3\xa9ve/a??.py");
 	gpc_report_codes_destroy(codes);
 	gpc_recording_close(recording);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(names_have_no_control_characters),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

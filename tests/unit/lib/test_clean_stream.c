@@ -27,7 +27,7 @@ static void assert_written(const char *const pieces[], const char *expected)
 	close(ends[0]);
 }
 
-static void text_passes_and_controls_do_not(void **state)
+TEST(text_passes_and_controls_do_not)
 {
 	(void)state;
 	assert_written((const char *const[]){ "a\tb\n\r\033]0;x\a\177", NULL }, "a\tb\n??]0;x??");
@@ -36,7 +36,7 @@ static void text_passes_and_controls_do_not(void **state)
 		(const char *const[]){ "träge \xf0\x9f\x90\x8c", NULL }, "träge \xf0\x9f\x90\x8c");
 }
 
-static void a_letter_may_come_in_two_writes(void **state)
+TEST(a_letter_may_come_in_two_writes)
 {
 	(void)state;
 	assert_written((const char *const[]){ "tr\xc3", "\xa4ge", NULL }, "träge");
@@ -45,7 +45,7 @@ static void a_letter_may_come_in_two_writes(void **state)
 	assert_written((const char *const[]){ "end\xe2\x80", NULL }, "end??");
 }
 
-static void colours_pass_where_they_are_wanted(void **state)
+TEST(colours_pass_where_they_are_wanted)
 {
 	(void)state;
 	gpc_clean_let_colours(true);
@@ -58,7 +58,7 @@ static void colours_pass_where_they_are_wanted(void **state)
 }
 
 /* The message "out of memory" also passes through a clean stream. */
-static void what_is_written_needs_no_memory(void **state)
+TEST(what_is_written_needs_no_memory)
 {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 	(void)state;
@@ -82,16 +82,4 @@ static void what_is_written_needs_no_memory(void **state)
 	assert_int_equal(n, sizeof text);
 	assert_int_equal(fclose(stream), 0);
 #endif
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(text_passes_and_controls_do_not),
-		cmocka_unit_test(a_letter_may_come_in_two_writes),
-		cmocka_unit_test(colours_pass_where_they_are_wanted),
-		cmocka_unit_test(what_is_written_needs_no_memory),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,7 +20,7 @@ static struct gpc_balance_facts all_known(void)
 	};
 }
 
-static void all_lines_add_up_to_the_total(void **state)
+TEST(all_lines_add_up_to_the_total)
 {
 	struct gpc_balance_facts facts = all_known();
 	struct gpucache_balance sheet;
@@ -38,7 +38,7 @@ static void all_lines_add_up_to_the_total(void **state)
 	assert_int_equal(gpc_balance_difference(&sheet), 0);
 }
 
-static void an_unknown_line_goes_into_unattributed(void **state)
+TEST(an_unknown_line_goes_into_unattributed)
 {
 	struct gpc_balance_facts facts = all_known();
 	struct gpucache_balance sheet;
@@ -53,7 +53,7 @@ static void an_unknown_line_goes_into_unattributed(void **state)
 	assert_int_equal(gpc_balance_difference(&sheet), 0);
 }
 
-static void claims_of_others_never_exceed_what_is_left(void **state)
+TEST(claims_of_others_never_exceed_what_is_left)
 {
 	struct gpc_balance_facts facts = all_known();
 	struct gpucache_balance sheet;
@@ -68,7 +68,7 @@ static void claims_of_others_never_exceed_what_is_left(void **state)
 	assert_int_equal(gpc_balance_difference(&sheet), 0);
 }
 
-static void books_that_pass_the_total_show_a_negative_difference(void **state)
+TEST(books_that_pass_the_total_show_a_negative_difference)
 {
 	struct gpc_balance_facts facts = all_known();
 	struct gpucache_balance sheet;
@@ -82,7 +82,7 @@ static void books_that_pass_the_total_show_a_negative_difference(void **state)
 	assert_int_equal(gpc_balance_difference(&sheet), -15);
 }
 
-static void a_process_that_nvml_sees_smaller_than_our_books_is_not_negative(void **state)
+TEST(a_process_that_nvml_sees_smaller_than_our_books_is_not_negative)
 {
 	struct gpc_balance_facts facts = all_known();
 	struct gpucache_balance sheet;
@@ -94,7 +94,7 @@ static void a_process_that_nvml_sees_smaller_than_our_books_is_not_negative(void
 	assert_int_equal(gpc_balance_difference(&sheet), 0);
 }
 
-static void an_unknown_free_line_leaves_its_bytes_unattributed(void **state)
+TEST(an_unknown_free_line_leaves_its_bytes_unattributed)
 {
 	struct gpc_balance_facts facts = all_known();
 	struct gpucache_balance sheet;
@@ -111,7 +111,7 @@ static void an_unknown_free_line_leaves_its_bytes_unattributed(void **state)
 	assert_int_equal(gpc_balance_difference(&sheet), 0);
 }
 
-static void sums_saturate_and_differences_stay_in_range(void **state)
+TEST(sums_saturate_and_differences_stay_in_range)
 {
 	struct gpucache_balance sheet = {
 		.requested = UINT64_MAX - 1,
@@ -126,7 +126,7 @@ static void sums_saturate_and_differences_stay_in_range(void **state)
 	assert_true(gpc_balance_difference(&sheet) == INT64_MAX);
 }
 
-static void our_lines_come_first_and_all_but_two_members_are_lines(void **state)
+TEST(our_lines_come_first_and_all_but_two_members_are_lines)
 {
 	bool ours = true;
 
@@ -142,7 +142,7 @@ static void our_lines_come_first_and_all_but_two_members_are_lines(void **state)
 	}
 }
 
-static void the_kinds_of_a_device_are_those_with_bytes_on_it(void **state)
+TEST(the_kinds_of_a_device_are_those_with_bytes_on_it)
 {
 	const uint64_t kind_bytes[GPUCACHE_MAX_KINDS] = {
 		[GPUCACHE_KIND_MANAGED] = 1,
@@ -162,21 +162,4 @@ static void the_kinds_of_a_device_are_those_with_bytes_on_it(void **state)
 	kind = gpc_balance_next_kind(kind_bytes, kind);
 	assert_int_equal(kind, GPUCACHE_KIND_NONE);
 	assert_string_equal(gpc_kind_words(GPUCACHE_KIND_COUNT), "memory");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_lines_add_up_to_the_total),
-		cmocka_unit_test(an_unknown_line_goes_into_unattributed),
-		cmocka_unit_test(claims_of_others_never_exceed_what_is_left),
-		cmocka_unit_test(books_that_pass_the_total_show_a_negative_difference),
-		cmocka_unit_test(a_process_that_nvml_sees_smaller_than_our_books_is_not_negative),
-		cmocka_unit_test(an_unknown_free_line_leaves_its_bytes_unattributed),
-		cmocka_unit_test(sums_saturate_and_differences_stay_in_range),
-		cmocka_unit_test(our_lines_come_first_and_all_but_two_members_are_lines),
-		cmocka_unit_test(the_kinds_of_a_device_are_those_with_bytes_on_it),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,7 @@ union record {
 	uint64_t words[N_WORDS];
 };
 
-static void additions_and_subtractions_balance(void **state)
+TEST(additions_and_subtractions_balance)
 {
 	struct gpucache_counters counters = { 0 };
 
@@ -22,7 +22,7 @@ static void additions_and_subtractions_balance(void **state)
 	assert_int_equal(counters.live_bytes, 7);
 }
 
-static void a_peak_only_rises(void **state)
+TEST(a_peak_only_rises)
 {
 	struct gpucache_counters counters = { 0 };
 
@@ -57,7 +57,7 @@ static union record filled(uint64_t value)
 	return record;
 }
 
-static void every_counter_is_added_as_its_row_says(void **state)
+TEST(every_counter_is_added_as_its_row_says)
 {
 	union record sum = filled(100);
 	const union record less = filled(3);
@@ -77,7 +77,7 @@ static void every_counter_is_added_as_its_row_says(void **state)
 	assert_int_equal(gpc_counters[GPC_COUNTER_last_driver_malloc_ns].adds, GPC_ADDS_MAX);
 }
 
-static void current_counters_are_cleared_and_the_others_stay(void **state)
+TEST(current_counters_are_cleared_and_the_others_stay)
 {
 	union record record = filled(5);
 
@@ -105,7 +105,7 @@ static const char *place_of(const struct gpc_counter *counter)
 	return places[counter->when];
 }
 
-static void every_row_has_a_key_of_its_own(void **state)
+TEST(every_row_has_a_key_of_its_own)
 {
 	(void)state;
 	for (unsigned row = 0; row < GPC_N_COUNTERS; row++) {
@@ -118,17 +118,4 @@ static void every_row_has_a_key_of_its_own(void **state)
 			if (place_of(counter) == place_of(&gpc_counters[other]))
 				assert_string_not_equal(gpc_counters[other].key, counter->key);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(additions_and_subtractions_balance),
-		cmocka_unit_test(a_peak_only_rises),
-		cmocka_unit_test(every_counter_is_added_as_its_row_says),
-		cmocka_unit_test(current_counters_are_cleared_and_the_others_stay),
-		cmocka_unit_test(every_row_has_a_key_of_its_own),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
 
 #include "unit.h"
 
-static void a_mapped_file_is_known_by_its_name_and_by_its_package(void **state)
+TEST(a_mapped_file_is_known_by_its_name_and_by_its_package)
 {
 	(void)state;
 	assert_int_equal(gpc_library_kind_of("/x/libgpucache.so"), GPC_LIBRARY_OURS);
@@ -48,7 +48,7 @@ static bool keeps(const char *files)
 	return keeper.is_kept;
 }
 
-static void what_cuda_takes_for_a_library_is_kept_and_for_the_program_is_not(void **state)
+TEST(what_cuda_takes_for_a_library_is_kept_and_for_the_program_is_not)
 {
 	(void)state;
 	assert_true(keeps("libcuda.so.1 libcudart.so.13 libcublas.so.13 libtorch_cuda.so train"));
@@ -70,7 +70,7 @@ static bool holds(const char *file)
 	return gpc_library_holds_python(text, strlen(file));
 }
 
-static void python_files_of_packages_and_of_the_standard_library_are_not_the_programs(void **state)
+TEST(python_files_of_packages_and_of_the_standard_library_are_not_the_programs)
 {
 	(void)state;
 	assert_true(holds("/venv/lib/python3.12/site-packages/torch/nn/modules/linear.py"));
@@ -91,16 +91,7 @@ static void python_files_of_packages_and_of_the_standard_library_are_not_the_pro
 	assert_false(holds(""));
 }
 
-static void code_that_dataclasses_generate_is_not_the_programs(void **state)
-{
-	(void)state;
-	assert_true(gpc_library_holds_code("<string>", 8, "__create_fn__.__init__", 22));
-	assert_false(gpc_library_holds_code("<string>", 8, "__create_fn", 11));
-	assert_false(gpc_library_holds_code("<string>", 8, "main", 4));
-	assert_true(gpc_library_holds_code("<frozen runpy>", 14, "main", 4));
-}
-
-static void templates_of_cpp_and_cuda_are_not_the_programs(void **state)
+TEST(templates_of_cpp_and_cuda_are_not_the_programs)
 {
 	(void)state;
 	assert_true(gpc_library_holds_header("/usr/include/c++/12/bits/invoke.h"));
@@ -121,9 +112,18 @@ static void templates_of_cpp_and_cuda_are_not_the_programs(void **state)
 		gpc_frame_class_of("cuda::step(int)", "/opt/app/train"), GPC_FRAME_PROGRAM);
 }
 
+TEST(code_that_dataclasses_generate_is_not_the_programs)
+{
+	(void)state;
+	assert_true(gpc_library_holds_code("<string>", 8, "__create_fn__.__init__", 22));
+	assert_false(gpc_library_holds_code("<string>", 8, "__create_fn", 11));
+	assert_false(gpc_library_holds_code("<string>", 8, "main", 4));
+	assert_true(gpc_library_holds_code("<frozen runpy>", 14, "main", 4));
+}
+
 #define HASH "nco3g7ezf3sbwoqtvaanl4w7kwggymhomxtejlovndn2fiyh6pm"
 
-static void what_torch_compile_writes_is_known_in_any_folder(void **state)
+TEST(what_torch_compile_writes_is_known_in_any_folder)
 {
 	(void)state;
 	assert_true(holds("/scratch/job/nc/c" HASH ".py"));
@@ -137,19 +137,4 @@ static void what_torch_compile_writes_is_known_in_any_folder(void **state)
 	assert_false(holds("/scratch/nc/c" HASH ".pi"));
 	assert_false(holds("/scratch/no/cno_is_a_module_of_which_the_name_is_as_long_as_that.py"));
 	assert_false(holds("/scratch/no/cnois1a8module9of0which2the3name4is5as6long7as2thatx.py"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_mapped_file_is_known_by_its_name_and_by_its_package),
-		cmocka_unit_test(what_cuda_takes_for_a_library_is_kept_and_for_the_program_is_not),
-		cmocka_unit_test(
-			python_files_of_packages_and_of_the_standard_library_are_not_the_programs),
-		cmocka_unit_test(templates_of_cpp_and_cuda_are_not_the_programs),
-		cmocka_unit_test(code_that_dataclasses_generate_is_not_the_programs),
-		cmocka_unit_test(what_torch_compile_writes_is_known_in_any_folder),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,7 @@ static uint32_t line_of(uint16_t version, const char *table, size_t size, uint32
 	return gpc_python_line(version, table, size, 10, offset);
 }
 
-static void lnotab_of_39_adds_up_to_the_last_entry_before_the_offset(void **state)
+TEST(lnotab_of_39_adds_up_to_the_last_entry_before_the_offset)
 {
 	/* Bytes 0..5: line 10; 6..7: line 11; 8..: line 9. */
 	static const char table[] = { 6, 1, 2, (char)-2 };
@@ -24,7 +24,7 @@ static void lnotab_of_39_adds_up_to_the_last_entry_before_the_offset(void **stat
 	assert_int_equal(line_of(0x0309, table, 0, 4), 10);
 }
 
-static void linetable_of_310_knows_instructions_without_a_line(void **state)
+TEST(linetable_of_310_knows_instructions_without_a_line)
 {
 	/* Bytes 0..3: line 11; 4..5: none; 6..7: line 13. */
 	static const char table[] = { 4, 1, 2, (char)-128, 2, 2 };
@@ -36,7 +36,7 @@ static void linetable_of_310_knows_instructions_without_a_line(void **state)
 	assert_int_equal(line_of(0x030a, table, 6, 8), 0);
 }
 
-static void location_table_of_311_reads_every_form(void **state)
+TEST(location_table_of_311_reads_every_form)
 {
 	static const char table[] = {
 		(char)0x80, 0x11,                         /* short form 0, 1 unit: line 10 */
@@ -54,14 +54,14 @@ static void location_table_of_311_reads_every_form(void **state)
 		assert_int_equal(line_of(0x030c, table, sizeof(table), 2 * unit), lines[unit]);
 }
 
-static void an_unknown_instruction_is_on_the_first_line(void **state)
+TEST(an_unknown_instruction_is_on_the_first_line)
 {
 	(void)state;
 	assert_int_equal(line_of(0x0309, "", 0, GPC_PYTHON_NO_OFFSET), 10);
 	assert_int_equal(line_of(0x030d, "", 0, GPC_PYTHON_NO_OFFSET), 10);
 }
 
-static void changes_beyond_any_source_are_no_line(void **state)
+TEST(changes_beyond_any_source_are_no_line)
 {
 	/* The largest change that a number has room for, again and again. */
 	static const char leap[] = "\xf0\x7e\x7f\x7f\x7f\x7f\x7f\x7f\x7f\x7f\x3f";
@@ -74,7 +74,7 @@ static void changes_beyond_any_source_are_no_line(void **state)
 		assert_int_equal(line_of(0x030b, table, sizeof table, offset), 0);
 }
 
-static void random_bytes_do_no_harm(void **state)
+TEST(random_bytes_do_no_harm)
 {
 	uint64_t x = 88172645463325252u;
 
@@ -119,7 +119,7 @@ static const struct line_case cases[] = {
 #include "tests/unit/model/python_lines_cases.inc"
 };
 
-static void every_instruction_has_the_line_that_cpython_gives_it(void **state)
+TEST(every_instruction_has_the_line_that_cpython_gives_it)
 {
 	(void)state;
 	for (size_t c = 0; c < N_OF(cases); c++) {
@@ -136,7 +136,7 @@ static void every_instruction_has_the_line_that_cpython_gives_it(void **state)
 	}
 }
 
-static void all_five_pythons_are_covered(void **state)
+TEST(all_five_pythons_are_covered)
 {
 	unsigned seen = 0;
 
@@ -144,20 +144,4 @@ static void all_five_pythons_are_covered(void **state)
 	for (size_t c = 0; c < N_OF(cases); c++)
 		seen |= 1u << (cases[c].version & 0xff);
 	assert_int_equal(seen, 1u << 9 | 1u << 10 | 1u << 11 | 1u << 12 | 1u << 13);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lnotab_of_39_adds_up_to_the_last_entry_before_the_offset),
-		cmocka_unit_test(linetable_of_310_knows_instructions_without_a_line),
-		cmocka_unit_test(location_table_of_311_reads_every_form),
-		cmocka_unit_test(an_unknown_instruction_is_on_the_first_line),
-		cmocka_unit_test(changes_beyond_any_source_are_no_line),
-		cmocka_unit_test(random_bytes_do_no_harm),
-		cmocka_unit_test(every_instruction_has_the_line_that_cpython_gives_it),
-		cmocka_unit_test(all_five_pythons_are_covered),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

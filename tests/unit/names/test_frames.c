@@ -37,7 +37,7 @@ static const char *called(const struct gpc_frame *frames, size_t n)
 	return stack.list.via < 0 ? NULL : stack.list.frames[stack.list.via].function;
 }
 
-static void a_function_of_a_library_is_named_before_its_operators(void **state)
+TEST(a_function_of_a_library_is_named_before_its_operators)
 {
 	const struct gpc_frame frames[] = { native("at::native::empty_cuda"),
 		native("at::_ops::linear::call(at::Tensor const&)"),
@@ -48,7 +48,7 @@ static void a_function_of_a_library_is_named_before_its_operators(void **state)
 	assert_string_equal(called(frames, 4), "Linear.forward");
 }
 
-static void an_operator_of_the_program_is_named_by_the_outermost(void **state)
+TEST(an_operator_of_the_program_is_named_by_the_outermost)
 {
 	const struct gpc_frame frames[] = { native("at::native::empty_cuda"),
 		native("at::_ops::bmm::call(at::Tensor const&)"),
@@ -61,7 +61,7 @@ static void an_operator_of_the_program_is_named_by_the_outermost(void **state)
 }
 
 /* PyTorch implements some operators in Python: the program called none of those functions. */
-static void what_an_operator_calls_is_not_named(void **state)
+TEST(what_an_operator_calls_is_not_named)
 {
 	const struct gpc_frame frames[] = { native("at::native::empty_cuda"),
 		python("register.<locals>.eager_router", TORCH "_native/registry.py", true),
@@ -74,15 +74,4 @@ static void what_an_operator_calls_is_not_named(void **state)
 	(void)state;
 	assert_string_equal(called(frames, 5), "at::_ops::matmul::call(at::Tensor const&)");
 	assert_string_equal(called(of_library, 5), "attention");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_function_of_a_library_is_named_before_its_operators),
-		cmocka_unit_test(an_operator_of_the_program_is_named_by_the_outermost),
-		cmocka_unit_test(what_an_operator_calls_is_not_named),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,7 +31,7 @@ static const struct gpucache_counters counters[] = {
 	{ .context = 3, .device = 1, .requested_bytes = 100, .live_bytes = 100 },
 };
 
-static void contexts_of_the_device_are_added_up_and_others_left_out(void **state)
+TEST(contexts_of_the_device_are_added_up_and_others_left_out)
 {
 	uint64_t kinds[GPUCACHE_MAX_KINDS];
 	struct gpucache_balance sheet;
@@ -49,7 +49,7 @@ static void contexts_of_the_device_are_added_up_and_others_left_out(void **state
 	assert_int_equal(gpc_balance_difference(&sheet), 0);
 }
 
-static void of_the_drivers_reserve_only_the_part_inside_cudas_total_counts(void **state)
+TEST(of_the_drivers_reserve_only_the_part_inside_cudas_total_counts)
 {
 	struct gpc_neighbours neighbours = {
 		.process_bytes = 350,
@@ -77,7 +77,7 @@ static void of_the_drivers_reserve_only_the_part_inside_cudas_total_counts(void 
 	assert_true(sheet.driver_reserve == GPUCACHE_UNKNOWN);
 }
 
-static void kinds_of_the_device_are_added_up(void **state)
+TEST(kinds_of_the_device_are_added_up)
 {
 	struct gpucache_balance sheet;
 	uint64_t kinds[GPUCACHE_MAX_KINDS];
@@ -97,15 +97,4 @@ static void kinds_of_the_device_are_added_up(void **state)
 		assert_int_equal(kinds[kind], kind == GPUCACHE_KIND_ASYNC  ? 12
 					      : kind == GPUCACHE_KIND_POOL ? 9
 									   : 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(contexts_of_the_device_are_added_up_and_others_left_out),
-		cmocka_unit_test(of_the_drivers_reserve_only_the_part_inside_cudas_total_counts),
-		cmocka_unit_test(kinds_of_the_device_are_added_up),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,7 +21,7 @@ static struct stack stack_of(const char *function, const char *file, bool is_lib
 
 #define WORKER "/v/lib/python3.12/site-packages/vllm/v1/worker/gpu_worker.py"
 
-static void a_library_that_sizes_itself_is_found_by_its_files(void **state)
+TEST(a_library_that_sizes_itself_is_found_by_its_files)
 {
 	const struct stack started = stack_of("Worker.init_device", WORKER, true);
 	const struct stack serves = stack_of("Worker.execute_model", WORKER, true);
@@ -44,7 +44,7 @@ static void assert_says(const struct gpc_gave_up *gave_up, const char *what)
 		fail_msg("%s", text.buf);
 }
 
-static void whose_memory_is_missing_decides_what_is_said(void **state)
+TEST(whose_memory_is_missing_decides_what_is_said)
 {
 	const struct stack stack = stack_of("Worker.init_device", WORKER, true);
 	struct gpc_gave_up gave_up = { .gpu_name = "NVIDIA L4",
@@ -69,14 +69,4 @@ static void whose_memory_is_missing_decides_what_is_said(void **state)
 	assert_says(&gave_up, "gpu_memory_utilization=0.99 or less");
 	gave_up.available = 0;
 	assert_says(&gave_up, "gpu_memory_utilization=0.00 or less");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_library_that_sizes_itself_is_found_by_its_files),
-		cmocka_unit_test(whose_memory_is_missing_decides_what_is_said),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

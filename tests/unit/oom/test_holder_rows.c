@@ -27,7 +27,7 @@ static const struct gpc_describer describer = { .describe = describe, .history =
 static const struct gpucache_holder holders[] = { { 3, 5, 30 * GPC_MIB }, { 1, 2, 20 * GPC_MIB },
 	{ 2, 1, 20 * GPC_MIB } };
 
-static void holders_that_read_the_same_share_a_row(void **state)
+TEST(holders_that_read_the_same_share_a_row)
 {
 	struct gpc_holder_row rows[GPUCACHE_MAX_OOM_HOLDERS];
 
@@ -58,7 +58,7 @@ static const char *table_of(uint32_t max, uint64_t total)
 	return buf;
 }
 
-static void a_table_has_age_and_growth(void **state)
+TEST(a_table_has_age_and_growth)
 {
 	(void)state;
 	assert_string_equal(table_of(8, 70 * GPC_MIB),
@@ -73,7 +73,7 @@ static void a_table_has_age_and_growth(void **state)
 		"    50.00 MiB         5             +3.00 MiB  others\n");
 }
 
-static void ages_are_short(void **state)
+TEST(ages_are_short)
 {
 	static const struct {
 		uint64_t ns;
@@ -89,15 +89,4 @@ static void ages_are_short(void **state)
 		gpc_text_add_age(&text, cases[i].ns);
 		assert_string_equal(buf, cases[i].words);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(holders_that_read_the_same_share_a_row),
-		cmocka_unit_test(a_table_has_age_and_growth),
-		cmocka_unit_test(ages_are_short),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -105,6 +105,8 @@ static int stop(void **state)
 	return 0;
 }
 
+FIXTURE(start, stop);
+
 static void expect_climb(struct gpc_ladder *ladder, enum gpc_status st, uint32_t helped,
 	uint32_t n_tried, unsigned n_attempts)
 {
@@ -114,7 +116,27 @@ static void expect_climb(struct gpc_ladder *ladder, enum gpc_status st, uint32_t
 	assert_int_equal(program.n_attempts, n_attempts);
 }
 
-static void reaping_helps_if_small_frees_coalesce_into_the_request(void **state)
+TEST(the_wait_for_own_work_has_a_bound_for_all_rungs_together)
+{
+	struct gpc_ladder ladder = ladder_for(30 * GPC_MIB);
+	gpc_devptr address = stage_alloc(&stage, 20 * GPC_MIB);
+	uint64_t before = gpc_sim_clock_now(&stage.sim->clock);
+
+	(void)state;
+	stage_launch(&stage, 0, 5 * MS, address, 512);
+	stage_free(&stage, address);
+	ladder.sync_ms = 3;
+	expect_climb(&ladder, GPC_LIMIT, 0, N_RUNGS, N_ALWAYS);
+	assert_int_equal(ladder.sync_left_ms, 0);
+	assert_int_equal(gpc_sim_clock_now(&stage.sim->clock), before);
+	/* It is over: of the same bound nothing is needed. */
+	stage_pass_time(&stage, 5 * MS);
+	program.n_attempts = 0;
+	expect_climb(&ladder, GPC_OK, 2, 2, 2);
+	assert_int_equal(ladder.sync_left_ms, 3);
+}
+
+TEST(reaping_helps_if_small_frees_coalesce_into_the_request)
 {
 	struct gpc_ladder ladder = ladder_for(20 * GPC_MIB);
 	gpc_devptr pieces[4];
@@ -131,7 +153,7 @@ static void reaping_helps_if_small_frees_coalesce_into_the_request(void **state)
 	assert_int_equal(program.address, pieces[0]);
 }
 
-static void returning_idle_segments_helps_where_no_single_one_is_large_enough(void **state)
+TEST_WITH(returning_idle_segments_helps_where_no_single_one_is_large_enough, start_one_stream, stop)
 {
 	struct gpc_ladder ladder = ladder_for(24 * GPC_MIB);
 	gpc_devptr a = stage_alloc(&stage, 12 * GPC_MIB);
@@ -147,7 +169,7 @@ static void returning_idle_segments_helps_where_no_single_one_is_large_enough(vo
 	assert_int_equal(stage.budget.used_bytes, 36 * GPC_MIB); /* as few as needed: one stays */
 }
 
-static void waiting_helps_if_a_kernel_still_uses_freed_memory(void **state)
+TEST(waiting_helps_if_a_kernel_still_uses_freed_memory)
 {
 	struct gpc_ladder ladder = ladder_for(30 * GPC_MIB);
 	gpc_devptr a = stage_alloc(&stage, 30 * GPC_MIB);
@@ -160,7 +182,7 @@ static void waiting_helps_if_a_kernel_still_uses_freed_memory(void **state)
 	assert_int_equal(stage.drv.counters.n_sync, 1);
 }
 
-static void waiting_helps_if_freed_segments_must_go_back(void **state)
+TEST(waiting_helps_if_freed_segments_must_go_back)
 {
 	struct gpc_ladder ladder = ladder_for(34 * GPC_MIB);
 	gpc_devptr a = stage_alloc(&stage, 12 * GPC_MIB);
@@ -174,7 +196,7 @@ static void waiting_helps_if_freed_segments_must_go_back(void **state)
 	assert_int_equal(ladder.freed[WAIT], 72 * GPC_MIB); /* passed, and gave back */
 }
 
-static void everything_of_the_other_contexts_is_returned(void **state)
+TEST(everything_of_the_other_contexts_is_returned)
 {
 	struct gpc_pool_params params = stage_params();
 	struct gpc_ladder ladder = ladder_for(30 * GPC_MIB);
@@ -197,7 +219,7 @@ static void everything_of_the_other_contexts_is_returned(void **state)
 	gpc_sim_driver_fini(&other_drv);
 }
 
-static void the_drivers_own_pools_are_trimmed_before_the_handlers(void **state)
+TEST(the_drivers_own_pools_are_trimmed_before_the_handlers)
 {
 	struct gpc_ladder ladder = ladder_for(30 * GPC_MIB);
 
@@ -211,7 +233,7 @@ static void the_drivers_own_pools_are_trimmed_before_the_handlers(void **state)
 	assert_int_equal(program.n_handler_calls, 0);
 }
 
-static void without_a_bound_the_drivers_own_pools_are_trimmed_behind_all_work(void **state)
+TEST(without_a_bound_the_drivers_own_pools_are_trimmed_behind_all_work)
 {
 	struct gpc_ladder ladder = ladder_for(30 * GPC_MIB);
 
@@ -230,7 +252,7 @@ static void without_a_bound_the_drivers_own_pools_are_trimmed_behind_all_work(vo
 	assert_int_equal(program.n_trims, 3);
 }
 
-static void memory_that_others_free_meanwhile_is_found_after_any_rung(void **state)
+TEST(memory_that_others_free_meanwhile_is_found_after_any_rung)
 {
 	(void)state;
 	(void)stage_alloc(&stage, 20 * GPC_MIB);
@@ -248,7 +270,7 @@ static void memory_that_others_free_meanwhile_is_found_after_any_rung(void **sta
 	}
 }
 
-static void the_programs_handlers_help(void **state)
+TEST(the_programs_handlers_help)
 {
 	struct gpc_ladder ladder = ladder_for(30 * GPC_MIB);
 
@@ -260,7 +282,7 @@ static void the_programs_handlers_help(void **state)
 	assert_int_equal(program.handler_wanted, 30 * GPC_MIB);
 }
 
-static void a_handler_that_freed_nothing_is_followed_by_an_attempt_too(void **state)
+TEST(a_handler_that_freed_nothing_is_followed_by_an_attempt_too)
 {
 	struct gpc_ladder ladder = ladder_for(30 * GPC_MIB);
 
@@ -272,7 +294,7 @@ static void a_handler_that_freed_nothing_is_followed_by_an_attempt_too(void **st
 	assert_int_equal(program.n_handler_calls, 1);
 }
 
-static void waiting_for_other_processes_helps_when_they_leave(void **state)
+TEST(waiting_for_other_processes_helps_when_they_leave)
 {
 	struct gpc_ladder ladder = ladder_for(30 * GPC_MIB);
 
@@ -283,7 +305,7 @@ static void waiting_for_other_processes_helps_when_they_leave(void **state)
 	expect_climb(&ladder, GPC_OK, OTHERS + 1, OTHERS + 1, N_ALWAYS + 3);
 }
 
-static void waiting_for_other_processes_ends(void **state)
+TEST(waiting_for_other_processes_ends)
 {
 	struct gpc_ladder ladder = ladder_for(30 * GPC_MIB);
 
@@ -306,7 +328,7 @@ static bool may_not_spill(void *arg)
 	return false;
 }
 
-static void spilling_helps_when_nothing_else_did(void **state)
+TEST(spilling_helps_when_nothing_else_did)
 {
 	struct gpc_ladder ladder = ladder_for(30 * GPC_MIB);
 
@@ -318,7 +340,7 @@ static void spilling_helps_when_nothing_else_did(void **state)
 	expect_climb(&ladder, GPC_OK, SPILL + 1, N_RUNGS, 2 * N_ALWAYS + 1);
 }
 
-static void where_nothing_helps_the_first_failure_is_the_answer(void **state)
+TEST(where_nothing_helps_the_first_failure_is_the_answer)
 {
 	struct gpc_ladder ladder = ladder_for(30 * GPC_MIB);
 
@@ -336,7 +358,7 @@ static enum gpc_status attempt_and_break(void *arg)
 	return gpc_status_from_device(CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-static void another_error_of_an_attempt_ends_the_climb(void **state)
+TEST_WITH(another_error_of_an_attempt_ends_the_climb, start_one_stream, stop)
 {
 	struct gpc_ladder ladder = ladder_for(24 * GPC_MIB);
 
@@ -346,7 +368,7 @@ static void another_error_of_an_attempt_ends_the_climb(void **state)
 	expect_climb(&ladder, gpc_status_from_device(CUDA_ERROR_ILLEGAL_ADDRESS), 0, REAP + 1, 1);
 }
 
-static void an_error_that_no_room_can_help_against_is_not_climbed_for(void **state)
+TEST(an_error_that_no_room_can_help_against_is_not_climbed_for)
 {
 	struct gpc_ladder ladder = ladder_for(24 * GPC_MIB);
 
@@ -359,27 +381,7 @@ static void an_error_that_no_room_can_help_against_is_not_climbed_for(void **sta
 	assert_false(gpc_ladder_helps(GPC_OK));
 }
 
-static void the_wait_for_own_work_has_a_bound_for_all_rungs_together(void **state)
-{
-	struct gpc_ladder ladder = ladder_for(30 * GPC_MIB);
-	gpc_devptr address = stage_alloc(&stage, 20 * GPC_MIB);
-	uint64_t before = gpc_sim_clock_now(&stage.sim->clock);
-
-	(void)state;
-	stage_launch(&stage, 0, 5 * MS, address, 512);
-	stage_free(&stage, address);
-	ladder.sync_ms = 3;
-	expect_climb(&ladder, GPC_LIMIT, 0, N_RUNGS, N_ALWAYS);
-	assert_int_equal(ladder.sync_left_ms, 0);
-	assert_int_equal(gpc_sim_clock_now(&stage.sim->clock), before);
-	/* It is over: of the same bound nothing is needed. */
-	stage_pass_time(&stage, 5 * MS);
-	program.n_attempts = 0;
-	expect_climb(&ladder, GPC_OK, 2, 2, 2);
-	assert_int_equal(ladder.sync_left_ms, 3);
-}
-
-static void a_call_that_is_not_ours_climbs_without_a_pool(void **state)
+TEST(a_call_that_is_not_ours_climbs_without_a_pool)
 {
 	struct gpc_ladder ladder = ladder_for(30 * GPC_MIB);
 
@@ -387,32 +389,4 @@ static void a_call_that_is_not_ours_climbs_without_a_pool(void **state)
 	stage_free(&stage, stage_alloc(&stage, 20 * GPC_MIB));
 	ladder.pool = NULL;
 	expect_climb(&ladder, GPC_OK, RETURN_ALL + 1, 4, 1);
-}
-
-int main(void)
-{
-#define TEST(name)            cmocka_unit_test_setup_teardown(name, start, stop)
-#define TEST_ONE_STREAM(name) cmocka_unit_test_setup_teardown(name, start_one_stream, stop)
-	const struct CMUnitTest tests[] = {
-		TEST(the_wait_for_own_work_has_a_bound_for_all_rungs_together),
-		TEST(reaping_helps_if_small_frees_coalesce_into_the_request),
-		TEST_ONE_STREAM(returning_idle_segments_helps_where_no_single_one_is_large_enough),
-		TEST(waiting_helps_if_a_kernel_still_uses_freed_memory),
-		TEST(waiting_helps_if_freed_segments_must_go_back),
-		TEST(everything_of_the_other_contexts_is_returned),
-		TEST(the_drivers_own_pools_are_trimmed_before_the_handlers),
-		TEST(without_a_bound_the_drivers_own_pools_are_trimmed_behind_all_work),
-		TEST(memory_that_others_free_meanwhile_is_found_after_any_rung),
-		TEST(the_programs_handlers_help),
-		TEST(a_handler_that_freed_nothing_is_followed_by_an_attempt_too),
-		TEST(waiting_for_other_processes_helps_when_they_leave),
-		TEST(waiting_for_other_processes_ends),
-		TEST(spilling_helps_when_nothing_else_did),
-		TEST(where_nothing_helps_the_first_failure_is_the_answer),
-		TEST_ONE_STREAM(another_error_of_an_attempt_ends_the_climb),
-		TEST(an_error_that_no_room_can_help_against_is_not_climbed_for),
-		TEST(a_call_that_is_not_ours_climbs_without_a_pool),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

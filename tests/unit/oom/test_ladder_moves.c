@@ -238,7 +238,7 @@ static void die(void)
 	gpc_pool_forget(&stage.pool);
 }
 
-static void memory_being_returned_by_another_thread_is_waited_for(void **state)
+TEST(memory_being_returned_by_another_thread_is_waited_for)
 {
 	void (*const ways[])(void) = { trim, let_decay, collect_garbage, return_exported };
 
@@ -263,7 +263,7 @@ static void memory_being_returned_by_another_thread_is_waited_for(void **state)
 	open_device(GPC_VMM_OFF); /* for the teardown */
 }
 
-static void memory_still_counted_by_the_limit_is_waited_for(void **state)
+TEST(memory_still_counted_by_the_limit_is_waited_for)
 {
 	(void)state;
 	open_device(GPC_VMM_OFF);
@@ -273,7 +273,7 @@ static void memory_still_counted_by_the_limit_is_waited_for(void **state)
 	expect_served(60 * GPC_MIB);
 }
 
-static void pages_between_live_blocks_are_waited_for(void **state)
+TEST(pages_between_live_blocks_are_waited_for)
 {
 	gpc_devptr first;
 	gpc_devptr last;
@@ -286,7 +286,7 @@ static void pages_between_live_blocks_are_waited_for(void **state)
 	expect_served(200 * GPC_MIB);
 }
 
-static void pages_of_a_context_that_dies_are_waited_for(void **state)
+TEST(pages_of_a_context_that_dies_are_waited_for)
 {
 	struct gpc_pool other;
 
@@ -312,7 +312,7 @@ static void allocate(void)
 	mover.allocated = gpc_pool_alloc(&stage.pool, &own, &block);
 }
 
-static void the_rest_of_a_segment_that_is_just_made_is_waited_for(void **state)
+TEST(the_rest_of_a_segment_that_is_just_made_is_waited_for)
 {
 	(void)state;
 	open_device(GPC_VMM_OFF);
@@ -324,7 +324,7 @@ static void the_rest_of_a_segment_that_is_just_made_is_waited_for(void **state)
 	assert_int_equal(mover.allocated, GPC_OK);
 }
 
-static void memory_the_driver_refuses_to_another_thread_is_waited_for(void **state)
+TEST(memory_the_driver_refuses_to_another_thread_is_waited_for)
 {
 	(void)state;
 	open_device(GPC_VMM_OFF);
@@ -338,7 +338,7 @@ static void memory_the_driver_refuses_to_another_thread_is_waited_for(void **sta
 
 /* ---- bounds ---- */
 
-static void the_wait_for_moves_is_bounded(void **state)
+TEST(the_wait_for_moves_is_bounded)
 {
 	static const uint64_t bounds[] = { 0, 5 };
 
@@ -360,7 +360,7 @@ static void the_wait_for_moves_is_bounded(void **state)
 }
 
 /* Other threads grow and shrink all the time: a rung waits for what moved when it began, not for a quiet moment. */
-static void what_begins_to_move_later_is_not_waited_for(void **state)
+TEST(what_begins_to_move_later_is_not_waited_for)
 {
 	struct gpc_ladder ladder = { 0 };
 
@@ -376,7 +376,7 @@ static void what_begins_to_move_later_is_not_waited_for(void **state)
 	assert_int_equal(mover.n_pauses, 2); /* of two rungs one each */
 }
 
-static void where_nothing_moves_there_is_no_pause(void **state)
+TEST(where_nothing_moves_there_is_no_pause)
 {
 	struct gpc_ladder ladder = { 0 };
 
@@ -432,7 +432,7 @@ static bool is_work_over(void)
 	return gpc_pool_wait_idle(&stage.pool, &left_ms) == GPC_OK;
 }
 
-static void a_driver_that_frees_beside_work_only_when_that_ends_is_waited_for(void **state)
+TEST(a_driver_that_frees_beside_work_only_when_that_ends_is_waited_for)
 {
 	struct gpc_ladder ladder = { 0 };
 
@@ -443,7 +443,7 @@ static void a_driver_that_frees_beside_work_only_when_that_ends_is_waited_for(vo
 	assert_int_equal(mover.n_pauses, 2);
 }
 
-static void without_a_bound_that_wait_lasts_until_the_work_is_over(void **state)
+TEST(without_a_bound_that_wait_lasts_until_the_work_is_over)
 {
 	struct gpc_ladder ladder = { 0 };
 
@@ -455,7 +455,7 @@ static void without_a_bound_that_wait_lasts_until_the_work_is_over(void **state)
 	assert_true(is_work_over());
 }
 
-static void what_the_driver_takes_beside_work_after_all_lets_that_run_on(void **state)
+TEST(what_the_driver_takes_beside_work_after_all_lets_that_run_on)
 {
 	struct gpc_ladder ladder = { 0 };
 
@@ -480,7 +480,7 @@ static bool free_in_handler(void *arg, uint64_t wanted, bool *ret_did_free)
 	return true;
 }
 
-static void what_a_handler_frees_is_waited_for_as_long(void **state)
+TEST(what_a_handler_frees_is_waited_for_as_long)
 {
 	struct gpc_ladder ladder = { .call_handlers = free_in_handler };
 
@@ -491,7 +491,7 @@ static void what_a_handler_frees_is_waited_for_as_long(void **state)
 	assert_int_equal(ladder.helped, HANDLERS_RUNG);
 }
 
-static void that_wait_is_bounded_and_made_once(void **state)
+TEST(that_wait_is_bounded_and_made_once)
 {
 	struct gpc_ladder ladder = { .sync_ms = 5 };
 
@@ -523,7 +523,7 @@ static void *ask_in_vain(void *n_served_out)
 	return NULL;
 }
 
-static void a_request_beyond_the_limit_refuses_no_other(void **state)
+TEST(a_request_beyond_the_limit_refuses_no_other)
 {
 	unsigned n_refused = 0;
 	unsigned n_served = 0;
@@ -552,26 +552,4 @@ static int end_test(void **state)
 	return close_stage(state);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_teardown(name, end_test)
-	const struct CMUnitTest tests[] = {
-		TEST(memory_being_returned_by_another_thread_is_waited_for),
-		TEST(memory_still_counted_by_the_limit_is_waited_for),
-		TEST(pages_between_live_blocks_are_waited_for),
-		TEST(pages_of_a_context_that_dies_are_waited_for),
-		TEST(the_rest_of_a_segment_that_is_just_made_is_waited_for),
-		TEST(memory_the_driver_refuses_to_another_thread_is_waited_for),
-		TEST(the_wait_for_moves_is_bounded),
-		TEST(what_begins_to_move_later_is_not_waited_for),
-		TEST(where_nothing_moves_there_is_no_pause),
-		TEST(a_driver_that_frees_beside_work_only_when_that_ends_is_waited_for),
-		TEST(without_a_bound_that_wait_lasts_until_the_work_is_over),
-		TEST(what_the_driver_takes_beside_work_after_all_lets_that_run_on),
-		TEST(what_a_handler_frees_is_waited_for_as_long),
-		TEST(that_wait_is_bounded_and_made_once),
-		TEST(a_request_beyond_the_limit_refuses_no_other),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+FIXTURE(NULL, end_test);

@@ -17,6 +17,8 @@ static int set_up(void **state)
 	return 0;
 }
 
+FIXTURE(set_up, NULL);
+
 static size_t longest_line(void)
 {
 	size_t most = 0;
@@ -37,7 +39,7 @@ static void words(char *ret, int n)
 		strcat(ret, i % 7 ? "some words " : "12.00 GiB ");
 }
 
-static void numbers_keep_their_units(void **state)
+TEST(numbers_keep_their_units)
 {
 	char many[2000];
 
@@ -50,7 +52,7 @@ static void numbers_keep_their_units(void **state)
 }
 
 /* Whatever the room in lines or bytes, half a sentence says that it goes on. */
-static void words_without_room_end_with_dots(void **state)
+TEST(words_without_room_end_with_dots)
 {
 	char many[2000];
 
@@ -68,22 +70,11 @@ static void words_without_room_end_with_dots(void **state)
 		}
 }
 
-static void a_line_without_room_is_left_out(void **state)
+TEST(a_line_without_room_is_left_out)
 {
 	(void)state;
 	lines.max_lines = 1;
 	assert_true(gpc_lines_put(&lines, "one", 3));
 	assert_false(gpc_lines_put(&lines, "two", 3));
 	assert_string_equal(buf, "one\n");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(numbers_keep_their_units, set_up),
-		cmocka_unit_test_setup(words_without_room_end_with_dots, set_up),
-		cmocka_unit_test_setup(a_line_without_room_is_left_out, set_up),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -200,6 +200,8 @@ static int start_fresh(void **state)
 	return 0;
 }
 
+FIXTURE(start_fresh, NULL);
+
 static struct gpc_neighbours ask(void)
 {
 	struct gpc_neighbours found;
@@ -217,7 +219,7 @@ static void assert_nothing_of_processes(const struct gpc_neighbours *found)
 	assert_int_equal(found->n_other, 0);
 }
 
-static void without_the_library_everything_is_unknown(void **state)
+TEST(without_the_library_everything_is_unknown)
 {
 	struct gpc_neighbours found;
 
@@ -233,7 +235,7 @@ static void without_the_library_everything_is_unknown(void **state)
 	}
 }
 
-static void a_library_that_does_not_start_or_finds_no_device_is_not_used(void **state)
+TEST(a_library_that_does_not_start_or_finds_no_device_is_not_used)
 {
 	(void)state;
 	fake.init_result = 9; /* NVML_ERROR_DRIVER_NOT_LOADED */
@@ -251,7 +253,7 @@ static void a_library_that_does_not_start_or_finds_no_device_is_not_used(void **
 	assert_false(nvml.ready);
 }
 
-static void the_device_is_found_by_uuid_then_bus_then_index(void **state)
+TEST(the_device_is_found_by_uuid_then_bus_then_index)
 {
 	(void)state;
 	ask();
@@ -271,7 +273,7 @@ static void the_device_is_found_by_uuid_then_bus_then_index(void **state)
 	assert_nothing_of_processes(&found);
 }
 
-static void this_process_and_the_others_are_told_apart_biggest_first(void **state)
+TEST(this_process_and_the_others_are_told_apart_biggest_first)
 {
 	struct gpc_neighbours found;
 
@@ -294,7 +296,7 @@ static void this_process_and_the_others_are_told_apart_biggest_first(void **stat
 	assert_string_equal(found.neighbours[0].name, "");
 }
 
-static void all_ones_mean_unknown_and_not_sixteen_exbibytes(void **state)
+TEST(all_ones_mean_unknown_and_not_sixteen_exbibytes)
 {
 	struct gpc_neighbours found;
 
@@ -314,7 +316,7 @@ static void all_ones_mean_unknown_and_not_sixteen_exbibytes(void **state)
 	assert_true(found.process_bytes == GPUCACHE_UNKNOWN);
 }
 
-static void where_our_pid_is_not_listed_nothing_is_claimed_of_anybody(void **state)
+TEST(where_our_pid_is_not_listed_nothing_is_claimed_of_anybody)
 {
 	struct gpc_neighbours found;
 
@@ -327,7 +329,7 @@ static void where_our_pid_is_not_listed_nothing_is_claimed_of_anybody(void **sta
 	assert_int_equal(fake.n_names_asked, 0);
 }
 
-static void errors_leave_only_their_own_part_unknown(void **state)
+TEST(errors_leave_only_their_own_part_unknown)
 {
 	struct gpc_neighbours found;
 
@@ -346,7 +348,7 @@ static void errors_leave_only_their_own_part_unknown(void **state)
 	assert_nothing_of_processes(&found);
 }
 
-static void older_drivers_list_processes_by_the_function_before(void **state)
+TEST(older_drivers_list_processes_by_the_function_before)
 {
 	struct gpc_neighbours found;
 
@@ -364,7 +366,7 @@ static void older_drivers_list_processes_by_the_function_before(void **state)
 	assert_true(found.driver_bytes == GPUCACHE_UNKNOWN);
 }
 
-static void of_200_processes_the_16_biggest_are_kept(void **state)
+TEST(of_200_processes_the_16_biggest_are_kept)
 {
 	struct gpc_neighbours found;
 
@@ -380,7 +382,7 @@ static void of_200_processes_the_16_biggest_are_kept(void **state)
 		assert_int_equal(found.neighbours[i].bytes, 199 - i);
 }
 
-static void more_processes_than_the_buffer_holds_are_not_guessed(void **state)
+TEST(more_processes_than_the_buffer_holds_are_not_guessed)
 {
 	struct gpc_neighbours found;
 
@@ -397,7 +399,7 @@ static void more_processes_than_the_buffer_holds_are_not_guessed(void **state)
 	assert_int_equal(found.others_bytes, 255);
 }
 
-static void names_come_from_proc_and_else_from_nvml_without_arguments(void **state)
+TEST(names_come_from_proc_and_else_from_nvml_without_arguments)
 {
 	char root[] = "/tmp/gpc-neighbours-XXXXXX";
 	char path[128];
@@ -440,7 +442,7 @@ static void write_file(const char *path, const char *text)
 	fclose(file);
 }
 
-static void a_process_of_ones_own_is_told_with_its_age(void **state)
+TEST(a_process_of_ones_own_is_told_with_its_age)
 {
 	static const char since_the_boot[] =
 		"10 (a) b) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 100 20\n";
@@ -477,7 +479,7 @@ static void a_process_of_ones_own_is_told_with_its_age(void **state)
 	rmdir(root);
 }
 
-static void the_number_of_the_gpu_is_nvmls(void **state)
+TEST(the_number_of_the_gpu_is_nvmls)
 {
 	(void)state;
 	assert_int_equal(ask().index, 5);
@@ -488,7 +490,7 @@ static void the_number_of_the_gpu_is_nvmls(void **state)
 	assert_int_equal(ask().index, -1);
 }
 
-static void a_gpu_is_idle_if_others_use_next_to_nothing_and_a_good_part_is_free(void **state)
+TEST(a_gpu_is_idle_if_others_use_next_to_nothing_and_a_good_part_is_free)
 {
 	(void)state;
 	assert_int_equal(gpc_nvml_idle(&(struct gpc_nvml){ 0 }, &query, 0), 0); /* not ready */
@@ -509,27 +511,4 @@ static void a_gpu_is_idle_if_others_use_next_to_nothing_and_a_good_part_is_free(
 	fake.memory_result = 0;
 	fake.uuid_result = fake.pci_result = fake.index_result = 6;
 	assert_int_equal(gpc_nvml_idle(&nvml, &query, 0), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup(name, start_fresh)
-		TEST(without_the_library_everything_is_unknown),
-		TEST(a_library_that_does_not_start_or_finds_no_device_is_not_used),
-		TEST(the_device_is_found_by_uuid_then_bus_then_index),
-		TEST(this_process_and_the_others_are_told_apart_biggest_first),
-		TEST(all_ones_mean_unknown_and_not_sixteen_exbibytes),
-		TEST(where_our_pid_is_not_listed_nothing_is_claimed_of_anybody),
-		TEST(errors_leave_only_their_own_part_unknown),
-		TEST(older_drivers_list_processes_by_the_function_before),
-		TEST(of_200_processes_the_16_biggest_are_kept),
-		TEST(more_processes_than_the_buffer_holds_are_not_guessed),
-		TEST(names_come_from_proc_and_else_from_nvml_without_arguments),
-		TEST(a_process_of_ones_own_is_told_with_its_age),
-		TEST(the_number_of_the_gpu_is_nvmls),
-		TEST(a_gpu_is_idle_if_others_use_next_to_nothing_and_a_good_part_is_free),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,7 @@
 #include "base/bytes.h"
 #include "oom/plain.h"
 
-static void the_driver_gives_whole_steps_and_packs_what_is_smaller(void **state)
+TEST(the_driver_gives_whole_steps_and_packs_what_is_smaller)
 {
 	static const struct {
 		uint64_t size;
@@ -26,7 +26,7 @@ static void the_driver_gives_whole_steps_and_packs_what_is_smaller(void **state)
 		assert_int_equal(gpc_plain_bytes(wanted[i].size), wanted[i].plain);
 }
 
-static void only_live_blocks_of_our_segments_on_the_device_count(void **state)
+TEST(only_live_blocks_of_our_segments_on_the_device_count)
 {
 	struct gpucache_block blocks[] = {
 		{ .state = GPUCACHE_BLOCK_LIVE,
@@ -70,7 +70,7 @@ static struct gpucache_block direct(uint64_t address, uint64_t size)
 		.requested = size };
 }
 
-static void a_small_block_of_the_drivers_own_pins_its_step(void **state)
+TEST(a_small_block_of_the_drivers_own_pins_its_step)
 {
 	struct gpucache_block blocks[] = {
 		direct(100 * GPC_MIB, 256 * GPC_KIB),
@@ -92,7 +92,7 @@ static void a_small_block_of_the_drivers_own_pins_its_step(void **state)
 	assert_int_equal(gpc_plain_waste(NULL, 0, 0, &n_blocks), 0);
 }
 
-static void a_large_block_of_the_drivers_own_is_rounded_up_to_whole_steps(void **state)
+TEST(a_large_block_of_the_drivers_own_is_rounded_up_to_whole_steps)
 {
 	struct gpucache_block blocks[] = {
 		direct(100 * GPC_MIB, 2 * GPC_MIB + 1),
@@ -120,7 +120,7 @@ static struct gpucache_block within(uint32_t segment, uint64_t address, uint64_t
 	return block;
 }
 
-static void a_larger_segment_without_a_tensor_is_idle(void **state)
+TEST(a_larger_segment_without_a_tensor_is_idle)
 {
 	struct gpucache_block blocks[] = {
 		within(1, 100 * GPC_MIB, 20 * GPC_MIB),
@@ -147,17 +147,4 @@ static void a_larger_segment_without_a_tensor_is_idle(void **state)
 	assert_true(gpc_plain_idle(blocks, N_OF(blocks), 0, &segment) == GPUCACHE_UNKNOWN);
 	assert_true(segment == GPUCACHE_NO_SEGMENT);
 	assert_int_equal(gpc_plain_idle(NULL, 0, 0, &segment), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_driver_gives_whole_steps_and_packs_what_is_smaller),
-		cmocka_unit_test(only_live_blocks_of_our_segments_on_the_device_count),
-		cmocka_unit_test(a_small_block_of_the_drivers_own_pins_its_step),
-		cmocka_unit_test(a_large_block_of_the_drivers_own_is_rounded_up_to_whole_steps),
-		cmocka_unit_test(a_larger_segment_without_a_tensor_is_idle),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -104,7 +104,7 @@ static struct scene with_holders(struct scene s)
 	return s;
 }
 
-static void an_exhausted_gpu(void **state)
+TEST(an_exhausted_gpu)
 {
 	struct scene s = with_holders(scene_of_an_exhausted_gpu());
 	struct gpc_short_form form = form_of(&s);
@@ -133,7 +133,7 @@ static void an_exhausted_gpu(void **state)
 		"FULL   gpumem-report oom /dev/shm/gpumem-0/python3.gpumem\n");
 }
 
-static void holders_that_read_the_same_are_one_row(void **state)
+TEST(holders_that_read_the_same_are_one_row)
 {
 	struct scene s = with_holders(scene_of_an_exhausted_gpu());
 	struct gpc_short_form form = form_of(&s);
@@ -151,7 +151,7 @@ static void holders_that_read_the_same_are_one_row(void **state)
 		"FULL "));
 }
 
-static void what_is_not_listed_is_counted(void **state)
+TEST(what_is_not_listed_is_counted)
 {
 	struct scene s = with_holders(scene_of_an_exhausted_gpu());
 	struct gpc_short_form form = form_of(&s);
@@ -169,7 +169,7 @@ static void what_is_not_listed_is_counted(void **state)
 		"FULL "));
 }
 
-static void what_the_driver_alone_would_do_is_said(void **state)
+TEST(what_the_driver_alone_would_do_is_said)
 {
 	struct scene s = with_holders(scene_of_an_exhausted_gpu());
 	struct gpc_short_form form = form_of(&s);
@@ -201,7 +201,7 @@ static void what_the_driver_alone_would_do_is_said(void **state)
 	assert_null(strstr(page, "plain CUDA would"));
 }
 
-static void a_fragmented_cache_of_a_ranked_process(void **state)
+TEST(a_fragmented_cache_of_a_ranked_process)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 	struct gpc_short_form form = form_of(&s);
@@ -238,7 +238,7 @@ static void a_fragmented_cache_of_a_ranked_process(void **state)
 		"FULL   gpumem-report oom /dev/shm/gpumem-0/python3.gpumem\n");
 }
 
-static void an_unknown_number_is_not_printed(void **state)
+TEST(an_unknown_number_is_not_printed)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 	struct gpc_short_form form = form_of(&s);
@@ -255,7 +255,7 @@ static void an_unknown_number_is_not_printed(void **state)
 		"TRY    look at what holds the memory\n");
 }
 
-static void a_request_that_grew_by_rounding_says_so(void **state)
+TEST(a_request_that_grew_by_rounding_says_so)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 	struct gpc_short_form form = form_of(&s);
@@ -268,7 +268,7 @@ static void a_request_that_grew_by_rounding_says_so(void **state)
 		page, "6.00 GiB asked for, by attn.forward model.py:212, rounded to 8.00 GiB,"));
 }
 
-static void a_path_that_cannot_be_pasted_gives_way_to_the_pid(void **state)
+TEST(a_path_that_cannot_be_pasted_gives_way_to_the_pid)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 	struct gpc_short_form form = form_of(&s);
@@ -296,7 +296,7 @@ static void a_path_that_cannot_be_pasted_gives_way_to_the_pid(void **state)
 	assert_non_null(strstr(page, "FULL   /opt/gpucache/bin/gpumem-report oom 4711\n"));
 }
 
-static void small_devices_are_shown_in_their_own_unit(void **state)
+TEST(small_devices_are_shown_in_their_own_unit)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 	struct gpc_short_form form = form_of(&s);
@@ -311,7 +311,7 @@ static void small_devices_are_shown_in_their_own_unit(void **state)
 	assert_non_null(strstr(page, "       =       16.00 MiB  100.0 %  total\n"));
 }
 
-static void direct_allocations_are_listed_by_kind(void **state)
+TEST(direct_allocations_are_listed_by_kind)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 	struct gpc_short_form form = form_of(&s);
@@ -333,7 +333,7 @@ static void direct_allocations_are_listed_by_kind(void **state)
 		"       +        4.00 GiB   25.0 %  free on the GPU\n"));
 }
 
-static void names_from_elsewhere_stay_printable(void **state)
+TEST(names_from_elsewhere_stay_printable)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 	struct gpc_short_form form = form_of(&s);
@@ -376,7 +376,33 @@ static uint64_t any_bytes(uint64_t *seed)
 	}
 }
 
-static void no_numbers_and_no_names_break_the_page(void **state)
+TEST(a_number_and_its_unit_stay_on_one_line)
+{
+	unsigned n_before_a_number = 0;
+
+	(void)state;
+	/* Amounts of other widths break the lines elsewhere. */
+	for (uint64_t by = 1; by < 1000; by = by * 3 / 2 + 1) {
+		struct scene s = scene_of_an_exhausted_gpu();
+		struct gpc_short_form form = form_of(&s);
+
+		s.oom.requested = s.oom.rounded = 8 * GPC_GIB + by * GPC_GIB;
+		s.oom.balance.device_free = by * GPC_MIB;
+		s.oom.piece = by * 12345;
+		s.oom.stack = by % 2 ? 0 : 7;
+		judge(&s);
+		write_page(&form);
+		for (const char *unit = "BKMGT"; *unit; unit++)
+			assert_null(strstr(page, (char[]){ '\n', ' ', ' ', ' ', ' ', ' ', ' ', ' ',
+							 *unit, *unit == 'B' ? '\n' : 'i', '\0' }));
+		for (const char *at = page; (at = strstr(at, "\n       ")); at++)
+			n_before_a_number +=
+				at[8] >= '0' && at[8] <= '9' && at[7] == ' ' && at[6] == ' ';
+	}
+	assert_true(n_before_a_number > 0);
+}
+
+TEST(no_numbers_and_no_names_break_the_page)
 {
 	static const struct gpc_describer long_names = { .describe = describe_at_length };
 	uint64_t seed = 88172645463325252u;
@@ -421,33 +447,7 @@ static void no_numbers_and_no_names_break_the_page(void **state)
 	}
 }
 
-static void a_number_and_its_unit_stay_on_one_line(void **state)
-{
-	unsigned n_before_a_number = 0;
-
-	(void)state;
-	/* Amounts of other widths break the lines elsewhere. */
-	for (uint64_t by = 1; by < 1000; by = by * 3 / 2 + 1) {
-		struct scene s = scene_of_an_exhausted_gpu();
-		struct gpc_short_form form = form_of(&s);
-
-		s.oom.requested = s.oom.rounded = 8 * GPC_GIB + by * GPC_GIB;
-		s.oom.balance.device_free = by * GPC_MIB;
-		s.oom.piece = by * 12345;
-		s.oom.stack = by % 2 ? 0 : 7;
-		judge(&s);
-		write_page(&form);
-		for (const char *unit = "BKMGT"; *unit; unit++)
-			assert_null(strstr(page, (char[]){ '\n', ' ', ' ', ' ', ' ', ' ', ' ', ' ',
-							 *unit, *unit == 'B' ? '\n' : 'i', '\0' }));
-		for (const char *at = page; (at = strstr(at, "\n       ")); at++)
-			n_before_a_number +=
-				at[8] >= '0' && at[8] <= '9' && at[7] == ' ' && at[6] == ' ';
-	}
-	assert_true(n_before_a_number > 0);
-}
-
-static void another_number_of_the_gpu_is_said(void **state)
+TEST(another_number_of_the_gpu_is_said)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 	struct gpc_short_form form = form_of(&s);
@@ -464,26 +464,4 @@ static void another_number_of_the_gpu_is_said(void **state)
 	form.physical = -1;
 	write_page(&form);
 	assert_non_null(strstr(page, " on GPU 0 - "));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_exhausted_gpu),
-		cmocka_unit_test(holders_that_read_the_same_are_one_row),
-		cmocka_unit_test(what_is_not_listed_is_counted),
-		cmocka_unit_test(what_the_driver_alone_would_do_is_said),
-		cmocka_unit_test(a_fragmented_cache_of_a_ranked_process),
-		cmocka_unit_test(an_unknown_number_is_not_printed),
-		cmocka_unit_test(a_request_that_grew_by_rounding_says_so),
-		cmocka_unit_test(a_path_that_cannot_be_pasted_gives_way_to_the_pid),
-		cmocka_unit_test(small_devices_are_shown_in_their_own_unit),
-		cmocka_unit_test(direct_allocations_are_listed_by_kind),
-		cmocka_unit_test(names_from_elsewhere_stay_printable),
-		cmocka_unit_test(a_number_and_its_unit_stay_on_one_line),
-		cmocka_unit_test(no_numbers_and_no_names_break_the_page),
-		cmocka_unit_test(another_number_of_the_gpu_is_said),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

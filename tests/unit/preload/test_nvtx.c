@@ -64,13 +64,15 @@ static int setup(void **state)
 	return 0;
 }
 
+FIXTURE(setup, NULL);
+
 /* The name of the range that this thread is in, without those around it. */
 static const char *here(void)
 {
 	return gpc_runtime_tag_name(gpc_thread_tag());
 }
 
-static void ranges_without_a_domain_are_tags(void **state)
+TEST(ranges_without_a_domain_are_tags)
 {
 	struct gpc_nvtx_attributes attributes = { .size = sizeof attributes };
 	call_push_ex push_with;
@@ -98,7 +100,7 @@ static void ranges_without_a_domain_are_tags(void **state)
 	assert_int_equal(pop_one(), -1);
 }
 
-static void a_range_without_text_is_unnamed(void **state)
+TEST(a_range_without_text_is_unnamed)
 {
 	struct gpc_nvtx_attributes attributes = { .size = sizeof attributes };
 	call_push_ex push_with;
@@ -124,7 +126,7 @@ static void a_range_without_text_is_unnamed(void **state)
 	assert_string_equal(here(), "unnamed");
 }
 
-static void domains_prefix_their_ranges_and_end_them_alone(void **state)
+TEST(domains_prefix_their_ranges_and_end_them_alone)
 {
 	struct gpc_nvtx_attributes attributes = { .size = sizeof attributes,
 		.message_type = GPC_NVTX_MESSAGE_REGISTERED };
@@ -164,7 +166,7 @@ static void domains_prefix_their_ranges_and_end_them_alone(void **state)
 	assert_int_equal(pop_one(wide), -1);
 }
 
-static void a_smaller_copy_gets_what_it_has(void **state)
+TEST(a_smaller_copy_gets_what_it_has)
 {
 	(void)state;
 	copy.n_core = GPC_NVTX_CORE_PUSH_A + 1;
@@ -178,7 +180,7 @@ static void a_smaller_copy_gets_what_it_has(void **state)
 	assert_null(copy.core2[GPC_NVTX_CORE2_PUSH_EX]);
 }
 
-static void a_copy_that_we_do_not_know_or_that_is_not_wanted_gets_nothing(void **state)
+TEST(a_copy_that_we_do_not_know_or_that_is_not_wanted_gets_nothing)
 {
 	(void)state;
 	assert_int_equal(InitializeInjectionNvtx2(NULL), 0);
@@ -192,7 +194,7 @@ static void a_copy_that_we_do_not_know_or_that_is_not_wanted_gets_nothing(void *
 	assert_null(copy.core[GPC_NVTX_CORE_PUSH_A]);
 }
 
-static void a_wide_character_that_is_none_is_a_question_mark(void **state)
+TEST(a_wide_character_that_is_none_is_a_question_mark)
 {
 	const wchar_t name[] = { 'a', 0x110000, 'b', 0 };
 
@@ -200,19 +202,4 @@ static void a_wide_character_that_is_none_is_a_question_mark(void **state)
 	assert_int_equal(InitializeInjectionNvtx2(find_table), 1);
 	((call_push_wide)copy.core[GPC_NVTX_CORE_PUSH_W])(name);
 	assert_string_equal(here(), "a?b");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(ranges_without_a_domain_are_tags, setup),
-		cmocka_unit_test_setup(a_range_without_text_is_unnamed, setup),
-		cmocka_unit_test_setup(domains_prefix_their_ranges_and_end_them_alone, setup),
-		cmocka_unit_test_setup(a_smaller_copy_gets_what_it_has, setup),
-		cmocka_unit_test_setup(
-			a_copy_that_we_do_not_know_or_that_is_not_wanted_gets_nothing, setup),
-		cmocka_unit_test_setup(a_wide_character_that_is_none_is_a_question_mark, setup),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

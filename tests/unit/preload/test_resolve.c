@@ -392,7 +392,7 @@ static void assert_runs(const char *mode, const char *preload)
 	}
 }
 
-static void every_row_has_a_name_that_dlsym_looks_at(void **state)
+TEST(every_row_has_a_name_that_dlsym_looks_at)
 {
 	(void)state;
 	for (size_t i = 0; i < N_OF(rows); i++) {
@@ -402,7 +402,14 @@ static void every_row_has_a_name_that_dlsym_looks_at(void **state)
 	}
 }
 
-static void a_program_without_cuda_sees_nothing_of_us(void **state)
+/* A sanitizer's runtime wants to be the first library, and finds its own dlsym: without these tests there. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define TEST_PRELOADED(name) __attribute__((unused)) static void name(void **state)
+#else
+#define TEST_PRELOADED(name) TEST(name)
+#endif
+
+TEST_PRELOADED(a_program_without_cuda_sees_nothing_of_us)
 {
 	(void)state;
 	assert_int_equal(run("nothing", library(NULL)), 0);
@@ -410,14 +417,14 @@ static void a_program_without_cuda_sees_nothing_of_us(void **state)
 	assert_int_equal(n_files(), 0);
 }
 
-static void without_a_driver_our_names_do_not_pretend(void **state)
+TEST_PRELOADED(without_a_driver_our_names_do_not_pretend)
 {
 	(void)state;
 	assert_runs("absent", library(NULL));
 	assert_int_equal(n_files(), 0);
 }
 
-static void names_that_are_not_ours_are_found_as_without_us(void **state)
+TEST_PRELOADED(names_that_are_not_ours_are_found_as_without_us)
 {
 	static char without[sizeof text];
 
@@ -429,7 +436,7 @@ static void names_that_are_not_ours_are_found_as_without_us(void **state)
 	assert_string_equal(text, without);
 }
 
-static void no_name_ends_as_without_us(void **state)
+TEST_PRELOADED(no_name_ends_as_without_us)
 {
 	int without;
 
@@ -438,37 +445,37 @@ static void no_name_ends_as_without_us(void **state)
 	assert_int_equal(run("null_name", library(NULL)), without);
 }
 
-static void dlsym_gives_ours_and_leaves_no_error(void **state)
+TEST_PRELOADED(dlsym_gives_ours_and_leaves_no_error)
 {
 	(void)state;
 	assert_runs("handle", library(NULL));
 }
 
-static void get_proc_address_answers_as_the_driver_with_our_functions(void **state)
+TEST_PRELOADED(get_proc_address_answers_as_the_driver_with_our_functions)
 {
 	(void)state;
 	assert_runs("proc", library(NULL));
 }
 
-static void the_per_thread_flag_is_kept(void **state)
+TEST_PRELOADED(the_per_thread_flag_is_kept)
 {
 	(void)state;
 	assert_runs("flags", library(NULL));
 }
 
-static void every_row_is_found_by_its_base_name_and_version(void **state)
+TEST_PRELOADED(every_row_is_found_by_its_base_name_and_version)
 {
 	(void)state;
 	assert_runs("rows", library(NULL));
 }
 
-static void a_program_that_uses_cuda_is_cached_and_recorded(void **state)
+TEST_PRELOADED(a_program_that_uses_cuda_is_cached_and_recorded)
 {
 	(void)state;
 	assert_runs("life", library(NULL));
 }
 
-static void a_capture_on_the_per_thread_stream_is_not_broken(void **state)
+TEST_PRELOADED(a_capture_on_the_per_thread_stream_is_not_broken)
 {
 	(void)state;
 	assert_runs("capture", library(NULL));
@@ -500,7 +507,7 @@ static const char next_source[] =
 	"void *test_next(const char *name) { return dlsym(RTLD_NEXT, name); }\n"
 	"int cuMemFree_v2(unsigned long long p) { (void)p; return 999; }\n";
 
-static void a_library_behind_us_does_not_find_itself(void **state)
+TEST_PRELOADED(a_library_behind_us_does_not_find_itself)
 {
 	char path[64];
 
@@ -524,7 +531,7 @@ static const char link_source[] =
 	"	return cuMemFree_v2(a) || cuMemFree_v2(b) ? 3 : 0;\n"
 	"}\n";
 
-static void a_program_that_links_the_driver_gets_ours(void **state)
+TEST_PRELOADED(a_program_that_links_the_driver_gets_ours)
 {
 	char command[16384];
 
@@ -561,37 +568,15 @@ static int remove_folder(void **state)
 	return rmdir(folder);
 }
 
-/* A sanitizer's runtime wants to be the first library, and finds its own dlsym: the first test only. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define IS_SANITIZED 1
-#else
-#define IS_SANITIZED 0
-#endif
+GROUP(make_folder, remove_folder);
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_row_has_a_name_that_dlsym_looks_at),
-		cmocka_unit_test(a_program_without_cuda_sees_nothing_of_us),
-		cmocka_unit_test(without_a_driver_our_names_do_not_pretend),
-		cmocka_unit_test(names_that_are_not_ours_are_found_as_without_us),
-		cmocka_unit_test(no_name_ends_as_without_us),
-		cmocka_unit_test(dlsym_gives_ours_and_leaves_no_error),
-		cmocka_unit_test(get_proc_address_answers_as_the_driver_with_our_functions),
-		cmocka_unit_test(the_per_thread_flag_is_kept),
-		cmocka_unit_test(every_row_is_found_by_its_base_name_and_version),
-		cmocka_unit_test(a_program_that_uses_cuda_is_cached_and_recorded),
-		cmocka_unit_test(a_capture_on_the_per_thread_stream_is_not_broken),
-		cmocka_unit_test(a_library_behind_us_does_not_find_itself),
-		cmocka_unit_test(a_program_that_links_the_driver_gets_ours),
-	};
-
 	for (size_t i = 0; argc == 2 && i < N_OF(modes); i++) {
 		if (strcmp(argv[1], modes[i].name) == 0) {
 			modes[i].run();
 			return 0;
 		}
 	}
-	return _cmocka_run_group_tests(
-		"tests", tests, IS_SANITIZED ? 1 : N_OF(tests), make_folder, remove_folder);
+	return unit_run();
 }

@@ -31,6 +31,6 @@ static inline void *record_at(enum gpucache_region_kind kind, size_t i)
 	return rec.base + rec.regions[kind]->offset + i * rec.regions[kind]->record_size;
 }
 
-#define private_test(name) cmocka_unit_test_setup_teardown(name, open_private, close_private)
+FIXTURE(open_private, close_private);
 
 #endif

@@ -8,7 +8,7 @@ static const struct gpucache_append_head *head_of(enum gpucache_region_kind kind
 	return record_at(kind, 0);
 }
 
-static void a_record_is_padded_with_zeros_to_8_bytes(void **state)
+TEST(a_record_is_padded_with_zeros_to_8_bytes)
 {
 	const struct gpucache_append_head *head = head_of(GPUCACHE_REGION_CODES);
 
@@ -19,7 +19,7 @@ static void a_record_is_padded_with_zeros_to_8_bytes(void **state)
 	assert_memory_equal(head + 1, "abcde\0\0\0", 8);
 }
 
-static void lines_are_not_padded(void **state)
+TEST(lines_are_not_padded)
 {
 	const struct gpucache_append_head *head = head_of(GPUCACHE_REGION_TEXT);
 	uint64_t before = head->used;
@@ -32,7 +32,7 @@ static void lines_are_not_padded(void **state)
 	assert_memory_equal((const char *)(head + 1) + before, "one\n\ntwo\n", 9);
 }
 
-static void a_full_region_counts_what_it_drops(void **state)
+TEST(a_full_region_counts_what_it_drops)
 {
 	const struct gpucache_append_head *head = head_of(GPUCACHE_REGION_STACKS);
 	uint64_t room = rec.regions[GPUCACHE_REGION_STACKS]->count;
@@ -53,7 +53,7 @@ static void a_full_region_counts_what_it_drops(void **state)
 	assert_int_equal(head->n_dropped, 2);
 }
 
-static void an_impossible_size_is_refused(void **state)
+TEST(an_impossible_size_is_refused)
 {
 	uint64_t before = head_of(GPUCACHE_REGION_TEXT)->used;
 
@@ -64,7 +64,7 @@ static void an_impossible_size_is_refused(void **state)
 	assert_int_equal(head_of(GPUCACHE_REGION_TEXT)->used, before);
 }
 
-static void other_regions_are_refused(void **state)
+TEST(other_regions_are_refused)
 {
 	(void)state;
 	for (int kind = -1; kind <= GPUCACHE_REGION_COUNT; kind++) {
@@ -75,17 +75,4 @@ static void other_regions_are_refused(void **state)
 		assert_int_equal(gpc_record_append(&rec, (enum gpucache_region_kind)kind, "x", 1),
 			is_append);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		private_test(a_record_is_padded_with_zeros_to_8_bytes),
-		private_test(lines_are_not_padded),
-		private_test(a_full_region_counts_what_it_drops),
-		private_test(an_impossible_size_is_refused),
-		private_test(other_regions_are_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,7 @@
 #include "block.h"
 #include "private_record.h"
 
-static void a_segment_is_stored_and_taken_away(void **state)
+TEST(a_segment_is_stored_and_taken_away)
 {
 	struct gpucache_segment segment = {
 		.state = 1, .pool = 1, .device = 1, .address = 512, .size = 1024, .context = 3
@@ -19,7 +19,7 @@ static void a_segment_is_stored_and_taken_away(void **state)
 	assert_int_equal(slot->seq, 4);
 }
 
-static void a_segment_beyond_the_table_is_counted(void **state)
+TEST(a_segment_beyond_the_table_is_counted)
 {
 	const struct gpucache_segment segment = { .state = 1 };
 
@@ -29,7 +29,7 @@ static void a_segment_beyond_the_table_is_counted(void **state)
 	assert_int_equal(rec.header->dropped_segments, 1);
 }
 
-static void the_end_of_the_blocks_is_behind_the_last_slot_in_use(void **state)
+TEST(the_end_of_the_blocks_is_behind_the_last_slot_in_use)
 {
 	const struct gpucache_block block = { .state = GPUCACHE_BLOCK_LIVE };
 
@@ -43,7 +43,7 @@ static void the_end_of_the_blocks_is_behind_the_last_slot_in_use(void **state)
 	assert_int_equal(gpc_record_block_end(&rec), 10);
 }
 
-static void a_device_keeps_its_ordinal(void **state)
+TEST(a_device_keeps_its_ordinal)
 {
 	const struct gpucache_device device = { .ordinal = 9, .total_bytes = 80 };
 	const struct gpucache_device *slot = record_at(GPUCACHE_REGION_DEVICES, 1);
@@ -56,7 +56,7 @@ static void a_device_keeps_its_ordinal(void **state)
 	assert_int_equal(slot->seq, 2);
 }
 
-static void contexts_get_slots_of_their_own(void **state)
+TEST(contexts_get_slots_of_their_own)
 {
 	uint32_t a;
 	uint32_t b;
@@ -72,7 +72,7 @@ static void contexts_get_slots_of_their_own(void **state)
 	assert_int_equal(second->device, 1);
 }
 
-static void no_context_gets_no_slot(void **state)
+TEST(no_context_gets_no_slot)
 {
 	uint32_t index = 0;
 
@@ -81,7 +81,7 @@ static void no_context_gets_no_slot(void **state)
 	assert_int_equal(index, GPC_RECORD_NO_COUNTERS);
 }
 
-static void a_retired_context_keeps_its_calls_until_all_slots_were_used(void **state)
+TEST(a_retired_context_keeps_its_calls_until_all_slots_were_used)
 {
 	struct gpucache_counters *counters;
 	uint32_t index;
@@ -115,7 +115,7 @@ static void a_retired_context_keeps_its_calls_until_all_slots_were_used(void **s
 }
 
 /* Between the two lies what is held now, then the peaks; the calls follow. */
-static void what_a_retired_context_held_is_gone_and_what_it_did_is_not(void **state)
+TEST(what_a_retired_context_held_is_gone_and_what_it_did_is_not)
 {
 	const size_t words = sizeof(struct gpucache_counters) / sizeof(uint64_t);
 	struct gpucache_counters *counters;
@@ -139,20 +139,4 @@ static void what_a_retired_context_held_is_gone_and_what_it_did_is_not(void **st
 		assert_int_equal(*kept, 5);
 	for (unsigned rung = 0; rung < GPUCACHE_MAX_RUNGS; rung++)
 		assert_int_equal(counters->n_rescued_by[rung], 5);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		private_test(a_segment_is_stored_and_taken_away),
-		private_test(a_segment_beyond_the_table_is_counted),
-		private_test(the_end_of_the_blocks_is_behind_the_last_slot_in_use),
-		private_test(a_device_keeps_its_ordinal),
-		private_test(contexts_get_slots_of_their_own),
-		private_test(no_context_gets_no_slot),
-		private_test(a_retired_context_keeps_its_calls_until_all_slots_were_used),
-		private_test(what_a_retired_context_held_is_gone_and_what_it_did_is_not),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

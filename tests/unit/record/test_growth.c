@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/record/growth_scene.h"
 
-static void a_leak_is_found_whatever_comes_and_goes_meanwhile(void **state)
+FIXTURE(set_up, NULL);
+
+TEST(a_leak_is_found_whatever_comes_and_goes_meanwhile)
 {
 	struct gpc_growth found;
 
@@ -25,7 +27,7 @@ static void a_leak_is_found_whatever_comes_and_goes_meanwhile(void **state)
 }
 
 /* The same line allocates what is kept and what is not. */
-static void a_leak_below_what_comes_and_goes_is_found_by_its_own_size(void **state)
+TEST(a_leak_below_what_comes_and_goes_is_found_by_its_own_size)
 {
 	struct gpc_growth found;
 
@@ -44,7 +46,7 @@ static void a_leak_below_what_comes_and_goes_is_found_by_its_own_size(void **sta
 	assert_true(found.most.bytes >= 10000 && found.most.bytes <= 20000);
 }
 
-static void large_blocks_are_found_within_some_dozen(void **state)
+TEST(large_blocks_are_found_within_some_dozen)
 {
 	(void)state;
 	for (int i = 0; i < 12; i++)
@@ -52,7 +54,7 @@ static void large_blocks_are_found_within_some_dozen(void **state)
 	assert_int_equal(find().most.stack, 11);
 }
 
-static void sawteeth_are_no_growth(void **state)
+TEST(sawteeth_are_no_growth)
 {
 	(void)state;
 	/* Whatever the tooth's length, and however much of the last one is there. */
@@ -68,7 +70,7 @@ static void sawteeth_are_no_growth(void **state)
 	}
 }
 
-static void what_was_filled_in_the_first_third_is_no_growth(void **state)
+TEST(what_was_filled_in_the_first_third_is_no_growth)
 {
 	(void)state;
 	for (int n = 24; n < 3000; n += 7) {
@@ -80,7 +82,7 @@ static void what_was_filled_in_the_first_third_is_no_growth(void **state)
 }
 
 /* Large blocks, then many small ones of another site: most bytes, but not the last allocations. */
-static void what_was_filled_before_much_small_work_is_no_growth(void **state)
+TEST(what_was_filled_before_much_small_work_is_no_growth)
 {
 	(void)state;
 	for (int i = 0; i < 100; i++)
@@ -91,7 +93,7 @@ static void what_was_filled_before_much_small_work_is_no_growth(void **state)
 	assert_int_equal(find().most.stack, 0);
 }
 
-static void what_other_sites_keep_as_steadily_is_told(void **state)
+TEST(what_other_sites_keep_as_steadily_is_told)
 {
 	struct gpc_growth found;
 
@@ -119,7 +121,7 @@ static void renew(uint32_t n, uint64_t n_turns, uint64_t by)
 		}
 }
 
-static void what_is_replaced_and_larger_each_time_is_found(void **state)
+TEST(what_is_replaced_and_larger_each_time_is_found)
 {
 	(void)state;
 	for (uint32_t n = 1; n <= 16; n *= 2) {
@@ -137,7 +139,7 @@ static void what_is_replaced_and_larger_each_time_is_found(void **state)
 }
 
 /* A step allocates what it needs, and frees it all. */
-static void what_each_step_needs_more_of_is_found_at_the_top_of_a_step(void **state)
+TEST(what_each_step_needs_more_of_is_found_at_the_top_of_a_step)
 {
 	(void)state;
 	for (uint64_t step = 0; step < 100; step++) {
@@ -150,7 +152,7 @@ static void what_each_step_needs_more_of_is_found_at_the_top_of_a_step(void **st
 	assert_int_equal(find().most.how, GPUCACHE_GROWS_STEPS);
 }
 
-static void what_is_replaced_beside_busy_threads_is_found(void **state)
+TEST(what_is_replaced_beside_busy_threads_is_found)
 {
 	(void)state;
 	for (uint64_t turn = 0; turn < 200; turn++) {
@@ -177,7 +179,7 @@ static void renew_between_bursts(uint64_t by)
 	}
 }
 
-static void what_is_replaced_is_found_though_threads_ask_for_nearly_all(void **state)
+TEST(what_is_replaced_is_found_though_threads_ask_for_nearly_all)
 {
 	struct gpc_growth found;
 
@@ -189,7 +191,171 @@ static void what_is_replaced_is_found_though_threads_ask_for_nearly_all(void **s
 	assert_true(found.most.bytes >= live_bytes() / 4 && found.most.bytes < live_bytes());
 }
 
-static void blocks_that_are_replaced_but_no_larger_or_no_longer_held_are_no_growth(void **state)
+/* Many blocks, one after the other, then a large one: a batch that is too large. */
+TEST(one_that_is_larger_than_all_before_is_no_growth)
+{
+	(void)state;
+	for (uint64_t larger = 2; larger <= 4096; larger *= 2) {
+		assert_int_equal(set_up(NULL), 0);
+		renew(1, 300, 0);
+		ask_for(11, 1000 * larger);
+		give_back(11, 1000);
+		assert_int_equal(find().most.stack, 0);
+	}
+}
+
+/* Normal work, and then a list of equal blocks until memory runs out. */
+TEST(blocks_that_are_all_kept_are_not_called_renewed)
+{
+	(void)state;
+	for (uint64_t n = 10; n <= 60; n += 10) {
+		assert_int_equal(set_up(NULL), 0);
+		for (uint64_t i = 0; i < 300; i++) {
+			ask_for(12, 10 + i);
+			give_back(12, 10 + i);
+		}
+		for (uint64_t i = 0; i < n; i++)
+			ask_for(11, 1000);
+		assert_int_not_equal(find().most.how, GPUCACHE_GROWS_RENEWED);
+	}
+}
+
+TEST(a_leak_is_to_blame_and_not_what_is_replaced_beside_it)
+{
+	(void)state;
+	for (int turn = 0; turn < 200; turn++) {
+		ask(11, true);
+		ask_for(12, 200);
+		if (turn)
+			give_back(12, 200);
+	}
+	assert_int_equal(find().most.stack, 11);
+	assert_int_not_equal(find().most.how, GPUCACHE_GROWS_RENEWED);
+}
+
+TEST(blocks_of_many_sizes_are_told_from_equal_ones)
+{
+	(void)state;
+	for (uint64_t i = 0; i < 100; i++)
+		ask_for(11, 100 + i);
+	assert_int_equal(find().most.stack, 11);
+	assert_false(find().most.is_varied);
+	ask_for(11, 1000);
+	assert_true(find().most.is_varied);
+}
+
+TEST(fewer_than_eight_windows_say_nothing)
+{
+	(void)state;
+	for (int i = 0; i < 7; i++)
+		ask(11, true);
+	assert_int_equal(find().most.stack, 0);
+}
+
+TEST(what_one_site_grew_by_is_told_whether_steadily_or_not)
+{
+	(void)state;
+	assert_int_equal(gpc_growth_lately(&sites[0].site, &sites[0].windows), 0);
+	for (int i = 0; i < 100; i++)
+		ask(12, false);
+	for (int i = 0; i < 10; i++)
+		ask(11, true);
+	(void)find(); /* brings the windows up to date */
+	assert_int_equal(gpc_growth_lately(&sites[0].site, &sites[0].windows), 1000);
+	for (int i = 0; i < 1850; i++)
+		ask(12, false);
+	(void)find();
+	assert_int_equal(gpc_growth_lately(&sites[0].site, &sites[0].windows), 0);
+}
+
+TEST(models_loaded_again_and_again_are_found_though_few_and_rarely)
+{
+	(void)state;
+	for (int n = 3; n < 9; n++) {
+		assert_int_equal(set_up(NULL), 0);
+		for (int model = 0; model < n; model++) {
+			for (int i = 0; i < 12; i++)
+				ask_for(11, 1000);
+			for (int i = 0; i < 12; i++)
+				ask(12, false), ask_for(12, 1000), give_back(12, 1000);
+		}
+		for (int i = 0; i < 7; i++)
+			ask_for(11, 1000);
+		assert_int_equal(find().most.stack, 11);
+		assert_int_equal(find().most.how, GPUCACHE_GROWS_AGAIN);
+	}
+}
+
+/* Each layer has a large weight and a small one; little is freed meanwhile. */
+TEST(the_layers_of_one_model_are_not_loaded_again)
+{
+	(void)state;
+	for (int n = 12; n < 100; n += 7) {
+		assert_int_equal(set_up(NULL), 0);
+		ask(13, false);
+		for (int i = 0; i < n; i++) {
+			ask_for(11, 1000);
+			ask_for(12, 1);
+			if (i % 8 == 0)
+				ask(13, false);
+		}
+		assert_int_not_equal(find().most.how, GPUCACHE_GROWS_AGAIN);
+	}
+}
+
+TEST(a_buffer_that_doubles_is_found_by_the_request_that_fails)
+{
+	uint64_t size = 1;
+
+	(void)state;
+	ask_for(13, 1);
+	ask_for(11, size);
+	for (int i = 0; i < 12; i++) {
+		for (int k = 0; k < 100; k++)
+			ask(12, false);
+		ask_for(11, size * 2);
+		give_back(11, size);
+		size *= 2;
+	}
+	request = (struct gpc_growth_request){ 11, 2 * size };
+	assert_int_equal(find().most.stack, 11);
+	assert_int_equal(find().most.how, GPUCACHE_GROWS_RENEWED);
+}
+
+/* Each step frees all, but needs more than the one before. */
+TEST(what_each_step_needs_counts_with_the_request_that_fails)
+{
+	(void)state;
+	ask_for(13, 11000);
+	for (uint64_t i = 10; i < 200; i++) {
+		ask_for(11, i);
+		give_back(11, i);
+	}
+	assert_int_equal(find().most.stack, 0);
+	request = (struct gpc_growth_request){ 11, 200 };
+	assert_int_equal(find().most.stack, 11);
+	assert_int_equal(find().most.how, GPUCACHE_GROWS_RENEWED);
+}
+
+/* Two lines of a step, each with one block; a single one may be a buffer, which stays. */
+TEST(what_each_step_needs_and_frees_is_told_from_what_is_replaced)
+{
+	(void)state;
+	for (uint64_t i = 100; i < 2000; i++) {
+		ask_for(12, 2 * i);
+		ask_for(11, i);
+		if (i == 1999)
+			break;
+		give_back(11, i);
+		give_back(12, 2 * i);
+	}
+	assert_int_equal(find().most.stack, 12);
+	assert_int_equal(find().most.how, GPUCACHE_GROWS_STEPS);
+	memset(&sites[0], 0, sizeof sites[0]);
+	assert_int_equal(find().most.how, GPUCACHE_GROWS_RENEWED);
+}
+
+TEST(blocks_that_are_replaced_but_no_larger_or_no_longer_held_are_no_growth)
 {
 	(void)state;
 	renew_between_bursts(0);
@@ -219,210 +385,4 @@ static void blocks_that_are_replaced_but_no_larger_or_no_longer_held_are_no_grow
 	}
 	ask_for(11, 20000);
 	assert_int_equal(find().most.stack, 0);
-}
-
-/* Many blocks, one after the other, then a large one: a batch that is too large. */
-static void one_that_is_larger_than_all_before_is_no_growth(void **state)
-{
-	(void)state;
-	for (uint64_t larger = 2; larger <= 4096; larger *= 2) {
-		assert_int_equal(set_up(NULL), 0);
-		renew(1, 300, 0);
-		ask_for(11, 1000 * larger);
-		give_back(11, 1000);
-		assert_int_equal(find().most.stack, 0);
-	}
-}
-
-/* Normal work, and then a list of equal blocks until memory runs out. */
-static void blocks_that_are_all_kept_are_not_called_renewed(void **state)
-{
-	(void)state;
-	for (uint64_t n = 10; n <= 60; n += 10) {
-		assert_int_equal(set_up(NULL), 0);
-		for (uint64_t i = 0; i < 300; i++) {
-			ask_for(12, 10 + i);
-			give_back(12, 10 + i);
-		}
-		for (uint64_t i = 0; i < n; i++)
-			ask_for(11, 1000);
-		assert_int_not_equal(find().most.how, GPUCACHE_GROWS_RENEWED);
-	}
-}
-
-static void a_leak_is_to_blame_and_not_what_is_replaced_beside_it(void **state)
-{
-	(void)state;
-	for (int turn = 0; turn < 200; turn++) {
-		ask(11, true);
-		ask_for(12, 200);
-		if (turn)
-			give_back(12, 200);
-	}
-	assert_int_equal(find().most.stack, 11);
-	assert_int_not_equal(find().most.how, GPUCACHE_GROWS_RENEWED);
-}
-
-static void blocks_of_many_sizes_are_told_from_equal_ones(void **state)
-{
-	(void)state;
-	for (uint64_t i = 0; i < 100; i++)
-		ask_for(11, 100 + i);
-	assert_int_equal(find().most.stack, 11);
-	assert_false(find().most.is_varied);
-	ask_for(11, 1000);
-	assert_true(find().most.is_varied);
-}
-
-static void fewer_than_eight_windows_say_nothing(void **state)
-{
-	(void)state;
-	for (int i = 0; i < 7; i++)
-		ask(11, true);
-	assert_int_equal(find().most.stack, 0);
-}
-
-static void what_one_site_grew_by_is_told_whether_steadily_or_not(void **state)
-{
-	(void)state;
-	assert_int_equal(gpc_growth_lately(&sites[0].site, &sites[0].windows), 0);
-	for (int i = 0; i < 100; i++)
-		ask(12, false);
-	for (int i = 0; i < 10; i++)
-		ask(11, true);
-	(void)find(); /* brings the windows up to date */
-	assert_int_equal(gpc_growth_lately(&sites[0].site, &sites[0].windows), 1000);
-	for (int i = 0; i < 1850; i++)
-		ask(12, false);
-	(void)find();
-	assert_int_equal(gpc_growth_lately(&sites[0].site, &sites[0].windows), 0);
-}
-
-static void models_loaded_again_and_again_are_found_though_few_and_rarely(void **state)
-{
-	(void)state;
-	for (int n = 3; n < 9; n++) {
-		assert_int_equal(set_up(NULL), 0);
-		for (int model = 0; model < n; model++) {
-			for (int i = 0; i < 12; i++)
-				ask_for(11, 1000);
-			for (int i = 0; i < 12; i++)
-				ask(12, false), ask_for(12, 1000), give_back(12, 1000);
-		}
-		for (int i = 0; i < 7; i++)
-			ask_for(11, 1000);
-		assert_int_equal(find().most.stack, 11);
-		assert_int_equal(find().most.how, GPUCACHE_GROWS_AGAIN);
-	}
-}
-
-/* Each layer has a large weight and a small one; little is freed meanwhile. */
-static void the_layers_of_one_model_are_not_loaded_again(void **state)
-{
-	(void)state;
-	for (int n = 12; n < 100; n += 7) {
-		assert_int_equal(set_up(NULL), 0);
-		ask(13, false);
-		for (int i = 0; i < n; i++) {
-			ask_for(11, 1000);
-			ask_for(12, 1);
-			if (i % 8 == 0)
-				ask(13, false);
-		}
-		assert_int_not_equal(find().most.how, GPUCACHE_GROWS_AGAIN);
-	}
-}
-
-static void a_buffer_that_doubles_is_found_by_the_request_that_fails(void **state)
-{
-	uint64_t size = 1;
-
-	(void)state;
-	ask_for(13, 1);
-	ask_for(11, size);
-	for (int i = 0; i < 12; i++) {
-		for (int k = 0; k < 100; k++)
-			ask(12, false);
-		ask_for(11, size * 2);
-		give_back(11, size);
-		size *= 2;
-	}
-	request = (struct gpc_growth_request){ 11, 2 * size };
-	assert_int_equal(find().most.stack, 11);
-	assert_int_equal(find().most.how, GPUCACHE_GROWS_RENEWED);
-}
-
-/* Each step frees all, but needs more than the one before. */
-static void what_each_step_needs_counts_with_the_request_that_fails(void **state)
-{
-	(void)state;
-	ask_for(13, 11000);
-	for (uint64_t i = 10; i < 200; i++) {
-		ask_for(11, i);
-		give_back(11, i);
-	}
-	assert_int_equal(find().most.stack, 0);
-	request = (struct gpc_growth_request){ 11, 200 };
-	assert_int_equal(find().most.stack, 11);
-	assert_int_equal(find().most.how, GPUCACHE_GROWS_RENEWED);
-}
-
-/* Two lines of a step, each with one block; a single one may be a buffer, which stays. */
-static void what_each_step_needs_and_frees_is_told_from_what_is_replaced(void **state)
-{
-	(void)state;
-	for (uint64_t i = 100; i < 2000; i++) {
-		ask_for(12, 2 * i);
-		ask_for(11, i);
-		if (i == 1999)
-			break;
-		give_back(11, i);
-		give_back(12, 2 * i);
-	}
-	assert_int_equal(find().most.stack, 12);
-	assert_int_equal(find().most.how, GPUCACHE_GROWS_STEPS);
-	memset(&sites[0], 0, sizeof sites[0]);
-	assert_int_equal(find().most.how, GPUCACHE_GROWS_RENEWED);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(a_leak_is_found_whatever_comes_and_goes_meanwhile, set_up),
-		cmocka_unit_test_setup(
-			a_leak_below_what_comes_and_goes_is_found_by_its_own_size, set_up),
-		cmocka_unit_test_setup(large_blocks_are_found_within_some_dozen, set_up),
-		cmocka_unit_test_setup(sawteeth_are_no_growth, set_up),
-		cmocka_unit_test_setup(what_was_filled_in_the_first_third_is_no_growth, set_up),
-		cmocka_unit_test_setup(what_was_filled_before_much_small_work_is_no_growth, set_up),
-		cmocka_unit_test_setup(what_other_sites_keep_as_steadily_is_told, set_up),
-		cmocka_unit_test_setup(what_is_replaced_and_larger_each_time_is_found, set_up),
-		cmocka_unit_test_setup(
-			what_each_step_needs_more_of_is_found_at_the_top_of_a_step, set_up),
-		cmocka_unit_test_setup(what_is_replaced_beside_busy_threads_is_found, set_up),
-		cmocka_unit_test_setup(
-			what_is_replaced_is_found_though_threads_ask_for_nearly_all, set_up),
-		cmocka_unit_test_setup(one_that_is_larger_than_all_before_is_no_growth, set_up),
-		cmocka_unit_test_setup(blocks_that_are_all_kept_are_not_called_renewed, set_up),
-		cmocka_unit_test_setup(
-			a_leak_is_to_blame_and_not_what_is_replaced_beside_it, set_up),
-		cmocka_unit_test_setup(blocks_of_many_sizes_are_told_from_equal_ones, set_up),
-		cmocka_unit_test_setup(fewer_than_eight_windows_say_nothing, set_up),
-		cmocka_unit_test_setup(
-			what_one_site_grew_by_is_told_whether_steadily_or_not, set_up),
-		cmocka_unit_test_setup(
-			models_loaded_again_and_again_are_found_though_few_and_rarely, set_up),
-		cmocka_unit_test_setup(the_layers_of_one_model_are_not_loaded_again, set_up),
-		cmocka_unit_test_setup(
-			a_buffer_that_doubles_is_found_by_the_request_that_fails, set_up),
-		cmocka_unit_test_setup(
-			what_each_step_needs_counts_with_the_request_that_fails, set_up),
-		cmocka_unit_test_setup(
-			what_each_step_needs_and_frees_is_told_from_what_is_replaced, set_up),
-		cmocka_unit_test_setup(
-			blocks_that_are_replaced_but_no_larger_or_no_longer_held_are_no_growth,
-			set_up),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,9 @@
 /* What the last windows of a run hide: leaks that began late, and steps that are larger than usual. */
 #include "tests/unit/record/growth_scene.h"
 
-static void a_loop_that_began_late_is_found_unless_it_gave_back(void **state)
+FIXTURE(set_up, NULL);
+
+TEST(a_loop_that_began_late_is_found_unless_it_gave_back)
 {
 	(void)state;
 	for (int n = 200; n < 1200; n += 50) {
@@ -19,7 +21,7 @@ static void a_loop_that_began_late_is_found_unless_it_gave_back(void **state)
 }
 
 /* Weights that are loaded first take most of the bytes, and so of the windows; the loop has the rest. */
-static void a_loop_that_began_after_a_load_is_found(void **state)
+TEST_WITH(a_loop_that_began_after_a_load_is_found, NULL, NULL)
 {
 	(void)state;
 	for (int part = 1; part < 7; part++) {
@@ -36,7 +38,7 @@ static void a_loop_that_began_after_a_load_is_found(void **state)
 }
 
 /* After up to 10,000 steps in which nothing stayed, each step keeps a block: sooner or later the GPU is full of them. */
-static void a_leak_is_found_however_late_it_began(void **state)
+TEST_WITH(a_leak_is_found_however_late_it_began, NULL, NULL)
 {
 	(void)state;
 	for (int steady = 100; steady <= 10000; steady *= 10)
@@ -55,7 +57,7 @@ static void a_leak_is_found_however_late_it_began(void **state)
 }
 
 /* Its layers keep a block each, and free another: by lines of which no earlier step came. */
-static void a_first_step_of_another_kind_is_no_growth(void **state)
+TEST_WITH(a_first_step_of_another_kind_is_no_growth, NULL, NULL)
 {
 	(void)state;
 	for (int steady = 100; steady <= 10000; steady *= 10) {
@@ -70,7 +72,7 @@ static void a_first_step_of_another_kind_is_no_growth(void **state)
 	}
 }
 
-static void the_layers_of_a_model_that_came_late_are_no_growth(void **state)
+TEST(the_layers_of_a_model_that_came_late_are_no_growth)
 {
 	(void)state;
 	for (int i = 0; i < 500; i++)
@@ -81,7 +83,7 @@ static void the_layers_of_a_model_that_came_late_are_no_growth(void **state)
 }
 
 /* The same line frees its block at first, and keeps it later; another one comes and goes. */
-static void a_line_that_begins_to_keep_its_blocks_late_is_found(void **state)
+TEST(a_line_that_begins_to_keep_its_blocks_late_is_found)
 {
 	static const int cases[][4] = {
 		/* steps, then kept, its block, the other's */
@@ -108,7 +110,7 @@ static void a_line_that_begins_to_keep_its_blocks_late_is_found(void **state)
 	}
 }
 
-static void a_step_that_is_larger_than_those_before_it_is_no_growth(void **state)
+TEST(a_step_that_is_larger_than_those_before_it_is_no_growth)
 {
 	(void)state;
 	for (int at = 10; at < 300; at += 13) {
@@ -128,7 +130,7 @@ static void a_step_that_is_larger_than_those_before_it_is_no_growth(void **state
 }
 
 /* Results of varied sizes, of which the last is huge: what came before rose by chance, if at all. */
-static void one_huge_block_after_varied_ones_is_no_growth(void **state)
+TEST(one_huge_block_after_varied_ones_is_no_growth)
 {
 	(void)state;
 	for (uint64_t i = 0; i < 1000; i++) {
@@ -142,7 +144,7 @@ static void one_huge_block_after_varied_ones_is_no_growth(void **state)
 }
 
 /* Caches of 24 layers, twice as long each time, while another line frees a block for each. */
-static void as_many_blocks_as_before_but_larger_are_not_kept(void **state)
+TEST(as_many_blocks_as_before_but_larger_are_not_kept)
 {
 	(void)state;
 	for (uint64_t size = 100; size <= 800; size *= 2) {
@@ -154,22 +156,4 @@ static void as_many_blocks_as_before_but_larger_are_not_kept(void **state)
 			give_back(11, size);
 	}
 	assert_int_equal(find().most.stack, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(a_loop_that_began_late_is_found_unless_it_gave_back, set_up),
-		cmocka_unit_test(a_loop_that_began_after_a_load_is_found),
-		cmocka_unit_test(a_leak_is_found_however_late_it_began),
-		cmocka_unit_test(a_first_step_of_another_kind_is_no_growth),
-		cmocka_unit_test_setup(the_layers_of_a_model_that_came_late_are_no_growth, set_up),
-		cmocka_unit_test_setup(a_line_that_begins_to_keep_its_blocks_late_is_found, set_up),
-		cmocka_unit_test_setup(
-			a_step_that_is_larger_than_those_before_it_is_no_growth, set_up),
-		cmocka_unit_test_setup(one_huge_block_after_varied_ones_is_no_growth, set_up),
-		cmocka_unit_test_setup(as_many_blocks_as_before_but_larger_are_not_kept, set_up),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

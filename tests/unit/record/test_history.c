@@ -29,7 +29,7 @@ static uint64_t start(void)
 	return rec.header->start_monotonic_ns;
 }
 
-static void a_device_without_points_is_marked_unused(void **state)
+TEST(a_device_without_points_is_marked_unused)
 {
 	(void)state;
 	assert_int_equal(head_of(0)->device, -1);
@@ -38,7 +38,7 @@ static void a_device_without_points_is_marked_unused(void **state)
 	assert_int_equal(head_of(1)->device, 1);
 }
 
-static void points_of_one_interval_are_one_with_the_highest_values(void **state)
+TEST(points_of_one_interval_are_one_with_the_highest_values)
 {
 	const struct gpucache_point *points;
 
@@ -57,7 +57,7 @@ static void points_of_one_interval_are_one_with_the_highest_values(void **state)
 	assert_int_equal(pending_of(head_of(0))[1], 0);
 }
 
-static void times_before_the_start_or_out_of_order_do_no_harm(void **state)
+TEST(times_before_the_start_or_out_of_order_do_no_harm)
 {
 	(void)state;
 	gpc_record_history(&rec, 0, 0, 1, 1, 0, 1);
@@ -96,7 +96,7 @@ static void check_thinning(uint32_t n, uint64_t gap, uint32_t high)
 	assert_true(is_found);
 }
 
-static void thinning_keeps_the_highest_value_and_its_time(void **state)
+TEST(thinning_keeps_the_highest_value_and_its_time)
 {
 	(void)state;
 	for (uint32_t high = 0; high < 5000; high += 611) {
@@ -106,23 +106,10 @@ static void thinning_keeps_the_highest_value_and_its_time(void **state)
 	}
 }
 
-static void a_long_run_with_rare_points_is_thinned_too(void **state)
+TEST(a_long_run_with_rare_points_is_thinned_too)
 {
 	(void)state;
 	/* A point an hour for 10 years: neighbours only merge after many doublings. */
 	check_thinning(87600, 3600 * 1000 * MS, 777);
 	assert_true(head_of(0)->interval_ns > 3600 * 1000 * MS);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		private_test(a_device_without_points_is_marked_unused),
-		private_test(points_of_one_interval_are_one_with_the_highest_values),
-		private_test(times_before_the_start_or_out_of_order_do_no_harm),
-		private_test(thinning_keeps_the_highest_value_and_its_time),
-		private_test(a_long_run_with_rare_points_is_thinned_too),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,7 @@ static const struct gpucache_peak *peak_of(uint32_t device)
 	return a->number > b->number ? a : b;
 }
 
-static void the_first_bytes_are_a_peak(void **state)
+TEST(the_first_bytes_are_a_peak)
 {
 	(void)state;
 	gpc_record_peak(&rec, 1, 77, 100, 512, 4096);
@@ -23,14 +23,14 @@ static void the_first_bytes_are_a_peak(void **state)
 	assert_int_equal(peak_of(1)->seq % 2, 0);
 }
 
-static void nothing_is_no_peak(void **state)
+TEST(nothing_is_no_peak)
 {
 	(void)state;
 	gpc_record_peak(&rec, 0, 1, 0, 0, 4096);
 	assert_int_equal(peak_of(0)->number, 0);
 }
 
-static void a_peak_counts_from_one_percent_on(void **state)
+TEST(a_peak_counts_from_one_percent_on)
 {
 	(void)state;
 	gpc_record_peak(&rec, 0, 1, 1, 1000000, 1);
@@ -43,7 +43,7 @@ static void a_peak_counts_from_one_percent_on(void **state)
 	assert_int_equal(peak_of(0)->number, 2);
 }
 
-static void a_big_peak_counts_from_64_mib_on(void **state)
+TEST(a_big_peak_counts_from_64_mib_on)
 {
 	(void)state;
 	gpc_record_peak(&rec, 0, 1, 1, 100 * GPC_GIB, 1);
@@ -53,7 +53,7 @@ static void a_big_peak_counts_from_64_mib_on(void **state)
 	assert_int_equal(peak_of(0)->number, 2);
 }
 
-static void peaks_use_their_two_slots_in_turn(void **state)
+TEST(peaks_use_their_two_slots_in_turn)
 {
 	const struct gpucache_peak *slots = record_at(GPUCACHE_REGION_PEAKS, 0);
 
@@ -65,7 +65,7 @@ static void peaks_use_their_two_slots_in_turn(void **state)
 	assert_int_equal(slots[0].number + slots[1].number, 8 + 9);
 }
 
-static void the_biggest_holders_come_first_and_the_rest_is_summed(void **state)
+TEST(the_biggest_holders_come_first_and_the_rest_is_summed)
 {
 	struct gpucache_counters *counters;
 	const struct gpucache_peak *peak;
@@ -102,7 +102,7 @@ static void the_biggest_holders_come_first_and_the_rest_is_summed(void **state)
 	assert_true(peak->holders[63].bytes >= 2 * (1100 - 65));
 }
 
-static void few_holders_and_no_room_are_fine(void **state)
+TEST(few_holders_and_no_room_are_fine)
 {
 	struct gpucache_holder holder;
 	uint32_t n_sites = 9;
@@ -121,7 +121,7 @@ static void few_holders_and_no_room_are_fine(void **state)
 	assert_int_equal(n_sites, 2);
 }
 
-static void each_device_has_holders_and_a_rest_of_its_own(void **state)
+TEST(each_device_has_holders_and_a_rest_of_its_own)
 {
 	struct gpucache_holder holders[4];
 	struct gpucache_counters *first;
@@ -148,20 +148,4 @@ static void each_device_has_holders_and_a_rest_of_its_own(void **state)
 	gpc_record_peak(&rec, 1, 1, 51, 51, 51);
 	assert_true(peak_of(1)->n_holders == 2 && peak_of(1)->rest_bytes == 1);
 	assert_int_equal(gpc_record_top_holders(&rec, 2, holders, 4, &n_sites, &rest), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		private_test(the_first_bytes_are_a_peak),
-		private_test(nothing_is_no_peak),
-		private_test(a_peak_counts_from_one_percent_on),
-		private_test(a_big_peak_counts_from_64_mib_on),
-		private_test(peaks_use_their_two_slots_in_turn),
-		private_test(the_biggest_holders_come_first_and_the_rest_is_summed),
-		private_test(few_holders_and_no_room_are_fine),
-		private_test(each_device_has_holders_and_a_rest_of_its_own),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

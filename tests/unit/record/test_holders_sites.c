@@ -5,7 +5,7 @@
 
 static const struct gpc_share share = { 100, 1 };
 
-static void a_stack_has_a_record_on_each_device_that_it_used(void **state)
+TEST(a_stack_has_a_record_on_each_device_that_it_used)
 {
 	(void)state;
 	gpc_record_site_add(&rec, 0, 40, share, 1);
@@ -24,7 +24,7 @@ static void a_stack_has_a_record_on_each_device_that_it_used(void **state)
 	assert_int_equal(rec.sites[0].stack, 0);
 }
 
-static void a_pair_that_finds_no_room_is_counted_once(void **state)
+TEST(a_pair_that_finds_no_room_is_counted_once)
 {
 	uint32_t n = rec.n_sites;
 
@@ -42,7 +42,7 @@ static void a_pair_that_finds_no_room_is_counted_once(void **state)
 	assert_int_equal(rec.sites[5].live_blocks, 2);
 }
 
-static void without_memory_for_the_table_nothing_is_counted(void **state)
+TEST(without_memory_for_the_table_nothing_is_counted)
 {
 	struct gpc_record_params params = { .is_private = true, .rank = -1 };
 	struct gpc_record other;
@@ -55,15 +55,4 @@ static void without_memory_for_the_table_nothing_is_counted(void **state)
 	gpc_record_site_remove(&other, 0, 5, share);
 	assert_int_equal(gpc_record_site_end(&other), 1);
 	gpc_record_close(&other);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		private_test(a_stack_has_a_record_on_each_device_that_it_used),
-		private_test(a_pair_that_finds_no_room_is_counted_once),
-		private_test(without_memory_for_the_table_nothing_is_counted),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

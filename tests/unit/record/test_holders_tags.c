@@ -21,7 +21,7 @@ static void live(uint32_t tag, uint64_t requested)
 	put(tag, requested, 0, GPUCACHE_KIND_DEVICE, GPUCACHE_BLOCK_LIVE);
 }
 
-static void live_blocks_of_the_device_count_by_tag_biggest_first(void **state)
+TEST(live_blocks_of_the_device_count_by_tag_biggest_first)
 {
 	struct gpucache_tag_holder holders[8];
 	uint64_t rest = 1;
@@ -48,7 +48,7 @@ static void live_blocks_of_the_device_count_by_tag_biggest_first(void **state)
 	assert_int_equal(holders[0].tag, 9);
 }
 
-static void what_is_not_among_the_biggest_is_the_rest(void **state)
+TEST(what_is_not_among_the_biggest_is_the_rest)
 {
 	struct gpucache_tag_holder holders[2];
 	uint64_t rest;
@@ -64,7 +64,7 @@ static void what_is_not_among_the_biggest_is_the_rest(void **state)
 	assert_int_equal(rest, 180);
 }
 
-static void a_block_that_is_being_changed_is_left_out(void **state)
+TEST(a_block_that_is_being_changed_is_left_out)
 {
 	struct gpucache_tag_holder holders[2];
 	uint64_t rest;
@@ -78,7 +78,7 @@ static void a_block_that_is_being_changed_is_left_out(void **state)
 	assert_int_equal(holders[0].tag, 1);
 }
 
-static void what_the_driver_took_for_itself_is_in_no_range(void **state)
+TEST(what_the_driver_took_for_itself_is_in_no_range)
 {
 	struct gpucache_tag_holder holders[2];
 	uint64_t rest;
@@ -92,7 +92,7 @@ static void what_the_driver_took_for_itself_is_in_no_range(void **state)
 	assert_int_equal(holders[0].bytes, 10);
 }
 
-static void without_tags_memory_or_a_recording_there_is_none(void **state)
+TEST(without_tags_memory_or_a_recording_there_is_none)
 {
 	static struct gpc_record closed;
 	struct gpucache_tag_holder holders[2];
@@ -109,7 +109,7 @@ static void without_tags_memory_or_a_recording_there_is_none(void **state)
 	assert_int_equal(gpc_record_top_tags(&closed, 0, 2, holders, 2, &rest), 0);
 }
 
-static void tags_are_appended_and_drops_are_in_the_header(void **state)
+TEST(tags_are_appended_and_drops_are_in_the_header)
 {
 	const struct gpucache_tag tag = { .size = sizeof tag, .id = 3 };
 	const struct gpucache_append_head *head = record_at(GPUCACHE_REGION_TAGS, 0);
@@ -119,18 +119,4 @@ static void tags_are_appended_and_drops_are_in_the_header(void **state)
 	assert_int_equal(head->used, sizeof tag);
 	gpc_record_tags_dropped(&rec, 12);
 	assert_int_equal(rec.header->dropped_tags, 12);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		private_test(live_blocks_of_the_device_count_by_tag_biggest_first),
-		private_test(what_is_not_among_the_biggest_is_the_rest),
-		private_test(a_block_that_is_being_changed_is_left_out),
-		private_test(what_the_driver_took_for_itself_is_in_no_range),
-		private_test(without_tags_memory_or_a_recording_there_is_none),
-		private_test(tags_are_appended_and_drops_are_in_the_header),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,6 +31,8 @@ static int forget_launchers(void **state)
 	return 0;
 }
 
+FIXTURE(forget_launchers, NULL);
+
 static struct gpucache_header identify(int64_t rank)
 {
 	struct gpucache_header identity;
@@ -39,7 +41,7 @@ static struct gpucache_header identify(int64_t rank)
 	return identity;
 }
 
-static void the_kernel_knows_who_we_are(void **state)
+TEST(the_kernel_knows_who_we_are)
 {
 	struct gpucache_header identity = identify(-1);
 
@@ -54,7 +56,7 @@ static void the_kernel_knows_who_we_are(void **state)
 	assert_non_null(strstr(identity.command, "test_identity"));
 }
 
-static void without_a_launcher_there_is_no_rank(void **state)
+TEST(without_a_launcher_there_is_no_rank)
 {
 	struct gpucache_header identity = identify(-1);
 
@@ -65,7 +67,7 @@ static void without_a_launcher_there_is_no_rank(void **state)
 	assert_string_equal(identity.job, "");
 }
 
-static void rank_alone_is_not_torchrun(void **state)
+TEST(rank_alone_is_not_torchrun)
 {
 	(void)state;
 	setenv("RANK", "5", 1);
@@ -77,7 +79,7 @@ static void rank_alone_is_not_torchrun(void **state)
 	assert_int_equal(identify(-1).world_size, 8);
 }
 
-static void slurm_is_believed_last(void **state)
+TEST(slurm_is_believed_last)
 {
 	(void)state;
 	setenv("SLURM_PROCID", "9", 1);
@@ -96,7 +98,7 @@ static void set_number(const char *name, size_t number)
 	setenv(name, text, 1);
 }
 
-static void every_launcher_is_believed_before_those_behind_it(void **state)
+TEST(every_launcher_is_believed_before_those_behind_it)
 {
 	(void)state;
 	for (size_t i = N_OF(launchers); i-- > 0;) {
@@ -111,7 +113,7 @@ static void every_launcher_is_believed_before_those_behind_it(void **state)
 	}
 }
 
-static void a_rank_alone_is_enough_but_for_torchrun(void **state)
+TEST(a_rank_alone_is_enough_but_for_torchrun)
 {
 	(void)state;
 	for (size_t i = 1; i < N_OF(launchers); i++) {
@@ -123,7 +125,7 @@ static void a_rank_alone_is_enough_but_for_torchrun(void **state)
 	}
 }
 
-static void jobs_have_an_order_too(void **state)
+TEST(jobs_have_an_order_too)
 {
 	(void)state;
 	for (size_t i = N_OF(jobs); i-- > 0;) {
@@ -132,7 +134,7 @@ static void jobs_have_an_order_too(void **state)
 	}
 }
 
-static void a_restart_is_torchruns_then_slurms(void **state)
+TEST(a_restart_is_torchruns_then_slurms)
 {
 	(void)state;
 	assert_int_equal(identify(-1).restart_count, 0);
@@ -142,7 +144,7 @@ static void a_restart_is_torchruns_then_slurms(void **state)
 	assert_int_equal(identify(-1).restart_count, 3);
 }
 
-static void the_configured_rank_wins(void **state)
+TEST(the_configured_rank_wins)
 {
 	(void)state;
 	setenv("PMI_RANK", "4", 1);
@@ -150,7 +152,7 @@ static void the_configured_rank_wins(void **state)
 	assert_int_equal(identify(INT64_MAX).rank, 4);
 }
 
-static void what_is_no_number_is_no_rank(void **state)
+TEST(what_is_no_number_is_no_rank)
 {
 	(void)state;
 	setenv("PMI_RANK", "4x", 1);
@@ -161,7 +163,7 @@ static void what_is_no_number_is_no_rank(void **state)
 	assert_int_equal(identify(-1).rank, -1);
 }
 
-static void the_job_is_torchruns_unless_it_says_none(void **state)
+TEST(the_job_is_torchruns_unless_it_says_none)
 {
 	(void)state;
 	setenv("SLURM_JOB_ID", "1234", 1);
@@ -173,7 +175,7 @@ static void the_job_is_torchruns_unless_it_says_none(void **state)
 	assert_string_equal(identify(-1).job, "abc");
 }
 
-static void text_is_cut_between_characters(void **state)
+TEST(text_is_cut_between_characters)
 {
 	char field[8];
 
@@ -197,7 +199,7 @@ static void count_line(void *arg, const char *line)
 	*n += strcmp(line, "env RANK=1?2") == 0;
 }
 
-static void only_variables_of_the_list_are_told(void **state)
+TEST(only_variables_of_the_list_are_told)
 {
 	int n = 0;
 
@@ -206,26 +208,4 @@ static void only_variables_of_the_list_are_told(void **state)
 	setenv("RANK", "1\n2", 1);
 	gpc_identity_each_variable(count_line, &n);
 	assert_int_equal(n, 1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(the_kernel_knows_who_we_are, forget_launchers),
-		cmocka_unit_test_setup(without_a_launcher_there_is_no_rank, forget_launchers),
-		cmocka_unit_test_setup(rank_alone_is_not_torchrun, forget_launchers),
-		cmocka_unit_test_setup(slurm_is_believed_last, forget_launchers),
-		cmocka_unit_test_setup(
-			every_launcher_is_believed_before_those_behind_it, forget_launchers),
-		cmocka_unit_test_setup(a_rank_alone_is_enough_but_for_torchrun, forget_launchers),
-		cmocka_unit_test_setup(jobs_have_an_order_too, forget_launchers),
-		cmocka_unit_test_setup(a_restart_is_torchruns_then_slurms, forget_launchers),
-		cmocka_unit_test_setup(the_configured_rank_wins, forget_launchers),
-		cmocka_unit_test_setup(what_is_no_number_is_no_rank, forget_launchers),
-		cmocka_unit_test_setup(the_job_is_torchruns_unless_it_says_none, forget_launchers),
-		cmocka_unit_test_setup(text_is_cut_between_characters, forget_launchers),
-		cmocka_unit_test_setup(only_variables_of_the_list_are_told, forget_launchers),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

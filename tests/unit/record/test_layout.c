@@ -39,7 +39,7 @@ static void check(size_t size, uint32_t n_devices)
 	assert_int_equal(find(&layout, GPUCACHE_REGION_PEAKS)->count, 2 * n_devices);
 }
 
-static void every_size_and_number_of_devices_is_divided_without_gaps(void **state)
+TEST(every_size_and_number_of_devices_is_divided_without_gaps)
 {
 	(void)state;
 	for (size_t size = GPC_RECORD_MIN_SIZE; size <= GPC_RECORD_MAX_SIZE;
@@ -49,7 +49,7 @@ static void every_size_and_number_of_devices_is_divided_without_gaps(void **stat
 	}
 }
 
-static void the_default_size_is_divided_as_the_head_says(void **state)
+TEST(the_default_size_is_divided_as_the_head_says)
 {
 	struct gpc_layout layout;
 
@@ -60,14 +60,4 @@ static void the_default_size_is_divided_as_the_head_says(void **state)
 	assert_true(find(&layout, GPUCACHE_REGION_SITES)->count >= 8192);
 	assert_true(find(&layout, GPUCACHE_REGION_STACKS)->size >= 3 * GPC_MIB / 2);
 	assert_int_equal(layout.max_points, 1024);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_size_and_number_of_devices_is_divided_without_gaps),
-		cmocka_unit_test(the_default_size_is_divided_as_the_head_says),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

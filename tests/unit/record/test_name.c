@@ -29,7 +29,7 @@ static const char *default_name(const struct gpucache_header *identity, unsigned
 	return buf;
 }
 
-static void every_letter_is_put_in(void **state)
+TEST(every_letter_is_put_in)
 {
 	struct gpucache_header identity = somebody();
 	char unknown;
@@ -43,17 +43,7 @@ static void every_letter_is_put_in(void **state)
 	assert_int_equal(unknown, 0);
 }
 
-static void a_job_called_dot_dot_climbs_no_directory(void **state)
-{
-	struct gpucache_header identity = somebody();
-	char unknown;
-
-	(void)state;
-	strcpy(identity.job, "..");
-	assert_string_equal(expand("/r/%j/%h", &identity, 0, &unknown), "/r/_./node7");
-}
-
-static void what_is_not_known_has_a_stand_in(void **state)
+TEST(what_is_not_known_has_a_stand_in)
 {
 	struct gpucache_header identity = somebody();
 	char unknown;
@@ -63,7 +53,17 @@ static void what_is_not_known_has_a_stand_in(void **state)
 	assert_string_equal(expand("%r %l %j %e", &identity, 0, &unknown), "p42 p42 nojob unknown");
 }
 
-static void a_variable_is_put_in_with_its_slashes(void **state)
+TEST(a_job_called_dot_dot_climbs_no_directory)
+{
+	struct gpucache_header identity = somebody();
+	char unknown;
+
+	(void)state;
+	strcpy(identity.job, "..");
+	assert_string_equal(expand("/r/%j/%h", &identity, 0, &unknown), "/r/_./node7");
+}
+
+TEST(a_variable_is_put_in_with_its_slashes)
 {
 	struct gpucache_header identity = somebody();
 	char unknown;
@@ -79,7 +79,7 @@ static void a_variable_is_put_in_with_its_slashes(void **state)
 	assert_string_equal(expand("%qX", &identity, 0, &unknown), "%qX");
 }
 
-static void an_unknown_letter_stays_and_is_told(void **state)
+TEST(an_unknown_letter_stays_and_is_told)
 {
 	struct gpucache_header identity = somebody();
 	char unknown;
@@ -91,7 +91,7 @@ static void an_unknown_letter_stays_and_is_told(void **state)
 	assert_int_equal(unknown, 0);
 }
 
-static void each_attempt_has_another_name(void **state)
+TEST(each_attempt_has_another_name)
 {
 	struct gpucache_header identity = somebody();
 	char unknown;
@@ -106,7 +106,7 @@ static void each_attempt_has_another_name(void **state)
 	assert_string_equal(expand("f%n", &identity, 7, &unknown), "f7");
 }
 
-static void the_default_name_says_what_is_known(void **state)
+TEST(the_default_name_says_what_is_known)
 {
 	struct gpucache_header identity = somebody();
 
@@ -119,7 +119,7 @@ static void the_default_name_says_what_is_known(void **state)
 	assert_string_equal(default_name(&identity, 2), "gpucache-train me-77-r3-42-2.gpucache");
 }
 
-static void no_part_can_leave_the_directory(void **state)
+TEST(no_part_can_leave_the_directory)
 {
 	struct gpucache_header identity = somebody();
 	char unknown;
@@ -128,20 +128,4 @@ static void no_part_can_leave_the_directory(void **state)
 	strcpy(identity.job, "../../x\n");
 	strcpy(identity.host, "a/b");
 	assert_string_equal(expand("%j %h", &identity, 0, &unknown), "_._.._x_ a_b");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_letter_is_put_in),
-		cmocka_unit_test(what_is_not_known_has_a_stand_in),
-		cmocka_unit_test(a_job_called_dot_dot_climbs_no_directory),
-		cmocka_unit_test(a_variable_is_put_in_with_its_slashes),
-		cmocka_unit_test(an_unknown_letter_stays_and_is_told),
-		cmocka_unit_test(each_attempt_has_another_name),
-		cmocka_unit_test(the_default_name_says_what_is_known),
-		cmocka_unit_test(no_part_can_leave_the_directory),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

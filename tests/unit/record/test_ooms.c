@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "private_record.h"
 
-static void an_oom_is_torn_until_it_is_committed(void **state)
+TEST(an_oom_is_torn_until_it_is_committed)
 {
 	struct gpucache_oom *oom = gpc_record_oom_begin(&rec);
 
@@ -16,7 +16,7 @@ static void an_oom_is_torn_until_it_is_committed(void **state)
 	assert_int_equal(rec.header->state & GPUCACHE_STATE_OOM_SEEN, GPUCACHE_STATE_OOM_SEEN);
 }
 
-static void the_ring_keeps_the_last_ones(void **state)
+TEST(the_ring_keeps_the_last_ones)
 {
 	(void)state;
 	for (unsigned i = 1; i <= GPUCACHE_MAX_OOMS + 3; i++) {
@@ -34,7 +34,7 @@ static void the_ring_keeps_the_last_ones(void **state)
 	}
 }
 
-static void a_slot_that_is_being_filled_is_not_taken(void **state)
+TEST(a_slot_that_is_being_filled_is_not_taken)
 {
 	struct gpucache_oom *first = gpc_record_oom_begin(&rec);
 
@@ -48,7 +48,29 @@ static void a_slot_that_is_being_filled_is_not_taken(void **state)
 	assert_int_equal(first->number, GPUCACHE_MAX_OOMS + 1);
 }
 
-static void what_pytorch_says_reaches_its_oom_only(void **state)
+TEST(a_mark_reaches_its_oom_only)
+{
+	struct gpucache_oom *oom = gpc_record_oom_begin(&rec);
+
+	(void)state;
+	gpc_record_oom_recover(&rec, 1, 0); /* not committed yet */
+	assert_int_equal(oom->recovered, 0);
+	gpc_record_oom_commit(&rec, oom);
+	gpc_record_oom_recover(&rec, 0, 0);
+	gpc_record_oom_recover(&rec, 1 + GPUCACHE_MAX_OOMS, 0);
+	gpc_record_oom_say(&rec, 1 + GPUCACHE_MAX_OOMS);
+	assert_int_equal(oom->recovered, 0);
+	assert_int_equal(oom->reported, 0);
+	gpc_record_oom_recover(&rec, 1, 0);
+	assert_int_equal(oom->recovered, 1);
+	assert_int_equal(oom->reported, 0);
+	gpc_record_oom_say(&rec, 1); /* it ended the process after all */
+	assert_int_equal(oom->recovered, 0);
+	assert_int_equal(oom->reported, 1);
+	assert_int_equal(oom->seq % 2, 0);
+}
+
+TEST(what_pytorch_says_reaches_its_oom_only)
 {
 	struct gpucache_oom told = { .number = 1,
 		.verdict = GPUCACHE_VERDICT_FRAGMENTED,
@@ -72,29 +94,7 @@ static void what_pytorch_says_reaches_its_oom_only(void **state)
 	assert_int_equal(oom->seq % 2, 0);
 }
 
-static void a_mark_reaches_its_oom_only(void **state)
-{
-	struct gpucache_oom *oom = gpc_record_oom_begin(&rec);
-
-	(void)state;
-	gpc_record_oom_recover(&rec, 1, 0); /* not committed yet */
-	assert_int_equal(oom->recovered, 0);
-	gpc_record_oom_commit(&rec, oom);
-	gpc_record_oom_recover(&rec, 0, 0);
-	gpc_record_oom_recover(&rec, 1 + GPUCACHE_MAX_OOMS, 0);
-	gpc_record_oom_say(&rec, 1 + GPUCACHE_MAX_OOMS);
-	assert_int_equal(oom->recovered, 0);
-	assert_int_equal(oom->reported, 0);
-	gpc_record_oom_recover(&rec, 1, 0);
-	assert_int_equal(oom->recovered, 1);
-	assert_int_equal(oom->reported, 0);
-	gpc_record_oom_say(&rec, 1); /* it ended the process after all */
-	assert_int_equal(oom->recovered, 0);
-	assert_int_equal(oom->reported, 1);
-	assert_int_equal(oom->seq % 2, 0);
-}
-
-static void a_cause_reaches_its_oom_only(void **state)
+TEST(a_cause_reaches_its_oom_only)
 {
 	struct gpucache_oom *oom = gpc_record_oom_begin(&rec);
 
@@ -109,18 +109,4 @@ static void a_cause_reaches_its_oom_only(void **state)
 	assert_int_equal(oom->strength, GPUCACHE_STRENGTH_LIKELY);
 	assert_int_equal(oom->also, 6);
 	assert_int_equal(oom->seq % 2, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		private_test(an_oom_is_torn_until_it_is_committed),
-		private_test(the_ring_keeps_the_last_ones),
-		private_test(a_slot_that_is_being_filled_is_not_taken),
-		private_test(a_mark_reaches_its_oom_only),
-		private_test(what_pytorch_says_reaches_its_oom_only),
-		private_test(a_cause_reaches_its_oom_only),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

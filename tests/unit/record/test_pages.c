@@ -18,7 +18,7 @@ static void check_marks(void)
 	}
 }
 
-static void every_way_to_store_marks_its_page(void **state)
+TEST(every_way_to_store_marks_its_page)
 {
 	struct gpucache_block block = { .state = GPUCACHE_BLOCK_LIVE, .size = 512 };
 	struct gpucache_segment segment = { .state = 1 };
@@ -45,7 +45,7 @@ static void every_way_to_store_marks_its_page(void **state)
 	check_marks();
 }
 
-static void events_mark_their_pages_from_the_first_slot_on(void **state)
+TEST(events_mark_their_pages_from_the_first_slot_on)
 {
 	struct gpucache_event event = { .kind = GPUCACHE_EVENT_MALLOC };
 
@@ -57,7 +57,7 @@ static void events_mark_their_pages_from_the_first_slot_on(void **state)
 	check_marks();
 }
 
-static void a_page_that_becomes_zero_again_has_no_mark(void **state)
+TEST(a_page_that_becomes_zero_again_has_no_mark)
 {
 	struct gpucache_oom *oom = NULL;
 
@@ -77,15 +77,4 @@ static void a_page_that_becomes_zero_again_has_no_mark(void **state)
 	assert_false(is_marked(oom) || is_marked((char *)oom + sizeof *oom - 1));
 	gpc_record_mark(&rec, oom, sizeof *oom);
 	check_marks();
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		private_test(every_way_to_store_marks_its_page),
-		private_test(events_mark_their_pages_from_the_first_slot_on),
-		private_test(a_page_that_becomes_zero_again_has_no_mark),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

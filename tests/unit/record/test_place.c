@@ -35,7 +35,7 @@ static __attribute__((format(printf, 1, 2))) int run(const char *format, ...)
 
 static int set_up(void **state)
 {
-	(void)state;
+	own_shared_memory(state);
 	return !mkdtemp(directory) || chmod(directory, 0777) ? -1 : 0;
 }
 
@@ -44,6 +44,8 @@ static int tear_down(void **state)
 	(void)state;
 	return run("rm -rf %s %s", directory, geteuid() == 0 ? SHM : "");
 }
+
+GROUP(set_up, tear_down);
 
 /* Runs `test` as the user TEST_UID, with `directory`/<name> as both fallbacks. */
 static void as_other_user(bool (*test)(void))
@@ -118,7 +120,7 @@ static bool default_place(void)
 	return true;
 }
 
-static void the_default_place_is_a_closed_directory_in_shared_memory(void **state)
+TEST(the_default_place_is_a_closed_directory_in_shared_memory)
 {
 	(void)state;
 	as_other_user(default_place);
@@ -136,7 +138,7 @@ static bool falls_back(void)
 	return true;
 }
 
-static void a_directory_that_is_a_symbolic_link_is_refused(void **state)
+TEST(a_directory_that_is_a_symbolic_link_is_refused)
 {
 	(void)state;
 	if (geteuid() == 0)
@@ -145,7 +147,7 @@ static void a_directory_that_is_a_symbolic_link_is_refused(void **state)
 	as_other_user(falls_back);
 }
 
-static void a_directory_of_another_user_is_refused(void **state)
+TEST(a_directory_of_another_user_is_refused)
 {
 	(void)state;
 	if (geteuid() == 0)
@@ -153,7 +155,7 @@ static void a_directory_of_another_user_is_refused(void **state)
 	as_other_user(falls_back);
 }
 
-static void a_directory_that_the_group_may_write_is_refused(void **state)
+TEST(a_directory_that_the_group_may_write_is_refused)
 {
 	(void)state;
 	if (geteuid() == 0)
@@ -162,7 +164,7 @@ static void a_directory_that_the_group_may_write_is_refused(void **state)
 	as_other_user(falls_back);
 }
 
-static void a_file_in_place_of_the_directory_is_refused(void **state)
+TEST(a_file_in_place_of_the_directory_is_refused)
 {
 	(void)state;
 	if (geteuid() == 0)
@@ -184,7 +186,7 @@ static bool falls_back_to_runtime_dir(void)
 	return true;
 }
 
-static void the_runtime_directory_comes_second(void **state)
+TEST(the_runtime_directory_comes_second)
 {
 	(void)state;
 	if (geteuid() == 0)
@@ -204,7 +206,7 @@ static bool finds_nothing(void)
 	return true;
 }
 
-static void without_any_place_it_says_so(void **state)
+TEST(without_any_place_it_says_so)
 {
 	(void)state;
 	if (geteuid() == 0)
@@ -229,7 +231,7 @@ static bool records_privately(void)
 	return true;
 }
 
-static void a_recording_without_a_place_lies_on_private_memory(void **state)
+TEST(a_recording_without_a_place_lies_on_private_memory)
 {
 	(void)state;
 	if (geteuid() == 0)
@@ -251,7 +253,7 @@ static bool cannot_be_mapped(void)
 	return true;
 }
 
-static void a_file_that_cannot_be_mapped_is_removed(void **state)
+TEST(a_file_that_cannot_be_mapped_is_removed)
 {
 	(void)state;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -277,7 +279,7 @@ static bool name_is_taken(void)
 	return true;
 }
 
-static void a_name_that_exists_is_never_opened(void **state)
+TEST(a_name_that_exists_is_never_opened)
 {
 	(void)state;
 	as_other_user(name_is_taken);
@@ -285,7 +287,7 @@ static void a_name_that_exists_is_never_opened(void **state)
 
 /* --- The user's pattern ----------------------------------------------------------------------- */
 
-static void a_pattern_makes_its_directories(void **state)
+TEST(a_pattern_makes_its_directories)
 {
 	struct gpc_place place;
 	char pattern[256];
@@ -303,7 +305,7 @@ static void a_pattern_makes_its_directories(void **state)
 	close_place(&place);
 }
 
-static void a_pattern_that_is_a_directory_gets_the_default_name(void **state)
+TEST(a_pattern_that_is_a_directory_gets_the_default_name)
 {
 	struct gpc_place place;
 	char expected[300];
@@ -319,7 +321,7 @@ static void a_pattern_that_is_a_directory_gets_the_default_name(void **state)
 	close_place(&place);
 }
 
-static void a_relative_pattern_is_reported_as_an_absolute_path(void **state)
+TEST(a_relative_pattern_is_reported_as_an_absolute_path)
 {
 	struct gpc_place place;
 	char before[512];
@@ -335,7 +337,7 @@ static void a_relative_pattern_is_reported_as_an_absolute_path(void **state)
 	assert_int_equal(chdir(before), 0);
 }
 
-static void two_processes_of_one_name_do_not_share_a_file(void **state)
+TEST(two_processes_of_one_name_do_not_share_a_file)
 {
 	struct gpc_place places[3];
 	char expected[400];
@@ -356,7 +358,7 @@ static void two_processes_of_one_name_do_not_share_a_file(void **state)
 		close_place(&places[i]);
 }
 
-static void a_counter_takes_the_first_number_that_is_free(void **state)
+TEST(a_counter_takes_the_first_number_that_is_free)
 {
 	struct gpc_place places[2];
 	char pattern[300];
@@ -372,7 +374,7 @@ static void a_counter_takes_the_first_number_that_is_free(void **state)
 	close_place(&places[1]);
 }
 
-static void a_symbolic_link_of_the_patterns_name_is_not_followed(void **state)
+TEST(a_symbolic_link_of_the_patterns_name_is_not_followed)
 {
 	struct gpc_place place;
 	char pattern[300];
@@ -388,7 +390,7 @@ static void a_symbolic_link_of_the_patterns_name_is_not_followed(void **state)
 	close_place(&place);
 }
 
-static void beside_a_pipe_of_the_patterns_name_nothing_is_made(void **state)
+TEST(beside_a_pipe_of_the_patterns_name_nothing_is_made)
 {
 	struct gpc_place place;
 	char pattern[300];
@@ -414,13 +416,13 @@ static bool refused_pattern(void)
 	return true;
 }
 
-static void a_pattern_that_cannot_be_used_is_told_and_the_default_used(void **state)
+TEST(a_pattern_that_cannot_be_used_is_told_and_the_default_used)
 {
 	(void)state;
 	as_other_user(refused_pattern);
 }
 
-static void a_pattern_too_long_is_told(void **state)
+TEST(a_pattern_too_long_is_told)
 {
 	struct gpc_place place;
 	char pattern[2000] = "/";
@@ -458,7 +460,7 @@ static void leave_small_tmpfs(void)
 	umount2(path, MNT_DETACH);
 }
 
-static void a_file_system_with_little_room_gets_the_least_size(void **state)
+TEST(a_file_system_with_little_room_gets_the_least_size)
 {
 	struct gpc_place place;
 	enum gpc_status st;
@@ -474,7 +476,7 @@ static void a_file_system_with_little_room_gets_the_least_size(void **state)
 	leave_small_tmpfs();
 }
 
-static void a_full_file_system_is_left_as_it_was(void **state)
+TEST(a_full_file_system_is_left_as_it_was)
 {
 	struct gpc_place place;
 	enum gpc_status st;
@@ -508,13 +510,13 @@ static bool limited_file_size(void)
 	return true;
 }
 
-static void a_limit_on_file_sizes_is_kept_without_a_signal(void **state)
+TEST(a_limit_on_file_sizes_is_kept_without_a_signal)
 {
 	(void)state;
 	as_other_user(limited_file_size);
 }
 
-static void a_file_that_has_its_name_begins_with_what_it_was_filled_with(void **state)
+TEST(a_file_that_has_its_name_begins_with_what_it_was_filled_with)
 {
 	struct gpc_place places[2];
 	char pattern[300];
@@ -551,7 +553,7 @@ static int open_without_proc(void)
 	return open_place(&place, path) == GPC_OK && strcmp(place.path, path) == 0;
 }
 
-static void without_proc_the_file_is_made_with_its_name(void **state)
+TEST(without_proc_the_file_is_made_with_its_name)
 {
 	pid_t child = fork();
 	int status = -1;
@@ -564,37 +566,4 @@ static void without_proc_the_file_is_made_with_its_name(void **state)
 	if (WEXITSTATUS(status) == 77)
 		skip();
 	assert_int_equal(WEXITSTATUS(status), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_default_place_is_a_closed_directory_in_shared_memory),
-		cmocka_unit_test(a_directory_that_is_a_symbolic_link_is_refused),
-		cmocka_unit_test(a_directory_of_another_user_is_refused),
-		cmocka_unit_test(a_directory_that_the_group_may_write_is_refused),
-		cmocka_unit_test(a_file_in_place_of_the_directory_is_refused),
-		cmocka_unit_test(the_runtime_directory_comes_second),
-		cmocka_unit_test(without_any_place_it_says_so),
-		cmocka_unit_test(a_recording_without_a_place_lies_on_private_memory),
-		cmocka_unit_test(a_file_that_cannot_be_mapped_is_removed),
-		cmocka_unit_test(a_name_that_exists_is_never_opened),
-		cmocka_unit_test(a_pattern_makes_its_directories),
-		cmocka_unit_test(a_pattern_that_is_a_directory_gets_the_default_name),
-		cmocka_unit_test(a_relative_pattern_is_reported_as_an_absolute_path),
-		cmocka_unit_test(two_processes_of_one_name_do_not_share_a_file),
-		cmocka_unit_test(a_counter_takes_the_first_number_that_is_free),
-		cmocka_unit_test(a_symbolic_link_of_the_patterns_name_is_not_followed),
-		cmocka_unit_test(beside_a_pipe_of_the_patterns_name_nothing_is_made),
-		cmocka_unit_test(a_pattern_that_cannot_be_used_is_told_and_the_default_used),
-		cmocka_unit_test(a_pattern_too_long_is_told),
-		cmocka_unit_test(a_file_system_with_little_room_gets_the_least_size),
-		cmocka_unit_test(a_full_file_system_is_left_as_it_was),
-		cmocka_unit_test(a_limit_on_file_sizes_is_kept_without_a_signal),
-		cmocka_unit_test(a_file_that_has_its_name_begins_with_what_it_was_filled_with),
-		cmocka_unit_test(without_proc_the_file_is_made_with_its_name),
-	};
-
-	own_shared_memory();
-	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

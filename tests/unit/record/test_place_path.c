@@ -94,6 +94,9 @@ static int end(void **state)
 	return chdir(start_directory) ? -1 : system(command);
 }
 
+GROUP(own_shared_memory, NULL);
+FIXTURE(begin, end);
+
 static void fill(void *arg, void *base, size_t size)
 {
 	(void)arg;
@@ -128,7 +131,7 @@ static int error_of(const char *pattern)
 	return place.pattern_errno;
 }
 
-static void a_directory_that_cannot_be_made_is_told_unless_it_is_there(void **state)
+TEST(a_directory_that_cannot_be_made_is_told_unless_it_is_there)
 {
 	static const int is_there[] = { EEXIST, EISDIR, EROFS, EACCES };
 	static const int is_not[] = { ENOSPC, EDQUOT, EMLINK };
@@ -151,7 +154,7 @@ static void a_directory_that_cannot_be_made_is_told_unless_it_is_there(void **st
 	}
 }
 
-static void why_a_pattern_failed_survives_what_is_undone_after_it(void **state)
+TEST(why_a_pattern_failed_survives_what_is_undone_after_it)
 {
 	(void)state;
 	snprintf(path, sizeof path, "%s/", directory);
@@ -162,7 +165,7 @@ static void why_a_pattern_failed_survives_what_is_undone_after_it(void **state)
 	}
 }
 
-static void a_file_without_an_unnamed_one_is_closed_to_others_and_new(void **state)
+TEST(a_file_without_an_unnamed_one_is_closed_to_others_and_new)
 {
 	struct gpc_place places[2];
 	struct stat st;
@@ -181,7 +184,7 @@ static void a_file_without_an_unnamed_one_is_closed_to_others_and_new(void **sta
 		close_place(&places[i]);
 }
 
-static void a_pattern_that_is_a_directory_is_one_with_or_without_a_slash(void **state)
+TEST(a_pattern_that_is_a_directory_is_one_with_or_without_a_slash)
 {
 	static const char *const patterns[] = { "", "/", "/new/" };
 	struct gpc_place place;
@@ -203,7 +206,7 @@ static void a_pattern_that_is_a_directory_is_one_with_or_without_a_slash(void **
 	close_place(&place);
 }
 
-static void a_pattern_of_nothing_is_told(void **state)
+TEST(a_pattern_of_nothing_is_told)
 {
 	(void)state;
 	unsetenv("GPC_TEST_NO_SUCH_VARIABLE");
@@ -211,7 +214,7 @@ static void a_pattern_of_nothing_is_told(void **state)
 	assert_int_equal(error_of("%q{GPC_TEST_NO_SUCH_VARIABLE}"), ENOENT);
 }
 
-static void a_relative_path_becomes_absolute_as_long_as_it_fits(void **state)
+TEST(a_relative_path_becomes_absolute_as_long_as_it_fits)
 {
 	size_t cwd = strlen(directory);
 	char name[256];
@@ -242,7 +245,7 @@ static void a_relative_path_becomes_absolute_as_long_as_it_fits(void **state)
 	}
 }
 
-static void the_longest_path_is_used_and_one_longer_is_told(void **state)
+TEST(the_longest_path_is_used_and_one_longer_is_told)
 {
 	char long_path[GPC_PLACE_MAX_PATH + 1];
 
@@ -258,7 +261,7 @@ static void the_longest_path_is_used_and_one_longer_is_told(void **state)
 	}
 }
 
-static void a_folder_may_get_the_number_of_a_stream_that_was_closed(void **state)
+TEST(a_folder_may_get_the_number_of_a_stream_that_was_closed)
 {
 	int input = dup(STDIN_FILENO);
 
@@ -274,7 +277,7 @@ static void a_folder_may_get_the_number_of_a_stream_that_was_closed(void **state
 	close(input);
 }
 
-static void a_lock_that_somebody_holds_is_tried_again_and_not_for_ever(void **state)
+TEST(a_lock_that_somebody_holds_is_tried_again_and_not_for_ever)
 {
 	struct gpc_place place;
 	int reader;
@@ -309,7 +312,7 @@ static bool is_refused_at_the_root(void)
 	return rmdir("/dev/shm/gpucache-61237") == 0;
 }
 
-static void a_path_in_the_root_directory_is_tried_there(void **state)
+TEST(a_path_in_the_root_directory_is_tried_there)
 {
 	int status = -1;
 	pid_t child;
@@ -322,25 +325,4 @@ static void a_path_in_the_root_directory_is_tried_there(void **state)
 		_exit(setgid(NAMED_UID) || setuid(NAMED_UID) || !is_refused_at_the_root());
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_directory_that_cannot_be_made_is_told_unless_it_is_there),
-		TEST(why_a_pattern_failed_survives_what_is_undone_after_it),
-		TEST(a_file_without_an_unnamed_one_is_closed_to_others_and_new),
-		TEST(a_pattern_that_is_a_directory_is_one_with_or_without_a_slash),
-		TEST(a_pattern_of_nothing_is_told),
-		TEST(a_relative_path_becomes_absolute_as_long_as_it_fits),
-		TEST(the_longest_path_is_used_and_one_longer_is_told),
-		TEST(a_folder_may_get_the_number_of_a_stream_that_was_closed),
-		TEST(a_lock_that_somebody_holds_is_tried_again_and_not_for_ever),
-		TEST(a_path_in_the_root_directory_is_tried_there),
-	};
-
-	own_shared_memory();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -112,6 +112,9 @@ static int end(void **state)
 	return system(command);
 }
 
+GROUP(own_shared_memory, NULL);
+FIXTURE(begin, end);
+
 static void fill(void *arg, void *base, size_t size)
 {
 	(void)arg;
@@ -153,7 +156,7 @@ static size_t size_there(void)
 	return size;
 }
 
-static void a_full_file_system_halves_the_size_until_it_fits(void **state)
+TEST(a_full_file_system_halves_the_size_until_it_fits)
 {
 	(void)state;
 	for (int i = 0; i < 2; i++) {
@@ -167,7 +170,7 @@ static void a_full_file_system_halves_the_size_until_it_fits(void **state)
 	}
 }
 
-static void the_eighth_of_what_is_free_is_taken_at_most(void **state)
+TEST(the_eighth_of_what_is_free_is_taken_at_most)
 {
 	const char *options = "size=16m";
 
@@ -178,7 +181,7 @@ static void the_eighth_of_what_is_free_is_taken_at_most(void **state)
 	assert_int_equal(umount(directory), 0);
 }
 
-static void no_file_passes_the_limit_of_the_process(void **state)
+TEST(no_file_passes_the_limit_of_the_process)
 {
 	static const struct {
 		size_t limit;
@@ -198,7 +201,7 @@ static void no_file_passes_the_limit_of_the_process(void **state)
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
 }
 
-static void a_file_system_that_does_not_say_what_is_free_is_asked_for_all(void **state)
+TEST(a_file_system_that_does_not_say_what_is_free_is_asked_for_all)
 {
 	static const struct statvfs nothing = { .f_frsize = 4096 };
 
@@ -235,7 +238,7 @@ static unsigned n_maps_here(void)
 	return n;
 }
 
-static void where_there_is_no_room_nothing_is_left(void **state)
+TEST(where_there_is_no_room_nothing_is_left)
 {
 	unsigned before = n_open_files();
 	struct gpc_place place;
@@ -271,7 +274,7 @@ static void expect_no_place(int error)
 	assert_int_equal(access(path, F_OK), -1);
 }
 
-static void signals_without_end_do_not_keep_the_program(void **state)
+TEST(signals_without_end_do_not_keep_the_program)
 {
 	(void)state;
 	n_signals = 1000000;
@@ -279,7 +282,7 @@ static void signals_without_end_do_not_keep_the_program(void **state)
 	assert_true(n_signals > 1000000 - 10000);
 }
 
-static void pages_that_cannot_be_given_back_end_the_search_for_a_size(void **state)
+TEST(pages_that_cannot_be_given_back_end_the_search_for_a_size)
 {
 	(void)state;
 	room = 1 * (off_t)GPC_MIB;
@@ -287,7 +290,7 @@ static void pages_that_cannot_be_given_back_end_the_search_for_a_size(void **sta
 	expect_no_place(ENOSPC);
 }
 
-static void a_name_that_is_taken_leaves_no_mapping_and_no_descriptor(void **state)
+TEST(a_name_that_is_taken_leaves_no_mapping_and_no_descriptor)
 {
 	unsigned before = n_open_files();
 	struct gpc_place first;
@@ -303,7 +306,26 @@ static void a_name_that_is_taken_leaves_no_mapping_and_no_descriptor(void **stat
 	close_place(&second);
 }
 
-static void a_pattern_that_leads_through_a_file_is_told(void **state)
+TEST(a_place_is_locked_and_says_which_file_it_is)
+{
+	struct gpc_place place;
+	struct stat st;
+	int reader;
+
+	(void)state;
+	n_signals = 3;
+	assert_int_equal(open_as(&place, path, geteuid()), GPC_OK);
+	reader = open(path, O_RDONLY);
+	assert_int_equal(fstat(reader, &st), 0);
+	assert_int_equal(place.file.device, st.st_dev);
+	assert_int_equal(place.file.inode, st.st_ino);
+	assert_int_equal(flock(reader, LOCK_SH | LOCK_NB), -1);
+	assert_int_equal(errno, EWOULDBLOCK);
+	close(reader);
+	close_place(&place);
+}
+
+TEST(a_pattern_that_leads_through_a_file_is_told)
 {
 	static const char *const rests[] = { "/a/b", "/b" };
 	char through[sizeof path + 8];
@@ -324,27 +346,8 @@ static void a_pattern_that_leads_through_a_file_is_told(void **state)
 	unsetenv("TMPDIR");
 }
 
-static void a_place_is_locked_and_says_which_file_it_is(void **state)
-{
-	struct gpc_place place;
-	struct stat st;
-	int reader;
-
-	(void)state;
-	n_signals = 3;
-	assert_int_equal(open_as(&place, path, geteuid()), GPC_OK);
-	reader = open(path, O_RDONLY);
-	assert_int_equal(fstat(reader, &st), 0);
-	assert_int_equal(place.file.device, st.st_dev);
-	assert_int_equal(place.file.inode, st.st_ino);
-	assert_int_equal(flock(reader, LOCK_SH | LOCK_NB), -1);
-	assert_int_equal(errno, EWOULDBLOCK);
-	close(reader);
-	close_place(&place);
-}
-
 /* Root can open the closed folder of anybody: only its owner tells whose it is. */
-static void a_closed_directory_of_another_user_is_refused_even_by_root(void **state)
+TEST(a_closed_directory_of_another_user_is_refused_even_by_root)
 {
 	const char *usual = "/dev/shm/gpucache-61236";
 	unsigned before = n_open_files();
@@ -362,26 +365,4 @@ static void a_closed_directory_of_another_user_is_refused_even_by_root(void **st
 	assert_int_equal(n_open_files(), before + 1);
 	assert_non_null(strstr(place.path, directory));
 	close_place(&place);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_full_file_system_halves_the_size_until_it_fits),
-		TEST(the_eighth_of_what_is_free_is_taken_at_most),
-		TEST(no_file_passes_the_limit_of_the_process),
-		TEST(a_file_system_that_does_not_say_what_is_free_is_asked_for_all),
-		TEST(where_there_is_no_room_nothing_is_left),
-		TEST(signals_without_end_do_not_keep_the_program),
-		TEST(pages_that_cannot_be_given_back_end_the_search_for_a_size),
-		TEST(a_name_that_is_taken_leaves_no_mapping_and_no_descriptor),
-		TEST(a_place_is_locked_and_says_which_file_it_is),
-		TEST(a_pattern_that_leads_through_a_file_is_told),
-		TEST(a_closed_directory_of_another_user_is_refused_even_by_root),
-	};
-
-	own_shared_memory();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,7 +36,9 @@ static int tear_down(void **state)
 	return system(command);
 }
 
-static void a_new_recording_is_laid_out_as_the_format_says(void **state)
+GROUP(set_up, tear_down);
+
+TEST(a_new_recording_is_laid_out_as_the_format_says)
 {
 	struct gpc_record rec;
 	struct gpc_record_params params = { .pattern = path_in("new"),
@@ -69,7 +71,7 @@ static void a_new_recording_is_laid_out_as_the_format_says(void **state)
 	gpc_record_close(&rec);
 }
 
-static void a_clean_end_is_marked_and_later_calls_still_record(void **state)
+TEST(a_clean_end_is_marked_and_later_calls_still_record)
 {
 	struct gpc_record rec;
 	struct gpc_record_params params = { .pattern = path_in("end"), .rank = -1 };
@@ -89,7 +91,7 @@ static void a_clean_end_is_marked_and_later_calls_still_record(void **state)
 	drop_image(&image);
 }
 
-static void an_end_without_handlers_is_marked_where_there_was_no_other(void **state)
+TEST(an_end_without_handlers_is_marked_where_there_was_no_other)
 {
 	const uint32_t exited = GPUCACHE_STATE_OPENED | GPUCACHE_STATE_EXITED;
 	const uint32_t ended = GPUCACHE_STATE_OPENED | GPUCACHE_STATE_CLEAN_EXIT;
@@ -112,7 +114,7 @@ static void an_end_without_handlers_is_marked_where_there_was_no_other(void **st
 	gpc_record_close(&rec);
 }
 
-static void a_live_recording_holds_its_lock_and_a_closed_one_does_not(void **state)
+TEST(a_live_recording_holds_its_lock_and_a_closed_one_does_not)
 {
 	struct gpc_record rec;
 	struct gpc_record_params params = { .pattern = path_in("lock"), .rank = -1 };
@@ -173,7 +175,7 @@ static void use_everything(struct gpc_record *rec)
 	gpc_record_end(rec, 1);
 }
 
-static void a_closed_recording_takes_every_call_and_does_nothing(void **state)
+TEST(a_closed_recording_takes_every_call_and_does_nothing)
 {
 	struct gpc_record rec;
 	struct gpc_record_params params = { .is_private = true, .rank = -1 };
@@ -190,7 +192,7 @@ static void a_closed_recording_takes_every_call_and_does_nothing(void **state)
 	gpc_record_close(&rec);
 }
 
-static void a_private_recording_works_without_a_file(void **state)
+TEST(a_private_recording_works_without_a_file)
 {
 	struct gpc_record rec;
 	struct gpc_record_params params = { .is_private = true, .rank = -1 };
@@ -210,7 +212,26 @@ static void a_private_recording_works_without_a_file(void **state)
 	assert_int_equal(gpc_metamem_total(), before);
 }
 
-static void a_size_out_of_range_is_brought_into_it(void **state)
+TEST(a_muted_recording_keeps_counters_and_sites_and_nothing_else)
+{
+	struct gpc_record rec;
+	struct gpc_record_params params = { .is_private = true, .rank = -1 };
+	struct gpucache_block block = fill_block(3);
+	struct gpucache_event event = fill_event(4);
+
+	(void)state;
+	assert_int_equal(gpc_record_open(&rec, &params), GPC_OK);
+	gpc_record_mute(&rec);
+	record_block(&rec, 1, &block);
+	gpc_record_event(&rec, &event);
+	gpc_record_site_add(&rec, 0, 1, (struct gpc_share){ 100, 1 }, 1);
+	assert_int_equal(rec.header->dropped_blocks, 0);
+	assert_int_equal(rec.blocks[1].state, GPUCACHE_BLOCK_UNUSED);
+	assert_int_equal(rec.sites[1].live_bytes, 100);
+	gpc_record_close(&rec);
+}
+
+TEST(a_size_out_of_range_is_brought_into_it)
 {
 	struct gpc_record rec;
 	struct gpc_record_params params = { .is_private = true, .rank = -1, .size = 1 };
@@ -246,7 +267,7 @@ static bool run_child_of_fork(struct gpc_record *rec, char *child_path)
 	return true;
 }
 
-static void a_fork_child_that_detaches_leaves_the_parents_file_alone(void **state)
+TEST(a_fork_child_that_detaches_leaves_the_parents_file_alone)
 {
 	struct gpc_record rec;
 	struct gpc_record_params params = { .pattern = path_in("parent"), .rank = -1 };
@@ -278,7 +299,7 @@ static void a_fork_child_that_detaches_leaves_the_parents_file_alone(void **stat
 	drop_image(&image);
 }
 
-static void a_descriptor_that_the_program_closed_and_reused_is_not_closed(void **state)
+TEST(a_descriptor_that_the_program_closed_and_reused_is_not_closed)
 {
 	struct gpc_record rec;
 	struct gpc_record_params params = { .pattern = path_in("reused"), .rank = -1 };
@@ -353,7 +374,7 @@ static void write_until_killed(const char *path, unsigned microseconds)
 	close(ready[1]);
 }
 
-static void a_recording_of_a_killed_process_reads_as_the_format_says(void **state)
+TEST(a_recording_of_a_killed_process_reads_as_the_format_says)
 {
 	unsigned seed = (unsigned)time(NULL);
 	unsigned n_torn = 0;
@@ -415,7 +436,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-static void threads_lose_no_event_and_no_byte_of_a_site(void **state)
+TEST(threads_lose_no_event_and_no_byte_of_a_site)
 {
 	struct gpc_record_params params = { .pattern = path_in("threads"), .rank = -1 };
 	struct worker workers[N_THREADS];
@@ -479,7 +500,7 @@ static void *read_block(void *arg)
 	return NULL;
 }
 
-static void a_live_reader_never_takes_a_mixed_block_for_a_whole_one(void **state)
+TEST(a_live_reader_never_takes_a_mixed_block_for_a_whole_one)
 {
 	struct gpc_record_params params = { .is_private = true, .rank = -1 };
 	struct live_reader reader = { 0 };
@@ -502,44 +523,4 @@ static void a_live_reader_never_takes_a_mixed_block_for_a_whole_one(void **state
 	pthread_join(thread, NULL);
 	assert_int_equal(reader.n_mixed, 0);
 	gpc_record_close(&rec);
-}
-
-static void a_muted_recording_keeps_counters_and_sites_and_nothing_else(void **state)
-{
-	struct gpc_record rec;
-	struct gpc_record_params params = { .is_private = true, .rank = -1 };
-	struct gpucache_block block = fill_block(3);
-	struct gpucache_event event = fill_event(4);
-
-	(void)state;
-	assert_int_equal(gpc_record_open(&rec, &params), GPC_OK);
-	gpc_record_mute(&rec);
-	record_block(&rec, 1, &block);
-	gpc_record_event(&rec, &event);
-	gpc_record_site_add(&rec, 0, 1, (struct gpc_share){ 100, 1 }, 1);
-	assert_int_equal(rec.header->dropped_blocks, 0);
-	assert_int_equal(rec.blocks[1].state, GPUCACHE_BLOCK_UNUSED);
-	assert_int_equal(rec.sites[1].live_bytes, 100);
-	gpc_record_close(&rec);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_new_recording_is_laid_out_as_the_format_says),
-		cmocka_unit_test(a_clean_end_is_marked_and_later_calls_still_record),
-		cmocka_unit_test(an_end_without_handlers_is_marked_where_there_was_no_other),
-		cmocka_unit_test(a_live_recording_holds_its_lock_and_a_closed_one_does_not),
-		cmocka_unit_test(a_closed_recording_takes_every_call_and_does_nothing),
-		cmocka_unit_test(a_private_recording_works_without_a_file),
-		cmocka_unit_test(a_muted_recording_keeps_counters_and_sites_and_nothing_else),
-		cmocka_unit_test(a_size_out_of_range_is_brought_into_it),
-		cmocka_unit_test(a_fork_child_that_detaches_leaves_the_parents_file_alone),
-		cmocka_unit_test(a_descriptor_that_the_program_closed_and_reused_is_not_closed),
-		cmocka_unit_test(a_recording_of_a_killed_process_reads_as_the_format_says),
-		cmocka_unit_test(threads_lose_no_event_and_no_byte_of_a_site),
-		cmocka_unit_test(a_live_reader_never_takes_a_mixed_block_for_a_whole_one),
-	};
-
-	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -22,6 +22,8 @@ static int tear_down(void **state)
 	return rmdir(directory);
 }
 
+GROUP(set_up, tear_down);
+
 static int open_one(void **state)
 {
 	struct gpc_record_params params = { .pattern = path, .n_devices = 1, .rank = -1 };
@@ -39,12 +41,14 @@ static int close_it(void **state)
 	return 0;
 }
 
+FIXTURE(open_one, close_it);
+
 static bool is_there(void)
 {
 	return access(path, F_OK) == 0;
 }
 
-static void without_a_context_it_goes_and_may_be_written_on(void **state)
+TEST(without_a_context_it_goes_and_may_be_written_on)
 {
 	struct gpucache_event event = fill_event(7);
 
@@ -58,7 +62,7 @@ static void without_a_context_it_goes_and_may_be_written_on(void **state)
 	assert_false(gpc_record_discard_unused(&rec));
 }
 
-static void what_had_a_context_stays(void **state)
+TEST(what_had_a_context_stays)
 {
 	(void)state;
 	rec.counters[rec.n_counters - 1].context = 1;
@@ -66,7 +70,7 @@ static void what_had_a_context_stays(void **state)
 	assert_true(is_there());
 }
 
-static void the_file_of_another_at_its_path_stays(void **state)
+TEST(the_file_of_another_at_its_path_stays)
 {
 	FILE *file;
 
@@ -79,7 +83,7 @@ static void the_file_of_another_at_its_path_stays(void **state)
 	assert_true(is_there());
 }
 
-static void without_its_descriptor_nothing_is_touched(void **state)
+TEST(without_its_descriptor_nothing_is_touched)
 {
 	(void)state;
 	/* The program closed it, and has opened something else under its number. */
@@ -88,7 +92,7 @@ static void without_its_descriptor_nothing_is_touched(void **state)
 	assert_true(is_there());
 }
 
-static void on_private_memory_or_closed_there_is_nothing(void **state)
+TEST(on_private_memory_or_closed_there_is_nothing)
 {
 	struct gpc_record none = { 0 };
 
@@ -97,21 +101,4 @@ static void on_private_memory_or_closed_there_is_nothing(void **state)
 	gpc_record_close(&rec);
 	assert_false(gpc_record_discard_unused(&rec));
 	assert_true(is_there());
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			without_a_context_it_goes_and_may_be_written_on, open_one, close_it),
-		cmocka_unit_test_setup_teardown(what_had_a_context_stays, open_one, close_it),
-		cmocka_unit_test_setup_teardown(
-			the_file_of_another_at_its_path_stays, open_one, close_it),
-		cmocka_unit_test_setup_teardown(
-			without_its_descriptor_nothing_is_touched, open_one, close_it),
-		cmocka_unit_test_setup_teardown(
-			on_private_memory_or_closed_there_is_nothing, open_one, close_it),
-	};
-
-	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -32,6 +32,8 @@ static int tear_down(void **state)
 	return system(command);
 }
 
+GROUP(set_up, tear_down);
+
 static int empty_directory(void **state)
 {
 	char command[256];
@@ -40,6 +42,8 @@ static int empty_directory(void **state)
 	snprintf(command, sizeof command, "rm -rf %s/*", directory);
 	return system(command);
 }
+
+FIXTURE(NULL, empty_directory);
 
 /* A recording that was last changed `age` seconds ago; the descriptor stays open. */
 static int make_recording(const char *name, time_t age, uint32_t state)
@@ -78,7 +82,7 @@ static void clean(void)
 	clean_within(0, 0);
 }
 
-static void old_recordings_go_and_young_ones_stay(void **state)
+TEST(old_recordings_go_and_young_ones_stay)
 {
 	(void)state;
 	make_dead("gpucache-a-1.gpucache", 73 * HOUR, GPUCACHE_STATE_CLEAN_EXIT);
@@ -90,7 +94,7 @@ static void old_recordings_go_and_young_ones_stay(void **state)
 	assert_true(is_there("gpucache-a-3.gpucache"));
 }
 
-static void a_recording_that_somebody_writes_stays(void **state)
+TEST(a_recording_that_somebody_writes_stays)
 {
 	int fd = make_recording("gpucache-live-1.gpucache", 1000 * HOUR, GPUCACHE_STATE_OPENED);
 
@@ -104,7 +108,7 @@ static void a_recording_that_somebody_writes_stays(void **state)
 	assert_false(is_there("gpucache-live-1.gpucache"));
 }
 
-static void the_newest_of_a_killed_process_stays_whatever_its_age(void **state)
+TEST(the_newest_of_a_killed_process_stays_whatever_its_age)
 {
 	(void)state;
 	make_dead("gpucache-old-1.gpucache", 200 * HOUR, 0);
@@ -116,7 +120,7 @@ static void the_newest_of_a_killed_process_stays_whatever_its_age(void **state)
 	assert_false(is_there("gpucache-end-1.gpucache"));
 }
 
-static void only_the_newest_ones_stay(void **state)
+TEST(only_the_newest_ones_stay)
 {
 	(void)state;
 	for (unsigned i = 0; i < GPC_STALE_KEEP + 10; i++) {
@@ -134,7 +138,7 @@ static void only_the_newest_ones_stay(void **state)
 	}
 }
 
-static void files_of_the_last_minute_stay_even_when_there_are_many(void **state)
+TEST(files_of_the_last_minute_stay_even_when_there_are_many)
 {
 	(void)state;
 	for (unsigned i = 0; i < GPC_STALE_KEEP + 5; i++) {
@@ -147,7 +151,7 @@ static void files_of_the_last_minute_stay_even_when_there_are_many(void **state)
 	assert_true(is_there("gpucache-y-24.gpucache"));
 }
 
-static void what_is_not_ours_stays(void **state)
+TEST(what_is_not_ours_stays)
 {
 	(void)state;
 	make_dead("gpucache-x.txt", 1000 * HOUR, GPUCACHE_STATE_CLEAN_EXIT);
@@ -172,7 +176,7 @@ static void what_is_not_ours_stays(void **state)
 		assert_true(is_there("gpucache-foreign-1.gpucache"));
 }
 
-static void an_unfinished_file_goes_by_its_age(void **state)
+TEST(an_unfinished_file_goes_by_its_age)
 {
 	(void)state;
 	close(make_recording("gpucache-torn-1.gpucache", 100 * HOUR, 0));
@@ -206,7 +210,7 @@ static void make_dead_of(const char *name, time_t age, uint32_t state, unsigned 
 	close(fd);
 }
 
-static void a_failed_request_outlives_any_number_of_short_runs(void **state)
+TEST(a_failed_request_outlives_any_number_of_short_runs)
 {
 	char name[64];
 
@@ -226,7 +230,7 @@ static void a_failed_request_outlives_any_number_of_short_runs(void **state)
 	assert_false(is_there("gpucache-short-98.gpucache"));
 }
 
-static void as_many_stay_in_which_a_request_failed(void **state)
+TEST(as_many_stay_in_which_a_request_failed)
 {
 	char name[64];
 
@@ -243,7 +247,7 @@ static void as_many_stay_in_which_a_request_failed(void **state)
 	}
 }
 
-static void the_budget_leaves_half_of_a_file_system_free(void **state)
+TEST_WITH(the_budget_leaves_half_of_a_file_system_free, NULL, NULL)
 {
 	const struct gpc_stale_space empty = { 64 << 20, 64 << 20 };
 	const struct gpc_stale_space half = { 64 << 20, 30 << 20 };
@@ -261,7 +265,7 @@ static void the_budget_leaves_half_of_a_file_system_free(void **state)
 
 #define PAGES(n) ((uint64_t)(n)*GPUCACHE_PAGE)
 
-static void beyond_the_budget_empty_pages_go_first(void **state)
+TEST(beyond_the_budget_empty_pages_go_first)
 {
 	struct timespec before;
 	struct stat st;
@@ -291,7 +295,7 @@ static void beyond_the_budget_empty_pages_go_first(void **state)
 	close(fd);
 }
 
-static void a_recording_that_somebody_writes_keeps_its_pages(void **state)
+TEST(a_recording_that_somebody_writes_keeps_its_pages)
 {
 	int fd;
 
@@ -306,7 +310,7 @@ static void a_recording_that_somebody_writes_keeps_its_pages(void **state)
 	close(fd);
 }
 
-static void then_recordings_go_and_the_most_valuable_stay(void **state)
+TEST(then_recordings_go_and_the_most_valuable_stay)
 {
 	const uint32_t clean_exit = GPUCACHE_STATE_CLEAN_EXIT;
 
@@ -335,39 +339,10 @@ static void then_recordings_go_and_the_most_valuable_stay(void **state)
 	assert_false(is_there("gpucache-oom-1.gpucache"));
 }
 
-static void a_young_file_that_holds_nothing_yet_stays_beyond_every_budget(void **state)
+TEST(a_young_file_that_holds_nothing_yet_stays_beyond_every_budget)
 {
 	(void)state;
 	close(make_recording("gpucache-torn-1.gpucache", 1, 0));
 	clean_within(1, 0);
 	assert_true(is_there("gpucache-torn-1.gpucache"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(old_recordings_go_and_young_ones_stay, empty_directory),
-		cmocka_unit_test_teardown(a_recording_that_somebody_writes_stays, empty_directory),
-		cmocka_unit_test_teardown(
-			the_newest_of_a_killed_process_stays_whatever_its_age, empty_directory),
-		cmocka_unit_test_teardown(only_the_newest_ones_stay, empty_directory),
-		cmocka_unit_test_teardown(
-			files_of_the_last_minute_stay_even_when_there_are_many, empty_directory),
-		cmocka_unit_test_teardown(what_is_not_ours_stays, empty_directory),
-		cmocka_unit_test_teardown(an_unfinished_file_goes_by_its_age, empty_directory),
-		cmocka_unit_test_teardown(
-			a_failed_request_outlives_any_number_of_short_runs, empty_directory),
-		cmocka_unit_test_teardown(as_many_stay_in_which_a_request_failed, empty_directory),
-		cmocka_unit_test(the_budget_leaves_half_of_a_file_system_free),
-		cmocka_unit_test_teardown(beyond_the_budget_empty_pages_go_first, empty_directory),
-		cmocka_unit_test_teardown(
-			a_recording_that_somebody_writes_keeps_its_pages, empty_directory),
-		cmocka_unit_test_teardown(
-			then_recordings_go_and_the_most_valuable_stay, empty_directory),
-		cmocka_unit_test_teardown(
-			a_young_file_that_holds_nothing_yet_stays_beyond_every_budget,
-			empty_directory),
-	};
-
-	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

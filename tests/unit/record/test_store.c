@@ -68,7 +68,7 @@ static void assert_ring_is_whole(void)
 	}
 }
 
-static void a_writer_that_is_stopped_inside_an_event_mixes_it_with_no_other(void **state)
+TEST(a_writer_that_is_stopped_inside_an_event_mixes_it_with_no_other)
 {
 	struct sigaction action = { .sa_handler = go_round_meanwhile };
 	struct sigaction before;
@@ -93,13 +93,4 @@ static void a_writer_that_is_stopped_inside_an_event_mixes_it_with_no_other(void
 	assert_int_equal(others.n_stops, N_WORDS - 1);
 	assert_int_equal(others.n_laps, 0);
 	munmap(others.pages, 2 * others.page);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		private_test(a_writer_that_is_stopped_inside_an_event_mixes_it_with_no_other),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

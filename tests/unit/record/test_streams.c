@@ -3,7 +3,7 @@
 
 #include "private_record.h"
 
-static void a_stream_keeps_its_number_from_the_first_time_on(void **state)
+TEST(a_stream_keeps_its_number_from_the_first_time_on)
 {
 	(void)state;
 	assert_int_equal(gpc_record_stream(&rec, 0x5000), 1);
@@ -16,7 +16,7 @@ static void a_stream_keeps_its_number_from_the_first_time_on(void **state)
 	assert_int_equal(rec.streams[3].handle, 0);
 }
 
-static void a_handle_that_comes_again_is_another_stream(void **state)
+TEST(a_handle_that_comes_again_is_another_stream)
 {
 	(void)state;
 	assert_int_equal(gpc_record_stream(&rec, 0x5000), 1);
@@ -29,7 +29,7 @@ static void a_handle_that_comes_again_is_another_stream(void **state)
 	assert_int_equal(rec.streams[2].end_ns, 0);
 }
 
-static void streams_without_room_have_one_number(void **state)
+TEST(streams_without_room_have_one_number)
 {
 	(void)state;
 	for (uint32_t i = 1; i < GPUCACHE_MAX_STREAMS; i++)
@@ -40,7 +40,7 @@ static void streams_without_room_have_one_number(void **state)
 	assert_int_equal(gpc_record_stream(&rec, 0x1000), 1);
 }
 
-static void a_closed_recording_names_none(void **state)
+TEST(a_closed_recording_names_none)
 {
 	struct gpc_record closed = { .fd = -1 };
 
@@ -59,7 +59,7 @@ static void *name_all(void *arg)
 	return NULL;
 }
 
-static void threads_agree_on_the_numbers(void **state)
+TEST(threads_agree_on_the_numbers)
 {
 	uint32_t numbers[4][100];
 	pthread_t threads[4];
@@ -74,17 +74,4 @@ static void threads_agree_on_the_numbers(void **state)
 		for (unsigned t = 1; t < 4; t++)
 			assert_int_equal(numbers[t][i], numbers[0][i]);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		private_test(a_stream_keeps_its_number_from_the_first_time_on),
-		private_test(a_handle_that_comes_again_is_another_stream),
-		private_test(streams_without_room_have_one_number),
-		private_test(a_closed_recording_names_none),
-		private_test(threads_agree_on_the_numbers),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

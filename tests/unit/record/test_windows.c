@@ -14,6 +14,8 @@ static int set_up(void **state)
 	return 0;
 }
 
+FIXTURE(set_up, NULL);
+
 static void change(int64_t by)
 {
 	if (by > 0)
@@ -36,7 +38,7 @@ static uint32_t running(void)
 	return clk.now & 0xff;
 }
 
-static void windows_span_the_run_whatever_its_length(void **state)
+TEST(windows_span_the_run_whatever_its_length)
 {
 	(void)state;
 	for (uint64_t i = 1; i < 1000000; i++) {
@@ -53,7 +55,7 @@ static void windows_span_the_run_whatever_its_length(void **state)
 	assert_true(clk.highs[running() - 1] > 900000);
 }
 
-static void a_site_notes_the_windows_that_passed_it_by(void **state)
+TEST(a_site_notes_the_windows_that_passed_it_by)
 {
 	(void)state;
 	change(100); /* in window 0, which it ends */
@@ -78,7 +80,7 @@ static void a_site_notes_the_windows_that_passed_it_by(void **state)
 }
 
 /* The same changes, noted at each window and only at the end, give the same windows. */
-static void a_site_that_missed_a_union_is_in_step(void **state)
+TEST(a_site_that_missed_a_union_is_in_step)
 {
 	struct gpc_windows each;
 
@@ -96,7 +98,7 @@ static void a_site_that_missed_a_union_is_in_step(void **state)
 		assert_int_equal(windows.lows[i], 7);
 }
 
-static void the_usual_is_what_was_live_before_the_last_windows(void **state)
+TEST(the_usual_is_what_was_live_before_the_last_windows)
 {
 	(void)state;
 	assert_true(gpc_window_clock_usual(&clk) == UINT64_MAX);
@@ -119,7 +121,7 @@ static void usual_steps(int n)
 	}
 }
 
-static void a_spike_of_many_windows_is_not_usual(void **state)
+TEST(a_spike_of_many_windows_is_not_usual)
 {
 	(void)state;
 	usual_steps(400);
@@ -132,7 +134,7 @@ static void a_spike_of_many_windows_is_not_usual(void **state)
 }
 
 /* Each step fills a window, and every fourth needs more. */
-static void steps_of_varied_sizes_have_a_usual_level(void **state)
+TEST(steps_of_varied_sizes_have_a_usual_level)
 {
 	(void)state;
 	for (int step = 0; step < 22; step++) {
@@ -144,7 +146,7 @@ static void steps_of_varied_sizes_have_a_usual_level(void **state)
 	}
 }
 
-static void what_rises_and_frees_as_usual_is_no_spike(void **state)
+TEST(what_rises_and_frees_as_usual_is_no_spike)
 {
 	(void)state;
 	usual_steps(400);
@@ -155,26 +157,10 @@ static void what_rises_and_frees_as_usual_is_no_spike(void **state)
 	assert_true(gpc_window_clock_usual(&clk) == UINT64_MAX);
 }
 
-static void what_only_rises_has_no_usual_level(void **state)
+TEST(what_only_rises_has_no_usual_level)
 {
 	(void)state;
 	for (uint64_t i = 1; i < 5000; i++)
 		other_allocates(i);
 	assert_true(gpc_window_clock_usual(&clk) == UINT64_MAX);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(windows_span_the_run_whatever_its_length, set_up),
-		cmocka_unit_test_setup(a_site_notes_the_windows_that_passed_it_by, set_up),
-		cmocka_unit_test_setup(a_site_that_missed_a_union_is_in_step, set_up),
-		cmocka_unit_test_setup(the_usual_is_what_was_live_before_the_last_windows, set_up),
-		cmocka_unit_test_setup(a_spike_of_many_windows_is_not_usual, set_up),
-		cmocka_unit_test_setup(steps_of_varied_sizes_have_a_usual_level, set_up),
-		cmocka_unit_test_setup(what_rises_and_frees_as_usual_is_no_spike, set_up),
-		cmocka_unit_test_setup(what_only_rises_has_no_usual_level, set_up),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,6 +20,8 @@ static int set_up(void **state)
 	return 0;
 }
 
+FIXTURE(set_up, NULL);
+
 static struct gpc_trace_op *add(enum gpc_trace_op_kind kind, uint32_t slot, uint64_t size)
 {
 	struct gpc_trace_op *op = &ops[trace.n_ops++];
@@ -50,7 +52,7 @@ static void play(const struct gpc_policy_ops *policy, uint64_t device_bytes)
 	assert_null(run.broken);
 }
 
-static void the_driver_gives_memory_in_steps_of_2_mib(void **state)
+TEST(the_driver_gives_memory_in_steps_of_2_mib)
 {
 	(void)state;
 	takes(0, 3 * MIB);
@@ -67,7 +69,7 @@ static void the_driver_gives_memory_in_steps_of_2_mib(void **state)
 	assert_int_equal(run.n_calls[GPC_SIM_COST_FREE], 1);
 }
 
-static void what_is_cached_is_a_hit(void **state)
+TEST(what_is_cached_is_a_hit)
 {
 	(void)state;
 	takes(0, 12 * MIB);
@@ -79,7 +81,7 @@ static void what_is_cached_is_a_hit(void **state)
 	assert_int_equal(run.reserved_at_end_bytes, 12 * MIB);
 }
 
-static void the_first_request_that_fails_is_named(void **state)
+TEST(the_first_request_that_fails_is_named)
 {
 	static const struct gpc_policy_ops *const policies[] = { &gpc_policy_none,
 		&gpc_policy_gpucache };
@@ -100,7 +102,7 @@ static void the_first_request_that_fails_is_named(void **state)
 	}
 }
 
-static void what_others_hold_is_not_there(void **state)
+TEST(what_others_hold_is_not_there)
 {
 	(void)state;
 	takes(0, 32 * MIB);
@@ -112,7 +114,7 @@ static void what_others_hold_is_not_there(void **state)
 	assert_true(run.has_failed);
 }
 
-static void a_limit_binds_the_cache_as_a_smaller_device_would(void **state)
+TEST(a_limit_binds_the_cache_as_a_smaller_device_would)
 {
 	struct gpc_run_settings settings = { .device_bytes = A_GPU,
 		.policy = { .limit_bytes = 20 * MIB } };
@@ -127,7 +129,7 @@ static void a_limit_binds_the_cache_as_a_smaller_device_would(void **state)
 	assert_true(gpc_run_is_good(&run));
 }
 
-static void failures_of_the_trace_that_would_be_served_are_counted(void **state)
+TEST(failures_of_the_trace_that_would_be_served_are_counted)
 {
 	(void)state;
 	takes(0, 32 * MIB);
@@ -142,7 +144,7 @@ static void failures_of_the_trace_that_would_be_served_are_counted(void **state)
 	assert_int_equal(run.reserved_at_end_bytes, 32 * MIB);
 }
 
-static void a_cache_that_is_emptied_goes_back_to_the_driver(void **state)
+TEST(a_cache_that_is_emptied_goes_back_to_the_driver)
 {
 	(void)state;
 	takes(0, 12 * MIB);
@@ -169,7 +171,7 @@ static uint64_t runs_on_the_smallest(const struct gpc_policy_ops *policy)
 	return bytes;
 }
 
-static void the_smallest_device_is_enough_and_a_step_less_is_not(void **state)
+TEST(the_smallest_device_is_enough_and_a_step_less_is_not)
 {
 	static const struct gpc_policy_ops *const policies[] = { &gpc_policy_none,
 		&gpc_policy_gpucache, &gpc_policy_pytorch, &gpc_policy_pytorch_expandable };
@@ -189,7 +191,7 @@ static void the_smallest_device_is_enough_and_a_step_less_is_not(void **state)
  * the end of the range are followed by more than 200 MiB, so the request of 4 MiB goes into the freed 200.  On a small
  * device it goes into the 10, and the last request needs another handle of 20 MiB.
  */
-static void a_choice_that_depends_on_the_devices_size_is_made_on_the_smallest(void **state)
+TEST(a_choice_that_depends_on_the_devices_size_is_made_on_the_smallest)
 {
 	(void)state;
 	takes(0, 200 * MIB);
@@ -205,7 +207,7 @@ static void a_choice_that_depends_on_the_devices_size_is_made_on_the_smallest(vo
  * Of free blocks of one size PyTorch takes that of the segment that it asked for first, wherever the driver put it.  The
  * last segment lies below the others here, in the gap that the first has left.
  */
-static void of_equal_blocks_pytorch_takes_that_of_the_oldest_segment(void **state)
+TEST(of_equal_blocks_pytorch_takes_that_of_the_oldest_segment)
 {
 	(void)state;
 	takes(0, 20 * MIB);
@@ -224,7 +226,7 @@ static void of_equal_blocks_pytorch_takes_that_of_the_oldest_segment(void **stat
 	assert_int_equal(run.reserved_at_end_bytes, 40 * MIB);
 }
 
-static void memory_that_is_given_out_too_early_is_a_race(void **state)
+TEST(memory_that_is_given_out_too_early_is_a_race)
 {
 	struct gpc_policy_ops unsafe = gpc_policy_gpucache;
 
@@ -249,27 +251,4 @@ static void memory_that_is_given_out_too_early_is_a_race(void **state)
 	assert_false(gpc_run_is_good(&run));
 	play(&gpc_policy_gpucache, A_GPU);
 	assert_int_equal(run.n_races, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(the_driver_gives_memory_in_steps_of_2_mib, set_up),
-		cmocka_unit_test_setup(what_is_cached_is_a_hit, set_up),
-		cmocka_unit_test_setup(the_first_request_that_fails_is_named, set_up),
-		cmocka_unit_test_setup(what_others_hold_is_not_there, set_up),
-		cmocka_unit_test_setup(a_limit_binds_the_cache_as_a_smaller_device_would, set_up),
-		cmocka_unit_test_setup(
-			failures_of_the_trace_that_would_be_served_are_counted, set_up),
-		cmocka_unit_test_setup(a_cache_that_is_emptied_goes_back_to_the_driver, set_up),
-		cmocka_unit_test_setup(
-			the_smallest_device_is_enough_and_a_step_less_is_not, set_up),
-		cmocka_unit_test_setup(
-			a_choice_that_depends_on_the_devices_size_is_made_on_the_smallest, set_up),
-		cmocka_unit_test_setup(
-			of_equal_blocks_pytorch_takes_that_of_the_oldest_segment, set_up),
-		cmocka_unit_test_setup(memory_that_is_given_out_too_early_is_a_race, set_up),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

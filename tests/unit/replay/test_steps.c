@@ -43,8 +43,10 @@ static int begin(void **state)
 	return builder ? 0 : -1;
 }
 
+FIXTURE(begin, NULL);
+
 /* The weights are allocated once, the optimizer's state at the end of the first step; both stay. */
-static void each_rise_is_a_step_and_the_peak_is_in_the_second(void **state)
+TEST(each_rise_is_a_step_and_the_peak_is_in_the_second)
 {
 	struct gpc_steps steps;
 	struct gpc_trace trace;
@@ -71,7 +73,7 @@ static void each_rise_is_a_step_and_the_peak_is_in_the_second(void **state)
 }
 
 /* Beside the last step, the 23rd, those before it are low all the time. */
-static void steps_before_a_spike_count_though_it_dwarfs_them(void **state)
+TEST(steps_before_a_spike_count_though_it_dwarfs_them)
 {
 	struct gpc_trace trace;
 
@@ -86,27 +88,6 @@ static void steps_before_a_spike_count_though_it_dwarfs_them(void **state)
 	trace = end();
 	assert_int_equal(gpc_steps_count(&trace).n, 1);
 	assert_int_equal(gpc_steps_before_spike(&trace), 23);
-	gpc_trace_fini(&trace);
-}
-
-static void what_hardly_moves_is_one_step_and_nothing_is_none(void **state)
-{
-	struct gpc_steps steps;
-	struct gpc_trace trace;
-
-	(void)state;
-	take(1, 64 * GPC_MIB);
-	for (int i = 0; i < 10; i++) {
-		take(2, GPC_MIB);
-		give(2);
-	}
-	trace = end();
-	steps = gpc_steps_count(&trace);
-	assert_int_equal(steps.n, 1);
-	gpc_trace_fini(&trace);
-	assert_int_equal(begin(NULL), 0);
-	trace = end();
-	assert_int_equal(gpc_steps_count(&trace).n, 0);
 	gpc_trace_fini(&trace);
 }
 
@@ -129,7 +110,7 @@ static struct gpc_steps steps_that_keep(uint64_t kept)
 	return steps;
 }
 
-static void floors_that_rise_are_growth_if_they_rise_by_much(void **state)
+TEST(floors_that_rise_are_growth_if_they_rise_by_much)
 {
 	(void)state;
 	assert_int_equal(steps_that_keep(GPC_MIB).growth, 0);
@@ -142,8 +123,29 @@ static void floors_that_rise_are_growth_if_they_rise_by_much(void **state)
 	assert_int_equal(steps_that_keep(GPC_MIB).growth, 0);
 }
 
+TEST(what_hardly_moves_is_one_step_and_nothing_is_none)
+{
+	struct gpc_steps steps;
+	struct gpc_trace trace;
+
+	(void)state;
+	take(1, 64 * GPC_MIB);
+	for (int i = 0; i < 10; i++) {
+		take(2, GPC_MIB);
+		give(2);
+	}
+	trace = end();
+	steps = gpc_steps_count(&trace);
+	assert_int_equal(steps.n, 1);
+	gpc_trace_fini(&trace);
+	assert_int_equal(begin(NULL), 0);
+	trace = end();
+	assert_int_equal(gpc_steps_count(&trace).n, 0);
+	gpc_trace_fini(&trace);
+}
+
 /* Identity 1 is a context, 2 a workspace that cuBLAS takes from the driver, 3 a tensor in a segment of PyTorch. */
-static void what_goes_past_a_cache_is_taken_off_the_device_and_off_no_sum_but_its_own(void **state)
+TEST(what_goes_past_a_cache_is_taken_off_the_device_and_off_no_sum_but_its_own)
 {
 	const struct gpc_run_settings settings = { .is_unwatched = true };
 	struct gpc_trace trace;
@@ -167,19 +169,4 @@ static void what_goes_past_a_cache_is_taken_off_the_device_and_off_no_sum_but_it
 	assert_int_equal(gpc_run_once(&trace, &gpc_policy_gpucache, &settings, &run), GPC_OK);
 	assert_int_equal(run.n_allocs, 2);
 	gpc_trace_fini(&trace);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(each_rise_is_a_step_and_the_peak_is_in_the_second, begin),
-		cmocka_unit_test_setup(steps_before_a_spike_count_though_it_dwarfs_them, begin),
-		cmocka_unit_test_setup(floors_that_rise_are_growth_if_they_rise_by_much, begin),
-		cmocka_unit_test_setup(what_hardly_moves_is_one_step_and_nothing_is_none, begin),
-		cmocka_unit_test_setup(
-			what_goes_past_a_cache_is_taken_off_the_device_and_off_no_sum_but_its_own,
-			begin),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,6 +29,8 @@ static int tear_down(void **state)
 	return 0;
 }
 
+FIXTURE(set_up, tear_down);
+
 static uint64_t address_of(unsigned block)
 {
 	return BASE + (uint64_t)block * (MIB << 10);
@@ -76,7 +78,7 @@ static void is_op(uint64_t i, enum gpc_trace_op_kind kind, uint32_t slot, uint64
 		assert_int_equal(trace.ops[i].size, mib * MIB);
 }
 
-static void an_address_that_comes_again_is_another_slot(void **state)
+TEST(an_address_that_comes_again_is_another_slot)
 {
 	(void)state;
 	add(GPUCACHE_EVENT_MALLOC, 1, 4);
@@ -99,7 +101,7 @@ static void an_address_that_comes_again_is_another_slot(void **state)
 	assert_int_equal(trace.recorded.last_event, 4);
 }
 
-static void what_lived_before_the_first_event_comes_first(void **state)
+TEST(what_lived_before_the_first_event_comes_first)
 {
 	(void)state;
 	/* Block 1 lives until the end; of block 2 only the free is known. */
@@ -118,7 +120,7 @@ static void what_lived_before_the_first_event_comes_first(void **state)
 	assert_int_equal(trace.n_unknown_frees, 0);
 }
 
-static void only_one_device_is_replayed(void **state)
+TEST(only_one_device_is_replayed)
 {
 	(void)state;
 	add(GPUCACHE_EVENT_MALLOC, 1, 4);
@@ -138,7 +140,7 @@ static void only_one_device_is_replayed(void **state)
 	assert_int_equal(trace.peak_live_bytes, 14 * MIB);
 }
 
-static void memory_of_other_kinds_is_held_all_the_time(void **state)
+TEST(memory_of_other_kinds_is_held_all_the_time)
 {
 	(void)state;
 	add(GPUCACHE_EVENT_MALLOC, 5, 300)->alloc_kind = GPUCACHE_KIND_CONTEXT;
@@ -151,7 +153,7 @@ static void memory_of_other_kinds_is_held_all_the_time(void **state)
 	assert_int_equal(trace.peak_live_bytes, 4 * MIB);
 }
 
-static void what_the_ring_forgot_is_counted(void **state)
+TEST(what_the_ring_forgot_is_counted)
 {
 	(void)state;
 	for (unsigned i = 0; i < BUILDER_EVENTS + 4; i++)
@@ -164,7 +166,7 @@ static void what_the_ring_forgot_is_counted(void **state)
 	assert_int_equal(trace.recorded.n_missing, 1);
 }
 
-static void a_torn_block_is_counted_and_left_out(void **state)
+TEST(a_torn_block_is_counted_and_left_out)
 {
 	(void)state;
 	add(GPUCACHE_EVENT_MALLOC, 1, 4);
@@ -173,22 +175,4 @@ static void a_torn_block_is_counted_and_left_out(void **state)
 	open_trace(0);
 	assert_int_equal(trace.recorded.n_torn, 1);
 	assert_int_equal(trace.n_ops, 1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			an_address_that_comes_again_is_another_slot, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			what_lived_before_the_first_event_comes_first, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(only_one_device_is_replayed, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			memory_of_other_kinds_is_held_all_the_time, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(what_the_ring_forgot_is_counted, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			a_torn_block_is_counted_and_left_out, set_up, tear_down),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,7 +58,7 @@ static void keeps_order(void)
 	CHECK(goes_over(NULL, CU_STREAM_LEGACY));
 }
 
-static void memory_goes_back_to_the_stream_that_freed_it_and_to_no_other(void **state)
+TEST(memory_goes_back_to_the_stream_that_freed_it_and_to_no_other)
 {
 	(void)state;
 	world_run("clock:virtual", "record:off", keeps_order);
@@ -83,7 +83,7 @@ static void forgets_streams(void)
 	CHECK(malloc_on(4 * MIB, stream) != ptr);
 }
 
-static void a_destroyed_stream_is_forgotten_whichever_context_is_current(void **state)
+TEST(a_destroyed_stream_is_forgotten_whichever_context_is_current)
 {
 	(void)state;
 	world_run("clock:virtual", "record:off", forgets_streams);
@@ -101,7 +101,7 @@ static void per_thread_streams(void)
 	CHECK(goes_over(CU_STREAM_LEGACY, CU_STREAM_LEGACY));
 }
 
-static void no_order_is_kept_for_streams_of_many_threads(void **state)
+TEST(no_order_is_kept_for_streams_of_many_threads)
 {
 	(void)state;
 	world_run("clock:virtual", "record:off", per_thread_streams);
@@ -126,7 +126,7 @@ static void records_use(void)
 	CHECK(malloc_on(4 * MIB, stream) != ptr);
 }
 
-static void a_recorded_use_ends_the_order(void **state)
+TEST(a_recorded_use_ends_the_order)
 {
 	(void)state;
 	world_run("clock:virtual", "record:off", records_use);
@@ -147,7 +147,7 @@ static void host_wait(void)
 	CHECK(!world.cuStreamQuery(stream));
 }
 
-static void the_host_wait_of_cudaFree_is_not_made_where_a_stream_is_named(void **state)
+TEST(the_host_wait_of_cudaFree_is_not_made_where_a_stream_is_named)
 {
 	(void)state;
 	world_run("clock:virtual", "record:off,free_order:host", host_wait);
@@ -172,7 +172,7 @@ static void trims(void)
 	gpc_runtime_leave();
 }
 
-static void idle_memory_of_a_device_goes_back(void **state)
+TEST(idle_memory_of_a_device_goes_back)
 {
 	(void)state;
 	world_run(NULL, "record:off", trims);
@@ -204,10 +204,108 @@ static void counts(void)
 	gpc_runtime_leave();
 }
 
-static void the_numbers_are_those_of_the_device(void **state)
+TEST(the_numbers_are_those_of_the_device)
 {
 	(void)state;
 	world_run(NULL, "record:off", counts);
+}
+
+static void resets_peaks(void)
+{
+	struct gpucache_stats stats = { .size = sizeof stats };
+	CUdeviceptr ptr;
+	bool is_ours;
+
+	world_start();
+	CHECK(!world_malloc(&ptr, 8 * MIB));
+	CHECK(world_enter());
+	CHECK(!gpc_runtime_free(ptr, &is_ours) && is_ours);
+	CHECK(!gpc_runtime_stats(0, &stats) && stats.peak_live_bytes == 8 * MIB);
+	CHECK(!gpc_runtime_reset_peaks(0));
+	CHECK(!gpc_runtime_stats(0, &stats) && stats.peak_live_bytes == 0);
+	CHECK(stats.peak_requested_bytes == 0 && stats.peak_reserved_bytes == stats.reserved_bytes);
+	/* Policy and recording keep theirs. */
+	CHECK(COUNTER(peak_live_bytes) == 8 * MIB);
+	CHECK(gpc_runtime_reset_peaks(1) == CUDA_ERROR_INVALID_DEVICE);
+	gpc_runtime_leave();
+}
+
+static void counts_parts(void)
+{
+	struct gpucache_part_stats part = { .size = sizeof part };
+	CUstream stream;
+	CUdeviceptr ptr;
+
+	world_start();
+	stream = world_stream();
+	ptr = malloc_on(4 * MIB, stream);
+	CHECK(world_enter());
+	CHECK(!gpc_runtime_stream_stats(-1, stream, &part));
+	CHECK(part.live_bytes == 4 * MIB && part.n_blocks == 1 && part.size == sizeof part);
+	/* A stream whose order is not tracked. */
+	CHECK(!gpc_runtime_stream_stats(-1, CU_STREAM_PER_THREAD, &part) && part.n_blocks == 0);
+	CHECK(gpc_runtime_stream_stats(7, stream, &part) == CUDA_ERROR_INVALID_DEVICE);
+	/* Without a recording nobody knows the tags. */
+	CHECK(gpc_runtime_tag_stats(-1, "forward", &part) == CUDA_ERROR_NOT_SUPPORTED);
+	CHECK(gpc_runtime_tag_stats(7, "forward", &part) == CUDA_ERROR_INVALID_DEVICE);
+	part.size = 0;
+	CHECK(gpc_runtime_stream_stats(-1, stream, &part) == CUDA_ERROR_INVALID_VALUE);
+	gpc_runtime_leave();
+	free_on(ptr, stream);
+}
+
+static const struct gpucache_event *last_event(void)
+{
+	return &gpc_runtime.record.events[atomic_load(&gpc_runtime.record.next_event) - 1];
+}
+
+static void names_streams(void)
+{
+	const struct gpucache_stream *streams;
+	CUstream stream;
+	CUdeviceptr ptr;
+	bool is_ours;
+
+	world_start();
+	streams = gpc_runtime.record.streams;
+	stream = world_stream();
+	ptr = malloc_on(4 * MIB, stream);
+	CHECK(last_event()->kind == GPUCACHE_EVENT_MALLOC && last_event()->detail == 1);
+	CHECK(streams[1].handle == (uintptr_t)stream);
+	free_on(ptr, NULL);
+	CHECK(last_event()->kind == GPUCACHE_EVENT_FREE && last_event()->detail == 2);
+	CHECK(streams[2].handle == GPUCACHE_STREAM_LEGACY);
+	ptr = malloc_on(4 * MIB, CU_STREAM_PER_THREAD);
+	CHECK(streams[last_event()->detail].handle == GPUCACHE_STREAM_PER_THREAD);
+	CHECK(world_enter());
+	CHECK(!gpc_runtime_free_async(ptr, stream, &is_ours) && is_ours);
+	gpc_runtime_leave();
+	CHECK(last_event()->detail == 1);
+	/* The name is that call's alone: a plain cudaMalloc has none. */
+	CHECK(!world_malloc(&ptr, 4 * MIB));
+	CHECK(last_event()->kind == GPUCACHE_EVENT_MALLOC && last_event()->detail == 0);
+	CHECK(world_enter());
+	gpc_runtime_stream_destroyed(stream);
+	gpc_runtime_leave();
+	CHECK(streams[1].end_ns > 0 && streams[2].end_ns == 0);
+}
+
+TEST(peaks_start_anew_for_the_program_only)
+{
+	(void)state;
+	world_run(NULL, "record:off", resets_peaks);
+}
+
+TEST(a_stream_has_numbers_of_its_own)
+{
+	(void)state;
+	world_run(NULL, "record:off", counts_parts);
+}
+
+TEST(the_recording_names_the_stream_of_a_request_and_of_a_free)
+{
+	(void)state;
+	world_run(NULL, "stacks:off", names_streams);
 }
 
 static void takes_snapshots(void)
@@ -228,7 +326,7 @@ static void takes_snapshots(void)
 	gpc_runtime_leave();
 }
 
-static void a_snapshot_looks_at_the_device(void **state)
+TEST(a_snapshot_looks_at_the_device)
 {
 	(void)state;
 	world_run(NULL, "record:off", takes_snapshots);
@@ -265,7 +363,7 @@ static void limits(void)
 	gpc_runtime_leave();
 }
 
-static void a_limit_can_be_set_while_the_program_runs(void **state)
+TEST(a_limit_can_be_set_while_the_program_runs)
 {
 	(void)state;
 	world_run(NULL, "record:off,oom_report:never", limits);
@@ -308,7 +406,7 @@ static void asks_the_handler(void)
 	gpc_runtime_leave();
 }
 
-static void the_handler_is_asked_before_the_program_is_told_and_may_call_us(void **state)
+TEST(the_handler_is_asked_before_the_program_is_told_and_may_call_us)
 {
 	(void)state;
 	world_run("memory:1GiB", "record:off,oom_report:never", asks_the_handler);
@@ -340,7 +438,7 @@ static void enters_devices(void)
 	gpc_runtime_leave();
 }
 
-static void a_thread_without_a_context_gets_the_primary_one_for_a_call(void **state)
+TEST(a_thread_without_a_context_gets_the_primary_one_for_a_call)
 {
 	(void)state;
 	world_run("devices:2", "record:off", enters_devices);
@@ -389,129 +487,8 @@ static void many_threads(void)
 	CHECK(!gpc_pool_check(&world_context()->pool));
 }
 
-static void any_thread_may_call_anything_at_any_time(void **state)
+TEST(any_thread_may_call_anything_at_any_time)
 {
 	(void)state;
 	world_run(NULL, "record:off", many_threads);
-}
-
-static void resets_peaks(void)
-{
-	struct gpucache_stats stats = { .size = sizeof stats };
-	CUdeviceptr ptr;
-	bool is_ours;
-
-	world_start();
-	CHECK(!world_malloc(&ptr, 8 * MIB));
-	CHECK(world_enter());
-	CHECK(!gpc_runtime_free(ptr, &is_ours) && is_ours);
-	CHECK(!gpc_runtime_stats(0, &stats) && stats.peak_live_bytes == 8 * MIB);
-	CHECK(!gpc_runtime_reset_peaks(0));
-	CHECK(!gpc_runtime_stats(0, &stats) && stats.peak_live_bytes == 0);
-	CHECK(stats.peak_requested_bytes == 0 && stats.peak_reserved_bytes == stats.reserved_bytes);
-	/* Policy and recording keep theirs. */
-	CHECK(COUNTER(peak_live_bytes) == 8 * MIB);
-	CHECK(gpc_runtime_reset_peaks(1) == CUDA_ERROR_INVALID_DEVICE);
-	gpc_runtime_leave();
-}
-
-static void peaks_start_anew_for_the_program_only(void **state)
-{
-	(void)state;
-	world_run(NULL, "record:off", resets_peaks);
-}
-
-static void counts_parts(void)
-{
-	struct gpucache_part_stats part = { .size = sizeof part };
-	CUstream stream;
-	CUdeviceptr ptr;
-
-	world_start();
-	stream = world_stream();
-	ptr = malloc_on(4 * MIB, stream);
-	CHECK(world_enter());
-	CHECK(!gpc_runtime_stream_stats(-1, stream, &part));
-	CHECK(part.live_bytes == 4 * MIB && part.n_blocks == 1 && part.size == sizeof part);
-	/* A stream whose order is not tracked. */
-	CHECK(!gpc_runtime_stream_stats(-1, CU_STREAM_PER_THREAD, &part) && part.n_blocks == 0);
-	CHECK(gpc_runtime_stream_stats(7, stream, &part) == CUDA_ERROR_INVALID_DEVICE);
-	/* Without a recording nobody knows the tags. */
-	CHECK(gpc_runtime_tag_stats(-1, "forward", &part) == CUDA_ERROR_NOT_SUPPORTED);
-	CHECK(gpc_runtime_tag_stats(7, "forward", &part) == CUDA_ERROR_INVALID_DEVICE);
-	part.size = 0;
-	CHECK(gpc_runtime_stream_stats(-1, stream, &part) == CUDA_ERROR_INVALID_VALUE);
-	gpc_runtime_leave();
-	free_on(ptr, stream);
-}
-
-static void a_stream_has_numbers_of_its_own(void **state)
-{
-	(void)state;
-	world_run(NULL, "record:off", counts_parts);
-}
-
-static const struct gpucache_event *last_event(void)
-{
-	return &gpc_runtime.record.events[atomic_load(&gpc_runtime.record.next_event) - 1];
-}
-
-static void names_streams(void)
-{
-	const struct gpucache_stream *streams;
-	CUstream stream;
-	CUdeviceptr ptr;
-	bool is_ours;
-
-	world_start();
-	streams = gpc_runtime.record.streams;
-	stream = world_stream();
-	ptr = malloc_on(4 * MIB, stream);
-	CHECK(last_event()->kind == GPUCACHE_EVENT_MALLOC && last_event()->detail == 1);
-	CHECK(streams[1].handle == (uintptr_t)stream);
-	free_on(ptr, NULL);
-	CHECK(last_event()->kind == GPUCACHE_EVENT_FREE && last_event()->detail == 2);
-	CHECK(streams[2].handle == GPUCACHE_STREAM_LEGACY);
-	ptr = malloc_on(4 * MIB, CU_STREAM_PER_THREAD);
-	CHECK(streams[last_event()->detail].handle == GPUCACHE_STREAM_PER_THREAD);
-	CHECK(world_enter());
-	CHECK(!gpc_runtime_free_async(ptr, stream, &is_ours) && is_ours);
-	gpc_runtime_leave();
-	CHECK(last_event()->detail == 1);
-	/* The name is that call's alone: a plain cudaMalloc has none. */
-	CHECK(!world_malloc(&ptr, 4 * MIB));
-	CHECK(last_event()->kind == GPUCACHE_EVENT_MALLOC && last_event()->detail == 0);
-	CHECK(world_enter());
-	gpc_runtime_stream_destroyed(stream);
-	gpc_runtime_leave();
-	CHECK(streams[1].end_ns > 0 && streams[2].end_ns == 0);
-}
-
-static void the_recording_names_the_stream_of_a_request_and_of_a_free(void **state)
-{
-	(void)state;
-	world_run(NULL, "stacks:off", names_streams);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(memory_goes_back_to_the_stream_that_freed_it_and_to_no_other),
-		cmocka_unit_test(a_destroyed_stream_is_forgotten_whichever_context_is_current),
-		cmocka_unit_test(no_order_is_kept_for_streams_of_many_threads),
-		cmocka_unit_test(a_recorded_use_ends_the_order),
-		cmocka_unit_test(the_host_wait_of_cudaFree_is_not_made_where_a_stream_is_named),
-		cmocka_unit_test(idle_memory_of_a_device_goes_back),
-		cmocka_unit_test(the_numbers_are_those_of_the_device),
-		cmocka_unit_test(peaks_start_anew_for_the_program_only),
-		cmocka_unit_test(a_stream_has_numbers_of_its_own),
-		cmocka_unit_test(the_recording_names_the_stream_of_a_request_and_of_a_free),
-		cmocka_unit_test(a_snapshot_looks_at_the_device),
-		cmocka_unit_test(a_limit_can_be_set_while_the_program_runs),
-		cmocka_unit_test(the_handler_is_asked_before_the_program_is_told_and_may_call_us),
-		cmocka_unit_test(a_thread_without_a_context_gets_the_primary_one_for_a_call),
-		cmocka_unit_test(any_thread_may_call_anything_at_any_time),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -62,7 +62,7 @@ static void donate(void)
 	CHECK(gpc_tensors_idle_bytes(&gpc_runtime.devices[0]) == POOL);
 }
 
-static void a_donated_array_leaves_and_its_end_does_not_take_the_next_one(void **state)
+TEST(a_donated_array_leaves_and_its_end_does_not_take_the_next_one)
 {
 	(void)state;
 	world_run(NULL, CONF, donate);
@@ -80,7 +80,7 @@ static void lose(void)
 	CHECK(sums()->allocated_bytes == 2 * MIB && sums()->n_malloc == 2);
 }
 
-static void a_handle_that_comes_again_replaces_its_array(void **state)
+TEST(a_handle_that_comes_again_replaces_its_array)
 {
 	(void)state;
 	world_run(NULL, CONF, lose);
@@ -107,7 +107,7 @@ static void refuse(void)
 	CHECK(gpc_arrays_program().temporaries == 0);
 }
 
-static void a_failure_has_the_pool_and_what_the_program_needs(void **state)
+TEST(a_failure_has_the_pool_and_what_the_program_needs)
 {
 	(void)state;
 	world_run(NULL, CONF, refuse);
@@ -124,7 +124,7 @@ static void shrink(void)
 	CHECK(sums()->reserved_bytes == 0);
 }
 
-static void a_pool_that_did_not_come_is_none(void **state)
+TEST(a_pool_that_did_not_come_is_none)
 {
 	(void)state;
 	world_run(NULL, CONF, shrink);
@@ -156,7 +156,7 @@ static void give_back(void)
 	CHECK(!world_free(pool) && sums()->reserved_bytes == MIB);
 }
 
-static void a_pool_shrinks_by_each_piece_that_is_freed(void **state)
+TEST(a_pool_shrinks_by_each_piece_that_is_freed)
 {
 	(void)state;
 	world_run(NULL, CONF, give_back);
@@ -177,22 +177,8 @@ static void be_without_owner(void)
 	CHECK(sums()->n_free == 0 && sums()->allocated_bytes == 0);
 }
 
-static void an_array_without_an_owner_ends_in_the_order_of_locks(void **state)
+TEST(an_array_without_an_owner_ends_in_the_order_of_locks)
 {
 	(void)state;
 	world_run(NULL, CONF, be_without_owner);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_donated_array_leaves_and_its_end_does_not_take_the_next_one),
-		cmocka_unit_test(a_handle_that_comes_again_replaces_its_array),
-		cmocka_unit_test(a_failure_has_the_pool_and_what_the_program_needs),
-		cmocka_unit_test(a_pool_that_did_not_come_is_none),
-		cmocka_unit_test(a_pool_shrinks_by_each_piece_that_is_freed),
-		cmocka_unit_test(an_array_without_an_owner_ends_in_the_order_of_locks),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,6 +50,8 @@ static int remove_libraries(void **state)
 	return rmdir(folder);
 }
 
+GROUP(make_libraries, remove_libraries);
+
 /* A chain of libraries, outermost first, that ends in a question. */
 struct chain {
 	const char *const *names;
@@ -97,7 +99,7 @@ static void by_their_names(void)
 	}
 }
 
-static void a_caller_is_known_by_the_name_of_its_file(void **state)
+TEST(a_caller_is_known_by_the_name_of_its_file)
 {
 	(void)state;
 	world_run(NULL, NULL, by_their_names);
@@ -114,7 +116,7 @@ static void through_others(void)
 	CHECK(ASK(2 * MIB, true, "libnccl.so.2", "libc10_cuda.so"));
 }
 
-static void the_caller_is_the_innermost_that_is_not_on_the_way_to_the_driver(void **state)
+TEST(the_caller_is_the_innermost_that_is_not_on_the_way_to_the_driver)
 {
 	(void)state;
 	world_run(NULL, NULL, through_others);
@@ -137,7 +139,7 @@ static void by_another_value(void)
 	CHECK(ASK(2 * MIB, true, "xla_cuda_plugin.so"));
 }
 
-static void a_variable_says_that_it_has_no_cache(void **state)
+TEST(a_variable_says_that_it_has_no_cache)
 {
 	(void)state;
 	world_run(NULL, NULL, by_the_environment);
@@ -151,7 +153,7 @@ static void nobody(void)
 	CHECK(!ASK(2 * MIB, false, "libc10_cuda.so"));
 }
 
-static void nobody_is_asked_for_unless_the_option_says_so(void **state)
+TEST(nobody_is_asked_for_unless_the_option_says_so)
 {
 	(void)state;
 	world_run(NULL, "cache:on", nobody);
@@ -168,7 +170,7 @@ static void after_a_look(void)
 	CHECK(gpc_callers.n == 1);
 }
 
-static void without_stacks_a_look_finds_what_was_loaded(void **state)
+TEST(without_stacks_a_look_finds_what_was_loaded)
 {
 	(void)state;
 	world_run(NULL, "stacks:off", after_a_look);
@@ -191,7 +193,7 @@ static void come_and_go(void)
 	}
 }
 
-static void what_is_unloaded_is_forgotten(void **state)
+TEST(what_is_unloaded_is_forgotten)
 {
 	(void)state;
 	world_run(NULL, NULL, come_and_go);
@@ -238,23 +240,8 @@ static void by_threads(void)
 	CHECK(ASK(2 * MIB, false, "libc10_cuda.so"));
 }
 
-static void threads_ask_while_others_look(void **state)
+TEST(threads_ask_while_others_look)
 {
 	(void)state;
 	world_run(NULL, NULL, by_threads);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_caller_is_known_by_the_name_of_its_file),
-		cmocka_unit_test(the_caller_is_the_innermost_that_is_not_on_the_way_to_the_driver),
-		cmocka_unit_test(a_variable_says_that_it_has_no_cache),
-		cmocka_unit_test(nobody_is_asked_for_unless_the_option_says_so),
-		cmocka_unit_test(without_stacks_a_look_finds_what_was_loaded),
-		cmocka_unit_test(what_is_unloaded_is_forgotten),
-		cmocka_unit_test(threads_ask_while_others_look),
-	};
-
-	return cmocka_run_group_tests(tests, make_libraries, remove_libraries);
 }

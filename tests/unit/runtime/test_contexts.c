@@ -29,7 +29,7 @@ static void by_handle(void)
 	CHECK(!gpc_context_get((CUcontext)&handle)); /* not known, and not current */
 }
 
-static void each_context_has_a_pool(void **state)
+TEST(each_context_has_a_pool)
 {
 	(void)state;
 	world_run("devices:2", "record:off", by_handle);
@@ -49,7 +49,7 @@ static void never_mixed(void)
 	CHECK(GPC_DEVICE_SUM(&gpc_runtime.devices[0], reserved_bytes) == 4 * MIB);
 }
 
-static void a_context_never_gets_the_memory_of_another(void **state)
+TEST(a_context_never_gets_the_memory_of_another)
 {
 	(void)state;
 	world_run(NULL, "record:off", never_mixed);
@@ -75,7 +75,7 @@ static void reset(void)
 	CHECK(!world_free(ptr));
 }
 
-static void a_reset_forgets_and_a_new_generation_starts(void **state)
+TEST(a_reset_forgets_and_a_new_generation_starts)
 {
 	(void)state;
 	world_run(NULL, "stacks:off", reset);
@@ -101,7 +101,7 @@ static void who_holds(void)
 	CHECK(bytes == 0 && blocks == 0);
 }
 
-static void after_a_reset_no_call_site_holds_memory(void **state)
+TEST(after_a_reset_no_call_site_holds_memory)
 {
 	(void)state;
 	world_run(NULL, "free_order:fence", who_holds);
@@ -122,7 +122,7 @@ static void many_resets(void)
 	CHECK(atomic_load(&gpc_runtime.devices[0].n_contexts) <= 2);
 }
 
-static void many_generations_take_no_more_room(void **state)
+TEST(many_generations_take_no_more_room)
 {
 	(void)state;
 	world_run(NULL, "stacks:off", many_resets);
@@ -145,7 +145,7 @@ static void destroys(void)
 	CHECK(world_free(ptr) == CUDA_ERROR_INVALID_VALUE);
 }
 
-static void a_destroyed_context_is_forgotten(void **state)
+TEST(a_destroyed_context_is_forgotten)
 {
 	(void)state;
 	world_run(NULL, "record:off", destroys);
@@ -163,7 +163,7 @@ static void refuses(void)
 	CHECK(!world_free(ptr) && !world_free(first));
 }
 
-static void a_primary_context_cannot_be_destroyed_and_keeps_its_memory(void **state)
+TEST(a_primary_context_cannot_be_destroyed_and_keeps_its_memory)
 {
 	(void)state;
 	world_run(NULL, "record:off", refuses);
@@ -203,7 +203,7 @@ static void releases(void)
 	gpc_runtime_primary_retained(world.context, 99);
 }
 
-static void the_last_release_forgets_and_only_the_driver_knows_which_it_is(void **state)
+TEST(the_last_release_forgets_and_only_the_driver_knows_which_it_is)
 {
 	(void)state;
 	world_run(NULL, "record:off", releases);
@@ -221,7 +221,7 @@ static void releases_unasked(void)
 		CUDA_SUCCESS); /* the pool lives on: nobody said otherwise */
 }
 
-static void a_driver_that_cannot_be_asked_is_not_guessed_about(void **state)
+TEST(a_driver_that_cannot_be_asked_is_not_guessed_about)
 {
 	(void)state;
 	world_run(NULL, "record:off", releases_unasked);
@@ -259,7 +259,7 @@ static void hears(void)
 	CHECK(world_malloc(&ptr, 1000) == CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-static void an_error_that_the_context_itself_confirms_breaks_its_device(void **state)
+TEST(an_error_that_the_context_itself_confirms_breaks_its_device)
 {
 	(void)state;
 	world_run(NULL, "record:off", hears);
@@ -287,7 +287,7 @@ static void two_contexts_hear(void)
 	gpc_runtime_leave();
 }
 
-static void a_fault_breaks_the_device_and_an_assertion_its_context(void **state)
+TEST(a_fault_breaks_the_device_and_an_assertion_its_context)
 {
 	(void)state;
 	world_run(NULL, "record:off", two_contexts_hear);
@@ -316,7 +316,7 @@ static void syncs(void)
 	gpc_runtime_leave();
 }
 
-static void the_programs_own_wait_passes_the_fences_or_breaks_the_context(void **state)
+TEST(the_programs_own_wait_passes_the_fences_or_breaks_the_context)
 {
 	(void)state;
 	world_run(NULL, "record:off,free_order:fence", syncs);
@@ -359,7 +359,7 @@ static void many_at_once(void)
 	CHECK(GPC_DEVICE_SUM(&gpc_runtime.devices[0], reserved_bytes) == 0);
 }
 
-static void contexts_come_and_go_in_many_threads(void **state)
+TEST(contexts_come_and_go_in_many_threads)
 {
 	(void)state;
 	world_run(NULL, "stacks:off", many_at_once);
@@ -399,12 +399,6 @@ static void takes_over(void)
 	CHECK(ptr == of_primary &&
 		gpc_heap_find_pool(&gpc_runtime.heap, ptr) == &world_context()->pool);
 	CHECK(!world_free(ptr) && !pthread_join(thread, NULL));
-}
-
-static void addresses_of_a_primary_context_that_ends_are_given_out_at_once(void **state)
-{
-	(void)state;
-	world_run("memory:1GiB", "record:off", takes_over);
 }
 
 static CUresult detach(CUcontext handle)
@@ -455,38 +449,20 @@ static void detaches_another(void)
 	CHECK(detach(handle) && !atomic_load(&context->is_gone));
 }
 
-static void only_the_current_context_can_be_detached(void **state)
-{
-	(void)state;
-	world_run(NULL, "record:off", detaches_another);
-}
-
-static void the_last_detach_forgets(void **state)
+TEST(the_last_detach_forgets)
 {
 	(void)state;
 	world_run("fail:cuCtxDetach/2/999", "record:off", detaches);
 }
 
-int main(void)
+TEST(only_the_current_context_can_be_detached)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_context_has_a_pool),
-		cmocka_unit_test(a_context_never_gets_the_memory_of_another),
-		cmocka_unit_test(a_reset_forgets_and_a_new_generation_starts),
-		cmocka_unit_test(after_a_reset_no_call_site_holds_memory),
-		cmocka_unit_test(many_generations_take_no_more_room),
-		cmocka_unit_test(a_destroyed_context_is_forgotten),
-		cmocka_unit_test(a_primary_context_cannot_be_destroyed_and_keeps_its_memory),
-		cmocka_unit_test(the_last_release_forgets_and_only_the_driver_knows_which_it_is),
-		cmocka_unit_test(a_driver_that_cannot_be_asked_is_not_guessed_about),
-		cmocka_unit_test(an_error_that_the_context_itself_confirms_breaks_its_device),
-		cmocka_unit_test(a_fault_breaks_the_device_and_an_assertion_its_context),
-		cmocka_unit_test(the_programs_own_wait_passes_the_fences_or_breaks_the_context),
-		cmocka_unit_test(contexts_come_and_go_in_many_threads),
-		cmocka_unit_test(the_last_detach_forgets),
-		cmocka_unit_test(only_the_current_context_can_be_detached),
-		cmocka_unit_test(addresses_of_a_primary_context_that_ends_are_given_out_at_once),
-	};
+	(void)state;
+	world_run(NULL, "record:off", detaches_another);
+}
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+TEST(addresses_of_a_primary_context_that_ends_are_given_out_at_once)
+{
+	(void)state;
+	world_run("memory:1GiB", "record:off", takes_over);
 }

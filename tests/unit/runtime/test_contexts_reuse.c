@@ -58,7 +58,7 @@ static void takes_a_place(void)
 	CHECK(!pthread_join(thread, NULL));
 }
 
-static void a_context_in_the_place_of_another_is_not_counted_twice(void **state)
+TEST(a_context_in_the_place_of_another_is_not_counted_twice)
 {
 	(void)state;
 	world_run("context:0", "record:off,stacks:off", takes_a_place);
@@ -102,7 +102,7 @@ static void thousands_are_cached(void)
 	CHECK(gpc_metamem_total() == bytes);
 }
 
-static void thousands_of_contexts_are_cached_and_recorded_and_take_no_more_room(void **state)
+TEST(thousands_of_contexts_are_cached_and_recorded_and_take_no_more_room)
 {
 	(void)state;
 	world_run("context:0", "stacks:off", thousands_are_cached);
@@ -155,7 +155,7 @@ static void one_looks_on(void)
 	CHECK(old->generation == 4);
 }
 
-static void an_object_is_reused_when_nobody_can_use_it_any_more(void **state)
+TEST(an_object_is_reused_when_nobody_can_use_it_any_more)
 {
 	(void)state;
 	world_run("context:0", "stacks:off", one_looks_on);
@@ -179,22 +179,9 @@ static void one_looks_on_for_long(void)
 	live_and_die();
 }
 
-static void more_contexts_than_we_keep_pass_and_are_told_so(void **state)
+TEST(more_contexts_than_we_keep_pass_and_are_told_so)
 {
 	(void)state;
 	world_run("context:0", "stacks:off", one_looks_on_for_long);
 	world_assert_says("too many contexts");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_context_in_the_place_of_another_is_not_counted_twice),
-		cmocka_unit_test(
-			thousands_of_contexts_are_cached_and_recorded_and_take_no_more_room),
-		cmocka_unit_test(an_object_is_reused_when_nobody_can_use_it_any_more),
-		cmocka_unit_test(more_contexts_than_we_keep_pass_and_are_told_so),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,7 +34,7 @@ static void destroy_fails(void)
 	CHECK(GPC_DEVICE_SUM(&gpc_runtime.devices[0], reserved_bytes) == 0);
 }
 
-static void a_context_that_the_driver_does_not_destroy_lives_on(void **state)
+TEST(a_context_that_the_driver_does_not_destroy_lives_on)
 {
 	(void)state;
 	world_run("fail:cuCtxDestroy/1/999", "record:off", destroy_fails);
@@ -55,7 +55,7 @@ static void destroy_hears(void)
 	CHECK(GPC_DEVICE_SUM(&gpc_runtime.devices[0], reserved_bytes) == 0);
 }
 
-static void an_end_that_says_what_a_kernel_did_is_an_end(void **state)
+TEST(an_end_that_says_what_a_kernel_did_is_an_end)
 {
 	(void)state;
 	world_run("fail:cuCtxDestroy/1/719", "record:off", destroy_hears);
@@ -90,7 +90,7 @@ static void reset_fails(void)
 	CHECK(!reset());
 }
 
-static void a_primary_context_that_the_driver_does_not_reset_lives_on(void **state)
+TEST(a_primary_context_that_the_driver_does_not_reset_lives_on)
 {
 	(void)state;
 	world_run("fail:cuDevicePrimaryCtxReset/1/999", "record:off", reset_fails);
@@ -133,7 +133,7 @@ static void ends_slowly(void)
 	gpc_runtime_leave();
 }
 
-static void an_end_is_awaited_and_holds_no_lock(void **state)
+TEST(an_end_is_awaited_and_holds_no_lock)
 {
 	(void)state;
 	world_run("", "record:off", ends_slowly);
@@ -165,7 +165,7 @@ static void given_again(void)
 	CHECK(COUNTER(n_hit) == 1 && !world_free(ptr));
 }
 
-static void what_the_driver_gives_again_is_its_new_owners_at_once(void **state)
+TEST(what_the_driver_gives_again_is_its_new_owners_at_once)
 {
 	(void)state;
 	world_run("memory:1GiB,context:0", "record:off", given_again);
@@ -200,7 +200,7 @@ static void comes_too_late(void)
 	CHECK(!world.fns.cuMemFree_v2(given) && !world_free(ptr));
 }
 
-static void memory_that_died_with_its_context_is_not_given_back(void **state)
+TEST(memory_that_died_with_its_context_is_not_given_back)
 {
 	(void)state;
 	world_run("memory:1GiB,context:0", "record:off", comes_too_late);
@@ -264,7 +264,7 @@ static void moves_slowly(void)
 	CHECK(!world_malloc(&ptr, 8 * MIB) && COUNTER(n_segments) == 2);
 }
 
-static void an_end_waits_for_memory_on_the_move(void **state)
+TEST(an_end_waits_for_memory_on_the_move)
 {
 	(void)state;
 	world_run("memory:1GiB,context:0", "record:off", moves_slowly);
@@ -315,25 +315,9 @@ static void is_detached_twice(void)
 	gpc_runtime_leave();
 }
 
-static void a_detach_beside_an_end_is_no_end_of_its_own(void **state)
+TEST(a_detach_beside_an_end_is_no_end_of_its_own)
 {
 	(void)state;
 	world_run("", "record:off", is_detached_and_destroyed);
 	world_run("", "record:off", is_detached_twice);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_context_that_the_driver_does_not_destroy_lives_on),
-		cmocka_unit_test(an_end_that_says_what_a_kernel_did_is_an_end),
-		cmocka_unit_test(a_primary_context_that_the_driver_does_not_reset_lives_on),
-		cmocka_unit_test(an_end_is_awaited_and_holds_no_lock),
-		cmocka_unit_test(what_the_driver_gives_again_is_its_new_owners_at_once),
-		cmocka_unit_test(memory_that_died_with_its_context_is_not_given_back),
-		cmocka_unit_test(an_end_waits_for_memory_on_the_move),
-		cmocka_unit_test(a_detach_beside_an_end_is_no_end_of_its_own),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

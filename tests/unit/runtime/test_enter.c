@@ -20,7 +20,7 @@ static void without_a_driver(void)
 	CHECK(world.n_loader == 1);
 }
 
-static void no_driver_yet_is_asked_for_again(void **state)
+TEST(no_driver_yet_is_asked_for_again)
 {
 	(void)state;
 	world_run(NULL, "record:off", without_a_driver);
@@ -35,7 +35,7 @@ static void before_cuinit(void)
 	CHECK(gpc_runtime.n_devices == 1);
 }
 
-static void a_call_before_cuinit_does_not_start_us_without_devices(void **state)
+TEST(a_call_before_cuinit_does_not_start_us_without_devices)
 {
 	(void)state;
 	world_run(NULL, "record:off", before_cuinit);
@@ -51,7 +51,7 @@ static void inside(void)
 	gpc_runtime_leave();
 }
 
-static void a_call_from_inside_passes(void **state)
+TEST(a_call_from_inside_passes)
 {
 	(void)state;
 	world_run(NULL, "record:off", inside);
@@ -67,7 +67,7 @@ static void saw_late(void)
 	CHECK(!world_context()->pool.fences.is_one_stream);
 }
 
-static void a_start_that_was_not_seen_keeps_the_fences_on(void **state)
+TEST(a_start_that_was_not_seen_keeps_the_fences_on)
 {
 	(void)state;
 	world_run(NULL, "record:off", saw_late);
@@ -100,7 +100,7 @@ static void missed(void)
 	CHECK(!world_context()->pool.fences.is_one_stream);
 }
 
-static void what_passed_during_the_start_keeps_the_fences_on(void **state)
+TEST(what_passed_during_the_start_keeps_the_fences_on)
 {
 	(void)state;
 	world_run(NULL, "record:off", missed);
@@ -135,7 +135,7 @@ static void forked(void)
 	CHECK(atomic_load(&gpc_runtime.record.next_event) == n_events + 1);
 }
 
-static void a_forked_child_passes_and_leaves_the_recording_alone(void **state)
+TEST(a_forked_child_passes_and_leaves_the_recording_alone)
 {
 	(void)state;
 	world_run(NULL, NULL, forked);
@@ -157,7 +157,7 @@ static void forked_before(void)
 	CHECK(atomic_load(&gpc_runtime.state) == GPC_STATE_ARMED);
 }
 
-static void a_child_of_a_process_without_cuda_starts_itself(void **state)
+TEST(a_child_of_a_process_without_cuda_starts_itself)
 {
 	(void)state;
 	world_run(NULL, NULL, forked_before);
@@ -199,25 +199,9 @@ static void many_threads(void)
 	CHECK(!gpc_pool_check(&world_context()->pool));
 }
 
-static void threads_share_a_context(void **state)
+TEST(threads_share_a_context)
 {
 	(void)state;
 	world_run(NULL, NULL, many_threads);
 	world_assert_is_silent();
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(no_driver_yet_is_asked_for_again),
-		cmocka_unit_test(a_call_before_cuinit_does_not_start_us_without_devices),
-		cmocka_unit_test(a_call_from_inside_passes),
-		cmocka_unit_test(a_start_that_was_not_seen_keeps_the_fences_on),
-		cmocka_unit_test(what_passed_during_the_start_keeps_the_fences_on),
-		cmocka_unit_test(a_forked_child_passes_and_leaves_the_recording_alone),
-		cmocka_unit_test(a_child_of_a_process_without_cuda_starts_itself),
-		cmocka_unit_test(threads_share_a_context),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -76,7 +76,7 @@ static void ends(void)
 	CHECK(state_left_by(by_system_call_after_a_child) == GPUCACHE_STATE_OPENED);
 }
 
-static void only_an_exit_that_we_see_is_clean(void **state)
+TEST(only_an_exit_that_we_see_is_clean)
 {
 	(void)state;
 	world_run(NULL, "stacks:off", ends);
@@ -115,7 +115,7 @@ static void frees_late(void)
 	CHECK(!world_malloc(&live, 512));
 }
 
-static void after_the_end_a_free_gets_what_the_driver_says(void **state)
+TEST(after_the_end_a_free_gets_what_the_driver_says)
 {
 	(void)state;
 	world_run(NULL, "stacks:off", frees_late);
@@ -132,7 +132,7 @@ static void leaks(void)
 	CHECK(!world_malloc(&live, MIB) && !world_free(live));
 }
 
-static void leaks_are_printed_where_that_was_asked_for(void **state)
+TEST(leaks_are_printed_where_that_was_asked_for)
 {
 	(void)state;
 	world_run(NULL, "stacks:off,leak_report:on", leaks);
@@ -150,20 +150,8 @@ static void from_inside(void)
 	exit(0); /* as a signal handler of the program might */
 }
 
-static void an_exit_from_inside_does_not_hang(void **state)
+TEST(an_exit_from_inside_does_not_hang)
 {
 	(void)state;
 	world_run(NULL, "stacks:off,leak_report:on", from_inside);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(only_an_exit_that_we_see_is_clean),
-		cmocka_unit_test(after_the_end_a_free_gets_what_the_driver_says),
-		cmocka_unit_test(leaks_are_printed_where_that_was_asked_for),
-		cmocka_unit_test(an_exit_from_inside_does_not_hang),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,7 +50,7 @@ static void changes_bit_by_bit(void)
 	CHECK(gathered.oom.balance.requested == 300 * MIB);
 }
 
-static void evidence_is_kept_until_something_moves(void **state)
+TEST(evidence_is_kept_until_something_moves)
 {
 	(void)state;
 	world_run("memory:1GiB,context:0", "stacks:off,oom_report:never", changes_bit_by_bit);
@@ -71,13 +71,6 @@ static void fails_at_sizes(void)
 	CHECK(world_oom(0)->n_holders == 1 && world_oom(1)->n_holders == 1);
 	CHECK(world_oom(1)->number == 2 && world_oom(1)->short_by < world_oom(0)->short_by);
 	CHECK(COUNTER(n_oom) == 2);
-}
-
-static void each_failure_is_judged_and_counted(void **state)
-{
-	(void)state;
-	world_run("memory:1GiB,context:0", "oom_report:never", fails_at_sizes);
-	world_assert_is_silent();
 }
 
 static void read_free(void)
@@ -126,11 +119,18 @@ static void takes_what_it_read(void)
 	fail_elsewhere(GPUCACHE_VERDICT_EXHAUSTED, 0);
 }
 
-static void what_is_sized_by_the_free_memory_is_a_pool(void **state)
+TEST(what_is_sized_by_the_free_memory_is_a_pool)
 {
 	(void)state;
 	for (row = sizes; row < sizes + sizeof sizes / sizeof sizes[0]; row++)
 		world_run("memory:1GiB,context:0", "oom_report:never", takes_what_it_read);
+	world_assert_is_silent();
+}
+
+TEST(each_failure_is_judged_and_counted)
+{
+	(void)state;
+	world_run("memory:1GiB,context:0", "oom_report:never", fails_at_sizes);
 	world_assert_is_silent();
 }
 
@@ -153,22 +153,10 @@ static void asks_nvml(void)
 	CHECK(gpc_runtime.nvml_was_tried);
 }
 
-static void the_neighbours_are_asked_for_what_is_printed_only(void **state)
+TEST(the_neighbours_are_asked_for_what_is_printed_only)
 {
 	(void)state;
 	world_run("memory:1GiB", "stacks:off,oom_report:never", asks_nobody);
 	world_assert_is_silent();
 	world_run("memory:1GiB", "stacks:off", asks_nvml);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(evidence_is_kept_until_something_moves),
-		cmocka_unit_test(what_is_sized_by_the_free_memory_is_a_pool),
-		cmocka_unit_test(each_failure_is_judged_and_counted),
-		cmocka_unit_test(the_neighbours_are_asked_for_what_is_printed_only),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

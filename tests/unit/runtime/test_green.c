@@ -63,7 +63,7 @@ static void shares(void)
 	CHECK(!atomic_load(&primary->is_gone) && !world_free(ptr) && !world_sync());
 }
 
-static void a_green_context_has_the_memory_of_its_primary_one(void **state)
+TEST(a_green_context_has_the_memory_of_its_primary_one)
 {
 	(void)state;
 	world_run(NULL, "stacks:off", shares);
@@ -89,7 +89,7 @@ static void alone(void)
 	CHECK(GPC_DEVICE_SUM(&gpc_runtime.devices[1], reserved_bytes) == 0);
 }
 
-static void with_the_last_green_context_its_primary_one_ends(void **state)
+TEST(with_the_last_green_context_its_primary_one_ends)
 {
 	(void)state;
 	world_run("devices:2", "record:off", alone);
@@ -110,7 +110,7 @@ static void reset(void)
 	CHECK(world_free(ptr) == CUDA_ERROR_INVALID_VALUE);
 }
 
-static void a_reset_of_the_primary_context_is_one_of_its_green_ones(void **state)
+TEST(a_reset_of_the_primary_context_is_one_of_its_green_ones)
 {
 	(void)state;
 	world_run(NULL, "record:off", reset);
@@ -146,7 +146,7 @@ static void covers(void)
 	CHECK(!world_malloc(&next, 64 * MIB) && COUNTER(n_driver_malloc) == 2);
 }
 
-static void a_fence_covers_the_work_of_green_contexts(void **state)
+TEST(a_fence_covers_the_work_of_green_contexts)
 {
 	(void)state;
 	world_run("clock:virtual", "record:off,free_order:fence", covers);
@@ -174,7 +174,7 @@ static void waits_for_one(void)
 	CHECK(COUNTER(pending_bytes) == 0);
 }
 
-static void a_wait_for_a_green_context_passes_no_fence(void **state)
+TEST(a_wait_for_a_green_context_passes_no_fence)
 {
 	(void)state;
 	world_run("clock:virtual", "record:off,free_order:fence", waits_for_one);
@@ -212,7 +212,7 @@ static void ends_the_rule(void)
 	gpc_runtime_leave();
 }
 
-static void with_a_green_context_null_is_many_streams(void **state)
+TEST(with_a_green_context_null_is_many_streams)
 {
 	(void)state;
 	world_run("clock:virtual", "record:off,free_order:fence", ends_the_rule);
@@ -239,7 +239,7 @@ static void many(void)
 	CHECK(atomic_load(&gpc_runtime.devices[0].n_contexts) == 1);
 }
 
-static void more_green_contexts_than_are_known_at_once(void **state)
+TEST(more_green_contexts_than_are_known_at_once)
 {
 	(void)state;
 	world_run(NULL, "record:off", many);
@@ -260,7 +260,7 @@ static void unseen(void)
 	CHECK(gpc_green_is_used() && !world_context()->pool.fences.is_one_stream);
 }
 
-static void a_green_context_that_nobody_announced_is_recognised(void **state)
+TEST(a_green_context_that_nobody_announced_is_recognised)
 {
 	(void)state;
 	world_run(NULL, "record:off", unseen);
@@ -278,7 +278,7 @@ static void destroyed(void)
 	CHECK(!atomic_load(&world_context()->is_gone) && COUNTER(live_bytes) == 1024);
 }
 
-static void a_green_context_cannot_be_destroyed_as_an_ordinary_one(void **state)
+TEST(a_green_context_cannot_be_destroyed_as_an_ordinary_one)
 {
 	(void)state;
 	world_run(NULL, "record:off", destroyed);
@@ -302,26 +302,8 @@ static void old_driver(void)
 	gpc_runtime_leave();
 }
 
-static void where_nobody_knows_the_primary_context_memory_is_the_drivers(void **state)
+TEST(where_nobody_knows_the_primary_context_memory_is_the_drivers)
 {
 	(void)state;
 	world_run(NULL, "record:off", old_driver);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_green_context_has_the_memory_of_its_primary_one),
-		cmocka_unit_test(with_the_last_green_context_its_primary_one_ends),
-		cmocka_unit_test(a_reset_of_the_primary_context_is_one_of_its_green_ones),
-		cmocka_unit_test(a_fence_covers_the_work_of_green_contexts),
-		cmocka_unit_test(a_wait_for_a_green_context_passes_no_fence),
-		cmocka_unit_test(with_a_green_context_null_is_many_streams),
-		cmocka_unit_test(more_green_contexts_than_are_known_at_once),
-		cmocka_unit_test(a_green_context_that_nobody_announced_is_recognised),
-		cmocka_unit_test(a_green_context_cannot_be_destroyed_as_an_ordinary_one),
-		cmocka_unit_test(where_nobody_knows_the_primary_context_memory_is_the_drivers),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

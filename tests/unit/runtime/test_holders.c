@@ -39,7 +39,7 @@ static void holds(void)
 	CHECK(biggest().growth > 0);
 }
 
-static void a_holder_is_told_with_its_age_and_growth(void **state)
+TEST(a_holder_is_told_with_its_age_and_growth)
 {
 	(void)state;
 	world_run(NULL, NULL, holds);
@@ -61,7 +61,7 @@ static void leaks(void)
 	gpc_holders_print(&gpc_runtime.devices[0], 4 * MIB);
 }
 
-static void what_is_printed_adds_up_to_the_total(void **state)
+TEST(what_is_printed_adds_up_to_the_total)
 {
 	(void)state;
 	world_run(NULL, NULL, holds_nothing);
@@ -70,14 +70,4 @@ static void what_is_printed_adds_up_to_the_total(void **state)
 	world_assert_says("     3.00 MiB         1 ");
 	world_assert_says("     1.00 MiB         0 ");
 	world_assert_says("  others\n");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_holder_is_told_with_its_age_and_growth),
-		cmocka_unit_test(what_is_printed_adds_up_to_the_total),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

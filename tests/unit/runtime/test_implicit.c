@@ -12,7 +12,7 @@
 
 /* The test `name` runs `body` in a child under that GPUSIM. */
 #define IN_A_CHILD(name, gpusim, body)         \
-	static void name(void **state)         \
+	TEST(name)                             \
 	{                                      \
 		(void)state;                   \
 		world_run(gpusim, NULL, body); \
@@ -493,7 +493,7 @@ static void never_room(void)
 	CHECK(call(make_context, GPUCACHE_KIND_CONTEXT) == CUDA_SUCCESS);
 }
 
-static void a_module_without_room_gets_the_drivers_error_and_is_reported(void **state)
+TEST(a_module_without_room_gets_the_drivers_error_and_is_reported)
 {
 	(void)state;
 	world_run("memory:1GiB,module:2GiB", "oom_report:always", never_room);
@@ -524,28 +524,3 @@ static void ends_with_its_context(void)
 }
 
 IN_A_CHILD(a_reset_takes_the_modules_out_of_the_books, "memory:1GiB", ends_with_its_context)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_module_is_in_the_books_until_it_is_unloaded),
-		cmocka_unit_test(a_second_context_is_measured_by_asking_the_first),
-		cmocka_unit_test(a_limit_that_is_raised_and_lowered_is_one_entry),
-		cmocka_unit_test(a_call_during_which_our_books_or_the_device_change_is_not_booked),
-		cmocka_unit_test(while_another_thread_unloads_nothing_is_booked),
-		cmocka_unit_test(an_unloading_without_a_context_is_in_nobodys_way),
-		cmocka_unit_test(a_limit_that_is_set_unmeasured_is_in_the_books_no_longer),
-		cmocka_unit_test(a_context_that_is_retained_again_stays_in_the_books),
-		cmocka_unit_test(a_context_that_goes_meanwhile_is_no_module),
-		cmocka_unit_test(what_ends_with_its_context_is_taken_out_once),
-		cmocka_unit_test(of_two_that_are_loaded_at_once_none_is_booked),
-		cmocka_unit_test(of_what_threads_load_at_once_each_is_booked_whole_or_not_at_all),
-		cmocka_unit_test(where_nobody_can_be_asked_nothing_is_booked),
-		cmocka_unit_test(a_module_gets_what_the_cache_held),
-		cmocka_unit_test(a_module_without_room_gets_the_drivers_error_and_is_reported),
-		cmocka_unit_test(without_a_context_the_driver_answers),
-		cmocka_unit_test(a_reset_takes_the_modules_out_of_the_books),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

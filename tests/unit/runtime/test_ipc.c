@@ -108,7 +108,7 @@ static void exports(void)
 	CHECK(COUNTER(reserved_bytes) == 2 * MIB && COUNTER(n_driver_free) == 1);
 }
 
-static void a_block_inside_a_segment_gets_a_handle_of_its_own(void **state)
+TEST(a_block_inside_a_segment_gets_a_handle_of_its_own)
 {
 	(void)state;
 	world_run(NULL, CONF, exports);
@@ -136,7 +136,7 @@ static void is_exported_in_flight(void)
 	}
 }
 
-static void an_export_comes_after_the_work_of_the_old_owner(void **state)
+TEST(an_export_comes_after_the_work_of_the_old_owner)
 {
 	(void)state;
 	world_run("clock:virtual", CONF ",free_order:fence", is_exported_in_flight);
@@ -162,7 +162,7 @@ static void is_told_first(void)
 	CHECK(export_it(&handle, first + 5) == CUDA_ERROR_INVALID_VALUE);
 }
 
-static void a_block_whose_segment_the_program_knows_gets_no_tag(void **state)
+TEST(a_block_whose_segment_the_program_knows_gets_no_tag)
 {
 	(void)state;
 	world_run(NULL, CONF, is_told_first);
@@ -181,7 +181,7 @@ static void is_told_a_size(void)
 	CHECK(!export_it(&handle, blocks[1]) && gpc_ipc_is_tag(&handle));
 }
 
-static void a_program_that_was_told_no_base_adds_no_offset(void **state)
+TEST(a_program_that_was_told_no_base_adds_no_offset)
 {
 	(void)state;
 	world_run(NULL, CONF, is_told_a_size);
@@ -203,7 +203,7 @@ static void is_told_after(void)
 	CHECK(!range_of(first, &base, &size) && !range_of(12345, &base, &size));
 }
 
-static void the_range_of_an_exported_block_is_the_block(void **state)
+TEST(the_range_of_an_exported_block_is_the_block)
 {
 	(void)state;
 	world_run(NULL, CONF, is_told_after);
@@ -230,7 +230,7 @@ static void exports_too_many(void)
 	free(blocks);
 }
 
-static void a_full_table_is_an_error_and_a_line(void **state)
+TEST(a_full_table_is_an_error_and_a_line)
 {
 	(void)state;
 	world_run(NULL, CONF, exports_too_many);
@@ -254,7 +254,7 @@ static void resets(void)
 	CHECK(!export_it(&new, blocks[3]) && memcmp(&new, &old, sizeof new) != 0);
 }
 
-static void a_reset_withdraws_what_was_exported(void **state)
+TEST(a_reset_withdraws_what_was_exported)
 {
 	(void)state;
 	world_run(NULL, CONF, resets);
@@ -287,7 +287,7 @@ static void exports_again(void)
 	CHECK(!export_it(&again, blocks[3]) && memcmp(&again, &new, sizeof new) == 0);
 }
 
-static void a_block_at_the_address_of_a_dead_one_has_its_own_handle(void **state)
+TEST(a_block_at_the_address_of_a_dead_one_has_its_own_handle)
 {
 	(void)state;
 	world_run("context:0", CONF, exports_again);
@@ -315,7 +315,7 @@ static void is_refused(void)
 	CHECK(!gpc_runtime.heap.watches_frees);
 }
 
-static void where_the_driver_exports_nothing_nothing_changes(void **state)
+TEST(where_the_driver_exports_nothing_nothing_changes)
 {
 	(void)state;
 	world_run(NULL, CONF, is_refused);
@@ -357,7 +357,7 @@ static void exports_in_threads(void)
 	CHECK(COUNTER(live_bytes) == 0 && COUNTER(reserved_bytes) <= 2 * MIB);
 }
 
-static void threads_export_and_free_at_once(void **state)
+TEST(threads_export_and_free_at_once)
 {
 	(void)state;
 	world_run(NULL, CONF, exports_in_threads);
@@ -447,7 +447,7 @@ static void imports(void)
 	CHECK(open_it(&again, handles[2]) == CUDA_ERROR_INVALID_VALUE);
 }
 
-static void every_block_opens_where_it_is(void **state)
+TEST(every_block_opens_where_it_is)
 {
 	(void)state;
 	world_run(NULL, CONF, imports);
@@ -475,7 +475,7 @@ static void closes_in_vain(void)
 	end_exporter();
 }
 
-static void a_close_that_the_driver_refuses_changes_nothing(void **state)
+TEST(a_close_that_the_driver_refuses_changes_nothing)
 {
 	(void)state;
 	world_run(NULL, CONF, closes_in_vain);
@@ -498,7 +498,7 @@ static void is_reset_while_open(void)
 	end_exporter();
 }
 
-static void a_reset_forgets_what_was_open(void **state)
+TEST(a_reset_forgets_what_was_open)
 {
 	(void)state;
 	world_run(NULL, CONF, is_reset_while_open);
@@ -536,7 +536,7 @@ static void is_reset_before_it_is_noted(void)
 	end_exporter();
 }
 
-static void what_was_opened_before_a_reset_is_not_noted_after_it(void **state)
+TEST(what_was_opened_before_a_reset_is_not_noted_after_it)
 {
 	(void)state;
 	world_run(NULL, CONF, is_reset_before_it_is_noted);
@@ -560,31 +560,8 @@ static void has_no_metadata(void)
 	end_exporter();
 }
 
-static void without_metadata_nothing_is_opened_that_could_not_be_closed(void **state)
+TEST(without_metadata_nothing_is_opened_that_could_not_be_closed)
 {
 	(void)state;
 	world_run(NULL, CONF, has_no_metadata);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_block_inside_a_segment_gets_a_handle_of_its_own),
-		cmocka_unit_test(an_export_comes_after_the_work_of_the_old_owner),
-		cmocka_unit_test(a_block_whose_segment_the_program_knows_gets_no_tag),
-		cmocka_unit_test(a_program_that_was_told_no_base_adds_no_offset),
-		cmocka_unit_test(the_range_of_an_exported_block_is_the_block),
-		cmocka_unit_test(a_full_table_is_an_error_and_a_line),
-		cmocka_unit_test(a_reset_withdraws_what_was_exported),
-		cmocka_unit_test(a_block_at_the_address_of_a_dead_one_has_its_own_handle),
-		cmocka_unit_test(where_the_driver_exports_nothing_nothing_changes),
-		cmocka_unit_test(threads_export_and_free_at_once),
-		cmocka_unit_test(every_block_opens_where_it_is),
-		cmocka_unit_test(a_close_that_the_driver_refuses_changes_nothing),
-		cmocka_unit_test(a_reset_forgets_what_was_open),
-		cmocka_unit_test(what_was_opened_before_a_reset_is_not_noted_after_it),
-		cmocka_unit_test(without_metadata_nothing_is_opened_that_could_not_be_closed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

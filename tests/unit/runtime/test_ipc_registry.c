@@ -46,6 +46,8 @@ static int tear_down(void **state)
 	return system(command);
 }
 
+FIXTURE(set_up, tear_down);
+
 /* The path of a slot's file in the place with this number. */
 static const char *path_of(unsigned place, unsigned slot)
 {
@@ -84,7 +86,7 @@ static void assert_leads_nowhere(const CUipcMemHandle *tag)
 	assert_int_equal(found.size, 77);
 }
 
-static void a_tag_leads_to_what_it_stands_for(void **state)
+TEST(a_tag_leads_to_what_it_stands_for)
 {
 	CUipcMemHandle first = add(&registry, 0);
 	CUipcMemHandle last = add(&registry, GPC_IPC_MAX_ENTRIES - 1);
@@ -100,7 +102,7 @@ static void a_tag_leads_to_what_it_stands_for(void **state)
 	assert_leads_there(&last);
 }
 
-static void an_entry_that_is_used_again_is_not_what_the_old_tag_stands_for(void **state)
+TEST(an_entry_that_is_used_again_is_not_what_the_old_tag_stands_for)
 {
 	CUipcMemHandle old = add(&registry, 5);
 	CUipcMemHandle new;
@@ -121,7 +123,7 @@ static size_t size_of(const char *path)
 }
 
 /* A link in the name of a slot leads to a file of this user. */
-static void a_slot_that_is_a_link_is_neither_written_nor_read(void **state)
+TEST(a_slot_that_is_a_link_is_neither_written_nor_read)
 {
 	char treasure[96];
 	CUipcMemHandle tag;
@@ -144,7 +146,7 @@ static void a_slot_that_is_a_link_is_neither_written_nor_read(void **state)
 	assert_leads_nowhere(&tag);
 }
 
-static void the_file_goes_with_the_process(void **state)
+TEST(the_file_goes_with_the_process)
 {
 	CUipcMemHandle tag = add(&registry, 0);
 
@@ -156,7 +158,7 @@ static void the_file_goes_with_the_process(void **state)
 	gpc_ipc_registry_fini(&registry, false); /* twice is once */
 }
 
-static void a_child_of_fork_leaves_the_file(void **state)
+TEST(a_child_of_fork_leaves_the_file)
 {
 	CUipcMemHandle tag = add(&registry, 0);
 	pid_t pid = fork();
@@ -172,7 +174,7 @@ static void a_child_of_fork_leaves_the_file(void **state)
 	assert_leads_there(&tag);
 }
 
-static void processes_have_slots_of_their_own(void **state)
+TEST(processes_have_slots_of_their_own)
 {
 	struct gpc_ipc_registry other = { 0 };
 	CUipcMemHandle a = add(&registry, 3);
@@ -188,7 +190,7 @@ static void processes_have_slots_of_their_own(void **state)
 	assert_leads_nowhere(&b);
 }
 
-static void the_slot_of_a_killed_process_is_taken_by_the_next(void **state)
+TEST(the_slot_of_a_killed_process_is_taken_by_the_next)
 {
 	CUipcMemHandle old;
 	CUipcMemHandle new;
@@ -257,7 +259,7 @@ static void close_all(const int fds[], int n)
 		assert_int_equal(close(fds[i]), 0);
 }
 
-static void a_file_of_the_program_that_got_our_number_is_not_written(void **state)
+TEST(a_file_of_the_program_that_got_our_number_is_not_written)
 {
 	CUipcMemHandle first = add(&registry, 0);
 	CUipcMemHandle second;
@@ -278,7 +280,7 @@ static void a_file_of_the_program_that_got_our_number_is_not_written(void **stat
 	close_all(fds, n);
 }
 
-static void at_the_end_a_file_of_the_program_is_neither_closed_nor_removed(void **state)
+TEST(at_the_end_a_file_of_the_program_is_neither_closed_nor_removed)
 {
 	char kept[128];
 	int fds[8];
@@ -301,7 +303,7 @@ static void at_the_end_a_file_of_the_program_is_neither_closed_nor_removed(void 
 	assert_false(is_there(path_of(0, 0)));
 }
 
-static void a_slot_that_another_process_took_meanwhile_is_left_to_it(void **state)
+TEST(a_slot_that_another_process_took_meanwhile_is_left_to_it)
 {
 	struct gpc_ipc_registry other = { 0 };
 	CUipcMemHandle lost = add(&registry, 0);
@@ -326,7 +328,7 @@ static void a_slot_that_another_process_took_meanwhile_is_left_to_it(void **stat
 	close_all(fds, n);
 }
 
-static void a_directory_that_others_can_enter_is_not_used(void **state)
+TEST(a_directory_that_others_can_enter_is_not_used)
 {
 	CUipcMemHandle tag;
 
@@ -343,7 +345,7 @@ static void a_directory_that_others_can_enter_is_not_used(void **state)
 	assert_leads_there(&tag);
 }
 
-static void a_directory_of_somebody_else_is_not_used(void **state)
+TEST(a_directory_of_somebody_else_is_not_used)
 {
 	(void)state;
 	if (geteuid() != 0)
@@ -354,7 +356,7 @@ static void a_directory_of_somebody_else_is_not_used(void **state)
 	assert_int_equal(registry.place, 1);
 }
 
-static void a_link_in_place_of_a_directory_is_not_followed(void **state)
+TEST(a_link_in_place_of_a_directory_is_not_followed)
 {
 	(void)state;
 	assert_int_equal(symlink(top, paths[0]), 0);
@@ -362,7 +364,7 @@ static void a_link_in_place_of_a_directory_is_not_followed(void **state)
 	assert_int_equal(registry.place, 1);
 }
 
-static void what_is_no_file_of_ours_in_a_slot_is_passed_over(void **state)
+TEST(what_is_no_file_of_ours_in_a_slot_is_passed_over)
 {
 	char victim[128];
 
@@ -377,7 +379,7 @@ static void what_is_no_file_of_ours_in_a_slot_is_passed_over(void **state)
 	assert_int_equal(registry.slot, 3);
 }
 
-static void names_that_others_took_are_no_loss(void **state)
+TEST(names_that_others_took_are_no_loss)
 {
 	struct gpc_ipc_registry other = { 0 };
 	CUipcMemHandle tag;
@@ -397,7 +399,7 @@ static void names_that_others_took_are_no_loss(void **state)
 	assert_leads_nowhere(&tag);
 }
 
-static void without_any_place_nothing_is_added(void **state)
+TEST(without_any_place_nothing_is_added)
 {
 	static const char *const nowhere[] = { "/proc/none/a", "/proc/none/b" };
 	const char *const *before = gpc_ipc_registry_places;
@@ -410,7 +412,7 @@ static void without_any_place_nothing_is_added(void **state)
 	assert_false(registry.is_open);
 }
 
-static void a_limit_of_the_file_size_is_kept(void **state)
+TEST(a_limit_of_the_file_size_is_kept)
 {
 	struct rlimit old;
 	struct rlimit tight;
@@ -427,7 +429,7 @@ static void a_limit_of_the_file_size_is_kept(void **state)
 }
 
 /* Every byte that means something counts; 13 do not, which fill the text's field and the end. */
-static void a_tag_that_was_changed_leads_nowhere(void **state)
+TEST(a_tag_that_was_changed_leads_nowhere)
 {
 	CUipcMemHandle tag = add(&registry, 0);
 	CUipcMemHandle changed;
@@ -447,7 +449,7 @@ static void a_tag_that_was_changed_leads_nowhere(void **state)
 	assert_leads_nowhere(&changed);
 }
 
-static void a_file_that_was_cut_is_believed_no_further(void **state)
+TEST(a_file_that_was_cut_is_believed_no_further)
 {
 	CUipcMemHandle tag = add(&registry, 9);
 
@@ -456,33 +458,4 @@ static void a_file_that_was_cut_is_believed_no_further(void **state)
 	assert_leads_nowhere(&tag);
 	assert_int_equal(truncate(path_of(0, 0), 0), 0);
 	assert_leads_nowhere(&tag);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_tag_leads_to_what_it_stands_for),
-		TEST(an_entry_that_is_used_again_is_not_what_the_old_tag_stands_for),
-		TEST(a_slot_that_is_a_link_is_neither_written_nor_read),
-		TEST(the_file_goes_with_the_process),
-		TEST(a_child_of_fork_leaves_the_file),
-		TEST(processes_have_slots_of_their_own),
-		TEST(the_slot_of_a_killed_process_is_taken_by_the_next),
-		TEST(a_file_of_the_program_that_got_our_number_is_not_written),
-		TEST(at_the_end_a_file_of_the_program_is_neither_closed_nor_removed),
-		TEST(a_slot_that_another_process_took_meanwhile_is_left_to_it),
-		TEST(a_directory_that_others_can_enter_is_not_used),
-		TEST(a_directory_of_somebody_else_is_not_used),
-		TEST(a_link_in_place_of_a_directory_is_not_followed),
-		TEST(what_is_no_file_of_ours_in_a_slot_is_passed_over),
-		TEST(names_that_others_took_are_no_loss),
-		TEST(without_any_place_nothing_is_added),
-		TEST(a_limit_of_the_file_size_is_kept),
-		TEST(a_tag_that_was_changed_leads_nowhere),
-		TEST(a_file_that_was_cut_is_believed_no_further),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

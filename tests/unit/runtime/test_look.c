@@ -32,7 +32,7 @@ static void with_live_and_cached(void)
 	CHECK(look.setup & GPUCACHE_OOM_CACHING);
 }
 
-static void a_sheet_of_a_quiet_device_adds_up(void **state)
+TEST(a_sheet_of_a_quiet_device_adds_up)
 {
 	(void)state;
 	world_run("memory:1GiB,context:0", "record:off,stacks:off", with_live_and_cached);
@@ -72,19 +72,9 @@ static void beside_an_endless_move(void)
 	(void)atomic_fetch_sub(&gpc_runtime.devices[0].budget.moving_bytes, 20 * MIB);
 }
 
-static void a_look_is_taken_once_while_a_move_never_ends(void **state)
+TEST(a_look_is_taken_once_while_a_move_never_ends)
 {
 	(void)state;
 	world_run("memory:1GiB,context:0", "record:off,stacks:off", beside_an_endless_move);
 	world_assert_is_silent();
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_sheet_of_a_quiet_device_adds_up),
-		cmocka_unit_test(a_look_is_taken_once_while_a_move_never_ends),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,7 +24,7 @@ static void in_and_out(void)
 	CHECK(!world_free(again));
 }
 
-static void a_freed_block_is_given_again_without_the_driver(void **state)
+TEST(a_freed_block_is_given_again_without_the_driver)
 {
 	(void)state;
 	world_run(NULL, "stacks:off", in_and_out);
@@ -50,7 +50,7 @@ static void again_and_again(void)
 	CHECK(stats.cached_bytes == 2 * MIB);
 }
 
-static void a_thread_that_takes_its_block_back_is_counted_whole(void **state)
+TEST(a_thread_that_takes_its_block_back_is_counted_whole)
 {
 	(void)state;
 	world_run(NULL, "stacks:off", again_and_again);
@@ -70,7 +70,7 @@ static void bad_arguments(void)
 	CHECK(world_free(512) == CUDA_ERROR_INVALID_VALUE); /* the address is judged */
 }
 
-static void errors_of_the_arguments_are_the_drivers(void **state)
+TEST(errors_of_the_arguments_are_the_drivers)
 {
 	(void)state;
 	world_run(NULL, "stacks:off", bad_arguments);
@@ -93,7 +93,7 @@ static void bad_frees(void)
 	CHECK(!gpc_pool_check(&world_context()->pool));
 }
 
-static void a_bad_free_is_an_invalid_value_and_changes_nothing(void **state)
+TEST(a_bad_free_is_an_invalid_value_and_changes_nothing)
 {
 	(void)state;
 	world_run(NULL, "stacks:off", bad_frees);
@@ -111,7 +111,7 @@ static void uncached(void)
 	CHECK(world_free(ptr) == CUDA_ERROR_INVALID_VALUE);
 }
 
-static void cache_off_tracks_and_passes(void **state)
+TEST(cache_off_tracks_and_passes)
 {
 	(void)state;
 	world_run(NULL, "cache:off", uncached);
@@ -130,7 +130,7 @@ static void free_of_another_context(void)
 	CHECK(COUNTER(live_bytes) == 0);
 }
 
-static void memory_is_freed_by_address_whatever_is_current(void **state)
+TEST(memory_is_freed_by_address_whatever_is_current)
 {
 	(void)state;
 	world_run(NULL, "stacks:off", free_of_another_context);
@@ -185,17 +185,17 @@ static void told_one_piece(void)
 	CHECK(!world_free(all));
 }
 
-static void what_is_free_can_be_had_in_one_piece(void **state)
+TEST(cached_memory_counts_as_free)
+{
+	(void)state;
+	world_run("memory:1GiB", "stacks:off", told_free);
+}
+
+TEST(what_is_free_can_be_had_in_one_piece)
 {
 	(void)state;
 	world_run("memory:1GiB", "stacks:off", told_one_piece);
 	world_run("memory:1GiB", "stacks:off,limit:500MiB", told_one_piece);
-}
-
-static void cached_memory_counts_as_free(void **state)
-{
-	(void)state;
-	world_run("memory:1GiB", "stacks:off", told_free);
 }
 
 static void told_limit(void)
@@ -218,7 +218,7 @@ static void told_limit(void)
 	CHECK(world_malloc(&blocks[2], 4 * MIB) == CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-static void a_limit_is_what_the_program_is_told_of_the_device(void **state)
+TEST(a_limit_is_what_the_program_is_told_of_the_device)
 {
 	(void)state;
 	world_run("memory:1GiB", "stacks:off,oom_report:never,limit:400MiB", told_limit);
@@ -270,7 +270,7 @@ static void off_grid(void)
 	CHECK(COUNTER(reserved_bytes) == 0);
 }
 
-static void memory_that_cannot_be_cached_costs_one_question_and_one_line(void **state)
+TEST(memory_that_cannot_be_cached_costs_one_question_and_one_line)
 {
 	const char *line;
 
@@ -298,7 +298,7 @@ static void off_grid_in_a_capture(void)
 	CHECK(!world.cuStreamEndCapture(stream, &graph));
 }
 
-static void memory_that_cannot_be_cached_breaks_no_capture(void **state)
+TEST(memory_that_cannot_be_cached_breaks_no_capture)
 {
 	(void)state;
 	world_run(NULL, "stacks:off", off_grid_in_a_capture);
@@ -315,7 +315,7 @@ static void broken(void)
 	CHECK(world_malloc(&ptr, 512) == CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-static void a_broken_context_answers_its_error(void **state)
+TEST(a_broken_context_answers_its_error)
 {
 	(void)state;
 	world_run(NULL, "stacks:off", broken);
@@ -346,7 +346,7 @@ static void breaks_unseen(void)
 	CHECK(world_malloc(&small, 512) == CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-static void what_a_fence_hears_breaks_the_context(void **state)
+TEST(what_a_fence_hears_breaks_the_context)
 {
 	(void)state;
 	world_run(NULL, "stacks:off,free_order:fence", breaks_unseen);
@@ -373,7 +373,7 @@ static void frees_without_a_context(void)
 	CHECK(!world_free(ptr));
 }
 
-static void a_free_needs_no_context_and_any_that_works_will_do(void **state)
+TEST(a_free_needs_no_context_and_any_that_works_will_do)
 {
 	(void)state;
 	world_run(NULL, "stacks:off", frees_without_a_context);
@@ -389,7 +389,7 @@ static void fails_for_another_reason(void)
 	CHECK(!world_malloc(&ptr, 512));
 }
 
-static void another_error_of_the_driver_is_carried_up(void **state)
+TEST(another_error_of_the_driver_is_carried_up)
 {
 	(void)state;
 	world_run("fail:cuMemAlloc_v2/1/999", "stacks:off", fails_for_another_reason);
@@ -410,7 +410,7 @@ static void waits(void)
 	CHECK(COUNTER(live_bytes) == 0);
 }
 
-static void host_order_waits_for_the_device(void **state)
+TEST(host_order_waits_for_the_device)
 {
 	(void)state;
 	world_run("clock:virtual", "stacks:off,free_order:host", waits);
@@ -434,7 +434,7 @@ static void waits_not(void)
 	CHECK(COUNTER(pending_bytes) == 512);
 }
 
-static void host_order_does_not_break_a_capture(void **state)
+TEST(host_order_does_not_break_a_capture)
 {
 	(void)state;
 	world_run(NULL, "stacks:off,free_order:host", waits_not);
@@ -465,34 +465,8 @@ static void holds_captures(void)
 	CHECK(!world_free(second) && n_waits == 1);
 }
 
-static void no_capture_begins_while_a_free_waits(void **state)
+TEST(no_capture_begins_while_a_free_waits)
 {
 	(void)state;
 	world_run(NULL, "stacks:off,free_order:host", holds_captures);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_freed_block_is_given_again_without_the_driver),
-		cmocka_unit_test(a_thread_that_takes_its_block_back_is_counted_whole),
-		cmocka_unit_test(errors_of_the_arguments_are_the_drivers),
-		cmocka_unit_test(a_bad_free_is_an_invalid_value_and_changes_nothing),
-		cmocka_unit_test(cache_off_tracks_and_passes),
-		cmocka_unit_test(memory_is_freed_by_address_whatever_is_current),
-		cmocka_unit_test(cached_memory_counts_as_free),
-		cmocka_unit_test(what_is_free_can_be_had_in_one_piece),
-		cmocka_unit_test(a_limit_is_what_the_program_is_told_of_the_device),
-		cmocka_unit_test(memory_that_cannot_be_cached_costs_one_question_and_one_line),
-		cmocka_unit_test(memory_that_cannot_be_cached_breaks_no_capture),
-		cmocka_unit_test(a_broken_context_answers_its_error),
-		cmocka_unit_test(what_a_fence_hears_breaks_the_context),
-		cmocka_unit_test(a_free_needs_no_context_and_any_that_works_will_do),
-		cmocka_unit_test(another_error_of_the_driver_is_carried_up),
-		cmocka_unit_test(host_order_waits_for_the_device),
-		cmocka_unit_test(host_order_does_not_break_a_capture),
-		cmocka_unit_test(no_capture_begins_while_a_free_waits),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -51,7 +51,7 @@ static void withdraws(void)
 	gpc_notice_say();
 }
 
-static void the_last_text_is_printed_once(void **state)
+TEST(the_last_text_is_printed_once)
 {
 	(void)state;
 	world_run(NULL, "stacks:off", publishes_three);
@@ -74,7 +74,7 @@ static void caught_now(void)
 	gpc_notice_say();
 }
 
-static void a_program_that_went_on_has_survived_after_a_minute(void **state)
+TEST(a_program_that_went_on_has_survived_after_a_minute)
 {
 	(void)state;
 	world_run(NULL, "stacks:off", caught_long_ago);
@@ -104,7 +104,7 @@ static void goes_on_for_a_while(void)
 	goes_on(0);
 }
 
-static void a_program_that_went_on_for_long_may_end_for_another_reason(void **state)
+TEST(a_program_that_went_on_for_long_may_end_for_another_reason)
 {
 	(void)state;
 	world_run(NULL, "stacks:off", goes_on_for_long);
@@ -139,7 +139,7 @@ static void ends_with_256(void)
 	ends_by(256);
 }
 
-static void only_an_error_is_an_end_that_is_told(void **state)
+TEST(only_an_error_is_an_end_that_is_told)
 {
 	(void)state;
 	world_run(NULL, "stacks:off", ends_well);
@@ -155,7 +155,7 @@ static void without_a_start(void)
 	gpc_runtime_is_ending(3);
 }
 
-static void a_process_without_cuda_has_nothing_to_tell(void **state)
+TEST(a_process_without_cuda_has_nothing_to_tell)
 {
 	(void)state;
 	world_run(NULL, NULL, without_a_start);
@@ -216,25 +216,11 @@ static void ends_in_a_handler_too(void)
 	ends_in_two_threads();
 }
 
-static void an_end_waits_until_the_text_of_another_one_is_printed(void **state)
+TEST(an_end_waits_until_the_text_of_another_one_is_printed)
 {
 	(void)state;
 	world_run(NULL, "stacks:off", ends_in_two_threads);
 	assert_string_equal(world_text, "once\n");
 	world_run(NULL, "stacks:off", ends_in_a_handler_too);
 	assert_string_equal(world_text, "once\n");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_last_text_is_printed_once),
-		cmocka_unit_test(a_program_that_went_on_has_survived_after_a_minute),
-		cmocka_unit_test(a_program_that_went_on_for_long_may_end_for_another_reason),
-		cmocka_unit_test(only_an_error_is_an_end_that_is_told),
-		cmocka_unit_test(a_process_without_cuda_has_nothing_to_tell),
-		cmocka_unit_test(an_end_waits_until_the_text_of_another_one_is_printed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

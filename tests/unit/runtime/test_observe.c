@@ -63,7 +63,7 @@ static void blocks_and_events(void)
 	CHECK(!block_at(ptr) && gpc_runtime.record.segments[0].state == 0);
 }
 
-static void every_block_and_segment_is_recorded(void **state)
+TEST(every_block_and_segment_is_recorded)
 {
 	(void)state;
 	world_run(NULL, NULL, blocks_and_events);
@@ -97,7 +97,7 @@ static void host_and_contexts(void)
 	CHECK(event(0)->kind == GPUCACHE_EVENT_CONTEXT && event(0)->detail == 2);
 }
 
-static void contexts_are_events_and_host_memory_is_in_no_site(void **state)
+TEST(contexts_are_events_and_host_memory_is_in_no_site)
 {
 	(void)state;
 	world_run(NULL, "stacks:off", host_and_contexts);
@@ -136,7 +136,7 @@ static void looks(void)
 	CHECK(device->known.free_bytes == seen - 64 * MIB);
 }
 
-static void the_device_is_looked_at_now_and_then(void **state)
+TEST(the_device_is_looked_at_now_and_then)
 {
 	(void)state;
 	world_run("memory:1GiB", "stacks:off,record:off", looks);
@@ -299,21 +299,9 @@ static void read_while_busy(void)
 	gpc_recording_close(recording);
 }
 
-static void a_thousand_reads_of_a_busy_process_are_consistent(void **state)
+TEST(a_thousand_reads_of_a_busy_process_are_consistent)
 {
 	(void)state;
 	world_run(NULL, "recording_size:1MiB", read_while_busy);
 	world_assert_is_silent();
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_block_and_segment_is_recorded),
-		cmocka_unit_test(contexts_are_events_and_host_memory_is_in_no_site),
-		cmocka_unit_test(the_device_is_looked_at_now_and_then),
-		cmocka_unit_test(a_thousand_reads_of_a_busy_process_are_consistent),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,7 +28,7 @@ static void without(void)
 	CHECK(!world_context()->drv.base.pages && n_ranges() == 0);
 }
 
-static void pages_are_offered_where_the_option_asks_for_them(void **state)
+TEST(pages_are_offered_where_the_option_asks_for_them)
 {
 	(void)state;
 	world_run("memory:1GiB", "record:off", without);
@@ -51,7 +51,7 @@ static void ends_auto(void)
 	CHECK(!world_malloc(&ptr, 300 * MIB) && n_ranges() == 0);
 }
 
-static void with_auto_the_end_of_pages_gives_them_back(void **state)
+TEST(with_auto_the_end_of_pages_gives_them_back)
 {
 	(void)state;
 	world_run("memory:1GiB,context:0", "record:off,vmm:auto", ends_auto);
@@ -67,7 +67,7 @@ static void ends_on(void)
 	CHECK(!world_malloc(&ptr, 40 * MIB) && n_ranges() == 2);
 }
 
-static void with_on_they_never_end(void **state)
+TEST(with_on_they_never_end)
 {
 	(void)state;
 	world_run("memory:1GiB", "record:off,vmm:on", ends_on);
@@ -88,7 +88,7 @@ static void dies(void)
 	CHECK(n_ranges() == 0 && available() == before);
 }
 
-static void a_context_that_dies_takes_its_pages_along(void **state)
+TEST(a_context_that_dies_takes_its_pages_along)
 {
 	(void)state;
 	world_run("memory:1GiB,context:0", "record:off,vmm:on", dies);
@@ -104,21 +104,8 @@ static void reached(void)
 	CHECK(owner->pool.page_devices == 2);
 }
 
-static void another_device_that_is_a_peer_is_let_at_them(void **state)
+TEST(another_device_that_is_a_peer_is_let_at_them)
 {
 	(void)state;
 	world_run("devices:2", "record:off,vmm:on", reached);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(pages_are_offered_where_the_option_asks_for_them),
-		cmocka_unit_test(with_auto_the_end_of_pages_gives_them_back),
-		cmocka_unit_test(with_on_they_never_end),
-		cmocka_unit_test(a_context_that_dies_takes_its_pages_along),
-		cmocka_unit_test(another_device_that_is_a_peer_is_let_at_them),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -80,7 +80,7 @@ static void held(void)
 	gpc_runtime_leave();
 }
 
-static void physical_memory_goes_with_its_last_holder_or_mapping(void **state)
+TEST(physical_memory_goes_with_its_last_holder_or_mapping)
 {
 	(void)state;
 	world_run(NULL, "stacks:off", held);
@@ -110,7 +110,7 @@ static void refused(void)
 	gpc_runtime_leave();
 }
 
-static void what_the_driver_refuses_changes_nothing(void **state)
+TEST(what_the_driver_refuses_changes_nothing)
 {
 	(void)state;
 	world_run(NULL, "stacks:off", refused);
@@ -141,7 +141,7 @@ static void at_once(void)
 	gpc_runtime_leave();
 }
 
-static void one_call_may_unmap_several_mappings(void **state)
+TEST(one_call_may_unmap_several_mappings)
 {
 	(void)state;
 	world_run(NULL, "stacks:off", at_once);
@@ -165,7 +165,7 @@ static void unseen(void)
 	gpc_runtime_leave();
 }
 
-static void handles_that_nobody_saw_made_do_no_harm(void **state)
+TEST(handles_that_nobody_saw_made_do_no_harm)
 {
 	(void)state;
 	world_run(NULL, "stacks:off", unseen);
@@ -189,7 +189,7 @@ static void again(void)
 	gpc_runtime_leave();
 }
 
-static void a_handle_that_comes_again_is_a_new_one(void **state)
+TEST(a_handle_that_comes_again_is_a_new_one)
 {
 	(void)state;
 	world_run(NULL, "stacks:off", again);
@@ -219,12 +219,6 @@ static void without_metadata(void)
 	release(a, CUDA_SUCCESS);
 	CHECK(books() == 0);
 	gpc_runtime_leave();
-}
-
-static void without_metadata_a_handle_goes_with_its_release(void **state)
-{
-	(void)state;
-	world_run(NULL, "stacks:off", without_metadata);
 }
 
 #define N_THREADS 4
@@ -268,23 +262,14 @@ static void many_threads(void)
 	CHECK(books() == 0);
 }
 
-static void threads_hold_memory_independently(void **state)
+TEST(threads_hold_memory_independently)
 {
 	(void)state;
 	world_run(NULL, "stacks:off", many_threads);
 }
 
-int main(void)
+TEST(without_metadata_a_handle_goes_with_its_release)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(physical_memory_goes_with_its_last_holder_or_mapping),
-		cmocka_unit_test(what_the_driver_refuses_changes_nothing),
-		cmocka_unit_test(one_call_may_unmap_several_mappings),
-		cmocka_unit_test(handles_that_nobody_saw_made_do_no_harm),
-		cmocka_unit_test(a_handle_that_comes_again_is_a_new_one),
-		cmocka_unit_test(threads_hold_memory_independently),
-		cmocka_unit_test(without_metadata_a_handle_goes_with_its_release),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	(void)state;
+	world_run(NULL, "stacks:off", without_metadata);
 }

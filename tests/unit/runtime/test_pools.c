@@ -136,7 +136,7 @@ static void adds_up(void)
 	CHECK(gpc_runtime.devices[0].budget.used_bytes == 40 * MIB);
 }
 
-static void allocations_and_what_is_idle_add_up_to_what_is_reserved(void **state)
+TEST(allocations_and_what_is_idle_add_up_to_what_is_reserved)
 {
 	(void)state;
 	world_run(NULL, "stacks:off", adds_up);
@@ -166,7 +166,7 @@ static void threads(void)
 	CHECK(booked(GPUCACHE_KIND_POOL) == direct() && direct() % SLAB == 0);
 }
 
-static void threads_that_use_one_pool_leave_the_books_right(void **state)
+TEST(threads_that_use_one_pool_leave_the_books_right)
 {
 	(void)state;
 	world_run(NULL, "stacks:off", threads);
@@ -187,7 +187,7 @@ static void host(void)
 	CHECK(booked(GPUCACHE_KIND_HOST) == 0 && direct() == 0);
 }
 
-static void memory_of_a_pool_of_the_host_is_host_memory(void **state)
+TEST(memory_of_a_pool_of_the_host_is_host_memory)
 {
 	(void)state;
 	world_run(NULL, "stacks:off", host);
@@ -205,7 +205,7 @@ static void of_two_devices(void)
 	CHECK(take(MIB) && direct() == SLAB);
 }
 
-static void an_allocation_counts_for_the_device_of_its_pool(void **state)
+TEST(an_allocation_counts_for_the_device_of_its_pool)
 {
 	(void)state;
 	world_run("devices:2", "stacks:off", of_two_devices);
@@ -228,7 +228,7 @@ static void made_current(void)
 	CHECK(take(MIB) && booked(GPUCACHE_KIND_POOL) == SLAB - MIB);
 }
 
-static void the_pool_that_the_program_made_current_is_the_one_meant(void **state)
+TEST(the_pool_that_the_program_made_current_is_the_one_meant)
 {
 	(void)state;
 	world_run(NULL, "stacks:off", made_current);
@@ -247,7 +247,7 @@ static void from_idle(void)
 	CHECK(gpc_counter_get(&owner->pool.counters->peak_direct_bytes) == SLAB);
 }
 
-static void an_allocation_from_what_was_idle_is_no_peak(void **state)
+TEST(an_allocation_from_what_was_idle_is_no_peak)
 {
 	(void)state;
 	world_run(NULL, "stacks:off", from_idle);
@@ -274,7 +274,7 @@ static void kept(void)
 	CHECK(direct() == SLAB);
 }
 
-static void a_pool_that_the_driver_keeps_stays_in_the_books_once(void **state)
+TEST(a_pool_that_the_driver_keeps_stays_in_the_books_once)
 {
 	(void)state;
 	world_run(NULL, "stacks:off", kept);
@@ -306,7 +306,7 @@ static void chosen_at_once(void)
 	CHECK(booked(GPUCACHE_KIND_HOST) == 2 * MIB); /* what the chosen one gives */
 }
 
-static void a_pool_chosen_while_the_default_one_is_asked_for_stays_chosen(void **state)
+TEST(a_pool_chosen_while_the_default_one_is_asked_for_stays_chosen)
 {
 	(void)state;
 	world_run(NULL, "stacks:off", chosen_at_once);
@@ -329,7 +329,7 @@ static void destroyed(void)
 	CHECK(booked(GPUCACHE_KIND_ASYNC) == 0 && booked(GPUCACHE_KIND_POOL) == 0);
 }
 
-static void nobody_asks_about_a_pool_that_was_destroyed(void **state)
+TEST(nobody_asks_about_a_pool_that_was_destroyed)
 {
 	(void)state;
 	world_run(NULL, "stacks:off", destroyed);
@@ -362,7 +362,7 @@ static void captured(void)
 	CHECK(n_asked == 1);
 }
 
-static void nobody_asks_while_a_capture_is_open(void **state)
+TEST(nobody_asks_while_a_capture_is_open)
 {
 	(void)state;
 	world_run(NULL, "stacks:off", captured);
@@ -393,7 +393,7 @@ static void graphs(void)
 	CHECK(direct() == 0);
 }
 
-static void memory_of_graphs_is_booked_and_trimmed(void **state)
+TEST(memory_of_graphs_is_booked_and_trimmed)
 {
 	(void)state;
 	world_run(NULL, "stacks:off", graphs);
@@ -417,7 +417,7 @@ static void room(void)
 	CHECK(COUNTER(n_rescued) == 2);
 }
 
-static void pools_and_cache_make_room_for_each_other(void **state)
+TEST(pools_and_cache_make_room_for_each_other)
 {
 	(void)state;
 	world_run("memory:1GiB", "stacks:off", room);
@@ -441,7 +441,7 @@ static void reset(void)
 	CHECK(n_asked == 0);
 }
 
-static void a_reset_ends_all_pools(void **state)
+TEST(a_reset_ends_all_pools)
 {
 	(void)state;
 	world_run(NULL, "stacks:off", reset);
@@ -480,7 +480,7 @@ static void resets_early(void)
 	CHECK(booked(GPUCACHE_KIND_POOL) == SLAB - 2 * MIB);
 }
 
-static void what_a_pool_gave_before_a_reset_is_not_the_next_pools(void **state)
+TEST(what_a_pool_gave_before_a_reset_is_not_the_next_pools)
 {
 	(void)state;
 	world_run(NULL, "stacks:off", resets_early);
@@ -510,13 +510,13 @@ static void no_pool(void)
 	CHECK(n_asked == 0 && direct() == 0);
 }
 
-static void what_gives_no_memory_is_not_asked_again(void **state)
+TEST(what_gives_no_memory_is_not_asked_again)
 {
 	(void)state;
 	world_run(NULL, "stacks:off", no_pool);
 }
 
-static void more_pools_than_there_is_room_for_are_used_and_not_looked_into(void **state)
+TEST(more_pools_than_there_is_room_for_are_used_and_not_looked_into)
 {
 	(void)state;
 	world_run("memory:8GiB", "stacks:off", many);
@@ -540,7 +540,7 @@ static void old(void)
 	CHECK(direct() == MIB);
 }
 
-static void a_driver_that_lacks_all_of_it_is_not_asked(void **state)
+TEST(a_driver_that_lacks_all_of_it_is_not_asked)
 {
 	(void)state;
 	world_run(NULL, "stacks:off", old);
@@ -561,34 +561,8 @@ static void foreign(void)
 	CHECK(booked(GPUCACHE_KIND_IPC) == 0);
 }
 
-static void imported_memory_is_known_and_counts_for_nothing(void **state)
+TEST(imported_memory_is_known_and_counts_for_nothing)
 {
 	(void)state;
 	world_run(NULL, "stacks:off", foreign);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(allocations_and_what_is_idle_add_up_to_what_is_reserved),
-		cmocka_unit_test(threads_that_use_one_pool_leave_the_books_right),
-		cmocka_unit_test(memory_of_a_pool_of_the_host_is_host_memory),
-		cmocka_unit_test(an_allocation_counts_for_the_device_of_its_pool),
-		cmocka_unit_test(the_pool_that_the_program_made_current_is_the_one_meant),
-		cmocka_unit_test(an_allocation_from_what_was_idle_is_no_peak),
-		cmocka_unit_test(a_pool_that_the_driver_keeps_stays_in_the_books_once),
-		cmocka_unit_test(a_pool_chosen_while_the_default_one_is_asked_for_stays_chosen),
-		cmocka_unit_test(nobody_asks_about_a_pool_that_was_destroyed),
-		cmocka_unit_test(nobody_asks_while_a_capture_is_open),
-		cmocka_unit_test(memory_of_graphs_is_booked_and_trimmed),
-		cmocka_unit_test(pools_and_cache_make_room_for_each_other),
-		cmocka_unit_test(a_reset_ends_all_pools),
-		cmocka_unit_test(what_a_pool_gave_before_a_reset_is_not_the_next_pools),
-		cmocka_unit_test(what_gives_no_memory_is_not_asked_again),
-		cmocka_unit_test(more_pools_than_there_is_room_for_are_used_and_not_looked_into),
-		cmocka_unit_test(a_driver_that_lacks_all_of_it_is_not_asked),
-		cmocka_unit_test(imported_memory_is_known_and_counts_for_nothing),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,7 +26,7 @@ static void peers(void)
 	CHECK(COUNTER(pending_bytes) == 1024); /* no longer safe at once */
 }
 
-static void a_peer_becomes_a_member_of_the_fences(void **state)
+TEST(a_peer_becomes_a_member_of_the_fences)
 {
 	(void)state;
 	world_run("devices:2", "record:off", peers);
@@ -51,7 +51,7 @@ static void peer_dies(void)
 	CHECK(!world_free(ptr) && !world_sync() && COUNTER(pending_bytes) == 0);
 }
 
-static void a_peer_that_dies_holds_no_fence_back(void **state)
+TEST(a_peer_that_dies_holds_no_fence_back)
 {
 	(void)state;
 	world_run("memory:1GiB,devices:2,context:0", "record:off", peer_dies);
@@ -86,7 +86,7 @@ static void dies_while_it_joins(void)
 	CHECK(!gpc_context_find_own(joining) && owner->pool.fences.n_members == 1);
 }
 
-static void a_peer_that_dies_while_it_joins_is_no_member(void **state)
+TEST(a_peer_that_dies_while_it_joins_is_no_member)
 {
 	(void)state;
 	world_run("devices:2,context:0", "record:off", dies_while_it_joins);
@@ -120,7 +120,7 @@ static void peer_dies_at_work(void)
 	gpc_runtime_leave();
 }
 
-static void the_work_of_a_peer_that_dies_is_waited_for(void **state)
+TEST(the_work_of_a_peer_that_dies_is_waited_for)
 {
 	(void)state;
 	world_run("devices:2,clock:virtual", "record:off", peer_dies_at_work);
@@ -167,7 +167,7 @@ static void not_told(void)
 	freed_under_work_of_another_context(false);
 }
 
-static void memory_that_another_contexts_copy_uses_is_not_given_out(void **state)
+TEST(memory_that_another_contexts_copy_uses_is_not_given_out)
 {
 	(void)state;
 	world_run("memory:1GiB,devices:2,context:0,clock:virtual", "record:off", told);
@@ -213,7 +213,7 @@ static void reaches(void)
 	gpc_runtime_leave();
 }
 
-static void a_copy_joins_the_fences_of_the_memory_it_touches(void **state)
+TEST(a_copy_joins_the_fences_of_the_memory_it_touches)
 {
 	(void)state;
 	world_run("devices:2", "record:off", reaches);
@@ -230,7 +230,7 @@ static void one_context(void)
 	CHECK(world_context() && gpc_runtime_many_contexts);
 }
 
-static void with_one_context_copies_look_at_nothing(void **state)
+TEST(with_one_context_copies_look_at_nothing)
 {
 	(void)state;
 	world_run(NULL, "record:off", one_context);
@@ -297,7 +297,7 @@ static void of_a_peer(void)
 	CHECK(END(PEER));
 }
 
-static void the_reason_why_one_stream_orders_reuse_no_more_is_kept(void **state)
+TEST(the_reason_why_one_stream_orders_reuse_no_more_is_kept)
 {
 	(void)state;
 	world_run(NULL, "record:off,stacks:off", is_kept);
@@ -320,25 +320,8 @@ static void near_host(void)
 	CHECK(gpc_runtime_duties.n_due == 1);
 }
 
-static void where_the_host_reaches_the_memory_every_block_waits_for_its_fence(void **state)
+TEST(where_the_host_reaches_the_memory_every_block_waits_for_its_fence)
 {
 	(void)state;
 	world_run("host_access:direct,clock:virtual", "record:off,stacks:off", near_host);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_peer_becomes_a_member_of_the_fences),
-		cmocka_unit_test(a_peer_that_dies_holds_no_fence_back),
-		cmocka_unit_test(a_peer_that_dies_while_it_joins_is_no_member),
-		cmocka_unit_test(the_work_of_a_peer_that_dies_is_waited_for),
-		cmocka_unit_test(memory_that_another_contexts_copy_uses_is_not_given_out),
-		cmocka_unit_test(a_copy_joins_the_fences_of_the_memory_it_touches),
-		cmocka_unit_test(with_one_context_copies_look_at_nothing),
-		cmocka_unit_test(the_reason_why_one_stream_orders_reuse_no_more_is_kept),
-		cmocka_unit_test(where_the_host_reaches_the_memory_every_block_waits_for_its_fence),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

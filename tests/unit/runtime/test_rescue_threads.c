@@ -145,7 +145,20 @@ static void fail_alike(void)
 	gpc_notice_say();
 }
 
-static void the_end_prints_the_failure_that_nothing_has_told(void **state)
+TEST(a_thread_that_recovers_says_nothing_of_another)
+{
+	(void)state;
+	world_run("memory:1GiB", QUIET, one_of_two_threads_recovers);
+	world_assert_says("700.00 MiB asked for");
+	assert_int_equal(world_count("WHY "), 1);
+	world_run("memory:1GiB", QUIET, recovers_in_other_memory);
+	world_assert_says("700.00 MiB asked for");
+	assert_int_equal(world_count("WHY "), 1);
+	world_run("memory:1GiB", QUIET, a_thread_is_content_with_less);
+	assert_int_equal(world_count("WHY "), 0);
+}
+
+TEST(the_end_prints_the_failure_that_nothing_has_told)
 {
 	(void)state;
 	world_run("memory:1GiB", QUIET ",oom_report:always", ends_by_the_larger_of_two);
@@ -204,33 +217,9 @@ static void ends_while_a_thread_fails(void)
 	_exit(0);
 }
 
-static void the_end_waits_for_a_thread_that_fails(void **state)
+TEST(the_end_waits_for_a_thread_that_fails)
 {
 	(void)state;
 	world_run("memory:1GiB", QUIET, ends_while_a_thread_fails);
 	assert_int_equal(world_count("WHY "), 1);
-}
-
-static void a_thread_that_recovers_says_nothing_of_another(void **state)
-{
-	(void)state;
-	world_run("memory:1GiB", QUIET, one_of_two_threads_recovers);
-	world_assert_says("700.00 MiB asked for");
-	assert_int_equal(world_count("WHY "), 1);
-	world_run("memory:1GiB", QUIET, recovers_in_other_memory);
-	world_assert_says("700.00 MiB asked for");
-	assert_int_equal(world_count("WHY "), 1);
-	world_run("memory:1GiB", QUIET, a_thread_is_content_with_less);
-	assert_int_equal(world_count("WHY "), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_thread_that_recovers_says_nothing_of_another),
-		cmocka_unit_test(the_end_prints_the_failure_that_nothing_has_told),
-		cmocka_unit_test(the_end_waits_for_a_thread_that_fails),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,7 +50,7 @@ static void spills(void)
 	CHECK(!gpc_pool_check(&world_context()->pool));
 }
 
-static void a_request_that_nothing_serves_is_spilled(void **state)
+TEST(a_request_that_nothing_serves_is_spilled)
 {
 	(void)state;
 	world_run(SMALL, QUIET ",spill:1GiB", spills);
@@ -61,7 +61,7 @@ static void a_request_that_nothing_serves_is_spilled(void **state)
 	assert_int_equal(world_count("gpucache:"), 2);
 }
 
-static void the_same_is_true_without_the_cache(void **state)
+TEST(the_same_is_true_without_the_cache)
 {
 	(void)state;
 	world_run(SMALL, QUIET ",spill:1GiB,cache:off", spills);
@@ -79,21 +79,21 @@ static void fails(void)
 	CHECK(SPILLED == 0 && COUNTER(n_oom) == 1);
 }
 
-static void without_the_option_nothing_is_spilled(void **state)
+TEST(without_the_option_nothing_is_spilled)
 {
 	(void)state;
 	world_run(SMALL, QUIET, fails);
 	assert_int_equal(world_count("host memory"), 0);
 }
 
-static void a_limit_is_kept(void **state)
+TEST(a_limit_is_kept)
 {
 	(void)state;
 	world_run("memory:8GiB,context:0", QUIET ",spill:auto,limit:1GiB", fails);
 	assert_int_equal(world_count("host memory"), 0);
 }
 
-static void a_device_that_cannot_fault_says_so_once(void **state)
+TEST(a_device_that_cannot_fault_says_so_once)
 {
 	(void)state;
 	world_run(SMALL ",managed:pinned", QUIET ",spill:2GiB", fails);
@@ -108,7 +108,7 @@ static void fails_without(void)
 	fails();
 }
 
-static void a_driver_without_managed_memory_says_so(void **state)
+TEST(a_driver_without_managed_memory_says_so)
 {
 	(void)state;
 	world_run(SMALL, QUIET ",spill:2GiB", fails_without);
@@ -130,7 +130,7 @@ static void up_to_most(void)
 	CHECK(!world_free(first) && !world_malloc(&ptr, 100 * MIB));
 }
 
-static void no_more_than_the_option_allows_is_spilled(void **state)
+TEST(no_more_than_the_option_allows_is_spilled)
 {
 	(void)state;
 	world_run(SMALL, QUIET ",spill:200MiB", up_to_most);
@@ -152,7 +152,7 @@ static void beyond_the_host(void)
 	CHECK(world_malloc(&ptr, 3 * quarter) == no_memory && SPILLED == 2 * quarter);
 }
 
-static void an_eighth_of_the_host_stays_free(void **state)
+TEST(an_eighth_of_the_host_stays_free)
 {
 	(void)state;
 	world_run(SMALL, QUIET ",spill:1000GiB", beyond_the_host);
@@ -171,7 +171,7 @@ static void measures(void)
 	CHECK(!world_malloc(&ptr, 1100 * MIB));
 }
 
-static void auto_is_half_of_what_the_host_has(void **state)
+TEST(auto_is_half_of_what_the_host_has)
 {
 	(void)state;
 	world_run(SMALL, QUIET ",spill:auto", measures);
@@ -187,7 +187,7 @@ static void offers(void)
 	CHECK(offer > half / 2 && offer < half + half / 2);
 }
 
-static void what_is_offered_is_what_auto_would_allow(void **state)
+TEST(what_is_offered_is_what_auto_would_allow)
 {
 	(void)state;
 	world_run(SMALL, QUIET, offers);
@@ -204,7 +204,7 @@ static void small_ones(void)
 	CHECK(!world_free(ptr) && SPILLED == 0);
 }
 
-static void a_small_request_takes_whole_pages(void **state)
+TEST(a_small_request_takes_whole_pages)
 {
 	(void)state;
 	world_run(SMALL, QUIET ",spill:1MiB", small_ones);
@@ -221,7 +221,7 @@ static void fail_once(void)
 	CHECK(!world_malloc(&ptr, 200 * MIB) && SPILLED == 200 * MIB);
 }
 
-static void if_the_driver_refuses_the_program_gets_its_error(void **state)
+TEST(if_the_driver_refuses_the_program_gets_its_error)
 {
 	(void)state;
 	world_run(SMALL ",fail:cuMemAllocManaged/1", QUIET ",spill:200MiB", fail_once);
@@ -239,7 +239,7 @@ static void advice_fails(void)
 	CHECK(!world_malloc(&ptr, 100 * MIB) && SPILLED == 100 * MIB);
 }
 
-static void advice_that_the_driver_refuses_changes_nothing(void **state)
+TEST(advice_that_the_driver_refuses_changes_nothing)
 {
 	(void)state;
 	world_run(SMALL ",fail:cuMemAdvise/1/801", QUIET ",spill:200MiB", advice_fails);
@@ -280,7 +280,7 @@ static void asks_again(void)
 	gpc_runtime_leave();
 }
 
-static void a_caller_with_a_cache_gives_that_back_first(void **state)
+TEST(a_caller_with_a_cache_gives_that_back_first)
 {
 	(void)state;
 	world_run(SMALL, QUIET ",spill:1GiB", asks_again);
@@ -302,7 +302,7 @@ static void is_captured(void)
 	CHECK(!world.cuStreamEndCapture(stream, &graph));
 }
 
-static void during_a_capture_a_cache_gives_nothing_back(void **state)
+TEST(during_a_capture_a_cache_gives_nothing_back)
 {
 	(void)state;
 	world_run(SMALL, QUIET ",spill:1GiB", is_captured);
@@ -323,7 +323,7 @@ static void asks_for_pages(void)
 	gpc_runtime_leave();
 }
 
-static void physical_memory_cannot_be_managed(void **state)
+TEST(physical_memory_cannot_be_managed)
 {
 	(void)state;
 	world_run(SMALL, QUIET ",spill:1GiB", asks_for_pages);
@@ -346,7 +346,7 @@ static void is_reset(void)
 	CHECK(!world_malloc(&ptr, 1100 * MIB) && SPILLED == 1100 * MIB);
 }
 
-static void spilled_memory_ends_with_its_context(void **state)
+TEST(spilled_memory_ends_with_its_context)
 {
 	(void)state;
 	world_run(SMALL, QUIET ",spill:1200MiB", is_reset);
@@ -363,7 +363,7 @@ static void is_freed_in_vain(void)
 	CHECK(!world_free(ptr) && SPILLED == 0);
 }
 
-static void a_free_that_the_driver_refuses_keeps_it(void **state)
+TEST(a_free_that_the_driver_refuses_keeps_it)
 {
 	(void)state;
 	world_run(SMALL ",fail:cuMemFree_v2/1/999", QUIET ",spill:1200MiB", is_freed_in_vain);
@@ -383,35 +383,8 @@ static void resident(void)
 	CHECK(!world_malloc(&ptr, 1000 * MIB) && !is_managed(ptr));
 }
 
-static void managed_memory_on_the_device_gives_way(void **state)
+TEST(managed_memory_on_the_device_gives_way)
 {
 	(void)state;
 	world_run(SMALL, QUIET ",spill:2GiB", resident);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_request_that_nothing_serves_is_spilled),
-		cmocka_unit_test(the_same_is_true_without_the_cache),
-		cmocka_unit_test(without_the_option_nothing_is_spilled),
-		cmocka_unit_test(a_limit_is_kept),
-		cmocka_unit_test(a_device_that_cannot_fault_says_so_once),
-		cmocka_unit_test(a_driver_without_managed_memory_says_so),
-		cmocka_unit_test(no_more_than_the_option_allows_is_spilled),
-		cmocka_unit_test(an_eighth_of_the_host_stays_free),
-		cmocka_unit_test(auto_is_half_of_what_the_host_has),
-		cmocka_unit_test(what_is_offered_is_what_auto_would_allow),
-		cmocka_unit_test(a_small_request_takes_whole_pages),
-		cmocka_unit_test(if_the_driver_refuses_the_program_gets_its_error),
-		cmocka_unit_test(advice_that_the_driver_refuses_changes_nothing),
-		cmocka_unit_test(a_caller_with_a_cache_gives_that_back_first),
-		cmocka_unit_test(during_a_capture_a_cache_gives_nothing_back),
-		cmocka_unit_test(physical_memory_cannot_be_managed),
-		cmocka_unit_test(spilled_memory_ends_with_its_context),
-		cmocka_unit_test(a_free_that_the_driver_refuses_keeps_it),
-		cmocka_unit_test(managed_memory_on_the_device_gives_way),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

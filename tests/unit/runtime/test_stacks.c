@@ -15,7 +15,7 @@ static void switched_off(void)
 	CHECK(of_size(1 << 30) == 0);
 }
 
-static void without_stacks_there_is_none(void **state)
+TEST(without_stacks_there_is_none)
 {
 	(void)state;
 	world_run(NULL, "stacks:off", switched_off);
@@ -33,7 +33,7 @@ static void twice(void)
 	CHECK(ids[0] == ids[1]);
 }
 
-static void a_place_has_one_number(void **state)
+TEST(a_place_has_one_number)
 {
 	(void)state;
 	world_run(NULL, "stacks:all", twice);
@@ -51,7 +51,7 @@ static void sampled(void)
 	CHECK(n_taken < 10);
 }
 
-static void small_requests_are_sampled(void **state)
+TEST(small_requests_are_sampled)
 {
 	(void)state;
 	world_run(NULL, "stacks:sampled", sampled);
@@ -73,20 +73,8 @@ static void of_one_call(void)
 	CHECK(n_taken < 10);
 }
 
-static void requests_of_one_call_share_a_walk_and_are_sampled_one_by_one(void **state)
+TEST(requests_of_one_call_share_a_walk_and_are_sampled_one_by_one)
 {
 	(void)state;
 	world_run(NULL, "stacks:sampled", of_one_call);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(without_stacks_there_is_none),
-		cmocka_unit_test(a_place_has_one_number),
-		cmocka_unit_test(small_requests_are_sampled),
-		cmocka_unit_test(requests_of_one_call_share_a_walk_and_are_sampled_one_by_one),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

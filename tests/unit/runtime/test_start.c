@@ -23,17 +23,17 @@ static void start_as_another_model(void)
 	CHECK(strcmp(gpc_runtime.devices[0].known.name, "NVIDIA L4, simulated") == 0);
 }
 
-static void a_simulated_gpu_is_called_so(void **state)
-{
-	(void)state;
-	world_run("gpu:l4", NULL, start_as_another_model);
-	world_assert_is_silent();
-}
-
-static void every_device_is_known_after_the_start(void **state)
+TEST(every_device_is_known_after_the_start)
 {
 	(void)state;
 	world_run("devices:2", NULL, start_and_say_nothing);
+	world_assert_is_silent();
+}
+
+TEST(a_simulated_gpu_is_called_so)
+{
+	(void)state;
+	world_run("gpu:l4", NULL, start_as_another_model);
 	world_assert_is_silent();
 }
 
@@ -52,7 +52,7 @@ static void start_where_devices_are_named_otherwise(void)
 		CHECK(gpc_runtime.devices[i].known.physical == 0);
 }
 
-static void the_number_of_nvidia_smi_is_recorded(void **state)
+TEST(the_number_of_nvidia_smi_is_recorded)
 {
 	(void)state;
 	setenv("CUDA_VISIBLE_DEVICES", "2,1", 1);
@@ -75,7 +75,7 @@ static void switched_off(void)
 	CHECK(access(getenv("GPUCACHE_OUTPUT"), F_OK) != 0);
 }
 
-static void gpucache_0_passes_everything_and_makes_no_file(void **state)
+TEST(gpucache_0_passes_everything_and_makes_no_file)
 {
 	(void)state;
 	world_run(NULL, NULL, switched_off);
@@ -87,7 +87,7 @@ static void start_only(void)
 	world_start();
 }
 
-static void bad_options_are_named_and_the_program_goes_on(void **state)
+TEST(bad_options_are_named_and_the_program_goes_on)
 {
 	(void)state;
 	world_run(NULL, "stakcs:off,cache:perhaps,record:off", start_only);
@@ -96,7 +96,7 @@ static void bad_options_are_named_and_the_program_goes_on(void **state)
 	world_assert_says("perhaps");
 }
 
-static void more_mistakes_than_are_shown_are_counted(void **state)
+TEST(more_mistakes_than_are_shown_are_counted)
 {
 	char conf[1024] = "record:off";
 
@@ -107,7 +107,7 @@ static void more_mistakes_than_are_shown_are_counted(void **state)
 	world_assert_says("3 more mistakes");
 }
 
-static void help_prints_the_table_and_ends_with_0(void **state)
+TEST(help_prints_the_table_and_ends_with_0)
 {
 	(void)state;
 	world_run_to(NULL, "help:true", start_only, 0);
@@ -115,7 +115,7 @@ static void help_prints_the_table_and_ends_with_0(void **state)
 	world_assert_says("per_process_memory_fraction");
 }
 
-static void strict_ends_with_2_where_an_option_is_bad(void **state)
+TEST(strict_ends_with_2_where_an_option_is_bad)
 {
 	(void)state;
 	world_run_to(NULL, "strict:true,nonsense:1", start_only, 2);
@@ -129,7 +129,7 @@ static void strict_alone(void)
 	CHECK(atomic_load(&gpc_runtime.state) == GPC_STATE_RUNNING);
 }
 
-static void strict_without_a_mistake_starts(void **state)
+TEST(strict_without_a_mistake_starts)
 {
 	(void)state;
 	world_run(NULL, "strict:true,record:off", strict_alone);
@@ -146,7 +146,7 @@ static void no_stacks(void)
 	CHECK(!world_malloc(&ptr, 512));
 }
 
-static void stacks_off_takes_none(void **state)
+TEST(stacks_off_takes_none)
 {
 	(void)state;
 	world_run(NULL, "stacks:off,record:off", no_stacks);
@@ -188,7 +188,7 @@ static void sampled(void)
 	CHECK(SITE_SUM(total_bytes) > 800 * MIB);
 }
 
-static void sampled_stacks_stand_for_the_others(void **state)
+TEST(sampled_stacks_stand_for_the_others)
 {
 	(void)state;
 	world_run(NULL, "stacks:sampled", sampled);
@@ -205,7 +205,7 @@ static void unsampled(void)
 	CHECK(SITE_SUM(live_bytes) == 5120 && SITE_SUM(live_blocks) == 10);
 }
 
-static void by_default_every_request_has_its_stack(void **state)
+TEST(by_default_every_request_has_its_stack)
 {
 	(void)state;
 	world_run(NULL, NULL, unsampled);
@@ -219,7 +219,7 @@ static void bad_place(void)
 	unlink(gpc_runtime.record.path);
 }
 
-static void a_place_that_cannot_be_used_is_named(void **state)
+TEST(a_place_that_cannot_be_used_is_named)
 {
 	(void)state;
 	world_run(NULL, NULL, bad_place);
@@ -233,7 +233,7 @@ static void bad_letter(void)
 	unlink(gpc_runtime.record.path);
 }
 
-static void an_unknown_letter_of_the_pattern_is_named(void **state)
+TEST(an_unknown_letter_of_the_pattern_is_named)
 {
 	(void)state;
 	world_run(NULL, NULL, bad_letter);
@@ -246,33 +246,10 @@ static void limits(void)
 	CHECK(gpc_runtime.devices[0].budget.limit_bytes == GPC_GIB);
 }
 
-static void the_smaller_of_limit_and_fraction_holds(void **state)
+TEST(the_smaller_of_limit_and_fraction_holds)
 {
 	(void)state;
 	world_run("memory:4GiB", "record:off,limit:50%,per_process_memory_fraction:0.25", limits);
 	world_run("memory:4GiB", "record:off,limit:1GiB,per_process_memory_fraction:0.5", limits);
 	world_run("memory:2GiB", "record:off,per_process_memory_fraction:0.5", limits);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_device_is_known_after_the_start),
-		cmocka_unit_test(a_simulated_gpu_is_called_so),
-		cmocka_unit_test(the_number_of_nvidia_smi_is_recorded),
-		cmocka_unit_test(gpucache_0_passes_everything_and_makes_no_file),
-		cmocka_unit_test(bad_options_are_named_and_the_program_goes_on),
-		cmocka_unit_test(more_mistakes_than_are_shown_are_counted),
-		cmocka_unit_test(help_prints_the_table_and_ends_with_0),
-		cmocka_unit_test(strict_ends_with_2_where_an_option_is_bad),
-		cmocka_unit_test(strict_without_a_mistake_starts),
-		cmocka_unit_test(stacks_off_takes_none),
-		cmocka_unit_test(sampled_stacks_stand_for_the_others),
-		cmocka_unit_test(by_default_every_request_has_its_stack),
-		cmocka_unit_test(a_place_that_cannot_be_used_is_named),
-		cmocka_unit_test(an_unknown_letter_of_the_pattern_is_named),
-		cmocka_unit_test(the_smaller_of_limit_and_fraction_holds),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,7 +29,7 @@ static void ends_the_rule(void)
 	CHECK(!world_context()->pool.fences.is_one_stream); /* it does not come back */
 }
 
-static void a_stream_ends_the_one_stream_rule_and_waits(void **state)
+TEST(a_stream_ends_the_one_stream_rule_and_waits)
 {
 	(void)state;
 	world_run("clock:virtual", "record:off,free_order:fence", ends_the_rule);
@@ -48,7 +48,7 @@ static void waits_on_the_host(void)
 	CHECK(!world_context()->pool.fences.is_end_due);
 }
 
-static void where_the_device_cannot_wait_the_host_does(void **state)
+TEST(where_the_device_cannot_wait_the_host_does)
 {
 	(void)state;
 	world_run("clock:virtual,fail:cuEventCreate/1/999", "record:off", waits_on_the_host);
@@ -80,7 +80,7 @@ static void is_over_before_a_capture(void)
 	CHECK(!world.cuStreamQuery(stream));
 }
 
-static void an_end_that_failed_is_waited_for_before_a_capture_begins(void **state)
+TEST(an_end_that_failed_is_waited_for_before_a_capture_begins)
 {
 	(void)state;
 	world_run("clock:virtual,fail:cuEventCreate/1/999", "record:off,free_order:fence",
@@ -97,7 +97,7 @@ static void no_context(void)
 	gpc_runtime_leave();
 }
 
-static void without_a_context_nothing_happens(void **state)
+TEST(without_a_context_nothing_happens)
 {
 	(void)state;
 	world_run(NULL, "record:off", no_context);
@@ -122,7 +122,7 @@ static void per_thread(void)
 	CHECK(!world_context()->pool.fences.is_one_stream); /* nor has a later one the rule */
 }
 
-static void a_per_thread_stream_ends_the_rule_everywhere(void **state)
+TEST(a_per_thread_stream_ends_the_rule_everywhere)
 {
 	(void)state;
 	world_run("clock:virtual", "record:off", per_thread);
@@ -170,7 +170,7 @@ static void captures(void)
 	gpc_runtime_leave();
 }
 
-static void captures_are_counted_and_not_broken(void **state)
+TEST(captures_are_counted_and_not_broken)
 {
 	(void)state;
 	world_run(NULL, "record:off,stacks:off", captures);
@@ -188,7 +188,7 @@ static void many_captures(void)
 	gpc_runtime_leave();
 }
 
-static void more_captures_than_are_listed_end_as_well(void **state)
+TEST(more_captures_than_are_listed_end_as_well)
 {
 	(void)state;
 	world_run(NULL, "record:off,stacks:off", many_captures);
@@ -210,24 +210,8 @@ static void dies_with_its_context(void)
 	CHECK(!gpc_captures_is_any_open(captures));
 }
 
-static void a_capture_ends_with_its_context(void **state)
+TEST(a_capture_ends_with_its_context)
 {
 	(void)state;
 	world_run(NULL, "record:off,stacks:off", dies_with_its_context);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_stream_ends_the_one_stream_rule_and_waits),
-		cmocka_unit_test(where_the_device_cannot_wait_the_host_does),
-		cmocka_unit_test(an_end_that_failed_is_waited_for_before_a_capture_begins),
-		cmocka_unit_test(without_a_context_nothing_happens),
-		cmocka_unit_test(a_per_thread_stream_ends_the_rule_everywhere),
-		cmocka_unit_test(captures_are_counted_and_not_broken),
-		cmocka_unit_test(more_captures_than_are_listed_end_as_well),
-		cmocka_unit_test(a_capture_ends_with_its_context),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

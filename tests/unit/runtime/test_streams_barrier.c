@@ -79,7 +79,7 @@ static void in_order(void)
 	CHECK(!is_running(first));
 }
 
-static void the_first_submission_after_a_free_is_behind_all_before(void **state)
+TEST(the_first_submission_after_a_free_is_behind_all_before)
 {
 	(void)state;
 	world_run(VIRTUAL, CONF, in_order);
@@ -100,7 +100,7 @@ static void looks_wait(void)
 	CHECK(gpc_runtime_duties.n_unsettled == 0);
 }
 
-static void a_query_finds_the_work_before_the_free_over(void **state)
+TEST(a_query_finds_the_work_before_the_free_over)
 {
 	(void)state;
 	world_run(VIRTUAL, CONF, looks_wait);
@@ -136,7 +136,7 @@ static void captured(void)
 	CHECK(gpc_runtime_duties.n_due == 0 && COUNTER(pending_bytes) == 0);
 }
 
-static void captures_survive_and_the_order_is_kept_until_they_end(void **state)
+TEST(captures_survive_and_the_order_is_kept_until_they_end)
 {
 	(void)state;
 	world_run(VIRTUAL, CONF, captured);
@@ -158,7 +158,7 @@ static void given_away(void)
 	CHECK(!world_free(ptr) && COUNTER(reserved_bytes) == 64 * MIB && is_running(stream));
 }
 
-static void who_is_behind_no_event_gets_memory_after_a_wait(void **state)
+TEST(who_is_behind_no_event_gets_memory_after_a_wait)
 {
 	(void)state;
 	world_run(VIRTUAL, CONF, given_away);
@@ -180,7 +180,7 @@ static void peer_comes(void)
 	CHECK(gpc_runtime_duties.n_due == 1); /* the order is kept all the same */
 }
 
-static void a_peer_waits_once_and_then_there_are_fences(void **state)
+TEST(a_peer_waits_once_and_then_there_are_fences)
 {
 	(void)state;
 	world_run(VIRTUAL ",devices:2", CONF, peer_comes);
@@ -208,7 +208,7 @@ static void green(void)
 	CHECK(gpc_runtime_duties.n_due == 0);
 }
 
-static void a_barrier_stands_for_green_contexts_and_they_wait_with_it(void **state)
+TEST(a_barrier_stands_for_green_contexts_and_they_wait_with_it)
 {
 	(void)state;
 	world_run(VIRTUAL, CONF, green);
@@ -235,7 +235,7 @@ static void two_contexts(void)
 	CHECK(gpc_runtime_duties.n_due == 1);
 }
 
-static void other_contexts_are_not_stopped(void **state)
+TEST(other_contexts_are_not_stopped)
 {
 	(void)state;
 	world_run(VIRTUAL ",devices:2", CONF, two_contexts);
@@ -252,7 +252,7 @@ static void old_driver(void)
 	CHECK(gpc_runtime_duties.n_due + gpc_runtime_duties.n_unsettled == 0);
 }
 
-static void before_cuda_12_5_the_host_waits(void **state)
+TEST(before_cuda_12_5_the_host_waits)
 {
 	(void)state;
 	world_run(VIRTUAL ",driver:12040", CONF, old_driver);
@@ -266,7 +266,7 @@ static void alone(void)
 	CHECK(gpc_runtime_duties.n_due + gpc_runtime_duties.n_unsettled == 0);
 }
 
-static void the_legacy_stream_alone_needs_nothing(void **state)
+TEST(the_legacy_stream_alone_needs_nothing)
 {
 	(void)state;
 	world_run(VIRTUAL, CONF, alone);
@@ -290,7 +290,7 @@ static void overlap_with_fences(void)
 	CHECK(!world.cuStreamSynchronize(second) && is_running(first));
 }
 
-static void with_fences_streams_overlap(void **state)
+TEST(with_fences_streams_overlap)
 {
 	(void)state;
 	world_run(VIRTUAL, CONF ",free_order:fence", overlap_with_fences);
@@ -311,7 +311,7 @@ static void overlaps(void)
 	CHECK(!world_context()->pool.fences.is_one_stream);
 }
 
-static void a_launch_that_may_overlap_ends_the_one_stream_rule(void **state)
+TEST(a_launch_that_may_overlap_ends_the_one_stream_rule)
 {
 	(void)state;
 	world_run(VIRTUAL, CONF, overlaps);
@@ -339,7 +339,7 @@ static void keeps_reserve(void)
 	CHECK(!world_free(more) && COUNTER(n_driver_free) == 1);
 }
 
-static void the_reserve_is_given_back_in_a_free(void **state)
+TEST(the_reserve_is_given_back_in_a_free)
 {
 	(void)state;
 	world_run(VIRTUAL ",memory:1GiB,context:0", CONF ",reserve:120MiB", keeps_reserve);
@@ -358,29 +358,8 @@ static void dies(void)
 	CHECK(gpc_runtime_duties.n_due + gpc_runtime_duties.n_unsettled == 0);
 }
 
-static void a_context_that_dies_owes_nothing(void **state)
+TEST(a_context_that_dies_owes_nothing)
 {
 	(void)state;
 	world_run(VIRTUAL, CONF, dies);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_first_submission_after_a_free_is_behind_all_before),
-		cmocka_unit_test(a_query_finds_the_work_before_the_free_over),
-		cmocka_unit_test(captures_survive_and_the_order_is_kept_until_they_end),
-		cmocka_unit_test(who_is_behind_no_event_gets_memory_after_a_wait),
-		cmocka_unit_test(a_peer_waits_once_and_then_there_are_fences),
-		cmocka_unit_test(a_barrier_stands_for_green_contexts_and_they_wait_with_it),
-		cmocka_unit_test(other_contexts_are_not_stopped),
-		cmocka_unit_test(before_cuda_12_5_the_host_waits),
-		cmocka_unit_test(the_legacy_stream_alone_needs_nothing),
-		cmocka_unit_test(with_fences_streams_overlap),
-		cmocka_unit_test(a_launch_that_may_overlap_ends_the_one_stream_rule),
-		cmocka_unit_test(the_reserve_is_given_back_in_a_free),
-		cmocka_unit_test(a_context_that_dies_owes_nothing),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -85,7 +85,7 @@ static void labelled(void)
 	CHECK(!world_malloc(&outer, MIB) && block_at(outer)->tag == 0);
 }
 
-static void allocations_get_the_range_that_their_thread_is_in(void **state)
+TEST(allocations_get_the_range_that_their_thread_is_in)
 {
 	(void)state;
 	world_run("memory:1GiB", "stacks:off", labelled);
@@ -111,7 +111,7 @@ static void failed(void)
 	CHECK(last_event()->kind == GPUCACHE_EVENT_OOM && last_event()->tag == oom->tag);
 }
 
-static void a_failure_says_in_which_range_and_who_holds_by_range(void **state)
+TEST(a_failure_says_in_which_range_and_who_holds_by_range)
 {
 	(void)state;
 	world_run("memory:1GiB", "stacks:off,oom_report:never", failed);
@@ -125,7 +125,7 @@ static void too_many(void)
 	CHECK(gpc_runtime.record.header->dropped_tags == 8);
 }
 
-static void ranges_without_room_are_counted_in_the_recording(void **state)
+TEST(ranges_without_room_are_counted_in_the_recording)
 {
 	(void)state;
 	world_run(NULL, NULL, too_many);
@@ -159,7 +159,7 @@ static void forked(void)
 	CHECK(head->n_records == 1 && gpc_runtime.record.header->dropped_tags == 0);
 }
 
-static void a_child_of_fork_writes_nothing_into_its_parents_recording(void **state)
+TEST(a_child_of_fork_writes_nothing_into_its_parents_recording)
 {
 	(void)state;
 	world_run(NULL, NULL, forked);
@@ -181,21 +181,8 @@ static void handles(void)
 	CHECK(!gpc_runtime_wants_tags());
 }
 
-static void what_nvtx_asks_works_before_the_start(void **state)
+TEST(what_nvtx_asks_works_before_the_start)
 {
 	(void)state;
 	world_run(NULL, NULL, handles);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(allocations_get_the_range_that_their_thread_is_in),
-		cmocka_unit_test(a_failure_says_in_which_range_and_who_holds_by_range),
-		cmocka_unit_test(ranges_without_room_are_counted_in_the_recording),
-		cmocka_unit_test(a_child_of_fork_writes_nothing_into_its_parents_recording),
-		cmocka_unit_test(what_nvtx_asks_works_before_the_start),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -98,12 +98,6 @@ static void mapped_pages(void)
 	CHECK(most_at_peak() == 100 * MIB);
 }
 
-static void a_tensor_in_mapped_pages_is_in_the_list_of_the_peak(void **state)
-{
-	(void)state;
-	world_run(NULL, CONF, mapped_pages);
-}
-
 static void each_byte_once(void)
 {
 	CUdeviceptr arena;
@@ -137,11 +131,17 @@ static void each_byte_once(void)
 	CHECK(held_by_sites() == contexts);
 }
 
-static void each_byte_has_one_holder(void **state)
+TEST(each_byte_has_one_holder)
 {
 	(void)state;
 	world_run(NULL, CONF, each_byte_once);
 	world_run(NULL, CONF ",cache:off", each_byte_once);
+}
+
+TEST(a_tensor_in_mapped_pages_is_in_the_list_of_the_peak)
+{
+	(void)state;
+	world_run(NULL, CONF, mapped_pages);
 }
 
 static uint32_t stream_of(CUdeviceptr ptr, unsigned int kind)
@@ -184,7 +184,7 @@ static void works_on_streams(void)
 		0);
 }
 
-static void a_tensor_is_of_the_stream_that_its_thread_works_on(void **state)
+TEST(a_tensor_is_of_the_stream_that_its_thread_works_on)
 {
 	(void)state;
 	world_run(NULL, CONF, works_on_streams);
@@ -213,7 +213,7 @@ static void comes_again(void)
 	CHECK(sums()->n_malloc == 2 && sums()->allocated_bytes == torch.allocated);
 }
 
-static void an_address_that_comes_again_replaces_its_tensor(void **state)
+TEST(an_address_that_comes_again_replaces_its_tensor)
 {
 	(void)state;
 	world_run(NULL, CONF, comes_again);
@@ -249,7 +249,7 @@ static void comes_and_goes(void)
 	CHECK(held(GPUCACHE_KIND_TENSOR, &n) == 0 && n == 0);
 }
 
-static void a_tensor_is_freed_once_wherever_the_next_one_lies(void **state)
+TEST(a_tensor_is_freed_once_wherever_the_next_one_lies)
 {
 	(void)state;
 	world_run(NULL, CONF, comes_and_goes);
@@ -278,7 +278,7 @@ static void are_sampled(void)
 	CHECK(sums()->n_free == 10001 && sums()->allocated_bytes == 0);
 }
 
-static void sampled_tensors_are_all_counted_and_few_recorded(void **state)
+TEST(sampled_tensors_are_all_counted_and_few_recorded)
 {
 	(void)state;
 	world_run(NULL, "tensors:sampled", are_sampled);
@@ -305,7 +305,7 @@ static void too_many(void)
 	CHECK(held_by_sites() == contexts && held(GPUCACHE_KIND_TENSOR, &n) == 0);
 }
 
-static void more_tensors_than_slots_are_counted_all_the_same(void **state)
+TEST(more_tensors_than_slots_are_counted_all_the_same)
 {
 	(void)state;
 	world_run(NULL, CONF ",recording_size:1MiB", too_many);
@@ -323,7 +323,7 @@ static void is_off(void)
 	CHECK(held(GPUCACHE_KIND_DEVICE, &n) == 20 * MIB);
 }
 
-static void switched_off_the_segments_are_what_is_held(void **state)
+TEST(switched_off_the_segments_are_what_is_held)
 {
 	(void)state;
 	world_run(NULL, CONF ",tensors:off", is_off);
@@ -337,7 +337,7 @@ static void without_recording(void)
 	CHECK(gpc_tensors_idle_bytes(&gpc_runtime.devices[0]) == 19 * MIB);
 }
 
-static void without_a_recording_sums_are_kept(void **state)
+TEST(without_a_recording_sums_are_kept)
 {
 	(void)state;
 	world_run(NULL, CONF ",record:off", without_recording);
@@ -361,7 +361,7 @@ static void without_owner(void)
 	CHECK(held(GPUCACHE_KIND_TENSOR, &n) == MIB);
 }
 
-static void without_an_owner_of_the_device_sums_are_kept(void **state)
+TEST(without_an_owner_of_the_device_sums_are_kept)
 {
 	(void)state;
 	world_run(NULL, CONF, without_owner);
@@ -419,7 +419,7 @@ static void makes_it_after_all(void)
 	exit(3);
 }
 
-static void who_makes_small_tensors_after_a_failure_may_still_die_of_it(void **state)
+TEST(who_makes_small_tensors_after_a_failure_may_still_die_of_it)
 {
 	(void)state;
 	world_run("memory:1GiB,context:0", CONF, fails);
@@ -447,7 +447,7 @@ static void gives_up(void)
 	exit(3);
 }
 
-static void at_the_end_it_is_told_how_much_of_pytorchs_cache_was_used(void **state)
+TEST(at_the_end_it_is_told_how_much_of_pytorchs_cache_was_used)
 {
 	(void)state;
 	world_run_to("memory:1GiB,context:0", CONF, gives_up, 3);
@@ -486,7 +486,7 @@ static void keeps_a_limit(void)
 	exit(3);
 }
 
-static void a_limit_of_pytorchs_own_is_an_out_of_memory_of_its_own(void **state)
+TEST(a_limit_of_pytorchs_own_is_an_out_of_memory_of_its_own)
 {
 	(void)state;
 	world_run_to("memory:1GiB,context:0", CONF, keeps_a_limit, 3);
@@ -537,30 +537,8 @@ static void in_threads(void)
 	CHECK(sums()->n_malloc == 1 + 4 * 300 * 8 && sums()->n_free == 4 * 300 * 8);
 }
 
-static void tensors_of_many_threads_keep_the_books_in_order(void **state)
+TEST(tensors_of_many_threads_keep_the_books_in_order)
 {
 	(void)state;
 	world_run(NULL, CONF, in_threads);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_byte_has_one_holder),
-		cmocka_unit_test(a_tensor_in_mapped_pages_is_in_the_list_of_the_peak),
-		cmocka_unit_test(a_tensor_is_of_the_stream_that_its_thread_works_on),
-		cmocka_unit_test(an_address_that_comes_again_replaces_its_tensor),
-		cmocka_unit_test(a_tensor_is_freed_once_wherever_the_next_one_lies),
-		cmocka_unit_test(sampled_tensors_are_all_counted_and_few_recorded),
-		cmocka_unit_test(more_tensors_than_slots_are_counted_all_the_same),
-		cmocka_unit_test(switched_off_the_segments_are_what_is_held),
-		cmocka_unit_test(without_a_recording_sums_are_kept),
-		cmocka_unit_test(without_an_owner_of_the_device_sums_are_kept),
-		cmocka_unit_test(who_makes_small_tensors_after_a_failure_may_still_die_of_it),
-		cmocka_unit_test(at_the_end_it_is_told_how_much_of_pytorchs_cache_was_used),
-		cmocka_unit_test(a_limit_of_pytorchs_own_is_an_out_of_memory_of_its_own),
-		cmocka_unit_test(tensors_of_many_threads_keep_the_books_in_order),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,7 +31,7 @@ static void with_idle_segments(void)
 	CHECK(!(world_oom(2)->setup & GPUCACHE_OOM_IDLE));
 }
 
-static void segments_without_a_tensor_are_told_at_a_failure(void **state)
+TEST(segments_without_a_tensor_are_told_at_a_failure)
 {
 	(void)state;
 	world_run("memory:1GiB,context:0", CONF ",oom_report:never", with_idle_segments);
@@ -68,18 +68,8 @@ static void in_a_capture(void)
 	CHECK(!world.cuStreamEndCapture(other, &graph));
 }
 
-static void a_site_that_makes_tensors_for_a_graph_is_marked(void **state)
+TEST(a_site_that_makes_tensors_for_a_graph_is_marked)
 {
 	(void)state;
 	world_run(NULL, CONF, in_a_capture);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(segments_without_a_tensor_are_told_at_a_failure),
-		cmocka_unit_test(a_site_that_makes_tensors_for_a_graph_is_marked),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -87,7 +87,7 @@ static void each_kind(void)
 	CHECK(COUNTER(n_malloc) == 2 && COUNTER(n_free) == 2);
 }
 
-static void managed_pitched_and_host_memory_is_counted(void **state)
+TEST(managed_pitched_and_host_memory_is_counted)
 {
 	(void)state;
 	world_run(NULL, NULL, each_kind);
@@ -111,7 +111,7 @@ static void refused(void)
 	CHECK(COUNTER(direct_bytes) == 0);
 }
 
-static void what_the_driver_refused_to_free_is_remembered(void **state)
+TEST(what_the_driver_refused_to_free_is_remembered)
 {
 	(void)state;
 	world_run(NULL, "stacks:off", refused);
@@ -128,7 +128,7 @@ static void limited(void)
 	CHECK(world_oom(0)->limit == 10 * MIB && world_oom(0)->kind == GPUCACHE_KIND_MANAGED);
 }
 
-static void the_limit_binds_what_is_not_cached_and_not_host_memory(void **state)
+TEST(the_limit_binds_what_is_not_cached_and_not_host_memory)
 {
 	(void)state;
 	world_run(NULL, "stacks:off,limit:10MiB,oom_report:never", limited);
@@ -145,7 +145,7 @@ static void makes_room(void)
 	CHECK(COUNTER(cached_bytes) == 0 && COUNTER(n_rescued) == 1 && COUNTER(n_oom) == 0);
 }
 
-static void cached_memory_makes_room_for_what_is_not_cached(void **state)
+TEST(cached_memory_makes_room_for_what_is_not_cached)
 {
 	(void)state;
 	world_run(NULL, "stacks:off,limit:32MiB", makes_room);
@@ -170,7 +170,7 @@ static void freed_unseen(void)
 	gpc_runtime_leave();
 }
 
-static void an_address_that_comes_again_replaces_the_old_entry(void **state)
+TEST(an_address_that_comes_again_replaces_the_old_entry)
 {
 	(void)state;
 	world_run(NULL, "cache:off,stacks:off", freed_unseen);
@@ -194,7 +194,7 @@ static void reset(void)
 	CHECK(COUNTER(direct_bytes) == 0);
 }
 
-static void what_a_context_held_is_forgotten_with_it(void **state)
+TEST(what_a_context_held_is_forgotten_with_it)
 {
 	(void)state;
 	world_run(NULL, "stacks:off", reset);
@@ -225,7 +225,7 @@ static void came_too_late(void)
 	CHECK(!tracked);
 }
 
-static void what_comes_when_its_context_is_gone_is_not_in_the_books(void **state)
+TEST(what_comes_when_its_context_is_gone_is_not_in_the_books)
 {
 	(void)state;
 	world_run(NULL, "record:off,stacks:off", came_too_late);
@@ -252,7 +252,7 @@ static void in_a_dead_segment(void)
 	gpc_runtime_leave();
 }
 
-static void what_lies_where_a_dead_segment_was_is_freed_by_the_driver(void **state)
+TEST(what_lies_where_a_dead_segment_was_is_freed_by_the_driver)
 {
 	(void)state;
 	world_run("memory:1GiB,context:0", "stacks:off", in_a_dead_segment);
@@ -299,7 +299,7 @@ static void many_resets(void)
 	CHECK(GPC_DEVICE_SUM(&gpc_runtime.devices[0], direct_bytes) == 0);
 }
 
-static void a_thread_may_allocate_while_another_one_resets_the_device(void **state)
+TEST(a_thread_may_allocate_while_another_one_resets_the_device)
 {
 	(void)state;
 	world_run("context:0", "stacks:off", many_resets);
@@ -327,7 +327,7 @@ static void refused_too_late(void)
 	CHECK(COUNTER(direct_bytes) == 0);
 }
 
-static void what_was_refused_does_not_come_back_beside_another(void **state)
+TEST(what_was_refused_does_not_come_back_beside_another)
 {
 	(void)state;
 	world_run(NULL, "stacks:off", refused_too_late);
@@ -339,12 +339,6 @@ static void without_context(void)
 	CHECK(pass(make_managed, GPUCACHE_KIND_MANAGED, 0) == CUDA_ERROR_INVALID_VALUE);
 	CHECK(!world.cuCtxSetCurrent(NULL));
 	CHECK(pass(make_managed, GPUCACHE_KIND_MANAGED, 512) == CUDA_ERROR_INVALID_CONTEXT);
-}
-
-static void size_0_and_no_context_get_the_drivers_answer(void **state)
-{
-	(void)state;
-	world_run(NULL, "stacks:off", without_context);
 }
 
 static uint64_t same_key;
@@ -389,7 +383,7 @@ static void one_number(void)
 	CHECK(COUNTER(direct_bytes) == 0 && COUNTER(host_bytes) == 0);
 }
 
-static void an_address_a_handle_and_an_array_may_be_the_same_number(void **state)
+TEST(an_address_a_handle_and_an_array_may_be_the_same_number)
 {
 	(void)state;
 	world_run(NULL, "stacks:off", one_number);
@@ -403,7 +397,7 @@ static void nothing_given(void)
 	CHECK(COUNTER(direct_bytes) == 0);
 }
 
-static void a_success_without_memory_is_not_in_the_books(void **state)
+TEST(a_success_without_memory_is_not_in_the_books)
 {
 	(void)state;
 	world_run(NULL, "stacks:off", nothing_given);
@@ -444,7 +438,7 @@ static void of_devices(void)
 	CHECK(GPC_DEVICE_SUM(&gpc_runtime.devices[0], host_bytes) == 0);
 }
 
-static void what_belongs_to_a_device_needs_no_context_and_outlives_it(void **state)
+TEST(what_belongs_to_a_device_needs_no_context_and_outlives_it)
 {
 	(void)state;
 	world_run("devices:2", "stacks:off", of_devices);
@@ -473,31 +467,14 @@ static void nothing_to_give(void)
 	gpc_runtime_leave();
 }
 
-static void where_no_context_is_there_is_no_ladder(void **state)
+TEST(where_no_context_is_there_is_no_ladder)
 {
 	(void)state;
 	world_run("devices:2", "stacks:off,oom_report:never", nothing_to_give);
 }
 
-int main(void)
+TEST(size_0_and_no_context_get_the_drivers_answer)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(managed_pitched_and_host_memory_is_counted),
-		cmocka_unit_test(what_the_driver_refused_to_free_is_remembered),
-		cmocka_unit_test(the_limit_binds_what_is_not_cached_and_not_host_memory),
-		cmocka_unit_test(cached_memory_makes_room_for_what_is_not_cached),
-		cmocka_unit_test(an_address_that_comes_again_replaces_the_old_entry),
-		cmocka_unit_test(what_a_context_held_is_forgotten_with_it),
-		cmocka_unit_test(what_comes_when_its_context_is_gone_is_not_in_the_books),
-		cmocka_unit_test(what_lies_where_a_dead_segment_was_is_freed_by_the_driver),
-		cmocka_unit_test(a_thread_may_allocate_while_another_one_resets_the_device),
-		cmocka_unit_test(what_was_refused_does_not_come_back_beside_another),
-		cmocka_unit_test(an_address_a_handle_and_an_array_may_be_the_same_number),
-		cmocka_unit_test(a_success_without_memory_is_not_in_the_books),
-		cmocka_unit_test(what_belongs_to_a_device_needs_no_context_and_outlives_it),
-		cmocka_unit_test(where_no_context_is_there_is_no_ladder),
-		cmocka_unit_test(size_0_and_no_context_get_the_drivers_answer),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	(void)state;
+	world_run(NULL, "stacks:off", without_context);
 }

@@ -201,6 +201,4 @@ static inline void assert_done_after(struct gpc_sim_event *event, uint64_t ns)
 #define time_to_sync()         AT(time_to_sync())
 #define assert_done_after(...) AT(assert_done_after(__VA_ARGS__))
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
 #endif

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/sim/capturing.h"
 
+FIXTURE(set_up, tear_down);
+
 /* ---- beginning and ending ---- */
 
-static void captured_work_is_counted_and_does_not_run(void **state)
+TEST(captured_work_is_counted_and_does_not_run)
 {
 	uint64_t ptr = take(512);
 	struct gpc_sim_stream *stream = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
@@ -19,7 +21,7 @@ static void captured_work_is_counted_and_does_not_run(void **state)
 	gpc_sim_graph_destroy(graph);
 }
 
-static void each_capture_has_a_number_of_its_own(void **state)
+TEST(each_capture_has_a_number_of_its_own)
 {
 	struct gpc_sim_stream *a = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
 	struct gpc_sim_stream *b = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
@@ -35,7 +37,7 @@ static void each_capture_has_a_number_of_its_own(void **state)
 	end_and_drop(b);
 }
 
-static void the_graph_of_a_capture_is_the_one_that_its_end_gives(void **state)
+TEST(the_graph_of_a_capture_is_the_one_that_its_end_gives)
 {
 	struct gpc_sim_stream *stream = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
 	struct gpc_sim_graph *growing = gpc_sim_capture_graph(stream);
@@ -47,7 +49,7 @@ static void the_graph_of_a_capture_is_the_one_that_its_end_gives(void **state)
 	gpc_sim_graph_destroy(graph);
 }
 
-static void a_capture_that_cannot_begin_is_refused(void **state)
+TEST(a_capture_that_cannot_begin_is_refused)
 {
 	struct gpc_sim_stream *stream = stream_create(CU_STREAM_NON_BLOCKING);
 
@@ -65,7 +67,7 @@ static void a_capture_that_cannot_begin_is_refused(void **state)
 	end_and_drop(stream);
 }
 
-static void a_stream_that_is_not_captured_has_no_capture_to_end(void **state)
+TEST(a_stream_that_is_not_captured_has_no_capture_to_end)
 {
 	(void)state;
 	graph = NULL;
@@ -90,7 +92,7 @@ static void *destroy_elsewhere(void *arg)
 	return NULL;
 }
 
-static void only_a_relaxed_capture_may_end_in_another_thread(void **state)
+TEST(only_a_relaxed_capture_may_end_in_another_thread)
 {
 	struct gpc_sim_stream *stream = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
 
@@ -107,7 +109,7 @@ static void only_a_relaxed_capture_may_end_in_another_thread(void **state)
 	gpc_sim_graph_destroy(graph);
 }
 
-static void a_captured_stream_that_any_thread_destroys_takes_its_capture_along(void **state)
+TEST(a_captured_stream_that_any_thread_destroys_takes_its_capture_along)
 {
 	struct gpc_sim_stream *origin = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
 	struct gpc_sim_stream *joined = stream_create(CU_STREAM_NON_BLOCKING);
@@ -123,7 +125,7 @@ static void a_captured_stream_that_any_thread_destroys_takes_its_capture_along(v
 	assert_int_equal(gpc_sim_context_sync(context), CUDA_SUCCESS);
 }
 
-static void a_context_can_end_with_a_capture_under_way(void **state)
+TEST(a_context_can_end_with_a_capture_under_way)
 {
 	struct gpc_sim_context *other = context_on(0);
 	struct gpc_sim_stream *stream = stream_in(other, CU_STREAM_NON_BLOCKING);
@@ -138,7 +140,7 @@ static void a_context_can_end_with_a_capture_under_way(void **state)
 
 /* ---- joining ---- */
 
-static void a_stream_joins_by_waiting_and_its_work_becomes_part_of_the_graph(void **state)
+TEST(a_stream_joins_by_waiting_and_its_work_becomes_part_of_the_graph)
 {
 	struct gpc_sim_stream *origin = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
 	struct gpc_sim_stream *joined = stream_create(CU_STREAM_NON_BLOCKING);
@@ -158,7 +160,7 @@ static void a_stream_joins_by_waiting_and_its_work_becomes_part_of_the_graph(voi
 	gpc_sim_graph_destroy(graph);
 }
 
-static void a_stream_of_another_context_that_joined_is_released_at_the_end(void **state)
+TEST(a_stream_of_another_context_that_joined_is_released_at_the_end)
 {
 	struct gpc_sim_context *other = context_on(1);
 	struct gpc_sim_stream *joined = stream_in(other, CU_STREAM_NON_BLOCKING);
@@ -174,7 +176,7 @@ static void a_stream_of_another_context_that_joined_is_released_at_the_end(void 
 	gpc_sim_context_destroy(other);
 }
 
-static void a_joined_stream_that_is_destroyed_makes_the_capture_invalid(void **state)
+TEST(a_joined_stream_that_is_destroyed_makes_the_capture_invalid)
 {
 	struct gpc_sim_stream *origin = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
 	struct gpc_sim_stream *joined = stream_create(CU_STREAM_NON_BLOCKING);
@@ -185,7 +187,7 @@ static void a_joined_stream_that_is_destroyed_makes_the_capture_invalid(void **s
 	assert_ends_invalid(origin);
 }
 
-static void the_legacy_stream_cannot_join(void **state)
+TEST(the_legacy_stream_cannot_join)
 {
 	struct gpc_sim_stream *origin = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
 	struct gpc_sim_event *event = event_create();
@@ -199,7 +201,7 @@ static void the_legacy_stream_cannot_join(void **state)
 	assert_int_equal(gpc_sim_context_sync(context), CUDA_SUCCESS);
 }
 
-static void two_captures_cannot_merge(void **state)
+TEST(two_captures_cannot_merge)
 {
 	struct gpc_sim_stream *a = capturing(RELAXED, CU_STREAM_NON_BLOCKING);
 	struct gpc_sim_stream *b = capturing(RELAXED, CU_STREAM_NON_BLOCKING);
@@ -212,7 +214,7 @@ static void two_captures_cannot_merge(void **state)
 	assert_ends_invalid(b);
 }
 
-static void a_capture_cannot_wait_for_what_lies_outside(void **state)
+TEST(a_capture_cannot_wait_for_what_lies_outside)
 {
 	struct gpc_sim_stream *stream = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
 	struct gpc_sim_stream *outside = stream_create(CU_STREAM_NON_BLOCKING);
@@ -226,7 +228,7 @@ static void a_capture_cannot_wait_for_what_lies_outside(void **state)
 
 /* ---- captured events ---- */
 
-static void a_captured_event_cannot_be_asked_or_waited_for_by_the_host(void **state)
+TEST(a_captured_event_cannot_be_asked_or_waited_for_by_the_host)
 {
 	struct gpc_sim_stream *stream = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
 	struct gpc_sim_event *event = event_create();
@@ -239,7 +241,7 @@ static void a_captured_event_cannot_be_asked_or_waited_for_by_the_host(void **st
 	assert_int_equal(gpc_sim_event_query(event), CUDA_ERROR_CAPTURED_EVENT);
 }
 
-static void an_event_whose_capture_is_over_cannot_be_waited_for(void **state)
+TEST(an_event_whose_capture_is_over_cannot_be_waited_for)
 {
 	struct gpc_sim_stream *stream = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
 	struct gpc_sim_event *event = event_create();
@@ -251,7 +253,7 @@ static void an_event_whose_capture_is_over_cannot_be_waited_for(void **state)
 	assert_none(stream);
 }
 
-static void a_captured_event_that_is_recorded_again_outside_is_an_ordinary_one(void **state)
+TEST(a_captured_event_that_is_recorded_again_outside_is_an_ordinary_one)
 {
 	struct gpc_sim_stream *stream = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
 	struct gpc_sim_event *event = event_create();
@@ -268,7 +270,7 @@ static void a_captured_event_that_is_recorded_again_outside_is_an_ordinary_one(v
 
 /* ---- what makes a capture invalid ---- */
 
-static void asking_or_waiting_for_a_captured_stream_makes_its_capture_invalid(void **state)
+TEST(asking_or_waiting_for_a_captured_stream_makes_its_capture_invalid)
 {
 	struct gpc_sim_stream *a = capturing(RELAXED, CU_STREAM_NON_BLOCKING);
 	struct gpc_sim_stream *b = capturing(RELAXED, CU_STREAM_NON_BLOCKING);
@@ -282,7 +284,7 @@ static void asking_or_waiting_for_a_captured_stream_makes_its_capture_invalid(vo
 }
 
 /* As the driver on an H100 answers: tests/gpu/results. */
-static void asking_or_waiting_for_anything_ends_a_capture_that_is_not_relaxed(void **state)
+TEST(asking_or_waiting_for_anything_ends_a_capture_that_is_not_relaxed)
 {
 	struct gpc_sim_stream *outside = stream_create(CU_STREAM_NON_BLOCKING);
 	struct gpc_sim_event *event = event_create();
@@ -301,7 +303,7 @@ static void asking_or_waiting_for_anything_ends_a_capture_that_is_not_relaxed(vo
 	}
 }
 
-static void an_invalid_capture_takes_nothing_more(void **state)
+TEST(an_invalid_capture_takes_nothing_more)
 {
 	struct gpc_sim_stream *stream = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
 	struct gpc_sim_event *event = event_create();
@@ -339,7 +341,7 @@ static CUresult use_legacy(unsigned way)
 
 #define N_LEGACY_WAYS 5
 
-static void any_use_of_the_legacy_stream_breaks_the_capture_of_a_blocking_one(void **state)
+TEST(any_use_of_the_legacy_stream_breaks_the_capture_of_a_blocking_one)
 {
 	struct gpc_sim_stream *stream = stream_create(CU_STREAM_DEFAULT);
 
@@ -351,7 +353,7 @@ static void any_use_of_the_legacy_stream_breaks_the_capture_of_a_blocking_one(vo
 	}
 }
 
-static void the_legacy_stream_may_be_used_while_only_non_blocking_ones_are_captured(void **state)
+TEST(the_legacy_stream_may_be_used_while_only_non_blocking_ones_are_captured)
 {
 	struct gpc_sim_stream *stream = capturing(RELAXED, CU_STREAM_NON_BLOCKING);
 	struct gpc_sim_context *other = context_on(0);
@@ -369,7 +371,7 @@ static void the_legacy_stream_may_be_used_while_only_non_blocking_ones_are_captu
 	gpc_sim_context_destroy(other);
 }
 
-static void the_legacy_stream_breaks_a_capture_that_a_blocking_stream_joined(void **state)
+TEST(the_legacy_stream_breaks_a_capture_that_a_blocking_stream_joined)
 {
 	struct gpc_sim_stream *origin = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
 
@@ -379,7 +381,7 @@ static void the_legacy_stream_breaks_a_capture_that_a_blocking_stream_joined(voi
 	assert_ends_invalid(origin);
 }
 
-static void calls_that_concern_all_streams_break_every_capture_of_the_context(void **state)
+TEST(calls_that_concern_all_streams_break_every_capture_of_the_context)
 {
 	struct gpc_sim_context *other = context_on(1);
 	struct gpc_sim_stream *joined = stream_in(other, CU_STREAM_NON_BLOCKING);
@@ -408,7 +410,7 @@ static void calls_that_concern_all_streams_break_every_capture_of_the_context(vo
 	gpc_sim_context_destroy(other);
 }
 
-static void a_context_that_waits_for_a_captured_event_breaks_that_capture(void **state)
+TEST(a_context_that_waits_for_a_captured_event_breaks_that_capture)
 {
 	struct gpc_sim_context *other = context_on(1);
 	struct gpc_sim_stream *stream = capturing(RELAXED, CU_STREAM_NON_BLOCKING);
@@ -443,7 +445,7 @@ static void assert_unsafe(CUstreamCaptureMode capture, CUstreamCaptureMode threa
 	}
 }
 
-static void the_capturing_threads_allocation_is_refused_unless_one_side_is_relaxed(void **state)
+TEST(the_capturing_threads_allocation_is_refused_unless_one_side_is_relaxed)
 {
 	(void)state;
 	assert_unsafe(GLOBAL, GLOBAL, true);
@@ -466,7 +468,7 @@ static void *alloc_elsewhere(void *arg)
 	return NULL;
 }
 
-static void another_threads_allocation_is_refused_by_a_global_capture_alone(void **state)
+TEST(another_threads_allocation_is_refused_by_a_global_capture_alone)
 {
 	struct gpc_sim_stream *stream = capturing(THREAD_LOCAL, CU_STREAM_NON_BLOCKING);
 
@@ -485,7 +487,7 @@ static void *alloc_elsewhere_in_local_mode(void *arg)
 	return alloc_elsewhere(arg);
 }
 
-static void another_thread_that_cares_for_its_own_captures_only_may_allocate(void **state)
+TEST(another_thread_that_cares_for_its_own_captures_only_may_allocate)
 {
 	struct gpc_sim_stream *stream = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
 
@@ -495,7 +497,7 @@ static void another_thread_that_cares_for_its_own_captures_only_may_allocate(voi
 	end_and_drop(stream);
 }
 
-static void a_free_is_refused_as_an_allocation_is_and_frees_nothing(void **state)
+TEST(a_free_is_refused_as_an_allocation_is_and_frees_nothing)
 {
 	uint64_t ptr = take(512);
 	struct gpc_sim_stream *stream = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
@@ -530,7 +532,7 @@ static void *capture_in_turns(void *arg)
 	return NULL;
 }
 
-static void of_threads_that_capture_one_stream_one_at_a_time_succeeds(void **state)
+TEST(of_threads_that_capture_one_stream_one_at_a_time_succeeds)
 {
 	pthread_t threads[N_THREADS];
 
@@ -545,42 +547,4 @@ static void of_threads_that_capture_one_stream_one_at_a_time_succeeds(void **sta
 	assert_int_equal(n_graphs, sim->n_captures_ever);
 	assert_int_equal(sim->n_captures, 0);
 	assert_none(contended);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(captured_work_is_counted_and_does_not_run),
-		TEST(each_capture_has_a_number_of_its_own),
-		TEST(the_graph_of_a_capture_is_the_one_that_its_end_gives),
-		TEST(a_capture_that_cannot_begin_is_refused),
-		TEST(a_stream_that_is_not_captured_has_no_capture_to_end),
-		TEST(only_a_relaxed_capture_may_end_in_another_thread),
-		TEST(a_captured_stream_that_any_thread_destroys_takes_its_capture_along),
-		TEST(a_context_can_end_with_a_capture_under_way),
-		TEST(a_stream_joins_by_waiting_and_its_work_becomes_part_of_the_graph),
-		TEST(a_stream_of_another_context_that_joined_is_released_at_the_end),
-		TEST(a_joined_stream_that_is_destroyed_makes_the_capture_invalid),
-		TEST(the_legacy_stream_cannot_join),
-		TEST(two_captures_cannot_merge),
-		TEST(a_capture_cannot_wait_for_what_lies_outside),
-		TEST(a_captured_event_cannot_be_asked_or_waited_for_by_the_host),
-		TEST(an_event_whose_capture_is_over_cannot_be_waited_for),
-		TEST(a_captured_event_that_is_recorded_again_outside_is_an_ordinary_one),
-		TEST(asking_or_waiting_for_a_captured_stream_makes_its_capture_invalid),
-		TEST(asking_or_waiting_for_anything_ends_a_capture_that_is_not_relaxed),
-		TEST(an_invalid_capture_takes_nothing_more),
-		TEST(any_use_of_the_legacy_stream_breaks_the_capture_of_a_blocking_one),
-		TEST(the_legacy_stream_may_be_used_while_only_non_blocking_ones_are_captured),
-		TEST(the_legacy_stream_breaks_a_capture_that_a_blocking_stream_joined),
-		TEST(calls_that_concern_all_streams_break_every_capture_of_the_context),
-		TEST(a_context_that_waits_for_a_captured_event_breaks_that_capture),
-		TEST(the_capturing_threads_allocation_is_refused_unless_one_side_is_relaxed),
-		TEST(another_threads_allocation_is_refused_by_a_global_capture_alone),
-		TEST(another_thread_that_cares_for_its_own_captures_only_may_allocate),
-		TEST(a_free_is_refused_as_an_allocation_is_and_frees_nothing),
-		TEST(of_threads_that_capture_one_stream_one_at_a_time_succeeds),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,7 +11,7 @@
 #define N_THREADS 4
 #define N_ROUNDS  2000
 
-static void a_virtual_clock_starts_after_zero_and_stands_still(void **state)
+TEST(a_virtual_clock_starts_after_zero_and_stands_still)
 {
 	struct gpc_sim_clock clock;
 
@@ -21,7 +21,7 @@ static void a_virtual_clock_starts_after_zero_and_stands_still(void **state)
 	assert_int_equal(gpc_sim_clock_now(&clock), GPC_SIM_CLOCK_START);
 }
 
-static void waiting_moves_a_virtual_clock_ahead_and_never_back(void **state)
+TEST(waiting_moves_a_virtual_clock_ahead_and_never_back)
 {
 	struct gpc_sim_clock clock;
 
@@ -33,7 +33,7 @@ static void waiting_moves_a_virtual_clock_ahead_and_never_back(void **state)
 	assert_int_equal(gpc_sim_clock_now(&clock), 5 * MS);
 }
 
-static void a_call_that_costs_something_moves_a_virtual_clock_by_its_cost(void **state)
+TEST(a_call_that_costs_something_moves_a_virtual_clock_by_its_cost)
 {
 	struct gpc_sim_clock clock;
 
@@ -46,7 +46,7 @@ static void a_call_that_costs_something_moves_a_virtual_clock_by_its_cost(void *
 	assert_int_equal(gpc_sim_clock_now(&clock), GPC_SIM_CLOCK_START + 2 * MS + 1);
 }
 
-static void a_real_clock_is_the_hosts_and_waits_are_never_short(void **state)
+TEST(a_real_clock_is_the_hosts_and_waits_are_never_short)
 {
 	/* Below and above the length up to which a wait is spun. */
 	static const uint64_t lengths[] = { GPC_SIM_CLOCK_SPIN_NS / 4, 3 * GPC_SIM_CLOCK_SPIN_NS };
@@ -68,7 +68,7 @@ static void a_real_clock_is_the_hosts_and_waits_are_never_short(void **state)
 	gpc_sim_clock_wait_until(&clock, 0);
 }
 
-static void a_maximum_only_grows(void **state)
+TEST(a_maximum_only_grows)
 {
 	_Atomic uint64_t at = 5;
 
@@ -99,7 +99,7 @@ static void *spend_and_wait(void *arg)
 	return NULL;
 }
 
-static void threads_that_share_a_virtual_clock_never_see_it_go_back(void **state)
+TEST(threads_that_share_a_virtual_clock_never_see_it_go_back)
 {
 	struct shared shared = { .n_wrong = 0 };
 	pthread_t threads[N_THREADS];
@@ -113,18 +113,4 @@ static void threads_that_share_a_virtual_clock_never_see_it_go_back(void **state
 	assert_int_equal(shared.n_wrong, 0);
 	assert_int_equal(
 		gpc_sim_clock_now(&shared.clock), GPC_SIM_CLOCK_START + N_THREADS * N_ROUNDS);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_virtual_clock_starts_after_zero_and_stands_still),
-		cmocka_unit_test(waiting_moves_a_virtual_clock_ahead_and_never_back),
-		cmocka_unit_test(a_call_that_costs_something_moves_a_virtual_clock_by_its_cost),
-		cmocka_unit_test(a_real_clock_is_the_hosts_and_waits_are_never_short),
-		cmocka_unit_test(a_maximum_only_grows),
-		cmocka_unit_test(threads_that_share_a_virtual_clock_never_see_it_go_back),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
 #include "base/bytes.h"
 #include "sim/gpu/config.h"
 
-static void every_kind_of_key_is_read(void **state)
+TEST(every_kind_of_key_is_read)
 {
 	struct gpc_sim_config config = gpc_sim_config_default();
 
@@ -36,7 +36,7 @@ static void every_kind_of_key_is_read(void **state)
 	assert_true(!config.is_event_queued && !config.free_waits_alone);
 }
 
-static void processes_and_faults_may_be_repeated(void **state)
+TEST(processes_and_faults_may_be_repeated)
 {
 	struct gpc_sim_config config = gpc_sim_config_default();
 
@@ -53,7 +53,7 @@ static void processes_and_faults_may_be_repeated(void **state)
 	assert_int_equal(config.faults[0].count, 2);
 }
 
-static void the_file_for_launches_has_a_name_of_some_length(void **state)
+TEST(the_file_for_launches_has_a_name_of_some_length)
 {
 	struct gpc_sim_config config = gpc_sim_config_default();
 	char text[400] = "launches:";
@@ -68,7 +68,7 @@ static void the_file_for_launches_has_a_name_of_some_length(void **state)
 	assert_int_equal(gpc_sim_config_parse(&config, text), 1);
 }
 
-static void what_is_not_understood_is_counted_and_changes_nothing(void **state)
+TEST(what_is_not_understood_is_counted_and_changes_nothing)
 {
 	struct gpc_sim_config config = gpc_sim_config_default();
 
@@ -82,7 +82,27 @@ static void what_is_not_understood_is_counted_and_changes_nothing(void **state)
 	assert_int_equal(config.n_devices, 1);
 }
 
-static void published_costs_come_as_a_whole(void **state)
+TEST(what_no_kernel_computed_reads_as_it_is_or_as_a_number)
+{
+	struct gpc_sim_config config = gpc_sim_config_default();
+
+	(void)state;
+	assert_false(config.is_answered);
+	assert_int_equal(gpc_sim_config_parse(&config, "reads:zero"), 0);
+	assert_true(config.is_answered);
+	assert_int_equal(config.one_every, 0);
+	assert_int_equal(gpc_sim_config_parse(&config, "reads:one"), 0);
+	assert_int_equal(config.one_every, 1);
+	assert_int_equal(gpc_sim_config_parse(&config, "reads:one/16"), 0);
+	assert_int_equal(config.one_every, 16);
+	assert_int_equal(gpc_sim_config_parse(&config, "reads:garbage"), 0);
+	assert_false(config.is_answered);
+	assert_int_equal(gpc_sim_config_parse(&config, "reads:two"), 1);
+	assert_int_equal(gpc_sim_config_parse(&config, "reads:one/0"), 1);
+	assert_int_equal(gpc_sim_config_parse(&config, "reads:one/x"), 1);
+}
+
+TEST(published_costs_come_as_a_whole)
 {
 	struct gpc_sim_config config = gpc_sim_config_default();
 
@@ -92,7 +112,7 @@ static void published_costs_come_as_a_whole(void **state)
 	assert_int_equal(config.cost_ns[GPC_SIM_COST_QUERY], 0);
 }
 
-static void only_the_devices_that_are_visible_are_left(void **state)
+TEST(only_the_devices_that_are_visible_are_left)
 {
 	struct gpc_sim_config config = gpc_sim_config_default();
 
@@ -116,39 +136,4 @@ static void only_the_devices_that_are_visible_are_left(void **state)
 	gpc_sim_config_set_visible(&config, NULL);
 	assert_int_equal(config.n_devices, 4);
 	assert_int_equal(config.physical[3], 3);
-}
-
-static void what_no_kernel_computed_reads_as_it_is_or_as_a_number(void **state)
-{
-	struct gpc_sim_config config = gpc_sim_config_default();
-
-	(void)state;
-	assert_false(config.is_answered);
-	assert_int_equal(gpc_sim_config_parse(&config, "reads:zero"), 0);
-	assert_true(config.is_answered);
-	assert_int_equal(config.one_every, 0);
-	assert_int_equal(gpc_sim_config_parse(&config, "reads:one"), 0);
-	assert_int_equal(config.one_every, 1);
-	assert_int_equal(gpc_sim_config_parse(&config, "reads:one/16"), 0);
-	assert_int_equal(config.one_every, 16);
-	assert_int_equal(gpc_sim_config_parse(&config, "reads:garbage"), 0);
-	assert_false(config.is_answered);
-	assert_int_equal(gpc_sim_config_parse(&config, "reads:two"), 1);
-	assert_int_equal(gpc_sim_config_parse(&config, "reads:one/0"), 1);
-	assert_int_equal(gpc_sim_config_parse(&config, "reads:one/x"), 1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_kind_of_key_is_read),
-		cmocka_unit_test(processes_and_faults_may_be_repeated),
-		cmocka_unit_test(the_file_for_launches_has_a_name_of_some_length),
-		cmocka_unit_test(what_is_not_understood_is_counted_and_changes_nothing),
-		cmocka_unit_test(what_no_kernel_computed_reads_as_it_is_or_as_a_number),
-		cmocka_unit_test(published_costs_come_as_a_whole),
-		cmocka_unit_test(only_the_devices_that_are_visible_are_left),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

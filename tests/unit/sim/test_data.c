@@ -46,6 +46,8 @@ static int tear_down(void **state)
 	return 0;
 }
 
+FIXTURE(set_up, tear_down);
+
 /* The number of resident host pages behind the first `size` bytes of the device. */
 static size_t n_pages(uint64_t size)
 {
@@ -58,7 +60,7 @@ static size_t n_pages(uint64_t size)
 	return n;
 }
 
-static void zeros_give_pages_back(void **state)
+TEST(zeros_give_pages_back)
 {
 	char *bytes = sim->devices[0].shadow;
 
@@ -72,7 +74,7 @@ static void zeros_give_pages_back(void **state)
 	assert_int_equal(bytes[KEEP - 1], 0);
 }
 
-static void zeros_between_data_are_zeros_at_every_byte(void **state)
+TEST(zeros_between_data_are_zeros_at_every_byte)
 {
 	char *bytes = sim->devices[0].shadow;
 
@@ -83,7 +85,7 @@ static void zeros_between_data_are_zeros_at_every_byte(void **state)
 		assert_int_equal(bytes[i], i - 100001 < 3 * GPC_MIB ? 0 : 7);
 }
 
-static void a_copy_of_zeros_takes_no_pages(void **state)
+TEST(a_copy_of_zeros_takes_no_pages)
 {
 	char *bytes = sim->devices[0].shadow;
 
@@ -94,7 +96,7 @@ static void a_copy_of_zeros_takes_no_pages(void **state)
 	assert_int_equal(sim->data.kept, 0);
 }
 
-static void what_is_kept_is_the_data_to_the_byte(void **state)
+TEST(what_is_kept_is_the_data_to_the_byte)
 {
 	char *bytes = sim->devices[0].shadow;
 
@@ -106,7 +108,7 @@ static void what_is_kept_is_the_data_to_the_byte(void **state)
 	assert_int_equal(sim->data.dropped, 0);
 }
 
-static void what_goes_beyond_is_dropped_and_counted_and_a_read_is_known(void **state)
+TEST(what_goes_beyond_is_dropped_and_counted_and_a_read_is_known)
 {
 	char *bytes = sim->devices[0].shadow;
 
@@ -121,7 +123,17 @@ static void what_goes_beyond_is_dropped_and_counted_and_a_read_is_known(void **s
 	assert_true(sim->data.dropped_was_read);
 }
 
-static void small_copies_are_always_written(void **state)
+TEST(a_read_that_ends_in_what_was_dropped_is_known_wherever_it_begins)
+{
+	char *bytes = sim->devices[0].shadow;
+
+	(void)state;
+	gpc_sim_data_copy(sim, bytes, source, SIZE);
+	gpc_sim_data_copy(sim, source, bytes + KEEP - GPC_MIB, GPC_MIB + 1);
+	assert_true(sim->data.dropped_was_read);
+}
+
+TEST(small_copies_are_always_written)
 {
 	char *bytes = sim->devices[0].shadow;
 
@@ -132,7 +144,7 @@ static void small_copies_are_always_written(void **state)
 	assert_memory_equal(bytes + 6 * GPC_MIB, source, 1000);
 }
 
-static void full_keeps_every_byte(void **state)
+TEST(full_keeps_every_byte)
 {
 	struct gpc_sim *full = make(true);
 
@@ -141,19 +153,6 @@ static void full_keeps_every_byte(void **state)
 	assert_memory_equal(full->devices[0].shadow, source, SIZE);
 	assert_int_equal(full->data.dropped, 0);
 	gpc_sim_destroy(full);
-}
-
-static void the_host_s_own_memory_is_written_as_ever(void **state)
-{
-	char *other = calloc(1, SIZE);
-
-	(void)state;
-	gpc_sim_data_copy(sim, other, source, SIZE);
-	assert_memory_equal(other, source, SIZE);
-	gpc_sim_data_zero(sim, other, SIZE);
-	assert_int_equal(other[SIZE - 1], 0);
-	assert_int_equal(sim->data.kept, 0);
-	free(other);
 }
 
 /* Mapped memory of two handles, half of SIZE each; its bytes in the host. */
@@ -190,7 +189,7 @@ static long n_faults(void)
 }
 
 /* As with PyTorch's expandable segments: copies of GiBs that were never written. */
-static void a_copy_of_mapped_memory_that_nobody_wrote_looks_at_no_page(void **state)
+TEST(a_copy_of_mapped_memory_that_nobody_wrote_looks_at_no_page)
 {
 	uint64_t ptr[2];
 	char *from = map_two(sim, &ptr[0]);
@@ -205,7 +204,7 @@ static void a_copy_of_mapped_memory_that_nobody_wrote_looks_at_no_page(void **st
 	assert_int_equal(n_file_bytes(), 0);
 }
 
-static void a_byte_of_mapped_memory_is_copied_wherever_it_is(void **state)
+TEST(a_byte_of_mapped_memory_is_copied_wherever_it_is)
 {
 	static const size_t places[] = { 0, 1, 65535, 65536, 100001, SIZE / 2 - 1, SIZE / 2,
 		SIZE / 2 + 65536 * 3 + 17, SIZE - 65537, SIZE - 1 };
@@ -230,41 +229,15 @@ static void a_byte_of_mapped_memory_is_copied_wherever_it_is(void **state)
 	}
 }
 
-static void a_read_that_ends_in_what_was_dropped_is_known_wherever_it_begins(void **state)
+TEST(the_host_s_own_memory_is_written_as_ever)
 {
-	char *bytes = sim->devices[0].shadow;
+	char *other = calloc(1, SIZE);
 
 	(void)state;
-	gpc_sim_data_copy(sim, bytes, source, SIZE);
-	gpc_sim_data_copy(sim, source, bytes + KEEP - GPC_MIB, GPC_MIB + 1);
-	assert_true(sim->data.dropped_was_read);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(zeros_give_pages_back, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			zeros_between_data_are_zeros_at_every_byte, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_copy_of_zeros_takes_no_pages, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			what_is_kept_is_the_data_to_the_byte, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			what_goes_beyond_is_dropped_and_counted_and_a_read_is_known, set_up,
-			tear_down),
-		cmocka_unit_test_setup_teardown(
-			a_read_that_ends_in_what_was_dropped_is_known_wherever_it_begins, set_up,
-			tear_down),
-		cmocka_unit_test_setup_teardown(small_copies_are_always_written, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(full_keeps_every_byte, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			a_copy_of_mapped_memory_that_nobody_wrote_looks_at_no_page, set_up,
-			tear_down),
-		cmocka_unit_test_setup_teardown(
-			a_byte_of_mapped_memory_is_copied_wherever_it_is, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			the_host_s_own_memory_is_written_as_ever, set_up, tear_down),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	gpc_sim_data_copy(sim, other, source, SIZE);
+	assert_memory_equal(other, source, SIZE);
+	gpc_sim_data_zero(sim, other, SIZE);
+	assert_int_equal(other[SIZE - 1], 0);
+	assert_int_equal(sim->data.kept, 0);
+	free(other);
 }

@@ -22,6 +22,8 @@ static int tear_down(void **state)
 	return 0;
 }
 
+FIXTURE(set_up, tear_down);
+
 static uint64_t take(uint64_t size)
 {
 	uint64_t ptr = 0;
@@ -30,7 +32,7 @@ static uint64_t take(uint64_t size)
 	return ptr;
 }
 
-static void large_memory_starts_at_2_mib_and_small_at_512(void **state)
+TEST(large_memory_starts_at_2_mib_and_small_at_512)
 {
 	(void)state;
 	assert_int_equal(take(2 * GPC_MIB) % GPC_SIM_CHUNK, 0);
@@ -42,7 +44,7 @@ static void large_memory_starts_at_2_mib_and_small_at_512(void **state)
 	assert_int_equal(gpc_sim_device_free_bytes(&device), 60 * GPC_MIB);
 }
 
-static void bytes_written_read_back(void **state)
+TEST(bytes_written_read_back)
 {
 	(void)state;
 	uint64_t ptr = take(3 * GPC_MIB);
@@ -50,7 +52,7 @@ static void bytes_written_read_back(void **state)
 	assert_int_equal(((char *)gpc_sim_device_bytes(&device, ptr))[3 * GPC_MIB - 1], 7);
 }
 
-static void only_the_start_of_an_allocation_can_be_freed_once(void **state)
+TEST(only_the_start_of_an_allocation_can_be_freed_once)
 {
 	(void)state;
 	uint64_t large = take(4 * GPC_MIB);
@@ -67,7 +69,7 @@ static void only_the_start_of_an_allocation_can_be_freed_once(void **state)
 	assert_int_equal(gpc_sim_device_free_bytes(&device), 64 * GPC_MIB);
 }
 
-static void memory_runs_out_to_the_chunk_and_comes_back(void **state)
+TEST(memory_runs_out_to_the_chunk_and_comes_back)
 {
 	uint64_t ptr[32];
 	uint64_t more = 42;
@@ -83,7 +85,7 @@ static void memory_runs_out_to_the_chunk_and_comes_back(void **state)
 	assert_int_equal(gpc_sim_device_alloc(&device, 1, 32 * GPC_MIB, &more), CUDA_SUCCESS);
 }
 
-static void the_end_of_an_owner_frees_its_memory_only(void **state)
+TEST(the_end_of_an_owner_frees_its_memory_only)
 {
 	uint64_t other;
 
@@ -97,7 +99,7 @@ static void the_end_of_an_owner_frees_its_memory_only(void **state)
 	assert_int_equal(gpc_sim_device_free(&device, other), CUDA_SUCCESS);
 }
 
-static void the_allocation_around_an_address_is_found(void **state)
+TEST(the_allocation_around_an_address_is_found)
 {
 	uint64_t base, size;
 	uint32_t owner;
@@ -115,7 +117,7 @@ static void the_allocation_around_an_address_is_found(void **state)
 	assert_false(gpc_sim_device_find(&device, large + 5 * GPC_MIB, &base, &size, NULL));
 }
 
-static void reserved_addresses_cost_nothing_and_are_nobody_elses(void **state)
+TEST(reserved_addresses_cost_nothing_and_are_nobody_elses)
 {
 	uint64_t before = gpc_sim_device_used_bytes(&device);
 	uint64_t ptr = 0;
@@ -137,7 +139,7 @@ static void reserved_addresses_cost_nothing_and_are_nobody_elses(void **state)
 		gpc_sim_device_reserve(&device, UINT64_C(1) << 50, &ptr), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-static void random_use_keeps_the_account(void **state)
+TEST(random_use_keeps_the_account)
 {
 	uint64_t ptr[40] = { 0 };
 	uint64_t size[40] = { 0 };
@@ -160,22 +162,4 @@ static void random_use_keeps_the_account(void **state)
 		if (ptr[k])
 			assert_int_equal(gpc_sim_device_free(&device, ptr[k]), CUDA_SUCCESS);
 	assert_int_equal(gpc_sim_device_free_bytes(&device), 64 * GPC_MIB);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(large_memory_starts_at_2_mib_and_small_at_512),
-		TEST(bytes_written_read_back),
-		TEST(only_the_start_of_an_allocation_can_be_freed_once),
-		TEST(memory_runs_out_to_the_chunk_and_comes_back),
-		TEST(the_end_of_an_owner_frees_its_memory_only),
-		TEST(the_allocation_around_an_address_is_found),
-		TEST(reserved_addresses_cost_nothing_and_are_nobody_elses),
-		TEST(random_use_keeps_the_account),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,6 +29,8 @@ static int tear_down(void **state)
 	return 0;
 }
 
+FIXTURE(set_up, tear_down);
+
 static gpc_stream stream_create(unsigned flags)
 {
 	struct gpc_sim_stream *stream = NULL;
@@ -58,7 +60,7 @@ static void launch(gpc_stream stream, uint64_t ns, gpc_devptr ptr, uint64_t size
 	assert_int_equal(gpc_sim_driver_launch(&driver, stream, ns, ptr, size, fill), GPC_OK);
 }
 
-static void a_fence_waits_for_work_on_every_stream(void **state)
+TEST(a_fence_waits_for_work_on_every_stream)
 {
 	gpc_stream a = stream_create(CU_STREAM_NON_BLOCKING);
 	gpc_event event = event_create();
@@ -75,7 +77,7 @@ static void a_fence_waits_for_work_on_every_stream(void **state)
 	drv->ops->event_destroy(drv, event);
 }
 
-static void work_after_the_fence_does_not_delay_it(void **state)
+TEST(work_after_the_fence_does_not_delay_it)
 {
 	gpc_event event = event_create();
 
@@ -89,7 +91,7 @@ static void work_after_the_fence_does_not_delay_it(void **state)
 	drv->ops->event_destroy(drv, event);
 }
 
-static void memory_reused_too_early_holds_the_old_owners_data(void **state)
+TEST(memory_reused_too_early_holds_the_old_owners_data)
 {
 	gpc_stream a = stream_create(CU_STREAM_NON_BLOCKING);
 	gpc_stream b = stream_create(CU_STREAM_NON_BLOCKING);
@@ -103,7 +105,7 @@ static void memory_reused_too_early_holds_the_old_owners_data(void **state)
 	assert_int_equal(*(char *)gpc_sim_driver_bytes(&driver, ptr), 1);
 }
 
-static void memory_reused_behind_a_stream_wait_holds_the_new_owners_data(void **state)
+TEST(memory_reused_behind_a_stream_wait_holds_the_new_owners_data)
 {
 	gpc_stream b = stream_create(CU_STREAM_NON_BLOCKING);
 	gpc_devptr ptr = take(2 * GPC_MIB);
@@ -119,7 +121,7 @@ static void memory_reused_behind_a_stream_wait_holds_the_new_owners_data(void **
 	drv->ops->event_destroy(drv, event);
 }
 
-static void memory_reused_behind_a_wait_of_the_context_holds_the_new_owners_data(void **state)
+TEST(memory_reused_behind_a_wait_of_the_context_holds_the_new_owners_data)
 {
 	gpc_stream a = stream_create(CU_STREAM_NON_BLOCKING);
 	gpc_stream b = stream_create(CU_STREAM_NON_BLOCKING);
@@ -136,7 +138,7 @@ static void memory_reused_behind_a_wait_of_the_context_holds_the_new_owners_data
 	drv->ops->event_destroy(drv, event);
 }
 
-static void a_free_waits_for_the_device(void **state)
+TEST(a_free_waits_for_the_device)
 {
 	gpc_devptr ptr = take(2 * GPC_MIB);
 
@@ -147,7 +149,7 @@ static void a_free_waits_for_the_device(void **state)
 	assert_true(drv->ops->now_ns(drv) - before >= 3 * MS);
 }
 
-static void the_legacy_stream_and_blocking_streams_wait_for_each_other(void **state)
+TEST(the_legacy_stream_and_blocking_streams_wait_for_each_other)
 {
 	gpc_stream blocking = stream_create(0);
 	gpc_event event = event_create();
@@ -162,7 +164,7 @@ static void the_legacy_stream_and_blocking_streams_wait_for_each_other(void **st
 	drv->ops->event_destroy(drv, event);
 }
 
-static void a_kernel_on_freed_memory_breaks_the_context_for_good(void **state)
+TEST(a_kernel_on_freed_memory_breaks_the_context_for_good)
 {
 	gpc_devptr ptr = take(2 * GPC_MIB);
 
@@ -173,7 +175,7 @@ static void a_kernel_on_freed_memory_breaks_the_context_for_good(void **state)
 	assert_int_equal(gpc_status_to_device(drv->ops->mem_alloc(drv, 2 * GPC_MIB, &ptr)), 700);
 }
 
-static void the_nth_call_fails_as_told_and_the_next_does_not(void **state)
+TEST(the_nth_call_fails_as_told_and_the_next_does_not)
 {
 	gpc_devptr ptr = 42;
 
@@ -186,7 +188,7 @@ static void the_nth_call_fails_as_told_and_the_next_does_not(void **state)
 	assert_int_equal(driver.counters.n_mem_alloc, 3);
 }
 
-static void a_fence_breaks_a_capture_and_an_allocation_does_not(void **state)
+TEST(a_fence_breaks_a_capture_and_an_allocation_does_not)
 {
 	struct gpc_sim_stream *stream =
 		(struct gpc_sim_stream *)(uintptr_t)stream_create(CU_STREAM_NON_BLOCKING);
@@ -207,7 +209,7 @@ static void a_fence_breaks_a_capture_and_an_allocation_does_not(void **state)
 	drv->ops->event_destroy(drv, event);
 }
 
-static void a_program_that_allocates_during_a_global_capture_breaks_it(void **state)
+TEST(a_program_that_allocates_during_a_global_capture_breaks_it)
 {
 	struct gpc_sim_stream *stream =
 		(struct gpc_sim_stream *)(uintptr_t)stream_create(CU_STREAM_NON_BLOCKING);
@@ -223,7 +225,7 @@ static void a_program_that_allocates_during_a_global_capture_breaks_it(void **st
 		gpc_sim_capture_end(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 }
 
-static void captured_work_happens_at_each_launch_and_not_before(void **state)
+TEST(captured_work_happens_at_each_launch_and_not_before)
 {
 	struct gpc_sim_stream *stream =
 		(struct gpc_sim_stream *)(uintptr_t)stream_create(CU_STREAM_NON_BLOCKING);
@@ -246,26 +248,4 @@ static void captured_work_happens_at_each_launch_and_not_before(void **state)
 		assert_int_equal(*byte, 5);
 	}
 	gpc_sim_graph_destroy(graph);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_fence_waits_for_work_on_every_stream),
-		TEST(work_after_the_fence_does_not_delay_it),
-		TEST(memory_reused_too_early_holds_the_old_owners_data),
-		TEST(memory_reused_behind_a_stream_wait_holds_the_new_owners_data),
-		TEST(memory_reused_behind_a_wait_of_the_context_holds_the_new_owners_data),
-		TEST(a_free_waits_for_the_device),
-		TEST(the_legacy_stream_and_blocking_streams_wait_for_each_other),
-		TEST(a_kernel_on_freed_memory_breaks_the_context_for_good),
-		TEST(the_nth_call_fails_as_told_and_the_next_does_not),
-		TEST(a_fence_breaks_a_capture_and_an_allocation_does_not),
-		TEST(a_program_that_allocates_during_a_global_capture_breaks_it),
-		TEST(captured_work_happens_at_each_launch_and_not_before),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,7 +39,9 @@ static int stop(void **state)
 	return 0;
 }
 
-static void a_page_is_used_by_those_who_were_let_at_it(void **state)
+FIXTURE(start, stop);
+
+TEST(a_page_is_used_by_those_who_were_let_at_it)
 {
 	gpc_devptr ptr = 0;
 
@@ -57,7 +59,7 @@ static void a_page_is_used_by_those_who_were_let_at_it(void **state)
 	drv->pages->release(drv, ptr, 4 * GPC_MIB);
 }
 
-static void a_page_that_cannot_be_mapped_takes_nothing(void **state)
+TEST(a_page_that_cannot_be_mapped_takes_nothing)
 {
 	gpc_devptr ptr = 0;
 
@@ -67,15 +69,4 @@ static void a_page_that_cannot_be_mapped_takes_nothing(void **state)
 	assert_int_equal(drv->pages->map(drv, ptr, 2 * GPC_MIB), GPC_DEVICE_NO_MEMORY);
 	assert_int_equal(available(), whole);
 	drv->pages->release(drv, ptr, 2 * GPC_MIB);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
-	const struct CMUnitTest tests[] = {
-		TEST(a_page_is_used_by_those_who_were_let_at_it),
-		TEST(a_page_that_cannot_be_mapped_takes_nothing),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,8 @@
 #include <pthread.h>
 #include <sched.h>
 
+FIXTURE(set_up, tear_down);
+
 /* A sanitizer's allocator ends the process instead of answering NULL, unless its options say otherwise. */
 #if defined(__SANITIZE_ADDRESS__)
 #define ALLOCATOR_OPTIONS __asan_default_options
@@ -21,7 +23,7 @@ const char *ALLOCATOR_OPTIONS(void)
 /* More than any allocator gives. */
 #define TOO_MUCH (UINT64_C(1) << 61)
 
-static void a_memset_changes_the_bytes_when_it_ends_and_not_before(void **state)
+TEST(a_memset_changes_the_bytes_when_it_ends_and_not_before)
 {
 	uint64_t ptr = take(512);
 
@@ -37,7 +39,7 @@ static void a_memset_changes_the_bytes_when_it_ends_and_not_before(void **state)
 	assert_int_equal(bytes_at(ptr)[101], 0);
 }
 
-static void a_copy_changes_the_bytes_when_it_ends_and_not_before(void **state)
+TEST(a_copy_changes_the_bytes_when_it_ends_and_not_before)
 {
 	uint64_t src = take(512);
 	uint64_t dst = take(512);
@@ -51,7 +53,7 @@ static void a_copy_changes_the_bytes_when_it_ends_and_not_before(void **state)
 	assert_memory_equal(bytes_at(dst), bytes_at(src), 512);
 }
 
-static void nothing_is_seen_before_a_call_looks_at_the_device(void **state)
+TEST(nothing_is_seen_before_a_call_looks_at_the_device)
 {
 	uint64_t ptr = take(512);
 
@@ -63,7 +65,7 @@ static void nothing_is_seen_before_a_call_looks_at_the_device(void **state)
 	assert_int_equal(bytes_at(ptr)[0], 7);
 }
 
-static void a_copy_reads_its_source_when_it_happens(void **state)
+TEST(a_copy_reads_its_source_when_it_happens)
 {
 	char src[4] = "old";
 	char dst[4] = "";
@@ -75,7 +77,7 @@ static void a_copy_reads_its_source_when_it_happens(void **state)
 	assert_string_equal(dst, "new");
 }
 
-static void a_staged_copy_has_read_its_source_already(void **state)
+TEST(a_staged_copy_has_read_its_source_already)
 {
 	char src[4] = "old";
 	uint64_t dst = take(512);
@@ -89,7 +91,7 @@ static void a_staged_copy_has_read_its_source_already(void **state)
 	assert_string_equal(bytes_at(dst), "old");
 }
 
-static void copies_and_memsets_of_rows_keep_what_lies_between_the_rows(void **state)
+TEST(copies_and_memsets_of_rows_keep_what_lies_between_the_rows)
 {
 	uint64_t dst = take(512);
 	struct gpc_sim_effect *fill = fill_of(0, dst, 2, '#');
@@ -110,7 +112,7 @@ static void copies_and_memsets_of_rows_keep_what_lies_between_the_rows(void **st
 	assert_memory_equal(bytes_at(dst) + 40, "ab...cd...", 10);
 }
 
-static void a_copy_onto_itself_is_as_if_there_were_a_place_between(void **state)
+TEST(a_copy_onto_itself_is_as_if_there_were_a_place_between)
 {
 	uint64_t ptr = take(512);
 
@@ -120,7 +122,7 @@ static void a_copy_onto_itself_is_as_if_there_were_a_place_between(void **state)
 	assert_string_equal(bytes_at(ptr), "ababcd");
 }
 
-static void a_memset_of_wider_values_writes_whole_values_only(void **state)
+TEST(a_memset_of_wider_values_writes_whole_values_only)
 {
 	uint64_t ptr = take(512);
 	struct gpc_sim_effect *wide = fill_of(0, ptr, 10, 0);
@@ -137,7 +139,7 @@ static void a_memset_of_wider_values_writes_whole_values_only(void **state)
 	assert_memory_equal(bytes_at(ptr) + 16, "\1\2\1\2\0", 5);
 }
 
-static void a_kernel_writes_what_it_declared_and_leaves_what_it_only_reads(void **state)
+TEST(a_kernel_writes_what_it_declared_and_leaves_what_it_only_reads)
 {
 	uint64_t a = take(512);
 	uint64_t b = take(512);
@@ -158,7 +160,7 @@ static void a_kernel_writes_what_it_declared_and_leaves_what_it_only_reads(void 
 	assert_int_equal(gpc_sim_context_sync(context), CUDA_SUCCESS);
 }
 
-static void a_kernel_that_leaves_its_memory_breaks_the_context_when_it_ends(void **state)
+TEST(a_kernel_that_leaves_its_memory_breaks_the_context_when_it_ends)
 {
 	uint64_t ptr = take(512);
 
@@ -170,7 +172,7 @@ static void a_kernel_that_leaves_its_memory_breaks_the_context_when_it_ends(void
 	assert_int_equal(bytes_at(ptr)[0], 0);
 }
 
-static void an_asynchronous_free_gives_the_memory_back_when_it_ends(void **state)
+TEST(an_asynchronous_free_gives_the_memory_back_when_it_ends)
 {
 	uint64_t ptr = take(2 * GPC_MIB);
 	uint64_t before = gpc_sim_device_free_bytes(context->device);
@@ -190,7 +192,7 @@ static void an_asynchronous_free_gives_the_memory_back_when_it_ends(void **state
 	assert_int_equal(gpc_sim_context_sync(context), CUDA_SUCCESS);
 }
 
-static void a_late_copy_lands_in_the_memory_of_the_next_owner(void **state)
+TEST(a_late_copy_lands_in_the_memory_of_the_next_owner)
 {
 	uint64_t ptr = take(2 * GPC_MIB);
 
@@ -233,7 +235,7 @@ static struct gpc_sim_effect *note_of(uint64_t ns, unsigned number)
 	return effect;
 }
 
-static void effects_happen_in_the_order_of_their_ends(void **state)
+TEST(effects_happen_in_the_order_of_their_ends)
 {
 	static uint64_t ends[N_MANY];
 
@@ -259,7 +261,7 @@ static void effects_happen_in_the_order_of_their_ends(void **state)
 	}
 }
 
-static void of_two_streams_the_work_that_ends_first_happens_first(void **state)
+TEST(of_two_streams_the_work_that_ends_first_happens_first)
 {
 	struct gpc_sim_stream *a = stream_create(CU_STREAM_NON_BLOCKING);
 	struct gpc_sim_stream *b = stream_create(CU_STREAM_NON_BLOCKING);
@@ -297,7 +299,7 @@ static void look_around(void *arg)
 	look->seen = bytes_at(look->ptr)[0];
 }
 
-static void inside_a_host_function_nothing_else_happens(void **state)
+TEST(inside_a_host_function_nothing_else_happens)
 {
 	uint64_t ptr = take(512);
 	struct look arg = { .seen = 42, .ptr = ptr };
@@ -327,7 +329,7 @@ static void wait_for_host(void *arg)
 }
 
 /* It may wait for the thread that submitted it, which goes on. */
-static void a_host_function_keeps_nobody_else_waiting_but_what_is_behind_it(void **state)
+TEST(a_host_function_keeps_nobody_else_waiting_but_what_is_behind_it)
 {
 	struct gpc_sim_stream *stream = stream_create(CU_STREAM_NON_BLOCKING);
 	struct gpc_sim_event *before = event_create();
@@ -372,7 +374,7 @@ static void *settle(void *arg)
 	return NULL;
 }
 
-static void a_thread_that_waits_finds_done_what_another_thread_is_doing(void **state)
+TEST(a_thread_that_waits_finds_done_what_another_thread_is_doing)
 {
 	struct gpc_sim_effect *effect = effect_of(GPC_SIM_EFFECT_HOST, 1 * MS);
 	pthread_t thread;
@@ -393,7 +395,7 @@ static void a_thread_that_waits_finds_done_what_another_thread_is_doing(void **s
 
 /* ---- clones and memory ---- */
 
-static void a_clone_owns_what_the_original_owned(void **state)
+TEST(a_clone_owns_what_the_original_owned)
 {
 	uint64_t dst = take(512);
 	struct gpc_sim_effect *copy = copy_of(0, dst, (uintptr_t) "abXcdX", 2);
@@ -420,7 +422,7 @@ static void a_clone_owns_what_the_original_owned(void **state)
 	assert_memory_equal(bytes_at(dst) + 256, "\5\5\5\5", 5);
 }
 
-static void bytes_that_no_memory_holds_are_not_staged_and_not_cloned(void **state)
+TEST(bytes_that_no_memory_holds_are_not_staged_and_not_cloned)
 {
 	struct gpc_sim_effect *effect = copy_of(0, 0, 0, TOO_MUCH);
 
@@ -431,31 +433,4 @@ static void bytes_that_no_memory_holds_are_not_staged_and_not_cloned(void **stat
 	assert_null(gpc_sim_effect_clone(effect));
 	gpc_sim_effect_destroy(effect);
 	gpc_sim_effect_destroy(NULL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_memset_changes_the_bytes_when_it_ends_and_not_before),
-		TEST(a_copy_changes_the_bytes_when_it_ends_and_not_before),
-		TEST(nothing_is_seen_before_a_call_looks_at_the_device),
-		TEST(a_copy_reads_its_source_when_it_happens),
-		TEST(a_staged_copy_has_read_its_source_already),
-		TEST(copies_and_memsets_of_rows_keep_what_lies_between_the_rows),
-		TEST(a_copy_onto_itself_is_as_if_there_were_a_place_between),
-		TEST(a_memset_of_wider_values_writes_whole_values_only),
-		TEST(a_kernel_writes_what_it_declared_and_leaves_what_it_only_reads),
-		TEST(a_kernel_that_leaves_its_memory_breaks_the_context_when_it_ends),
-		TEST(an_asynchronous_free_gives_the_memory_back_when_it_ends),
-		TEST(a_late_copy_lands_in_the_memory_of_the_next_owner),
-		TEST(effects_happen_in_the_order_of_their_ends),
-		TEST(of_two_streams_the_work_that_ends_first_happens_first),
-		TEST(inside_a_host_function_nothing_else_happens),
-		TEST(a_host_function_keeps_nobody_else_waiting_but_what_is_behind_it),
-		TEST(a_thread_that_waits_finds_done_what_another_thread_is_doing),
-		TEST(a_clone_owns_what_the_original_owned),
-		TEST(bytes_that_no_memory_holds_are_not_staged_and_not_cloned),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

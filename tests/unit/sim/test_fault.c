@@ -21,18 +21,20 @@ static int tear_down(void **state)
 	return 0;
 }
 
+FIXTURE(set_up, tear_down);
+
 static CUresult call(const char *entry)
 {
 	return gpc_sim_fault_check(&faults, entry);
 }
 
-static void without_a_rule_nothing_fails(void **state)
+TEST(without_a_rule_nothing_fails)
 {
 	(void)state;
 	assert_int_equal(call("cuMemAlloc_v2"), CUDA_SUCCESS);
 }
 
-static void the_nth_call_and_those_after_it_fail_as_often_as_told(void **state)
+TEST(the_nth_call_and_those_after_it_fail_as_often_as_told)
 {
 	(void)state;
 	assert_true(gpc_sim_fault_add(&faults, "cuMemAlloc_v2", 2, 3, CUDA_ERROR_OUT_OF_MEMORY));
@@ -42,7 +44,7 @@ static void the_nth_call_and_those_after_it_fail_as_often_as_told(void **state)
 	assert_int_equal(call("cuMemAlloc_v2"), CUDA_SUCCESS);
 }
 
-static void a_rule_counts_from_when_it_was_added(void **state)
+TEST(a_rule_counts_from_when_it_was_added)
 {
 	(void)state;
 	assert_true(gpc_sim_fault_add(&faults, "cuEventQuery", 100, 1, CUDA_ERROR_NOT_READY));
@@ -51,7 +53,7 @@ static void a_rule_counts_from_when_it_was_added(void **state)
 	assert_int_equal(call("cuMemAlloc_v2"), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-static void a_count_as_large_as_can_be_means_always(void **state)
+TEST(a_count_as_large_as_can_be_means_always)
 {
 	(void)state;
 	assert_true(gpc_sim_fault_add(
@@ -62,7 +64,7 @@ static void a_count_as_large_as_can_be_means_always(void **state)
 		assert_int_equal(call("cuMemFree_v2"), CUDA_ERROR_INVALID_VALUE);
 }
 
-static void a_name_without_a_version_means_every_version_and_nothing_else(void **state)
+TEST(a_name_without_a_version_means_every_version_and_nothing_else)
 {
 	static const char *const meant[] = { "cuMemAlloc", "cuMemAlloc_v2", "cuMemAlloc_v3_ptsz",
 		"cuMemAlloc_ptds" };
@@ -78,7 +80,7 @@ static void a_name_without_a_version_means_every_version_and_nothing_else(void *
 		assert_int_equal(call(others[i]), CUDA_SUCCESS);
 }
 
-static void a_name_with_a_version_means_that_one_in_both_kinds_of_default_stream(void **state)
+TEST(a_name_with_a_version_means_that_one_in_both_kinds_of_default_stream)
 {
 	(void)state;
 	assert_true(
@@ -89,7 +91,7 @@ static void a_name_with_a_version_means_that_one_in_both_kinds_of_default_stream
 	assert_int_equal(call("cuMemcpy_v3"), CUDA_SUCCESS);
 }
 
-static void rules_for_one_name_count_on_their_own(void **state)
+TEST(rules_for_one_name_count_on_their_own)
 {
 	(void)state;
 	assert_true(gpc_sim_fault_add(&faults, "cuMemAlloc", 1, 1, CUDA_ERROR_OUT_OF_MEMORY));
@@ -99,7 +101,7 @@ static void rules_for_one_name_count_on_their_own(void **state)
 	assert_int_equal(call("cuMemAlloc_v2"), CUDA_SUCCESS);
 }
 
-static void a_rule_beyond_the_last_place_is_refused_and_the_others_stay(void **state)
+TEST(a_rule_beyond_the_last_place_is_refused_and_the_others_stay)
 {
 	(void)state;
 	for (unsigned i = 0; i < GPC_SIM_MAX_FAULTS; i++)
@@ -110,7 +112,7 @@ static void a_rule_beyond_the_last_place_is_refused_and_the_others_stay(void **s
 		assert_int_equal(call("cuMemFree_v2"), i + 1);
 }
 
-static void clearing_forgets_the_rules_and_what_they_counted(void **state)
+TEST(clearing_forgets_the_rules_and_what_they_counted)
 {
 	(void)state;
 	assert_true(gpc_sim_fault_add(&faults, "cuMemFree_v2", 2, 1, CUDA_ERROR_INVALID_VALUE));
@@ -122,7 +124,7 @@ static void clearing_forgets_the_rules_and_what_they_counted(void **state)
 	assert_int_equal(call("cuMemFree_v2"), CUDA_ERROR_INVALID_VALUE);
 }
 
-static void rules_of_the_configuration_are_in_force_from_the_start(void **state)
+TEST(rules_of_the_configuration_are_in_force_from_the_start)
 {
 	struct gpc_sim_config config = gpc_sim_config_default();
 	struct gpc_sim_faults configured;
@@ -152,7 +154,7 @@ static void *count_failures(void *arg)
 	return NULL;
 }
 
-static void threads_together_meet_exactly_as_many_faults_as_told(void **state)
+TEST(threads_together_meet_exactly_as_many_faults_as_told)
 {
 	pthread_t threads[N_THREADS];
 	_Atomic unsigned n_failed = 0;
@@ -165,25 +167,4 @@ static void threads_together_meet_exactly_as_many_faults_as_told(void **state)
 	for (unsigned i = 0; i < N_THREADS; i++)
 		pthread_join(threads[i], NULL);
 	assert_int_equal(n_failed, N_FAILED);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(without_a_rule_nothing_fails),
-		TEST(the_nth_call_and_those_after_it_fail_as_often_as_told),
-		TEST(a_rule_counts_from_when_it_was_added),
-		TEST(a_count_as_large_as_can_be_means_always),
-		TEST(a_name_without_a_version_means_every_version_and_nothing_else),
-		TEST(a_name_with_a_version_means_that_one_in_both_kinds_of_default_stream),
-		TEST(rules_for_one_name_count_on_their_own),
-		TEST(a_rule_beyond_the_last_place_is_refused_and_the_others_stay),
-		TEST(clearing_forgets_the_rules_and_what_they_counted),
-		TEST(rules_of_the_configuration_are_in_force_from_the_start),
-		TEST(threads_together_meet_exactly_as_many_faults_as_told),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

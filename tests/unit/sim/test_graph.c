@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/sim/capturing.h"
 
-static void a_graph_runs_its_nodes_one_after_another_in_any_stream(void **state)
+FIXTURE(set_up, tear_down);
+
+TEST(a_graph_runs_its_nodes_one_after_another_in_any_stream)
 {
 	uint64_t ptr = take(512);
 	struct gpc_sim_stream *stream = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
@@ -22,7 +24,7 @@ static void a_graph_runs_its_nodes_one_after_another_in_any_stream(void **state)
 	assert_int_equal(bytes_at(ptr)[0], 2);
 }
 
-static void a_clone_of_a_graph_outlives_it(void **state)
+TEST(a_clone_of_a_graph_outlives_it)
 {
 	uint64_t ptr = take(512);
 	struct gpc_sim_stream *stream = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
@@ -41,7 +43,7 @@ static void a_clone_of_a_graph_outlives_it(void **state)
 	gpc_sim_graph_destroy(clone);
 }
 
-static void an_empty_graph_is_a_graph(void **state)
+TEST(an_empty_graph_is_a_graph)
 {
 	struct gpc_sim_stream *stream = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
 
@@ -53,7 +55,7 @@ static void an_empty_graph_is_a_graph(void **state)
 	gpc_sim_graph_destroy(NULL);
 }
 
-static void a_graph_launched_into_a_captured_stream_becomes_part_of_the_new_graph(void **state)
+TEST(a_graph_launched_into_a_captured_stream_becomes_part_of_the_new_graph)
 {
 	struct gpc_sim_stream *stream = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
 
@@ -69,7 +71,7 @@ static void a_graph_launched_into_a_captured_stream_becomes_part_of_the_new_grap
 	gpc_sim_graph_destroy(inner);
 }
 
-static void a_capture_into_a_graph_adds_to_what_it_has(void **state)
+TEST(a_capture_into_a_graph_adds_to_what_it_has)
 {
 	struct gpc_sim_stream *stream = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
 
@@ -87,7 +89,7 @@ static void a_capture_into_a_graph_adds_to_what_it_has(void **state)
 	gpc_sim_graph_destroy(first);
 }
 
-static void a_graph_cannot_be_launched_where_work_cannot_be_submitted(void **state)
+TEST(a_graph_cannot_be_launched_where_work_cannot_be_submitted)
 {
 	struct gpc_sim_stream *stream = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
 
@@ -116,7 +118,7 @@ static uint64_t memory_of(int device)
 	return ptr;
 }
 
-static void a_node_runs_on_the_device_that_it_was_captured_on(void **state)
+TEST(a_node_runs_on_the_device_that_it_was_captured_on)
 {
 	uint64_t ptr = memory_of(1);
 	struct gpc_sim_context *other = context_on(1);
@@ -138,7 +140,7 @@ static void a_node_runs_on_the_device_that_it_was_captured_on(void **state)
 	gpc_sim_context_destroy(other);
 }
 
-static void a_node_that_goes_wrong_breaks_its_own_device(void **state)
+TEST(a_node_that_goes_wrong_breaks_its_own_device)
 {
 	uint64_t ptr = memory_of(0);
 	struct gpc_sim_context *other = context_on(1);
@@ -155,7 +157,7 @@ static void a_node_that_goes_wrong_breaks_its_own_device(void **state)
 	gpc_sim_context_destroy(other);
 }
 
-static void a_graph_of_a_context_that_has_ended_is_not_launched(void **state)
+TEST(a_graph_of_a_context_that_has_ended_is_not_launched)
 {
 	struct gpc_sim_context *other = context_on(1);
 	struct gpc_sim_stream *stream = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
@@ -168,21 +170,4 @@ static void a_graph_of_a_context_that_has_ended_is_not_launched(void **state)
 	gpc_sim_context_destroy(other);
 	assert_int_equal(gpc_sim_graph_launch(graph, stream), CUDA_ERROR_CONTEXT_IS_DESTROYED);
 	gpc_sim_graph_destroy(graph);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_graph_runs_its_nodes_one_after_another_in_any_stream),
-		TEST(a_clone_of_a_graph_outlives_it),
-		TEST(an_empty_graph_is_a_graph),
-		TEST(a_graph_launched_into_a_captured_stream_becomes_part_of_the_new_graph),
-		TEST(a_capture_into_a_graph_adds_to_what_it_has),
-		TEST(a_graph_cannot_be_launched_where_work_cannot_be_submitted),
-		TEST(a_node_runs_on_the_device_that_it_was_captured_on),
-		TEST(a_node_that_goes_wrong_breaks_its_own_device),
-		TEST(a_graph_of_a_context_that_has_ended_is_not_launched),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

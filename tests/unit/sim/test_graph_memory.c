@@ -27,6 +27,8 @@ static int tear_down_graph(void **state)
 	return tear_down(state);
 }
 
+FIXTURE(set_up_graph, tear_down_graph);
+
 static uint64_t add_alloc(uint64_t size)
 {
 	struct gpc_sim_effect *node = NULL;
@@ -65,7 +67,7 @@ static void assert_memory(uint64_t used, uint64_t reserved)
 	assert_int_equal(gpc_sim_device_used_bytes(&sim->devices[0]), CONTEXT_COST + reserved);
 }
 
-static void a_node_takes_memory_from_its_first_launch_until_it_is_trimmed(void **state)
+TEST(a_node_takes_memory_from_its_first_launch_until_it_is_trimmed)
 {
 	(void)state;
 	memory = add_alloc(SIZE);
@@ -87,7 +89,7 @@ static void a_node_takes_memory_from_its_first_launch_until_it_is_trimmed(void *
 	assert_int_equal(attribute(CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH), TAKEN);
 }
 
-static void what_one_graph_needed_serves_the_next(void **state)
+TEST(what_one_graph_needed_serves_the_next)
 {
 	(void)state;
 	memory = add_alloc(SIZE);
@@ -101,7 +103,7 @@ static void what_one_graph_needed_serves_the_next(void **state)
 	assert_memory(0, 10 * GPC_MIB);
 }
 
-static void memory_that_the_graph_does_not_free_is_the_programs(void **state)
+TEST(memory_that_the_graph_does_not_free_is_the_programs)
 {
 	(void)state;
 	memory = add_alloc(SIZE);
@@ -121,7 +123,7 @@ static void memory_that_the_graph_does_not_free_is_the_programs(void **state)
 	assert_false(gpc_sim_graph_memory_free(sim, NULL, memory + 512));
 }
 
-static void each_launch_may_free_what_the_last_one_left(void **state)
+TEST(each_launch_may_free_what_the_last_one_left)
 {
 	(void)state;
 	graph->frees_on_launch = true;
@@ -131,7 +133,7 @@ static void each_launch_may_free_what_the_last_one_left(void **state)
 	assert_memory(TAKEN, TAKEN);
 }
 
-static void live_memory_outlives_its_graph(void **state)
+TEST(live_memory_outlives_its_graph)
 {
 	(void)state;
 	memory = add_alloc(SIZE);
@@ -145,7 +147,7 @@ static void live_memory_outlives_its_graph(void **state)
 	assert_memory(0, TAKEN);
 }
 
-static void the_nodes_of_each_device_take_memory_there(void **state)
+TEST(the_nodes_of_each_device_take_memory_there)
 {
 	struct gpc_sim_effect *node = NULL;
 
@@ -159,7 +161,7 @@ static void the_nodes_of_each_device_take_memory_there(void **state)
 	assert_int_equal(gpc_sim_device_used_bytes(&sim->devices[1]), TAKEN);
 }
 
-static void a_launch_on_a_full_device_is_out_of_memory_and_takes_nothing(void **state)
+TEST(a_launch_on_a_full_device_is_out_of_memory_and_takes_nothing)
 {
 	(void)state;
 	memory = add_alloc(SIZE);
@@ -169,7 +171,7 @@ static void a_launch_on_a_full_device_is_out_of_memory_and_takes_nothing(void **
 	assert_false(gpc_sim_graph_memory_free(sim, NULL, memory));
 }
 
-static void memory_nodes_do_not_go_into_another_graph(void **state)
+TEST(memory_nodes_do_not_go_into_another_graph)
 {
 	struct gpc_sim_graph *captured = NULL;
 
@@ -183,7 +185,7 @@ static void memory_nodes_do_not_go_into_another_graph(void **state)
 	assert_memory(0, 0);
 }
 
-static void a_clone_holds_the_same_memory(void **state)
+TEST(a_clone_holds_the_same_memory)
 {
 	(void)state;
 	memory = add_alloc(SIZE);
@@ -196,7 +198,7 @@ static void a_clone_holds_the_same_memory(void **state)
 	assert_true(gpc_sim_is_valid(sim, memory, SIZE));
 }
 
-static void nodes_of_nothing_and_frees_of_nobody_are_refused(void **state)
+TEST(nodes_of_nothing_and_frees_of_nobody_are_refused)
 {
 	struct gpc_sim_effect *node = NULL;
 
@@ -210,7 +212,7 @@ static void nodes_of_nothing_and_frees_of_nobody_are_refused(void **state)
 		gpc_sim_graph_block_free_node(sim, take(512), &node), CUDA_ERROR_INVALID_VALUE);
 }
 
-static void only_the_high_marks_can_be_set_and_only_to_nothing(void **state)
+TEST(only_the_high_marks_can_be_set_and_only_to_nothing)
 {
 	uint64_t value = 0;
 
@@ -230,25 +232,4 @@ static void only_the_high_marks_can_be_set_and_only_to_nothing(void **state)
 		CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(gpc_sim_graph_memory_get(sim, 0, (CUgraphMem_attribute)4, &value),
 		CUDA_ERROR_INVALID_VALUE);
-}
-
-#define TEST_GRAPH(name) cmocka_unit_test_setup_teardown(name, set_up_graph, tear_down_graph)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST_GRAPH(a_node_takes_memory_from_its_first_launch_until_it_is_trimmed),
-		TEST_GRAPH(what_one_graph_needed_serves_the_next),
-		TEST_GRAPH(memory_that_the_graph_does_not_free_is_the_programs),
-		TEST_GRAPH(each_launch_may_free_what_the_last_one_left),
-		TEST_GRAPH(live_memory_outlives_its_graph),
-		TEST_GRAPH(the_nodes_of_each_device_take_memory_there),
-		TEST_GRAPH(a_launch_on_a_full_device_is_out_of_memory_and_takes_nothing),
-		TEST_GRAPH(memory_nodes_do_not_go_into_another_graph),
-		TEST_GRAPH(a_clone_holds_the_same_memory),
-		TEST_GRAPH(nodes_of_nothing_and_frees_of_nobody_are_refused),
-		TEST_GRAPH(only_the_high_marks_can_be_set_and_only_to_nothing),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

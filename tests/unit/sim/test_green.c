@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/sim/machine.h"
 
+FIXTURE(set_up, tear_down);
+
 static struct gpc_sim_context *green_of(struct gpc_sim_context *primary)
 {
 	struct gpc_sim_context *made = NULL;
@@ -9,7 +11,7 @@ static struct gpc_sim_context *green_of(struct gpc_sim_context *primary)
 	return made;
 }
 
-static void its_memory_is_the_primary_contexts_and_stays(void **state)
+TEST(its_memory_is_the_primary_contexts_and_stays)
 {
 	struct gpc_sim_context *green = green_of(context);
 	uint64_t before = gpc_sim_device_used_bytes(context->device);
@@ -25,7 +27,7 @@ static void its_memory_is_the_primary_contexts_and_stays(void **state)
 	assert_int_equal(gpc_sim_mem_free(sim, ptr), CUDA_SUCCESS);
 }
 
-static void the_primary_context_covers_its_work_and_it_does_not_cover_others(void **state)
+TEST(the_primary_context_covers_its_work_and_it_does_not_cover_others)
 {
 	struct gpc_sim_context *a = green_of(context);
 	struct gpc_sim_context *b = green_of(context);
@@ -50,7 +52,7 @@ static void the_primary_context_covers_its_work_and_it_does_not_cover_others(voi
 	gpc_sim_context_destroy(b);
 }
 
-static void a_wait_of_the_primary_context_holds_back_its_work(void **state)
+TEST(a_wait_of_the_primary_context_holds_back_its_work)
 {
 	struct gpc_sim_context *green = green_of(context);
 	struct gpc_sim_context *other = context_on(1);
@@ -66,7 +68,7 @@ static void a_wait_of_the_primary_context_holds_back_its_work(void **state)
 	gpc_sim_context_destroy(other);
 }
 
-static void its_legacy_stream_is_its_own(void **state)
+TEST(its_legacy_stream_is_its_own)
 {
 	struct gpc_sim_context *green = green_of(context);
 	struct gpc_sim_graph *graph = NULL;
@@ -87,7 +89,7 @@ static void its_legacy_stream_is_its_own(void **state)
 	gpc_sim_context_destroy(green);
 }
 
-static void it_is_broken_where_the_primary_context_is(void **state)
+TEST(it_is_broken_where_the_primary_context_is)
 {
 	struct gpc_sim_context *green = green_of(context);
 
@@ -96,17 +98,4 @@ static void it_is_broken_where_the_primary_context_is(void **state)
 	gpc_sim_context_break(context, CUDA_ERROR_ILLEGAL_ADDRESS);
 	assert_int_equal(gpc_sim_context_state(green), CUDA_ERROR_ILLEGAL_ADDRESS);
 	gpc_sim_context_destroy(green);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(its_memory_is_the_primary_contexts_and_stays),
-		TEST(the_primary_context_covers_its_work_and_it_does_not_cover_others),
-		TEST(a_wait_of_the_primary_context_holds_back_its_work),
-		TEST(its_legacy_stream_is_its_own),
-		TEST(it_is_broken_where_the_primary_context_is),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

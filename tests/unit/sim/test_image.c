@@ -64,7 +64,7 @@ static void expect_refused(const void *image, const char *gpu, CUresult error)
 #define expect_versions(...) AT(expect_versions(__VA_ARGS__))
 #define expect_refused(...)  AT(expect_refused(__VA_ARGS__))
 
-static void a_gpu_loads_the_largest_cubin_of_its_major_version(void **state)
+TEST(a_gpu_loads_the_largest_cubin_of_its_major_version)
 {
 	(void)state;
 	fat_begin();
@@ -79,7 +79,7 @@ static void a_gpu_loads_the_largest_cubin_of_its_major_version(void **state)
 	expect_versions(fat.bytes, "h100", 90, 90);
 }
 
-static void without_a_cubin_that_fits_it_compiles_the_largest_ptx(void **state)
+TEST(without_a_cubin_that_fits_it_compiles_the_largest_ptx)
 {
 	(void)state;
 	fat_begin();
@@ -92,7 +92,7 @@ static void without_a_cubin_that_fits_it_compiles_the_largest_ptx(void **state)
 	expect_versions(fat.bytes, "b200", 100, 100);
 }
 
-static void a_gpu_that_no_image_fits_has_no_binary(void **state)
+TEST(a_gpu_that_no_image_fits_has_no_binary)
 {
 	(void)state;
 	fat_begin();
@@ -103,7 +103,7 @@ static void a_gpu_that_no_image_fits_has_no_binary(void **state)
 	expect_versions(fat.bytes, "t4", 75, 75);
 }
 
-static void code_for_one_architecture_fits_no_other(void **state)
+TEST(code_for_one_architecture_fits_no_other)
 {
 	(void)state;
 	fat_begin();
@@ -115,7 +115,7 @@ static void code_for_one_architecture_fits_no_other(void **state)
 	expect_versions(fat.bytes, "a100-40", 80, 80);
 }
 
-static void code_for_a_family_fits_its_major_version(void **state)
+TEST(code_for_a_family_fits_its_major_version)
 {
 	(void)state;
 	fat_begin();
@@ -126,7 +126,7 @@ static void code_for_a_family_fits_its_major_version(void **state)
 	expect_versions(fat.bytes, "l4", 80, 80);
 }
 
-static void what_is_neither_cubin_nor_ptx_in_a_fat_binary_is_passed_over(void **state)
+TEST(what_is_neither_cubin_nor_ptx_in_a_fat_binary_is_passed_over)
 {
 	(void)state;
 	fat_begin();
@@ -135,7 +135,7 @@ static void what_is_neither_cubin_nor_ptx_in_a_fat_binary_is_passed_over(void **
 	expect_versions(fat.bytes, "l4", 80, 80);
 }
 
-static void a_fat_binary_is_found_behind_its_wrapper(void **state)
+TEST(a_fat_binary_is_found_behind_its_wrapper)
 {
 	const struct {
 		uint32_t magic, version;
@@ -149,7 +149,7 @@ static void a_fat_binary_is_found_behind_its_wrapper(void **state)
 	expect_versions(&wrapper, "l4", 86, 86);
 }
 
-static void a_cubin_has_its_version_where_its_abi_has_it(void **state)
+TEST(a_cubin_has_its_version_where_its_abi_has_it)
 {
 	unsigned char elf[64] = { 0x7f, 'E', 'L', 'F', 2, 1, 1, 0x41, 8 };
 
@@ -163,7 +163,7 @@ static void a_cubin_has_its_version_where_its_abi_has_it(void **state)
 	expect_versions(elf, "l4", 80, 80);
 }
 
-static void ptx_has_its_version_in_its_target(void **state)
+TEST(ptx_has_its_version_in_its_target)
 {
 	(void)state;
 	expect_versions("//\n// by nvcc\n\n.version 8.0\n.target sm_75\n", "l4", 75, 89);
@@ -172,29 +172,11 @@ static void ptx_has_its_version_in_its_target(void **state)
 	expect_refused(".version 8.7\n.target sm_100f\n", "h100", CUDA_ERROR_INVALID_PTX);
 }
 
-static void what_is_no_image_fits_every_gpu(void **state)
+TEST(what_is_no_image_fits_every_gpu)
 {
 	(void)state;
 	expect_versions("", "l4", 89, 89);
 	expect_versions(".version 8.0", "h100", 90, 90);
 	expect_versions("\x7f", "t4", 75, 75);
 	expect_versions("\x50\xed\x55", "v100", 70, 70);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_gpu_loads_the_largest_cubin_of_its_major_version),
-		cmocka_unit_test(without_a_cubin_that_fits_it_compiles_the_largest_ptx),
-		cmocka_unit_test(a_gpu_that_no_image_fits_has_no_binary),
-		cmocka_unit_test(code_for_one_architecture_fits_no_other),
-		cmocka_unit_test(code_for_a_family_fits_its_major_version),
-		cmocka_unit_test(what_is_neither_cubin_nor_ptx_in_a_fat_binary_is_passed_over),
-		cmocka_unit_test(a_fat_binary_is_found_behind_its_wrapper),
-		cmocka_unit_test(a_cubin_has_its_version_where_its_abi_has_it),
-		cmocka_unit_test(ptx_has_its_version_in_its_target),
-		cmocka_unit_test(what_is_no_image_fits_every_gpu),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,6 +9,8 @@
 
 #include "machine.h"
 
+FIXTURE(set_up, tear_down);
+
 #define SIZE (3 * GPC_MIB)
 #define LAZY CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS
 
@@ -103,7 +105,7 @@ static void export_three(int from_parent, int to_parent)
 	CHECK(byte_at(ptrs[0]) == 77);
 }
 
-static void bytes_written_by_one_process_are_read_by_the_other(void **state)
+TEST(bytes_written_by_one_process_are_read_by_the_other)
 {
 	uint64_t before = gpc_sim_device_used_bytes(context->device);
 	CUipcMemHandle handles[4];
@@ -164,7 +166,7 @@ static void free_and_export(int from_parent, int to_parent)
 	wait_for_parent(from_parent);
 }
 
-static void freed_memory_stays_with_whoever_has_it_open(void **state)
+TEST(freed_memory_stays_with_whoever_has_it_open)
 {
 	CUipcMemHandle old;
 	CUipcMemHandle new;
@@ -191,7 +193,7 @@ static void freed_memory_stays_with_whoever_has_it_open(void **state)
 	assert_false(gpc_sim_ipc_find(sim, next, NULL, NULL));
 }
 
-static void misuse_is_answered_with_the_drivers_errors(void **state)
+TEST(misuse_is_answered_with_the_drivers_errors)
 {
 	CUipcMemHandle handle;
 	CUipcMemHandle garbage = { .reserved = "no handle" };
@@ -212,7 +214,7 @@ static void misuse_is_answered_with_the_drivers_errors(void **state)
 	assert_int_equal(gpc_sim_ipc_export(sim, ptr, &handle), CUDA_ERROR_INVALID_VALUE);
 }
 
-static void two_contexts_do_not_open_the_same_memory(void **state)
+TEST(two_contexts_do_not_open_the_same_memory)
 {
 	struct gpc_sim_context *other;
 	CUipcMemHandle handle;
@@ -235,7 +237,7 @@ static void two_contexts_do_not_open_the_same_memory(void **state)
 	end_child();
 }
 
-static void where_no_file_can_be_made_nothing_is_exported(void **state)
+TEST(where_no_file_can_be_made_nothing_is_exported)
 {
 	struct rlimit old;
 	struct rlimit tight;
@@ -252,19 +254,4 @@ static void where_no_file_can_be_made_nothing_is_exported(void **state)
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
 	assert_int_equal(gpc_sim_ipc_export(sim, ptr, &handle), CUDA_SUCCESS);
 	assert_int_equal(byte_at(ptr + SIZE - 1), 9);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(bytes_written_by_one_process_are_read_by_the_other),
-		TEST(freed_memory_stays_with_whoever_has_it_open),
-		TEST(misuse_is_answered_with_the_drivers_errors),
-		TEST(two_contexts_do_not_open_the_same_memory),
-		TEST(where_no_file_can_be_made_nothing_is_exported),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

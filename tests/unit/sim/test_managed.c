@@ -39,7 +39,9 @@ static int set_up_moves(void **state)
 	return rc;
 }
 
-static void the_first_touch_moves_memory_to_the_device(void **state)
+FIXTURE(set_up_moves, tear_down);
+
+TEST(the_first_touch_moves_memory_to_the_device)
 {
 	(void)state;
 	gpc_sim_managed_add(context->device, A, 20 * GPC_MIB);
@@ -54,7 +56,7 @@ static void the_first_touch_moves_memory_to_the_device(void **state)
 	assert_int_equal(reads(A, GPC_MIB), 1); /* no managed memory */
 }
 
-static void more_than_the_device_holds_goes_and_comes(void **state)
+TEST(more_than_the_device_holds_goes_and_comes)
 {
 	(void)state;
 	gpc_sim_managed_add(context->device, A, 40 * GPC_MIB);
@@ -66,7 +68,7 @@ static void more_than_the_device_holds_goes_and_comes(void **state)
 	assert_int_equal(reads(A, 40 * GPC_MIB), 1 + 20 + 20);
 }
 
-static void one_that_is_larger_than_the_device_is_used_in_part_from_the_host(void **state)
+TEST(one_that_is_larger_than_the_device_is_used_in_part_from_the_host)
 {
 	(void)state;
 	gpc_sim_managed_add(context->device, A, 100 * GPC_MIB);
@@ -75,7 +77,7 @@ static void one_that_is_larger_than_the_device_is_used_in_part_from_the_host(voi
 	assert_int_equal(free_bytes(), 0);
 }
 
-static void device_memory_comes_first(void **state)
+TEST(device_memory_comes_first)
 {
 	uint64_t ptr = 0;
 
@@ -92,7 +94,7 @@ static void device_memory_comes_first(void **state)
 	assert_int_equal(gpc_sim_mem_free(sim, ptr), CUDA_SUCCESS);
 }
 
-static void kernels_and_fills_touch_what_they_name(void **state)
+TEST(kernels_and_fills_touch_what_they_name)
 {
 	struct gpc_sim_range ranges[] = { { A, 4 * GPC_MIB, -1 }, { B, 2 * GPC_MIB, 3 } };
 	struct gpc_sim_effect kernel = { .kind = GPC_SIM_EFFECT_KERNEL,
@@ -112,7 +114,7 @@ static void kernels_and_fills_touch_what_they_name(void **state)
 	assert_int_equal(gpc_sim_managed_duration(context, NULL), 0);
 }
 
-static void beyond_the_table_memory_stays_on_the_host(void **state)
+TEST(beyond_the_table_memory_stays_on_the_host)
 {
 	(void)state;
 	for (unsigned i = 0; i < GPC_SIM_MAX_MANAGED + 1; i++)
@@ -120,20 +122,4 @@ static void beyond_the_table_memory_stays_on_the_host(void **state)
 	assert_int_equal(reads(A + GPC_SIM_MAX_MANAGED * GPC_MIB, GPC_MIB), 1);
 	gpc_sim_managed_remove(context->device, A + GPC_SIM_MAX_MANAGED * GPC_MIB);
 	assert_int_equal(reads(A, GPC_MIB), 2);
-}
-
-#define MOVES(name) cmocka_unit_test_setup_teardown(name, set_up_moves, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		MOVES(the_first_touch_moves_memory_to_the_device),
-		MOVES(more_than_the_device_holds_goes_and_comes),
-		MOVES(one_that_is_larger_than_the_device_is_used_in_part_from_the_host),
-		MOVES(device_memory_comes_first),
-		MOVES(kernels_and_fills_touch_what_they_name),
-		MOVES(beyond_the_table_memory_stays_on_the_host),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

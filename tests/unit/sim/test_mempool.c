@@ -14,6 +14,8 @@ static int set_up_pool(void **state)
 	return 0;
 }
 
+FIXTURE(set_up_pool, tear_down);
+
 static uint64_t take_from(struct gpc_sim_stream *stream, uint64_t size)
 {
 	uint64_t ptr = 0;
@@ -45,7 +47,7 @@ static uint64_t device_used(void)
 	return gpc_sim_device_used_bytes(&sim->devices[0]) - CONTEXT_COST;
 }
 
-static void an_allocation_reserves_a_slab_and_uses_its_own_size(void **state)
+TEST(an_allocation_reserves_a_slab_and_uses_its_own_size)
 {
 	uint64_t base = 0;
 	uint64_t size = 0;
@@ -65,7 +67,7 @@ static void an_allocation_reserves_a_slab_and_uses_its_own_size(void **state)
 	assert_false(gpc_sim_mempool_has(sim, ptr + GPC_SIM_SLAB));
 }
 
-static void the_same_stream_gets_at_once_what_it_freed(void **state)
+TEST(the_same_stream_gets_at_once_what_it_freed)
 {
 	(void)state;
 	uint64_t ptr = take_from(one, GPC_SIM_SLAB);
@@ -80,7 +82,7 @@ static void the_same_stream_gets_at_once_what_it_freed(void **state)
 	assert_int_equal(bytes_at(ptr)[0], 2);
 }
 
-static void another_stream_gets_it_when_the_free_is_over(void **state)
+TEST(another_stream_gets_it_when_the_free_is_over)
 {
 	(void)state;
 	uint64_t ptr = take_from(one, GPC_SIM_SLAB);
@@ -95,7 +97,7 @@ static void another_stream_gets_it_when_the_free_is_over(void **state)
 	assert_int_equal(gpc_sim_race_n_violations(sim), 0);
 }
 
-static void use_by_a_stream_that_is_not_ordered_behind_the_old_owner_is_a_race(void **state)
+TEST(use_by_a_stream_that_is_not_ordered_behind_the_old_owner_is_a_race)
 {
 	(void)state;
 	uint64_t ptr = take_from(one, GPC_SIM_SLAB);
@@ -107,7 +109,7 @@ static void use_by_a_stream_that_is_not_ordered_behind_the_old_owner_is_a_race(v
 	assert_int_equal(sim->race->violations[0].kind, GPC_SIM_RACE_OVERTAKEN);
 }
 
-static void the_detector_finds_memory_given_out_to_a_stream_too_early(void **state)
+TEST(the_detector_finds_memory_given_out_to_a_stream_too_early)
 {
 	const struct gpc_sim_race_stack stack = { .n = 0 };
 
@@ -124,7 +126,7 @@ static void the_detector_finds_memory_given_out_to_a_stream_too_early(void **sta
 	gpc_sim_race_disown(sim, ptr);
 }
 
-static void what_passes_the_threshold_goes_back_at_a_synchronization(void **state)
+TEST(what_passes_the_threshold_goes_back_at_a_synchronization)
 {
 	(void)state;
 	assert_int_equal(set(CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, GPC_SIM_SLAB), CUDA_SUCCESS);
@@ -144,7 +146,7 @@ static void what_passes_the_threshold_goes_back_at_a_synchronization(void **stat
 	assert_int_equal(device_used(), 0);
 }
 
-static void a_free_that_the_stream_did_not_get_to_holds_its_slab(void **state)
+TEST(a_free_that_the_stream_did_not_get_to_holds_its_slab)
 {
 	(void)state;
 	uint64_t ptr = take_from(one, 512);
@@ -159,7 +161,7 @@ static void a_free_that_the_stream_did_not_get_to_holds_its_slab(void **state)
 	assert_int_equal(device_used(), 0);
 }
 
-static void cuMemFree_does_not_wait(void **state)
+TEST(cuMemFree_does_not_wait)
 {
 	uint64_t start = now();
 
@@ -176,7 +178,7 @@ static void cuMemFree_does_not_wait(void **state)
 	assert_int_equal(gpc_sim_mempool_free(sim, 512), CUDA_ERROR_INVALID_VALUE);
 }
 
-static void a_full_device_is_out_of_memory_and_stays_usable(void **state)
+TEST(a_full_device_is_out_of_memory_and_stays_usable)
 {
 	uint64_t ptr = 0;
 
@@ -193,7 +195,7 @@ static void a_full_device_is_out_of_memory_and_stays_usable(void **state)
 	assert_int_equal(take_from(one, 20 * GPC_MIB), big);
 }
 
-static void high_marks_are_kept_until_they_are_reset(void **state)
+TEST(high_marks_are_kept_until_they_are_reset)
 {
 	(void)state;
 	uint64_t ptr = take_from(one, 40 * GPC_MIB);
@@ -211,7 +213,7 @@ static void high_marks_are_kept_until_they_are_reset(void **state)
 	assert_int_equal(gpc_sim_mempool_get(sim, pool, 99, &ptr), CUDA_ERROR_INVALID_VALUE);
 }
 
-static void reuse_attributes_are_ints(void **state)
+TEST(reuse_attributes_are_ints)
 {
 	int value[2] = { 0, 77 };
 
@@ -238,7 +240,7 @@ static struct gpc_sim_mempool *create(CUmemLocationType type, int id, CUresult w
 	return made;
 }
 
-static void pools_are_of_a_device_or_of_the_host(void **state)
+TEST(pools_are_of_a_device_or_of_the_host)
 {
 	CUmemPoolProps managed = { .allocType = CU_MEM_ALLOCATION_TYPE_MANAGED };
 
@@ -255,7 +257,7 @@ static void pools_are_of_a_device_or_of_the_host(void **state)
 	assert_int_equal(gpc_sim_device_used_bytes(&sim->devices[1]), GPC_SIM_SLAB);
 }
 
-static void a_destroyed_pool_lives_until_its_last_memory_came_back(void **state)
+TEST(a_destroyed_pool_lives_until_its_last_memory_came_back)
 {
 	(void)state;
 	pool = create(CU_MEM_LOCATION_TYPE_DEVICE, 0, CUDA_SUCCESS);
@@ -275,23 +277,7 @@ static void a_destroyed_pool_lives_until_its_last_memory_came_back(void **state)
 		gpc_sim_mempool_destroy(sim, sim->mempools.defaults[0]), CUDA_ERROR_INVALID_VALUE);
 }
 
-static void its_memory_outlives_contexts_but_not_a_reset(void **state)
-{
-	struct gpc_sim_context *second = context_on(0);
-	struct gpc_sim_stream *stream = stream_in(second, CU_STREAM_NON_BLOCKING);
-
-	(void)state;
-	uint64_t ptr = take_from(stream, 512);
-	gpc_sim_context_destroy(second);
-	assert_true(gpc_sim_mempool_find(sim, ptr, NULL, NULL, NULL));
-	gpc_sim_mempools_reset(sim, &sim->devices[1]);
-	assert_int_equal(device_used(), GPC_SIM_SLAB);
-	gpc_sim_mempools_reset(sim, &sim->devices[0]);
-	assert_int_equal(device_used(), 0);
-	assert_int_equal(figure(CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 0);
-}
-
-static void a_shared_pool_shows_the_same_bytes_at_other_addresses(void **state)
+TEST(a_shared_pool_shows_the_same_bytes_at_other_addresses)
 {
 	const CUmemPoolProps props = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
 		.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
@@ -321,27 +307,18 @@ static void a_shared_pool_shows_the_same_bytes_at_other_addresses(void **state)
 	assert_int_equal(device_used(), before);
 }
 
-#define TEST_POOL(name) cmocka_unit_test_setup_teardown(name, set_up_pool, tear_down)
-
-int main(void)
+TEST(its_memory_outlives_contexts_but_not_a_reset)
 {
-	const struct CMUnitTest tests[] = {
-		TEST_POOL(an_allocation_reserves_a_slab_and_uses_its_own_size),
-		TEST_POOL(the_same_stream_gets_at_once_what_it_freed),
-		TEST_POOL(another_stream_gets_it_when_the_free_is_over),
-		TEST_POOL(use_by_a_stream_that_is_not_ordered_behind_the_old_owner_is_a_race),
-		TEST_POOL(the_detector_finds_memory_given_out_to_a_stream_too_early),
-		TEST_POOL(what_passes_the_threshold_goes_back_at_a_synchronization),
-		TEST_POOL(a_free_that_the_stream_did_not_get_to_holds_its_slab),
-		TEST_POOL(cuMemFree_does_not_wait),
-		TEST_POOL(a_full_device_is_out_of_memory_and_stays_usable),
-		TEST_POOL(high_marks_are_kept_until_they_are_reset),
-		TEST_POOL(reuse_attributes_are_ints),
-		TEST_POOL(pools_are_of_a_device_or_of_the_host),
-		TEST_POOL(a_destroyed_pool_lives_until_its_last_memory_came_back),
-		TEST_POOL(a_shared_pool_shows_the_same_bytes_at_other_addresses),
-		TEST_POOL(its_memory_outlives_contexts_but_not_a_reset),
-	};
+	struct gpc_sim_context *second = context_on(0);
+	struct gpc_sim_stream *stream = stream_in(second, CU_STREAM_NON_BLOCKING);
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	(void)state;
+	uint64_t ptr = take_from(stream, 512);
+	gpc_sim_context_destroy(second);
+	assert_true(gpc_sim_mempool_find(sim, ptr, NULL, NULL, NULL));
+	gpc_sim_mempools_reset(sim, &sim->devices[1]);
+	assert_int_equal(device_used(), GPC_SIM_SLAB);
+	gpc_sim_mempools_reset(sim, &sim->devices[0]);
+	assert_int_equal(device_used(), 0);
+	assert_int_equal(figure(CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 0);
 }

@@ -5,7 +5,7 @@
 #include "sim/gpu/config.h"
 #include "sim/gpu/model.h"
 
-static void a_gpu_is_found_by_its_name(void **state)
+TEST(a_gpu_is_found_by_its_name)
 {
 	const struct gpc_sim_model *model = gpc_sim_model_find("a100-80");
 
@@ -18,14 +18,14 @@ static void a_gpu_is_found_by_its_name(void **state)
 	assert_int_equal(model->shared_per_block, 166912);
 }
 
-static void an_unknown_gpu_is_none(void **state)
+TEST(an_unknown_gpu_is_none)
 {
 	(void)state;
 	assert_null(gpc_sim_model_find("h1000"));
 	assert_null(gpc_sim_model_find(""));
 }
 
-static void a_context_takes_what_people_measured(void **state)
+TEST(a_context_takes_what_people_measured)
 {
 	struct gpc_sim_model model = *gpc_sim_model_default();
 
@@ -38,7 +38,7 @@ static void a_context_takes_what_people_measured(void **state)
 	assert_in_range(gpc_sim_model_context_bytes(&model) / GPC_MIB, 500, 610);
 }
 
-static void a_gpu_sets_memory_and_context_and_what_follows_wins(void **state)
+TEST(a_gpu_sets_memory_and_context_and_what_follows_wins)
 {
 	struct gpc_sim_config config = gpc_sim_config_default();
 
@@ -55,16 +55,4 @@ static void a_gpu_sets_memory_and_context_and_what_follows_wins(void **state)
 	assert_int_equal(gpc_sim_config_parse(&config, "code:some"), 1);
 	assert_int_equal(gpc_sim_config_parse(&config, "gpu:x100"), 1);
 	assert_int_equal(config.model->sms, 132);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_gpu_is_found_by_its_name),
-		cmocka_unit_test(an_unknown_gpu_is_none),
-		cmocka_unit_test(a_context_takes_what_people_measured),
-		cmocka_unit_test(a_gpu_sets_memory_and_context_and_what_follows_wins),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/sim/machine.h"
 
+FIXTURE(set_up, tear_down);
+
 /* Streams that are made from here on take two pieces of work. */
 static struct gpc_sim_stream *short_stream(void)
 {
@@ -13,7 +15,7 @@ static uint64_t passed(void)
 	return now() - GPC_SIM_CLOCK_START;
 }
 
-static void a_queue_without_an_end_never_blocks_the_host(void **state)
+TEST(a_queue_without_an_end_never_blocks_the_host)
 {
 	struct gpc_sim_stream *stream = stream_create(CU_STREAM_NON_BLOCKING);
 
@@ -23,7 +25,7 @@ static void a_queue_without_an_end_never_blocks_the_host(void **state)
 	assert_int_equal(passed(), 0);
 }
 
-static void a_submission_to_a_full_queue_waits_for_the_oldest_piece(void **state)
+TEST(a_submission_to_a_full_queue_waits_for_the_oldest_piece)
 {
 	struct gpc_sim_stream *stream = short_stream();
 
@@ -36,7 +38,7 @@ static void a_submission_to_a_full_queue_waits_for_the_oldest_piece(void **state
 	assert_int_equal(time_to_sync(), 7 * MS);
 }
 
-static void events_and_waits_for_them_take_places_too(void **state)
+TEST(events_and_waits_for_them_take_places_too)
 {
 	struct gpc_sim_stream *stream = short_stream();
 	struct gpc_sim_event *event = event_create();
@@ -48,7 +50,7 @@ static void events_and_waits_for_them_take_places_too(void **state)
 	assert_int_equal(passed(), 2 * MS);
 }
 
-static void a_stream_whose_queue_is_full_blocks_no_other(void **state)
+TEST(a_stream_whose_queue_is_full_blocks_no_other)
 {
 	struct gpc_sim_stream *full = short_stream();
 	struct gpc_sim_stream *other = short_stream();
@@ -60,8 +62,7 @@ static void a_stream_whose_queue_is_full_blocks_no_other(void **state)
 	assert_int_equal(passed(), 0);
 }
 
-static void an_event_of_the_context_takes_a_place_in_each_stream_only_where_that_is_asked_for(
-	void **state)
+TEST(an_event_of_the_context_takes_a_place_in_each_stream_only_where_that_is_asked_for)
 {
 	struct gpc_sim_stream *stream = short_stream();
 	struct gpc_sim_event *event = event_create();
@@ -78,17 +79,4 @@ static void an_event_of_the_context_takes_a_place_in_each_stream_only_where_that
 	/* The first kernel has ended; the second and the event are in. */
 	assert_int_equal(gpc_sim_context_wait(context, event), CUDA_SUCCESS);
 	assert_int_equal(passed(), 5 * MS);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_queue_without_an_end_never_blocks_the_host),
-		TEST(a_submission_to_a_full_queue_waits_for_the_oldest_piece),
-		TEST(events_and_waits_for_them_take_places_too),
-		TEST(a_stream_whose_queue_is_full_blocks_no_other),
-		TEST(an_event_of_the_context_takes_a_place_in_each_stream_only_where_that_is_asked_for),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

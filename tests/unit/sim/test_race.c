@@ -18,6 +18,8 @@ static int set_up_race(void **state)
 	return gpc_sim_race_own(sim, context, memory, SIZE, &old_stack) ? 0 : -1;
 }
 
+FIXTURE(set_up_race, tear_down);
+
 static void use(struct gpc_sim_stream *stream)
 {
 	submit(stream, kernel_of(5 * MS, memory, SIZE, -1));
@@ -36,8 +38,7 @@ static uint64_t n_found(void)
 
 /* ---- races ---- */
 
-static void memory_given_out_while_a_used_stream_is_not_behind_is_found_with_both_stacks(
-	void **state)
+TEST(memory_given_out_while_a_used_stream_is_not_behind_is_found_with_both_stacks)
 {
 	const struct gpc_sim_race_violation *found = &sim->race->violations[0];
 
@@ -54,7 +55,7 @@ static void memory_given_out_while_a_used_stream_is_not_behind_is_found_with_bot
 	assert_memory_equal(&found->new_owner, &new_stack, sizeof new_stack);
 }
 
-static void work_that_overtakes_that_of_the_old_owner_is_found(void **state)
+TEST(work_that_overtakes_that_of_the_old_owner_is_found)
 {
 	(void)state;
 	use(one);
@@ -71,7 +72,7 @@ static void change_owner_on(struct gpc_sim_stream *stream)
 	assert_true(gpc_sim_race_own_on(sim, stream, memory, SIZE, &new_stack));
 }
 
-static void more_owners_than_there_was_room_for_are_all_known(void **state)
+TEST(more_owners_than_there_was_room_for_are_all_known)
 {
 	uint64_t small = SIZE / 256;
 	uint64_t one_of_them = memory + 77 * small;
@@ -88,7 +89,7 @@ static void more_owners_than_there_was_room_for_are_all_known(void **state)
 	assert_int_equal(sim->race->violations[0].ptr, one_of_them);
 }
 
-static void memory_asked_for_on_its_old_stream_may_be_given_out_at_once(void **state)
+TEST(memory_asked_for_on_its_old_stream_may_be_given_out_at_once)
 {
 	(void)state;
 	use(one);
@@ -98,7 +99,7 @@ static void memory_asked_for_on_its_old_stream_may_be_given_out_at_once(void **s
 	assert_int_equal(n_found(), 0);
 }
 
-static void memory_asked_for_on_another_stream_is_found_when_it_is_given_out(void **state)
+TEST(memory_asked_for_on_another_stream_is_found_when_it_is_given_out)
 {
 	(void)state;
 	use(one);
@@ -107,7 +108,7 @@ static void memory_asked_for_on_another_stream_is_found_when_it_is_given_out(voi
 	assert_int_equal(sim->race->violations[0].kind, GPC_SIM_RACE_HANDED_OUT);
 }
 
-static void work_that_leaves_the_stream_it_was_asked_for_on_is_found(void **state)
+TEST(work_that_leaves_the_stream_it_was_asked_for_on_is_found)
 {
 	(void)state;
 	use(one);
@@ -117,7 +118,7 @@ static void work_that_leaves_the_stream_it_was_asked_for_on_is_found(void **stat
 	assert_int_equal(sim->race->violations[0].kind, GPC_SIM_RACE_OVERTAKEN);
 }
 
-static void who_is_outside_all_streams_comes_after_what_the_host_saw_end(void **state)
+TEST(who_is_outside_all_streams_comes_after_what_the_host_saw_end)
 {
 	(void)state;
 	use(one);
@@ -143,7 +144,7 @@ static void use_early(struct gpc_sim_stream *stream)
 	submit(stream, effect);
 }
 
-static void an_early_kernel_overtakes_the_one_ahead_of_it(void **state)
+TEST(an_early_kernel_overtakes_the_one_ahead_of_it)
 {
 	(void)state;
 	use(one);
@@ -154,7 +155,7 @@ static void an_early_kernel_overtakes_the_one_ahead_of_it(void **state)
 	assert_int_equal(sim->race->violations[0].kind, GPC_SIM_RACE_OVERTAKEN);
 }
 
-static void a_row_of_early_kernels_overtakes_the_first(void **state)
+TEST(a_row_of_early_kernels_overtakes_the_first)
 {
 	(void)state;
 	use(one);
@@ -170,7 +171,7 @@ static void a_row_of_early_kernels_overtakes_the_first(void **state)
 	assert_int_equal(n_found(), 1);
 }
 
-static void an_early_kernel_is_behind_a_wait_of_its_context(void **state)
+TEST(an_early_kernel_is_behind_a_wait_of_its_context)
 {
 	struct gpc_sim_event *event = event_create();
 
@@ -183,7 +184,7 @@ static void an_early_kernel_is_behind_a_wait_of_its_context(void **state)
 	assert_int_equal(n_found(), 0);
 }
 
-static void what_comes_behind_an_early_kernel_is_behind_the_one_ahead_of_it_too(void **state)
+TEST(what_comes_behind_an_early_kernel_is_behind_the_one_ahead_of_it_too)
 {
 	(void)state;
 	use(one);
@@ -194,7 +195,7 @@ static void what_comes_behind_an_early_kernel_is_behind_the_one_ahead_of_it_too(
 	assert_int_equal(n_found(), 0);
 }
 
-static void one_life_of_memory_counts_once(void **state)
+TEST(one_life_of_memory_counts_once)
 {
 	(void)state;
 	use(one);
@@ -206,7 +207,7 @@ static void one_life_of_memory_counts_once(void **state)
 	assert_int_equal(n_found(), 1);
 }
 
-static void that_the_time_was_enough_by_luck_is_no_order(void **state)
+TEST(that_the_time_was_enough_by_luck_is_no_order)
 {
 	(void)state;
 	use(one);
@@ -216,7 +217,7 @@ static void that_the_time_was_enough_by_luck_is_no_order(void **state)
 	assert_int_equal(n_found(), 1);
 }
 
-static void only_the_bytes_that_both_have_count(void **state)
+TEST(only_the_bytes_that_both_have_count)
 {
 	(void)state;
 	use(one);
@@ -228,7 +229,7 @@ static void only_the_bytes_that_both_have_count(void **state)
 	assert_int_equal(sim->race->violations[0].size, SIZE / 4);
 }
 
-static void copies_and_fills_touch_their_rows(void **state)
+TEST(copies_and_fills_touch_their_rows)
 {
 	uint64_t other = take(SIZE);
 
@@ -241,7 +242,7 @@ static void copies_and_fills_touch_their_rows(void **state)
 	assert_int_equal(n_found(), 1);
 }
 
-static void an_event_that_was_never_recorded_orders_nothing(void **state)
+TEST(an_event_that_was_never_recorded_orders_nothing)
 {
 	struct gpc_sim_event *event = event_create();
 
@@ -254,7 +255,7 @@ static void an_event_that_was_never_recorded_orders_nothing(void **state)
 	assert_int_equal(n_found(), 1);
 }
 
-static void an_event_of_the_legacy_stream_says_nothing_of_a_non_blocking_one(void **state)
+TEST(an_event_of_the_legacy_stream_says_nothing_of_a_non_blocking_one)
 {
 	struct gpc_sim_event *event = event_create();
 
@@ -269,7 +270,7 @@ static void an_event_of_the_legacy_stream_says_nothing_of_a_non_blocking_one(voi
 
 /* ---- orders ---- */
 
-static void work_of_one_stream_is_in_order(void **state)
+TEST(work_of_one_stream_is_in_order)
 {
 	(void)state;
 	use(one);
@@ -278,7 +279,7 @@ static void work_of_one_stream_is_in_order(void **state)
 	assert_int_equal(n_found(), 0);
 }
 
-static void the_legacy_stream_is_in_order_with_blocking_ones_both_ways(void **state)
+TEST(the_legacy_stream_is_in_order_with_blocking_ones_both_ways)
 {
 	struct gpc_sim_stream *blocking = stream_create(CU_STREAM_DEFAULT);
 
@@ -291,7 +292,7 @@ static void the_legacy_stream_is_in_order_with_blocking_ones_both_ways(void **st
 	assert_int_equal(n_found(), 0);
 }
 
-static void a_stream_that_waits_for_an_event_is_behind_what_it_recorded(void **state)
+TEST(a_stream_that_waits_for_an_event_is_behind_what_it_recorded)
 {
 	struct gpc_sim_event *event = event_create();
 
@@ -304,7 +305,7 @@ static void a_stream_that_waits_for_an_event_is_behind_what_it_recorded(void **s
 	assert_int_equal(n_found(), 0);
 }
 
-static void a_context_that_waits_is_behind_in_all_its_streams(void **state)
+TEST(a_context_that_waits_is_behind_in_all_its_streams)
 {
 	struct gpc_sim_event *event = event_create();
 
@@ -317,7 +318,7 @@ static void a_context_that_waits_is_behind_in_all_its_streams(void **state)
 	assert_int_equal(n_found(), 0);
 }
 
-static void an_event_of_the_context_that_has_passed_covers_every_stream(void **state)
+TEST(an_event_of_the_context_that_has_passed_covers_every_stream)
 {
 	struct gpc_sim_event *event = event_create();
 
@@ -333,7 +334,7 @@ static void an_event_of_the_context_that_has_passed_covers_every_stream(void **s
 	assert_int_equal(n_found(), 0);
 }
 
-static void what_the_host_waited_for_has_ended(void **state)
+TEST(what_the_host_waited_for_has_ended)
 {
 	struct gpc_sim_event *event = event_create();
 
@@ -357,7 +358,7 @@ static void what_the_host_waited_for_has_ended(void **state)
 	assert_int_equal(n_found(), 0);
 }
 
-static void a_stream_that_is_not_done_teaches_nothing(void **state)
+TEST(a_stream_that_is_not_done_teaches_nothing)
 {
 	(void)state;
 	use(one);
@@ -369,7 +370,7 @@ static void a_stream_that_is_not_done_teaches_nothing(void **state)
 
 /* ---- lives ---- */
 
-static void a_reset_ends_all_owners_and_all_work(void **state)
+TEST(a_reset_ends_all_owners_and_all_work)
 {
 	(void)state;
 	use(one);
@@ -381,8 +382,7 @@ static void a_reset_ends_all_owners_and_all_work(void **state)
 	assert_int_equal(n_found(), 0);
 }
 
-static void a_place_of_a_stream_is_taken_again_only_when_its_work_is_known_to_have_ended(
-	void **state)
+TEST(a_place_of_a_stream_is_taken_again_only_when_its_work_is_known_to_have_ended)
 {
 	uint32_t track = one->race_track;
 	struct gpc_sim_stream *next;
@@ -396,7 +396,7 @@ static void a_place_of_a_stream_is_taken_again_only_when_its_work_is_known_to_ha
 	assert_int_equal(stream_create(CU_STREAM_NON_BLOCKING)->race_track, track);
 }
 
-static void streams_beyond_the_detectors_places_are_refused(void **state)
+TEST(streams_beyond_the_detectors_places_are_refused)
 {
 	struct gpc_sim_stream *stream = NULL;
 	CUresult res = CUDA_SUCCESS;
@@ -407,7 +407,7 @@ static void streams_beyond_the_detectors_places_are_refused(void **state)
 	assert_int_equal(res, CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-static void without_a_detector_nothing_is_watched(void **state)
+TEST_WITH(without_a_detector_nothing_is_watched, set_up, tear_down)
 {
 	uint64_t ptr = take(SIZE);
 
@@ -417,44 +417,4 @@ static void without_a_detector_nothing_is_watched(void **state)
 	gpc_sim_race_freed(context, gpc_sim_race_of_context(context), true);
 	gpc_sim_race_host_reads(context, &new_stack);
 	assert_int_equal(gpc_sim_race_n_violations(sim), 0);
-}
-
-#define RACE_TEST(name) cmocka_unit_test_setup_teardown(name, set_up_race, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		RACE_TEST(
-			memory_given_out_while_a_used_stream_is_not_behind_is_found_with_both_stacks),
-		RACE_TEST(work_that_overtakes_that_of_the_old_owner_is_found),
-		RACE_TEST(more_owners_than_there_was_room_for_are_all_known),
-		RACE_TEST(memory_asked_for_on_its_old_stream_may_be_given_out_at_once),
-		RACE_TEST(memory_asked_for_on_another_stream_is_found_when_it_is_given_out),
-		RACE_TEST(work_that_leaves_the_stream_it_was_asked_for_on_is_found),
-		RACE_TEST(who_is_outside_all_streams_comes_after_what_the_host_saw_end),
-		RACE_TEST(an_early_kernel_overtakes_the_one_ahead_of_it),
-		RACE_TEST(a_row_of_early_kernels_overtakes_the_first),
-		RACE_TEST(an_early_kernel_is_behind_a_wait_of_its_context),
-		RACE_TEST(what_comes_behind_an_early_kernel_is_behind_the_one_ahead_of_it_too),
-		RACE_TEST(one_life_of_memory_counts_once),
-		RACE_TEST(that_the_time_was_enough_by_luck_is_no_order),
-		RACE_TEST(only_the_bytes_that_both_have_count),
-		RACE_TEST(copies_and_fills_touch_their_rows),
-		RACE_TEST(an_event_that_was_never_recorded_orders_nothing),
-		RACE_TEST(an_event_of_the_legacy_stream_says_nothing_of_a_non_blocking_one),
-		RACE_TEST(work_of_one_stream_is_in_order),
-		RACE_TEST(the_legacy_stream_is_in_order_with_blocking_ones_both_ways),
-		RACE_TEST(a_stream_that_waits_for_an_event_is_behind_what_it_recorded),
-		RACE_TEST(a_context_that_waits_is_behind_in_all_its_streams),
-		RACE_TEST(an_event_of_the_context_that_has_passed_covers_every_stream),
-		RACE_TEST(what_the_host_waited_for_has_ended),
-		RACE_TEST(a_stream_that_is_not_done_teaches_nothing),
-		RACE_TEST(a_reset_ends_all_owners_and_all_work),
-		RACE_TEST(
-			a_place_of_a_stream_is_taken_again_only_when_its_work_is_known_to_have_ended),
-		RACE_TEST(streams_beyond_the_detectors_places_are_refused),
-		TEST(without_a_detector_nothing_is_watched),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

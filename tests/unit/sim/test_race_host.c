@@ -10,12 +10,14 @@ static int set_up_race(void **state)
 	return set_up_streams(64 * GPC_MIB);
 }
 
+FIXTURE(set_up_race, tear_down);
+
 static uint64_t n_found(void)
 {
 	return gpc_sim_race_n_violations(sim);
 }
 
-static void the_host_reads_behind_a_free_what_was_submitted_before_it(void **state)
+TEST(the_host_reads_behind_a_free_what_was_submitted_before_it)
 {
 	(void)state;
 	gpc_sim_race_host_reads(context, &reader);
@@ -35,7 +37,7 @@ static void the_host_reads_behind_a_free_what_was_submitted_before_it(void **sta
 	assert_int_equal(n_found(), 1); /* what came behind the free may run */
 }
 
-static void what_has_not_ended_is_not_learnt(void **state)
+TEST(what_has_not_ended_is_not_learnt)
 {
 	(void)state;
 	busy(one, 5 * MS);
@@ -46,16 +48,4 @@ static void what_has_not_ended_is_not_learnt(void **state)
 	gpc_sim_race_learn(sim, gpc_sim_race_of_device(sim, 0), true);
 	gpc_sim_race_host_reads(context, &reader);
 	assert_int_equal(n_found(), 1);
-}
-
-#define RACE_TEST(name) cmocka_unit_test_setup_teardown(name, set_up_race, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		RACE_TEST(the_host_reads_behind_a_free_what_was_submitted_before_it),
-		RACE_TEST(what_has_not_ended_is_not_learnt),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

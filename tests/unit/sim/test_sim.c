@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/sim/machine.h"
 
-static void a_machine_has_as_many_devices_as_asked_and_their_addresses_differ(void **state)
+FIXTURE(set_up, tear_down);
+
+TEST(a_machine_has_as_many_devices_as_asked_and_their_addresses_differ)
 {
 	struct gpc_sim_context *other = context_on(1);
 	uint64_t ptr;
@@ -14,7 +16,7 @@ static void a_machine_has_as_many_devices_as_asked_and_their_addresses_differ(vo
 	gpc_sim_context_destroy(other);
 }
 
-static void a_device_that_the_machine_does_not_have_is_refused(void **state)
+TEST(a_device_that_the_machine_does_not_have_is_refused)
 {
 	struct gpc_sim_context *none = context;
 
@@ -25,7 +27,7 @@ static void a_device_that_the_machine_does_not_have_is_refused(void **state)
 	assert_ptr_equal(none, context);
 }
 
-static void an_address_of_the_host_is_its_own_bytes_and_always_valid(void **state)
+TEST(an_address_of_the_host_is_its_own_bytes_and_always_valid)
 {
 	int here = 0;
 	uint64_t ptr = (uintptr_t)&here;
@@ -37,7 +39,7 @@ static void an_address_of_the_host_is_its_own_bytes_and_always_valid(void **stat
 	assert_true(gpc_sim_is_valid(sim, 0, 1));
 }
 
-static void an_address_of_a_device_is_never_the_hosts(void **state)
+TEST(an_address_of_a_device_is_never_the_hosts)
 {
 	uint64_t ptr = take(2 * GPC_MIB);
 
@@ -47,7 +49,7 @@ static void an_address_of_a_device_is_never_the_hosts(void **state)
 	assert_null(gpc_sim_device_of(sim, (uintptr_t)gpc_sim_bytes(sim, ptr)));
 }
 
-static void bytes_are_valid_only_inside_one_allocation_as_it_was_requested(void **state)
+TEST(bytes_are_valid_only_inside_one_allocation_as_it_was_requested)
 {
 	uint64_t large = take(2 * GPC_MIB);
 	uint64_t small = take(700);
@@ -64,7 +66,7 @@ static void bytes_are_valid_only_inside_one_allocation_as_it_was_requested(void 
 	assert_false(gpc_sim_is_valid(sim, large, 1));
 }
 
-static void no_two_allocations_have_the_same_number(void **state)
+TEST(no_two_allocations_have_the_same_number)
 {
 	struct gpc_sim_device *device = &sim->devices[0];
 	uint64_t large = take(5 * GPC_MIB);
@@ -84,7 +86,7 @@ static void no_two_allocations_have_the_same_number(void **state)
 	assert_true(gpc_sim_number_of(device, small) > of_small);
 }
 
-static void a_call_costs_what_the_configuration_says_and_fails_on_demand(void **state)
+TEST(a_call_costs_what_the_configuration_says_and_fails_on_demand)
 {
 	(void)state;
 	sim->config.cost_ns[GPC_SIM_COST_MALLOC] = 3 * MS;
@@ -97,7 +99,7 @@ static void a_call_costs_what_the_configuration_says_and_fails_on_demand(void **
 	assert_int_equal(gpc_sim_call(sim, GPC_SIM_COST_FREE, "cuMemFree_v2"), CUDA_ERROR_UNKNOWN);
 }
 
-static void two_machines_do_not_know_each_other(void **state)
+TEST(two_machines_do_not_know_each_other)
 {
 	struct gpc_sim *second = gpc_sim_create(&sim->config);
 	struct gpc_sim_context *other = NULL;
@@ -115,7 +117,7 @@ static void two_machines_do_not_know_each_other(void **state)
 	gpc_sim_destroy(second);
 }
 
-static void a_machine_can_end_with_work_in_flight(void **state)
+TEST(a_machine_can_end_with_work_in_flight)
 {
 	struct gpc_sim *second = gpc_sim_create(&sim->config);
 	struct gpc_sim_effect *effect = copy_of(5 * MS, 0, (uintptr_t) "src", 4);
@@ -129,7 +131,7 @@ static void a_machine_can_end_with_work_in_flight(void **state)
 	gpc_sim_destroy(NULL);
 }
 
-static void counts_beyond_what_a_machine_holds_are_refused(void **state)
+TEST(counts_beyond_what_a_machine_holds_are_refused)
 {
 	struct gpc_sim_config config = sim->config;
 
@@ -141,7 +143,7 @@ static void counts_beyond_what_a_machine_holds_are_refused(void **state)
 	assert_null(gpc_sim_create(&config));
 }
 
-static void a_machine_without_memory_is_refused(void **state)
+TEST(a_machine_without_memory_is_refused)
 {
 	struct gpc_sim_config config = sim->config;
 
@@ -163,7 +165,7 @@ static size_t mapped_pages(void)
 	return pages;
 }
 
-static void a_machine_for_which_the_kernel_has_no_addresses_leaves_nothing_behind(void **state)
+TEST(a_machine_for_which_the_kernel_has_no_addresses_leaves_nothing_behind)
 {
 	struct gpc_sim_config config = sim->config;
 
@@ -177,25 +179,3 @@ static void a_machine_for_which_the_kernel_has_no_addresses_leaves_nothing_behin
 	assert_true(mapped_pages() < before + config.memory / 4096);
 }
 #endif
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_machine_has_as_many_devices_as_asked_and_their_addresses_differ),
-		TEST(a_device_that_the_machine_does_not_have_is_refused),
-		TEST(an_address_of_the_host_is_its_own_bytes_and_always_valid),
-		TEST(an_address_of_a_device_is_never_the_hosts),
-		TEST(bytes_are_valid_only_inside_one_allocation_as_it_was_requested),
-		TEST(no_two_allocations_have_the_same_number),
-		TEST(a_call_costs_what_the_configuration_says_and_fails_on_demand),
-		TEST(two_machines_do_not_know_each_other),
-		TEST(a_machine_can_end_with_work_in_flight),
-		TEST(counts_beyond_what_a_machine_holds_are_refused),
-		TEST(a_machine_without_memory_is_refused),
-#ifndef __SANITIZE_THREAD__
-		TEST(a_machine_for_which_the_kernel_has_no_addresses_leaves_nothing_behind),
-#endif
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

@@ -20,6 +20,8 @@ static int tear_down_slabs(void **state)
 	return tear_down(state);
 }
 
+FIXTURE(set_up_slabs, tear_down_slabs);
+
 static struct gpc_sim_piece *piece_of(uint64_t size, uint64_t stream)
 {
 	struct gpc_sim_piece *piece = gpc_sim_slabs_take(&slabs, size, stream);
@@ -36,7 +38,7 @@ static void free_on(struct gpc_sim_piece *piece, uint64_t number, uint64_t strea
 	piece->free_stream = stream;
 }
 
-static void a_slab_is_cut_from_its_front(void **state)
+TEST(a_slab_is_cut_from_its_front)
 {
 	(void)state;
 	assert_null(gpc_sim_slabs_take(&slabs, 512, 1));
@@ -51,7 +53,7 @@ static void a_slab_is_cut_from_its_front(void **state)
 	assert_null(gpc_sim_slabs_find(&slabs, a->ptr + GPC_SIM_SLAB));
 }
 
-static void where_no_whole_slab_fits_one_as_large_as_needed_is_made(void **state)
+TEST(where_no_whole_slab_fits_one_as_large_as_needed_is_made)
 {
 	(void)state;
 	/* 64 MiB less the context's: one slab fits, and 28 MiB more. */
@@ -61,7 +63,7 @@ static void where_no_whole_slab_fits_one_as_large_as_needed_is_made(void **state
 	assert_int_equal(gpc_sim_slabs_grow(&slabs, 26 * GPC_MIB), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-static void no_more_than_the_most_is_reserved(void **state)
+TEST(no_more_than_the_most_is_reserved)
 {
 	(void)state;
 	slabs.max = 10 * GPC_MIB;
@@ -70,7 +72,7 @@ static void no_more_than_the_most_is_reserved(void **state)
 	assert_int_equal(gpc_sim_slabs_grow(&slabs, 4 * GPC_MIB), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-static void what_a_stream_freed_only_that_stream_may_have_until_it_is_over(void **state)
+TEST(what_a_stream_freed_only_that_stream_may_have_until_it_is_over)
 {
 	(void)state;
 	assert_int_equal(gpc_sim_slabs_grow(&slabs, 512), CUDA_SUCCESS);
@@ -88,7 +90,7 @@ static void what_a_stream_freed_only_that_stream_may_have_until_it_is_over(void 
 	(void)piece_of(GPC_SIM_SLAB - 512, 2);
 }
 
-static void free_neighbours_become_one(void **state)
+TEST(free_neighbours_become_one)
 {
 	(void)state;
 	assert_int_equal(gpc_sim_slabs_grow(&slabs, 512), CUDA_SUCCESS);
@@ -103,7 +105,7 @@ static void free_neighbours_become_one(void **state)
 	(void)piece_of(GPC_SIM_SLAB, 1);
 }
 
-static void several_pieces_of_one_free_end_together(void **state)
+TEST(several_pieces_of_one_free_end_together)
 {
 	(void)state;
 	assert_int_equal(gpc_sim_slabs_grow(&slabs, 512), CUDA_SUCCESS);
@@ -116,7 +118,7 @@ static void several_pieces_of_one_free_end_together(void **state)
 	assert_true(gpc_sim_slabs_are_idle(&slabs));
 }
 
-static void only_idle_slabs_go_back_and_never_more_than_asked(void **state)
+TEST(only_idle_slabs_go_back_and_never_more_than_asked)
 {
 	(void)state;
 	uint64_t before = gpc_sim_device_used_bytes(&sim->devices[0]);
@@ -135,7 +137,7 @@ static void only_idle_slabs_go_back_and_never_more_than_asked(void **state)
 	assert_int_equal(gpc_sim_device_used_bytes(&sim->devices[0]), before);
 }
 
-static void memory_of_the_host_costs_the_device_nothing(void **state)
+TEST(memory_of_the_host_costs_the_device_nothing)
 {
 	(void)state;
 	uint64_t before = gpc_sim_device_used_bytes(&sim->devices[0]);
@@ -144,22 +146,4 @@ static void memory_of_the_host_costs_the_device_nothing(void **state)
 	memset((void *)(uintptr_t)piece_of(512, 1)->ptr, 1, 512);
 	assert_int_equal(gpc_sim_device_used_bytes(&sim->devices[0]), before);
 	assert_int_equal(gpc_sim_slabs_grow(&slabs, UINT64_C(1) << 60), CUDA_ERROR_OUT_OF_MEMORY);
-}
-
-#define TEST_SLAB(name) cmocka_unit_test_setup_teardown(name, set_up_slabs, tear_down_slabs)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST_SLAB(a_slab_is_cut_from_its_front),
-		TEST_SLAB(where_no_whole_slab_fits_one_as_large_as_needed_is_made),
-		TEST_SLAB(no_more_than_the_most_is_reserved),
-		TEST_SLAB(what_a_stream_freed_only_that_stream_may_have_until_it_is_over),
-		TEST_SLAB(free_neighbours_become_one),
-		TEST_SLAB(several_pieces_of_one_free_end_together),
-		TEST_SLAB(only_idle_slabs_go_back_and_never_more_than_asked),
-		TEST_SLAB(memory_of_the_host_costs_the_device_nothing),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,6 +24,8 @@ static int tear_down(void **state)
 	return 0;
 }
 
+FIXTURE(set_up, tear_down);
+
 /* The first of n free slots in a row and the most in a row, slot by slot. */
 static uint32_t find_plainly(uint32_t n, uint32_t *ret_longest)
 {
@@ -41,7 +43,28 @@ static uint32_t find_plainly(uint32_t n, uint32_t *ret_longest)
 	return first;
 }
 
-static void the_first_fit_is_that_of_a_search_slot_by_slot(void **state)
+TEST(an_empty_chunk_is_one_run)
+{
+	(void)state;
+	assert_int_equal(gpc_sim_slots_longest(small), GPC_SIM_SLOTS);
+	assert_int_equal(gpc_sim_slots_find(small, 1), 0);
+	assert_int_equal(gpc_sim_slots_find(small, GPC_SIM_SLOTS), 0);
+	gpc_sim_slots_flip(small, 0, GPC_SIM_SLOTS);
+	assert_int_equal(gpc_sim_slots_longest(small), 0);
+	assert_int_equal(gpc_sim_slots_find(small, 1), GPC_SIM_SLOTS);
+}
+
+TEST(runs_cross_words_and_halves)
+{
+	(void)state;
+	gpc_sim_slots_flip(small, 0, GPC_SIM_SLOTS);
+	gpc_sim_slots_flip(small, GPC_SIM_SLOTS / 2 - 70, 140);
+	assert_int_equal(gpc_sim_slots_longest(small), 140);
+	assert_int_equal(gpc_sim_slots_find(small, 140), GPC_SIM_SLOTS / 2 - 70);
+	assert_int_equal(gpc_sim_slots_find(small, 141), GPC_SIM_SLOTS);
+}
+
+TEST(the_first_fit_is_that_of_a_search_slot_by_slot)
 {
 	uint32_t length[GPC_SIM_SLOTS] = { 0 };
 	unsigned seed = 1;
@@ -67,7 +90,7 @@ static void the_first_fit_is_that_of_a_search_slot_by_slot(void **state)
 	}
 }
 
-static void a_chunk_is_taken_whole_and_is_whole_again(void **state)
+TEST(a_chunk_is_taken_whole_and_is_whole_again)
 {
 	(void)state;
 	for (uint32_t n = 1; n <= GPC_SIM_SLOTS; n += 63) {
@@ -77,39 +100,4 @@ static void a_chunk_is_taken_whole_and_is_whole_again(void **state)
 		gpc_sim_slots_flip(small, 0, n);
 		assert_int_equal(gpc_sim_slots_longest(small), GPC_SIM_SLOTS);
 	}
-}
-
-static void an_empty_chunk_is_one_run(void **state)
-{
-	(void)state;
-	assert_int_equal(gpc_sim_slots_longest(small), GPC_SIM_SLOTS);
-	assert_int_equal(gpc_sim_slots_find(small, 1), 0);
-	assert_int_equal(gpc_sim_slots_find(small, GPC_SIM_SLOTS), 0);
-	gpc_sim_slots_flip(small, 0, GPC_SIM_SLOTS);
-	assert_int_equal(gpc_sim_slots_longest(small), 0);
-	assert_int_equal(gpc_sim_slots_find(small, 1), GPC_SIM_SLOTS);
-}
-
-static void runs_cross_words_and_halves(void **state)
-{
-	(void)state;
-	gpc_sim_slots_flip(small, 0, GPC_SIM_SLOTS);
-	gpc_sim_slots_flip(small, GPC_SIM_SLOTS / 2 - 70, 140);
-	assert_int_equal(gpc_sim_slots_longest(small), 140);
-	assert_int_equal(gpc_sim_slots_find(small, 140), GPC_SIM_SLOTS / 2 - 70);
-	assert_int_equal(gpc_sim_slots_find(small, 141), GPC_SIM_SLOTS);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(an_empty_chunk_is_one_run, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(runs_cross_words_and_halves, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			the_first_fit_is_that_of_a_search_slot_by_slot, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			a_chunk_is_taken_whole_and_is_whole_again, set_up, tear_down),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@
 static struct gpc_sim_small chunks[N_CHUNKS];
 
 /* Chunks come and go and fill, far more often than there are places. */
-static void the_newest_chunk_of_its_owner_with_room_is_found(void **state)
+TEST(the_newest_chunk_of_its_owner_with_room_is_found)
 {
 	struct gpc_sim_smalls smalls;
 	struct gpc_sim_small *by_age[N_CHUNKS]; /* of the table; the rest of chunks */
@@ -49,13 +49,4 @@ static void the_newest_chunk_of_its_owner_with_room_is_found(void **state)
 	while (n_in > 0)
 		gpc_sim_smalls_remove(&smalls, by_age[--n_in]);
 	gpc_sim_smalls_fini(&smalls);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_newest_chunk_of_its_owner_with_room_is_found),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

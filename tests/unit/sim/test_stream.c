@@ -5,9 +5,11 @@
 
 #include "base/thread.h"
 
+FIXTURE(set_up, tear_down);
+
 /* ---- the order of streams ---- */
 
-static void work_of_one_stream_runs_one_after_another(void **state)
+TEST(work_of_one_stream_runs_one_after_another)
 {
 	struct gpc_sim_stream *stream = stream_create(CU_STREAM_NON_BLOCKING);
 	uint64_t ptr = take(512);
@@ -23,7 +25,7 @@ static void work_of_one_stream_runs_one_after_another(void **state)
 	assert_int_equal(bytes_at(ptr)[0], 2);
 }
 
-static void streams_that_do_not_wait_run_at_the_same_time(void **state)
+TEST(streams_that_do_not_wait_run_at_the_same_time)
 {
 	(void)state;
 	busy(stream_create(CU_STREAM_NON_BLOCKING), 2 * MS);
@@ -33,7 +35,7 @@ static void streams_that_do_not_wait_run_at_the_same_time(void **state)
 	assert_int_equal(time_to_sync(), 5 * MS);
 }
 
-static void an_idle_stream_starts_work_now_and_not_when_it_last_ended(void **state)
+TEST(an_idle_stream_starts_work_now_and_not_when_it_last_ended)
 {
 	struct gpc_sim_stream *stream = stream_create(CU_STREAM_NON_BLOCKING);
 
@@ -44,7 +46,7 @@ static void an_idle_stream_starts_work_now_and_not_when_it_last_ended(void **sta
 	assert_int_equal(time_to_sync(), 1 * MS);
 }
 
-static void the_legacy_stream_waits_for_every_blocking_stream(void **state)
+TEST(the_legacy_stream_waits_for_every_blocking_stream)
 {
 	(void)state;
 	busy(stream_create(CU_STREAM_DEFAULT), 2 * MS);
@@ -53,7 +55,7 @@ static void the_legacy_stream_waits_for_every_blocking_stream(void **state)
 	assert_int_equal(time_to_sync(), 6 * MS);
 }
 
-static void a_blocking_stream_waits_for_the_legacy_stream(void **state)
+TEST(a_blocking_stream_waits_for_the_legacy_stream)
 {
 	struct gpc_sim_stream *stream = stream_create(CU_STREAM_DEFAULT);
 
@@ -63,7 +65,7 @@ static void a_blocking_stream_waits_for_the_legacy_stream(void **state)
 	assert_int_equal(time_to_sync(), 6 * MS);
 }
 
-static void a_non_blocking_stream_and_the_legacy_stream_do_not_wait(void **state)
+TEST(a_non_blocking_stream_and_the_legacy_stream_do_not_wait)
 {
 	struct gpc_sim_stream *stream = stream_create(CU_STREAM_NON_BLOCKING);
 
@@ -76,7 +78,7 @@ static void a_non_blocking_stream_and_the_legacy_stream_do_not_wait(void **state
 	assert_int_equal(time_to_sync(), 2 * MS);
 }
 
-static void the_legacy_stream_waits_for_a_destroyed_blocking_stream(void **state)
+TEST(the_legacy_stream_waits_for_a_destroyed_blocking_stream)
 {
 	struct gpc_sim_stream *stream = stream_create(CU_STREAM_DEFAULT);
 
@@ -87,7 +89,7 @@ static void the_legacy_stream_waits_for_a_destroyed_blocking_stream(void **state
 	assert_int_equal(time_to_sync(), 6 * MS);
 }
 
-static void work_of_a_destroyed_stream_still_happens(void **state)
+TEST(work_of_a_destroyed_stream_still_happens)
 {
 	struct gpc_sim_stream *stream = stream_create(CU_STREAM_NON_BLOCKING);
 	uint64_t ptr = take(512);
@@ -100,7 +102,7 @@ static void work_of_a_destroyed_stream_still_happens(void **state)
 	assert_int_equal(bytes_at(ptr)[0], 1);
 }
 
-static void a_stream_keeps_what_it_was_created_with(void **state)
+TEST(a_stream_keeps_what_it_was_created_with)
 {
 	struct gpc_sim_stream *a = stream_create(CU_STREAM_NON_BLOCKING);
 	struct gpc_sim_stream *b = NULL;
@@ -114,7 +116,7 @@ static void a_stream_keeps_what_it_was_created_with(void **state)
 	assert_true(a->number != b->number);
 }
 
-static void a_stream_is_asked_and_waited_for_by_its_own_work_alone(void **state)
+TEST(a_stream_is_asked_and_waited_for_by_its_own_work_alone)
 {
 	struct gpc_sim_stream *a = stream_create(CU_STREAM_DEFAULT);
 	struct gpc_sim_stream *b = stream_create(CU_STREAM_DEFAULT);
@@ -143,7 +145,7 @@ static void *stream_of_another_thread(void *arg)
 	return gpc_sim_stream_of_thread(context);
 }
 
-static void every_thread_has_one_blocking_default_stream_in_each_context(void **state)
+TEST(every_thread_has_one_blocking_default_stream_in_each_context)
 {
 	struct gpc_sim_context *other = context_on(0);
 	struct gpc_sim_stream *mine = gpc_sim_stream_of_thread(context);
@@ -166,7 +168,7 @@ static void every_thread_has_one_blocking_default_stream_in_each_context(void **
 
 /* ---- events ---- */
 
-static void an_event_that_was_never_recorded_has_passed(void **state)
+TEST(an_event_that_was_never_recorded_has_passed)
 {
 	struct gpc_sim_event *event = event_create();
 
@@ -178,7 +180,7 @@ static void an_event_that_was_never_recorded_has_passed(void **state)
 	assert_int_equal(time_to_sync(), 5 * MS);
 }
 
-static void an_event_passes_with_the_work_before_it_and_not_after(void **state)
+TEST(an_event_passes_with_the_work_before_it_and_not_after)
 {
 	struct gpc_sim_stream *stream = stream_create(CU_STREAM_NON_BLOCKING);
 	struct gpc_sim_event *event = event_create();
@@ -191,7 +193,7 @@ static void an_event_passes_with_the_work_before_it_and_not_after(void **state)
 	assert_done_after(event, 2 * MS);
 }
 
-static void waiting_for_an_event_shows_what_the_work_before_it_did(void **state)
+TEST(waiting_for_an_event_shows_what_the_work_before_it_did)
 {
 	struct gpc_sim_stream *stream = stream_create(CU_STREAM_NON_BLOCKING);
 	struct gpc_sim_event *event = event_create();
@@ -206,7 +208,7 @@ static void waiting_for_an_event_shows_what_the_work_before_it_did(void **state)
 	assert_int_equal(bytes_at(ptr)[0], 1);
 }
 
-static void an_event_means_what_it_was_last_recorded_for(void **state)
+TEST(an_event_means_what_it_was_last_recorded_for)
 {
 	struct gpc_sim_stream *a = stream_create(CU_STREAM_NON_BLOCKING);
 	struct gpc_sim_stream *b = stream_create(CU_STREAM_NON_BLOCKING);
@@ -220,7 +222,7 @@ static void an_event_means_what_it_was_last_recorded_for(void **state)
 	assert_done_after(event, 2 * MS);
 }
 
-static void an_event_in_the_legacy_stream_covers_blocking_streams_only(void **state)
+TEST(an_event_in_the_legacy_stream_covers_blocking_streams_only)
 {
 	struct gpc_sim_event *event = event_create();
 
@@ -231,7 +233,7 @@ static void an_event_in_the_legacy_stream_covers_blocking_streams_only(void **st
 	assert_done_after(event, 3 * MS);
 }
 
-static void an_event_of_another_context_cannot_be_recorded(void **state)
+TEST(an_event_of_another_context_cannot_be_recorded)
 {
 	struct gpc_sim_context *other = context_on(0);
 	struct gpc_sim_event *event = event_in(other);
@@ -243,7 +245,7 @@ static void an_event_of_another_context_cannot_be_recorded(void **state)
 	gpc_sim_context_destroy(other);
 }
 
-static void work_that_waits_for_a_destroyed_event_still_waits(void **state)
+TEST(work_that_waits_for_a_destroyed_event_still_waits)
 {
 	struct gpc_sim_stream *a = stream_create(CU_STREAM_NON_BLOCKING);
 	struct gpc_sim_stream *b = stream_create(CU_STREAM_NON_BLOCKING);
@@ -261,7 +263,7 @@ static void work_that_waits_for_a_destroyed_event_still_waits(void **state)
 
 /* ---- waiting on the device ---- */
 
-static void a_stream_that_waits_starts_its_later_work_after_the_event(void **state)
+TEST(a_stream_that_waits_starts_its_later_work_after_the_event)
 {
 	struct gpc_sim_stream *a = stream_create(CU_STREAM_NON_BLOCKING);
 	struct gpc_sim_stream *b = stream_create(CU_STREAM_NON_BLOCKING);
@@ -281,7 +283,7 @@ static void a_stream_that_waits_starts_its_later_work_after_the_event(void **sta
 	assert_int_equal(bytes_at(ptr)[0], 2);
 }
 
-static void a_wait_is_for_what_the_event_meant_when_it_was_called(void **state)
+TEST(a_wait_is_for_what_the_event_meant_when_it_was_called)
 {
 	struct gpc_sim_stream *a = stream_create(CU_STREAM_NON_BLOCKING);
 	struct gpc_sim_stream *b = stream_create(CU_STREAM_NON_BLOCKING);
@@ -298,7 +300,7 @@ static void a_wait_is_for_what_the_event_meant_when_it_was_called(void **state)
 	assert_int_equal(now() - GPC_SIM_CLOCK_START, 3 * MS);
 }
 
-static void a_stream_can_wait_for_an_event_of_another_device(void **state)
+TEST(a_stream_can_wait_for_an_event_of_another_device)
 {
 	struct gpc_sim_context *other = context_on(1);
 	struct gpc_sim_event *event = event_in(other);
@@ -312,7 +314,7 @@ static void a_stream_can_wait_for_an_event_of_another_device(void **state)
 	gpc_sim_context_destroy(other);
 }
 
-static void an_event_of_the_context_covers_all_its_streams_and_no_other_context(void **state)
+TEST(an_event_of_the_context_covers_all_its_streams_and_no_other_context)
 {
 	struct gpc_sim_context *other = context_on(0);
 	struct gpc_sim_stream *gone = stream_create(CU_STREAM_NON_BLOCKING);
@@ -330,7 +332,7 @@ static void an_event_of_the_context_covers_all_its_streams_and_no_other_context(
 	gpc_sim_context_destroy(other);
 }
 
-static void a_context_that_waits_holds_back_later_work_of_all_its_streams(void **state)
+TEST(a_context_that_waits_holds_back_later_work_of_all_its_streams)
 {
 	struct gpc_sim_context *other = context_on(1);
 	struct gpc_sim_stream *a = stream_create(CU_STREAM_NON_BLOCKING);
@@ -353,7 +355,7 @@ static void a_context_that_waits_holds_back_later_work_of_all_its_streams(void *
 
 /* ---- contexts ---- */
 
-static void a_context_takes_its_memory_and_gives_everything_back(void **state)
+TEST(a_context_takes_its_memory_and_gives_everything_back)
 {
 	struct gpc_sim_device *device = context->device;
 	uint64_t before = gpc_sim_device_free_bytes(device);
@@ -371,7 +373,7 @@ static void a_context_takes_its_memory_and_gives_everything_back(void **state)
 	assert_int_equal(now() - GPC_SIM_CLOCK_START, 5 * MS);
 }
 
-static void a_context_without_room_for_itself_is_refused(void **state)
+TEST(a_context_without_room_for_itself_is_refused)
 {
 	struct gpc_sim_context *none = NULL;
 	uint64_t before;
@@ -384,7 +386,7 @@ static void a_context_without_room_for_itself_is_refused(void **state)
 	assert_int_equal(gpc_sim_device_used_bytes(context->device), before);
 }
 
-static void a_broken_context_answers_every_call_with_its_first_code(void **state)
+TEST(a_broken_context_answers_every_call_with_its_first_code)
 {
 	struct gpc_sim_stream *stream = stream_create(CU_STREAM_NON_BLOCKING);
 	struct gpc_sim_event *event = event_create();
@@ -409,7 +411,7 @@ static void a_broken_context_answers_every_call_with_its_first_code(void **state
 	assert_int_equal(bytes_at(ptr)[0], 0);
 }
 
-static void a_broken_context_leaves_the_others_alone(void **state)
+TEST(a_broken_context_leaves_the_others_alone)
 {
 	struct gpc_sim_context *other = context_on(0);
 
@@ -420,7 +422,7 @@ static void a_broken_context_leaves_the_others_alone(void **state)
 	gpc_sim_context_destroy(other);
 }
 
-static void a_reset_heals_a_context_and_frees_what_it_had(void **state)
+TEST(a_reset_heals_a_context_and_frees_what_it_had)
 {
 	uint64_t before = gpc_sim_device_free_bytes(context->device);
 
@@ -442,7 +444,7 @@ static void a_reset_heals_a_context_and_frees_what_it_had(void **state)
 
 /* ---- memory ---- */
 
-static void a_request_that_does_not_fit_leaves_the_output_alone(void **state)
+TEST(a_request_that_does_not_fit_leaves_the_output_alone)
 {
 	uint64_t ptr = 42;
 
@@ -454,7 +456,7 @@ static void a_request_that_does_not_fit_leaves_the_output_alone(void **state)
 	assert_int_equal(gpc_sim_mem_free(sim, ptr), CUDA_SUCCESS);
 }
 
-static void an_allocation_finds_what_an_asynchronous_free_gave_back(void **state)
+TEST(an_allocation_finds_what_an_asynchronous_free_gave_back)
 {
 	struct gpc_sim_effect *effect = effect_of(GPC_SIM_EFFECT_FREE, 1 * MS);
 	uint64_t ptr = take(60 * GPC_MIB);
@@ -467,7 +469,7 @@ static void an_allocation_finds_what_an_asynchronous_free_gave_back(void **state
 	assert_int_equal(gpc_sim_mem_alloc(context, 60 * GPC_MIB, &ptr), CUDA_SUCCESS);
 }
 
-static void a_free_waits_for_every_context_of_the_device_and_for_no_other_device(void **state)
+TEST(a_free_waits_for_every_context_of_the_device_and_for_no_other_device)
 {
 	struct gpc_sim_context *beside = context_on(0);
 	struct gpc_sim_context *elsewhere = context_on(1);
@@ -483,7 +485,7 @@ static void a_free_waits_for_every_context_of_the_device_and_for_no_other_device
 	gpc_sim_context_destroy(elsewhere);
 }
 
-static void only_the_start_of_a_living_allocation_of_any_context_can_be_freed(void **state)
+TEST(only_the_start_of_a_living_allocation_of_any_context_can_be_freed)
 {
 	struct gpc_sim_context *other = context_on(0);
 	uint64_t mine = take(2048);
@@ -535,7 +537,7 @@ static void *work_and_ask(void *arg)
 	return NULL;
 }
 
-static void no_work_of_threads_that_share_a_stream_overlaps_in_it(void **state)
+TEST(no_work_of_threads_that_share_a_stream_overlaps_in_it)
 {
 	pthread_t threads[N_THREADS];
 	_Atomic unsigned n_wrong = 0;
@@ -552,45 +554,4 @@ static void no_work_of_threads_that_share_a_stream_overlaps_in_it(void **state)
 	/* The threads' own streams are gone. */
 	assert_ptr_equal(context->streams.next, &shared_stream->link);
 	assert_ptr_equal(context->streams.prev, &shared_stream->link);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(work_of_one_stream_runs_one_after_another),
-		TEST(streams_that_do_not_wait_run_at_the_same_time),
-		TEST(an_idle_stream_starts_work_now_and_not_when_it_last_ended),
-		TEST(the_legacy_stream_waits_for_every_blocking_stream),
-		TEST(a_blocking_stream_waits_for_the_legacy_stream),
-		TEST(a_non_blocking_stream_and_the_legacy_stream_do_not_wait),
-		TEST(the_legacy_stream_waits_for_a_destroyed_blocking_stream),
-		TEST(work_of_a_destroyed_stream_still_happens),
-		TEST(a_stream_keeps_what_it_was_created_with),
-		TEST(a_stream_is_asked_and_waited_for_by_its_own_work_alone),
-		TEST(every_thread_has_one_blocking_default_stream_in_each_context),
-		TEST(an_event_that_was_never_recorded_has_passed),
-		TEST(an_event_passes_with_the_work_before_it_and_not_after),
-		TEST(waiting_for_an_event_shows_what_the_work_before_it_did),
-		TEST(an_event_means_what_it_was_last_recorded_for),
-		TEST(an_event_in_the_legacy_stream_covers_blocking_streams_only),
-		TEST(an_event_of_another_context_cannot_be_recorded),
-		TEST(work_that_waits_for_a_destroyed_event_still_waits),
-		TEST(a_stream_that_waits_starts_its_later_work_after_the_event),
-		TEST(a_wait_is_for_what_the_event_meant_when_it_was_called),
-		TEST(a_stream_can_wait_for_an_event_of_another_device),
-		TEST(an_event_of_the_context_covers_all_its_streams_and_no_other_context),
-		TEST(a_context_that_waits_holds_back_later_work_of_all_its_streams),
-		TEST(a_context_takes_its_memory_and_gives_everything_back),
-		TEST(a_context_without_room_for_itself_is_refused),
-		TEST(a_broken_context_answers_every_call_with_its_first_code),
-		TEST(a_broken_context_leaves_the_others_alone),
-		TEST(a_reset_heals_a_context_and_frees_what_it_had),
-		TEST(a_request_that_does_not_fit_leaves_the_output_alone),
-		TEST(an_allocation_finds_what_an_asynchronous_free_gave_back),
-		TEST(a_free_waits_for_every_context_of_the_device_and_for_no_other_device),
-		TEST(only_the_start_of_a_living_allocation_of_any_context_can_be_freed),
-		TEST(no_work_of_threads_that_share_a_stream_overlaps_in_it),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,8 @@
 /* Behaviour that varies between GPUs and programs: kernels that begin early, and what a free waits for. */
 #include "tests/unit/sim/machine.h"
 
+FIXTURE(set_up, tear_down);
+
 static struct gpc_sim_effect *early_kernel_of(uint64_t ns, uint64_t ptr, int value)
 {
 	struct gpc_sim_effect *effect = kernel_of(ns, ptr, 1, value);
@@ -10,8 +12,7 @@ static struct gpc_sim_effect *early_kernel_of(uint64_t ns, uint64_t ptr, int val
 	return effect;
 }
 
-static void an_early_kernel_runs_beside_the_one_ahead_of_it_and_what_follows_is_behind_both(
-	void **state)
+TEST(an_early_kernel_runs_beside_the_one_ahead_of_it_and_what_follows_is_behind_both)
 {
 	struct gpc_sim_stream *stream = stream_create(CU_STREAM_NON_BLOCKING);
 	uint64_t ptr = take(512);
@@ -33,7 +34,7 @@ static void an_early_kernel_runs_beside_the_one_ahead_of_it_and_what_follows_is_
 	assert_int_equal(time_to_sync(), 0);
 }
 
-static void an_early_kernel_behind_anything_but_a_kernel_is_an_ordinary_one(void **state)
+TEST(an_early_kernel_behind_anything_but_a_kernel_is_an_ordinary_one)
 {
 	struct gpc_sim_stream *stream = stream_create(CU_STREAM_NON_BLOCKING);
 	struct gpc_sim_event *event = event_create();
@@ -49,7 +50,7 @@ static void an_early_kernel_behind_anything_but_a_kernel_is_an_ordinary_one(void
 	assert_int_equal(bytes_at(ptr)[0], 3);
 }
 
-static void an_early_kernel_is_behind_what_its_context_waits_for(void **state)
+TEST(an_early_kernel_is_behind_what_its_context_waits_for)
 {
 	struct gpc_sim_stream *stream = stream_create(CU_STREAM_NON_BLOCKING);
 	struct gpc_sim_event *event = event_create();
@@ -63,7 +64,7 @@ static void an_early_kernel_is_behind_what_its_context_waits_for(void **state)
 	assert_int_equal(time_to_sync(), 6 * MS);
 }
 
-static void a_free_waits_for_the_memorys_own_context_alone_where_that_is_asked_for(void **state)
+TEST(a_free_waits_for_the_memorys_own_context_alone_where_that_is_asked_for)
 {
 	struct gpc_sim_context *beside = context_on(0);
 	uint64_t ptr = take(512);
@@ -75,16 +76,4 @@ static void a_free_waits_for_the_memorys_own_context_alone_where_that_is_asked_f
 	assert_int_equal(gpc_sim_mem_free(sim, ptr), CUDA_SUCCESS);
 	assert_int_equal(now() - GPC_SIM_CLOCK_START, 2 * MS);
 	gpc_sim_context_destroy(beside);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(an_early_kernel_runs_beside_the_one_ahead_of_it_and_what_follows_is_behind_both),
-		TEST(an_early_kernel_behind_anything_but_a_kernel_is_an_ordinary_one),
-		TEST(an_early_kernel_is_behind_what_its_context_waits_for),
-		TEST(a_free_waits_for_the_memorys_own_context_alone_where_that_is_asked_for),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,8 @@
 
 #include "tests/unit/sim/machine.h"
 
+FIXTURE(set_up, tear_down);
+
 #define CHUNK   GPC_SIM_CHUNK
 #define BAD     CUDA_ERROR_INVALID_VALUE
 #define SUCCESS CUDA_SUCCESS
@@ -69,7 +71,7 @@ static uint64_t used(unsigned device)
 	return gpc_sim_device_used_bytes(&sim->devices[device]);
 }
 
-static void reserved_addresses_are_no_memory_and_never_overlap(void **state)
+TEST(reserved_addresses_are_no_memory_and_never_overlap)
 {
 	uint64_t before = used(0);
 	uint64_t a = reserve(4 * CHUNK);
@@ -89,7 +91,7 @@ static void reserved_addresses_are_no_memory_and_never_overlap(void **state)
 	assert_int_equal(reserve(4 * CHUNK), a);
 }
 
-static void addresses_that_cannot_be_reserved_are_refused(void **state)
+TEST(addresses_that_cannot_be_reserved_are_refused)
 {
 	uint64_t ptr = 1;
 
@@ -103,7 +105,7 @@ static void addresses_that_cannot_be_reserved_are_refused(void **state)
 	assert_int_equal(gpc_sim_vmm_reserve(&sim->vmm, CHUNK, 0, &ptr), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-static void physical_memory_is_the_devices_until_released_and_unmapped(void **state)
+TEST(physical_memory_is_the_devices_until_released_and_unmapped)
 {
 	uint64_t before = used(0);
 	uint64_t range = reserve(4 * CHUNK);
@@ -127,7 +129,7 @@ static void physical_memory_is_the_devices_until_released_and_unmapped(void **st
 	assert_int_equal(used(0), before);
 }
 
-static void memory_runs_out_and_comes_back(void **state)
+TEST(memory_runs_out_and_comes_back)
 {
 	const CUmemAllocationProp prop = at(CU_MEM_LOCATION_TYPE_DEVICE, 0);
 	uint64_t handle = create(40 * GPC_MIB);
@@ -140,7 +142,7 @@ static void memory_runs_out_and_comes_back(void **state)
 	assert_int_equal(gpc_sim_vmm_create(sim, 40 * GPC_MIB, &prop, &other), SUCCESS);
 }
 
-static void physical_memory_that_cannot_be_made_is_refused(void **state)
+TEST(physical_memory_that_cannot_be_made_is_refused)
 {
 	CUmemAllocationProp prop = at(CU_MEM_LOCATION_TYPE_DEVICE, 2);
 	uint64_t handle = 0;
@@ -163,7 +165,7 @@ static void physical_memory_that_cannot_be_made_is_refused(void **state)
 	assert_int_equal(release(UINT64_MAX), BAD);
 }
 
-static void two_mappings_of_one_piece_show_the_same_bytes(void **state)
+TEST(two_mappings_of_one_piece_show_the_same_bytes)
 {
 	uint64_t range = reserve(4 * CHUNK);
 	uint64_t handle = create(CHUNK);
@@ -185,7 +187,7 @@ static void two_mappings_of_one_piece_show_the_same_bytes(void **state)
 	assert_int_equal(first[12345], 'x');
 }
 
-static void a_mapping_must_fit(void **state)
+TEST(a_mapping_must_fit)
 {
 	uint64_t range = reserve(2 * CHUNK);
 	uint64_t next = reserve(2 * CHUNK);
@@ -209,7 +211,7 @@ static void a_mapping_must_fit(void **state)
 	assert_int_equal(unmap(range, 4 * CHUNK), SUCCESS); /* two at once */
 }
 
-static void a_range_is_open_to_whom_it_was_opened(void **state)
+TEST(a_range_is_open_to_whom_it_was_opened)
 {
 	uint64_t range = reserve(2 * CHUNK);
 	uint64_t handle = create(2 * CHUNK);
@@ -245,7 +247,7 @@ static void a_range_is_open_to_whom_it_was_opened(void **state)
 	assert_false(gpc_sim_may_touch(sim, 0, range + CHUNK, 1, false));
 }
 
-static void a_kernel_on_closed_memory_breaks_its_context(void **state)
+TEST(a_kernel_on_closed_memory_breaks_its_context)
 {
 	uint64_t range = reserve(CHUNK);
 	uint64_t handle = create(CHUNK);
@@ -262,7 +264,7 @@ static void a_kernel_on_closed_memory_breaks_its_context(void **state)
 	assert_int_equal(*(char *)gpc_sim_bytes(sim, range + 99), 7);
 }
 
-static void unmapping_waits_for_no_work_and_takes_the_memory_from_it(void **state)
+TEST(unmapping_waits_for_no_work_and_takes_the_memory_from_it)
 {
 	uint64_t range = reserve(2 * CHUNK);
 	uint64_t handle = create(CHUNK);
@@ -279,7 +281,7 @@ static void unmapping_waits_for_no_work_and_takes_the_memory_from_it(void **stat
 	assert_int_equal(*(char *)gpc_sim_bytes(sim, range + CHUNK), 0);
 }
 
-static void holes_are_skipped_by_access_and_unmap(void **state)
+TEST(holes_are_skipped_by_access_and_unmap)
 {
 	uint64_t range = reserve(4 * CHUNK);
 	uint64_t pair = create(2 * CHUNK);
@@ -296,7 +298,7 @@ static void holes_are_skipped_by_access_and_unmap(void **state)
 	assert_int_equal(unmap(range, 4 * CHUNK), BAD);
 }
 
-static void the_host_reaches_memory_that_was_opened_to_it(void **state)
+TEST(the_host_reaches_memory_that_was_opened_to_it)
 {
 	const CUmemLocation host = { CU_MEM_LOCATION_TYPE_HOST_NUMA, 0 };
 	CUmemAccessDesc desc = { .location = host, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
@@ -321,7 +323,7 @@ static void the_host_reaches_memory_that_was_opened_to_it(void **state)
 	assert_int_equal(gpc_sim_vmm_set_access(sim, range, CHUNK, &desc), BAD);
 }
 
-static void retained_and_imported_handles_hold_the_memory(void **state)
+TEST(retained_and_imported_handles_hold_the_memory)
 {
 	CUmemAllocationProp prop = at(CU_MEM_LOCATION_TYPE_DEVICE, 1);
 	const CUmemAllocationHandleType type = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
@@ -355,7 +357,7 @@ static void retained_and_imported_handles_hold_the_memory(void **state)
 	assert_int_equal(gpc_sim_vmm_export(&sim->vmm, handle, type, &fd), BAD);
 }
 
-static void a_multicast_object_is_a_handle_without_memory(void **state)
+TEST(a_multicast_object_is_a_handle_without_memory)
 {
 	struct gpc_sim_physical object;
 	uint64_t before = used(0) + used(1);
@@ -372,7 +374,7 @@ static void a_multicast_object_is_a_handle_without_memory(void **state)
 	assert_false(gpc_sim_vmm_find(&sim->vmm, handle, &object));
 }
 
-static void a_mapping_is_found_around_an_address(void **state)
+TEST(a_mapping_is_found_around_an_address)
 {
 	uint64_t range = reserve(4 * CHUNK);
 	uint64_t handle = create(3 * CHUNK);
@@ -401,7 +403,7 @@ static size_t n_pages(char *bytes, uint64_t size)
 }
 
 /* They are of a file, whose pages a look makes. */
-static void a_copy_of_zeros_that_are_mapped_takes_no_pages_of_the_host(void **state)
+TEST(a_copy_of_zeros_that_are_mapped_takes_no_pages_of_the_host)
 {
 	uint64_t ptr = reserve(CHUNK);
 	uint64_t handle = create(CHUNK);
@@ -416,28 +418,4 @@ static void a_copy_of_zeros_that_are_mapped_takes_no_pages_of_the_host(void **st
 	gpc_sim_data_copy(sim, bytes, bytes + CHUNK / 2, CHUNK / 2);
 	assert_int_equal(n_pages(bytes, CHUNK), CHUNK / 4096);
 	assert_int_equal(bytes[CHUNK - 1], 7);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(reserved_addresses_are_no_memory_and_never_overlap),
-		TEST(addresses_that_cannot_be_reserved_are_refused),
-		TEST(physical_memory_is_the_devices_until_released_and_unmapped),
-		TEST(memory_runs_out_and_comes_back),
-		TEST(physical_memory_that_cannot_be_made_is_refused),
-		TEST(two_mappings_of_one_piece_show_the_same_bytes),
-		TEST(a_mapping_must_fit),
-		TEST(a_range_is_open_to_whom_it_was_opened),
-		TEST(a_kernel_on_closed_memory_breaks_its_context),
-		TEST(unmapping_waits_for_no_work_and_takes_the_memory_from_it),
-		TEST(holes_are_skipped_by_access_and_unmap),
-		TEST(the_host_reaches_memory_that_was_opened_to_it),
-		TEST(retained_and_imported_handles_hold_the_memory),
-		TEST(a_multicast_object_is_a_handle_without_memory),
-		TEST(a_mapping_is_found_around_an_address),
-		TEST(a_copy_of_zeros_that_are_mapped_takes_no_pages_of_the_host),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

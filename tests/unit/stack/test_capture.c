@@ -43,6 +43,8 @@ static int teardown(void **state)
 	return 0;
 }
 
+FIXTURE(setup, teardown);
+
 static __attribute__((noinline)) uint32_t grow(void)
 {
 	last_id = gpc_stack_capture(&stacks, 0);
@@ -62,7 +64,7 @@ static __attribute__((noinline)) uint32_t descend(int n)
 	return id;
 }
 
-static void one_place_has_one_id_and_another_place_another(void **state)
+TEST(one_place_has_one_id_and_another_place_another)
 {
 	uint32_t ids[3], other;
 
@@ -80,7 +82,7 @@ static void one_place_has_one_id_and_another_place_another(void **state)
 	assert_true(box.n[GPUCACHE_REGION_MODULES] >= 2);
 }
 
-static void the_first_frame_is_the_caller_of_capture(void **state)
+TEST(the_first_frame_is_the_caller_of_capture)
 {
 	struct gpc_raw_stack stack;
 
@@ -97,7 +99,7 @@ static void the_first_frame_is_the_caller_of_capture(void **state)
 		(uintptr_t)the_first_frame_is_the_caller_of_capture + 0x100000);
 }
 
-static void a_deep_stack_is_cut_and_says_so(void **state)
+TEST(a_deep_stack_is_cut_and_says_so)
 {
 	struct gpc_raw_stack stack;
 
@@ -108,7 +110,7 @@ static void a_deep_stack_is_cut_and_says_so(void **state)
 	assert_int_equal(stack.flags, GPUCACHE_STACK_CUT);
 }
 
-static void a_full_depot_gives_id_zero_and_counts(void **state)
+TEST(a_full_depot_gives_id_zero_and_counts)
 {
 	static const volatile int depths[] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 3 };
 
@@ -123,7 +125,7 @@ static void a_full_depot_gives_id_zero_and_counts(void **state)
 	assert_int_equal(gpc_stacks_dropped_python(&stacks), 0);
 }
 
-static void with_everything_off_there_is_no_stack(void **state)
+TEST(with_everything_off_there_is_no_stack)
 {
 	struct gpc_stacks_params params = make_params();
 	struct gpc_stacks off;
@@ -137,7 +139,7 @@ static void with_everything_off_there_is_no_stack(void **state)
 	gpc_stacks_fini(&off);
 }
 
-static void init_gives_everything_back_whichever_map_fails(void **state)
+TEST(init_gives_everything_back_whichever_map_fails)
 {
 	struct gpc_stacks_params params = make_params();
 	size_t before = gpc_metamem_total();
@@ -192,7 +194,7 @@ static uint64_t add_code(uintptr_t key_of, const char *name, const char *file)
 	return GPUCACHE_FRAME_PYTHON | (uint64_t)gpc_codes_add(&stacks.codes, &key, &code) << 32;
 }
 
-static void a_python_stack_is_described_by_its_innermost_python_frame(void **state)
+TEST(a_python_stack_is_described_by_its_innermost_python_frame)
 {
 	uint64_t code = add_code(1, "grow", "/home/me/train.py");
 	uint64_t frames[] = { 4711, GPUCACHE_FRAME_PYTHON, code | 2 };
@@ -206,20 +208,7 @@ static void a_python_stack_is_described_by_its_innermost_python_frame(void **sta
 	assert_string_equal(describe(frames, 1, 2), "grow train.py:40");
 }
 
-static void a_python_frame_is_followed_by_four_callers_with_the_lines_of_its_own_file(void **state)
-{
-	uint64_t alloc = add_code(2, "Device.alloc", "/home/me/train.py");
-	uint64_t step = add_code(3, "fit.<locals>.<lambda>", "/opt/x/fit.py");
-	uint64_t main = add_code(4, "main.", "/home/me/train.py");
-	uint64_t frames[] = { alloc | 2, step | 2, main | 2, alloc | 2, step | 2, main | 2 };
-
-	(void)state;
-	assert_string_equal(describe(frames, 0, 6),
-		"Device.alloc train.py:41 < fit.<lambda> fit.py:41 < main.:41 < Device.alloc:41 "
-		"< fit.<lambda> fit.py:41");
-}
-
-static void where_there_is_little_room_callers_are_left_out(void **state)
+TEST(where_there_is_little_room_callers_are_left_out)
 {
 	uint64_t code = add_code(5, "Grid.grow", "/home/me/train.py");
 	uint64_t frames[] = { code | 2, code | 2, code | 2 };
@@ -239,7 +228,7 @@ static void where_there_is_little_room_callers_are_left_out(void **state)
 	assert_string_equal(line, "grow trai");
 }
 
-static void frames_of_libraries_are_the_way_and_not_the_site(void **state)
+TEST(frames_of_libraries_are_the_way_and_not_the_site)
 {
 	uint64_t forward =
 		add_code(6, "Linear.forward", "/v/lib/python3.12/site-packages/torch/nn/l.py");
@@ -252,6 +241,19 @@ static void frames_of_libraries_are_the_way_and_not_the_site(void **state)
 	assert_string_equal(
 		describe(frames, 0, 6), "fit.step train.py:41, via Linear.forward < fit.step:41");
 	assert_string_equal(describe(frames, 0, 2), "Module.call m.py:41, via Linear.forward");
+}
+
+TEST(a_python_frame_is_followed_by_four_callers_with_the_lines_of_its_own_file)
+{
+	uint64_t alloc = add_code(2, "Device.alloc", "/home/me/train.py");
+	uint64_t step = add_code(3, "fit.<locals>.<lambda>", "/opt/x/fit.py");
+	uint64_t main = add_code(4, "main.", "/home/me/train.py");
+	uint64_t frames[] = { alloc | 2, step | 2, main | 2, alloc | 2, step | 2, main | 2 };
+
+	(void)state;
+	assert_string_equal(describe(frames, 0, 6),
+		"Device.alloc train.py:41 < fit.<lambda> fit.py:41 < main.:41 < Device.alloc:41 "
+		"< fit.<lambda> fit.py:41");
 }
 
 /* A copy of libutil under another name, opened; an address in it. */
@@ -276,7 +278,7 @@ static uint64_t open_copy(const char *name, void **ret_library)
 	return (uint64_t)(uintptr_t)map->l_ld + 1;
 }
 
-static void a_native_stack_is_described_by_its_innermost_frame_outside_cuda(void **state)
+TEST(a_native_stack_is_described_by_its_innermost_frame_outside_cuda)
 {
 	uint64_t frames[2];
 	void *library = NULL;
@@ -293,7 +295,7 @@ static void a_native_stack_is_described_by_its_innermost_frame_outside_cuda(void
 	assert_true(gpc_stack_describe(&stacks, last_id, (char[100]){ "" }, 100));
 }
 
-static void a_static_function_is_described_by_its_name_and_its_callers(void **state)
+TEST(a_static_function_is_described_by_its_name_and_its_callers)
 {
 	char line[200];
 
@@ -304,7 +306,7 @@ static void a_static_function_is_described_by_its_name_and_its_callers(void **st
 	assert_non_null(strstr(line, "(test_capture)"));
 }
 
-static void what_is_no_id_has_no_description(void **state)
+TEST(what_is_no_id_has_no_description)
 {
 	char line[10] = "before";
 
@@ -314,7 +316,7 @@ static void what_is_no_id_has_no_description(void **state)
 	assert_false(gpc_stack_describe(&stacks, 77, line, sizeof(line)));
 }
 
-static void a_library_opened_later_is_recorded_with_the_next_new_stack(void **state)
+TEST(a_library_opened_later_is_recorded_with_the_next_new_stack)
 {
 	uint32_t before, after;
 	void *library;
@@ -340,7 +342,7 @@ static void *capture_often(void *arg)
 	return NULL;
 }
 
-static void threads_capture_at_the_same_time(void **state)
+TEST(threads_capture_at_the_same_time)
 {
 	pthread_t threads[4];
 	void *wrong;
@@ -353,29 +355,4 @@ static void threads_capture_at_the_same_time(void **state)
 		assert_null(wrong);
 	}
 	assert_int_equal(box.n[GPUCACHE_REGION_STACKS], 20);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(one_place_has_one_id_and_another_place_another),
-		TEST(the_first_frame_is_the_caller_of_capture),
-		TEST(a_deep_stack_is_cut_and_says_so),
-		TEST(a_full_depot_gives_id_zero_and_counts),
-		TEST(with_everything_off_there_is_no_stack),
-		TEST(init_gives_everything_back_whichever_map_fails),
-		TEST(a_python_stack_is_described_by_its_innermost_python_frame),
-		TEST(where_there_is_little_room_callers_are_left_out),
-		TEST(frames_of_libraries_are_the_way_and_not_the_site),
-		TEST(a_python_frame_is_followed_by_four_callers_with_the_lines_of_its_own_file),
-		TEST(a_native_stack_is_described_by_its_innermost_frame_outside_cuda),
-		TEST(a_static_function_is_described_by_its_name_and_its_callers),
-		TEST(what_is_no_id_has_no_description),
-		TEST(a_library_opened_later_is_recorded_with_the_next_new_stack),
-		TEST(threads_capture_at_the_same_time),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,6 +19,8 @@ static int setup(void **state)
 	return 0;
 }
 
+FIXTURE(setup, NULL);
+
 static void open_codes(struct gpc_codes *codes)
 {
 	struct gpc_stack_sink sink = sink_box_sink(&box);
@@ -37,7 +39,7 @@ static const struct gpc_code grow = {
 	.python_version = 0x030b,
 };
 
-static void a_code_object_is_stored_once_and_found_by_its_whole_key(void **state)
+TEST(a_code_object_is_stored_once_and_found_by_its_whole_key)
 {
 	struct gpc_code_key key = { .code = 0x1000, .fingerprint = 41 }, other = key;
 	const struct gpucache_code *record;
@@ -69,7 +71,7 @@ static void a_code_object_is_stored_once_and_found_by_its_whole_key(void **state
 	gpc_codes_fini(&codes);
 }
 
-static void what_is_too_long_is_cut(void **state)
+TEST(what_is_too_long_is_cut)
 {
 	struct gpc_code_key key = { .code = 1 };
 	struct gpc_code code = {
@@ -93,7 +95,7 @@ static void what_is_too_long_is_cut(void **state)
 	gpc_codes_fini(&codes);
 }
 
-static void a_full_table_closes_and_keeps_what_it_has(void **state)
+TEST(a_full_table_closes_and_keeps_what_it_has)
 {
 	struct gpc_code_key key = { .code = 0x1000 };
 	struct gpc_codes codes;
@@ -114,7 +116,7 @@ static void a_full_table_closes_and_keeps_what_it_has(void **state)
 	gpc_codes_fini(&codes);
 }
 
-static void long_tables_fill_the_arena_and_close_it(void **state)
+TEST(long_tables_fill_the_arena_and_close_it)
 {
 	struct gpc_code_key key = { .code = 0x1000 };
 	struct gpc_code code = grow;
@@ -133,7 +135,7 @@ static void long_tables_fill_the_arena_and_close_it(void **state)
 	gpc_codes_fini(&codes);
 }
 
-static void a_refusing_sink_closes_the_table(void **state)
+TEST(a_refusing_sink_closes_the_table)
 {
 	struct gpc_code_key key = { .code = 1 };
 	struct gpc_codes codes;
@@ -147,7 +149,7 @@ static void a_refusing_sink_closes_the_table(void **state)
 	gpc_codes_fini(&codes);
 }
 
-static void without_memory_there_is_no_table(void **state)
+TEST(without_memory_there_is_no_table)
 {
 	struct gpc_stack_sink sink = sink_box_sink(&box);
 	size_t before = gpc_metamem_total();
@@ -183,7 +185,7 @@ static void *add_many(void *arg)
 	return NULL;
 }
 
-static void threads_that_add_the_same_code_objects_store_each_once(void **state)
+TEST(threads_that_add_the_same_code_objects_store_each_once)
 {
 	pthread_t threads[4];
 	struct gpc_codes codes;
@@ -199,21 +201,4 @@ static void threads_that_add_the_same_code_objects_store_each_once(void **state)
 	}
 	assert_int_equal(box.n[GPUCACHE_REGION_CODES], 1000);
 	gpc_codes_fini(&codes);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(
-			a_code_object_is_stored_once_and_found_by_its_whole_key, setup),
-		cmocka_unit_test_setup(what_is_too_long_is_cut, setup),
-		cmocka_unit_test_setup(a_full_table_closes_and_keeps_what_it_has, setup),
-		cmocka_unit_test_setup(long_tables_fill_the_arena_and_close_it, setup),
-		cmocka_unit_test_setup(a_refusing_sink_closes_the_table, setup),
-		cmocka_unit_test_setup(without_memory_there_is_no_table, setup),
-		cmocka_unit_test_setup(
-			threads_that_add_the_same_code_objects_store_each_once, setup),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,6 +20,8 @@ static int setup(void **state)
 	return 0;
 }
 
+FIXTURE(setup, NULL);
+
 static void open_depot(struct gpc_depot *depot, uint32_t max_stacks)
 {
 	struct gpc_stack_sink sink = sink_box_sink(&box);
@@ -41,7 +43,7 @@ static struct gpc_raw_stack make_stack(uint64_t *frames, uint32_t i)
 	return stack;
 }
 
-static void the_same_frames_get_the_same_id_and_one_record(void **state)
+TEST(the_same_frames_get_the_same_id_and_one_record)
 {
 	uint64_t frames[16], again[16];
 	struct gpc_raw_stack stack = make_stack(frames, 5), copy = make_stack(again, 5);
@@ -65,7 +67,7 @@ static void the_same_frames_get_the_same_id_and_one_record(void **state)
 	gpc_depot_fini(&depot);
 }
 
-static void stacks_that_differ_in_one_frame_or_flag_or_kind_get_ids_of_their_own(void **state)
+TEST(stacks_that_differ_in_one_frame_or_flag_or_kind_get_ids_of_their_own)
 {
 	uint64_t frames[8] = { 1, 2, 3, 4 }, other[8] = { 1, 2, 3, 5 };
 	struct gpc_raw_stack a = { frames, 4, 0, 0 }, b = { other, 4, 0, 0 };
@@ -85,7 +87,7 @@ static void stacks_that_differ_in_one_frame_or_flag_or_kind_get_ids_of_their_own
 	gpc_depot_fini(&depot);
 }
 
-static void find_gives_back_what_was_put(void **state)
+TEST(find_gives_back_what_was_put)
 {
 	uint64_t frames[16];
 	struct gpc_raw_stack stack, found;
@@ -110,7 +112,7 @@ static void find_gives_back_what_was_put(void **state)
 	gpc_depot_fini(&depot);
 }
 
-static void a_full_depot_counts_what_it_drops_and_still_knows_the_rest(void **state)
+TEST(a_full_depot_counts_what_it_drops_and_still_knows_the_rest)
 {
 	uint64_t frames[16];
 	struct gpc_raw_stack stack;
@@ -131,7 +133,7 @@ static void a_full_depot_counts_what_it_drops_and_still_knows_the_rest(void **st
 	gpc_depot_fini(&depot);
 }
 
-static void a_depot_whose_frames_find_no_room_closes(void **state)
+TEST(a_depot_whose_frames_find_no_room_closes)
 {
 	uint64_t frames[256] = { 0 };
 	struct gpc_raw_stack stack = { .frames = frames, .n_native = 256 };
@@ -148,7 +150,7 @@ static void a_depot_whose_frames_find_no_room_closes(void **state)
 	gpc_depot_fini(&depot);
 }
 
-static void a_stack_that_the_sink_refuses_has_no_id(void **state)
+TEST(a_stack_that_the_sink_refuses_has_no_id)
 {
 	uint64_t frames[16];
 	struct gpc_raw_stack stack = make_stack(frames, 1), found;
@@ -167,7 +169,7 @@ static void a_stack_that_the_sink_refuses_has_no_id(void **state)
 	gpc_depot_fini(&depot);
 }
 
-static void without_memory_there_is_no_depot(void **state)
+TEST(without_memory_there_is_no_depot)
 {
 	struct gpc_stack_sink sink = sink_box_sink(&box);
 	size_t before = gpc_metamem_total();
@@ -217,7 +219,7 @@ static void *put_all(void *arg)
 	return NULL;
 }
 
-static void threads_that_put_the_same_stacks_agree_on_their_ids(void **state)
+TEST(threads_that_put_the_same_stacks_agree_on_their_ids)
 {
 	static struct worker workers[N_THREADS];
 	struct gpc_depot depot;
@@ -240,23 +242,4 @@ static void threads_that_put_the_same_stacks_agree_on_their_ids(void **state)
 	assert_int_equal(box.n[GPUCACHE_REGION_STACKS], N_STACKS);
 	assert_int_equal(depot.n_dropped, 0);
 	gpc_depot_fini(&depot);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(the_same_frames_get_the_same_id_and_one_record, setup),
-		cmocka_unit_test_setup(
-			stacks_that_differ_in_one_frame_or_flag_or_kind_get_ids_of_their_own,
-			setup),
-		cmocka_unit_test_setup(find_gives_back_what_was_put, setup),
-		cmocka_unit_test_setup(
-			a_full_depot_counts_what_it_drops_and_still_knows_the_rest, setup),
-		cmocka_unit_test_setup(a_depot_whose_frames_find_no_room_closes, setup),
-		cmocka_unit_test_setup(a_stack_that_the_sink_refuses_has_no_id, setup),
-		cmocka_unit_test_setup(without_memory_there_is_no_depot, setup),
-		cmocka_unit_test_setup(threads_that_put_the_same_stacks_agree_on_their_ids, setup),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -82,7 +82,7 @@ static uint64_t address_of(const char *function)
 	return (uint64_t)(uintptr_t)symbol;
 }
 
-static void a_function_is_found_where_the_loader_finds_it(void **state)
+TEST(a_function_is_found_where_the_loader_finds_it)
 {
 	static const char *const functions[] = { "getppid", "qsort", "strtol", "malloc", "fopen",
 		"dlopen", "abort", "snprintf" };
@@ -104,7 +104,7 @@ static void a_function_is_found_where_the_loader_finds_it(void **state)
 	}
 }
 
-static void an_address_outside_all_objects_is_not_told(void **state)
+TEST(an_address_outside_all_objects_is_not_told)
 {
 	const uint64_t addresses[] = { 1, (uint64_t)(uintptr_t)state, address_of("getppid") };
 	struct told told;
@@ -114,7 +114,7 @@ static void an_address_outside_all_objects_is_not_told(void **state)
 	assert_int_equal(told.rows[0].tag, 2);
 }
 
-static void what_nobody_wants_is_told_without_a_name(void **state)
+TEST(what_nobody_wants_is_told_without_a_name)
 {
 	const uint64_t address = address_of("getppid");
 	struct told told = find(&address, 1, false);
@@ -130,7 +130,7 @@ static int of_this_program(void)
 	return 7;
 }
 
-static void the_executable_has_no_path(void **state)
+TEST(the_executable_has_no_path)
 {
 	const uint64_t address = (uint64_t)(uintptr_t)of_this_program;
 	struct told told = find(&address, 1, true);
@@ -141,7 +141,7 @@ static void the_executable_has_no_path(void **state)
 	assert_string_equal(told.rows[0].path, "");
 }
 
-static void no_addresses_ask_nobody(void **state)
+TEST(no_addresses_ask_nobody)
 {
 	(void)state;
 	assert_int_equal(find(NULL, 0, true).n, 0);
@@ -160,7 +160,7 @@ static int ask_executable(struct dl_phdr_info *info, size_t size, void *arg)
 	return 1;
 }
 
-static void an_import_is_known_by_its_name(void **state)
+TEST(an_import_is_known_by_its_name)
 {
 	bool answers[2] = { false, true };
 
@@ -169,18 +169,4 @@ static void an_import_is_known_by_its_name(void **state)
 	(void)dl_iterate_phdr(ask_executable, answers);
 	assert_true(answers[0]);
 	assert_false(answers[1]);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_function_is_found_where_the_loader_finds_it),
-		cmocka_unit_test(an_address_outside_all_objects_is_not_told),
-		cmocka_unit_test(what_nobody_wants_is_told_without_a_name),
-		cmocka_unit_test(the_executable_has_no_path),
-		cmocka_unit_test(no_addresses_ask_nobody),
-		cmocka_unit_test(an_import_is_known_by_its_name),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

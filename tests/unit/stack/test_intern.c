@@ -64,7 +64,7 @@ static struct gpc_intern start(uint32_t max, uint32_t words, unsigned room)
 	return intern;
 }
 
-static void each_record_has_one_number(void **state)
+TEST(each_record_has_one_number)
 {
 	struct gpc_intern intern = start(100, 100, 100);
 	bool is_new;
@@ -88,7 +88,7 @@ static void each_record_has_one_number(void **state)
 }
 
 /* Full of numbers, of words, or at the sink's end: what is known stays, and nothing else comes. */
-static void a_full_table_is_closed(void **state)
+TEST(a_full_table_is_closed)
 {
 	static const struct {
 		uint32_t max, words;
@@ -113,7 +113,7 @@ static void a_full_table_is_closed(void **state)
 	}
 }
 
-static void without_memory_there_is_no_table(void **state)
+TEST(without_memory_there_is_no_table)
 {
 	static const struct gpc_stack_sink sink = { .append = append };
 	struct gpc_intern intern;
@@ -123,15 +123,4 @@ static void without_memory_there_is_no_table(void **state)
 	assert_int_equal(
 		gpc_intern_init(&intern, 10, 10, GPUCACHE_REGION_STACKS, &sink), GPC_NO_METADATA);
 	gpc_metamem_fail_at(0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_record_has_one_number),
-		cmocka_unit_test(a_full_table_is_closed),
-		cmocka_unit_test(without_memory_there_is_no_table),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,6 +38,8 @@ static int close_this(void **state)
 	return 0;
 }
 
+FIXTURE(open_this, close_this);
+
 static bool find(uint64_t address)
 {
 	line = 0;
@@ -51,7 +53,7 @@ static bool ends_with(const char *text, const char *end)
 	return len >= strlen(end) && strcmp(text + len - strlen(end), end) == 0;
 }
 
-static void a_call_is_found_by_its_file_and_line(void **state)
+TEST(a_call_is_found_by_its_file_and_line)
 {
 	uint64_t first;
 	uint64_t second;
@@ -68,7 +70,7 @@ static void a_call_is_found_by_its_file_and_line(void **state)
 	assert_int_equal(line, at + 2);
 }
 
-static void tables_of_dwarf_4_are_read_too(void **state)
+TEST(tables_of_dwarf_4_are_read_too)
 {
 	uint32_t at;
 	uint64_t address = lines_of_old_table(&at);
@@ -79,7 +81,7 @@ static void tables_of_dwarf_4_are_read_too(void **state)
 	assert_true(ends_with(file, "tests/unit/stack/lines.c"));
 }
 
-static void an_address_of_no_code_has_no_line(void **state)
+TEST(an_address_of_no_code_has_no_line)
 {
 	(void)state;
 	assert_false(find(base));
@@ -87,7 +89,7 @@ static void an_address_of_no_code_has_no_line(void **state)
 	assert_false(find(UINT64_MAX));
 }
 
-static void what_is_no_object_has_no_lines(void **state)
+TEST(what_is_no_object_has_no_lines)
 {
 	(void)state;
 	assert_null(gpc_linetab_open("/nowhere/at/all"));
@@ -129,7 +131,7 @@ static Elf64_Shdr find_section(int fd)
 }
 
 /* Whatever a byte of the first units says, all reads end within the tables. */
-static void damaged_tables_do_no_harm(void **state)
+TEST(damaged_tables_do_no_harm)
 {
 	char path[] = "/tmp/gpucache_linetab_XXXXXX";
 	uint64_t address = lines_here();
@@ -161,21 +163,4 @@ static void damaged_tables_do_no_harm(void **state)
 	}
 	close(fd);
 	unlink(path);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			a_call_is_found_by_its_file_and_line, open_this, close_this),
-		cmocka_unit_test_setup_teardown(
-			tables_of_dwarf_4_are_read_too, open_this, close_this),
-		cmocka_unit_test_setup_teardown(
-			an_address_of_no_code_has_no_line, open_this, close_this),
-		cmocka_unit_test_setup_teardown(
-			what_is_no_object_has_no_lines, open_this, close_this),
-		cmocka_unit_test_setup_teardown(damaged_tables_do_no_harm, open_this, close_this),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

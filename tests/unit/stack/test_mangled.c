@@ -11,7 +11,7 @@ static const char *read(const char *symbol)
 	return gpc_mangled_read(symbol, &text) ? buf : NULL;
 }
 
-static void scopes_and_name_are_read_and_the_rest_is_left_out(void **state)
+TEST(scopes_and_name_are_read_and_the_rest_is_left_out)
 {
 	(void)state;
 	assert_string_equal(read("_Z3fooi"), "foo");
@@ -28,7 +28,7 @@ static void scopes_and_name_are_read_and_the_rest_is_left_out(void **state)
 		"torch::autograd::generated::AddmmBackward0::apply");
 }
 
-static void what_is_no_such_name_or_is_cut_is_never_read_beyond_its_end(void **state)
+TEST(what_is_no_such_name_or_is_cut_is_never_read_beyond_its_end)
 {
 	(void)state;
 	assert_null(read("main"));
@@ -41,14 +41,4 @@ static void what_is_no_such_name_or_is_cut_is_never_read_beyond_its_end(void **s
 	assert_string_equal(read("_ZN2ns3BufIL"), "ns::Buf");
 	assert_string_equal(read("_ZN2ns3BufINS_9x"), "ns::Buf");
 	assert_string_equal(read("_ZN2ns5alloc"), "ns::alloc");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(scopes_and_name_are_read_and_the_rest_is_left_out),
-		cmocka_unit_test(what_is_no_such_name_or_is_cut_is_never_read_beyond_its_end),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

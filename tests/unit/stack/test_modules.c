@@ -26,6 +26,8 @@ static int setup(void **state)
 	return 0;
 }
 
+FIXTURE(setup, NULL);
+
 static void open_modules(struct gpc_modules *modules)
 {
 	struct gpc_stack_sink sink = sink_box_sink(&box);
@@ -96,7 +98,7 @@ static void check_module(const void *address, const char *name_part)
 	assert_int_equal(module->size % 8, 0);
 }
 
-static void this_program_and_libc_are_found_with_their_build_ids(void **state)
+TEST(this_program_and_libc_are_found_with_their_build_ids)
 {
 	struct gpc_modules modules;
 	Dl_info libc;
@@ -109,7 +111,7 @@ static void this_program_and_libc_are_found_with_their_build_ids(void **state)
 	gpc_modules_fini(&modules);
 }
 
-static void a_second_look_records_only_what_was_opened_since(void **state)
+TEST(a_second_look_records_only_what_was_opened_since)
 {
 	struct gpc_modules modules;
 	uint32_t before, after;
@@ -133,6 +135,58 @@ static void a_second_look_records_only_what_was_opened_since(void **state)
 	library = dlopen("libutil.so.1", RTLD_NOW);
 	gpc_modules_look(&modules);
 	assert_in_range(box.n[GPUCACHE_REGION_MODULES], after, after + 1);
+	dlclose(library);
+	gpc_modules_fini(&modules);
+}
+
+TEST(modules_that_the_sink_refuses_are_known_but_not_recorded)
+{
+	struct gpc_modules modules;
+
+	(void)state;
+	box.refuses = true;
+	open_modules(&modules);
+	assert_true(modules.n_known >= 2);
+	assert_int_equal(box.n[GPUCACHE_REGION_MODULES], 0);
+	gpc_modules_fini(&modules);
+}
+
+TEST(without_memory_there_are_no_modules_and_nothing_leaks)
+{
+	struct gpc_stack_sink sink = sink_box_sink(&box);
+	size_t before = gpc_metamem_total();
+	struct gpc_modules modules;
+
+	(void)state;
+	for (unsigned n = 1; n <= 2; n++) {
+		gpc_metamem_fail_at(n);
+		assert_int_equal(gpc_modules_init(&modules, &sink, NULL), GPC_NO_METADATA);
+		gpc_metamem_fail_at(0);
+		assert_int_equal(gpc_metamem_total(), before);
+	}
+	open_modules(&modules);
+	gpc_modules_fini(&modules);
+	assert_int_equal(gpc_metamem_total(), before);
+}
+
+TEST(a_look_that_finds_no_memory_is_made_up_for_later)
+{
+	struct gpc_modules modules;
+	uint32_t before;
+	void *library;
+
+	(void)state;
+	open_modules(&modules);
+	before = box.n[GPUCACHE_REGION_MODULES];
+	library = dlopen("libanl.so.1", RTLD_NOW);
+	if (!library)
+		skip();
+	gpc_metamem_fail_at(1);
+	gpc_modules_look(&modules);
+	gpc_metamem_fail_at(0);
+	assert_int_equal(box.n[GPUCACHE_REGION_MODULES], before);
+	gpc_modules_look(&modules);
+	assert_true(box.n[GPUCACHE_REGION_MODULES] > before);
 	dlclose(library);
 	gpc_modules_fini(&modules);
 }
@@ -171,6 +225,8 @@ static int remove_plugins(void **state)
 	}
 	return rmdir(folder);
 }
+
+GROUP(make_plugins, remove_plugins);
 
 /* Returns the handle; *ret_frame is an address in the object, as of a call. */
 static void *open_plugin(int i, uint64_t *ret_frame)
@@ -213,7 +269,7 @@ static void expect_module(uint64_t frame, int i)
 	assert_int_equal(module->bias >> 48, frame >> 48);
 }
 
-static void each_of_those_at_one_place_has_its_own_addresses(void **state)
+TEST(each_of_those_at_one_place_has_its_own_addresses)
 {
 	struct gpc_modules modules;
 	uint64_t frames[2];
@@ -237,7 +293,7 @@ static void each_of_those_at_one_place_has_its_own_addresses(void **state)
 	gpc_modules_fini(&modules);
 }
 
-static void one_that_reaches_beyond_the_place_has_one_generation_all_over(void **state)
+TEST(one_that_reaches_beyond_the_place_has_one_generation_all_over)
 {
 	struct gpc_modules modules;
 	uint64_t frame;
@@ -252,7 +308,7 @@ static void one_that_reaches_beyond_the_place_has_one_generation_all_over(void *
 	gpc_modules_fini(&modules);
 }
 
-static void what_nobody_knows_in_the_place_of_one_that_is_gone_is_not_taken_for_it(void **state)
+TEST(what_nobody_knows_in_the_place_of_one_that_is_gone_is_not_taken_for_it)
 {
 	struct gpc_modules modules;
 	struct gpc_module_place place;
@@ -276,7 +332,7 @@ static void what_nobody_knows_in_the_place_of_one_that_is_gone_is_not_taken_for_
 	gpc_modules_fini(&modules);
 }
 
-static void code_of_no_module_elsewhere_has_no_generation(void **state)
+TEST(code_of_no_module_elsewhere_has_no_generation)
 {
 	struct gpc_modules modules;
 	uint64_t frame = 12345;
@@ -294,7 +350,7 @@ static void code_of_no_module_elsewhere_has_no_generation(void **state)
 	gpc_modules_fini(&modules);
 }
 
-static void what_is_unloaded_unseen_is_found_by_the_next_look(void **state)
+TEST(what_is_unloaded_unseen_is_found_by_the_next_look)
 {
 	struct gpc_modules modules;
 	uint32_t n_turns;
@@ -325,7 +381,7 @@ static int close_and_watch(void *plugin)
 	return 0;
 }
 
-static void what_is_unloaded_is_seen_before_the_call_has_ended(void **state)
+TEST(what_is_unloaded_is_seen_before_the_call_has_ended)
 {
 	struct gpc_modules modules;
 	uint64_t frame;
@@ -358,7 +414,7 @@ static void *open_and_close(void *arg)
 	return NULL;
 }
 
-static void threads_that_open_and_close_are_told_apart(void **state)
+TEST(threads_that_open_and_close_are_told_apart)
 {
 	static struct owner owners[N_PLUGINS];
 	struct gpc_modules modules;
@@ -434,7 +490,7 @@ static void make_up(uint32_t n, bool is_last_only, uint64_t place)
 	made_up.n_closed += is_last_only;
 }
 
-static void what_finds_no_room_in_the_table_is_recorded_as_nothing(void **state)
+TEST(what_finds_no_room_in_the_table_is_recorded_as_nothing)
 {
 	struct gpc_modules modules;
 	uint64_t frame = PLACE + 1;
@@ -465,7 +521,7 @@ static void what_finds_no_room_in_the_table_is_recorded_as_nothing(void **state)
 	gpc_modules_fini(&modules);
 }
 
-static void each_of_many_at_one_place_is_told_from_all_others(void **state)
+TEST(each_of_many_at_one_place_is_told_from_all_others)
 {
 	static uint64_t frames[1000];
 	struct gpc_modules modules;
@@ -494,84 +550,4 @@ static void each_of_many_at_one_place_is_told_from_all_others(void **state)
 	}
 	made_up.is_on = false;
 	gpc_modules_fini(&modules);
-}
-
-static void modules_that_the_sink_refuses_are_known_but_not_recorded(void **state)
-{
-	struct gpc_modules modules;
-
-	(void)state;
-	box.refuses = true;
-	open_modules(&modules);
-	assert_true(modules.n_known >= 2);
-	assert_int_equal(box.n[GPUCACHE_REGION_MODULES], 0);
-	gpc_modules_fini(&modules);
-}
-
-static void without_memory_there_are_no_modules_and_nothing_leaks(void **state)
-{
-	struct gpc_stack_sink sink = sink_box_sink(&box);
-	size_t before = gpc_metamem_total();
-	struct gpc_modules modules;
-
-	(void)state;
-	for (unsigned n = 1; n <= 2; n++) {
-		gpc_metamem_fail_at(n);
-		assert_int_equal(gpc_modules_init(&modules, &sink, NULL), GPC_NO_METADATA);
-		gpc_metamem_fail_at(0);
-		assert_int_equal(gpc_metamem_total(), before);
-	}
-	open_modules(&modules);
-	gpc_modules_fini(&modules);
-	assert_int_equal(gpc_metamem_total(), before);
-}
-
-static void a_look_that_finds_no_memory_is_made_up_for_later(void **state)
-{
-	struct gpc_modules modules;
-	uint32_t before;
-	void *library;
-
-	(void)state;
-	open_modules(&modules);
-	before = box.n[GPUCACHE_REGION_MODULES];
-	library = dlopen("libanl.so.1", RTLD_NOW);
-	if (!library)
-		skip();
-	gpc_metamem_fail_at(1);
-	gpc_modules_look(&modules);
-	gpc_metamem_fail_at(0);
-	assert_int_equal(box.n[GPUCACHE_REGION_MODULES], before);
-	gpc_modules_look(&modules);
-	assert_true(box.n[GPUCACHE_REGION_MODULES] > before);
-	dlclose(library);
-	gpc_modules_fini(&modules);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(this_program_and_libc_are_found_with_their_build_ids, setup),
-		cmocka_unit_test_setup(a_second_look_records_only_what_was_opened_since, setup),
-		cmocka_unit_test_setup(
-			modules_that_the_sink_refuses_are_known_but_not_recorded, setup),
-		cmocka_unit_test_setup(
-			without_memory_there_are_no_modules_and_nothing_leaks, setup),
-		cmocka_unit_test_setup(a_look_that_finds_no_memory_is_made_up_for_later, setup),
-		cmocka_unit_test_setup(each_of_those_at_one_place_has_its_own_addresses, setup),
-		cmocka_unit_test_setup(
-			one_that_reaches_beyond_the_place_has_one_generation_all_over, setup),
-		cmocka_unit_test_setup(
-			what_nobody_knows_in_the_place_of_one_that_is_gone_is_not_taken_for_it,
-			setup),
-		cmocka_unit_test_setup(code_of_no_module_elsewhere_has_no_generation, setup),
-		cmocka_unit_test_setup(what_is_unloaded_unseen_is_found_by_the_next_look, setup),
-		cmocka_unit_test_setup(what_is_unloaded_is_seen_before_the_call_has_ended, setup),
-		cmocka_unit_test_setup(threads_that_open_and_close_are_told_apart, setup),
-		cmocka_unit_test_setup(
-			what_finds_no_room_in_the_table_is_recorded_as_nothing, setup),
-		cmocka_unit_test_setup(each_of_many_at_one_place_is_told_from_all_others, setup),
-	};
-
-	return cmocka_run_group_tests(tests, make_plugins, remove_plugins);
 }

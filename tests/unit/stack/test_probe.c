@@ -8,7 +8,7 @@
 
 #include "stack/probe.h"
 
-static void memory_that_is_there_is_copied(void **state)
+TEST(memory_that_is_there_is_copied)
 {
 	static const char text[] = "frames";
 	struct gpc_probe probe;
@@ -23,7 +23,7 @@ static void memory_that_is_there_is_copied(void **state)
 	gpc_probe_fini(&probe);
 }
 
-static void memory_that_is_not_there_is_refused_and_the_next_read_is_right(void **state)
+TEST(memory_that_is_not_there_is_refused_and_the_next_read_is_right)
 {
 	long page = sysconf(_SC_PAGESIZE);
 	char *pages = mmap(
@@ -48,7 +48,7 @@ static void memory_that_is_not_there_is_refused_and_the_next_read_is_right(void 
 	munmap(pages, (size_t)page);
 }
 
-static void without_descriptors_there_is_no_probe(void **state)
+TEST(without_descriptors_there_is_no_probe)
 {
 	struct rlimit before, none = { 0 };
 	struct gpc_probe probe;
@@ -61,15 +61,4 @@ static void without_descriptors_there_is_no_probe(void **state)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 	assert_true(gpc_probe_init(&probe));
 	gpc_probe_fini(&probe);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(memory_that_is_there_is_copied),
-		cmocka_unit_test(memory_that_is_not_there_is_refused_and_the_next_read_is_right),
-		cmocka_unit_test(without_descriptors_there_is_no_probe),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

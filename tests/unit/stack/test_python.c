@@ -426,31 +426,7 @@ static int find_pythons(void **state)
 	return 0;
 }
 
-static void every_interpreter_of_this_machine_shows_the_frames_that_python_shows(void **state)
-{
-	unsigned n_seen = 0;
-
-	(void)state;
-	for (unsigned i = 0; i < n_pythons; i++) {
-		pid_t child;
-		int status = -1;
-
-		print_message("           %s\n", pythons[i][0]);
-		fflush(NULL);
-		child = fork();
-		assert_true(child >= 0);
-		if (!child)
-			_exit(embed(pythons[i][0], pythons[i][1]));
-		assert_int_equal(waitpid(child, &status, 0), child);
-		/* An interpreter may be built with a library that is not installed beside it. */
-		if (WIFEXITED(status) && WEXITSTATUS(status) == NO_LIBRARY)
-			continue;
-		assert_int_equal(status, 0);
-		n_seen++;
-	}
-	if (!n_seen)
-		skip();
-}
+GROUP(find_pythons, NULL);
 
 static unsigned n_lookups;
 
@@ -462,7 +438,7 @@ static void *count_lookups(void *handle, const char *name)
 	return NULL;
 }
 
-static void without_python_a_million_captures_look_rarely_and_find_nothing(void **state)
+TEST(without_python_a_million_captures_look_rarely_and_find_nothing)
 {
 	struct gpc_python none;
 	uint64_t frames[4];
@@ -477,7 +453,7 @@ static void without_python_a_million_captures_look_rarely_and_find_nothing(void 
 	assert_in_range(n_lookups, 10, 300);
 }
 
-static void switched_off_it_never_looks(void **state)
+TEST(switched_off_it_never_looks)
 {
 	struct gpc_python off;
 	uint64_t frames[4];
@@ -501,7 +477,7 @@ static void *find_half_a_python(void *handle, const char *name)
 	return strcmp(name, "PyGILState_GetThisThreadState") ? NULL : ADDRESS(lie);
 }
 
-static void a_python_without_the_other_symbols_is_left_alone(void **state)
+TEST(a_python_without_the_other_symbols_is_left_alone)
 {
 	struct gpc_python half;
 	uint64_t frames[4];
@@ -514,15 +490,28 @@ static void a_python_without_the_other_symbols_is_left_alone(void **state)
 	assert_int_equal(flags, 0);
 }
 
-int main(void)
+TEST(every_interpreter_of_this_machine_shows_the_frames_that_python_shows)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(without_python_a_million_captures_look_rarely_and_find_nothing),
-		cmocka_unit_test(switched_off_it_never_looks),
-		cmocka_unit_test(a_python_without_the_other_symbols_is_left_alone),
-		cmocka_unit_test(
-			every_interpreter_of_this_machine_shows_the_frames_that_python_shows),
-	};
+	unsigned n_seen = 0;
 
-	return cmocka_run_group_tests(tests, find_pythons, NULL);
+	(void)state;
+	for (unsigned i = 0; i < n_pythons; i++) {
+		pid_t child;
+		int status = -1;
+
+		print_message("           %s\n", pythons[i][0]);
+		fflush(NULL);
+		child = fork();
+		assert_true(child >= 0);
+		if (!child)
+			_exit(embed(pythons[i][0], pythons[i][1]));
+		assert_int_equal(waitpid(child, &status, 0), child);
+		/* An interpreter may be built with a library that is not installed beside it. */
+		if (WIFEXITED(status) && WEXITSTATUS(status) == NO_LIBRARY)
+			continue;
+		assert_int_equal(status, 0);
+		n_seen++;
+	}
+	if (!n_seen)
+		skip();
 }

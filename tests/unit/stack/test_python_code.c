@@ -76,12 +76,14 @@ static int setup(void **state)
 	return 0;
 }
 
+FIXTURE(setup, NULL);
+
 static uint64_t fingerprint(void)
 {
 	return gpc_python_code_key(&layout, &types, (uintptr_t)&code).fingerprint;
 }
 
-static void reading_copies_names_and_points_to_the_table(void **state)
+TEST(reading_copies_names_and_points_to_the_table)
 {
 	struct gpc_python_code_texts texts;
 	struct gpc_code read = gpc_python_code_read(&layout, &types, (uintptr_t)&code, &texts);
@@ -97,7 +99,7 @@ static void reading_copies_names_and_points_to_the_table(void **state)
 	assert_int_equal(read.python_version, 0x030c);
 }
 
-static void parts_of_the_wrong_type_are_left_out(void **state)
+TEST(parts_of_the_wrong_type_are_left_out)
 {
 	struct gpc_python_code_texts texts;
 	struct gpc_code read;
@@ -117,7 +119,7 @@ static void parts_of_the_wrong_type_are_left_out(void **state)
 	(void)fingerprint();
 }
 
-static void a_long_line_table_is_cut(void **state)
+TEST(a_long_line_table_is_cut)
 {
 	struct gpc_python_code_texts texts;
 
@@ -127,7 +129,7 @@ static void a_long_line_table_is_cut(void **state)
 		GPUCACHE_MAX_CODE_LINES);
 }
 
-static void the_fingerprint_tells_reused_memory_from_what_was_there(void **state)
+TEST(the_fingerprint_tells_reused_memory_from_what_was_there)
 {
 	uint64_t before = fingerprint();
 
@@ -151,7 +153,7 @@ static void the_fingerprint_tells_reused_memory_from_what_was_there(void **state
 	assert_int_equal(fingerprint(), before);
 }
 
-static void what_python_changes_in_a_string_does_not_change_the_fingerprint(void **state)
+TEST(what_python_changes_in_a_string_does_not_change_the_fingerprint)
 {
 	uint64_t before;
 
@@ -162,19 +164,4 @@ static void what_python_changes_in_a_string_does_not_change_the_fingerprint(void
 	name.hash = 4711;
 	name.state |= 2; /* interned later */
 	assert_int_equal(fingerprint(), before);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(reading_copies_names_and_points_to_the_table, setup),
-		cmocka_unit_test_setup(parts_of_the_wrong_type_are_left_out, setup),
-		cmocka_unit_test_setup(a_long_line_table_is_cut, setup),
-		cmocka_unit_test_setup(
-			the_fingerprint_tells_reused_memory_from_what_was_there, setup),
-		cmocka_unit_test_setup(
-			what_python_changes_in_a_string_does_not_change_the_fingerprint, setup),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

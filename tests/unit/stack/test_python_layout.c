@@ -43,7 +43,7 @@ static void check_offsets(const struct gpc_python_layout *layout)
 	assert_int_equal(layout->text_wide_data, 56);
 }
 
-static void versions_39_to_312_come_from_tables(void **state)
+TEST(versions_39_to_312_come_from_tables)
 {
 	struct gpc_python_layout layout;
 
@@ -62,7 +62,7 @@ static void versions_39_to_312_come_from_tables(void **state)
 	assert_int_equal(layout.code_version, 92);
 }
 
-static void versions_313_and_314_tell_their_own_offsets(void **state)
+TEST(versions_313_and_314_tell_their_own_offsets)
 {
 	uint64_t words[100];
 	struct gpc_python_layout layout;
@@ -86,7 +86,7 @@ static void versions_313_and_314_tell_their_own_offsets(void **state)
 	assert_int_equal(layout.code_version, GPC_PYTHON_NO_FIELD);
 }
 
-static void offsets_that_cannot_be_are_refused(void **state)
+TEST(offsets_that_cannot_be_are_refused)
 {
 	uint64_t words[100];
 	struct gpc_python_layout layout = { .version = 7 };
@@ -104,7 +104,7 @@ static void offsets_that_cannot_be_are_refused(void **state)
 	assert_int_equal(layout.version, 7);
 }
 
-static void other_versions_are_not_guessed(void **state)
+TEST(other_versions_are_not_guessed)
 {
 	static const char *const texts[] = { "", "3", "3.", "3.8.18 (", "3.15.0 (", "2.7.18",
 		"4.0.1", "3.11.0a7", "3.12.0b1+", "3.x.1", "PyPy", "3.99999999999.1" };
@@ -113,16 +113,4 @@ static void other_versions_are_not_guessed(void **state)
 	(void)state;
 	for (size_t i = 0; i < N_OF(texts); i++)
 		assert_int_equal(gpc_python_layout_find(texts[i], NULL, &layout), GPC_UNSUPPORTED);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(versions_39_to_312_come_from_tables),
-		cmocka_unit_test(versions_313_and_314_tell_their_own_offsets),
-		cmocka_unit_test(offsets_that_cannot_be_are_refused),
-		cmocka_unit_test(other_versions_are_not_guessed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,6 +26,8 @@ static int setup(void **state)
 	return gpc_python_layout_find("3.12.1", NULL, &layout) == GPC_OK ? 0 : -1;
 }
 
+GROUP(setup, NULL);
+
 static struct fake make(unsigned kind, unsigned is_ascii, const void *data, uint64_t length)
 {
 	struct fake fake = {
@@ -47,7 +49,7 @@ static void check(const struct fake *fake, uint32_t room, const char *expected)
 	assert_int_equal(buf[room], '#');
 }
 
-static void ascii_is_copied(void **state)
+TEST(ascii_is_copied)
 {
 	struct fake fake = make(1, 1, "train.py", 8);
 
@@ -57,7 +59,7 @@ static void ascii_is_copied(void **state)
 	check(&fake, 32, "");
 }
 
-static void characters_of_one_two_and_four_bytes_become_utf8(void **state)
+TEST(characters_of_one_two_and_four_bytes_become_utf8)
 {
 	static const uint8_t latin[] = { 'g', 'r', 0xf6, 0xdf, 'e' };
 	static const uint16_t two[] = { 0x65e5, 0x672c, '!' };
@@ -74,7 +76,7 @@ static void characters_of_one_two_and_four_bytes_become_utf8(void **state)
 	check(&fake, 32, "\xf0\x9f\x98\x80x\xef\xbf\xbd\xef\xbf\xbd");
 }
 
-static void a_long_string_is_cut_between_characters(void **state)
+TEST(a_long_string_is_cut_between_characters)
 {
 	static const uint16_t two[] = { 0x65e5, 0x672c, 0x65e5 };
 	struct fake fake = make(2, 0, two, 3);
@@ -83,7 +85,7 @@ static void a_long_string_is_cut_between_characters(void **state)
 	check(&fake, 8, "\xe6\x97\xa5\xe6\x9c\xac");
 }
 
-static void what_is_no_compact_string_is_a_question_mark(void **state)
+TEST(what_is_no_compact_string_is_a_question_mark)
 {
 	struct fake fake = make(1, 1, "train.py", 8);
 
@@ -100,16 +102,4 @@ static void what_is_no_compact_string_is_a_question_mark(void **state)
 	fake.length = UINT64_MAX;
 	check(&fake, 32, "?");
 	check(NULL, 32, "?");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ascii_is_copied),
-		cmocka_unit_test(characters_of_one_two_and_four_bytes_become_utf8),
-		cmocka_unit_test(a_long_string_is_cut_between_characters),
-		cmocka_unit_test(what_is_no_compact_string_is_a_question_mark),
-	};
-
-	return cmocka_run_group_tests(tests, setup, NULL);
 }

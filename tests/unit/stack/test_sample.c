@@ -51,7 +51,7 @@ static void assert_near(double told, double asked, double variance)
 	assert_true(off * off <= 16 * variance);
 }
 
-static void sums_by_site_are_right_in_the_mean(void **state)
+TEST(sums_by_site_are_right_in_the_mean)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= 10; seed++) {
@@ -69,7 +69,7 @@ static void sums_by_site_are_right_in_the_mean(void **state)
 	}
 }
 
-static void all_seeds_together_have_no_bias(void **state)
+TEST(all_seeds_together_have_no_bias)
 {
 	struct sums asked[N_SITES] = { 0 }, told[N_SITES] = { 0 };
 
@@ -88,7 +88,7 @@ static void all_seeds_together_have_no_bias(void **state)
 	}
 }
 
-static void what_is_not_sampled_counts_as_it_is(void **state)
+TEST(what_is_not_sampled_counts_as_it_is)
 {
 	struct gpc_share share = gpc_share_of(0, 0, 512, 100);
 
@@ -102,7 +102,7 @@ static void what_is_not_sampled_counts_as_it_is(void **state)
 	assert_true(share.bytes == 0 && share.blocks == 0);
 }
 
-static void the_same_block_always_counts_the_same(void **state)
+TEST(the_same_block_always_counts_the_same)
 {
 	(void)state;
 	for (uint64_t address = 0; address < 1000; address++) {
@@ -112,16 +112,4 @@ static void the_same_block_always_counts_the_same(void **state)
 		assert_true(a.bytes == GPC_MIB && a.bytes == b.bytes && a.blocks == b.blocks);
 		assert_in_range(a.blocks, 3, 4); /* 3.495 in the mean */
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sums_by_site_are_right_in_the_mean),
-		cmocka_unit_test(all_seeds_together_have_no_bias),
-		cmocka_unit_test(what_is_not_sampled_counts_as_it_is),
-		cmocka_unit_test(the_same_block_always_counts_the_same),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

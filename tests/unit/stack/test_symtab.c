@@ -34,7 +34,7 @@ static uint64_t address_of_this(void)
 	return (uint64_t)(uintptr_t)a_function_nobody_exports;
 }
 
-static void a_static_function_is_found_by_any_address_in_it(void **state)
+TEST(a_static_function_is_found_by_any_address_in_it)
 {
 	char name[64] = "";
 
@@ -48,7 +48,7 @@ static void a_static_function_is_found_by_any_address_in_it(void **state)
 	assert_string_equal(name, "a_function_nobody_exports");
 }
 
-static void a_name_is_cut_to_fit_and_terminated(void **state)
+TEST(a_name_is_cut_to_fit_and_terminated)
 {
 	char name[11];
 
@@ -60,7 +60,7 @@ static void a_name_is_cut_to_fit_and_terminated(void **state)
 	assert_memory_equal(name, "a_function", sizeof name - 1);
 }
 
-static void an_address_of_no_function_is_not_found(void **state)
+TEST(an_address_of_no_function_is_not_found)
 {
 	char name[64] = "as before";
 
@@ -72,7 +72,7 @@ static void an_address_of_no_function_is_not_found(void **state)
 	assert_string_equal(name, "as before");
 }
 
-static void what_is_no_file_or_no_object_is_not_found(void **state)
+TEST(what_is_no_file_or_no_object_is_not_found)
 {
 	char name[64];
 
@@ -103,7 +103,7 @@ static void write_damaged(const char *path, size_t size, size_t at, const void *
 	close(to);
 }
 
-static void a_damaged_object_is_not_found_and_does_no_harm(void **state)
+TEST(a_damaged_object_is_not_found_and_does_no_harm)
 {
 	static const Elf64_Half zero = 0;
 	static const Elf64_Half many = 60000;
@@ -129,17 +129,4 @@ static void a_damaged_object_is_not_found_and_does_no_harm(void **state)
 	write_damaged(path, SIZE_MAX, EI_CLASS, &class_32, sizeof class_32);
 	assert_false(gpc_symtab_find(path, base_of_this(), address_of_this(), name, sizeof name));
 	unlink(path);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_static_function_is_found_by_any_address_in_it),
-		cmocka_unit_test(a_name_is_cut_to_fit_and_terminated),
-		cmocka_unit_test(an_address_of_no_function_is_not_found),
-		cmocka_unit_test(what_is_no_file_or_no_object_is_not_found),
-		cmocka_unit_test(a_damaged_object_is_not_found_and_does_no_harm),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

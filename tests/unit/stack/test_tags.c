@@ -32,6 +32,8 @@ static int teardown(void **state)
 	return 0;
 }
 
+FIXTURE(setup, teardown);
+
 /* The label of a tag as a reader of the records would put it together. */
 static const char *label(uint32_t id)
 {
@@ -68,7 +70,7 @@ static uint32_t pop(uint32_t domain)
 	return level;
 }
 
-static void a_path_of_names_has_one_id_and_one_record(void **state)
+TEST(a_path_of_names_has_one_id_and_one_record)
 {
 	uint32_t first;
 
@@ -97,7 +99,7 @@ static void a_path_of_names_has_one_id_and_one_record(void **state)
 	assert_int_equal(box.n[GPUCACHE_REGION_TAGS], 4);
 }
 
-static void the_end_of_nothing_is_refused(void **state)
+TEST(the_end_of_nothing_is_refused)
 {
 	uint32_t level = 7;
 
@@ -112,7 +114,7 @@ static void the_end_of_nothing_is_refused(void **state)
 	assert_false(gpc_tags_pop(&tags, &place, GPC_TAG_OF_NVTX, &level));
 }
 
-static void an_outer_range_of_another_domain_ends_alone(void **state)
+TEST(an_outer_range_of_another_domain_ends_alone)
 {
 	(void)state;
 	gpc_tags_attach(&tags, &sink);
@@ -139,7 +141,7 @@ static void step(unsigned i, const char *inner)
 	push(GPC_TAG_OF_API, inner);
 }
 
-static void numbers_become_stars_below_a_range_with_many(void **state)
+TEST(numbers_become_stars_below_a_range_with_many)
 {
 	(void)state;
 	gpc_tags_attach(&tags, &sink);
@@ -175,7 +177,7 @@ static void name_of(unsigned i, char *name)
 	name[6] = '\0';
 }
 
-static void a_range_with_very_many_has_one_star_for_the_rest(void **state)
+TEST(a_range_with_very_many_has_one_star_for_the_rest)
 {
 	char name[8];
 
@@ -190,7 +192,7 @@ static void a_range_with_very_many_has_one_star_for_the_rest(void **state)
 	assert_int_equal(box.n[GPUCACHE_REGION_TAGS], 129);
 }
 
-static void a_crowded_table_makes_alike_earlier_and_is_never_full_of_one_habit(void **state)
+TEST(a_crowded_table_makes_alike_earlier_and_is_never_full_of_one_habit)
 {
 	(void)state;
 	gpc_tags_attach(&tags, &sink);
@@ -211,7 +213,7 @@ static void a_crowded_table_makes_alike_earlier_and_is_never_full_of_one_habit(v
 	assert_string_equal(label(place.tag), "step */layer *");
 }
 
-static void ranges_beyond_the_depth_count_for_the_one_around_them(void **state)
+TEST(ranges_beyond_the_depth_count_for_the_one_around_them)
 {
 	uint32_t deepest;
 
@@ -231,7 +233,7 @@ static void ranges_beyond_the_depth_count_for_the_one_around_them(void **state)
 	assert_int_equal(place.tag, 0);
 }
 
-static void a_long_name_is_cut_between_characters(void **state)
+TEST(a_long_name_is_cut_between_characters)
 {
 	char name[200];
 
@@ -251,7 +253,7 @@ static void a_long_name_is_cut_between_characters(void **state)
 	assert_int_equal(place.n_untagged, 0);
 }
 
-static void what_was_named_before_the_sink_came_is_told_once(void **state)
+TEST(what_was_named_before_the_sink_came_is_told_once)
 {
 	(void)state;
 	push(GPC_TAG_OF_API, "early");
@@ -265,7 +267,7 @@ static void what_was_named_before_the_sink_came_is_told_once(void **state)
 	assert_int_equal(box.n[GPUCACHE_REGION_TAGS], 2);
 }
 
-static void a_full_sink_closes_the_table(void **state)
+TEST(a_full_sink_closes_the_table)
 {
 	(void)state;
 	gpc_tags_attach(&tags, &sink);
@@ -285,7 +287,7 @@ static void a_full_sink_closes_the_table(void **state)
 	assert_int_equal(atomic_load(&tags.n_dropped), 2);
 }
 
-static void a_sink_that_is_full_when_it_comes_closes_it_too(void **state)
+TEST(a_sink_that_is_full_when_it_comes_closes_it_too)
 {
 	(void)state;
 	push(GPC_TAG_OF_API, "early");
@@ -296,7 +298,7 @@ static void a_sink_that_is_full_when_it_comes_closes_it_too(void **state)
 	assert_int_equal(place.n_untagged, 1);
 }
 
-static void a_range_that_cannot_be_moved_counts_for_the_one_around_it(void **state)
+TEST(a_range_that_cannot_be_moved_counts_for_the_one_around_it)
 {
 	(void)state;
 	gpc_tags_attach(&tags, &sink);
@@ -310,7 +312,7 @@ static void a_range_that_cannot_be_moved_counts_for_the_one_around_it(void **sta
 	assert_int_equal(place.n_untagged, 0);
 }
 
-static void without_memory_there_are_no_labels_and_ends_still_match(void **state)
+TEST(without_memory_there_are_no_labels_and_ends_still_match)
 {
 	uint32_t level;
 
@@ -333,7 +335,7 @@ static void without_memory_there_are_no_labels_and_ends_still_match(void **state
 	assert_false(gpc_tags_pop(&tags, &place, GPC_TAG_OF_API, &level));
 }
 
-static void domains_and_strings_have_one_id_each_and_a_bound(void **state)
+TEST(domains_and_strings_have_one_id_each_and_a_bound)
 {
 	uint32_t domain = gpc_tags_domain(&tags, "net");
 	uint32_t string = gpc_tags_string(&tags, "net");
@@ -386,7 +388,7 @@ static void *push_all(void *arg)
 	return NULL;
 }
 
-static void threads_that_name_the_same_at_once_agree(void **state)
+TEST(threads_that_name_the_same_at_once_agree)
 {
 	static struct shared shared[N_THREADS];
 	pthread_t threads[N_THREADS];
@@ -404,29 +406,4 @@ static void threads_that_name_the_same_at_once_agree(void **state)
 		strcat(name, "/inner");
 		assert_string_equal(label(shared[0].ids[k]), name);
 	}
-}
-
-#define test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		test(a_path_of_names_has_one_id_and_one_record),
-		test(the_end_of_nothing_is_refused),
-		test(an_outer_range_of_another_domain_ends_alone),
-		test(numbers_become_stars_below_a_range_with_many),
-		test(a_range_with_very_many_has_one_star_for_the_rest),
-		test(a_crowded_table_makes_alike_earlier_and_is_never_full_of_one_habit),
-		test(ranges_beyond_the_depth_count_for_the_one_around_them),
-		test(a_long_name_is_cut_between_characters),
-		test(what_was_named_before_the_sink_came_is_told_once),
-		test(a_full_sink_closes_the_table),
-		test(a_sink_that_is_full_when_it_comes_closes_it_too),
-		test(a_range_that_cannot_be_moved_counts_for_the_one_around_it),
-		test(without_memory_there_are_no_labels_and_ends_still_match),
-		test(domains_and_strings_have_one_id_each_and_a_bound),
-		test(threads_that_name_the_same_at_once_agree),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -90,7 +90,7 @@ static struct gpc_trail *newest(void)
 	return &stacks.trails.trails[(stacks.trails.n_kept - 1) % GPC_TRAILS];
 }
 
-static void what_was_captured_twice_has_a_trail(void **state)
+TEST(what_was_captured_twice_has_a_trail)
 {
 	uint32_t ids[5];
 
@@ -106,7 +106,7 @@ static void what_was_captured_twice_has_a_trail(void **state)
 	assert_int_equal(stacks.trails.n_kept, 1);
 }
 
-static void stacks_that_differ_in_one_word_far_out_are_told_apart(void **state)
+TEST(stacks_that_differ_in_one_word_far_out_are_told_apart)
 {
 	uint32_t (*const from[])(act_fn *, int) = { outer_a, outer_b };
 	uint32_t first[2], again[2];
@@ -123,7 +123,7 @@ static void stacks_that_differ_in_one_word_far_out_are_told_apart(void **state)
 	assert_int_not_equal(first[0], first[1]);
 }
 
-static void frames_of_changing_size_are_told_apart(void **state)
+TEST(frames_of_changing_size_are_told_apart)
 {
 	(void)state;
 	skip_where_it_is_off();
@@ -152,7 +152,7 @@ static __attribute__((noinline)) uint32_t through(
 }
 
 /* A frame that grows over its caller, which is not called any more: what the caller had there is there still. */
-static void words_that_are_left_over_are_no_frame(void **state)
+TEST(words_that_are_left_over_are_no_frame)
 {
 	uint32_t kept = 0, found = 0, n_same = 0;
 	uintptr_t sp = 0;
@@ -180,7 +180,7 @@ static void words_that_are_left_over_are_no_frame(void **state)
 }
 
 /* From one place: captures twice, and then changes what `change` changes before each attempt to follow. */
-static void each_word_matters(void **state)
+TEST(each_word_matters)
 {
 	uint32_t (*const from[])(act_fn *, int) = { descend, of_any_size };
 
@@ -209,7 +209,7 @@ static void each_word_matters(void **state)
 	}
 }
 
-static void a_rule_that_changes_ends_the_trails(void **state)
+TEST(a_rule_that_changes_ends_the_trails)
 {
 	uint32_t ids[8];
 
@@ -233,7 +233,7 @@ static void a_rule_that_changes_ends_the_trails(void **state)
 	assert_int_equal(ids[7], ids[0]);
 }
 
-static void rules_that_are_learned_again_end_the_trails(void **state)
+TEST(rules_that_are_learned_again_end_the_trails)
 {
 	uint32_t ids[3];
 
@@ -258,7 +258,7 @@ static __attribute__((noinline)) uint32_t omit(act_fn *act, uint32_t skip)
 	return id;
 }
 
-static void who_omits_more_frames_has_another_stack(void **state)
+TEST(who_omits_more_frames_has_another_stack)
 {
 	uint32_t ids[3] = { 0 };
 
@@ -287,7 +287,7 @@ static __attribute__((noinline)) uint32_t keep_as(struct gpc_stacks *of, uint32_
 }
 
 /* As if a walk by other rules had found it. */
-static void no_trail_leads_to_a_stack_of_other_frames(void **state)
+TEST(no_trail_leads_to_a_stack_of_other_frames)
 {
 	static uint64_t frames[GPC_STACKS_DEPTH];
 	struct gpc_raw_stack stack = { 0 };
@@ -318,7 +318,7 @@ static void no_trail_leads_to_a_stack_of_other_frames(void **state)
 }
 
 /* A place whose object found no room in the table: who comes there next may do so unseen. */
-static void no_trail_leads_through_a_place_that_nobody_is_known_to_have(void **state)
+TEST(no_trail_leads_through_a_place_that_nobody_is_known_to_have)
 {
 	(void)state;
 	stacks.modules.n_known = 0;
@@ -328,7 +328,7 @@ static void no_trail_leads_through_a_place_that_nobody_is_known_to_have(void **s
 	assert_int_equal(stacks.trails.n_kept, 0);
 }
 
-static void half_a_trail_is_none(void **state)
+TEST(half_a_trail_is_none)
 {
 	uint32_t ids[5];
 
@@ -348,7 +348,7 @@ static void half_a_trail_is_none(void **state)
 
 #define N_STACKS ((int)GPC_TRAILS + 100)
 
-static void the_oldest_trails_make_room(void **state)
+TEST(the_oldest_trails_make_room)
 {
 	static uint32_t ids[N_STACKS];
 
@@ -365,7 +365,7 @@ static void the_oldest_trails_make_room(void **state)
 	(void)capture_on_trail(descend, 10);
 }
 
-static void without_memory_each_capture_walks(void **state)
+TEST(without_memory_each_capture_walks)
 {
 	struct gpc_trail *trails = stacks.trails.trails;
 
@@ -416,7 +416,7 @@ static void run_fiber_on(void *room, size_t size, void (*run)(void))
 	assert_int_equal(swapcontext(&outside, &fiber), 0);
 }
 
-static void no_stack_that_is_gone_is_read(void **state)
+TEST(no_stack_that_is_gone_is_read)
 {
 	const size_t size = 256 << 10;
 	void *room = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -462,7 +462,7 @@ static void run_short_fiber(void)
 	(void)do_it(follow_half);
 }
 
-static void half_a_trail_reads_nothing_that_is_gone(void **state)
+TEST(half_a_trail_reads_nothing_that_is_gone)
 {
 	const size_t half = 40 << 10;
 	char *room =
@@ -553,7 +553,7 @@ static void *keep_many(void *arg)
 	return n_found ? arg : NULL;
 }
 
-static void threads_follow_while_others_write(void **state)
+TEST(threads_follow_while_others_write)
 {
 	uint32_t first[4] = { 10000, 20000, 30000, 40000 };
 	pthread_t threads[4];
@@ -573,28 +573,4 @@ static void threads_follow_while_others_write(void **state)
 	assert_true(shared.n_kept > GPC_TRAILS);
 	gpc_trails_fini(&shared);
 	gpc_walk_fini(&learned);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		WITH_STACKS(what_was_captured_twice_has_a_trail),
-		WITH_STACKS(stacks_that_differ_in_one_word_far_out_are_told_apart),
-		WITH_STACKS(frames_of_changing_size_are_told_apart),
-		WITH_STACKS(words_that_are_left_over_are_no_frame),
-		WITH_STACKS(each_word_matters),
-		WITH_STACKS(a_rule_that_changes_ends_the_trails),
-		WITH_STACKS(rules_that_are_learned_again_end_the_trails),
-		WITH_STACKS(who_omits_more_frames_has_another_stack),
-		WITH_STACKS(no_trail_leads_to_a_stack_of_other_frames),
-		WITH_STACKS(no_trail_leads_through_a_place_that_nobody_is_known_to_have),
-		WITH_STACKS(half_a_trail_is_none),
-		WITH_STACKS(the_oldest_trails_make_room),
-		WITH_STACKS(without_memory_each_capture_walks),
-		WITH_STACKS(no_stack_that_is_gone_is_read),
-		WITH_STACKS(half_a_trail_reads_nothing_that_is_gone),
-		WITH_STACKS(threads_follow_while_others_write),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -129,7 +129,7 @@ static void *take_many(void *arg)
 	return NULL;
 }
 
-static void a_trail_and_a_walk_find_the_same_stack(void **state)
+TEST(a_trail_and_a_walk_find_the_same_stack)
 {
 	const struct gpc_stacks_params params = {
 		.sink = sink_box_sink(&box),
@@ -151,13 +151,4 @@ static void a_trail_and_a_walk_find_the_same_stack(void **state)
 	/* Without rules each capture walks. */
 	assert_int_equal(stacks.trails.n_kept > N_TREES / 2, stacks.unwind.walk.table != NULL);
 	gpc_stacks_fini(&walking);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		WITH_STACKS(a_trail_and_a_walk_find_the_same_stack),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -68,7 +68,7 @@ static void check_order(void)
 	assert_true(is_in(frames[1], first));
 }
 
-static void libunwind_finds_the_callers_in_order(void **state)
+TEST(libunwind_finds_the_callers_in_order)
 {
 	void *library = dlopen("libunwind.so.8", RTLD_LAZY | RTLD_LOCAL);
 
@@ -88,7 +88,7 @@ static void libunwind_finds_the_callers_in_order(void **state)
 }
 
 /* A program that uses libunwind itself, which unwind.h says we tune, gets the same frames from it. */
-static void the_walks_of_a_program_that_uses_libunwind_stay_as_they_were(void **state)
+TEST(the_walks_of_a_program_that_uses_libunwind_stay_as_they_were)
 {
 	void *library = dlopen("libunwind.so.8", RTLD_LAZY | RTLD_LOCAL);
 	int (*walk)(void **, int) = NULL;
@@ -115,7 +115,7 @@ static void the_walks_of_a_program_that_uses_libunwind_stay_as_they_were(void **
 	gpc_unwind_fini(&unwind);
 }
 
-static void glibc_finds_the_callers_in_order(void **state)
+TEST(glibc_finds_the_callers_in_order)
 {
 	(void)state;
 	gpc_unwind_init_glibc(&unwind);
@@ -124,7 +124,7 @@ static void glibc_finds_the_callers_in_order(void **state)
 	gpc_unwind_fini(&unwind);
 }
 
-static void a_libunwind_without_the_symbol_is_replaced_by_glibc(void **state)
+TEST(a_libunwind_without_the_symbol_is_replaced_by_glibc)
 {
 	(void)state;
 	gpc_unwind_init(&unwind, no_library);
@@ -142,7 +142,7 @@ static int gives_calls(void **addresses, int n)
 }
 
 /* As libunwind for aarch64 does. */
-static void an_unwinder_may_give_the_calls_and_not_what_they_return_to(void **state)
+TEST(an_unwinder_may_give_the_calls_and_not_what_they_return_to)
 {
 	(void)state;
 	unwind = (struct gpc_unwind){ .backtrace = gives_calls };
@@ -157,7 +157,7 @@ static int walks_nothing(void **addresses, int n)
 	return 0;
 }
 
-static void an_unwinder_that_fails_yields_no_frames(void **state)
+TEST(an_unwinder_that_fails_yields_no_frames)
 {
 	(void)state;
 	gpc_unwind_fini(&unwind);
@@ -169,7 +169,7 @@ static void an_unwinder_that_fails_yields_no_frames(void **state)
 	assert_int_equal(n_frames, 0);
 }
 
-static void never_more_than_asked_for(void **state)
+TEST(never_more_than_asked_for)
 {
 	uint64_t few[3] = { 0, 0, 77 };
 
@@ -203,7 +203,7 @@ static void *walk_often(void *arg)
 	return NULL;
 }
 
-static void threads_walk_at_the_same_time(void **state)
+TEST(threads_walk_at_the_same_time)
 {
 	pthread_t threads[4];
 	void *wrong;
@@ -225,7 +225,7 @@ static int close_nothing(void *unused)
 	return 0;
 }
 
-static void a_page_of_unloaded_code_is_not_taken_for_readable(void **state)
+TEST(a_page_of_unloaded_code_is_not_taken_for_readable)
 {
 	void *page = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
@@ -239,21 +239,4 @@ static void a_page_of_unloaded_code_is_not_taken_for_readable(void **state)
 	assert_int_equal(gpc_modules_unload(close_nothing, NULL), 0);
 	assert_false(unwind.walk.is_readable((uintptr_t)page));
 	gpc_unwind_fini(&unwind);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(libunwind_finds_the_callers_in_order),
-		cmocka_unit_test(the_walks_of_a_program_that_uses_libunwind_stay_as_they_were),
-		cmocka_unit_test(glibc_finds_the_callers_in_order),
-		cmocka_unit_test(a_libunwind_without_the_symbol_is_replaced_by_glibc),
-		cmocka_unit_test(an_unwinder_may_give_the_calls_and_not_what_they_return_to),
-		cmocka_unit_test(an_unwinder_that_fails_yields_no_frames),
-		cmocka_unit_test(never_more_than_asked_for),
-		cmocka_unit_test(threads_walk_at_the_same_time),
-		cmocka_unit_test(a_page_of_unloaded_code_is_not_taken_for_readable),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

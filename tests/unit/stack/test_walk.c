@@ -42,7 +42,7 @@ static int open_counted(void **state)
 	return open_walk(state);
 }
 
-#define WITH_COUNT(name) cmocka_unit_test_setup_teardown(name, open_counted, close_walk)
+FIXTURE(open_counted, close_walk);
 
 static __attribute__((noinline)) int of_any_size(int n)
 {
@@ -71,7 +71,7 @@ static __attribute__((noinline)) int unaligned(int n)
 	return aligned(n) + room[0];
 }
 
-static void frames_of_changing_size(void **state)
+TEST(frames_of_changing_size)
 {
 	(void)state;
 	skip_where_it_is_off();
@@ -105,7 +105,7 @@ static int compare_items(const void *a, const void *b)
 	return (a > b) - (a < b);
 }
 
-static void large_frames_recursion_and_library_code(void **state)
+TEST(large_frames_recursion_and_library_code)
 {
 	int items[3] = { 3, 1, 2 };
 
@@ -124,7 +124,7 @@ static void in_handler(int number)
 	(void)compare(number);
 }
 
-static void a_signal_frame_is_left_to_libunwind(void **state)
+TEST(a_signal_frame_is_left_to_libunwind)
 {
 	struct sigaction action = { .sa_handler = in_handler };
 	struct sigaction before;
@@ -145,7 +145,7 @@ static void *run(void *arg)
 	return arg;
 }
 
-static void a_thread_has_an_end_of_its_own(void **state)
+TEST(a_thread_has_an_end_of_its_own)
 {
 	pthread_t thread;
 
@@ -169,7 +169,7 @@ static int compare_without_argument(void)
 	return result + 1;
 }
 
-static void code_without_tables_is_left_to_libunwind(void **state)
+TEST(code_without_tables_is_left_to_libunwind)
 {
 	void (*made)(int (*)(void));
 	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -217,7 +217,7 @@ static int with_rbp(uintptr_t number, int (*call)(void))
 }
 #endif
 
-static void any_number_may_be_in_rbp(void **state)
+TEST(any_number_may_be_in_rbp)
 {
 	static const uintptr_t numbers[] = { 0, 1, 8, UINTPTR_MAX / 2, UINTPTR_MAX - 63,
 		UINTPTR_MAX - 31, UINTPTR_MAX - 16, UINTPTR_MAX - 15, UINTPTR_MAX - 7,
@@ -249,7 +249,7 @@ static void *call_made(void *made)
 }
 
 /* In a thread that has looked at no page of memory yet. */
-static void a_number_for_a_frame_pointer_is_not_read_at(void **state)
+TEST(a_number_for_a_frame_pointer_is_not_read_at)
 {
 	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	pthread_t thread;
@@ -290,7 +290,7 @@ static void on_a_stack_of(size_t n, char *place)
 }
 
 /* Each takes the place of the last one, and its own pages end where others could be read before. */
-static void a_fiber_has_a_stack_of_its_own(void **state)
+TEST(a_fiber_has_a_stack_of_its_own)
 {
 	char *place = mmap(NULL, 66 * 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
@@ -311,7 +311,7 @@ static bool all_is_readable(uintptr_t address)
 }
 
 /* The end of a frame found by rbp may be too near for the place where its caller's rbp was saved. */
-static void nothing_is_read_below_the_stack_pointer(void **state)
+TEST(nothing_is_read_below_the_stack_pointer)
 {
 	const uintptr_t ip = 0x401000;
 	const uint64_t by_bp = 4 | UINT64_C(512) << 3 | UINT64_C(512) << 16;
@@ -336,7 +336,7 @@ static void nothing_is_read_below_the_stack_pointer(void **state)
 	assert_int_equal(munmap(pages, 2 * 4096), 0);
 }
 
-static void what_is_known_is_not_learned_again(void **state)
+TEST(what_is_known_is_not_learned_again)
 {
 	volatile int n = 2; /* one call, not two */
 	uint32_t before = 0;
@@ -356,7 +356,7 @@ static void forget_these(void)
 	gpc_walk_forget(&unwind.walk, (uintptr_t)&compare - 65536, (uintptr_t)&compare + 65536);
 }
 
-static void what_was_unloaded_is_forgotten(void **state)
+TEST(what_was_unloaded_is_forgotten)
 {
 	uint32_t of_others = 0;
 
@@ -377,7 +377,7 @@ static void what_was_unloaded_is_forgotten(void **state)
 	assert_true(of_others > 0);
 }
 
-static void what_comes_back_to_its_place_takes_no_new_rules(void **state)
+TEST(what_comes_back_to_its_place_takes_no_new_rules)
 {
 	uint32_t before = 0;
 
@@ -392,7 +392,7 @@ static void what_comes_back_to_its_place_takes_no_new_rules(void **state)
 	assert_int_equal(atomic_load(&unwind.walk.table->n_rules), before);
 }
 
-static void who_learned_often_enough_asks(void **state)
+TEST(who_learned_often_enough_asks)
 {
 	(void)state;
 	skip_where_it_is_off();
@@ -402,7 +402,7 @@ static void who_learned_often_enough_asks(void **state)
 	assert_int_equal(n_compared, 2);
 }
 
-static void who_forgets_may_learn_again(void **state)
+TEST(who_forgets_may_learn_again)
 {
 	uint32_t before;
 
@@ -416,33 +416,13 @@ static void who_forgets_may_learn_again(void **state)
 	assert_true(atomic_load(&unwind.walk.table->n_rules) > before);
 }
 
-static void without_a_table_libunwind_is_asked(void **state)
-{
-	(void)state;
-	gpc_metamem_fail_at(1);
-	gpc_unwind_init(&unwind, dlsym);
-	gpc_metamem_fail_at(0);
-	assert_null(unwind.walk.table);
-	recursive(9);
-	gpc_unwind_fini(&unwind);
-}
-
 static void *without_steps(void *library, const char *name)
 {
 	return strstr(name, "_step") ? NULL : dlsym(library, name);
 }
 
-static void without_steps_libunwind_is_asked(void **state)
-{
-	(void)state;
-	gpc_unwind_init(&unwind, without_steps);
-	assert_null(unwind.walk.table);
-	recursive(9);
-	gpc_unwind_fini(&unwind);
-}
-
 /* A full table is cleared: what was known is lost, and learned again. */
-static void a_full_table_starts_anew(void **state)
+TEST(a_full_table_starts_anew)
 {
 	struct gpc_walk_table *table = unwind.walk.table;
 
@@ -463,7 +443,7 @@ static void a_full_table_starts_anew(void **state)
 	assert_int_equal(n_compared, 3);
 }
 
-static void a_wrong_guess_is_not_followed(void **state)
+TEST(a_wrong_guess_is_not_followed)
 {
 	struct gpc_walk_table *table = unwind.walk.table;
 	uint32_t before = 0;
@@ -485,7 +465,7 @@ static void a_wrong_guess_is_not_followed(void **state)
 }
 
 /* Another thread may have begun to write a rule: its words are of two addresses then. */
-static void half_a_rule_is_unknown(void **state)
+TEST(half_a_rule_is_unknown)
 {
 	struct gpc_walk_table *table = unwind.walk.table;
 	volatile uint32_t broken = 2; /* one call, not four */
@@ -519,7 +499,7 @@ static void *walk_until_stopped(void *arg)
 }
 
 /* Others walk, and move the guesses, while rules are forgotten and learned again. */
-static void threads_walk_while_rules_are_forgotten(void **state)
+TEST(threads_walk_while_rules_are_forgotten)
 {
 	pthread_t threads[2];
 	void *result;
@@ -541,30 +521,22 @@ static void threads_walk_while_rules_are_forgotten(void **state)
 	assert_int_equal(n_compared, 200);
 }
 
-int main(void)
+TEST_WITH(without_a_table_libunwind_is_asked, NULL, NULL)
 {
-	const struct CMUnitTest tests[] = {
-		WITH_COUNT(frames_of_changing_size),
-		WITH_COUNT(large_frames_recursion_and_library_code),
-		WITH_COUNT(a_signal_frame_is_left_to_libunwind),
-		WITH_COUNT(a_thread_has_an_end_of_its_own),
-		WITH_COUNT(code_without_tables_is_left_to_libunwind),
-		WITH_COUNT(any_number_may_be_in_rbp),
-		WITH_COUNT(a_number_for_a_frame_pointer_is_not_read_at),
-		WITH_COUNT(a_fiber_has_a_stack_of_its_own),
-		WITH_COUNT(nothing_is_read_below_the_stack_pointer),
-		WITH_COUNT(what_is_known_is_not_learned_again),
-		WITH_COUNT(what_was_unloaded_is_forgotten),
-		WITH_COUNT(what_comes_back_to_its_place_takes_no_new_rules),
-		WITH_COUNT(who_learned_often_enough_asks),
-		WITH_COUNT(who_forgets_may_learn_again),
-		WITH_COUNT(a_full_table_starts_anew),
-		WITH_COUNT(a_wrong_guess_is_not_followed),
-		WITH_COUNT(half_a_rule_is_unknown),
-		WITH_COUNT(threads_walk_while_rules_are_forgotten),
-		cmocka_unit_test(without_a_table_libunwind_is_asked),
-		cmocka_unit_test(without_steps_libunwind_is_asked),
-	};
+	(void)state;
+	gpc_metamem_fail_at(1);
+	gpc_unwind_init(&unwind, dlsym);
+	gpc_metamem_fail_at(0);
+	assert_null(unwind.walk.table);
+	recursive(9);
+	gpc_unwind_fini(&unwind);
+}
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+TEST_WITH(without_steps_libunwind_is_asked, NULL, NULL)
+{
+	(void)state;
+	gpc_unwind_init(&unwind, without_steps);
+	assert_null(unwind.walk.table);
+	recursive(9);
+	gpc_unwind_fini(&unwind);
 }

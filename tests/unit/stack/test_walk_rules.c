@@ -11,6 +11,8 @@
 
 #include "walked.h"
 
+FIXTURE(open_walk, close_walk);
+
 #define N_THREADS 2
 #define N_ROUNDS  1000
 
@@ -30,7 +32,18 @@ static __attribute__((noinline)) int called_by_nobody(bool is_so)
 	return result;
 }
 
-static void no_caller_is_learned_once(void **state)
+TEST(rules_are_kept_except_under_the_thread_sanitizer)
+{
+	bool is_off = dlsym(RTLD_DEFAULT, "__tsan_init") != NULL;
+
+	(void)state;
+#ifndef __x86_64__
+	is_off = true;
+#endif
+	assert_int_equal(unwind.walk.table == NULL, is_off);
+}
+
+TEST(no_caller_is_learned_once)
 {
 	volatile int n = 6; /* one call, not six */
 	uint32_t before = 0;
@@ -53,7 +66,7 @@ static __attribute__((noinline)) int deep(int n)
 }
 
 /* A guess that was stored while the table was cleared leads to half a rule; one a walk is made anew. */
-static void a_guess_of_half_a_rule_is_made_anew(void **state)
+TEST(a_guess_of_half_a_rule_is_made_anew)
 {
 	struct gpc_walk_table *table = unwind.walk.table;
 	volatile uint32_t n = 100; /* one call, not a hundred */
@@ -78,17 +91,6 @@ static void a_guess_of_half_a_rule_is_made_anew(void **state)
 		atomic_store(&table->n_rules, 2 * last);
 	}
 	assert_int_equal(n_learned(), before);
-}
-
-static void rules_are_kept_except_under_the_thread_sanitizer(void **state)
-{
-	bool is_off = dlsym(RTLD_DEFAULT, "__tsan_init") != NULL;
-
-	(void)state;
-#ifndef __x86_64__
-	is_off = true;
-#endif
-	assert_int_equal(unwind.walk.table == NULL, is_off);
 }
 
 static pthread_barrier_t start;
@@ -160,7 +162,7 @@ static void check_rules(void)
 			assert_true(address_of(i) != address_of(k));
 }
 
-static void an_address_has_one_rule_however_many_threads_learn_it(void **state)
+TEST(an_address_has_one_rule_however_many_threads_learn_it)
 {
 	pthread_t threads[N_THREADS];
 
@@ -178,16 +180,4 @@ static void an_address_has_one_rule_however_many_threads_learn_it(void **state)
 	}
 	for (int i = 0; i < N_THREADS; i++)
 		assert_int_equal(pthread_join(threads[i], NULL), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		WITH_WALK(rules_are_kept_except_under_the_thread_sanitizer),
-		WITH_WALK(no_caller_is_learned_once),
-		WITH_WALK(a_guess_of_half_a_rule_is_made_anew),
-		WITH_WALK(an_address_has_one_rule_however_many_threads_learn_it),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

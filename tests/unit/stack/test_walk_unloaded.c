@@ -84,6 +84,8 @@ static int tear_down(void **state)
 	return rmdir(folder);
 }
 
+GROUP(set_up, tear_down);
+
 static struct library open_library(const char *name)
 {
 	char path[64];
@@ -142,7 +144,44 @@ static __attribute__((noinline)) int learn_decoy(size_t n)
 	return capture_decoy() + (keep == NULL);
 }
 
-static void a_library_in_the_place_of_another_is_walked_by_its_own_rules(void **state)
+static void *ask_glibc(void *unused)
+{
+	struct gpc_unwind asking = stacks.unwind;
+
+	(void)unused;
+	asking.walk.table = NULL;
+	atomic_store(&asking.walk.has_forgotten, true);
+	n_frames = gpc_unwind_capture(&asking, frames, MAX, 0);
+	return NULL;
+}
+
+static void ask_in_another_thread(void)
+{
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, ask_glibc, NULL), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
+/* First: glibc makes ready what it unwinds by when it is asked first. */
+TEST(a_thread_need_not_wait_for_one_that_loads_a_library)
+{
+	char address[32];
+	struct library library;
+
+	(void)state;
+	if (!stacks.unwind.walk.table)
+		skip();
+	snprintf(address, sizeof address, "%p",
+		*(void **)&(void (*)(void)){ ask_in_another_thread });
+	assert_int_equal(setenv("AT_START", address, 1), 0);
+	n_frames = 0;
+	library = open_library("c.so");
+	assert_true(n_frames > 1);
+	dlclose(library.handle);
+}
+
+TEST(a_library_in_the_place_of_another_is_walked_by_its_own_rules)
 {
 	uint64_t middle[2] = { 0 };
 
@@ -166,42 +205,6 @@ static void a_library_in_the_place_of_another_is_walked_by_its_own_rules(void **
 	assert_int_not_equal(middle[0], middle[1]);
 }
 
-static void *ask_glibc(void *unused)
-{
-	struct gpc_unwind asking = stacks.unwind;
-
-	(void)unused;
-	asking.walk.table = NULL;
-	atomic_store(&asking.walk.has_forgotten, true);
-	n_frames = gpc_unwind_capture(&asking, frames, MAX, 0);
-	return NULL;
-}
-
-static void ask_in_another_thread(void)
-{
-	pthread_t thread;
-
-	assert_int_equal(pthread_create(&thread, NULL, ask_glibc, NULL), 0);
-	assert_int_equal(pthread_join(thread, NULL), 0);
-}
-
-static void a_thread_need_not_wait_for_one_that_loads_a_library(void **state)
-{
-	char address[32];
-	struct library library;
-
-	(void)state;
-	if (!stacks.unwind.walk.table)
-		skip();
-	snprintf(address, sizeof address, "%p",
-		*(void **)&(void (*)(void)){ ask_in_another_thread });
-	assert_int_equal(setenv("AT_START", address, 1), 0);
-	n_frames = 0;
-	library = open_library("c.so");
-	assert_true(n_frames > 1);
-	dlclose(library.handle);
-}
-
 static void *any_thread_state(void)
 {
 	return &box;
@@ -215,7 +218,7 @@ static __attribute__((noinline)) int capture_below(int n)
 	return result;
 }
 
-static void a_stack_taken_again_is_one_without_python(void **state)
+TEST(a_stack_taken_again_is_one_without_python)
 {
 	(void)state;
 	stacks.python.get_thread_state = any_thread_state;
@@ -234,16 +237,4 @@ static void a_stack_taken_again_is_one_without_python(void **state)
 		assert_int_equal(gpc_stacks_dropped_python(&stacks), before + 1);
 		assert_int_equal(gpc_modules_n_turns(&stacks.modules), n_turns + 1);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		/* First: glibc makes ready what it unwinds by when it is asked first. */
-		cmocka_unit_test(a_thread_need_not_wait_for_one_that_loads_a_library),
-		cmocka_unit_test(a_library_in_the_place_of_another_is_walked_by_its_own_rules),
-		cmocka_unit_test(a_stack_taken_again_is_one_without_python),
-	};
-
-	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -39,6 +39,6 @@ static inline void skip_where_it_is_off(void)
 		skip();
 }
 
-#define WITH_STACKS(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+FIXTURE(set_up, tear_down);
 
 #endif

@@ -56,6 +56,4 @@ static inline void guess(struct gpc_walk_rule *rule, uint32_t successor)
 	atomic_store(&rule->place, address | (uint64_t)successor << 47);
 }
 
-#define WITH_WALK(name) cmocka_unit_test_setup_teardown(name, open_walk, close_walk)
-
 #endif

@@ -89,6 +89,8 @@ static int start(void **state)
 	return 0;
 }
 
+FIXTURE(start, NULL);
+
 static const char *find(uint32_t stack)
 {
 	static char buf[GPC_PLACE_SIZE];
@@ -98,7 +100,7 @@ static const char *find(uint32_t stack)
 	return buf;
 }
 
-static void a_checkpoint_belongs_around_the_block_that_is_called_again_and_again(void **state)
+TEST(a_checkpoint_belongs_around_the_block_that_is_called_again_and_again)
 {
 	(void)state;
 	assert_string_equal(
@@ -106,7 +108,7 @@ static void a_checkpoint_belongs_around_the_block_that_is_called_again_and_again
 	assert_string_equal(find(NORMED), "each Block where it is called, GPT.forward model.py:27");
 }
 
-static void passes_that_are_over_make_no_block_of_the_model(void **state)
+TEST(passes_that_are_over_make_no_block_of_the_model)
 {
 	(void)state;
 	sites[EMBEDDED].total_blocks = sites[NORMED].total_blocks = sites[ATTENDED].total_blocks =
@@ -115,13 +117,6 @@ static void passes_that_are_over_make_no_block_of_the_model(void **state)
 	sites[EMBEDDED].total_blocks = 5;
 	assert_string_equal(
 		find(ATTENDED), "each Block where it is called, GPT.forward model.py:27");
-}
-
-static void what_no_block_makes_has_no_place(void **state)
-{
-	(void)state;
-	assert_string_equal(find(EMBEDDED), "");
-	assert_string_equal(find(N_STACKS), "");
 }
 
 static void hold(uint32_t stack, uint32_t n_blocks, uint64_t bytes)
@@ -142,7 +137,7 @@ static struct gpc_facts tell(void)
 	return facts;
 }
 
-static void few_results_are_not_kept_for_a_backward_pass(void **state)
+TEST(few_results_are_not_kept_for_a_backward_pass)
 {
 	(void)state;
 	hold(ATTENDED, 5, UINT64_C(1) << 33);
@@ -152,7 +147,7 @@ static void few_results_are_not_kept_for_a_backward_pass(void **state)
 	assert_int_equal(tell().is_generating, GPC_NO);
 }
 
-static void tensors_are_small_that_share_segments(void **state)
+TEST(tensors_are_small_that_share_segments)
 {
 	(void)state;
 	hold(ATTENDED, 100, UINT64_C(100) * (10 << 20));
@@ -161,17 +156,9 @@ static void tensors_are_small_that_share_segments(void **state)
 	assert_int_equal(tell().is_small, GPC_YES);
 }
 
-int main(void)
+TEST(what_no_block_makes_has_no_place)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(
-			a_checkpoint_belongs_around_the_block_that_is_called_again_and_again,
-			start),
-		cmocka_unit_test_setup(passes_that_are_over_make_no_block_of_the_model, start),
-		cmocka_unit_test_setup(few_results_are_not_kept_for_a_backward_pass, start),
-		cmocka_unit_test_setup(tensors_are_small_that_share_segments, start),
-		cmocka_unit_test_setup(what_no_block_makes_has_no_place, start),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	(void)state;
+	assert_string_equal(find(EMBEDDED), "");
+	assert_string_equal(find(N_STACKS), "");
 }

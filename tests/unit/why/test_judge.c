@@ -326,7 +326,7 @@ static const struct {
 		miss_wrong_pool, hide_wrong_pool },
 };
 
-static void every_verdict_is_found_by_its_own_numbers(void **state)
+TEST(every_verdict_is_found_by_its_own_numbers)
 {
 	(void)state;
 	for (size_t i = 0; i < N_OF(scenarios); i++) {
@@ -342,7 +342,7 @@ static void every_verdict_is_found_by_its_own_numbers(void **state)
 	}
 }
 
-static void no_verdict_holds_where_one_byte_is_missing(void **state)
+TEST(no_verdict_holds_where_one_byte_is_missing)
 {
 	(void)state;
 	for (size_t i = 0; i < N_OF(scenarios); i++) {
@@ -356,7 +356,7 @@ static void no_verdict_holds_where_one_byte_is_missing(void **state)
 	}
 }
 
-static void no_verdict_holds_where_its_number_is_not_known(void **state)
+TEST(no_verdict_holds_where_its_number_is_not_known)
 {
 	(void)state;
 	for (size_t i = 0; i < N_OF(scenarios); i++) {
@@ -370,7 +370,7 @@ static void no_verdict_holds_where_its_number_is_not_known(void **state)
 	}
 }
 
-static void every_verdict_of_the_format_has_a_scenario(void **state)
+TEST(every_verdict_of_the_format_has_a_scenario)
 {
 	uint32_t seen = 1u << GPUCACHE_VERDICT_NONE;
 
@@ -378,16 +378,4 @@ static void every_verdict_of_the_format_has_a_scenario(void **state)
 	for (size_t i = 0; i < N_OF(scenarios); i++)
 		seen |= 1u << scenarios[i].verdict;
 	assert_int_equal(seen, (1u << GPUCACHE_VERDICT_COUNT) - 1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_verdict_is_found_by_its_own_numbers),
-		cmocka_unit_test(no_verdict_holds_where_one_byte_is_missing),
-		cmocka_unit_test(no_verdict_holds_where_its_number_is_not_known),
-		cmocka_unit_test(every_verdict_of_the_format_has_a_scenario),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

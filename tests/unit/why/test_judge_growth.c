@@ -4,7 +4,46 @@
 
 #include "tests/unit/why/scene.h"
 
-static void weights_that_pytorch_makes_with_a_temporary_each_do_not_grow(void **state)
+TEST(blocks_whose_frees_were_refused_are_no_need)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	s.oom.growth_bytes = s.oom.growth_total = s.oom.growth_held = 80 * GPC_GIB;
+	s.oom.growth_stack = 9;
+	s.oom.growth_blocks = 20;
+	judge(&s);
+	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_EXHAUSTED);
+	s.oom.refused_frees = 9;
+	judge(&s);
+	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_EXHAUSTED);
+	s.oom.refused_frees = 10;
+	judge(&s);
+	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_GROWTH);
+	assert_int_equal(s.answer.strength, GPUCACHE_STRENGTH_LIKELY);
+}
+
+/* The first backward pass makes them layer by layer, and they stay. */
+TEST(gradients_of_one_pass_are_no_growth)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	s.oom.growth_bytes = s.oom.growth_total = s.oom.growth_held = 20 * GPC_GIB;
+	s.oom.growth_stack = 9;
+	s.oom.growth_blocks = s.oom.n_free = 300;
+	judge(&s);
+	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_GROWTH);
+	s.facts.growth_purpose = GPC_PURPOSE_GRADIENTS;
+	s.facts.weights = s.facts.gradients = 20 * GPC_GIB;
+	s.answer = gpc_why(&s.facts);
+	assert_int_not_equal(s.answer.cause, GPUCACHE_VERDICT_GROWTH);
+	s.facts.gradients += GPC_MIB; /* of two passes */
+	s.answer = gpc_why(&s.facts);
+	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_GROWTH);
+}
+
+TEST(weights_that_pytorch_makes_with_a_temporary_each_do_not_grow)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -21,7 +60,7 @@ static void weights_that_pytorch_makes_with_a_temporary_each_do_not_grow(void **
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_GROWTH);
 }
 
-static void weights_of_one_model_that_is_being_built_are_at_most_possible_growth(void **state)
+TEST(weights_of_one_model_that_is_being_built_are_at_most_possible_growth)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -33,7 +72,7 @@ static void weights_of_one_model_that_is_being_built_are_at_most_possible_growth
 	assert_int_equal(gpc_why(&s.facts).cause, GPUCACHE_VERDICT_EXHAUSTED);
 }
 
-static void two_lines_that_keep_as_much_as_each_other_both_grow(void **state)
+TEST(two_lines_that_keep_as_much_as_each_other_both_grow)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -48,7 +87,7 @@ static void two_lines_that_keep_as_much_as_each_other_both_grow(void **state)
 }
 
 /* An early return that skips three frees leaks at three lines, of which each frees most of its blocks. */
-static void lines_that_free_most_and_keep_some_grow_together(void **state)
+TEST(lines_that_free_most_and_keep_some_grow_together)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -69,7 +108,7 @@ static void lines_that_free_most_and_keep_some_grow_together(void **state)
 }
 
 /* Nothing tells zones that refer to each other from snapshots that will be read again. */
-static void a_line_that_keeps_all_that_it_made_may_leak_or_need_it(void **state)
+TEST(a_line_that_keeps_all_that_it_made_may_leak_or_need_it)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -103,7 +142,7 @@ static void a_line_that_keeps_all_that_it_made_may_leak_or_need_it(void **state)
 }
 
 /* Blocks of one byte, each of which takes 512. */
-static void rounding_that_takes_more_than_what_grows_comes_first(void **state)
+TEST(rounding_that_takes_more_than_what_grows_comes_first)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -120,7 +159,7 @@ static void rounding_that_takes_more_than_what_grows_comes_first(void **state)
 }
 
 /* The facts of the moment must not be certain of what names may overturn. */
-static void pytorch_is_exhausted_for_certain_only_once_names_show_no_kept_results(void **state)
+TEST(pytorch_is_exhausted_for_certain_only_once_names_show_no_kept_results)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -151,7 +190,7 @@ static void pytorch_is_exhausted_for_certain_only_once_names_show_no_kept_result
 }
 
 /* PyTorch's cache would have served this request, but not those after it. */
-static void what_grows_beside_a_smaller_idle_cache_of_pytorch_comes_first(void **state)
+TEST(what_grows_beside_a_smaller_idle_cache_of_pytorch_comes_first)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -168,7 +207,7 @@ static void what_grows_beside_a_smaller_idle_cache_of_pytorch_comes_first(void *
 }
 
 /* Each step frees all that it took: that is no leak, but the program's own need. */
-static void steps_that_need_more_and_more_are_exhausted(void **state)
+TEST(steps_that_need_more_and_more_are_exhausted)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -182,7 +221,7 @@ static void steps_that_need_more_and_more_are_exhausted(void **state)
 }
 
 /* Many blocks of many sizes, beside which little was freed: weights perhaps, perhaps a leak. */
-static void many_blocks_that_a_c_program_keeps_are_never_certainly_exhausted(void **state)
+TEST(many_blocks_that_a_c_program_keeps_are_never_certainly_exhausted)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -199,7 +238,7 @@ static void many_blocks_that_a_c_program_keeps_are_never_certainly_exhausted(voi
 }
 
 /* What stays from step to step, such as weights, does not hide that this step needs more. */
-static void a_spike_is_measured_above_what_stays(void **state)
+TEST(a_spike_is_measured_above_what_stays)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -227,58 +266,8 @@ static void a_spike_is_measured_above_what_stays(void **state)
 	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_EXHAUSTED);
 }
 
-/* The request is for the next block, so that what the last one grew by need not be all that is missing. */
-static void a_buffer_that_asks_for_its_double_grows(void **state)
-{
-	struct scene s = scene_of_an_exhausted_gpu();
-
-	(void)state;
-	make_growth(&s);
-	s.oom.growth_blocks = 1;
-	s.oom.grows_how = GPUCACHE_GROWS_RENEWED;
-	s.oom.growth_bytes = s.oom.growth_held = 4 * GPC_GIB - 1;
-	judge(&s);
-	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_GROWTH);
-	s.oom.growth_stack++;
-	judge(&s);
-	assert_int_not_equal(s.oom.verdict, GPUCACHE_VERDICT_GROWTH);
-	s.oom.growth_stack--;
-	/* One step that is far larger than all before it. */
-	s.oom.growth_total = 2 * GPC_GIB;
-	judge(&s);
-	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_GROWTH);
-	s.oom.growth_total--;
-	judge(&s);
-	assert_int_not_equal(s.oom.verdict, GPUCACHE_VERDICT_GROWTH);
-}
-
-/* Without the cache all memory is the driver's own. */
-static void what_the_driver_adds_counts_as_part_of_what_is_held(void **state)
-{
-	struct scene s = scene_of_an_exhausted_gpu();
-
-	(void)state;
-	s.oom.setup = 0;
-	s.oom.balance.direct = 74 * GPC_GIB;
-	s.oom.balance.requested = 0;
-	s.oom.balance.rounding = 16 * GPC_GIB;
-	judge(&s);
-	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_ROUNDING);
-	s.oom.balance.direct = 85 * GPC_GIB;
-	s.oom.balance.rounding = 5 * GPC_GIB;
-	judge(&s);
-	assert_int_not_equal(s.oom.verdict, GPUCACHE_VERDICT_ROUNDING);
-	/* And with it: the driver rounds what is straight from it. */
-	s = scene_of_an_exhausted_gpu();
-	s.oom.balance.requested = 10 * GPC_GIB;
-	s.oom.balance.rounding = 8 * GPC_GIB;
-	s.oom.balance.direct = 72 * GPC_GIB;
-	judge(&s);
-	assert_int_not_equal(s.oom.verdict, GPUCACHE_VERDICT_ROUNDING);
-}
-
 /* It asks for the state of one weight after the other: holes and free memory have to hold all that it has yet to ask for. */
-static void an_optimizers_first_step_is_no_spike_and_needs_room_for_all_of_its_state(void **state)
+TEST(an_optimizers_first_step_is_no_spike_and_needs_room_for_all_of_its_state)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -312,68 +301,52 @@ static void an_optimizers_first_step_is_no_spike_and_needs_room_for_all_of_its_s
 	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_EXHAUSTED);
 }
 
-/* The first backward pass makes them layer by layer, and they stay. */
-static void gradients_of_one_pass_are_no_growth(void **state)
+/* The request is for the next block, so that what the last one grew by need not be all that is missing. */
+TEST(a_buffer_that_asks_for_its_double_grows)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
 	(void)state;
-	s.oom.growth_bytes = s.oom.growth_total = s.oom.growth_held = 20 * GPC_GIB;
-	s.oom.growth_stack = 9;
-	s.oom.growth_blocks = s.oom.n_free = 300;
+	make_growth(&s);
+	s.oom.growth_blocks = 1;
+	s.oom.grows_how = GPUCACHE_GROWS_RENEWED;
+	s.oom.growth_bytes = s.oom.growth_held = 4 * GPC_GIB - 1;
 	judge(&s);
-	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_GROWTH);
-	s.facts.growth_purpose = GPC_PURPOSE_GRADIENTS;
-	s.facts.weights = s.facts.gradients = 20 * GPC_GIB;
-	s.answer = gpc_why(&s.facts);
-	assert_int_not_equal(s.answer.cause, GPUCACHE_VERDICT_GROWTH);
-	s.facts.gradients += GPC_MIB; /* of two passes */
-	s.answer = gpc_why(&s.facts);
-	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_GROWTH);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_GROWTH);
+	s.oom.growth_stack++;
+	judge(&s);
+	assert_int_not_equal(s.oom.verdict, GPUCACHE_VERDICT_GROWTH);
+	s.oom.growth_stack--;
+	/* One step that is far larger than all before it. */
+	s.oom.growth_total = 2 * GPC_GIB;
+	judge(&s);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_GROWTH);
+	s.oom.growth_total--;
+	judge(&s);
+	assert_int_not_equal(s.oom.verdict, GPUCACHE_VERDICT_GROWTH);
 }
 
-static void blocks_whose_frees_were_refused_are_no_need(void **state)
+/* Without the cache all memory is the driver's own. */
+TEST(what_the_driver_adds_counts_as_part_of_what_is_held)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
 	(void)state;
-	s.oom.growth_bytes = s.oom.growth_total = s.oom.growth_held = 80 * GPC_GIB;
-	s.oom.growth_stack = 9;
-	s.oom.growth_blocks = 20;
+	s.oom.setup = 0;
+	s.oom.balance.direct = 74 * GPC_GIB;
+	s.oom.balance.requested = 0;
+	s.oom.balance.rounding = 16 * GPC_GIB;
 	judge(&s);
-	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_EXHAUSTED);
-	s.oom.refused_frees = 9;
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_ROUNDING);
+	s.oom.balance.direct = 85 * GPC_GIB;
+	s.oom.balance.rounding = 5 * GPC_GIB;
 	judge(&s);
-	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_EXHAUSTED);
-	s.oom.refused_frees = 10;
+	assert_int_not_equal(s.oom.verdict, GPUCACHE_VERDICT_ROUNDING);
+	/* And with it: the driver rounds what is straight from it. */
+	s = scene_of_an_exhausted_gpu();
+	s.oom.balance.requested = 10 * GPC_GIB;
+	s.oom.balance.rounding = 8 * GPC_GIB;
+	s.oom.balance.direct = 72 * GPC_GIB;
 	judge(&s);
-	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_GROWTH);
-	assert_int_equal(s.answer.strength, GPUCACHE_STRENGTH_LIKELY);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(blocks_whose_frees_were_refused_are_no_need),
-		cmocka_unit_test(gradients_of_one_pass_are_no_growth),
-		cmocka_unit_test(weights_that_pytorch_makes_with_a_temporary_each_do_not_grow),
-		cmocka_unit_test(
-			weights_of_one_model_that_is_being_built_are_at_most_possible_growth),
-		cmocka_unit_test(two_lines_that_keep_as_much_as_each_other_both_grow),
-		cmocka_unit_test(lines_that_free_most_and_keep_some_grow_together),
-		cmocka_unit_test(a_line_that_keeps_all_that_it_made_may_leak_or_need_it),
-		cmocka_unit_test(rounding_that_takes_more_than_what_grows_comes_first),
-		cmocka_unit_test(
-			pytorch_is_exhausted_for_certain_only_once_names_show_no_kept_results),
-		cmocka_unit_test(what_grows_beside_a_smaller_idle_cache_of_pytorch_comes_first),
-		cmocka_unit_test(steps_that_need_more_and_more_are_exhausted),
-		cmocka_unit_test(many_blocks_that_a_c_program_keeps_are_never_certainly_exhausted),
-		cmocka_unit_test(a_spike_is_measured_above_what_stays),
-		cmocka_unit_test(
-			an_optimizers_first_step_is_no_spike_and_needs_room_for_all_of_its_state),
-		cmocka_unit_test(a_buffer_that_asks_for_its_double_grows),
-		cmocka_unit_test(what_the_driver_adds_counts_as_part_of_what_is_held),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	assert_int_not_equal(s.oom.verdict, GPUCACHE_VERDICT_ROUNDING);
 }

@@ -36,7 +36,7 @@ static void make_driver(struct scene *s)
 }
 
 /* Threads that make a context each: none is measured, and all are in what is not tracked. */
-static void contexts_that_were_not_measured_are_in_what_is_not_tracked(void **state)
+TEST(contexts_that_were_not_measured_are_in_what_is_not_tracked)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -57,7 +57,7 @@ static void contexts_that_were_not_measured_are_in_what_is_not_tracked(void **st
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_UNTRACKED);
 }
 
-static void one_context_with_a_large_heap_is_not_too_many(void **state)
+TEST(one_context_with_a_large_heap_is_not_too_many)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -73,7 +73,7 @@ static void one_context_with_a_large_heap_is_not_too_many(void **state)
 	assert_int_not_equal(s.oom.verdict, GPUCACHE_VERDICT_UNTRACKED);
 }
 
-static void shortage_is_the_request_minus_the_best_room(void **state)
+TEST(shortage_is_the_request_minus_the_best_room)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -115,7 +115,7 @@ static void shortage_is_the_request_minus_the_best_room(void **state)
 	assert_int_equal(s.oom.short_by, 0);
 }
 
-static void a_limit_is_only_possible_where_the_device_had_no_room_either(void **state)
+TEST(a_limit_is_only_possible_where_the_device_had_no_room_either)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -131,7 +131,7 @@ static void a_limit_is_only_possible_where_the_device_had_no_room_either(void **
 	assert_int_equal(s.oom.strength, GPUCACHE_STRENGTH_LIKELY);
 }
 
-static void free_and_cached_memory_together_are_likely_fragmented(void **state)
+TEST(free_and_cached_memory_together_are_likely_fragmented)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -147,7 +147,7 @@ static void free_and_cached_memory_together_are_likely_fragmented(void **state)
 }
 
 /* The case of pytorch #71616: much is reserved and not allocated, but it is not fragmentation. */
-static void memory_that_waits_for_the_device_is_not_called_fragmented(void **state)
+TEST(memory_that_waits_for_the_device_is_not_called_fragmented)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -161,7 +161,7 @@ static void memory_that_waits_for_the_device_is_not_called_fragmented(void **sta
 	assert_int_equal(s.oom.also, 0);
 }
 
-static void one_pending_block_that_fits_is_told_beside_fragmentation(void **state)
+TEST(one_pending_block_that_fits_is_told_beside_fragmentation)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -177,7 +177,7 @@ static void one_pending_block_that_fits_is_told_beside_fragmentation(void **stat
 	assert_int_equal(s.oom.also, 0);
 }
 
-static void small_neighbours_are_possible_and_do_not_hide_the_cause(void **state)
+TEST(small_neighbours_are_possible_and_do_not_hide_the_cause)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -188,7 +188,7 @@ static void small_neighbours_are_possible_and_do_not_hide_the_cause(void **state
 	assert_true(holds(&s, GPUCACHE_VERDICT_NEIGHBOUR));
 }
 
-static void exhaustion_is_weaker_the_less_is_known_of_others(void **state)
+TEST(exhaustion_is_weaker_the_less_is_known_of_others)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -209,7 +209,7 @@ static void exhaustion_is_weaker_the_less_is_known_of_others(void **state)
 	assert_int_equal(s.oom.strength, GPUCACHE_STRENGTH_POSSIBLE);
 }
 
-static void neighbours_that_could_not_have_helped_leave_it_likely_exhausted(void **state)
+TEST(neighbours_that_could_not_have_helped_leave_it_likely_exhausted)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -225,7 +225,7 @@ static void neighbours_that_could_not_have_helped_leave_it_likely_exhausted(void
 	assert_false(holds(&s, GPUCACHE_VERDICT_EXHAUSTED));
 }
 
-static void weaker_evidence_stays_possible(void **state)
+TEST(weaker_evidence_stays_possible)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -239,7 +239,7 @@ static void weaker_evidence_stays_possible(void **state)
 	assert_false(holds(&s, GPUCACHE_VERDICT_UNTRACKED));
 }
 
-static void free_pieces_that_no_other_allocator_would_have_joined_are_no_reason(void **state)
+TEST(free_pieces_that_no_other_allocator_would_have_joined_are_no_reason)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -264,7 +264,7 @@ static void free_pieces_that_no_other_allocator_would_have_joined_are_no_reason(
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_FRAGMENTED);
 }
 
-static void a_leak_is_growth_though_pieces_are_free(void **state)
+TEST(a_leak_is_growth_though_pieces_are_free)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -277,7 +277,7 @@ static void a_leak_is_growth_though_pieces_are_free(void **state)
 }
 
 /* The layers of a model of PyTorch, or the results of many steps: the figures of one moment cannot tell them apart. */
-static void where_several_sites_keep_as_much_nothing_is_certain(void **state)
+TEST(where_several_sites_keep_as_much_nothing_is_certain)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -298,7 +298,7 @@ static void where_several_sites_keep_as_much_nothing_is_certain(void **state)
 }
 
 /* PyTorch asks the driver on another way than for the tensor that it wants, which is as large as the next one must be. */
-static void the_next_larger_block_does_not_outweigh_those_before_it(void **state)
+TEST(the_next_larger_block_does_not_outweigh_those_before_it)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -322,7 +322,7 @@ static void the_next_larger_block_does_not_outweigh_those_before_it(void **state
 }
 
 /* 30 GiB of the program's 90 are idle in a pool of the driver, which does not give them back. */
-static void what_idles_in_the_drivers_pools_is_not_held(void **state)
+TEST(what_idles_in_the_drivers_pools_is_not_held)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -346,7 +346,7 @@ static void what_idles_in_the_drivers_pools_is_not_held(void **state)
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_EXHAUSTED);
 }
 
-static void a_cause_that_outweighs_growth_comes_first(void **state)
+TEST(a_cause_that_outweighs_growth_comes_first)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -390,7 +390,7 @@ static void a_cause_that_outweighs_growth_comes_first(void **state)
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_GROWTH);
 }
 
-static void a_limit_counts_no_contexts_and_whole_steps_of_the_driver(void **state)
+TEST(a_limit_counts_no_contexts_and_whole_steps_of_the_driver)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -413,7 +413,7 @@ static void a_limit_counts_no_contexts_and_whole_steps_of_the_driver(void **stat
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_LIMIT);
 }
 
-static void without_holders_none_is_named(void **state)
+TEST(without_holders_none_is_named)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -427,7 +427,7 @@ static void without_holders_none_is_named(void **state)
 	assert_false(holds(&s, GPUCACHE_VERDICT_NEIGHBOUR));
 }
 
-static void neighbours_whose_memory_would_come_in_pieces_are_likely(void **state)
+TEST(neighbours_whose_memory_would_come_in_pieces_are_likely)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -440,7 +440,7 @@ static void neighbours_whose_memory_would_come_in_pieces_are_likely(void **state
 	assert_int_equal(s.oom.strength, GPUCACHE_STRENGTH_LIKELY);
 }
 
-static void managed_memory_that_cannot_be_there_is_no_reason(void **state)
+TEST(managed_memory_that_cannot_be_there_is_no_reason)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -453,7 +453,7 @@ static void managed_memory_that_cannot_be_there_is_no_reason(void **state)
 	assert_false(holds(&s, GPUCACHE_VERDICT_MANAGED));
 }
 
-static void a_refusal_with_one_look_at_the_driver_is_likely(void **state)
+TEST(a_refusal_with_one_look_at_the_driver_is_likely)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -464,7 +464,7 @@ static void a_refusal_with_one_look_at_the_driver_is_likely(void **state)
 	assert_int_equal(s.oom.strength, GPUCACHE_STRENGTH_LIKELY);
 }
 
-static void an_impossible_request_is_not_also_everything_else(void **state)
+TEST(an_impossible_request_is_not_also_everything_else)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -479,7 +479,7 @@ static void an_impossible_request_is_not_also_everything_else(void **state)
 	assert_int_equal(s.oom.also, 0);
 }
 
-static void the_largest_size_of_all_is_a_size_and_not_unknown(void **state)
+TEST(the_largest_size_of_all_is_a_size_and_not_unknown)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -491,7 +491,7 @@ static void the_largest_size_of_all_is_a_size_and_not_unknown(void **state)
 	assert_true(s.oom.short_by == UINT64_MAX - 1 - 4 * GPC_GIB);
 }
 
-static void pinned_host_memory_is_not_judged_by_the_device(void **state)
+TEST(pinned_host_memory_is_not_judged_by_the_device)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -502,7 +502,7 @@ static void pinned_host_memory_is_not_judged_by_the_device(void **state)
 	assert_int_equal(s.oom.also, 0);
 }
 
-static void numbers_of_which_none_is_known_give_no_verdict(void **state)
+TEST(numbers_of_which_none_is_known_give_no_verdict)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -512,39 +512,4 @@ static void numbers_of_which_none_is_known_give_no_verdict(void **state)
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_NONE);
 	assert_int_equal(s.oom.also, 0);
 	assert_int_equal(s.oom.short_by, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(contexts_that_were_not_measured_are_in_what_is_not_tracked),
-		cmocka_unit_test(one_context_with_a_large_heap_is_not_too_many),
-		cmocka_unit_test(shortage_is_the_request_minus_the_best_room),
-		cmocka_unit_test(a_limit_is_only_possible_where_the_device_had_no_room_either),
-		cmocka_unit_test(free_and_cached_memory_together_are_likely_fragmented),
-		cmocka_unit_test(memory_that_waits_for_the_device_is_not_called_fragmented),
-		cmocka_unit_test(one_pending_block_that_fits_is_told_beside_fragmentation),
-		cmocka_unit_test(small_neighbours_are_possible_and_do_not_hide_the_cause),
-		cmocka_unit_test(exhaustion_is_weaker_the_less_is_known_of_others),
-		cmocka_unit_test(neighbours_that_could_not_have_helped_leave_it_likely_exhausted),
-		cmocka_unit_test(weaker_evidence_stays_possible),
-		cmocka_unit_test(
-			free_pieces_that_no_other_allocator_would_have_joined_are_no_reason),
-		cmocka_unit_test(a_leak_is_growth_though_pieces_are_free),
-		cmocka_unit_test(where_several_sites_keep_as_much_nothing_is_certain),
-		cmocka_unit_test(the_next_larger_block_does_not_outweigh_those_before_it),
-		cmocka_unit_test(what_idles_in_the_drivers_pools_is_not_held),
-		cmocka_unit_test(a_cause_that_outweighs_growth_comes_first),
-		cmocka_unit_test(a_limit_counts_no_contexts_and_whole_steps_of_the_driver),
-		cmocka_unit_test(without_holders_none_is_named),
-		cmocka_unit_test(neighbours_whose_memory_would_come_in_pieces_are_likely),
-		cmocka_unit_test(managed_memory_that_cannot_be_there_is_no_reason),
-		cmocka_unit_test(a_refusal_with_one_look_at_the_driver_is_likely),
-		cmocka_unit_test(an_impossible_request_is_not_also_everything_else),
-		cmocka_unit_test(the_largest_size_of_all_is_a_size_and_not_unknown),
-		cmocka_unit_test(pinned_host_memory_is_not_judged_by_the_device),
-		cmocka_unit_test(numbers_of_which_none_is_known_give_no_verdict),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -74,7 +74,9 @@ static int start(void **state)
 	return 0;
 }
 
-static void models_made_after_passes_of_those_before_are_found(void **state)
+FIXTURE(start, NULL);
+
+TEST(models_made_after_passes_of_those_before_are_found)
 {
 	struct gpc_kept_models models;
 
@@ -89,7 +91,7 @@ static void models_made_after_passes_of_those_before_are_found(void **state)
 	assert_int_equal(models.bytes, 7 * GPC_MIB);
 }
 
-static void a_cache_that_drops_the_oldest_is_not(void **state)
+TEST(a_cache_that_drops_the_oldest_is_not)
 {
 	(void)state;
 	add(1, 6, 60, 10, 500);
@@ -97,7 +99,7 @@ static void a_cache_that_drops_the_oldest_is_not(void **state)
 	assert_int_equal(gpc_kept_models_find(&evidence, &oom).stack, 0);
 }
 
-static void the_layers_of_one_model_are_not(void **state)
+TEST(the_layers_of_one_model_are_not)
 {
 	(void)state;
 	add(1, 24, 24, 10, 30);
@@ -106,23 +108,11 @@ static void the_layers_of_one_model_are_not(void **state)
 }
 
 /* A pass that finds out a size, and a model and its average, are no loop. */
-static void one_pass_between_layers_and_a_second_model_are_not(void **state)
+TEST(one_pass_between_layers_and_a_second_model_are_not)
 {
 	(void)state;
 	add(1, 24, 24, 10, 50);
 	add(2, 2, 2, 10, 50);
 	add(3, 0, 1, 30, 30);
 	assert_int_equal(gpc_kept_models_find(&evidence, &oom).stack, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(models_made_after_passes_of_those_before_are_found, start),
-		cmocka_unit_test_setup(a_cache_that_drops_the_oldest_is_not, start),
-		cmocka_unit_test_setup(the_layers_of_one_model_are_not, start),
-		cmocka_unit_test_setup(one_pass_between_layers_and_a_second_model_are_not, start),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

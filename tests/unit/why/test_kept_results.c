@@ -110,7 +110,9 @@ static int start(void **state)
 	return 0;
 }
 
-static void results_of_each_pass_are_found(void **state)
+FIXTURE(start, NULL);
+
+TEST(results_of_each_pass_are_found)
 {
 	const struct gpc_frame step[] = { native("at::_ops::clone::call"),
 		python("SGD.step", "/v/lib/python3.12/site-packages/torch/optim/sgd.py", true),
@@ -130,7 +132,7 @@ static void results_of_each_pass_are_found(void **state)
 }
 
 /* Two layers share a stack, and the program keeps what the second makes: half of it, and most bytes. */
-static void a_stack_that_frees_half_hides_no_results(void **state)
+TEST(a_stack_that_frees_half_hides_no_results)
 {
 	struct gpc_kept kept;
 
@@ -144,7 +146,7 @@ static void a_stack_that_frees_half_hides_no_results(void **state)
 }
 
 /* Three layers share a stack, and only what the last makes stays, with the inputs. */
-static void a_stack_that_keeps_one_for_each_input_holds_results(void **state)
+TEST(a_stack_that_keeps_one_for_each_input_holds_results)
 {
 	struct gpc_kept kept;
 
@@ -160,7 +162,7 @@ static void a_stack_that_keeps_one_for_each_input_holds_results(void **state)
 	assert_int_equal(gpc_kept_find(&evidence, &oom).stack, 0);
 }
 
-static void layers_of_one_pass_are_no_results(void **state)
+TEST(layers_of_one_pass_are_no_results)
 {
 	(void)state;
 	hold(1, 16, N_PASSES, N_PASSES);
@@ -169,7 +171,7 @@ static void layers_of_one_pass_are_no_results(void **state)
 }
 
 /* What was guessed, and the labels to compare it with, stay; the inputs do not. */
-static void labels_that_stay_beside_results_are_no_inputs(void **state)
+TEST(labels_that_stay_beside_results_are_no_inputs)
 {
 	struct gpc_facts facts = gpc_facts_unknown();
 	struct gpc_torch_texts texts;
@@ -186,7 +188,7 @@ static void labels_that_stay_beside_results_are_no_inputs(void **state)
 }
 
 /* Only PyTorch's frames tell what its memory is for. */
-static void arrays_of_xla_are_left_alone(void **state)
+TEST(arrays_of_xla_are_left_alone)
 {
 	struct gpc_facts facts = gpc_facts_unknown();
 	struct gpc_torch_texts texts;
@@ -213,7 +215,7 @@ static void arrays_of_xla_are_left_alone(void **state)
 }
 
 /* The thread of a backward pass, which asks, has no frames of the program. */
-static void the_library_that_runs_the_model_is_known_by_what_it_holds(void **state)
+TEST(the_library_that_runs_the_model_is_known_by_what_it_holds)
 {
 	const struct gpc_frame trained[] = { native("at::_ops::relu::redispatch"),
 		python("Trainer.training_step",
@@ -245,7 +247,7 @@ static void the_library_that_runs_the_model_is_known_by_what_it_holds(void **sta
 #define TORCH "/v/lib/python3.12/site-packages/torch/"
 
 /* PyTorch's own Python, which a node of the backward pass calls, is no place; nor is a thread of PyTorch's. */
-static void a_node_of_the_backward_pass_is_the_site_of_what_it_calls(void **state)
+TEST(a_node_of_the_backward_pass_is_the_site_of_what_it_calls)
 {
 	const struct gpc_frame node = native("torch::autograd::generated::MmBackward0::apply");
 	const struct gpc_frame routed[] = { native("at::_ops::mm::call"),
@@ -273,7 +275,7 @@ static void a_node_of_the_backward_pass_is_the_site_of_what_it_calls(void **stat
 	assert_true(facts.asked_site == GPUCACHE_UNKNOWN);
 }
 
-static void what_joins_the_parts_that_are_kept_is_known(void **state)
+TEST(what_joins_the_parts_that_are_kept_is_known)
 {
 	const struct gpc_frame cat[] = { native("at::_ops::cat::call"),
 		python("predict", "/home/me/infer.py", false) };
@@ -297,7 +299,7 @@ static void what_joins_the_parts_that_are_kept_is_known(void **state)
 }
 
 /* PyTorch asks for a segment less often than once a pass. */
-static void segments_for_inputs_are_no_passes(void **state)
+TEST(segments_for_inputs_are_no_passes)
 {
 	(void)state;
 	hold(1, 16, N_PASSES, N_PASSES);
@@ -308,7 +310,7 @@ static void segments_for_inputs_are_no_passes(void **state)
 	assert_int_equal(gpc_kept_find(&evidence, &oom).n_passes, N_PASSES);
 }
 
-static void what_grows_in_a_function_of_autograd_is_known(void **state)
+TEST(what_grows_in_a_function_of_autograd_is_known)
 {
 	const struct gpc_frame function[] = { native("at::_ops::mul::call"),
 		python("Gate.forward", "/home/me/gate.py", false),
@@ -340,7 +342,7 @@ static void what_grows_in_a_function_of_autograd_is_known(void **state)
 }
 
 /* The row of the stage that shards most decides, whichever stack has it. */
-static void what_is_sharded_is_known_by_any_stack(void **state)
+TEST(what_is_sharded_is_known_by_any_stack)
 {
 	static const struct {
 		const char *file;
@@ -376,7 +378,7 @@ static void what_is_sharded_is_known_by_any_stack(void **state)
 }
 
 /* vLLM asks for weights, then for its cache, each with other settings. */
-static void the_phase_of_a_library_decides_which_settings_are_named(void **state)
+TEST(the_phase_of_a_library_decides_which_settings_are_named)
 {
 	static const struct {
 		const char *function;
@@ -409,7 +411,7 @@ static void the_phase_of_a_library_decides_which_settings_are_named(void **state
 }
 
 /* Layers of a model that is being built grow, too; models that stay after each other have run. */
-static void weights_that_grow_before_anything_has_run_may_be_of_one_model(void **state)
+TEST(weights_that_grow_before_anything_has_run_may_be_of_one_model)
 {
 	const struct gpc_frame weight[] = { native("at::_ops::empty::call"),
 		python("Linear.__init__",
@@ -434,7 +436,7 @@ static void weights_that_grow_before_anything_has_run_may_be_of_one_model(void *
 }
 
 /* The program's own files may have the names of a library's. */
-static void files_of_the_program_are_of_no_library(void **state)
+TEST(files_of_the_program_are_of_no_library)
 {
 	const struct gpc_frame own[] = { native("at::_ops::relu::redispatch"),
 		python("train", "/home/me/transformers/trainer.py", false),
@@ -450,39 +452,6 @@ static void files_of_the_program_are_of_no_library(void **state)
 	assert_null(facts.copy_place);
 }
 
-static void a_copy_of_the_model_is_named(void **state)
-{
-	const struct gpc_frame copied[] = { native("at::_ops::clone::redispatch"),
-		python("deepcopy", "/usr/lib/python3.12/copy.py", true),
-		python("<module>", "/home/me/train.py", false) };
-	struct gpc_facts facts = gpc_facts_unknown();
-	struct gpc_torch_texts texts;
-
-	(void)state;
-	set(2, copied, 3);
-	hold(2, 400, 1, 1);
-	gpc_torch_facts(&evidence, &oom, &facts, &texts);
-	assert_non_null(strstr(facts.copy_place, "train.py:7"));
-	assert_int_equal(facts.copy_bytes, 400 * GPC_MIB);
-}
-
-/* TransformerEncoder copies the layer that it is given. */
-static void layers_that_torch_copies_are_no_copy_of_the_model(void **state)
-{
-	const struct gpc_frame cloned[] = { python("deepcopy", "/usr/lib/python3.12/copy.py", true),
-		python("_get_clones",
-			"/v/lib/python3.12/site-packages/torch/nn/modules/transformer.py", true),
-		python("<module>", "/home/me/train.py", false) };
-	struct gpc_facts facts = gpc_facts_unknown();
-	struct gpc_torch_texts texts;
-
-	(void)state;
-	set(2, cloned, 3);
-	hold(2, 400, 12, 12);
-	gpc_torch_facts(&evidence, &oom, &facts, &texts);
-	assert_null(facts.copy_place);
-}
-
 static const char *validating_place(void)
 {
 	static struct gpc_torch_texts texts;
@@ -492,7 +461,7 @@ static const char *validating_place(void)
 	return facts.validating_place;
 }
 
-static void an_evaluation_that_keeps_its_first_pass_is_found(void **state)
+TEST(an_evaluation_that_keeps_its_first_pass_is_found)
 {
 	const struct gpc_frame result[] = { native("at::_ops::relu::redispatch"),
 		python("_call_impl", MODULE, true),
@@ -530,32 +499,35 @@ static void an_evaluation_that_keeps_its_first_pass_is_found(void **state)
 	assert_null(validating_place());
 }
 
-int main(void)
+TEST(a_copy_of_the_model_is_named)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(results_of_each_pass_are_found, start),
-		cmocka_unit_test_setup(a_stack_that_frees_half_hides_no_results, start),
-		cmocka_unit_test_setup(a_stack_that_keeps_one_for_each_input_holds_results, start),
-		cmocka_unit_test_setup(layers_of_one_pass_are_no_results, start),
-		cmocka_unit_test_setup(labels_that_stay_beside_results_are_no_inputs, start),
-		cmocka_unit_test_setup(arrays_of_xla_are_left_alone, start),
-		cmocka_unit_test_setup(
-			the_library_that_runs_the_model_is_known_by_what_it_holds, start),
-		cmocka_unit_test_setup(
-			a_node_of_the_backward_pass_is_the_site_of_what_it_calls, start),
-		cmocka_unit_test_setup(what_joins_the_parts_that_are_kept_is_known, start),
-		cmocka_unit_test_setup(segments_for_inputs_are_no_passes, start),
-		cmocka_unit_test_setup(what_grows_in_a_function_of_autograd_is_known, start),
-		cmocka_unit_test_setup(what_is_sharded_is_known_by_any_stack, start),
-		cmocka_unit_test_setup(
-			the_phase_of_a_library_decides_which_settings_are_named, start),
-		cmocka_unit_test_setup(
-			weights_that_grow_before_anything_has_run_may_be_of_one_model, start),
-		cmocka_unit_test_setup(files_of_the_program_are_of_no_library, start),
-		cmocka_unit_test_setup(an_evaluation_that_keeps_its_first_pass_is_found, start),
-		cmocka_unit_test_setup(a_copy_of_the_model_is_named, start),
-		cmocka_unit_test_setup(layers_that_torch_copies_are_no_copy_of_the_model, start),
-	};
+	const struct gpc_frame copied[] = { native("at::_ops::clone::redispatch"),
+		python("deepcopy", "/usr/lib/python3.12/copy.py", true),
+		python("<module>", "/home/me/train.py", false) };
+	struct gpc_facts facts = gpc_facts_unknown();
+	struct gpc_torch_texts texts;
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	(void)state;
+	set(2, copied, 3);
+	hold(2, 400, 1, 1);
+	gpc_torch_facts(&evidence, &oom, &facts, &texts);
+	assert_non_null(strstr(facts.copy_place, "train.py:7"));
+	assert_int_equal(facts.copy_bytes, 400 * GPC_MIB);
+}
+
+/* TransformerEncoder copies the layer that it is given. */
+TEST(layers_that_torch_copies_are_no_copy_of_the_model)
+{
+	const struct gpc_frame cloned[] = { python("deepcopy", "/usr/lib/python3.12/copy.py", true),
+		python("_get_clones",
+			"/v/lib/python3.12/site-packages/torch/nn/modules/transformer.py", true),
+		python("<module>", "/home/me/train.py", false) };
+	struct gpc_facts facts = gpc_facts_unknown();
+	struct gpc_torch_texts texts;
+
+	(void)state;
+	set(2, cloned, 3);
+	hold(2, 400, 12, 12);
+	gpc_torch_facts(&evidence, &oom, &facts, &texts);
+	assert_null(facts.copy_place);
 }

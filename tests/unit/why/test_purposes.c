@@ -29,20 +29,11 @@ static enum gpc_purpose of_a_copy_within(const char *function)
 	return gpc_purpose_of(&stack.list);
 }
 
-static void a_hook_runs_within_a_pass_and_loads_no_weights(void **state)
+TEST(a_hook_runs_within_a_pass_and_loads_no_weights)
 {
 	(void)state;
 	assert_int_equal(of_a_copy_within("Module._apply"), GPC_PURPOSE_WEIGHTS);
 	assert_int_equal(of_a_copy_within("Module._call_impl"), GPC_PURPOSE_ACTIVATIONS);
 	assert_int_equal(
 		of_a_copy_within("Module._call_impl.<locals>.inner"), GPC_PURPOSE_ACTIVATIONS);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_hook_runs_within_a_pass_and_loads_no_weights),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,13 +35,15 @@ static int set_up(void **state)
 	return 0;
 }
 
+FIXTURE(set_up, NULL);
+
 static void find(void)
 {
 	facts = gpc_facts_unknown();
 	gpc_retries_find(&evidence, &now, &facts);
 }
 
-static void what_a_failed_attempt_left_is_found(void **state)
+TEST(what_a_failed_attempt_left_is_found)
 {
 	(void)state;
 	find();
@@ -49,7 +51,7 @@ static void what_a_failed_attempt_left_is_found(void **state)
 	assert_int_equal(facts.retried_bytes, 45 * GPC_GIB);
 }
 
-static void what_another_line_holds_is_no_attempt(void **state)
+TEST(what_another_line_holds_is_no_attempt)
 {
 	(void)state;
 	earlier.stack = 9;
@@ -57,7 +59,7 @@ static void what_another_line_holds_is_no_attempt(void **state)
 	assert_true(facts.retried_bytes == GPUCACHE_UNKNOWN);
 }
 
-static void what_was_made_since_is_no_rest(void **state)
+TEST(what_was_made_since_is_no_rest)
 {
 	(void)state;
 	earlier.holders[0].bytes = 10 * GPC_GIB;
@@ -66,7 +68,7 @@ static void what_was_made_since_is_no_rest(void **state)
 }
 
 /* A framework that gives back its cache and asks again, for as much. */
-static void the_same_request_again_is_no_other_attempt(void **state)
+TEST(the_same_request_again_is_no_other_attempt)
 {
 	(void)state;
 	now.requested = earlier.requested;
@@ -74,23 +76,10 @@ static void the_same_request_again_is_no_other_attempt(void **state)
 	assert_true(facts.retried_bytes == GPUCACHE_UNKNOWN);
 }
 
-static void a_part_that_does_not_count_is_left_out(void **state)
+TEST(a_part_that_does_not_count_is_left_out)
 {
 	(void)state;
 	now.balance.requested = 200 * GPC_GIB;
 	find();
 	assert_true(facts.retried_bytes == GPUCACHE_UNKNOWN);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(what_a_failed_attempt_left_is_found, set_up),
-		cmocka_unit_test_setup(what_another_line_holds_is_no_attempt, set_up),
-		cmocka_unit_test_setup(what_was_made_since_is_no_rest, set_up),
-		cmocka_unit_test_setup(the_same_request_again_is_no_other_attempt, set_up),
-		cmocka_unit_test_setup(a_part_that_does_not_count_is_left_out, set_up),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

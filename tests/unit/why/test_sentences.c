@@ -14,7 +14,7 @@ static void add_number(void *self, uint32_t stack, struct gpc_text *text)
 
 static const struct gpc_site_names by_number = { .add = add_number };
 
-static void every_row_of_the_table_is_sound(void **state)
+TEST(every_row_of_the_table_is_sound)
 {
 	const char *wrong = NULL;
 	const char *row = gpc_sentences_check(&wrong);
@@ -24,7 +24,7 @@ static void every_row_of_the_table_is_sound(void **state)
 		fail_msg("\"%s\" %s", row, wrong);
 }
 
-static void what_is_assumed_is_not_said_to_be_missing(void **state)
+TEST(what_is_assumed_is_not_said_to_be_missing)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 	GPC_TEXT(text, 400);
@@ -39,7 +39,7 @@ static void what_is_assumed_is_not_said_to_be_missing(void **state)
 	assert_null(strstr(text.buf, "by 4.00 GiB"));
 }
 
-static void because_has_the_numbers_of_its_cause(void **state)
+TEST(because_has_the_numbers_of_its_cause)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 	static const char *const wanted[GPUCACHE_VERDICT_COUNT] = {
@@ -98,7 +98,7 @@ static void because_has_the_numbers_of_its_cause(void **state)
 	}
 }
 
-static void words_accept_any_number_of_a_recording(void **state)
+TEST(words_accept_any_number_of_a_recording)
 {
 	(void)state;
 	assert_string_equal(gpc_cause_word(GPUCACHE_VERDICT_FRAGMENTED), "fragmented");
@@ -111,7 +111,7 @@ static void words_accept_any_number_of_a_recording(void **state)
 			assert_string_not_equal(gpc_cause_word(v), gpc_cause_word(w));
 }
 
-static void the_shortage_is_told_in_its_parts(void **state)
+TEST(the_shortage_is_told_in_its_parts)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 	struct gpc_text text = gpc_text_init(said, sizeof said);
@@ -126,7 +126,7 @@ static void the_shortage_is_told_in_its_parts(void **state)
 		"4.00 GiB free on the GPU, largest cached piece 1.00 GiB");
 }
 
-static void a_cause_that_names_or_a_replay_changed_is_told_with_the_first_one(void **state)
+TEST(a_cause_that_names_or_a_replay_changed_is_told_with_the_first_one)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 	struct gpc_text text = gpc_text_init(said, sizeof said);
@@ -148,7 +148,7 @@ static void a_cause_that_names_or_a_replay_changed_is_told_with_the_first_one(vo
 	assert_true(s.answer.also >> GPUCACHE_VERDICT_FRAGMENTED & 1);
 }
 
-static void what_arithmetic_proves_no_replay_overturns(void **state)
+TEST(what_arithmetic_proves_no_replay_overturns)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -163,7 +163,7 @@ static void what_arithmetic_proves_no_replay_overturns(void **state)
 	assert_int_equal(s.answer.strength, GPUCACHE_STRENGTH_CERTAIN);
 }
 
-static void nothing_that_rests_on_records_is_certain_once_one_was_dropped(void **state)
+TEST(nothing_that_rests_on_records_is_certain_once_one_was_dropped)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -178,7 +178,7 @@ static void nothing_that_rests_on_records_is_certain_once_one_was_dropped(void *
 }
 
 /* Facts drawn at random: no sentence has a number that is unknown, and none is empty. */
-static void whatever_the_facts_are_no_unknown_number_is_said(void **state)
+TEST(whatever_the_facts_are_no_unknown_number_is_said)
 {
 	uint64_t seed = 88172645463325252u;
 
@@ -224,21 +224,4 @@ static void whatever_the_facts_are_no_unknown_number_is_said(void **state)
 			assert_true(text.len > 0 || facts.asked == GPUCACHE_UNKNOWN);
 		}
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_row_of_the_table_is_sound),
-		cmocka_unit_test(what_is_assumed_is_not_said_to_be_missing),
-		cmocka_unit_test(because_has_the_numbers_of_its_cause),
-		cmocka_unit_test(words_accept_any_number_of_a_recording),
-		cmocka_unit_test(the_shortage_is_told_in_its_parts),
-		cmocka_unit_test(a_cause_that_names_or_a_replay_changed_is_told_with_the_first_one),
-		cmocka_unit_test(what_arithmetic_proves_no_replay_overturns),
-		cmocka_unit_test(nothing_that_rests_on_records_is_certain_once_one_was_dropped),
-		cmocka_unit_test(whatever_the_facts_are_no_unknown_number_is_said),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,7 @@
 
 #include "tests/unit/why/advice.h"
 
-static void an_idle_gpu_is_named(void **state)
+TEST(an_idle_gpu_is_named)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -15,7 +15,7 @@ static void an_idle_gpu_is_named(void **state)
 	says("part of it on GPU 3, where no other process holds memory: 78.00 GiB is free");
 }
 
-static void spilling_is_advised_where_it_would_have_served(void **state)
+TEST(spilling_is_advised_where_it_would_have_served)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 	unsigned without = advise(&s, GPUCACHE_VERDICT_EXHAUSTED);
@@ -42,7 +42,7 @@ static void spilling_is_advised_where_it_would_have_served(void **state)
 	says("spill:auto, which goes on");
 }
 
-static void an_exhausted_gpu_is_told_how_much_must_go_and_who_holds_most(void **state)
+TEST(an_exhausted_gpu_is_told_how_much_must_go_and_who_holds_most)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -61,7 +61,7 @@ static void an_exhausted_gpu_is_told_how_much_must_go_and_who_holds_most(void **
 }
 
 /* What follows the first request decides, not how much this one misses. */
-static void who_asks_for_more_is_told_what_will_be_needed(void **state)
+TEST(who_asks_for_more_is_told_what_will_be_needed)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -102,7 +102,7 @@ static void who_asks_for_more_is_told_what_will_be_needed(void **state)
 	says("the copy of the weights that Trainer.__init__ train.py:6 made, 13.00 GiB");
 }
 
-static void settings_of_the_library_that_runs_the_model_are_named(void **state)
+TEST(settings_of_the_library_that_runs_the_model_are_named)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 	unsigned without = advise(&s, GPUCACHE_VERDICT_EXHAUSTED);
@@ -131,7 +131,7 @@ static void settings_of_the_library_that_runs_the_model_are_named(void **state)
 }
 
 /* Not "shard it", where it is sharded. */
-static void what_is_sharded_is_told_to_be_offloaded(void **state)
+TEST(what_is_sharded_is_told_to_be_offloaded)
 {
 	static const enum gpc_purpose states[] = { GPC_PURPOSE_OPTIMIZER, GPC_PURPOSE_WEIGHTS,
 		GPC_PURPOSE_OTHER };
@@ -160,7 +160,7 @@ static void what_is_sharded_is_told_to_be_offloaded(void **state)
 }
 
 /* To offload weights would not help an activation that is large by itself. */
-static void a_large_activation_is_not_told_to_be_offloaded(void **state)
+TEST(a_large_activation_is_not_told_to_be_offloaded)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -178,7 +178,7 @@ static void a_large_activation_is_not_told_to_be_offloaded(void **state)
 	assert_null(strstr(advice, "FSDP"));
 }
 
-static void a_request_that_never_fits_is_not_told_to_free(void **state)
+TEST(a_request_that_never_fits_is_not_told_to_free)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -189,7 +189,7 @@ static void a_request_that_never_fits_is_not_told_to_free(void **state)
 	says("ask for less: were nothing else held, 95.00 GiB would be free");
 }
 
-static void padding_of_rows_is_rounding(void **state)
+TEST(padding_of_rows_is_rounding)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -203,7 +203,7 @@ static void padding_of_rows_is_rounding(void **state)
 	advise(&s, GPUCACHE_VERDICT_ROUNDING);
 }
 
-static void handles_of_the_least_size_may_hold_smaller_blocks(void **state)
+TEST(handles_of_the_least_size_may_hold_smaller_blocks)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -218,7 +218,7 @@ static void handles_of_the_least_size_may_hold_smaller_blocks(void **state)
 	assert_int_equal(advise(&s, GPUCACHE_VERDICT_GROWTH), 1);
 }
 
-static void growth_is_told_by_what_it_is(void **state)
+TEST(growth_is_told_by_what_it_is)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -276,7 +276,7 @@ static void growth_is_told_by_what_it_is(void **state)
 	says("what Attention.forward model.py:6 makes stays");
 }
 
-static void a_checkpoint_is_not_put_around_what_has_one(void **state)
+TEST(a_checkpoint_is_not_put_around_what_has_one)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -293,7 +293,7 @@ static void a_checkpoint_is_not_put_around_what_has_one(void **state)
 }
 
 /* A pass makes a gradient for each weight, and not twice as much. */
-static void gradients_that_stay_are_told_with_the_line_of_the_backward_pass(void **state)
+TEST(gradients_that_stay_are_told_with_the_line_of_the_backward_pass)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -311,7 +311,7 @@ static void gradients_that_stay_are_told_with_the_line_of_the_backward_pass(void
 	says("at train loop.py:7");
 }
 
-static void an_optimizers_first_step_is_not_growth(void **state)
+TEST(an_optimizers_first_step_is_not_growth)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -349,7 +349,7 @@ static void limit(struct scene *s)
 	s->oom.limit = 85 * GPC_GIB;
 }
 
-static void a_limit_is_raised_to_what_would_have_been_enough(void **state)
+TEST(a_limit_is_raised_to_what_would_have_been_enough)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -367,7 +367,7 @@ static void a_limit_is_raised_to_what_would_have_been_enough(void **state)
 	assert_null(strstr(advice, "GPUCACHE_CONF"));
 }
 
-static void a_limit_of_pytorchs_own_is_raised_by_pytorchs_own_call(void **state)
+TEST(a_limit_of_pytorchs_own_is_raised_by_pytorchs_own_call)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -383,7 +383,7 @@ static void a_limit_of_pytorchs_own_is_raised_by_pytorchs_own_call(void **state)
 	assert_null(strstr(advice, "GPUCACHE_CONF"));
 }
 
-static void the_settings_that_a_replay_found_are_advised_with_those_that_are_set(void **state)
+TEST(the_settings_that_a_replay_found_are_advised_with_those_that_are_set)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -417,7 +417,7 @@ static void the_settings_that_a_replay_found_are_advised_with_those_that_are_set
 	     "are freed: model.py:5 holds most, 50.00 GiB");
 }
 
-static void pages_that_small_blocks_pin_are_computed(void **state)
+TEST(pages_that_small_blocks_pin_are_computed)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -432,7 +432,7 @@ static void pages_that_small_blocks_pin_are_computed(void **state)
 	says("cut small blocks that stay from one large block");
 }
 
-static void pending_memory_is_met_by_waiting(void **state)
+TEST(pending_memory_is_met_by_waiting)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -446,7 +446,7 @@ static void pending_memory_is_met_by_waiting(void **state)
 	says("make this allocation before the stream capture begins");
 }
 
-static void rounding_names_the_option_only_where_it_is_set(void **state)
+TEST(rounding_names_the_option_only_where_it_is_set)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -460,7 +460,7 @@ static void rounding_names_the_option_only_where_it_is_set(void **state)
 	says("take roundup_power2_divisions out of GPUCACHE_CONF");
 }
 
-static void neighbours_are_named_if_they_can_be_seen(void **state)
+TEST(neighbours_are_named_if_they_can_be_seen)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -483,7 +483,7 @@ static void neighbours_are_named_if_they_can_be_seen(void **state)
 	     "it");
 }
 
-static void other_causes_say_what_to_do(void **state)
+TEST(other_causes_say_what_to_do)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -548,35 +548,4 @@ static void other_causes_say_what_to_do(void **state)
 	s.oom.requested = s.oom.rounded = 243 * GPC_GIB;
 	advise(&s, GPUCACHE_VERDICT_IMPOSSIBLE);
 	says("no setting can help: check how the size is computed, at model.py:7");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_idle_gpu_is_named),
-		cmocka_unit_test(spilling_is_advised_where_it_would_have_served),
-		cmocka_unit_test(an_exhausted_gpu_is_told_how_much_must_go_and_who_holds_most),
-		cmocka_unit_test(who_asks_for_more_is_told_what_will_be_needed),
-		cmocka_unit_test(settings_of_the_library_that_runs_the_model_are_named),
-		cmocka_unit_test(what_is_sharded_is_told_to_be_offloaded),
-		cmocka_unit_test(a_large_activation_is_not_told_to_be_offloaded),
-		cmocka_unit_test(a_request_that_never_fits_is_not_told_to_free),
-		cmocka_unit_test(padding_of_rows_is_rounding),
-		cmocka_unit_test(handles_of_the_least_size_may_hold_smaller_blocks),
-		cmocka_unit_test(growth_is_told_by_what_it_is),
-		cmocka_unit_test(a_checkpoint_is_not_put_around_what_has_one),
-		cmocka_unit_test(gradients_that_stay_are_told_with_the_line_of_the_backward_pass),
-		cmocka_unit_test(an_optimizers_first_step_is_not_growth),
-		cmocka_unit_test(a_limit_is_raised_to_what_would_have_been_enough),
-		cmocka_unit_test(a_limit_of_pytorchs_own_is_raised_by_pytorchs_own_call),
-		cmocka_unit_test(
-			the_settings_that_a_replay_found_are_advised_with_those_that_are_set),
-		cmocka_unit_test(pages_that_small_blocks_pin_are_computed),
-		cmocka_unit_test(pending_memory_is_met_by_waiting),
-		cmocka_unit_test(rounding_names_the_option_only_where_it_is_set),
-		cmocka_unit_test(neighbours_are_named_if_they_can_be_seen),
-		cmocka_unit_test(other_causes_say_what_to_do),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

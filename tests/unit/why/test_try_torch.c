@@ -4,7 +4,29 @@
 
 #include "tests/unit/why/advice.h"
 
-static void nothing_in_a_graph_is_moved_to_the_host(void **state)
+/* PyTorch gives back its idle segments, and asks again: what is in them is in no pool of its own, and no other library asks. */
+TEST(what_pytorch_asks_for_first_is_served_by_its_cache)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	(void)state;
+	s.oom.torch =
+		(struct gpucache_oom_torch){ .allocated = 40 * GPC_GIB, .reserved = 64 * GPC_GIB };
+	s.oom.idle_bytes = 20 * GPC_GIB;
+	s.oom.setup |= GPUCACHE_OOM_IDLE;
+	advise(&s, GPUCACHE_VERDICT_PREALLOCATED);
+	says("torch.cuda.empty_cache() before this request");
+	s.facts.torch_asked = 8 * GPC_GIB;
+	say_anew(&s);
+	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_WRONG_POOL);
+	s.facts.is_first_ask = GPC_YES;
+	say_anew(&s);
+	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_PREALLOCATED);
+	assert_int_equal(s.answer.also, 0);
+	says("nothing, but if PyTorch fails again");
+}
+
+TEST(nothing_in_a_graph_is_moved_to_the_host)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -28,7 +50,7 @@ static void nothing_in_a_graph_is_moved_to_the_host(void **state)
 	says("one pool for all");
 }
 
-static void holes_beside_growth_are_the_second_advice(void **state)
+TEST(holes_beside_growth_are_the_second_advice)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -48,7 +70,7 @@ static void holes_beside_growth_are_the_second_advice(void **state)
 	advise(&s, GPUCACHE_VERDICT_FRAGMENTED);
 }
 
-static void holes_of_pytorchs_cache_are_joined_by_pytorchs_option(void **state)
+TEST(holes_of_pytorchs_cache_are_joined_by_pytorchs_option)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -111,7 +133,7 @@ static void holes_of_pytorchs_cache_are_joined_by_pytorchs_option(void **state)
 	assert_int_not_equal(s.answer.cause, GPUCACHE_VERDICT_FRAGMENTED);
 }
 
-static void another_library_beside_pytorchs_unused_cache_is_told_to_empty_it(void **state)
+TEST(another_library_beside_pytorchs_unused_cache_is_told_to_empty_it)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -136,7 +158,7 @@ static void another_library_beside_pytorchs_unused_cache_is_told_to_empty_it(voi
 }
 
 /* PyTorch returns every whole idle segment that it may before it gives up. */
-static void whole_segments_that_pytorch_did_not_use_are_of_other_pools(void **state)
+TEST(whole_segments_that_pytorch_did_not_use_are_of_other_pools)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -182,7 +204,7 @@ static void whole_segments_that_pytorch_did_not_use_are_of_other_pools(void **st
 }
 
 /* Less than a third of the tensors. */
-static void pytorchs_rounding_is_a_cause_if_it_may_be_as_much_as_is_missing(void **state)
+TEST(pytorchs_rounding_is_a_cause_if_it_may_be_as_much_as_is_missing)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -199,41 +221,4 @@ static void pytorchs_rounding_is_a_cause_if_it_may_be_as_much_as_is_missing(void
 	s.oom.torch.allocated--;
 	judge(&s);
 	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_EXHAUSTED);
-}
-
-/* PyTorch gives back its idle segments, and asks again: what is in them is in no pool of its own, and no other library asks. */
-static void what_pytorch_asks_for_first_is_served_by_its_cache(void **state)
-{
-	struct scene s = scene_of_an_exhausted_gpu();
-
-	(void)state;
-	s.oom.torch =
-		(struct gpucache_oom_torch){ .allocated = 40 * GPC_GIB, .reserved = 64 * GPC_GIB };
-	s.oom.idle_bytes = 20 * GPC_GIB;
-	s.oom.setup |= GPUCACHE_OOM_IDLE;
-	advise(&s, GPUCACHE_VERDICT_PREALLOCATED);
-	says("torch.cuda.empty_cache() before this request");
-	s.facts.torch_asked = 8 * GPC_GIB;
-	say_anew(&s);
-	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_WRONG_POOL);
-	s.facts.is_first_ask = GPC_YES;
-	say_anew(&s);
-	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_PREALLOCATED);
-	assert_int_equal(s.answer.also, 0);
-	says("nothing, but if PyTorch fails again");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_pytorch_asks_for_first_is_served_by_its_cache),
-		cmocka_unit_test(nothing_in_a_graph_is_moved_to_the_host),
-		cmocka_unit_test(holes_beside_growth_are_the_second_advice),
-		cmocka_unit_test(holes_of_pytorchs_cache_are_joined_by_pytorchs_option),
-		cmocka_unit_test(another_library_beside_pytorchs_unused_cache_is_told_to_empty_it),
-		cmocka_unit_test(whole_segments_that_pytorch_did_not_use_are_of_other_pools),
-		cmocka_unit_test(pytorchs_rounding_is_a_cause_if_it_may_be_as_much_as_is_missing),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -106,7 +106,7 @@ static void tell(const struct row *row)
 		fail_msg("%s", said);
 }
 
-static void a_failure_of_xlas_pool_is_told_by_what_its_program_needs(void **state)
+TEST(a_failure_of_xlas_pool_is_told_by_what_its_program_needs)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -116,22 +116,8 @@ static void a_failure_of_xlas_pool_is_told_by_what_its_program_needs(void **stat
 	}
 }
 
-/* XLA asks the driver for its own pool: no other library is beside it. */
-static void xla_that_asks_for_more_is_not_another_library(void **state)
-{
-	struct scene s = scene_of_an_exhausted_gpu();
-
-	(void)state;
-	s.oom.framework = GPUCACHE_FRAMEWORK_XLA;
-	s.oom.balance.requested = 20 * GPC_GIB;
-	s.oom.balance.other_processes = 73 * GPC_GIB;
-	s.oom.torch = (struct gpucache_oom_torch){ .allocated = GPC_GIB, .reserved = 20 * GPC_GIB };
-	judge(&s);
-	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_NEIGHBOUR);
-}
-
 /* The pool is small because another process had most of the GPU when it was made. */
-static void a_pool_beside_another_process_is_small(void **state)
+TEST(a_pool_beside_another_process_is_small)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
@@ -154,13 +140,16 @@ static void a_pool_beside_another_process_is_small(void **state)
 	assert_int_not_equal(s.answer.cause, GPUCACHE_VERDICT_NEIGHBOUR);
 }
 
-int main(void)
+/* XLA asks the driver for its own pool: no other library is beside it. */
+TEST(xla_that_asks_for_more_is_not_another_library)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_failure_of_xlas_pool_is_told_by_what_its_program_needs),
-		cmocka_unit_test(a_pool_beside_another_process_is_small),
-		cmocka_unit_test(xla_that_asks_for_more_is_not_another_library),
-	};
+	struct scene s = scene_of_an_exhausted_gpu();
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	(void)state;
+	s.oom.framework = GPUCACHE_FRAMEWORK_XLA;
+	s.oom.balance.requested = 20 * GPC_GIB;
+	s.oom.balance.other_processes = 73 * GPC_GIB;
+	s.oom.torch = (struct gpucache_oom_torch){ .allocated = GPC_GIB, .reserved = 20 * GPC_GIB };
+	judge(&s);
+	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_NEIGHBOUR);
 }
