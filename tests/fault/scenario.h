@@ -39,7 +39,6 @@ static uint64_t now_ns(void)
 
 static enum gpc_status attempt(void *arg)
 {
-	(void)arg;
 	return gpc_pool_retry(&run.pool, &run.request, &run.address);
 }
 

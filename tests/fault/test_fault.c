@@ -76,7 +76,6 @@ static void fail_every_call(const struct fault *fault)
 	{                                                                                       \
 		static const struct fault fault = { #name, entry, code, version, GPC_VMM_OFF }; \
                                                                                                 \
-		(void)state;                                                                    \
 		fail_every_call(&fault);                                                        \
 	}
 
@@ -85,7 +84,6 @@ static void fail_every_call(const struct fault *fault)
 	{                                                                                    \
 		static const struct fault fault = { #name, entry, code, 13000, GPC_VMM_ON }; \
                                                                                              \
-		(void)state;                                                                 \
 		fail_every_call(&fault);                                                     \
 	}
 
@@ -144,7 +142,6 @@ TEST(every_mapping_of_metadata_that_fails_is_survived)
 	unsigned nth = 0;
 	size_t mapped;
 
-	(void)state;
 	assert_int_equal(n_failed, 0);
 	do {
 		mapped = survive_without_metadata(++nth, &n_failed);

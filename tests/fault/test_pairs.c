@@ -152,7 +152,6 @@ static void survive_every_pair(const struct machine *machine)
 
 static int show_failure(void **state)
 {
-	(void)state;
 	if (!is_over)
 		print_error("calls %llu and %llu of the driver, mappings %#llx\n",
 			(unsigned long long)now.i, (unsigned long long)now.j,
@@ -166,7 +165,6 @@ FIXTURE(NULL, show_failure);
 #define ON(where, ...)                                                      \
 	TEST(pairs_of_failures_on_##where)                                  \
 	{                                                                   \
-		(void)state;                                                \
 		survive_every_pair(&(const struct machine){ __VA_ARGS__ }); \
 	}
 

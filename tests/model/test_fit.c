@@ -116,7 +116,6 @@ TEST(as_many_blocks_of_any_size_fit_as_on_the_plain_driver)
 {
 	static const uint64_t sizes[] = { 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 18, 20, 33, 100, 1000 };
 
-	(void)state;
 	for (size_t i = 0; i < N_OF(sizes); i++) {
 		uint64_t most = run(&plain, n_that_fit, sizes[i] * GPC_MIB);
 
@@ -151,7 +150,6 @@ TEST(small_requests_fit_into_gaps_of_large_blocks)
 	static const uint64_t sizes[] = { 1000, 300000, GPC_MIB, 2 * GPC_MIB, 2 * GPC_MIB + 300000,
 		4 * GPC_MIB };
 
-	(void)state;
 	for (size_t i = 0; i < N_OF(sizes); i++)
 		assert_int_equal(
 			run(&ours, after_stripes, sizes[i]), run(&plain, after_stripes, sizes[i]));
@@ -165,7 +163,6 @@ TEST(large_requests_reuse_memory_that_was_not_shared)
 {
 	static const uint64_t sizes[] = { 10 * GPC_MIB, 64 * GPC_MIB, 640 * GPC_MIB };
 
-	(void)state;
 	for (size_t i = 0; i < N_OF(sizes); i++) {
 		uint64_t most = run(&plain, after_stripes, sizes[i]);
 
@@ -197,7 +194,6 @@ TEST(freed_large_blocks_serve_other_large_requests)
 {
 	static const uint64_t sizes[] = { 100, 640, 1030, 2500, 5200 };
 
-	(void)state;
 	for (size_t i = 0; i < N_OF(sizes); i++)
 		assert_int_equal(run(&ours, after_large, sizes[i] * GPC_MIB), 1);
 }
@@ -223,7 +219,6 @@ TEST(a_small_block_pins_no_large_segment)
 {
 	static const uint64_t sizes[] = { 500, 1030, 1500 };
 
-	(void)state;
 	for (size_t i = 0; i < N_OF(sizes); i++)
 		assert_int_equal(run(&ours, after_a_small_one, sizes[i] * GPC_MIB),
 			run(&plain, after_a_small_one, sizes[i] * GPC_MIB));
@@ -331,7 +326,6 @@ TEST(the_reported_free_memory_is_available_in_one_piece)
 {
 	static const uint64_t sizes[] = { 2, 6, 7, 64, 300 };
 
-	(void)state;
 	for (size_t i = 0; i < N_OF(sizes); i++)
 		(void)run(&ours, in_one_piece, sizes[i] * GPC_MIB);
 }
@@ -350,7 +344,6 @@ TEST(blocks_of_random_lifetime_fit_on_a_nearly_full_device)
 		{ "with small ones", draw_with_small, 99, 0 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < N_OF(churns); i++) {
 		uint64_t failures = 0;
 
@@ -368,7 +361,6 @@ TEST(gib_blocks_of_varying_size_fit_on_a_nearly_full_device)
 {
 	static const struct churn gib = { "64 MiB to 2 GiB", draw_gib, 97, 1000 };
 
-	(void)state;
 	churn = &gib;
 	for (uint64_t seed = 1; seed <= 8; seed++)
 		assert_int_equal(run(&ours, come_and_go, seed), gib.n);

@@ -509,12 +509,10 @@ static void run(uint32_t n_threads, uint64_t n_ops)
 
 TEST(random_operations_of_one_thread_agree_with_the_model)
 {
-	(void)state;
 	run(1, number_from_env("OPS", 100000) / 2);
 }
 
 TEST(random_operations_of_several_threads_agree_with_the_model)
 {
-	(void)state;
 	run(MAX_THREADS, number_from_env("OPS", 100000) / 2);
 }

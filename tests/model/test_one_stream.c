@@ -14,7 +14,6 @@ static int set_up(void **state)
 	struct gpc_pool_params params = stage_params();
 	gpc_devptr first;
 
-	(void)state;
 	params.is_one_stream = true;
 	stage_open(&stage, &params);
 	first = stage_alloc(&stage, GPC_MIB);
@@ -25,7 +24,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	(void)state;
 	stage_close(&stage);
 	return 0;
 }
@@ -47,7 +45,6 @@ TEST(a_stream_created_after_the_first_per_thread_use_is_ordered_too)
 {
 	struct gpc_sim_stream *stream = stage_stream(&stage);
 
-	(void)state;
 	gpc_fences_per_thread_stream_used(&stage.pool.fences);
 	assert_int_equal(tell(stream), GPC_OK);
 	assert_true(is_behind_the_old_work(stream));
@@ -58,7 +55,6 @@ TEST(a_stream_made_after_the_record_failed_tries_again)
 	struct gpc_sim_stream *first = stage_stream(&stage);
 	struct gpc_sim_stream *second = stage_stream(&stage);
 
-	(void)state;
 	assert_true(gpc_sim_fault_add(&stage.sim->faults, "cuEventRecord", 1, 1, 2));
 	assert_int_equal(tell(first), GPC_DEVICE_NO_MEMORY);
 	assert_int_equal(tell(second), GPC_OK);
@@ -69,7 +65,6 @@ TEST(a_peer_waits_also_where_a_stream_ended_the_rule_before)
 {
 	struct gpc_sim_stream *stream = stage_stream(&stage);
 
-	(void)state;
 	assert_int_equal(tell(stream), GPC_OK);
 	assert_true(is_behind_the_old_work(stream));
 	assert_true(gpc_fences_peer_comes(&stage.pool.fences));
@@ -77,7 +72,6 @@ TEST(a_peer_waits_also_where_a_stream_ended_the_rule_before)
 
 TEST(a_peer_waits_where_nothing_could_be_recorded)
 {
-	(void)state;
 	assert_true(gpc_sim_fault_add(&stage.sim->faults, "cuEventCreate", 1, 1, 2));
 	assert_true(gpc_fences_peer_comes(&stage.pool.fences));
 	assert_false(gpc_fences_is_free_safe(&stage.pool.fences));
@@ -87,7 +81,6 @@ TEST(where_there_never_was_one_stream_a_peer_need_not_wait)
 {
 	struct gpc_fences fences;
 
-	(void)state;
 	gpc_fences_init(&fences, &stage.drv.base, &stage.heap.captures, false);
 	assert_false(gpc_fences_peer_comes(&fences));
 }

@@ -493,7 +493,6 @@ static uint64_t run(const struct scenario *scenario)
 	{                                                         \
 		const struct scenario scenario = { __VA_ARGS__ }; \
                                                                   \
-		(void)state;                                      \
 		assert_int_equal(run(&scenario), 0);              \
 	}
 
@@ -526,7 +525,6 @@ TEST(without_a_record_of_a_second_streams_use_the_race_is_seen)
 		.has_names = true,
 		.is_use_untold = true };
 
-	(void)state;
 	assert_true(run(&scenario) > 0);
 }
 
@@ -536,6 +534,5 @@ TEST(without_the_fence_the_race_is_seen)
 		.name = "fence left out", .driver_version = 13000, .is_fence_skipped = true
 	};
 
-	(void)state;
 	assert_true(run(&scenario) > 0);
 }

@@ -25,19 +25,16 @@ static inline int open_on(int driver_version, bool is_one_stream)
 
 static inline int open_with_barriers(void **state)
 {
-	(void)state;
 	return open_on(13000, false);
 }
 
 static inline int open_old(void **state)
 {
-	(void)state;
 	return open_on(12040, false);
 }
 
 static inline int open_one(void **state)
 {
-	(void)state;
 	return open_on(13000, true);
 }
 

@@ -11,7 +11,6 @@ static inline int open_plain(void **state)
 {
 	struct gpc_pool_params params = stage_params();
 
-	(void)state;
 	stage_open(&stage, &params);
 	return 0;
 }
@@ -20,7 +19,6 @@ static inline int open_one_stream(void **state)
 {
 	struct gpc_pool_params params = stage_params();
 
-	(void)state;
 	params.is_one_stream = true;
 	stage_open(&stage, &params);
 	return 0;
@@ -28,7 +26,6 @@ static inline int open_one_stream(void **state)
 
 static inline int close_stage(void **state)
 {
-	(void)state;
 	(stage_close)(&stage); /* the line that the test was at last */
 	return 0;
 }

@@ -24,7 +24,6 @@ static inline void open_mode(enum gpc_vmm vmm, bool is_one_stream)
 
 static inline int open_on(void **state)
 {
-	(void)state;
 	open_mode(GPC_VMM_ON, true);
 	return 0;
 }

@@ -9,7 +9,6 @@ TEST(an_empty_map_finds_nothing)
 {
 	struct gpc_address_map map = { 0 };
 
-	(void)state;
 	assert_null(gpc_address_map_find(&map, 512));
 	assert_null(gpc_address_map_find(&map, 0));
 	assert_null(gpc_address_map_take(&map, 512));
@@ -20,7 +19,6 @@ TEST(an_entry_is_found_at_exactly_its_address)
 {
 	struct gpc_address_map map = { 0 };
 
-	(void)state;
 	assert_int_equal(gpc_address_map_reserve(&map, 1), GPC_OK);
 	gpc_address_map_insert(&map, 0x7f0000000200, &values[3]);
 	assert_ptr_equal(gpc_address_map_find(&map, 0x7f0000000200), &values[3]);
@@ -47,7 +45,6 @@ TEST(a_map_that_grows_keeps_everything)
 {
 	struct gpc_address_map map = { 0 };
 
-	(void)state;
 	for (size_t i = 0; i < N_OF(values); i++) {
 		assert_int_equal(gpc_address_map_reserve(&map, 1), GPC_OK);
 		gpc_address_map_insert(&map, address_of(i), &values[i]);
@@ -63,7 +60,6 @@ TEST(removal_in_any_order_leaves_the_others_findable)
 {
 	struct gpc_address_map map = { 0 };
 
-	(void)state;
 	assert_int_equal(gpc_address_map_reserve(&map, N_OF(values)), GPC_OK);
 	for (size_t i = 0; i < N_OF(values); i++)
 		gpc_address_map_insert(&map, address_of(i), &values[i]);
@@ -90,7 +86,6 @@ TEST(without_metadata_the_map_stays_as_it_was)
 	struct gpc_address_map map = { 0 };
 	size_t before = gpc_metamem_total();
 
-	(void)state;
 	gpc_metamem_fail_at(1);
 	assert_int_equal(gpc_address_map_reserve(&map, 1), GPC_NO_METADATA);
 	gpc_metamem_fail_at(0);

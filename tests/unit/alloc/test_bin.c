@@ -19,7 +19,6 @@ static uint64_t random_number(void)
 
 static int start_empty(void **state)
 {
-	(void)state;
 	memset(&bins, 0, sizeof bins);
 	memset(blocks, 0, sizeof blocks);
 	return 0;
@@ -35,7 +34,6 @@ static void put(size_t i, uint64_t size, gpc_devptr address)
 
 TEST(empty_bins_have_nothing_for_anybody)
 {
-	(void)state;
 	assert_null(gpc_bins_find(&bins, GPC_GRAIN));
 	assert_null(gpc_bins_find(&bins, GPC_SIZE_MAX));
 	assert_int_equal(gpc_bins_largest(&bins), 0);
@@ -43,7 +41,6 @@ TEST(empty_bins_have_nothing_for_anybody)
 
 TEST(the_smallest_block_that_is_large_enough_is_found)
 {
-	(void)state;
 	put(0, 8192, 1 << 20);
 	put(1, 4096, 2 << 20);
 	put(2, GPC_GIB, 3 << 20);
@@ -56,7 +53,6 @@ TEST(the_smallest_block_that_is_large_enough_is_found)
 
 TEST(of_equal_blocks_the_lowest_is_found)
 {
-	(void)state;
 	put(0, 8192, 30 << 20);
 	put(1, 8192, 10 << 20);
 	put(2, 8192, 20 << 20);
@@ -69,7 +65,6 @@ TEST(a_block_too_small_in_the_right_bin_is_passed_over)
 {
 	uint64_t size = 64 * GPC_KIB;
 
-	(void)state;
 	assert_int_equal(gpc_size_bin(size), gpc_size_bin(size + 512));
 	put(0, size, 1 << 20);
 	assert_null(gpc_bins_find(&bins, size + 512));
@@ -81,7 +76,6 @@ TEST(a_bit_is_set_exactly_while_its_bin_holds_something)
 {
 	uint32_t bin = gpc_size_bin(4096);
 
-	(void)state;
 	put(0, 4096, 1 << 20);
 	put(1, 4096, 2 << 20);
 	assert_true(bins.bitmap[bin / 64] >> (bin % 64) & 1);
@@ -132,7 +126,6 @@ TEST(random_insertions_and_removals_agree_with_a_plain_search)
 	struct walk walk = { 0 };
 	uint64_t n = 0;
 
-	(void)state;
 	for (size_t i = 0; i < N_BLOCKS; i++) {
 		blocks[i].address = (i + 1) * GPC_GRAIN;
 		blocks[i].size = (1 + random_number() % 64) * GPC_GRAIN << (random_number() % 10);
@@ -172,7 +165,6 @@ static int depth(const struct gpc_block *at)
 
 TEST(a_tree_of_equal_sizes_in_address_order_stays_shallow)
 {
-	(void)state;
 	for (size_t i = 0; i < N_BLOCKS; i++)
 		put(i, GPC_MIB, (i + 1) * GPC_MIB);
 	/* Expected about 1.4 log2(2000) = 15; a list would be 2000. */

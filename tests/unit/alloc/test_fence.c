@@ -33,25 +33,21 @@ static int open_with(int driver_version, bool is_one_stream)
 
 static int start(void **state)
 {
-	(void)state;
 	return open_with(13000, false);
 }
 
 static int start_with_one_stream(void **state)
 {
-	(void)state;
 	return open_with(13000, true);
 }
 
 static int start_with_an_old_driver(void **state)
 {
-	(void)state;
 	return open_with(12040, false);
 }
 
 static int stop(void **state)
 {
-	(void)state;
 	gpc_fences_fini(&fences, true);
 	for (size_t i = 0; i < N_OF(peers); i++) {
 		if (peers[i].context)
@@ -112,7 +108,6 @@ static uint64_t n_driver_calls(void)
 
 TEST(a_free_makes_no_driver_call)
 {
-	(void)state;
 	for (size_t i = 0; i < N_BLOCKS; i++)
 		gpc_fences_add(&fences, &blocks[i]);
 	assert_int_equal(n_driver_calls(), 0);
@@ -122,7 +117,6 @@ TEST(a_free_makes_no_driver_call)
 
 TEST(a_fence_passes_when_the_work_before_it_is_done_and_not_sooner)
 {
-	(void)state;
 	launch_on(&drv, 5 * MS);
 	gpc_fences_add(&fences, &blocks[0]);
 	gpc_fences_add(&fences, &blocks[1]);
@@ -137,7 +131,6 @@ TEST(a_fence_passes_when_the_work_before_it_is_done_and_not_sooner)
 
 TEST(work_submitted_after_the_fence_does_not_hold_it_up)
 {
-	(void)state;
 	launch_on(&drv, 1 * MS);
 	gpc_fences_add(&fences, &blocks[0]);
 	assert_true(gpc_fences_close(&fences));
@@ -148,7 +141,6 @@ TEST(work_submitted_after_the_fence_does_not_hold_it_up)
 
 TEST(an_open_fence_never_passes)
 {
-	(void)state;
 	gpc_fences_add(&fences, &blocks[0]);
 	pass_time(1000 * MS);
 	assert_int_equal(n_passed(), 0);
@@ -157,7 +149,6 @@ TEST(an_open_fence_never_passes)
 
 TEST(only_the_oldest_event_is_queried)
 {
-	(void)state;
 	launch_on(&drv, 1 * MS);
 	for (size_t i = 0; i < 10; i++) {
 		gpc_fences_add(&fences, &blocks[i]);
@@ -169,7 +160,6 @@ TEST(only_the_oldest_event_is_queried)
 
 TEST(events_are_made_once_and_used_again)
 {
-	(void)state;
 	for (size_t round = 0; round < 5 * GPC_MAX_FENCES; round++) {
 		gpc_fences_add(&fences, &blocks[0]);
 		assert_true(gpc_fences_close(&fences));
@@ -181,7 +171,6 @@ TEST(events_are_made_once_and_used_again)
 
 TEST(a_later_fence_covers_an_earlier_one_without_event)
 {
-	(void)state;
 	gpc_fences_add(&fences, &blocks[0]);
 	(void)gpc_fences_begin_sync(&fences); /* closes without an event, and is never ended */
 	gpc_fences_add(&fences, &blocks[1]);
@@ -191,7 +180,6 @@ TEST(a_later_fence_covers_an_earlier_one_without_event)
 
 TEST(a_fence_without_event_never_passes_by_itself)
 {
-	(void)state;
 	gpc_fences_add(&fences, &blocks[0]);
 	(void)gpc_fences_begin_sync(&fences);
 	pass_time(1000 * MS);
@@ -201,7 +189,6 @@ TEST(a_fence_without_event_never_passes_by_itself)
 
 TEST(a_record_that_failed_is_not_an_event)
 {
-	(void)state;
 	assert_true(gpc_sim_fault_add(&sim->faults, "cuCtxRecordEvent", 1, 1, 999));
 	gpc_fences_add(&fences, &blocks[0]);
 	assert_false(gpc_fences_close(&fences));
@@ -212,7 +199,6 @@ TEST(a_record_that_failed_is_not_an_event)
 
 TEST(an_event_that_cannot_be_made_leaves_the_fence_open)
 {
-	(void)state;
 	assert_true(gpc_sim_fault_add(&sim->faults, "cuEventCreate", 1, 1, 2));
 	gpc_fences_add(&fences, &blocks[0]);
 	assert_false(gpc_fences_close(&fences));
@@ -223,7 +209,6 @@ TEST(an_event_that_cannot_be_made_leaves_the_fence_open)
 
 TEST(while_a_capture_is_open_nothing_is_recorded)
 {
-	(void)state;
 	gpc_captures_begin(&captures);
 	gpc_fences_add(&fences, &blocks[0]);
 	assert_false(gpc_fences_close(&fences));
@@ -236,7 +221,6 @@ TEST(while_a_capture_is_open_nothing_is_recorded)
 /* Threads make our calls in relaxed mode, in which a query invalidates no capture. */
 TEST(while_a_capture_is_open_events_are_queried)
 {
-	(void)state;
 	gpc_fences_add(&fences, &blocks[0]);
 	assert_true(gpc_fences_close(&fences));
 	gpc_captures_begin(&captures);
@@ -246,7 +230,6 @@ TEST(while_a_capture_is_open_events_are_queried)
 
 TEST_WITH(a_driver_without_context_events_is_asked_once, start_with_an_old_driver, stop)
 {
-	(void)state;
 	gpc_fences_add(&fences, &blocks[0]);
 	assert_false(gpc_fences_close(&fences));
 	assert_false(fences.can_record);
@@ -258,7 +241,6 @@ TEST_WITH(a_driver_without_context_events_is_asked_once, start_with_an_old_drive
 
 TEST(when_the_ring_is_full_the_open_fence_grows)
 {
-	(void)state;
 	launch_on(&drv, 1 * MS);
 	for (size_t i = 0; i < GPC_MAX_FENCES - 1; i++) {
 		gpc_fences_add(&fences, &blocks[i]);
@@ -280,7 +262,6 @@ TEST(a_synchronisation_passes_only_earlier_frees)
 	struct gpc_list passed;
 	uint64_t number;
 
-	(void)state;
 	gpc_list_init(&passed);
 	gpc_fences_add(&fences, &blocks[0]);
 	assert_true(gpc_fences_close(&fences));
@@ -298,7 +279,6 @@ TEST(a_synchronisation_with_a_full_ring_leaves_the_open_fence_pending)
 	struct gpc_list passed;
 	uint64_t number;
 
-	(void)state;
 	gpc_list_init(&passed);
 	for (size_t i = 0; i < GPC_MAX_FENCES - 1; i++) {
 		gpc_fences_add(&fences, &blocks[i]);
@@ -317,7 +297,6 @@ TEST(a_synchronisation_does_not_pass_a_fence_closed_since)
 	struct gpc_list passed;
 	uint64_t number;
 
-	(void)state;
 	gpc_list_init(&passed);
 	gpc_fences_add(&fences, &blocks[0]);
 	number = gpc_fences_begin_sync(&fences);
@@ -335,7 +314,6 @@ TEST(the_useful_fence_is_the_oldest_that_frees_enough_at_once)
 	gpc_event event = 0;
 	uint64_t number;
 
-	(void)state;
 	blocks[1].size = 4096;
 	blocks[2].size = 8192;
 	for (size_t i = 0; i < 3; i++) {
@@ -356,7 +334,6 @@ TEST(a_useful_fence_without_event_is_waited_for_by_the_next_with_one)
 {
 	gpc_event event = 0;
 
-	(void)state;
 	blocks[0].size = 4096;
 	gpc_fences_add(&fences, &blocks[0]);
 	(void)gpc_fences_begin_sync(&fences);
@@ -369,7 +346,6 @@ TEST(a_useful_fence_without_event_is_waited_for_by_the_next_with_one)
 
 TEST(a_block_can_be_taken_out_of_its_fence)
 {
-	(void)state;
 	gpc_fences_add(&fences, &blocks[0]);
 	gpc_fences_add(&fences, &blocks[1]);
 	assert_true(gpc_fences_close(&fences));
@@ -383,7 +359,6 @@ TEST(a_block_can_be_taken_out_of_its_fence)
 
 TEST(a_block_can_be_taken_out_after_a_member_came)
 {
-	(void)state;
 	gpc_fences_add(&fences, &blocks[0]);
 	(void)gpc_fences_begin_sync(&fences);
 	assert_int_equal(gpc_fences_add_member(&fences, peer(0)), GPC_OK);
@@ -395,7 +370,6 @@ TEST(a_broken_context_is_reported_and_passes_nothing)
 {
 	struct gpc_list passed;
 
-	(void)state;
 	gpc_list_init(&passed);
 	gpc_fences_add(&fences, &blocks[0]);
 	assert_true(gpc_fences_close(&fences));
@@ -408,7 +382,6 @@ TEST(a_broken_context_is_reported_and_passes_nothing)
 
 TEST_ONE_STREAM(with_one_stream_a_free_is_safe_at_once)
 {
-	(void)state;
 	assert_true(gpc_fences_is_free_safe(&fences));
 }
 
@@ -417,7 +390,6 @@ TEST_ONE_STREAM(the_second_stream_waits_on_the_device_for_the_legacy_one)
 	struct gpc_sim_stream *stream = NULL;
 	uint64_t end;
 
-	(void)state;
 	launch_on(&drv, 5 * MS);
 	end = atomic_load(&drv.context->tail_ns);
 	assert_int_equal(gpc_sim_stream_create(drv.context, CU_STREAM_NON_BLOCKING, 0, &stream),
@@ -432,7 +404,6 @@ TEST_ONE_STREAM(every_later_stream_waits_for_the_same_event)
 {
 	struct gpc_sim_stream *stream = NULL;
 
-	(void)state;
 	launch_on(&drv, 5 * MS);
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(
@@ -450,7 +421,6 @@ TEST_ONE_STREAM(the_one_stream_rule_does_not_come_back)
 {
 	struct gpc_sim_stream *stream = NULL;
 
-	(void)state;
 	assert_int_equal(gpc_sim_stream_create(drv.context, 0, 0, &stream), CUDA_SUCCESS);
 	assert_int_equal(gpc_fences_stream_created(&fences, (gpc_stream)(uintptr_t)stream), GPC_OK);
 	gpc_sim_stream_destroy(stream);
@@ -461,7 +431,6 @@ TEST_ONE_STREAM(if_the_legacy_stream_cannot_be_recorded_the_caller_gets_an_error
 {
 	struct gpc_sim_stream *stream = NULL;
 
-	(void)state;
 	assert_int_equal(gpc_sim_stream_create(drv.context, 0, 0, &stream), CUDA_SUCCESS);
 	assert_true(gpc_sim_fault_add(&sim->faults, "cuEventCreate", 1, 1, 2));
 	assert_int_equal(gpc_fences_stream_created(&fences, (gpc_stream)(uintptr_t)stream),
@@ -473,7 +442,6 @@ TEST_ONE_STREAM(if_the_legacy_stream_cannot_be_recorded_the_caller_gets_an_error
 
 TEST_ONE_STREAM(the_first_per_thread_stream_ends_the_one_stream_rule_once)
 {
-	(void)state;
 	gpc_fences_per_thread_stream_used(&fences);
 	assert_false(gpc_fences_is_free_safe(&fences));
 	gpc_fences_per_thread_stream_used(&fences);
@@ -481,14 +449,12 @@ TEST_ONE_STREAM(the_first_per_thread_stream_ends_the_one_stream_rule_once)
 
 TEST_ONE_STREAM(a_peer_ends_the_one_stream_rule)
 {
-	(void)state;
 	assert_int_equal(gpc_fences_add_member(&fences, peer(0)), GPC_OK);
 	assert_false(gpc_fences_is_free_safe(&fences));
 }
 
 TEST(a_fence_passes_when_every_member_has_done_its_work)
 {
-	(void)state;
 	assert_int_equal(gpc_fences_add_member(&fences, peer(0)), GPC_OK);
 	assert_int_equal(
 		gpc_fences_add_member(&fences, &peers[0].base), GPC_OK); /* once is enough */
@@ -503,7 +469,6 @@ TEST(a_fence_passes_when_every_member_has_done_its_work)
 
 TEST(a_new_member_also_covers_earlier_frees)
 {
-	(void)state;
 	gpc_fences_add(&fences, &blocks[0]);
 	assert_true(gpc_fences_close(&fences));
 	gpc_fences_add(&fences, &blocks[1]);
@@ -520,7 +485,6 @@ TEST(a_new_member_also_covers_earlier_frees)
 
 TEST(one_members_failed_record_means_no_event_at_all)
 {
-	(void)state;
 	assert_int_equal(gpc_fences_add_member(&fences, peer(0)), GPC_OK);
 	assert_true(gpc_sim_fault_add(&sim->faults, "cuCtxRecordEvent", 2, 1, 999));
 	gpc_fences_add(&fences, &blocks[0]);
@@ -533,7 +497,6 @@ TEST(with_peers_no_single_event_can_be_waited_for)
 {
 	gpc_event event = 0;
 
-	(void)state;
 	assert_int_equal(gpc_fences_add_member(&fences, peer(0)), GPC_OK);
 	gpc_fences_add(&fences, &blocks[0]);
 	assert_true(gpc_fences_close(&fences));
@@ -543,7 +506,6 @@ TEST(with_peers_no_single_event_can_be_waited_for)
 
 TEST(one_member_too_many_ends_passing_by_events)
 {
-	(void)state;
 	for (size_t i = 0; i < GPC_MAX_MEMBERS - 1; i++)
 		assert_int_equal(gpc_fences_add_member(&fences, peer(i)), GPC_OK);
 	gpc_fences_add(&fences, &blocks[0]);

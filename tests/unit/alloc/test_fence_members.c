@@ -37,13 +37,11 @@ static int open_with(bool is_one_stream)
 
 static int start(void **state)
 {
-	(void)state;
 	return open_with(false);
 }
 
 static int start_with_one_stream(void **state)
 {
-	(void)state;
 	return open_with(true);
 }
 
@@ -56,7 +54,6 @@ static int stop(void **state)
 {
 	bool is_whole;
 
-	(void)state;
 	gpc_fences_fini(&fences, true);
 	is_whole = has_given_back_all(&own) && has_given_back_all(&peers[0]) &&
 		   has_given_back_all(&peers[1]);
@@ -103,7 +100,6 @@ static void launch_on(struct gpc_sim_driver *driver)
 
 TEST(events_of_every_fence_are_destroyed_at_the_end)
 {
-	(void)state;
 	for (size_t i = 0; i < N_OF(blocks); i++)
 		close_with(i);
 	assert_int_equal(own.counters.n_event_create, N_OF(blocks));
@@ -115,7 +111,6 @@ TEST(a_fence_that_is_used_again_begins_empty)
 {
 	const struct gpc_fence *open;
 
-	(void)state;
 	add(&peers[0]);
 	for (unsigned i = 0; i < 3 * GPC_MAX_FENCES; i++) {
 		close_with(3);
@@ -133,7 +128,6 @@ TEST(a_fence_that_is_used_again_begins_empty)
 
 TEST(a_look_at_events_leaves_captures_free_to_begin)
 {
-	(void)state;
 	close_with(0);
 	assert_int_equal(n_passed(), 1);
 	assert_int_equal(pthread_rwlock_trywrlock(&captures.lock), 0); /* as one that begins */
@@ -142,7 +136,6 @@ TEST(a_look_at_events_leaves_captures_free_to_begin)
 
 TEST(a_synchronisation_with_nothing_pending_closes_nothing)
 {
-	(void)state;
 	assert_int_equal(gpc_fences_begin_sync(&fences), 0);
 	gpc_fences_add(&fences, &blocks[0]);
 	assert_int_equal(gpc_fences_begin_sync(&fences), 1);
@@ -151,7 +144,6 @@ TEST(a_synchronisation_with_nothing_pending_closes_nothing)
 /* The first of two, so that the other takes its place. */
 TEST(a_removed_member_is_no_longer_queried_and_the_others_are)
 {
-	(void)state;
 	add(&peers[0]);
 	add(&peers[1]);
 	launch_on(&peers[0]);
@@ -176,7 +168,6 @@ TEST(a_removed_member_is_no_longer_queried_and_the_others_are)
 
 TEST(the_context_of_the_memory_and_a_foreign_one_cannot_be_removed)
 {
-	(void)state;
 	add(&peers[0]);
 	gpc_fences_remove_member(&fences, &own.base);
 	gpc_fences_remove_member(&fences, &peers[1].base);
@@ -187,7 +178,6 @@ TEST(the_context_of_the_memory_and_a_foreign_one_cannot_be_removed)
 
 TEST(a_place_that_a_member_left_is_used_again)
 {
-	(void)state;
 	add(&peers[0]);
 	close_with(0);
 	gpc_fences_remove_member(&fences, &peers[0].base);
@@ -201,7 +191,6 @@ TEST(a_place_that_a_member_left_is_used_again)
 
 TEST(the_largest_pending_block_is_of_the_closed_and_of_the_open_fences)
 {
-	(void)state;
 	assert_int_equal(gpc_fences_largest(&fences), 0);
 	gpc_fences_add(&fences, &blocks[1]);
 	assert_int_equal(gpc_fences_largest(&fences), 1024);
@@ -217,7 +206,6 @@ TEST(the_largest_pending_block_is_of_the_closed_and_of_the_open_fences)
 
 TEST(what_joins_the_open_fence_for_a_new_member_stays_the_largest)
 {
-	(void)state;
 	close_with(2);
 	gpc_fences_add(&fences, &blocks[0]);
 	add(&peers[0]);
@@ -227,7 +215,6 @@ TEST(what_joins_the_open_fence_for_a_new_member_stays_the_largest)
 
 TEST(a_peer_or_stream_needs_no_wait_where_there_never_was_one_stream_only)
 {
-	(void)state;
 	assert_false(gpc_fences_peer_comes(&fences));
 	assert_int_equal(gpc_fences_stream_created(&fences, (gpc_stream)42), GPC_OK);
 	assert_int_equal(own.counters.n_stream_wait, 0);
@@ -235,7 +222,6 @@ TEST(a_peer_or_stream_needs_no_wait_where_there_never_was_one_stream_only)
 
 TEST_WITH(a_peer_ends_the_one_stream_rule_and_asks_for_a_wait, start_with_one_stream, stop)
 {
-	(void)state;
 	assert_true(gpc_fences_peer_comes(&fences));
 	assert_false(gpc_fences_is_free_safe(&fences));
 	assert_true(gpc_fences_peer_comes(&fences));
@@ -243,7 +229,6 @@ TEST_WITH(a_peer_ends_the_one_stream_rule_and_asks_for_a_wait, start_with_one_st
 
 TEST_WITH(an_end_of_the_one_stream_rule_that_failed_is_still_due, start_with_one_stream, stop)
 {
-	(void)state;
 	assert_true(gpc_sim_fault_add(&sim->faults, "cuEventRecord", 1, 1, 999));
 	gpc_fences_per_thread_stream_used(&fences);
 	assert_true(fences.is_end_due);

@@ -22,7 +22,6 @@ TEST_WITH(a_set_agrees_with_an_array, NULL, NULL)
 	uint64_t dice = 1;
 	uint32_t n = 0;
 
-	(void)state;
 	assert_int_equal(gpc_grain_set_lowest(set), GPC_GRAINS);
 	for (int step = 0; step < 20000; step++) {
 		uint32_t grain;
@@ -44,7 +43,6 @@ TEST_WITH(a_set_agrees_with_an_array, NULL, NULL)
 
 TEST_WITH(each_small_size_has_a_set_and_no_larger_one, NULL, NULL)
 {
-	(void)state;
 	for (uint64_t n = 1; n <= GPC_GRAIN_SIZES; n++)
 		assert_ptr_equal(gpc_grain_map_set(&map, n * GPC_GRAIN), &map.vacant[n - 1]);
 	assert_null(gpc_grain_map_set(&map, (GPC_GRAIN_SIZES + 1) * GPC_GRAIN));
@@ -59,7 +57,6 @@ TEST(small_blocks_freed_in_any_order_are_given_from_the_lowest_on)
 	gpc_devptr kept[N];
 	gpc_devptr freed[N];
 
-	(void)state;
 	for (uint64_t size = GPC_GRAIN; size <= (GPC_GRAIN_SIZES + 2) * GPC_GRAIN;
 		size += GPC_GRAIN) {
 		for (int i = 0; i < N; i++) {
@@ -87,7 +84,6 @@ TEST(an_interior_pointer_of_a_small_block_is_not_freed)
 	const struct gpc_request request = { 0 };
 	gpc_devptr block = stage_alloc(&stage, 4096);
 
-	(void)state;
 	assert_int_equal(gpc_pool_free(&stage.pool, block + 1, &request), GPC_INVALID);
 	assert_int_equal(gpc_pool_free(&stage.pool, block + GPC_GRAIN, &request), GPC_INVALID);
 	assert_int_equal(gpc_pool_free(&stage.pool, block, &request), GPC_OK);
@@ -98,7 +94,6 @@ TEST(the_map_of_a_segment_that_goes_back_is_empty_for_the_next)
 {
 	gpc_devptr block = stage_alloc(&stage, 4096);
 
-	(void)state;
 	assert_int_equal(stage.heap.grain_maps.n_live, 1);
 	stage_free(&stage, block);
 	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX, true), 2 * GPC_MIB);

@@ -9,7 +9,6 @@ TEST(a_heap_without_an_observer_accepts_every_report)
 	struct gpc_request request = { 0 };
 	struct gpc_heap heap;
 
-	(void)state;
 	assert_int_equal(gpc_heap_init(&heap, NULL), GPC_OK);
 	heap.observer.block_changed(&block, 0);
 	heap.observer.taken(&block, &request);
@@ -26,7 +25,6 @@ TEST(an_address_finds_the_pool_of_its_segment)
 	struct gpc_segment segment = { .address = GPC_GIB, .size = 2 * GPC_MIB, .pool = pool };
 	struct gpc_heap heap;
 
-	(void)state;
 	assert_int_equal(gpc_heap_init(&heap, NULL), GPC_OK);
 	assert_null(gpc_heap_find_pool(&heap, GPC_GIB));
 	assert_int_equal(gpc_segment_map_insert(&heap.segment_map, &segment), GPC_OK);
@@ -40,7 +38,6 @@ TEST(without_metadata_there_is_no_heap_and_nothing_is_left)
 	size_t before = gpc_metamem_total();
 	struct gpc_heap heap;
 
-	(void)state;
 	gpc_metamem_fail_at(1);
 	assert_int_equal(gpc_heap_init(&heap, NULL), GPC_NO_METADATA);
 	gpc_metamem_fail_at(0);
@@ -51,7 +48,6 @@ TEST(a_hold_is_refused_while_a_capture_is_open)
 {
 	struct gpc_captures captures;
 
-	(void)state;
 	gpc_captures_init(&captures);
 	assert_true(gpc_captures_try_hold(&captures));
 	gpc_captures_release(&captures);
@@ -70,7 +66,6 @@ TEST(an_end_without_a_begin_does_not_wrap_around)
 {
 	struct gpc_captures captures;
 
-	(void)state;
 	gpc_captures_init(&captures);
 	gpc_captures_end(&captures);
 	assert_false(gpc_captures_is_any_open(&captures));
@@ -96,7 +91,6 @@ TEST(two_threads_hold_at_once)
 	void *held = NULL;
 	pthread_t thread;
 
-	(void)state;
 	gpc_captures_init(&captures);
 	assert_true(gpc_captures_try_hold(&captures));
 	assert_int_equal(pthread_create(&thread, NULL, try_hold_too, &captures), 0);

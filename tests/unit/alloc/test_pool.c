@@ -9,7 +9,6 @@ static int open_with_max_split(void **state)
 {
 	struct gpc_pool_params params = stage_params();
 
-	(void)state;
 	params.is_one_stream = true;
 	params.max_split_size = 32 * GPC_MIB;
 	stage_open(&stage, &params);
@@ -22,7 +21,6 @@ TEST(live_blocks_are_aligned_and_do_not_overlap)
 	gpc_devptr b = stage_alloc(&stage, 1);
 	gpc_devptr c = stage_alloc(&stage, 512);
 
-	(void)state;
 	assert_int_equal(b, a + 1024);
 	assert_int_equal(c, b + 512);
 	assert_int_equal(stage.pool.counters->live_bytes, 2048);
@@ -35,7 +33,6 @@ TEST(sizes_of_zero_and_beyond_all_reason_are_invalid)
 {
 	gpc_devptr address = 77;
 
-	(void)state;
 	assert_int_equal(stage_try(&stage, 0, &address), GPC_INVALID);
 	assert_int_equal(stage_try(&stage, GPC_SIZE_MAX + 1, &address), GPC_INVALID);
 	assert_int_equal(stage_try(&stage, UINT64_MAX, &address), GPC_INVALID);
@@ -47,7 +44,6 @@ TEST_ONE_STREAM(with_one_stream_a_free_and_a_malloc_make_no_driver_call)
 	gpc_devptr a = stage_alloc(&stage, 4096);
 	uint64_t n_alloc = stage.drv.counters.n_mem_alloc;
 
-	(void)state;
 	for (int i = 0; i < 1000; i++) {
 		stage_free(&stage, a);
 		assert_int_equal(stage_alloc(&stage, 4096), a);
@@ -62,7 +58,6 @@ TEST(with_other_streams_a_free_makes_no_driver_call)
 {
 	gpc_devptr a[10];
 
-	(void)state;
 	for (size_t i = 0; i < N_OF(a); i++)
 		a[i] = stage_alloc(&stage, 4096);
 	for (size_t i = 0; i < N_OF(a); i++)
@@ -77,7 +72,6 @@ TEST(a_block_in_use_by_a_stream_waits_for_its_event)
 	gpc_devptr a = stage_alloc(&stage, 20 * GPC_MIB);
 	gpc_devptr b;
 
-	(void)state;
 	stage_launch(&stage, stage_handle(stream), 5 * MS, a, 20 * GPC_MIB);
 	stage_free(&stage, a);
 	b = stage_alloc(&stage, 20 * GPC_MIB);
@@ -90,7 +84,6 @@ TEST(an_idle_device_gives_the_freed_block_at_once)
 {
 	gpc_devptr a = stage_alloc(&stage, 20 * GPC_MIB);
 
-	(void)state;
 	stage_free(&stage, a);
 	assert_int_equal(stage_alloc(&stage, 20 * GPC_MIB), a);
 	assert_int_equal(stage.pool.counters->n_fence, 1);
@@ -99,7 +92,6 @@ TEST(an_idle_device_gives_the_freed_block_at_once)
 
 TEST(pending_memory_too_small_for_a_miss_is_not_looked_at)
 {
-	(void)state;
 	stage_free(&stage, stage_alloc(&stage, 4096));
 	(void)stage_alloc(&stage, 20 * GPC_MIB);
 	assert_int_equal(stage_n_fence_calls(&stage), 0);
@@ -109,7 +101,6 @@ TEST(the_open_fence_is_closed_after_so_many_frees)
 {
 	gpc_devptr a[64];
 
-	(void)state;
 	for (size_t i = 0; i < N_OF(a); i++)
 		a[i] = stage_alloc(&stage, 512);
 	for (size_t i = 0; i < N_OF(a) - 1; i++)
@@ -122,7 +113,6 @@ TEST(the_open_fence_is_closed_after_so_many_frees)
 
 TEST(without_a_pending_limit_no_number_of_bytes_closes_the_fence)
 {
-	(void)state;
 	stage.pool.params.pending_limit = 0;
 	stage_free(&stage, stage_alloc(&stage, 20 * GPC_MIB));
 	assert_int_equal(stage.pool.counters->n_fence, 0);
@@ -134,7 +124,6 @@ TEST(the_open_fence_is_closed_after_so_many_bytes)
 	gpc_devptr a = stage_alloc(&stage, part - 4 * GPC_MIB);
 	gpc_devptr b = stage_alloc(&stage, 4 * GPC_MIB);
 
-	(void)state;
 	stage_free(&stage, a);
 	assert_int_equal(stage.pool.counters->n_fence, 0);
 	stage_free(&stage, b);
@@ -145,7 +134,6 @@ TEST_ONE_STREAM(a_garbage_address_is_not_found_and_a_wrong_one_is_invalid)
 {
 	gpc_devptr a = stage_alloc(&stage, 4096);
 
-	(void)state;
 	assert_int_equal(stage_try_free(&stage, 0), GPC_NOT_FOUND);
 	assert_int_equal(stage_try_free(&stage, 0x1234), GPC_NOT_FOUND);
 	assert_int_equal(stage_try_free(&stage, UINT64_MAX), GPC_NOT_FOUND);
@@ -161,7 +149,6 @@ TEST(a_double_free_of_a_pending_block_is_invalid)
 {
 	gpc_devptr a = stage_alloc(&stage, 4096);
 
-	(void)state;
 	stage_free(&stage, a);
 	assert_int_equal(stage.pool.counters->pending_bytes, 4096);
 	assert_int_equal(stage_try_free(&stage, a), GPC_INVALID);
@@ -175,7 +162,6 @@ TEST(a_block_of_another_pool_is_not_found)
 	struct gpc_pool other;
 	gpc_devptr address = 0;
 
-	(void)state;
 	assert_int_equal(gpc_sim_driver_init(&other_drv, stage.sim, 0, NULL), GPC_OK);
 	gpc_pool_init(&other, &stage.heap, &other_drv.base, &stage.budget, &params, 0, 1, NULL);
 	assert_int_equal(other.context, 1);
@@ -194,7 +180,6 @@ TEST(while_a_capture_is_open_memory_grows_and_nothing_is_recorded)
 	gpc_devptr a = stage_alloc(&stage, 20 * GPC_MIB);
 	gpc_devptr b;
 
-	(void)state;
 	gpc_captures_begin(&stage.heap.captures);
 	assert_int_equal(
 		gpc_sim_capture_begin(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
@@ -216,7 +201,6 @@ TEST(the_search_reports_a_broken_context)
 	struct gpc_request request = stage_request(&stage, 20 * GPC_MIB);
 	gpc_devptr address = 0;
 
-	(void)state;
 	stage_free(&stage, stage_alloc(&stage, 20 * GPC_MIB));
 	gpc_captures_begin(&stage.heap.captures);
 	(void)stage_alloc(&stage, 20 * GPC_MIB);
@@ -240,7 +224,6 @@ TEST_WITH(with_max_split_large_blocks_are_kept_for_large_requests, open_with_max
 	gpc_devptr big = stage_alloc(&stage, 64 * GPC_MIB);
 	gpc_devptr small;
 
-	(void)state;
 	stage_free(&stage, big);
 	small = stage_alloc(&stage, 12 * GPC_MIB);
 	assert_true(small < big || small >= big + 64 * GPC_MIB);
@@ -265,7 +248,6 @@ TEST_WITH(with_max_split_a_block_serves_up_to_the_very_byte, open_with_max_split
 		{ 52 * GPC_MIB, 32 * GPC_MIB + GPC_GRAIN, true },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < N_OF(rows); i++) {
 		gpc_devptr block = stage_alloc(&stage, rows[i].block);
 		gpc_devptr given;
@@ -282,7 +264,6 @@ TEST_ONE_STREAM(without_max_split_a_block_of_any_size_is_cut)
 {
 	gpc_devptr big = stage_alloc(&stage, 64 * GPC_MIB);
 
-	(void)state;
 	stage_free(&stage, big);
 	assert_int_equal(stage_alloc(&stage, 12 * GPC_MIB), big);
 	assert_int_equal(stage_alloc(&stage, 12 * GPC_MIB), big + 12 * GPC_MIB);
@@ -322,7 +303,6 @@ static void note_taken(const struct gpc_block *block, const struct gpc_request *
 static void note_freed(
 	const struct gpc_block *block, const struct gpc_request *request, bool is_parked)
 {
-	(void)request;
 	assert_false(is_parked); /* it waits for its fence */
 	assert_int_equal(block->state, GPC_BLOCK_LIVE);
 	assert_true(block->requested > 0);
@@ -360,7 +340,6 @@ TEST_OWN(the_observer_is_told_everything_once)
 	struct gpc_pool_params params = stage_params();
 	gpc_devptr a;
 
-	(void)state;
 	stage_open_on(&stage, &config, &params, &observer);
 	stage_pass_time(&stage, MS);
 	a = stage_alloc(&stage, 4096);
@@ -403,7 +382,6 @@ TEST_ONE_STREAM(counters_and_peaks_are_exact_at_every_step)
 	gpc_devptr other = stage_alloc(&stage, 512);
 	gpc_devptr block = stage_alloc(&stage, 4000);
 
-	(void)state;
 	expect_books(4512, 4096 + 512, 2 * GPC_MIB - 4096 - 512, 2);
 	stage_free(&stage, block);
 	expect_books(512, 512, 2 * GPC_MIB - 512, 1);
@@ -452,7 +430,6 @@ TEST_ONE_STREAM(threads_that_exchange_blocks_keep_the_books_in_order)
 	struct worker workers[N_THREADS];
 	gpc_devptr box = 0;
 
-	(void)state;
 	for (uint32_t i = 0; i < N_THREADS; i++) {
 		workers[i] = (struct worker){ .random = i, .box = &box };
 		assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
@@ -484,7 +461,6 @@ TEST(the_end_of_a_pool_waits_and_gives_all_back_with_its_events)
 	gpc_devptr a = stage_alloc(&stage, 20 * GPC_MIB);
 	gpc_devptr b = stage_alloc(&stage, 30 * GPC_MIB);
 
-	(void)state;
 	stage_launch(&stage, 0, 5 * MS, a, 512);
 	stage_free(&stage, a);
 	assert_int_equal(gpc_pool_reap(&stage.pool), 0);
@@ -505,7 +481,6 @@ TEST(a_dead_context_is_forgotten_without_any_driver_call)
 	gpc_devptr address = 0;
 	struct gpc_pool_sync sync;
 
-	(void)state;
 	a = stage_alloc(&stage, 4096);
 	stage_free(&stage, stage_alloc(&stage, 20 * GPC_MIB));
 	assert_int_equal(

@@ -11,7 +11,6 @@ TEST(a_block_is_reused_at_once_and_its_new_work_is_ordered_after_the_old)
 	gpc_devptr old = stage_alloc(&stage, 4096);
 	uint64_t start = now();
 
-	(void)state;
 	submit(a, LONG_NS, old);
 	stage_free(&stage, old);
 	assert_int_equal(n_due(), 1);
@@ -27,7 +26,6 @@ TEST(a_run_of_frees_costs_one_event_and_no_submission_none)
 {
 	gpc_devptr blocks[20];
 
-	(void)state;
 	for (int i = 0; i < 20; i++)
 		blocks[i] = stage_alloc(&stage, 4096);
 	submit(a, LONG_NS, blocks[0]);
@@ -47,7 +45,6 @@ TEST(a_query_waits_only_for_work_before_the_free)
 	gpc_devptr old = stage_alloc(&stage, 4096);
 	uint64_t start = now();
 
-	(void)state;
 	submit(a, LONG_NS, old);
 	stage_free(&stage, old);
 	assert_int_equal(n_unsettled(), 1);
@@ -65,7 +62,6 @@ TEST(a_query_orders_frees_without_a_later_submission)
 {
 	gpc_devptr old = stage_alloc(&stage, 4096);
 
-	(void)state;
 	submit(a, LONG_NS, old);
 	stage_free(&stage, old);
 	assert_int_equal(gpc_pool_settle(&stage.pool), GPC_OK);
@@ -77,7 +73,6 @@ TEST(a_free_in_stream_order_needs_no_barrier)
 {
 	const struct gpc_request request = { .is_async = true };
 
-	(void)state;
 	assert_int_equal(gpc_pool_free(&stage.pool, stage_alloc(&stage, 4096), &request), GPC_OK);
 	assert_int_equal(n_due() + n_unsettled(), 0);
 	assert_int_equal(stage_counters(&stage).pending_bytes, 4096);
@@ -89,7 +84,6 @@ TEST(pending_blocks_become_free_with_the_next_barrier)
 	gpc_devptr async = stage_alloc(&stage, 4096);
 	gpc_devptr old = stage_alloc(&stage, 12 * GPC_MIB);
 
-	(void)state;
 	submit(a, LONG_NS, async);
 	assert_int_equal(gpc_pool_free(&stage.pool, async, &request), GPC_OK);
 	stage_free(&stage, old);
@@ -104,7 +98,6 @@ TEST(while_a_capture_is_open_blocks_wait_and_the_barrier_stays_due)
 	gpc_devptr old = stage_alloc(&stage, 4096);
 	struct gpc_sim_graph *graph = NULL;
 
-	(void)state;
 	submit(a, LONG_NS, old);
 	gpc_captures_begin(&stage.heap.captures);
 	assert_int_equal(gpc_sim_capture_begin(b, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
@@ -128,7 +121,6 @@ TEST(from_its_announcement_on_a_capture_finds_nothing_loose)
 	gpc_devptr first = stage_alloc(&stage, 4096);
 	gpc_devptr second = stage_alloc(&stage, 4096);
 
-	(void)state;
 	submit(a, LONG_NS, first);
 	stage_free(&stage, first);
 	gpc_captures_announce(&stage.heap.captures);
@@ -148,7 +140,6 @@ TEST(with_a_peer_blocks_wait_for_their_fence_and_the_order_is_kept)
 	struct gpc_sim_driver peer;
 	uint64_t start = now();
 
-	(void)state;
 	assert_int_equal(gpc_sim_driver_init(&peer, stage.sim, 0, NULL), GPC_OK);
 	assert_int_equal(gpc_fences_add_member(&stage.pool.fences, &peer.base), GPC_OK);
 	submit(a, LONG_NS, old);
@@ -166,7 +157,6 @@ TEST(an_exported_block_waits_for_its_fence)
 	gpc_devptr old = stage_alloc(&stage, 4096);
 	gpc_devptr base;
 
-	(void)state;
 	assert_int_equal(gpc_pool_export(&stage.pool, old, &base), GPC_OK);
 	submit(a, LONG_NS, old);
 	stage_free(&stage, old);
@@ -185,7 +175,6 @@ TEST(memory_goes_back_only_when_the_work_before_its_free_is_over)
 	gpc_devptr busy = stage_alloc(&stage, 12 * GPC_MIB);
 	gpc_devptr idle = stage_alloc(&stage, 30 * GPC_MIB);
 
-	(void)state;
 	stage_free(&stage, idle);
 	assert_int_equal(gpc_pool_settle(&stage.pool), GPC_OK);
 	submit(a, LONG_NS, busy);
@@ -200,7 +189,6 @@ TEST(a_wait_of_ours_waits_for_the_work_before_the_free_only)
 {
 	gpc_devptr busy = stage_alloc(&stage, 12 * GPC_MIB);
 
-	(void)state;
 	submit(a, LONG_NS, busy);
 	stage_free(&stage, busy);
 	submit(b, 10 * LONG_NS, 0);
@@ -217,7 +205,6 @@ TEST(a_bounded_wait_asks_for_the_barrier_and_never_blocks)
 	uint64_t before = now();
 	uint64_t left_ms = 2;
 
-	(void)state;
 	stage_launch(&stage, stage_handle(a), LONG_NS, address, 512);
 	stage_free(&stage, address);
 	(void)gpc_pool_wait_within(&stage.pool, 0, &left_ms);
@@ -236,7 +223,6 @@ TEST(an_event_that_cannot_be_had_is_a_wait_of_the_host)
 	static const char *const entries[] = { "cuEventCreate", "cuCtxRecordEvent",
 		"cuCtxWaitEvent" };
 
-	(void)state;
 	for (int i = 0; i < 3; i++) {
 		gpc_devptr old = stage_alloc(&stage, 4096);
 
@@ -254,7 +240,6 @@ TEST(a_barrier_that_neither_device_nor_host_kept_stays_due)
 {
 	gpc_devptr old = stage_alloc(&stage, 4096);
 
-	(void)state;
 	submit(a, LONG_NS, old);
 	stage_free(&stage, old);
 	assert_true(gpc_sim_fault_add(&stage.sim->faults, "cuCtxRecordEvent", 1, 1, 2));
@@ -273,7 +258,6 @@ TEST(a_broken_context_owes_nothing_more)
 {
 	gpc_devptr old = stage_alloc(&stage, 4096);
 
-	(void)state;
 	stage_free(&stage, old);
 	gpc_sim_context_break(stage.drv.context, CUDA_ERROR_ILLEGAL_ADDRESS);
 	gpc_pool_raise_barrier(&stage.pool);
@@ -287,7 +271,6 @@ TEST(a_wait_for_a_broken_context_fails_once)
 {
 	gpc_devptr old = stage_alloc(&stage, 4096);
 
-	(void)state;
 	stage_free(&stage, old);
 	gpc_pool_raise_barrier(&stage.pool);
 	gpc_sim_context_break(stage.drv.context, CUDA_ERROR_ILLEGAL_ADDRESS);
@@ -301,7 +284,6 @@ TEST_WITH(an_old_driver_waits_on_the_host_and_reports_no_barriers, open_old, clo
 {
 	gpc_devptr old = stage_alloc(&stage, 4096);
 
-	(void)state;
 	submit(a, LONG_NS, old);
 	stage_free(&stage, old);
 	submit(b, MS, 0);
@@ -316,7 +298,6 @@ TEST_WITH(one_stream_needs_nothing_but_for_the_return_to_the_driver, open_one, c
 {
 	gpc_devptr old = stage_alloc(&stage, 12 * GPC_MIB);
 
-	(void)state;
 	stage_launch(&stage, 0, LONG_NS, old, 4096);
 	stage_free(&stage, old);
 	assert_int_equal(n_due() + n_unsettled(), 0);
@@ -345,7 +326,6 @@ static void *come_between(void *arg)
 {
 	gpc_devptr busy;
 
-	(void)arg;
 	assert_int_equal(gpc_fences_stream_created(&stage.pool.fences, stage_handle(a)), GPC_OK);
 	busy = stage_alloc(&stage, 4096);
 	submit(a, LONG_NS, busy);
@@ -359,7 +339,6 @@ static enum gpc_status record_late(struct gpc_driver *drv, gpc_event event)
 {
 	pthread_t thread;
 
-	(void)drv;
 	late_mark = event;
 	late_ops.legacy_record = real_ops->legacy_record;
 	late_ops.fence_wait = wait_behind_the_mark;
@@ -372,7 +351,6 @@ TEST_WITH(a_mark_that_comes_late_is_not_taken_for_a_barrier, open_one, close_sta
 {
 	uint64_t start = now();
 
-	(void)state;
 	real_ops = stage.drv.base.ops;
 	late_ops = *real_ops;
 	late_ops.legacy_record = record_late;
@@ -389,7 +367,6 @@ TEST(a_pool_that_ends_takes_its_duties_with_it)
 	gpc_devptr old = stage_alloc(&stage, 4096);
 	gpc_event event;
 
-	(void)state;
 	stage_free(&stage, old);
 	gpc_pool_raise_barrier(&stage.pool);
 	old = stage_alloc(&stage, 4096);

@@ -9,7 +9,6 @@ TEST(idle_segments_go_back_beside_work_that_cannot_reach_them)
 	gpc_devptr freed = stage_alloc(&stage, 12 * GPC_MIB);
 	uint64_t start;
 
-	(void)state;
 	submit(a, MS, freed);
 	stage_free(&stage, freed);
 	submit(b, LONG_NS, 0);
@@ -42,7 +41,6 @@ TEST(work_that_another_thread_submits_during_a_return_is_not_waited_for)
 	gpc_devptr second = stage_alloc(&stage, 14 * GPC_MIB);
 	uint64_t start = now();
 
-	(void)state;
 	stage_free(&stage, first);
 	stage_free(&stage, second);
 	real = stage.drv.base.ops;
@@ -57,7 +55,6 @@ TEST(work_that_another_thread_submits_during_a_return_is_not_waited_for)
 
 static enum gpc_status free_late(struct gpc_driver *drv, gpc_devptr ptr)
 {
-	(void)drv;
 	on_its_way = ptr;
 	return GPC_OK;
 }
@@ -67,7 +64,6 @@ TEST(what_the_driver_does_not_have_yet_counts_as_idle)
 	gpc_devptr freed = stage_alloc(&stage, 12 * GPC_MIB);
 	uint64_t left_ms = 0;
 
-	(void)state;
 	stage_free(&stage, freed);
 	submit(b, LONG_NS, 0);
 	ops = *stage.drv.base.ops;
@@ -85,7 +81,6 @@ TEST(what_cannot_be_known_now_is_not_waited_for)
 {
 	uint64_t left_ms = 1000;
 
-	(void)state;
 	submit(b, LONG_NS, 0);
 	gpc_captures_begin(&stage.heap.captures);
 	assert_int_equal(gpc_pool_wait_idle(&stage.pool, &left_ms), GPC_UNSUPPORTED);
@@ -105,7 +100,6 @@ TEST(behind_a_barrier_nothing_goes_back_beside_work)
 	gpc_devptr idle = stage_alloc(&stage, 12 * GPC_MIB);
 	gpc_devptr freed = stage_alloc(&stage, 14 * GPC_MIB);
 
-	(void)state;
 	stage_free(&stage, idle);
 	assert_int_equal(gpc_pool_settle(&stage.pool), GPC_OK);
 	submit(a, LONG_NS, freed);
@@ -121,7 +115,6 @@ TEST(where_nothing_can_go_back_beside_work_only_who_may_wait_returns_it)
 {
 	gpc_devptr freed = stage_alloc(&stage, 12 * GPC_MIB);
 
-	(void)state;
 	stage_free(&stage, freed);
 	submit(b, LONG_NS, 0);
 	assert_int_equal(gpc_pool_settle(&stage.pool), GPC_OK);
@@ -136,7 +129,6 @@ TEST(what_the_driver_does_not_free_beside_work_it_frees_with_a_wait)
 {
 	gpc_devptr freed = stage_alloc(&stage, 12 * GPC_MIB);
 
-	(void)state;
 	stage_free(&stage, freed);
 	submit(b, LONG_NS, 0);
 	assert_true(gpc_sim_fault_add(&stage.sim->faults, "cuMemFreeAsync", 1, 1, 801));
@@ -151,7 +143,6 @@ TEST(the_programs_synchronisation_ends_the_duties_of_earlier_frees)
 	gpc_devptr late = stage_alloc(&stage, 14 * GPC_MIB);
 	struct gpc_pool_sync sync;
 
-	(void)state;
 	submit(a, MS, old);
 	stage_free(&stage, old);
 	sync = gpc_pool_begin_sync(&stage.pool);
@@ -170,7 +161,6 @@ TEST_WITH(on_one_stream_memory_that_may_be_short_goes_back_beside_later_work, op
 {
 	gpc_devptr freed = stage_alloc(&stage, 1 * GPC_GIB);
 
-	(void)state;
 	stage_launch(&stage, 0, MS, freed, 4096);
 	stage_free(&stage, freed);
 	assert_int_equal(n_due(), 1);
@@ -187,7 +177,6 @@ TEST_WITH(on_one_stream_a_launch_does_not_wait_if_no_event_can_be_recorded, open
 {
 	gpc_devptr freed = stage_alloc(&stage, 6 * GPC_GIB);
 
-	(void)state;
 	stage_launch(&stage, 0, LONG_NS, freed, 4096);
 	stage_free(&stage, freed);
 	assert_true(gpc_sim_fault_add(&stage.sim->faults, "cuEventCreate", 1, 1, 2));
@@ -204,7 +193,6 @@ TEST_WITH(on_one_stream_with_plenty_a_free_costs_no_event, open_one, close_stage
 {
 	gpc_devptr freed = stage_alloc(&stage, 800 * GPC_MIB);
 
-	(void)state;
 	stage_launch(&stage, 0, MS, freed, 4096);
 	stage_free(&stage, freed);
 	assert_int_equal(n_due(), 0);

@@ -8,7 +8,6 @@ TEST_WITH(blocks_that_passed_merge_with_their_neighbours, open_plain, close_stag
 	gpc_devptr a = stage_alloc(&stage, GPC_MIB);
 	gpc_devptr b = stage_alloc(&stage, GPC_MIB);
 
-	(void)state;
 	stage_free(&stage, b);
 	stage_free(&stage, a);
 	assert_int_equal(gpc_pool_largest_free(&stage.pool), 0);
@@ -22,7 +21,6 @@ TEST(freed_neighbours_merge_in_every_order)
 	static const int orders[6][3] = { { 0, 1, 2 }, { 0, 2, 1 }, { 1, 0, 2 }, { 1, 2, 0 },
 		{ 2, 0, 1 }, { 2, 1, 0 } };
 
-	(void)state;
 	for (size_t i = 0; i < N_OF(orders); i++) {
 		gpc_devptr a[3];
 
@@ -41,7 +39,6 @@ TEST(a_free_and_a_malloc_leave_the_numbers_of_blocks_alone)
 	const struct gpc_slab *slab = &stage.heap.blocks;
 	gpc_devptr a = stage_alloc(&stage, 4096);
 
-	(void)state;
 	assert_int_equal(slab->n_live, 2);
 	for (int i = 0; i < 3; i++) {
 		stage_free(&stage, a);
@@ -58,7 +55,6 @@ TEST_WITH(without_metadata_a_block_is_given_whole_and_nothing_is_lost, NULL, NUL
 	gpc_devptr address;
 	unsigned n_whole = 0;
 
-	(void)state;
 	for (unsigned nth = 1; nth <= 14; nth++) {
 		struct gpc_pool_params params = stage_params();
 		enum gpc_status st = GPC_OK;

@@ -24,7 +24,6 @@ static int start(void **state)
 	gpc_devptr b;
 	gpc_devptr large;
 
-	(void)state;
 	stage_open(&stage, &params);
 	large = stage_alloc(&stage, 20 * GPC_MIB);
 	stage_free(&stage, large);
@@ -42,7 +41,6 @@ static int start(void **state)
 
 static int stop(void **state)
 {
-	(void)state;
 	stage_close(&stage);
 	return 0;
 }
@@ -60,7 +58,6 @@ static void expect(const char *name)
 
 TEST(a_sound_heap_is_sound)
 {
-	(void)state;
 	assert_null(gpc_pool_check(&stage.pool));
 	assert_int_equal(live->state, GPC_BLOCK_LIVE);
 	assert_int_equal(pending->state, GPC_BLOCK_PENDING);
@@ -69,7 +66,6 @@ TEST(a_sound_heap_is_sound)
 
 TEST(a_gap_between_blocks_is_named)
 {
-	(void)state;
 	rest->address += 512;
 	expect("I1");
 	rest->address -= 512;
@@ -77,7 +73,6 @@ TEST(a_gap_between_blocks_is_named)
 
 TEST(a_segment_that_its_blocks_do_not_fill_is_named)
 {
-	(void)state;
 	idle->size += 2 * GPC_MIB;
 	expect("I1");
 	idle->size -= 2 * GPC_MIB;
@@ -85,7 +80,6 @@ TEST(a_segment_that_its_blocks_do_not_fill_is_named)
 
 TEST(a_wrong_neighbour_is_named)
 {
-	(void)state;
 	rest->prev = live;
 	expect("I1");
 	rest->prev = pending;
@@ -93,7 +87,6 @@ TEST(a_wrong_neighbour_is_named)
 
 TEST(a_block_of_another_segment_is_named)
 {
-	(void)state;
 	rest->segment = idle;
 	expect("I1");
 	rest->segment = live->segment;
@@ -101,7 +94,6 @@ TEST(a_block_of_another_segment_is_named)
 
 TEST(free_neighbours_that_did_not_merge_are_named)
 {
-	(void)state;
 	pending->state = GPC_BLOCK_FREE;
 	expect("I2");
 	pending->state = GPC_BLOCK_PENDING;
@@ -109,7 +101,6 @@ TEST(free_neighbours_that_did_not_merge_are_named)
 
 TEST(a_free_block_in_no_bin_is_named)
 {
-	(void)state;
 	gpc_bins_remove(&stage.pool.pieces[GPC_POOL_SMALL], rest);
 	expect("I3");
 	gpc_bins_insert(&stage.pool.pieces[GPC_POOL_SMALL], rest);
@@ -117,7 +108,6 @@ TEST(a_free_block_in_no_bin_is_named)
 
 TEST(a_block_in_a_bin_that_is_not_free_is_named)
 {
-	(void)state;
 	gpc_bins_remove(&stage.pool.pieces[GPC_POOL_SMALL], rest);
 	gpc_bins_insert(&stage.pool.pieces[GPC_POOL_SMALL], live);
 	expect("I3");
@@ -130,7 +120,6 @@ TEST(a_block_in_the_wrong_bin_is_named)
 	uint32_t right = gpc_size_bin(rest->size);
 	struct gpc_bins *bins = &stage.pool.pieces[GPC_POOL_SMALL];
 
-	(void)state;
 	bins->roots[3] = rest;
 	bins->roots[right] = NULL;
 	bins->bitmap[right / 64] ^= UINT64_C(1) << (right % 64);
@@ -144,7 +133,6 @@ TEST(a_block_in_the_wrong_bin_is_named)
 
 TEST(a_bit_without_a_bin_is_named)
 {
-	(void)state;
 	stage.pool.pieces[GPC_POOL_LARGE].bitmap[0] ^= 4;
 	expect("I3");
 	stage.pool.pieces[GPC_POOL_LARGE].bitmap[0] ^= 4;
@@ -154,7 +142,6 @@ TEST(a_pending_block_on_no_fence_is_named)
 {
 	struct gpc_list *list = pending->link.prev;
 
-	(void)state;
 	gpc_list_remove(&pending->link);
 	expect("I4");
 	gpc_list_append(list, &pending->link);
@@ -162,7 +149,6 @@ TEST(a_pending_block_on_no_fence_is_named)
 
 TEST(a_block_on_a_fence_that_is_not_pending_is_named)
 {
-	(void)state;
 	/* The neighbour is free, so that a wrong state of `pending` would be I2: it is called live. */
 	pending->state = GPC_BLOCK_LIVE;
 	expect("I4");
@@ -173,7 +159,6 @@ TEST(a_fence_that_miscounts_is_named)
 {
 	struct gpc_fences *fences = &stage.pool.fences;
 
-	(void)state;
 	fences->ring[fences->open % GPC_MAX_FENCES].bytes += 512;
 	expect("F2");
 	fences->ring[fences->open % GPC_MAX_FENCES].bytes -= 512;
@@ -184,7 +169,6 @@ TEST(a_fence_that_miscounts_is_named)
 
 TEST(a_request_larger_than_its_block_is_named)
 {
-	(void)state;
 	live->requested += 512;
 	expect("I5");
 	live->requested -= 512;
@@ -192,7 +176,6 @@ TEST(a_request_larger_than_its_block_is_named)
 
 TEST(a_block_off_the_grain_is_named)
 {
-	(void)state;
 	live->size += 8;
 	expect("I5");
 	live->size -= 8;
@@ -205,7 +188,6 @@ TEST(every_wrong_counter_is_named)
 		&counters->pending_bytes, &counters->cached_bytes, &counters->reserved_bytes,
 		&counters->n_blocks, &counters->n_segments };
 
-	(void)state;
 	for (size_t i = 0; i < N_OF(each); i++) {
 		++*each[i];
 		expect("I6");
@@ -218,7 +200,6 @@ TEST(a_block_that_its_address_does_not_find_is_named)
 	uint32_t *number = &live->segment->grains->numbers[0];
 	struct gpc_block *whole = idle->first;
 
-	(void)state;
 	*number = pending->number + 1;
 	expect("I7");
 	*number = live->number + 1;
@@ -231,7 +212,6 @@ TEST(an_address_that_finds_more_than_blocks_is_named)
 {
 	uint32_t *number = &live->segment->grains->numbers[1];
 
-	(void)state;
 	*number = live->number + 1;
 	expect("I7");
 	*number = 0;
@@ -246,7 +226,6 @@ TEST(a_small_free_block_that_its_grain_map_does_not_have_is_named)
 	gpc_devptr blocks[5];
 	struct gpc_grain_set *set;
 
-	(void)state;
 	for (int i = 0; i < 5; i++)
 		blocks[i] = stage_alloc(&stage, 4096);
 	for (int i = 1; i < 5; i += 2)
@@ -272,7 +251,6 @@ TEST(a_small_free_block_that_its_grain_map_does_not_have_is_named)
 
 TEST(an_idle_segment_on_no_list_is_named)
 {
-	(void)state;
 	gpc_list_remove(&idle->idle);
 	expect("I8");
 	gpc_list_append(&stage.pool.idle, &idle->idle);
@@ -280,7 +258,6 @@ TEST(an_idle_segment_on_no_list_is_named)
 
 TEST(a_segment_in_use_on_the_idle_list_is_named)
 {
-	(void)state;
 	gpc_list_append(&stage.pool.idle, &live->segment->idle);
 	expect("I8");
 	gpc_list_remove(&live->segment->idle);
@@ -290,7 +267,6 @@ TEST(a_parked_block_that_a_list_lacks_or_counts_wrongly_is_named)
 {
 	struct gpc_block **slot = gpc_pool_slot_of(&stage.pool, 4096);
 
-	(void)state;
 	stage.pool.fences.is_one_stream = true;
 	stage_free(&stage, live->address);
 	assert_int_equal(live->state, GPC_BLOCK_PARKED);
@@ -309,7 +285,6 @@ TEST(a_parked_block_that_a_list_lacks_or_counts_wrongly_is_named)
 
 TEST(a_parked_block_that_could_not_serve_its_size_is_named)
 {
-	(void)state;
 	stage.pool.fences.is_one_stream = true;
 	stage_free(&stage, live->address);
 	live->segment->is_exported = true;
@@ -324,7 +299,6 @@ TEST(a_parked_block_that_could_not_serve_its_size_is_named)
 
 TEST(a_block_without_a_state_is_named)
 {
-	(void)state;
 	live->state = GPC_BLOCK_UNUSED;
 	expect("a block");
 	live->state = GPC_BLOCK_LIVE;
@@ -332,7 +306,6 @@ TEST(a_block_without_a_state_is_named)
 
 TEST(a_whole_segment_among_the_pieces_is_named)
 {
-	(void)state;
 	gpc_bins_remove(&stage.pool.wholes, idle->first);
 	gpc_bins_insert(&stage.pool.pieces[GPC_POOL_LARGE], idle->first);
 	expect("I3");
@@ -342,7 +315,6 @@ TEST(a_whole_segment_among_the_pieces_is_named)
 
 TEST(segments_that_are_miscounted_are_named)
 {
-	(void)state;
 	stage.pool.cut_bytes += GPC_GRAIN;
 	expect("the segments of large blocks that are cut");
 	stage.pool.cut_bytes -= GPC_GRAIN;

@@ -49,7 +49,6 @@ static void open_on(uint64_t bytes, bool is_one_stream, uint32_t divisions)
 
 static int open_room(void **state)
 {
-	(void)state;
 	open_on(GPC_GIB, true, 0);
 	return 0;
 }
@@ -58,14 +57,12 @@ FIXTURE(open_room, close_stage);
 
 static int open_many_streams(void **state)
 {
-	(void)state;
 	open_on(GPC_GIB, false, 0);
 	return 0;
 }
 
 static int open_rounding(void **state)
 {
-	(void)state;
 	open_on(GPC_GIB, true, 4);
 	return 0;
 }
@@ -75,7 +72,6 @@ TEST(each_request_gets_an_allocation_of_the_driver_of_its_size)
 	static const uint64_t sizes[] = { 2, 20, 6, 34, 8, 2 };
 	uint64_t sum = 0;
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
 		(void)exact(sizes[i] * GPC_MIB);
 		sum += sizes[i] * GPC_MIB;
@@ -89,7 +85,6 @@ TEST(each_request_gets_an_allocation_of_the_driver_of_its_size)
 
 TEST_WITH(the_option_that_rounds_does_not_round_it, open_rounding, close_stage)
 {
-	(void)state;
 	(void)exact(66 * GPC_MIB);
 	assert_int_equal(reserved(), 66 * GPC_MIB);
 }
@@ -99,7 +94,6 @@ TEST(what_was_freed_serves_only_its_own_size)
 	gpc_devptr a = exact(64 * GPC_MIB);
 	gpc_devptr b;
 
-	(void)state;
 	stage_free(&stage, a);
 	b = exact(62 * GPC_MIB);
 	assert_int_not_equal(b, a);
@@ -113,7 +107,6 @@ TEST(another_caller_cuts_nothing_from_it)
 	gpc_devptr a = exact(256 * GPC_MIB);
 	gpc_devptr b;
 
-	(void)state;
 	stage_free(&stage, a);
 	b = stage_alloc(&stage, 40 * GPC_MIB);
 	(void)stage_alloc(&stage, 4 * GPC_MIB);
@@ -126,7 +119,6 @@ TEST(another_caller_may_take_it_whole_while_it_is_parked)
 {
 	gpc_devptr a = exact(32 * GPC_MIB);
 
-	(void)state;
 	stage_free(&stage, a);
 	assert_int_equal(stage_alloc(&stage, 32 * GPC_MIB), a);
 	stage_free(&stage, a);
@@ -139,7 +131,6 @@ TEST(it_takes_no_piece_of_what_others_share)
 	gpc_devptr piece;
 	gpc_devptr a;
 
-	(void)state;
 	stage_free(&stage, large);
 	piece = stage_alloc(&stage, 30 * GPC_MIB);
 	assert_int_equal(piece, large); /* cut */
@@ -153,7 +144,6 @@ TEST(all_that_is_idle_goes_back_before_it_is_refused)
 	gpc_devptr blocks[10];
 	gpc_devptr address;
 
-	(void)state;
 	for (unsigned i = 0; i < 10; i++)
 		blocks[i] = exact(100 * GPC_MIB);
 	for (unsigned i = 0; i < 10; i++)
@@ -170,7 +160,6 @@ TEST(no_more_goes_back_than_the_request_needs)
 	gpc_devptr b = exact(400 * GPC_MIB);
 	gpc_devptr c;
 
-	(void)state;
 	stage_free(&stage, a);
 	stage_free(&stage, b);
 	c = exact(300 * GPC_MIB);
@@ -181,7 +170,6 @@ TEST(no_more_goes_back_than_the_request_needs)
 
 TEST(what_others_left_idle_goes_back_too)
 {
-	(void)state;
 	stage_free(&stage, stage_alloc(&stage, 600 * GPC_MIB));
 	(void)exact(GPC_GIB);
 	assert_int_equal(reserved(), GPC_GIB);
@@ -192,7 +180,6 @@ TEST(a_request_of_another_caller_takes_it_back_by_the_ladder)
 	struct gpc_request request = stage_request(&stage, 1000 * GPC_MIB);
 	gpc_devptr address;
 
-	(void)state;
 	stage_free(&stage, exact(600 * GPC_MIB));
 	assert_int_equal(gpc_pool_alloc(&stage.pool, &request, &address), GPC_DEVICE_NO_MEMORY);
 	assert_int_equal(gpc_pool_trim(&stage.pool, request.size, false), 600 * GPC_MIB);
@@ -203,7 +190,6 @@ TEST(a_limit_counts_nothing_that_is_idle)
 {
 	gpc_devptr address;
 
-	(void)state;
 	stage.budget.limit_bytes = 100 * GPC_MIB;
 	stage_free(&stage, exact(60 * GPC_MIB));
 	assert_int_equal(try_exact(100 * GPC_MIB, &address), GPC_OK);
@@ -215,7 +201,6 @@ TEST(a_piece_of_what_others_share_is_the_last_resort)
 {
 	gpc_devptr address;
 
-	(void)state;
 	(void)stage_alloc(&stage, 2 * GPC_MIB); /* of 20 */
 	stage.budget.limit_bytes = reserved();
 	assert_int_equal(reserved(), 20 * GPC_MIB);
@@ -229,7 +214,6 @@ TEST_WITH(nobody_gets_it_before_its_work_is_over, open_many_streams, close_stage
 	gpc_devptr a = exact(64 * GPC_MIB);
 	gpc_devptr b;
 
-	(void)state;
 	stage_launch(&stage, stage_handle(stage_stream(&stage)), 10 * MS, a, 64 * GPC_MIB);
 	stage_free(&stage, a);
 	assert_int_equal(stage.pool.counters->pending_bytes, 64 * GPC_MIB);
@@ -242,7 +226,6 @@ TEST_WITH(nobody_gets_it_before_its_work_is_over, open_many_streams, close_stage
 
 TEST(idle_ones_go_back_before_a_capture_begins)
 {
-	(void)state;
 	stage_free(&stage, stage_alloc(&stage, 30 * GPC_MIB));
 	gpc_pool_return_exact(&stage.pool);
 	assert_int_equal(reserved(), 30 * GPC_MIB); /* there is no exact one */
@@ -256,7 +239,6 @@ TEST(an_exported_one_serves_no_more_requests)
 	gpc_devptr a = exact(64 * GPC_MIB);
 	gpc_devptr base;
 
-	(void)state;
 	assert_int_equal(gpc_pool_export(&stage.pool, a, &base), GPC_OK);
 	assert_int_equal(base, a);
 	stage_free(&stage, a);
@@ -266,7 +248,6 @@ TEST(an_exported_one_serves_no_more_requests)
 
 TEST(it_is_never_made_of_pages)
 {
-	(void)state;
 	stage.pool.params.vmm = GPC_VMM_ON;
 	(void)exact(64 * GPC_MIB);
 	gpc_list_each (link, &stage.pool.segments)
@@ -278,7 +259,6 @@ TEST(of_many_idle_ones_the_lowest_of_the_size_serves)
 {
 	gpc_devptr all[30];
 
-	(void)state;
 	for (unsigned i = 0; i < 30; i++)
 		all[i] = exact((2 + i % 3 * 2) * GPC_MIB);
 	for (unsigned i = 30; i-- > 0;)
@@ -298,7 +278,6 @@ TEST(the_checker_finds_an_exact_segment_in_bins_of_others)
 	struct gpc_segment *segment;
 	gpc_devptr block = stage_alloc(&stage, 64 * GPC_MIB);
 
-	(void)state;
 	stage_free(&stage, block);
 	segment = gpc_segment_map_find(&stage.heap.segment_map, block);
 	assert_null(gpc_pool_check(&stage.pool));
@@ -313,7 +292,6 @@ TEST(the_checker_finds_an_exact_segment_that_was_cut)
 	struct gpc_segment *segment;
 	gpc_devptr piece;
 
-	(void)state;
 	stage_free(&stage, stage_alloc(&stage, 64 * GPC_MIB));
 	piece = stage_alloc(&stage, 20 * GPC_MIB);
 	segment = gpc_segment_map_find(&stage.heap.segment_map, piece);

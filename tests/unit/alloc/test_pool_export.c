@@ -11,7 +11,6 @@ TEST(an_exported_segment_is_not_handed_out_again)
 	gpc_devptr b = stage_alloc(&stage, 4096);
 	gpc_devptr base = 0;
 
-	(void)state;
 	assert_int_equal(gpc_pool_export(&stage.pool, b + 100, &base), GPC_OK);
 	assert_int_equal(base, a);
 	assert_int_equal(gpc_pool_export(&stage.pool, b, &base), GPC_OK); /* twice is once */
@@ -32,7 +31,6 @@ TEST(an_address_finds_its_segment_while_that_is_there)
 	gpc_devptr base = 0;
 	uint64_t size = 0;
 
-	(void)state;
 	assert_int_equal(gpc_pool_segment_of(&stage.pool, a + 5000, &base, &size), GPC_OK);
 	assert_int_equal(base, a);
 	assert_int_equal(size, 2 * GPC_MIB);
@@ -47,7 +45,6 @@ TEST(an_idle_segment_can_be_exported_and_trimmed)
 	gpc_devptr a = stage_alloc(&stage, 4096);
 	gpc_devptr base = 0;
 
-	(void)state;
 	stage_free(&stage, a);
 	assert_int_equal(gpc_pool_export(&stage.pool, a, &base), GPC_OK);
 	stage_check(&stage);
@@ -67,7 +64,6 @@ TEST_WITH_FENCES(an_exported_segment_goes_back_when_its_fence_has_passed)
 	struct gpc_sim_stream *stream = stage_stream(&stage);
 	gpc_devptr a = stage_alloc(&stage, 4096);
 
-	(void)state;
 	export_it(a);
 	stage_launch(&stage, stage_handle(stream), 5 * MS, a, 4096);
 	stage_free(&stage, a);
@@ -85,7 +81,6 @@ TEST_WITH_FENCES(a_wait_of_the_program_sends_it_back)
 	gpc_devptr a = stage_alloc(&stage, 4096);
 	struct gpc_pool_sync sync;
 
-	(void)state;
 	export_it(a);
 	stage_free(&stage, a);
 	sync = gpc_pool_begin_sync(&stage.pool);
@@ -97,7 +92,6 @@ TEST_WITH_FENCES(a_wait_of_ours_sends_all_that_are_idle_back_and_nothing_else)
 {
 	gpc_devptr blocks[3];
 
-	(void)state;
 	for (int i = 0; i < 3; i++)
 		blocks[i] = stage_alloc(&stage, 12 * GPC_MIB);
 	export_it(blocks[0]);
@@ -119,7 +113,6 @@ TEST(a_capture_keeps_it_until_the_next_free)
 	gpc_devptr a = stage_alloc(&stage, 4096);
 	gpc_devptr b;
 
-	(void)state;
 	export_it(a);
 	gpc_captures_begin(&stage.heap.captures);
 	stage_free(&stage, a);
@@ -139,7 +132,6 @@ TEST(the_first_view_of_a_block_binds)
 	gpc_devptr c = stage_alloc(&stage, 4096);
 	struct gpc_span span;
 
-	(void)state;
 	assert_int_equal(gpc_pool_decide_view(&stage.pool, b + 5000, GPC_VIEW_OPEN, &span), GPC_OK);
 	assert_int_equal(span.segment, a);
 	assert_int_equal(span.block, b);
@@ -183,7 +175,6 @@ TEST(from_the_first_export_on_large_blocks_have_segments_of_their_own)
 	gpc_devptr blocks[5];
 	uint64_t reserved;
 
-	(void)state;
 	assert_false(starts_its_segment(before[1]));
 	stage_free(&stage, before[1]); /* of the right size, and inside */
 	gpc_heap_set_apart(&stage.heap, GPC_WHOLE_EXPORTED);
@@ -208,7 +199,6 @@ TEST(a_program_that_queries_ranges_gets_own_segments_from_64_kib_on)
 {
 	gpc_devptr shared, blocks[3];
 
-	(void)state;
 	shared = stage_alloc(&stage, 100 * GPC_KIB);
 	gpc_heap_set_apart(&stage.heap, GPC_WHOLE_ASKED);
 	gpc_heap_set_apart(&stage.heap, GPC_WHOLE_EXPORTED); /* takes nothing back */
@@ -231,7 +221,6 @@ TEST(small_blocks_share_when_a_fiftieth_of_the_room_is_lost_so)
 {
 	const uint64_t lost = GPC_SMALL_SEGMENT - GPC_WHOLE_ASKED;
 
-	(void)state;
 	gpc_heap_set_apart(&stage.heap, GPC_WHOLE_ASKED);
 	stage.budget.room_bytes = 50 * 3 * lost;
 	stage.budget.looked_at_bytes = stage.budget.used_bytes;
@@ -246,7 +235,6 @@ TEST(whole_segments_are_used_again_where_little_is_wasted)
 	gpc_devptr large;
 	gpc_devptr small;
 
-	(void)state;
 	gpc_heap_set_apart(&stage.heap, GPC_WHOLE_EXPORTED);
 	large = stage_alloc(&stage, 40 * GPC_MIB);
 	stage_free(&stage, large);
@@ -269,7 +257,6 @@ TEST(an_idle_segment_that_would_waste_more_than_an_eighth_is_not_given_whole)
 	gpc_devptr enough;
 	gpc_devptr large;
 
-	(void)state;
 	gpc_heap_set_apart(&stage.heap, GPC_WHOLE_EXPORTED);
 	enough = stage_alloc(&stage, wanted + wanted / 8);
 	large = stage_alloc(&stage, wanted + wanted / 8 + GPC_SEGMENT_ALIGN);

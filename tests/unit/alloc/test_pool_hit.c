@@ -18,7 +18,6 @@ TEST(a_request_takes_the_block_of_its_size_that_was_freed_last)
 {
 	gpc_devptr blocks[4];
 
-	(void)state;
 	for (int i = 0; i < 4; i++)
 		blocks[i] = stage_alloc(&stage, i < 2 ? 4096 : 8192);
 	for (int i = 0; i < 4; i++)
@@ -36,7 +35,6 @@ TEST(a_parked_block_counts_as_cached_and_can_go_back)
 {
 	gpc_devptr a = stage_alloc(&stage, 30 * GPC_MIB);
 
-	(void)state;
 	stage_free(&stage, a);
 	assert_true(is_parked(a));
 	assert_int_equal(stage_counters(&stage).cached_bytes, 30 * GPC_MIB);
@@ -56,7 +54,6 @@ TEST(a_double_free_of_a_parked_block_is_an_error)
 {
 	gpc_devptr a = stage_alloc(&stage, 4096);
 
-	(void)state;
 	stage_free(&stage, a);
 	assert_int_equal(stage_try_free(&stage, a), GPC_INVALID);
 	assert_int_equal(stage_try_free(&stage, a + 512), GPC_INVALID);
@@ -68,7 +65,6 @@ TEST(a_request_of_another_size_finds_parked_neighbours_as_one_block)
 {
 	gpc_devptr quarters[4];
 
-	(void)state;
 	for (int i = 0; i < 4; i++)
 		quarters[i] = stage_alloc(&stage, GPC_MIB / 2);
 	stage_free(&stage, quarters[2]);
@@ -85,7 +81,6 @@ TEST(sizes_that_share_a_slot_are_told_apart)
 	gpc_devptr a = stage_alloc(&stage, GPC_MIB / 2);
 	gpc_devptr b = stage_alloc(&stage, next);
 
-	(void)state;
 	stage_free(&stage, a);
 	stage_free(&stage, b);
 	assert_int_equal(stage_alloc(&stage, next), b);
@@ -101,7 +96,6 @@ TEST(no_more_blocks_are_parked_than_the_list_may_hold)
 {
 	gpc_devptr blocks[GPC_MAX_PARKED + 1];
 
-	(void)state;
 	for (uint32_t i = 0; i <= GPC_MAX_PARKED; i++)
 		blocks[i] = stage_alloc(&stage, 512);
 	for (uint32_t i = 0; i < GPC_MAX_PARKED; i++)
@@ -118,7 +112,6 @@ TEST(idle_segments_keep_the_order_and_the_times_of_their_frees)
 	const struct gpc_segment *oldest;
 	gpc_devptr blocks[3];
 
-	(void)state;
 	for (int i = 0; i < 3; i++)
 		blocks[i] = stage_alloc(&stage, (uint64_t)(i + 1) * 20 * GPC_MIB);
 	for (int i = 2; i >= 0; i--) {
@@ -142,7 +135,6 @@ TEST(what_could_not_serve_its_size_is_not_parked)
 	gpc_devptr base;
 	gpc_devptr c;
 
-	(void)state;
 	/* A small block in a segment of large ones. */
 	stage_free(&stage, stage_alloc(&stage, 2 * GPC_MIB - 4096));
 	stage.budget.limit_bytes = stage.budget.used_bytes;
@@ -167,7 +159,6 @@ TEST(exporting_a_segment_withdraws_its_parked_blocks)
 	gpc_devptr b = stage_alloc(&stage, 4096);
 	gpc_devptr base;
 
-	(void)state;
 	stage_free(&stage, a);
 	assert_int_equal(gpc_pool_export(&stage.pool, b, &base), GPC_OK);
 	assert_int_not_equal(stage_alloc(&stage, 4096), a);
@@ -178,7 +169,6 @@ TEST(a_block_that_needs_a_segment_of_its_own_takes_no_parked_one)
 	gpc_devptr a = stage_alloc(&stage, 64 * GPC_KIB);
 	gpc_devptr b = stage_alloc(&stage, 64 * GPC_KIB);
 
-	(void)state;
 	stage_free(&stage, b);
 	assert_true(is_parked(b));
 	gpc_heap_set_apart(&stage.heap, GPC_WHOLE_ASKED);
@@ -190,7 +180,6 @@ TEST(a_context_that_dies_takes_its_parked_blocks_along)
 {
 	gpc_devptr a = stage_alloc(&stage, 4096);
 
-	(void)state;
 	stage_free(&stage, a);
 	gpc_pool_forget(&stage.pool);
 	assert_int_equal(stage.pool.n_parked, 0);
@@ -202,7 +191,6 @@ static int open_with_barriers(void **state)
 	struct gpc_sim_config config = stage_config();
 	struct gpc_pool_params params = stage_params();
 
-	(void)state;
 	params.has_barriers = true;
 	stage_open_on(&stage, &config, &params, NULL);
 	return 0;
@@ -217,7 +205,6 @@ TEST_BARRIER(the_next_owner_of_a_parked_block_works_behind_the_barrier)
 	gpc_devptr block = stage_alloc(&stage, 4096);
 	uint64_t start = gpc_sim_clock_now(&stage.sim->clock);
 
-	(void)state;
 	stage_launch(&stage, stage_handle(a), 10 * MS, block, 4096);
 	stage_free(&stage, block);
 	assert_true(is_parked(block));
@@ -238,7 +225,6 @@ TEST_BARRIER(memory_of_a_parked_block_goes_back_only_after_its_barrier)
 	struct gpc_sim_stream *a = stage_stream(&stage);
 	gpc_devptr block = stage_alloc(&stage, 30 * GPC_MIB);
 
-	(void)state;
 	stage_launch(&stage, stage_handle(a), 10 * MS, block, 4096);
 	stage_free(&stage, block);
 	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX, true), 0);
@@ -253,7 +239,6 @@ TEST_BARRIER(a_free_in_stream_order_parks_nothing_before_its_fence)
 	gpc_devptr other = stage_alloc(&stage, 8192);
 	struct gpc_request request = stage_request(&stage, 0);
 
-	(void)state;
 	request.stream = stage_handle(a);
 	request.is_async = true;
 	assert_int_equal(gpc_pool_free(&stage.pool, block, &request), GPC_OK);

@@ -9,7 +9,6 @@ TEST(idle_pages_between_two_blocks_go_back)
 	gpc_devptr first;
 	gpc_devptr last;
 
-	(void)state;
 	make_gap(&first, &last);
 	assert_int_equal(gpc_pool_returnable(&stage.pool), 92 * GPC_MIB);
 	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX, true), 92 * GPC_MIB);
@@ -32,8 +31,6 @@ static bool is_lost;
 /* As a thread that frees `behind`, without the pool's lock. */
 static void look_for_pool(const struct gpc_block *block, uint64_t now_ns)
 {
-	(void)block;
-	(void)now_ns;
 	is_lost |= gpc_heap_find_pool(&stage.heap, behind) != &stage.pool;
 }
 
@@ -41,7 +38,6 @@ TEST(the_blocks_behind_the_pages_are_found_at_every_moment)
 {
 	gpc_devptr middle;
 
-	(void)state;
 	stage_free(&stage, stage_alloc(&stage, 60 * GPC_MIB));
 	(void)stage_alloc(&stage, 20 * GPC_MIB);
 	middle = stage_alloc(&stage, 20 * GPC_MIB);
@@ -58,7 +54,6 @@ TEST(no_more_goes_back_than_is_wanted)
 	gpc_devptr first;
 	gpc_devptr last;
 
-	(void)state;
 	make_gap(&first, &last);
 	assert_int_equal(gpc_pool_trim(&stage.pool, 9 * GPC_MIB, true), 10 * GPC_MIB);
 	assert_int_equal(used(), 90 * GPC_MIB);
@@ -70,7 +65,6 @@ TEST(no_more_goes_back_than_is_wanted)
 
 TEST(of_an_idle_segment_only_the_wanted_pages_go)
 {
-	(void)state;
 	stage_free(&stage, stage_alloc(&stage, 101 * GPC_MIB));
 	assert_int_equal(gpc_pool_trim(&stage.pool, 1, true), 2 * GPC_MIB);
 	assert_int_equal(used(), 100 * GPC_MIB);
@@ -83,7 +77,6 @@ TEST(the_free_ends_of_a_segment_go_back)
 {
 	gpc_devptr blocks[3];
 
-	(void)state;
 	stage_free(&stage, stage_alloc(&stage, 60 * GPC_MIB));
 	for (int i = 0; i < 3; i++)
 		blocks[i] = stage_alloc(&stage, 20 * GPC_MIB);
@@ -102,7 +95,6 @@ TEST(a_block_within_one_page_sends_none_back)
 {
 	gpc_devptr pieces[3];
 
-	(void)state;
 	for (int i = 0; i < 3; i++)
 		pieces[i] = stage_alloc(&stage, GPC_MIB + 512);
 	stage_free(&stage, pieces[1]);
@@ -116,7 +108,6 @@ TEST(a_request_is_served_where_idle_pages_are_enough)
 	gpc_devptr held[8];
 	gpc_devptr large;
 
-	(void)state;
 	/* Stripes of 16 MiB fill the device, and every other is free. */
 	for (int i = 0; i < 8; i++) {
 		held[i] = stage_alloc(&stage, 16 * GPC_MIB);
@@ -153,13 +144,11 @@ static void expect_pages_wait_for_work(enum gpc_vmm vmm, bool is_one_stream, boo
 
 TEST_OWN(under_the_one_stream_rule_pages_wait_for_their_work)
 {
-	(void)state;
 	expect_pages_wait_for_work(GPC_VMM_ON, true, false);
 }
 
 TEST_OWN(behind_a_barrier_pages_wait_for_their_work)
 {
-	(void)state;
 	expect_pages_wait_for_work(GPC_VMM_ON, false, true);
 }
 
@@ -169,7 +158,6 @@ TEST_OWN(pages_go_back_beside_work_that_began_after_their_last_free)
 	gpc_devptr last;
 	uint64_t start;
 
-	(void)state;
 	open_mode(GPC_VMM_ON, false);
 	stage.pool.params.has_barriers = true;
 	make_gap(&first, &last);
@@ -186,7 +174,6 @@ TEST_OWN(a_pending_block_keeps_its_pages)
 {
 	gpc_devptr middle;
 
-	(void)state;
 	open_mode(GPC_VMM_ON, false);
 	(void)stage_alloc(&stage, 3 * GPC_MIB);
 	middle = stage_alloc(&stage, 10 * GPC_MIB);
@@ -205,7 +192,6 @@ TEST(without_metadata_there_is_no_hole)
 	gpc_devptr first;
 	gpc_devptr last;
 
-	(void)state;
 	make_gap(&first, &last);
 	stage.heap.segments.max_items = stage.heap.segments.n_used;
 	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX, true), 0);

@@ -8,7 +8,6 @@ TEST(peaks_start_anew_from_what_is_held)
 	gpc_devptr kept = stage_alloc(&stage, 1000);
 	gpc_devptr spike = stage_alloc(&stage, 4 * GPC_MIB);
 
-	(void)state;
 	stage_free(&stage, spike);
 	assert_int_equal(stage.pool.recent.live_bytes, 1024 + 4 * GPC_MIB);
 	gpc_pool_reset_peaks(&stage.pool);
@@ -31,7 +30,6 @@ TEST(a_streams_requests_are_counted_while_they_are_live)
 	uint64_t n = 0;
 	gpc_devptr mine = 0;
 
-	(void)state;
 	(void)stage_alloc(&stage, 4096);
 	request.stream = stage_handle(streams[0]);
 	assert_int_equal(gpc_pool_alloc(&stage.pool, &request, &mine), GPC_OK);

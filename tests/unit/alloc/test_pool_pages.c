@@ -6,7 +6,6 @@ FIXTURE(open_on, close_stage);
 
 TEST_OWN(without_the_option_there_are_no_pages)
 {
-	(void)state;
 	open_mode(GPC_VMM_OFF, true);
 	stage_free(&stage, stage_alloc(&stage, 100 * GPC_MIB));
 	assert_int_equal(n_pages(), 0);
@@ -17,7 +16,6 @@ TEST_OWN(auto_has_pages_once_a_request_was_refused)
 	gpc_devptr large;
 	gpc_devptr address;
 
-	(void)state;
 	open_mode(GPC_VMM_AUTO, true);
 	large = stage_alloc(&stage, 200 * GPC_MIB);
 	(void)stage_alloc(&stage, 30 * GPC_MIB);
@@ -33,7 +31,6 @@ TEST_OWN(auto_has_pages_once_the_limit_refused_one)
 {
 	gpc_devptr address;
 
-	(void)state;
 	open_mode(GPC_VMM_AUTO, true);
 	stage.budget.limit_bytes = 100 * GPC_MIB;
 	(void)stage_alloc(&stage, 40 * GPC_MIB);
@@ -44,7 +41,6 @@ TEST_OWN(auto_has_pages_once_the_limit_refused_one)
 
 TEST(small_blocks_are_never_on_pages)
 {
-	(void)state;
 	(void)stage_alloc(&stage, GPC_MIB);
 	assert_int_equal(n_pages(), 0);
 	(void)stage_alloc(&stage, GPC_MIB + 1);
@@ -56,7 +52,6 @@ TEST_OWN(of_a_large_segment_the_pages_are_a_part)
 	struct gpc_sim_config config = stage_config();
 	struct gpc_pool_params params = stage_params();
 
-	(void)state;
 	params.vmm = GPC_VMM_ON;
 	config.memory = 4 * GPC_GIB;
 	stage_open_on(&stage, &config, &params, NULL);
@@ -70,7 +65,6 @@ TEST(while_a_capture_is_open_pages_neither_come_nor_go)
 	gpc_devptr last;
 	uint64_t before;
 
-	(void)state;
 	make_gap(&first, &last);
 	before = n_pages();
 	gpc_captures_begin(&stage.heap.captures);
@@ -92,7 +86,6 @@ TEST_OWN(other_devices_may_access_present_and_future_pages)
 	struct gpc_pool_params params = stage_params();
 	gpc_devptr blocks[2];
 
-	(void)state;
 	config.n_devices = 3;
 	params.vmm = GPC_VMM_ON;
 	stage_open_on(&stage, &config, &params, NULL);
@@ -110,7 +103,6 @@ TEST(once_it_is_over_no_new_segment_has_pages)
 {
 	uint64_t before;
 
-	(void)state;
 	(void)stage_alloc(&stage, 30 * GPC_MIB);
 	before = n_pages();
 	atomic_store(&stage.heap.is_paging_over, true);
@@ -124,7 +116,6 @@ TEST(once_it_is_over_pages_go_back_with_their_blocks)
 	gpc_devptr first;
 	gpc_devptr last;
 
-	(void)state;
 	make_gap(&first, &last);
 	atomic_store(&stage.heap.is_paging_over, true);
 	gpc_pool_end_pages(&stage.pool);
@@ -139,7 +130,6 @@ TEST(once_it_is_over_pages_go_back_with_their_blocks)
 
 TEST(a_segment_of_its_own_has_no_pages)
 {
-	(void)state;
 	gpc_heap_set_apart(&stage.heap, GPC_WHOLE_EXPORTED);
 	(void)stage_alloc(&stage, 30 * GPC_MIB);
 	assert_int_equal(n_pages(), 0);
@@ -149,7 +139,6 @@ TEST(a_context_that_dies_takes_its_pages_along)
 {
 	gpc_devptr block;
 
-	(void)state;
 	block = stage_alloc(&stage, 30 * GPC_MIB);
 	stage_launch(&stage, 0, 5 * MS, block, 30 * GPC_MIB);
 	gpc_pool_forget(&stage.pool);
@@ -166,7 +155,6 @@ TEST_WITH(whichever_call_fails_everything_is_as_before, NULL, NULL)
 	static const int codes[] = { 2, 801, 999 };
 	gpc_devptr block;
 
-	(void)state;
 	for (size_t c = 0; c < N_OF(calls); c++) {
 		for (size_t k = 0; k < N_OF(codes); k++) {
 			for (uint64_t nth = 1; nth <= (c == 0 || c == 3 ? 1 : 15); nth += 7) {
@@ -189,7 +177,6 @@ TEST_WITH(whichever_call_fails_everything_is_as_before, NULL, NULL)
 
 TEST(pages_that_the_driver_keeps_keep_their_addresses)
 {
-	(void)state;
 	stage_free(&stage, stage_alloc(&stage, 30 * GPC_MIB));
 	assert_true(gpc_sim_fault_add(&stage.sim->faults, "cuMemUnmap", 1, 1, 999));
 	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX, true), 30 * GPC_MIB);

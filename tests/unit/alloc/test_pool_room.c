@@ -24,7 +24,6 @@ TEST(an_idle_segment_is_cut_while_there_is_plenty)
 {
 	gpc_devptr large;
 
-	(void)state;
 	open_room(8 * GPC_GIB);
 	large = stage_alloc(&stage, GPC_GIB);
 	stage_free(&stage, large);
@@ -37,7 +36,6 @@ TEST(a_segment_stays_whole_if_its_piece_would_pin_needed_room)
 	gpc_devptr large;
 	gpc_devptr small;
 
-	(void)state;
 	open_room(2 * GPC_GIB);
 	large = stage_alloc(&stage, GPC_GIB);
 	stage_free(&stage, large);
@@ -50,7 +48,6 @@ TEST(a_segment_stays_whole_if_its_piece_would_pin_needed_room)
 
 TEST(cut_segments_are_limited_to_two_fifths_of_the_slack)
 {
-	(void)state;
 	open_room(GPC_GIB);
 	stage_free(&stage, stage_alloc(&stage, 24 * GPC_MIB)); /* slack: 1000 MiB */
 	assert_true(gpc_pool_may_cut(&stage.pool, 400 * GPC_MIB, 60 * GPC_MIB));
@@ -63,7 +60,6 @@ TEST(cut_segments_are_limited_to_two_fifths_of_the_slack)
 
 TEST(a_large_part_of_the_slack_is_not_cut_for_a_small_piece)
 {
-	(void)state;
 	open_room(GPC_GIB);
 	stage_free(&stage, stage_alloc(&stage, 24 * GPC_MIB)); /* slack: 1000 MiB */
 	assert_true(gpc_pool_may_cut(&stage.pool, 62 * GPC_MIB, 2 * GPC_MIB));
@@ -76,7 +72,6 @@ TEST(a_segment_counts_as_cut_until_its_last_piece_is_free)
 {
 	gpc_devptr pieces[3];
 
-	(void)state;
 	open_room(8 * GPC_GIB);
 	for (int i = 0; i < 3; i++)
 		pieces[i] = stage_alloc(&stage, 5 * GPC_MIB);
@@ -94,7 +89,6 @@ TEST(memory_without_live_blocks_can_go_back)
 	gpc_devptr pieces[2];
 	gpc_devptr large;
 
-	(void)state;
 	open_room(8 * GPC_GIB);
 	pieces[0] = stage_alloc(&stage, 5 * GPC_MIB);
 	pieces[1] = stage_alloc(&stage, 5 * GPC_MIB);
@@ -115,7 +109,6 @@ TEST(pending_memory_counts_as_returnable)
 	struct gpc_pool_params params = stage_params();
 	gpc_devptr block;
 
-	(void)state;
 	stage_open(&stage, &params); /* a freed block waits for its fence */
 	block = stage_alloc(&stage, 100 * GPC_MIB);
 	stage_free(&stage, block);
@@ -125,7 +118,6 @@ TEST(pending_memory_counts_as_returnable)
 
 TEST(on_a_nearly_full_device_a_block_that_fills_a_segment_gets_its_own)
 {
-	(void)state;
 	open_room(GPC_GIB);
 	(void)stage_alloc(&stage, 980 * GPC_MIB);
 	(void)stage_alloc(&stage, 6 * GPC_MIB);
@@ -136,7 +128,6 @@ TEST(on_a_nearly_full_device_blocks_share_while_rounding_would_waste_more)
 {
 	gpc_devptr blocks[4];
 
-	(void)state;
 	open_room(GPC_GIB);
 	(void)stage_alloc(&stage, 960 * GPC_MIB);
 	for (int i = 0; i < 4; i++)
@@ -155,7 +146,6 @@ TEST(an_idle_segment_is_shared_again_on_the_terms_of_a_new_one)
 {
 	gpc_devptr block;
 
-	(void)state;
 	open_room(GPC_GIB);
 	(void)stage_alloc(&stage, 980 * GPC_MIB);
 	block = stage_alloc(&stage, 5 * GPC_MIB);
@@ -170,7 +160,6 @@ TEST(once_memory_was_refused_a_block_that_fills_a_segment_splits_no_piece)
 	gpc_devptr pieces[5];
 	gpc_devptr block;
 
-	(void)state;
 	open_room(GPC_GIB);
 	for (int i = 0; i < 5; i++)
 		pieces[i] = stage_alloc(&stage, 4 * GPC_MIB); /* one segment */
@@ -187,7 +176,6 @@ TEST(a_request_for_more_than_all_the_room_changes_no_policy)
 {
 	gpc_devptr large;
 
-	(void)state;
 	open_room(2 * GPC_GIB);
 	(void)stage_alloc(&stage, GPC_GIB + 824 * GPC_MIB);
 	large = stage_alloc(&stage, 100 * GPC_MIB);
@@ -204,7 +192,6 @@ TEST(a_request_for_more_than_the_limit_changes_no_policy)
 {
 	gpc_devptr block;
 
-	(void)state;
 	open_room(8 * GPC_GIB);
 	stage.budget.limit_bytes = GPC_GIB;
 	block = stage_alloc(&stage, 600 * GPC_MIB);
@@ -218,7 +205,6 @@ TEST(a_segment_somewhat_too_large_is_given_uncut)
 {
 	gpc_devptr large;
 
-	(void)state;
 	open_room(2 * GPC_GIB);
 	(void)stage_alloc(&stage, GPC_GIB + 824 * GPC_MIB);
 	large = stage_alloc(&stage, 100 * GPC_MIB);
@@ -229,7 +215,6 @@ TEST(a_segment_somewhat_too_large_is_given_uncut)
 
 TEST(all_that_is_wasted_so_is_a_sixteenth_of_the_slack)
 {
-	(void)state;
 	open_room(1000 * GPC_MIB);
 	(void)stage_alloc(&stage, 40 * GPC_MIB);
 	assert_true(gpc_pool_may_waste(&stage.pool, 180 * GPC_MIB, 120 * GPC_MIB));
@@ -239,7 +224,6 @@ TEST(all_that_is_wasted_so_is_a_sixteenth_of_the_slack)
 
 TEST(a_limit_is_all_the_room_there_is)
 {
-	(void)state;
 	open_room(8 * GPC_GIB);
 	stage.budget.limit_bytes = GPC_GIB;
 	(void)stage_alloc(&stage, 24 * GPC_MIB);
@@ -249,7 +233,6 @@ TEST(a_limit_is_all_the_room_there_is)
 
 TEST(memory_of_other_processes_is_no_room)
 {
-	(void)state;
 	open_room(8 * GPC_GIB);
 	(void)stage_alloc(&stage, 24 * GPC_MIB);
 	stage.budget.used_bytes += 7 * GPC_GIB;
@@ -265,7 +248,6 @@ TEST(the_driver_is_asked_once_for_an_eighth_of_the_room)
 {
 	gpc_devptr blocks[16];
 
-	(void)state;
 	open_room(8 * GPC_GIB);
 	for (int i = 0; i < 16; i++)
 		blocks[i] = stage_alloc(&stage, 500 * GPC_MIB);
@@ -282,7 +264,6 @@ TEST(a_refusal_updates_the_free_memory)
 	gpc_devptr address;
 	gpc_devptr foreign = 0;
 
-	(void)state;
 	open_room(8 * GPC_GIB);
 	(void)stage_alloc(&stage, 2 * GPC_MIB);
 	assert_int_equal(stage.budget.room_bytes, 8 * GPC_GIB);
@@ -300,7 +281,6 @@ TEST(a_refusal_updates_the_free_memory)
 
 TEST(a_driver_that_does_not_say_is_taken_to_have_plenty)
 {
-	(void)state;
 	open_room(GPC_GIB);
 	assert_true(gpc_sim_fault_add(&stage.sim->faults, "cuMemGetInfo", 1, 100, 1));
 	(void)stage_alloc(&stage, 900 * GPC_MIB);
@@ -311,7 +291,6 @@ TEST(a_driver_that_does_not_say_is_taken_to_have_plenty)
 
 TEST(the_device_is_not_queried_while_a_capture_is_open)
 {
-	(void)state;
 	open_room(GPC_GIB);
 	gpc_captures_begin(&stage.heap.captures);
 	(void)stage_alloc(&stage, 900 * GPC_MIB);

@@ -20,7 +20,6 @@ TEST(a_closed_pool_neither_grows_nor_shrinks)
 	uint64_t left_ms = 1000;
 	gpc_devptr b = 0;
 
-	(void)state;
 	stage_free(&stage, a);
 	(void)gpc_pool_wait(&stage.pool, 0);
 	gpc_pool_close(&stage.pool, &left_ms);
@@ -51,7 +50,6 @@ TEST(segments_have_the_size_of_their_class)
 	};
 	uint64_t reserved = 0;
 
-	(void)state;
 	for (size_t i = 0; i < N_OF(rows); i++) {
 		(void)stage_alloc(&stage, rows[i].request);
 		reserved += rows[i].segment;
@@ -69,7 +67,6 @@ TEST_OWN(the_limit_is_never_passed_and_changes_nothing)
 {
 	gpc_devptr address = 77;
 
-	(void)state;
 	open_limited(40 * GPC_MIB, true);
 	(void)stage_alloc(&stage, 30 * GPC_MIB);
 	assert_int_equal(stage_try(&stage, 12 * GPC_MIB, &address), GPC_LIMIT);
@@ -83,7 +80,6 @@ TEST_OWN(the_limit_is_never_passed_and_changes_nothing)
 
 TEST_OWN(near_the_limit_a_segment_is_as_small_as_it_can_be)
 {
-	(void)state;
 	open_limited(40 * GPC_MIB, true);
 	(void)stage_alloc(&stage, 30 * GPC_MIB);
 	(void)stage_alloc(
@@ -97,7 +93,6 @@ TEST_OWN(a_full_device_says_so_with_the_drivers_own_code)
 	struct gpc_pool_params params = stage_params();
 	gpc_devptr address = 0;
 
-	(void)state;
 	config.memory = 64 * GPC_MIB;
 	config.context_cost = 0;
 	stage_open_on(&stage, &config, &params, NULL);
@@ -111,7 +106,6 @@ TEST(without_metadata_the_drivers_memory_goes_back)
 {
 	gpc_devptr address = 77;
 
-	(void)state;
 	gpc_metamem_fail_at(1);
 	assert_int_equal(stage_try(&stage, 4096, &address), GPC_NO_METADATA);
 	gpc_metamem_fail_at(0);
@@ -126,8 +120,6 @@ TEST(without_metadata_the_drivers_memory_goes_back)
 static enum gpc_status alloc_off_the_grid(
 	struct gpc_driver *drv, uint64_t size, gpc_devptr *ret_ptr)
 {
-	(void)drv;
-	(void)size;
 	*ret_ptr = GPC_GIB + 512;
 	return GPC_OK;
 }
@@ -136,7 +128,6 @@ static unsigned n_given_back;
 
 static enum gpc_status count_free(struct gpc_driver *drv, gpc_devptr ptr)
 {
-	(void)drv;
 	assert_int_equal(ptr, GPC_GIB + 512);
 	n_given_back++;
 	return GPC_OK;
@@ -148,7 +139,6 @@ TEST(memory_off_the_grid_goes_back_at_once)
 	struct gpc_driver_ops ops = *real;
 	gpc_devptr address = 0;
 
-	(void)state;
 	ops.mem_alloc = alloc_off_the_grid;
 	ops.mem_free = count_free;
 	stage.drv.base.ops = &ops;
@@ -167,8 +157,6 @@ static enum gpc_status alloc_elsewhere(struct gpc_driver *drv, uint64_t size, gp
 {
 	struct gpc_request request = stage_request(&stage, 4096);
 
-	(void)drv;
-	(void)size;
 	*ret_ptr = GPC_GIB + 512 * ++n_asked;
 	if (is_twice) {
 		gpc_devptr address = 0;
@@ -183,7 +171,6 @@ static gpc_devptr given_back[4];
 
 static enum gpc_status note_free(struct gpc_driver *drv, gpc_devptr ptr)
 {
-	(void)drv;
 	given_back[n_given_back++] = ptr;
 	return GPC_OK;
 }
@@ -206,7 +193,6 @@ TEST(under_a_capture_one_piece_without_a_place_is_kept)
 	struct gpc_captures *captures = &stage.heap.captures;
 	gpc_devptr address = 0;
 
-	(void)state;
 	ops.mem_alloc = alloc_elsewhere;
 	ops.mem_free = note_free;
 	stage.drv.base.ops = &ops;
@@ -253,7 +239,6 @@ TEST(under_a_capture_one_piece_without_a_place_is_kept)
 
 TEST_WITH(each_thing_without_metadata_sends_the_memory_back, NULL, NULL)
 {
-	(void)state;
 	for (unsigned nth = 1; nth <= 3; nth++) {
 		gpc_devptr address = 77;
 		struct gpc_pool_params params = stage_params();
@@ -274,7 +259,6 @@ TEST(the_smallest_segment_is_requested_once)
 {
 	gpc_devptr address = 0;
 
-	(void)state;
 	assert_true(gpc_sim_fault_add(&stage.sim->faults, "cuMemAlloc_v2", 1, 1, 2));
 	assert_int_equal(stage_try(&stage, 30 * GPC_MIB, &address), GPC_DEVICE_NO_MEMORY);
 	assert_int_equal(stage.drv.counters.n_mem_alloc, 1);
@@ -286,7 +270,6 @@ TEST_ONE_STREAM(trim_prefers_one_segment_that_is_large_enough)
 	gpc_devptr fit = stage_alloc(&stage, 40 * GPC_MIB);
 	gpc_devptr large = stage_alloc(&stage, 80 * GPC_MIB);
 
-	(void)state;
 	stage_free(&stage, small);
 	stage_free(&stage, large);
 	stage_free(&stage, fit);
@@ -305,7 +288,6 @@ TEST_ONE_STREAM(trim_takes_the_longest_idle_where_none_is_large_enough)
 	gpc_devptr b = stage_alloc(&stage, 12 * GPC_MIB);
 	gpc_devptr c = stage_alloc(&stage, 12 * GPC_MIB);
 
-	(void)state;
 	stage_free(&stage, b);
 	stage_free(&stage, c);
 	stage_free(&stage, a);
@@ -321,7 +303,6 @@ TEST_ONE_STREAM(trim_takes_no_more_than_what_is_still_wanted)
 	gpc_devptr b = stage_alloc(&stage, 14 * GPC_MIB);
 	gpc_devptr c = stage_alloc(&stage, 12 * GPC_MIB);
 
-	(void)state;
 	stage_free(&stage, a);
 	stage_free(&stage, b);
 	stage_free(&stage, c);
@@ -334,7 +315,6 @@ TEST(trim_never_touches_a_segment_with_live_or_pending_blocks)
 	gpc_devptr a = stage_alloc(&stage, 4096);
 	gpc_devptr b = stage_alloc(&stage, 20 * GPC_MIB);
 
-	(void)state;
 	stage_free(&stage, b);
 	assert_int_equal(gpc_pool_trim(&stage.pool, UINT64_MAX, true), 0);
 	assert_int_equal(gpc_pool_reap(&stage.pool), 20 * GPC_MIB);
@@ -346,7 +326,6 @@ TEST(trim_never_touches_a_segment_with_live_or_pending_blocks)
 /* The free may wait for work that runs: only a caller that may wait, too, gets it. */
 TEST_ONE_STREAM(idle_segments_go_back_though_a_capture_is_open)
 {
-	(void)state;
 	stage_free(&stage, stage_alloc(&stage, 20 * GPC_MIB));
 	gpc_captures_begin(&stage.heap.captures);
 	assert_int_equal(
@@ -381,7 +360,6 @@ TEST_OWN(no_capture_can_begin_while_the_driver_takes_memory_back)
 	gpc_devptr base;
 	gpc_devptr a;
 
-	(void)state;
 	params.is_one_stream = true;
 	params.decay_ns = 100 * MS;
 	stage_open(&stage, &params);
@@ -406,7 +384,6 @@ TEST_ONE_STREAM(unused_remainders_do_not_add_up)
 {
 	const struct gpucache_counters *counters = stage.pool.counters;
 
-	(void)state;
 	for (int i = 0; i < 100; i++)
 		(void)stage_alloc(&stage, 8 * GPC_MIB);
 	assert_int_equal(counters->live_bytes, 800 * GPC_MIB);
@@ -415,7 +392,6 @@ TEST_ONE_STREAM(unused_remainders_do_not_add_up)
 
 TEST_ONE_STREAM(used_remainders_make_whole_medium_segments)
 {
-	(void)state;
 	for (int i = 0; i < 10; i++) {
 		(void)stage_alloc(&stage, 8 * GPC_MIB);
 		(void)stage_alloc(&stage, 8 * GPC_MIB);
@@ -430,7 +406,6 @@ TEST_ONE_STREAM(memory_that_the_driver_does_not_take_back_stays_in_the_books)
 {
 	const struct gpucache_counters *counters;
 
-	(void)state;
 	counters = stage.pool.counters;
 	stage_free(&stage, stage_alloc(&stage, 20 * GPC_MIB));
 	assert_true(gpc_sim_fault_add(&stage.sim->faults, "cuMemFree_v2", 1, 1, 1));
@@ -452,7 +427,6 @@ TEST_OWN(segments_idle_for_long_decay_inside_a_later_call)
 	gpc_devptr small;
 	gpc_devptr rest;
 
-	(void)state;
 	params.is_one_stream = true;
 	params.decay_ns = 100 * MS;
 	stage_open(&stage, &params);
@@ -476,7 +450,6 @@ TEST_OWN(segments_idle_for_long_decay_inside_a_later_call)
 
 TEST_ONE_STREAM(without_a_time_for_it_nothing_decays)
 {
-	(void)state;
 	stage_free(&stage, stage_alloc(&stage, 20 * GPC_MIB));
 	stage_pass_time(&stage, 1000000 * MS);
 	(void)stage_alloc(&stage, 30 * GPC_MIB);
@@ -488,7 +461,6 @@ TEST_OWN(garbage_is_collected_above_the_threshold)
 	struct gpc_pool_params params = stage_params();
 	gpc_devptr a[4];
 
-	(void)state;
 	params.is_one_stream = true;
 	params.gc_threshold_ppm = 500000;
 	stage_open(&stage, &params);
@@ -508,7 +480,6 @@ TEST_OWN(garbage_collection_without_a_limit_goes_by_the_device)
 {
 	struct gpc_pool_params params = stage_params();
 
-	(void)state;
 	params.is_one_stream = true;
 	params.gc_threshold_ppm = 10000; /* of 8 GiB: 81.92 MiB */
 	stage_open(&stage, &params);
@@ -521,7 +492,6 @@ TEST_OWN(garbage_collection_of_an_unknown_device_does_nothing)
 {
 	struct gpc_pool_params params = stage_params();
 
-	(void)state;
 	params.is_one_stream = true;
 	params.gc_threshold_ppm = 500000;
 	stage_open(&stage, &params);

@@ -33,7 +33,6 @@ TEST(a_small_request_is_cut_from_a_large_piece_where_the_driver_has_none)
 	uint32_t n = fill_in_stripes(blocks);
 	uint64_t n_malloc;
 
-	(void)state;
 	assert_int_equal(stage_try(&stage, 1000, &small[0]), GPC_LIMIT);
 	assert_int_equal(retry(1000, &small[0]), GPC_OK);
 	stage_check(&stage);
@@ -59,7 +58,6 @@ TEST(the_driver_is_asked_first_again_once_it_has_memory)
 	uint32_t n = fill_in_stripes(blocks);
 	uint64_t n_given;
 
-	(void)state;
 	assert_int_equal(retry(1000, &small[0]), GPC_OK);
 	for (uint32_t i = n / 2 & ~1u; i < n; i += 2) /* and the last segments are idle */
 		stage_free(&stage, blocks[i]);
@@ -78,7 +76,6 @@ TEST(the_driver_is_asked_first_again_once_it_has_given)
 	gpc_devptr small;
 	uint64_t n_given;
 
-	(void)state;
 	(void)fill_in_stripes(blocks);
 	assert_int_equal(retry(1000, &small), GPC_OK);
 	stage_free(&stage, small);
@@ -94,7 +91,6 @@ TEST(a_large_request_is_cut_from_free_memory_of_small_ones)
 	gpc_devptr small = stage_alloc(&stage, 4096);
 	gpc_devptr large;
 
-	(void)state;
 	stage.budget.limit_bytes = 2 * GPC_MIB;
 	assert_int_equal(retry(GPC_MIB + GPC_MIB / 2, &large), GPC_OK);
 	assert_int_equal(large, small + 4096);
@@ -110,7 +106,6 @@ TEST(max_split_size_yields_where_memory_is_short)
 	gpc_devptr small;
 	uint32_t n = fill_in_stripes(blocks);
 
-	(void)state;
 	/* Blocks from 1 MiB on are whole, and only for requests from 1 MiB on. */
 	stage.pool.params.max_split_size = GPC_MIB;
 	assert_int_equal(retry(1000, &small), GPC_OK);
@@ -125,7 +120,6 @@ TEST(an_idle_segment_is_not_cut_but_returned)
 	struct gpc_captures *captures = &stage.heap.captures;
 	gpc_devptr address;
 
-	(void)state;
 	stage.budget.limit_bytes = 64 * GPC_MIB;
 	stage_free(&stage, stage_alloc(&stage, 64 * GPC_MIB));
 	assert_int_equal(retry(1000, &address), GPC_LIMIT);

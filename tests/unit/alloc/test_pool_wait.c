@@ -9,7 +9,6 @@ TEST(waits_refused_by_a_capture_do_not_fill_the_ring)
 {
 	gpc_devptr a = stage_alloc(&stage, 4096);
 
-	(void)state;
 	gpc_captures_begin(&stage.heap.captures);
 	for (int i = 0; i < 2 * GPC_MAX_FENCES; i++) {
 		stage_free(&stage, a);
@@ -28,7 +27,6 @@ TEST(the_programs_synchronisation_passes_earlier_frees)
 	gpc_devptr b = stage_alloc(&stage, 4096);
 	struct gpc_pool_sync sync;
 
-	(void)state;
 	stage_launch(&stage, 0, 5 * MS, a, 4096);
 	stage_free(&stage, a);
 	sync = gpc_pool_begin_sync(&stage.pool);
@@ -46,7 +44,6 @@ TEST(the_programs_synchronisation_of_one_context_says_nothing_of_peers)
 	gpc_devptr a = stage_alloc(&stage, 4096);
 	struct gpc_pool_sync sync;
 
-	(void)state;
 	assert_int_equal(gpc_sim_driver_init(&peer, stage.sim, 0, NULL), GPC_OK);
 	assert_int_equal(gpc_fences_add_member(&stage.pool.fences, &peer.base), GPC_OK);
 	assert_int_equal(gpc_sim_driver_launch(&peer, 0, 5 * MS, a, 4096, -1), GPC_OK);
@@ -67,7 +64,6 @@ TEST(an_endless_kernel_never_blocks_below_the_pending_limit)
 	uint64_t endless = UINT64_C(1) << 60;
 	uint64_t before = gpc_sim_clock_now(&stage.sim->clock);
 
-	(void)state;
 	stage_launch(&stage, stage_handle(stream), endless, 0, 0);
 	for (int i = 0; i < 500; i++)
 		stage_free(&stage, stage_alloc(&stage, 2 * GPC_MIB - 512));
@@ -83,7 +79,6 @@ TEST_OWN(above_the_pending_limit_a_miss_waits_for_the_oldest_useful_fence)
 	gpc_devptr a;
 	gpc_devptr b;
 
-	(void)state;
 	params.pending_limit = 30 * GPC_MIB;
 	stage_open(&stage, &params);
 	a = stage_alloc(&stage, 20 * GPC_MIB);
@@ -104,7 +99,6 @@ TEST_OWN(rests_of_segments_count_where_memory_is_held_back)
 	struct gpc_pool_params params = stage_params();
 	uint64_t size = 600 * 1024; /* three in a segment of 2 MiB */
 
-	(void)state;
 	params.pending_limit = 30 * GPC_MIB;
 	stage_open(&stage, &params);
 	for (int i = 0; i < 200; i++) {
@@ -121,7 +115,6 @@ TEST_OWN(above_the_pending_limit_under_a_capture_memory_grows)
 {
 	struct gpc_pool_params params = stage_params();
 
-	(void)state;
 	params.pending_limit = GPC_MIB;
 	stage_open(&stage, &params);
 	gpc_captures_begin(&stage.heap.captures);
@@ -137,7 +130,6 @@ TEST_OWN(an_old_driver_is_synchronised_once_a_batch_and_never_a_free)
 	struct gpc_sim_config config = stage_config();
 	struct gpc_pool_params params = stage_params();
 
-	(void)state;
 	config.driver_version = 12040;
 	params.pending_limit = 10 * 20 * GPC_MIB - 1;
 	stage_open_on(&stage, &config, &params, NULL);
@@ -154,7 +146,6 @@ TEST(a_wait_for_everything_frees_everything)
 	gpc_devptr a = stage_alloc(&stage, 4096);
 	gpc_devptr b = stage_alloc(&stage, 20 * GPC_MIB);
 
-	(void)state;
 	stage_launch(&stage, 0, 5 * MS, a, 4096);
 	stage_free(&stage, a);
 	stage_free(&stage, b);
@@ -171,7 +162,6 @@ TEST(a_bounded_wait_blocks_in_no_call_of_the_driver_and_ends)
 	uint64_t before = gpc_sim_clock_now(&stage.sim->clock);
 	uint64_t left_ms = 3;
 
-	(void)state;
 	stage_launch(&stage, 0, 5 * MS, a, 4096);
 	stage_free(&stage, a);
 	stage_free(&stage, b);
@@ -196,7 +186,6 @@ TEST(a_bounded_wait_ends_when_the_work_does)
 	uint64_t left_ms = 600000;
 	pthread_t thread;
 
-	(void)state;
 	stage_launch(&stage, 0, 5 * MS, a, 4096);
 	stage_free(&stage, a);
 	assert_int_equal(pthread_create(&thread, NULL, pass_five_ms, &stage), 0);
@@ -212,7 +201,6 @@ TEST(a_wait_with_a_full_ring_is_for_the_latest_frees_too)
 {
 	gpc_devptr a[GPC_MAX_FENCES + 3];
 
-	(void)state;
 	for (size_t n = GPC_MAX_FENCES - 1; n <= N_OF(a); n++) {
 		uint64_t n_sync = stage.drv.counters.n_sync;
 
@@ -232,7 +220,6 @@ TEST(blocks_with_a_fence_get_no_other_one)
 {
 	gpc_devptr a = stage_alloc(&stage, 4096);
 
-	(void)state;
 	assert_int_equal(gpc_pool_reap(&stage.pool), 0);
 	assert_int_equal(stage.pool.counters->n_fence, 0); /* nothing is pending */
 	for (uint64_t i = 1; i <= 2; i++) {
@@ -251,7 +238,6 @@ TEST(at_the_pending_limit_a_miss_does_not_wait)
 {
 	gpc_devptr a = stage_alloc(&stage, 20 * GPC_MIB);
 
-	(void)state;
 	stage.pool.params.pending_limit = 20 * GPC_MIB;
 	stage_launch(&stage, 0, 5 * MS, a, 512);
 	stage_free(&stage, a);
@@ -263,7 +249,6 @@ TEST(while_a_capture_just_begins_no_wait_is_made)
 {
 	gpc_devptr a = stage_alloc(&stage, 4096);
 
-	(void)state;
 	stage_launch(&stage, 0, 5 * MS, a, 4096);
 	stage_free(&stage, a);
 	pthread_rwlock_wrlock(&stage.heap.captures.lock);
@@ -281,7 +266,6 @@ static void *come_or_forget(void *arg)
 {
 	gpc_event events[GPC_MAX_FENCES];
 
-	(void)arg;
 	gpc_captures_begin(&stage.heap.captures);
 	gpc_captures_end(&stage.heap.captures);
 	if (!comer) {
@@ -326,7 +310,6 @@ TEST(a_wait_during_which_a_peer_came_or_the_context_died_passes_nothing)
 			gpc_fences_remove_member(&stage.pool.fences, &peer.base);
 	}
 	gpc_sim_driver_fini(&peer);
-	(void)state;
 }
 
 TEST(a_peer_that_comes_or_goes_during_the_programs_wait_spoils_it)
@@ -334,7 +317,6 @@ TEST(a_peer_that_comes_or_goes_during_the_programs_wait_spoils_it)
 	struct gpc_sim_driver peer;
 	struct gpc_pool_sync sync;
 
-	(void)state;
 	assert_int_equal(gpc_sim_driver_init(&peer, stage.sim, 0, NULL), GPC_OK);
 	stage_free(&stage, stage_alloc(&stage, 4096));
 	sync = gpc_pool_begin_sync(&stage.pool);
@@ -358,7 +340,6 @@ TEST_OWN(a_malloc_waits_for_nothing_and_a_free_for_earlier_work)
 	struct gpc_sim_stream *later;
 	uint64_t start;
 
-	(void)state;
 	params.pending_limit = 64 * GPC_MIB;
 	stage_open(&stage, &params);
 	before = stage_stream(&stage);
@@ -381,7 +362,6 @@ TEST_OWN(a_free_waits_for_nothing_where_nothing_is_pending)
 {
 	struct gpc_pool_params params = stage_params();
 
-	(void)state;
 	params.is_one_stream = true;
 	params.has_barriers = true;
 	params.pending_limit = 16 * GPC_MIB;
@@ -402,7 +382,6 @@ TEST_OWN(a_free_waits_for_no_peer)
 	gpc_devptr block;
 	uint64_t start;
 
-	(void)state;
 	params.pending_limit = GPC_MIB;
 	stage_open(&stage, &params);
 	at_int_equal(gpc_sim_driver_init(&peer, stage.sim, 0, NULL), GPC_OK);
@@ -434,7 +413,6 @@ TEST_OWN(a_miss_reports_a_context_that_breaks_during_a_wait)
 	gpc_devptr block;
 	gpc_devptr address = 0;
 
-	(void)state;
 	params.pending_limit = 30 * GPC_MIB;
 	params.max_split_size = 32 * GPC_MIB; /* what passes does not serve the miss */
 	stage_open(&stage, &params);
@@ -457,7 +435,6 @@ TEST(a_wait_for_more_than_any_block_waits_for_all)
 	gpc_devptr a = stage_alloc(&stage, 10 * GPC_MIB);
 	gpc_devptr b = stage_alloc(&stage, 10 * GPC_MIB);
 
-	(void)state;
 	stage_free(&stage, a);
 	stage_free(&stage, b);
 	assert_int_equal(gpc_pool_wait(&stage.pool, 20 * GPC_MIB), 20 * GPC_MIB);
@@ -467,7 +444,6 @@ TEST(a_wait_that_the_driver_refuses_frees_nothing)
 {
 	gpc_devptr a = stage_alloc(&stage, 4096);
 
-	(void)state;
 	stage_free(&stage, a);
 	assert_true(gpc_sim_fault_add(&stage.sim->faults, "cuEventSynchronize", 1, 2, 999));
 	assert_int_equal(gpc_pool_wait(&stage.pool, 0), 0);
@@ -481,7 +457,6 @@ TEST(with_more_peers_than_members_nothing_is_ever_passed)
 {
 	gpc_devptr a = stage_alloc(&stage, 4096);
 
-	(void)state;
 	stage.pool.fences.has_more_contexts = true;
 	stage_free(&stage, a);
 	assert_int_equal(gpc_pool_wait(&stage.pool, 0), 0);
@@ -512,7 +487,6 @@ TEST(members_may_come_and_go_during_a_wait)
 	struct gpc_sim_driver others[2];
 	pthread_t threads[2];
 
-	(void)state;
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(gpc_sim_driver_init(&others[i], stage.sim, 0, NULL), GPC_OK);
 	for (int i = 0; i < 2; i++)

@@ -13,7 +13,6 @@ TEST(every_address_inside_a_segment_finds_it_and_no_other_does)
 	struct gpc_segment segment = segment_at(0x7f0000000000, 6 * GPC_MIB);
 	struct gpc_segment_map map;
 
-	(void)state;
 	assert_int_equal(gpc_segment_map_init(&map), GPC_OK);
 	assert_null(gpc_segment_map_find(&map, segment.address));
 	assert_int_equal(gpc_segment_map_insert(&map, &segment), GPC_OK);
@@ -33,7 +32,6 @@ TEST(a_segment_may_reach_over_two_leaves)
 	struct gpc_segment segment = segment_at(3 * edge - 2 * GPC_MIB, 4 * GPC_MIB);
 	struct gpc_segment_map map;
 
-	(void)state;
 	assert_int_equal(gpc_segment_map_init(&map), GPC_OK);
 	assert_int_equal(gpc_segment_map_insert(&map, &segment), GPC_OK);
 	assert_ptr_equal(gpc_segment_map_find(&map, 3 * edge - 1), &segment);
@@ -57,7 +55,6 @@ TEST(addresses_and_sizes_off_the_grid_are_refused)
 	};
 	struct gpc_segment_map map;
 
-	(void)state;
 	assert_int_equal(gpc_segment_map_init(&map), GPC_OK);
 	for (size_t i = 0; i < N_OF(rows); i++) {
 		struct gpc_segment segment = segment_at(rows[i].address, rows[i].size);
@@ -75,7 +72,6 @@ TEST(a_segment_over_a_page_of_its_pool_changes_nothing)
 	struct gpc_segment new = segment_at(GPC_GIB, 8 * GPC_MIB);
 	struct gpc_segment_map map;
 
-	(void)state;
 	assert_int_equal(gpc_segment_map_init(&map), GPC_OK);
 	assert_int_equal(gpc_segment_map_insert(&map, &old), GPC_OK);
 	assert_int_equal(gpc_segment_map_insert(&map, &new), GPC_EXISTS);
@@ -92,7 +88,6 @@ TEST(another_pool_takes_the_pages_that_the_driver_gave_it)
 	struct gpc_segment new = segment_at(GPC_GIB + 2 * GPC_MIB, 2 * GPC_MIB);
 	struct gpc_segment_map map;
 
-	(void)state;
 	new.pool = pool;
 	assert_int_equal(gpc_segment_map_init(&map), GPC_OK);
 	assert_int_equal(gpc_segment_map_insert(&map, &old), GPC_OK);
@@ -117,7 +112,6 @@ TEST(without_metadata_nothing_is_inserted)
 	size_t before = gpc_metamem_total();
 	struct gpc_segment_map map;
 
-	(void)state;
 	gpc_metamem_fail_at(1);
 	assert_int_equal(gpc_segment_map_init(&map), GPC_NO_METADATA);
 	gpc_segment_map_fini(&map);

@@ -4,7 +4,6 @@
 
 TEST(a_request_is_rounded_to_whole_grains)
 {
-	(void)state;
 	assert_int_equal(gpc_size_round(1, 0), 512);
 	assert_int_equal(gpc_size_round(512, 0), 512);
 	assert_int_equal(gpc_size_round(513, 0), 1024);
@@ -14,7 +13,6 @@ TEST(a_request_is_rounded_to_whole_grains)
 
 TEST(divisions_round_to_steps_between_two_powers_of_two)
 {
-	(void)state;
 	/* The documented example of PyTorch: 1200 with 4 divisions; in bytes large enough for the grain. */
 	assert_int_equal(gpc_size_round(1200 * GPC_KIB, 4), 1280 * GPC_KIB);
 	assert_int_equal(gpc_size_round(1024 * GPC_KIB, 4), 1024 * GPC_KIB);
@@ -25,7 +23,6 @@ TEST(divisions_round_to_steps_between_two_powers_of_two)
 
 TEST(steps_finer_than_a_grain_are_grains)
 {
-	(void)state;
 	assert_int_equal(gpc_size_round(600, 8), 1024);
 	assert_int_equal(gpc_size_round(4097, 16), 4608);
 	assert_int_equal(gpc_size_round(5000, 8), 5120);
@@ -35,7 +32,6 @@ TEST(rounding_never_shrinks_and_stays_on_the_grain)
 {
 	static const uint32_t divisions[] = { 0, 1, 2, 3, 4, 7, 8, 16, 63, 64 };
 
-	(void)state;
 	for (uint64_t size = 1; size < 300 * GPC_MIB; size += size / 7 + 1) {
 		for (size_t i = 0; i < N_OF(divisions); i++) {
 			uint64_t rounded = gpc_size_round(size, divisions[i]);
@@ -67,7 +63,6 @@ TEST(the_pool_and_the_segment_follow_from_the_size)
 		{ 201 * GPC_MIB, GPC_POOL_LARGE, 202 * GPC_MIB, 202 * GPC_MIB, 202 * GPC_MIB },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < N_OF(rows); i++) {
 		assert_int_equal(gpc_size_pool(rows[i].rounded), rows[i].kind);
 		assert_int_equal(gpc_size_segment(rows[i].rounded, false), rows[i].segment);
@@ -80,7 +75,6 @@ TEST(bins_grow_with_the_size_and_cover_every_size)
 {
 	uint32_t before = 0;
 
-	(void)state;
 	for (uint64_t size = GPC_GRAIN; size <= GPC_SIZE_MAX;
 		size += gpc_round_up(size / 40 + 1, GPC_GRAIN)) {
 		uint32_t bin = gpc_size_bin(size);
@@ -96,7 +90,6 @@ TEST(no_bin_is_left_out_and_none_is_wider_than_an_eighth)
 {
 	uint64_t first = GPC_GRAIN;
 
-	(void)state;
 	for (uint64_t size = GPC_GRAIN; size < 8 * GPC_MIB; size += GPC_GRAIN) {
 		uint32_t bin = gpc_size_bin(size);
 
@@ -112,7 +105,6 @@ TEST(no_bin_is_left_out_and_none_is_wider_than_an_eighth)
 
 TEST(small_blocks_are_cut_wherever_a_grain_is_left)
 {
-	(void)state;
 	assert_true(gpc_size_should_split(GPC_POOL_SMALL, 1024, 512, 0));
 	assert_false(gpc_size_should_split(GPC_POOL_SMALL, 1024, 1024, 0));
 	assert_true(gpc_size_should_split(GPC_POOL_SMALL, GPC_MIB, 512, 512));
@@ -120,7 +112,6 @@ TEST(small_blocks_are_cut_wherever_a_grain_is_left)
 
 TEST(large_blocks_are_cut_where_the_rest_is_useful_and_the_limit_allows)
 {
-	(void)state;
 	assert_false(gpc_size_should_split(GPC_POOL_LARGE, 5 * GPC_MIB, 4 * GPC_MIB, 0));
 	assert_true(gpc_size_should_split(GPC_POOL_LARGE, 5 * GPC_MIB + 512, 4 * GPC_MIB, 0));
 	assert_true(

@@ -28,7 +28,6 @@ static int start(void **state)
 {
 	struct gpc_pool_params params = stage_params();
 
-	(void)state;
 	stage_open(&stage, &params);
 	for (int i = 0; i < 2; i++) {
 		streams[i] = stage_stream(&stage);
@@ -39,7 +38,6 @@ static int start(void **state)
 
 static int stop(void **state)
 {
-	(void)state;
 	gpc_metamem_fail_at(0);
 	stage_close(&stage);
 	return 0;
@@ -82,7 +80,6 @@ TEST(memory_freed_on_a_stream_is_reused_on_it_without_a_driver_call)
 	gpc_devptr address = freed_busy(SIZE);
 	uint64_t n_calls = stage_n_fence_calls(&stage);
 
-	(void)state;
 	assert_int_equal(stage.pool.counters->pending_bytes, SIZE);
 	assert_int_equal(alloc_on(stage_handle(streams[0]), SIZE), address);
 	assert_int_equal(stage_n_fence_calls(&stage), n_calls);
@@ -96,7 +93,6 @@ TEST(another_stream_gets_it_after_the_fence_only)
 	gpc_devptr address = freed_busy(SIZE);
 	gpc_devptr other = alloc_on(stage_handle(streams[1]), SIZE);
 
-	(void)state;
 	assert_int_not_equal(other, address);
 	stage_pass_time(&stage, 10 * MS);
 	assert_int_equal(gpc_pool_reap(&stage.pool) > 0, 1);
@@ -112,7 +108,6 @@ TEST(a_request_that_names_no_stream_gets_it_after_the_fence_only)
 	gpc_devptr address = freed_busy(SIZE);
 	gpc_devptr other = alloc_on(0, SIZE);
 
-	(void)state;
 	assert_int_not_equal(other, address);
 	stage_free(&stage, other);
 }
@@ -122,7 +117,6 @@ TEST(a_free_that_names_no_stream_is_in_no_order)
 	gpc_devptr address = alloc_on(stage_handle(streams[0]), SIZE);
 	gpc_devptr other;
 
-	(void)state;
 	stage_launch(&stage, stage_handle(streams[0]), 5 * MS, address, SIZE);
 	stage_free(&stage, address);
 	other = alloc_on(stage_handle(streams[0]), SIZE);
@@ -135,7 +129,6 @@ TEST(a_block_used_by_two_streams_waits_for_its_fence)
 	gpc_devptr address = alloc_on(stage_handle(streams[0]), SIZE);
 	gpc_devptr other;
 
-	(void)state;
 	assert_int_equal(gpc_pool_record_use(&stage.pool, address), GPC_OK);
 	stage_launch(&stage, stage_handle(streams[1]), 5 * MS, address, SIZE);
 	free_on(stage_handle(streams[0]), address);
@@ -163,7 +156,6 @@ TEST(a_stream_created_unseen_keeps_no_order)
 	gpc_devptr address = alloc_on(stage_handle(unseen), SIZE);
 	gpc_devptr other;
 
-	(void)state;
 	stage_launch(&stage, stage_handle(unseen), 5 * MS, address, SIZE);
 	free_on(stage_handle(unseen), address);
 	other = alloc_on(stage_handle(unseen), SIZE);
@@ -176,7 +168,6 @@ TEST(the_next_stream_with_the_handle_of_a_destroyed_one_inherits_nothing)
 	gpc_devptr address = freed_busy(SIZE);
 	gpc_devptr other;
 
-	(void)state;
 	forget(stage_handle(streams[0]));
 	stage_check(&stage);
 	know(streams[0]);
@@ -195,7 +186,6 @@ TEST(no_order_is_kept_while_a_capture_is_open)
 	gpc_devptr during;
 	gpc_devptr after;
 
-	(void)state;
 	gpc_captures_begin(&stage.heap.captures);
 	during = alloc_on(stage_handle(streams[0]), SIZE);
 	assert_int_not_equal(during, before);
@@ -215,7 +205,6 @@ TEST(exported_memory_is_in_no_order)
 	gpc_devptr live = alloc_on(stage_handle(streams[1]), SIZE);
 	gpc_devptr base = 0;
 
-	(void)state;
 	assert_int_equal(gpc_pool_export(&stage.pool, freed, &base), GPC_OK);
 	stage_check(&stage);
 	assert_int_not_equal(alloc_on(stage_handle(streams[0]), SIZE), freed);
@@ -228,7 +217,6 @@ TEST(a_block_is_given_whole_or_not_at_all)
 	gpc_devptr small = alloc_on(stage_handle(streams[0]), SIZE / 2);
 	gpc_devptr fits;
 
-	(void)state;
 	assert_int_not_equal(small, address);
 	fits = alloc_on(stage_handle(streams[0]), SIZE - GPC_MIB / 2);
 	assert_int_equal(fits, address);
@@ -240,7 +228,6 @@ TEST(blocks_leave_the_order_when_their_fence_passes)
 {
 	gpc_devptr address = freed_busy(SIZE);
 
-	(void)state;
 	stage_pass_time(&stage, 10 * MS);
 	assert_int_equal(gpc_pool_reap(&stage.pool), SIZE);
 	stage_check(&stage);
@@ -253,7 +240,6 @@ TEST(the_legacy_stream_is_known_from_the_start_and_for_ever)
 {
 	gpc_devptr address = alloc_on(GPC_ORDERED_LEGACY, SIZE);
 
-	(void)state;
 	stage_launch(&stage, 0, 5 * MS, address, SIZE);
 	forget(GPC_ORDERED_LEGACY);
 	forget(0);
@@ -268,7 +254,6 @@ TEST(with_too_many_streams_the_last_ones_wait_for_fences)
 	struct gpc_block block = { .size = SIZE, .state = GPC_BLOCK_PENDING };
 	gpc_stream last = 0x1000 + GPC_MAX_ORDERED_STREAMS;
 
-	(void)state;
 	for (gpc_stream stream = 0x1000; stream <= last; stream++)
 		gpc_stream_order_created(order, stream);
 	assert_int_equal(order->n_slots, GPC_MAX_ORDERED_STREAMS);
@@ -289,7 +274,6 @@ TEST(without_metadata_a_block_waits_for_its_fence)
 	gpc_devptr address = alloc_on(stage_handle(streams[0]), SIZE);
 	gpc_devptr other;
 
-	(void)state;
 	stage_launch(&stage, stage_handle(streams[0]), 5 * MS, address, SIZE);
 	gpc_metamem_fail_at(1);
 	free_on(stage_handle(streams[0]), address);
@@ -301,7 +285,6 @@ TEST(without_metadata_a_block_waits_for_its_fence)
 
 TEST_WITH(a_pool_that_is_forgotten_forgets_the_orders, start, NULL)
 {
-	(void)state;
 	(void)freed_busy(SIZE);
 	gpc_pool_forget(&stage.pool);
 	assert_null(stage.pool.order.bins);

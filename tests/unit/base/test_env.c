@@ -17,7 +17,6 @@ char *secure_getenv(const char *name)
 
 static int tear_down(void **state)
 {
-	(void)state;
 	is_secure = false;
 	return unsetenv(NAME);
 }
@@ -26,7 +25,6 @@ FIXTURE(NULL, tear_down);
 
 TEST(a_variable_that_is_set_is_read_as_it_is)
 {
-	(void)state;
 	assert_int_equal(setenv(NAME, " a:b,c=d ", 1), 0);
 	assert_string_equal(gpc_env_get(NAME), " a:b,c=d ");
 	assert_int_equal(setenv(NAME, "0", 1), 0);
@@ -35,21 +33,18 @@ TEST(a_variable_that_is_set_is_read_as_it_is)
 
 TEST(a_variable_that_is_not_set_is_null)
 {
-	(void)state;
 	assert_int_equal(unsetenv(NAME), 0);
 	assert_null(gpc_env_get(NAME));
 }
 
 TEST(an_empty_variable_counts_as_not_set)
 {
-	(void)state;
 	assert_int_equal(setenv(NAME, "", 1), 0);
 	assert_null(gpc_env_get(NAME));
 }
 
 TEST(a_name_is_matched_whole_and_in_its_case)
 {
-	(void)state;
 	assert_int_equal(setenv(NAME, "x", 1), 0);
 	assert_null(gpc_env_get(NAME "_"));
 	assert_null(gpc_env_get("GPUCACHE_TEST_OF_EN"));
@@ -59,7 +54,6 @@ TEST(a_name_is_matched_whole_and_in_its_case)
 
 TEST(with_more_rights_than_the_caller_nothing_is_read)
 {
-	(void)state;
 	assert_int_equal(setenv(NAME, "x", 1), 0);
 	is_secure = true;
 	assert_null(gpc_env_get(NAME));

@@ -59,7 +59,6 @@ TEST(it_is_over_when_all_have_left_that_were_inside)
 	struct visitor late;
 	uint64_t number;
 
-	(void)state;
 	assert_true(gpc_grace_is_over(gpc_grace_begin())); /* nobody is inside */
 	come(&early, true);
 	number = gpc_grace_begin();
@@ -76,7 +75,6 @@ TEST(the_thread_that_asks_may_be_inside_since_then)
 {
 	uint64_t number = gpc_grace_begin();
 
-	(void)state;
 	assert_true(gpc_thread_enter());
 	assert_true(gpc_grace_is_over(number));
 	assert_false(gpc_grace_is_over(gpc_grace_begin()));
@@ -88,7 +86,6 @@ TEST(a_thread_that_ended_inside_delays_nothing)
 	struct visitor visitor;
 	uint64_t number;
 
-	(void)state;
 	come(&visitor, false);
 	number = gpc_grace_begin();
 	assert_false(gpc_grace_is_over(number));
@@ -101,7 +98,6 @@ TEST(a_call_of_the_program_belongs_to_the_stay_that_it_interrupts)
 	struct gpc_stay *stay;
 	uint64_t number;
 
-	(void)state;
 	assert_true(gpc_thread_enter());
 	number = gpc_grace_begin();
 	stay = gpc_thread_step_out();
@@ -120,7 +116,6 @@ TEST(threads_that_come_and_go_take_no_more_room)
 {
 	struct visitor visitor;
 
-	(void)state;
 	for (unsigned i = 0; i < 2 * GPC_MAX_STAYS; i++) {
 		come(&visitor, true);
 		go(&visitor);
@@ -133,7 +128,6 @@ TEST(with_more_threads_than_stays_it_is_never_over)
 {
 	static struct visitor visitors[GPC_MAX_STAYS + 1];
 
-	(void)state;
 	for (unsigned i = 0; i <= GPC_MAX_STAYS; i++)
 		come(&visitors[i], true);
 	for (unsigned i = 0; i <= GPC_MAX_STAYS; i++)

@@ -31,7 +31,6 @@ static void put(const char *file, const char *text)
 /* A host of 64 GiB, 32 of them available. */
 static int make(void **state)
 {
-	(void)state;
 	snprintf(root, sizeof root, "/tmp/gpc-host-XXXXXX");
 	if (!mkdtemp(root))
 		return -1;
@@ -45,7 +44,6 @@ static int drop(void **state)
 {
 	char command[128];
 
-	(void)state;
 	snprintf(command, sizeof command, "rm -r %s", root);
 	return system(command);
 }
@@ -62,7 +60,6 @@ static void expect(uint64_t available, uint64_t room)
 
 TEST(an_eighth_of_the_host_stays_free)
 {
-	(void)state;
 	expect(32 * GIB, 24 * GIB);
 	put("/proc/meminfo", "MemTotal:       67108864 kB\nMemAvailable:    4194304 kB\n");
 	expect(4 * GIB, 0);
@@ -70,14 +67,12 @@ TEST(an_eighth_of_the_host_stays_free)
 
 TEST(an_old_kernel_does_not_estimate)
 {
-	(void)state;
 	put("/proc/meminfo", "MemTotal:       67108864 kB\nMemFree:        16777216 kB\n");
 	expect(16 * GIB, 8 * GIB);
 }
 
 TEST(an_unreadable_host_has_nothing)
 {
-	(void)state;
 	put("/proc/meminfo", "MemTotal: many\n");
 	expect(0, 0);
 	put("/proc/meminfo", "");
@@ -86,7 +81,6 @@ TEST(an_unreadable_host_has_nothing)
 
 TEST(the_tightest_group_of_version_2_counts)
 {
-	(void)state;
 	put("/proc/self/cgroup", "0::/jobs/night\n");
 	put("/sys/fs/cgroup/jobs/night/memory.max", "max\n");
 	put("/sys/fs/cgroup/jobs/night/memory.current", "1073741824\n");
@@ -102,7 +96,6 @@ TEST(the_tightest_group_of_version_2_counts)
 
 TEST(a_group_of_version_1_counts_also_without_its_path)
 {
-	(void)state;
 	put("/proc/self/cgroup", "9:name=systemd:/a\n4:cpu,memory:/docker/17\n0::/\n");
 	put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "8589934592\n");
 	put("/sys/fs/cgroup/memory/memory.usage_in_bytes", "6442450944\n");
@@ -116,7 +109,6 @@ TEST(a_group_of_version_1_counts_also_without_its_path)
 
 TEST(odd_lines_set_no_limit)
 {
-	(void)state;
 	put("/proc/self/cgroup", "\n::\nmemory\n1:memory\n0::\n3:memory:");
 	put("/sys/fs/cgroup/memory.max", "0\n");
 	expect(32 * GIB, 24 * GIB);
@@ -124,7 +116,6 @@ TEST(odd_lines_set_no_limit)
 
 TEST(a_full_group_leaves_nothing)
 {
-	(void)state;
 	put("/proc/self/cgroup", "0::/x\n");
 	put("/sys/fs/cgroup/x/memory.max", "1000\n");
 	put("/sys/fs/cgroup/x/memory.current", "2000\n");
@@ -133,6 +124,5 @@ TEST(a_full_group_leaves_nothing)
 
 TEST(this_host_has_memory)
 {
-	(void)state;
 	assert_true(gpc_host_memory_read("").free_bytes > 0);
 }

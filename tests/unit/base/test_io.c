@@ -14,7 +14,6 @@ TEST(a_file_is_read_whole_and_ended)
 	char buf[16];
 	int fd = mkstemp(path);
 
-	(void)state;
 	assert_int_equal(write(fd, "0123456789", 10), 10);
 	close(fd);
 	memset(buf, 'x', sizeof buf);
@@ -31,7 +30,6 @@ TEST(a_missing_file_says_so)
 {
 	char buf[16];
 
-	(void)state;
 	assert_int_equal(gpc_io_read_file("/no/such/file", buf, sizeof buf), -1);
 	assert_int_equal(errno, ENOENT);
 }
@@ -43,7 +41,6 @@ TEST(a_descriptor_is_known_by_its_file)
 	struct gpc_io_file file = gpc_io_file_of(fd);
 	const struct gpc_io_file none = gpc_io_file_of(-1);
 
-	(void)state;
 	assert_true(gpc_io_is(fd, &file));
 	assert_false(gpc_io_is(-1, &file));
 	assert_false(gpc_io_is(-1, &none));
@@ -60,7 +57,6 @@ TEST(a_number_that_is_another_file_now_is_not_closed)
 	struct gpc_io_file file = gpc_io_file_of(fd);
 	int other = open("/dev/null", O_RDONLY);
 
-	(void)state;
 	assert_int_equal(dup2(other, fd), fd);
 	gpc_io_close(fd, &file);
 	assert_int_equal(fcntl(fd, F_GETFD), 0);
@@ -78,7 +74,6 @@ TEST(a_read_ends_with_the_file)
 	int fd = mkstemp(path);
 	char buf[8] = "";
 
-	(void)state;
 	assert_int_equal(write(fd, "abcdef", 6), 6);
 	assert_int_equal(gpc_io_read_at(fd, buf, 3, 2), 3);
 	assert_memory_equal(buf, "cde", 3);
@@ -136,7 +131,6 @@ static bool open_all(void)
 
 TEST(what_is_opened_leaves_the_standard_numbers_free_and_ends_with_exec)
 {
-	(void)state;
 	without_descriptors(3, open_all);
 }
 
@@ -152,7 +146,6 @@ static bool open_nothing(void)
 
 TEST(without_a_number_above_them_nothing_is_opened)
 {
-	(void)state;
 	without_descriptors(3, open_nothing);
 }
 
@@ -173,7 +166,6 @@ static bool occupy(void)
 
 TEST(a_library_of_others_finds_the_standard_numbers_taken)
 {
-	(void)state;
 	without_descriptors(3, occupy);
 }
 
@@ -187,6 +179,5 @@ static bool occupy_one(void)
 
 TEST(what_is_open_there_stays_open)
 {
-	(void)state;
 	without_descriptors(1, occupy_one);
 }

@@ -27,7 +27,6 @@ TEST(elements_stay_in_order)
 	struct gpc_list list;
 	struct gpc_list other;
 
-	(void)state;
 	gpc_list_init(&list);
 	gpc_list_init(&other);
 	assert_true(gpc_list_is_empty(&list));
@@ -52,7 +51,6 @@ TEST(the_body_may_remove_what_it_looks_at)
 	struct item items[3] = { { .value = 0 }, { .value = 1 }, { .value = 2 } };
 	struct gpc_list list;
 
-	(void)state;
 	gpc_list_init(&list);
 	for (int i = 0; i < 3; i++)
 		gpc_list_append(&list, &items[i].link);

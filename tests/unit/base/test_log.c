@@ -22,7 +22,6 @@ static int ends[2];
 
 static int open_pipe(void **state)
 {
-	(void)state;
 	if (pipe(ends) != 0 || fcntl(ends[0], F_SETFL, O_NONBLOCK) != 0)
 		return -1;
 	gpc_log_to(ends[1]);
@@ -31,7 +30,6 @@ static int open_pipe(void **state)
 
 static int close_pipe(void **state)
 {
-	(void)state;
 	gpc_log_to(2);
 	close(ends[0]);
 	close(ends[1]);
@@ -69,7 +67,6 @@ static const char *content(const char *path)
 
 TEST(a_line_has_our_name_and_an_end)
 {
-	(void)state;
 	gpc_log("%s %d", "number", 7);
 	assert_string_equal(written(), "gpucache: number 7\n");
 }
@@ -79,7 +76,6 @@ TEST(a_long_line_is_cut_and_still_ends)
 	static char text[5000];
 	const char *line;
 
-	(void)state;
 	memset(text, 'x', sizeof text - 1);
 	gpc_log("%s", text);
 	line = written();
@@ -93,7 +89,6 @@ TEST(lines_are_bounded_and_the_last_one_says_so)
 	unsigned n_lines = 0;
 	const char *text;
 
-	(void)state;
 	for (int i = 0; i < GPC_LOG_MAX_LINES + 50; i++)
 		gpc_log("line");
 	text = written();
@@ -105,14 +100,12 @@ TEST(lines_are_bounded_and_the_last_one_says_so)
 
 TEST(a_block_is_written_as_it_is)
 {
-	(void)state;
 	gpc_log_block("a\nb\n", 4);
 	assert_string_equal(written(), "a\nb\n");
 }
 
 TEST(errno_is_kept_even_when_nobody_listens)
 {
-	(void)state;
 	gpc_log_to(-1);
 	errno = 42;
 	gpc_log("x");
@@ -139,7 +132,6 @@ TEST(without_a_reader_there_is_no_signal_in_any_disposition)
 {
 	sigset_t now;
 
-	(void)state;
 	close(ends[0]);
 	signal(SIGPIPE, SIG_DFL);
 	gpc_log("x");
@@ -161,7 +153,6 @@ TEST(a_signal_that_was_waiting_before_still_waits)
 	sigset_t now;
 	int number = 0;
 
-	(void)state;
 	close(ends[0]);
 	sigemptyset(&blocked);
 	sigaddset(&blocked, SIGPIPE);
@@ -195,7 +186,6 @@ TEST(a_reader_that_goes_between_look_and_write_sends_no_signal)
 	pthread_t reader;
 	int fd;
 
-	(void)state;
 	assert_non_null(mkdtemp(folder));
 	snprintf(path, sizeof path, "%s/fifo", folder);
 	assert_int_equal(mkfifo(path, 0600), 0);
@@ -214,7 +204,6 @@ TEST(a_full_pipe_is_left_alone)
 {
 	char byte = 'x';
 
-	(void)state;
 	assert_int_equal(fcntl(ends[1], F_SETFL, O_NONBLOCK), 0);
 	while (write(ends[1], &byte, 1) == 1)
 		;
@@ -231,7 +220,6 @@ TEST(a_text_longer_than_the_room_ends_with_a_line)
 	const char *text = long_text();
 	const char *found;
 
-	(void)state;
 	assert_int_equal(fcntl(ends[1], F_SETPIPE_SZ, 16384), 16384);
 	gpc_log_block(text, N_LINES * LINE_LEN);
 	found = written();
@@ -245,7 +233,6 @@ TEST(a_text_of_many_pieces_is_whole_where_there_is_room)
 {
 	const char *text = long_text();
 
-	(void)state;
 	gpc_log_block(text, N_LINES * LINE_LEN);
 	assert_string_equal(written(), text);
 }
@@ -257,7 +244,6 @@ TEST(a_pipe_of_another_user_is_written_and_never_waited_for)
 	pid_t child;
 	int status;
 
-	(void)state;
 	if (geteuid() != 0)
 		skip();
 	child = fork();
@@ -294,7 +280,6 @@ TEST(a_limit_of_the_file_size_sends_no_signal)
 	struct rlimit old;
 	struct rlimit tight;
 
-	(void)state;
 	gpc_log_to(fd);
 	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
 	tight = (struct rlimit){ .rlim_cur = 10, .rlim_max = old.rlim_max };
@@ -312,7 +297,6 @@ TEST(a_socket_is_written_and_neither_waited_for_nor_missed)
 	static char fill[4096];
 	int pair[2];
 
-	(void)state;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
 	gpc_log_to(pair[1]);
 	gpc_log("seen");
@@ -333,7 +317,6 @@ TEST(a_terminal_that_is_held_is_left_alone)
 	int master;
 	int terminal;
 
-	(void)state;
 	assert_int_equal(openpty(&master, &terminal, NULL, NULL, NULL), 0);
 	assert_int_equal(tcgetattr(terminal, &raw), 0);
 	cfmakeraw(&raw);
@@ -363,7 +346,6 @@ TEST(a_terminal_with_tostop_stops_no_writer)
 	int status = 0;
 	pid_t child;
 
-	(void)state;
 	assert_int_equal(openpty(&master, &terminal, NULL, NULL, NULL), 0);
 	assert_int_equal(tcgetattr(terminal, &modes), 0);
 	modes.c_lflag |= TOSTOP;
@@ -430,7 +412,6 @@ TEST(a_file_of_the_program_that_got_the_number_is_not_written)
 	static const int flags[] = { O_RDWR, O_WRONLY, O_RDWR | O_CLOEXEC, O_WRONLY | O_CLOEXEC,
 		O_WRONLY | O_APPEND | O_CLOEXEC, O_RDONLY };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
 		reuse_number(flags[i]);
 		assert_false(gets_the_line());
@@ -446,7 +427,6 @@ TEST(a_file_of_the_program_that_got_the_number_is_not_written)
 
 TEST(a_file_opened_for_appending_is_a_log)
 {
-	(void)state;
 	reuse_number(O_WRONLY | O_APPEND);
 	assert_true(gets_the_line());
 	reuse_number(O_RDWR | O_APPEND);
@@ -457,7 +437,6 @@ TEST(a_file_that_has_another_number_too_was_put_there_by_dup2)
 {
 	int fd;
 
-	(void)state;
 	/* As Python: its own is closed by exec, what dup2 made is inherited. */
 	reuse_number(O_WRONLY);
 	fd = fcntl(ends[1], F_DUPFD_CLOEXEC, 0);
@@ -478,7 +457,6 @@ TEST(the_file_that_was_there_at_the_start_is_written_in_every_mode)
 {
 	static const int flags[] = { O_RDWR, O_WRONLY, O_RDWR | O_CLOEXEC, O_WRONLY | O_APPEND };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
 		reuse_number(flags[i]);
 		gpc_log_to(ends[1]);
@@ -492,7 +470,6 @@ TEST(a_pipe_or_socket_of_the_program_that_got_the_number_is_not_written)
 	int pair[2];
 	int log_fd = ends[1];
 
-	(void)state;
 	assert_int_equal(pipe(other), 0);
 	assert_int_equal(fcntl(other[0], F_SETFL, O_NONBLOCK), 0);
 	assert_int_equal(dup2(other[1], log_fd), log_fd);
@@ -520,7 +497,6 @@ TEST(a_terminal_may_come_later_and_a_device_may_not)
 	int master;
 	int terminal;
 
-	(void)state;
 	assert_int_equal(openpty(&master, &terminal, NULL, NULL, NULL), 0);
 	assert_int_equal(dup2(terminal, ends[1]), ends[1]);
 	assert_int_equal(fcntl(master, F_SETFL, O_NONBLOCK), 0);

@@ -21,7 +21,6 @@ TEST(pages_are_zeroed_and_counted)
 	size_t before = gpc_metamem_total();
 	unsigned char *pages = gpc_metamem_map(8192);
 
-	(void)state;
 	assert_non_null(pages);
 	assert_true(is_zero(pages, 8192));
 	assert_int_equal(gpc_metamem_total(), before + 8192);
@@ -37,7 +36,6 @@ TEST(the_nth_request_fails_and_all_after_it)
 {
 	void *first;
 
-	(void)state;
 	gpc_metamem_fail_at(2);
 	first = gpc_metamem_map(4096);
 	assert_non_null(first);
@@ -50,7 +48,6 @@ TEST(the_nth_request_fails_and_all_after_it)
 
 TEST(chosen_requests_fail_once_each)
 {
-	(void)state;
 	gpc_metamem_fail_each(0x5);
 	for (int n = 1; n <= 4; n++) {
 		void *pages = gpc_metamem_map(4096);
@@ -65,7 +62,6 @@ TEST(numbers_rise_and_lead_back_to_their_items)
 	struct gpc_slab slab;
 	void *items[1000];
 
-	(void)state;
 	slab = (struct gpc_slab)GPC_SLAB_INIT(char[20], 16, 1000);
 	for (uint32_t i = 0; i < 1000; i++) {
 		uint32_t number;
@@ -87,7 +83,6 @@ TEST(a_full_slab_gives_nothing_until_something_comes_back)
 	struct gpc_slab slab;
 	uint32_t number = 77;
 
-	(void)state;
 	slab = (struct gpc_slab)GPC_SLAB_INIT(char[8], 4, 6);
 	for (int i = 0; i < 6; i++)
 		assert_non_null(gpc_slab_take(&slab, &number));
@@ -110,7 +105,6 @@ TEST(a_slab_without_memory_leaves_things_as_before)
 	struct gpc_slab slab;
 	uint32_t number;
 
-	(void)state;
 	slab = (struct gpc_slab)GPC_SLAB_INIT(char[64], 4, 100);
 	for (unsigned n = 1; n <= 3; n++) {
 		uint32_t n_live = slab.n_live;
@@ -150,7 +144,6 @@ TEST(threads_never_get_the_same_item)
 	struct gpc_slab slab;
 	pthread_t threads[4];
 
-	(void)state;
 	slab = (struct gpc_slab)GPC_SLAB_INIT(char[16], 1, 4);
 	for (size_t i = 0; i < N_OF(threads); i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, take_and_give_back, &slab), 0);

@@ -16,7 +16,6 @@ TEST(code_and_data_of_a_program_are_in_one_module)
 {
 	struct gpc_module module = gpc_module_of((const void *)(uintptr_t)main, none);
 
-	(void)state;
 	assert_true(module.end);
 	assert_false(module.is_named);
 	assert_in_range((uintptr_t)&written, module.start, module.end - 1);
@@ -33,7 +32,6 @@ TEST(a_library_is_known_by_how_its_file_begins)
 	const void *inside = dlsym(RTLD_DEFAULT, "_cmocka_run_group_tests");
 	Dl_info info;
 
-	(void)state;
 	assert_int_not_equal(dladdr(inside, &info), 0);
 	assert_int_equal(gpc_module_of(inside, cmocka).start, (uintptr_t)info.dli_fbase);
 	assert_true(gpc_module_of(inside, cmocka).is_named);
@@ -45,7 +43,6 @@ TEST(memory_of_its_own_is_in_no_module)
 {
 	void *block = test_malloc(16);
 
-	(void)state;
 	assert_int_equal(gpc_module_of(block, libc).end, 0);
 	assert_false(gpc_module_of(NULL, libc).is_named);
 	test_free(block);
@@ -53,7 +50,6 @@ TEST(memory_of_its_own_is_in_no_module)
 
 TEST(a_folder_is_no_part_of_the_name)
 {
-	(void)state;
 	assert_true(gpc_module_file_begins("/lib/libc.so.6", libc));
 	assert_true(gpc_module_file_begins("libc.so.6", libc));
 	assert_false(gpc_module_file_begins("/libc.d/libm.so.6", libc));

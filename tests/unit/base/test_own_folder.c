@@ -14,7 +14,6 @@ static char path[64];
 
 static int begin(void **state)
 {
-	(void)state;
 	strcpy(parent + sizeof parent - 7, "XXXXXX");
 	if (!mkdtemp(parent))
 		return -1;
@@ -26,7 +25,6 @@ static int end(void **state)
 {
 	char command[96];
 
-	(void)state;
 	snprintf(command, sizeof command, "rm -rf %s", parent);
 	return system(command);
 }
@@ -62,7 +60,6 @@ TEST(it_is_made_closed_under_every_umask)
 {
 	mode_t before = umask(0777);
 
-	(void)state;
 	assert_made();
 	umask(before);
 	assert_int_equal(chmod(path, 0500), 0);
@@ -73,7 +70,6 @@ TEST(it_is_made_closed_under_every_umask)
 
 TEST(a_folder_open_to_others_or_no_folder_is_refused)
 {
-	(void)state;
 	assert_int_equal(mkdir(path, 0700), 0);
 	assert_int_equal(chmod(path, 0755), 0);
 	assert_refused(EPERM);
@@ -88,7 +84,6 @@ TEST(a_folder_open_to_others_or_no_folder_is_refused)
 /* Closed, as one of ours would be: only the owner tells. */
 TEST(a_closed_folder_of_another_user_is_refused)
 {
-	(void)state;
 	if (geteuid() != 0)
 		skip();
 	assert_int_equal(mkdir(path, 0700), 0);
@@ -102,7 +97,6 @@ TEST(a_random_one_is_found_again)
 	uint32_t again = 0;
 	int fd = gpc_own_folder_make_random(path, &suffix);
 
-	(void)state;
 	assert_true(fd >= 0);
 	assert_int_not_equal(suffix, 0);
 	assert_int_equal(mode_of(fd), 0700);
@@ -123,7 +117,6 @@ TEST(a_random_folder_of_another_user_is_skipped)
 	uint32_t suffix = 0;
 	int fd;
 
-	(void)state;
 	snprintf(theirs, sizeof theirs, "%s-0000beef", path);
 	assert_int_equal(mkdir(theirs, 0700), 0);
 	assert_int_equal(chmod(theirs, 0777), 0);
@@ -137,7 +130,6 @@ TEST(without_a_parent_there_is_none)
 {
 	uint32_t suffix;
 
-	(void)state;
 	assert_int_equal(gpc_own_folder_make("/proc/none/gpucache"), -1);
 	assert_int_equal(gpc_own_folder_make_random("/proc/none/gpucache", &suffix), -1);
 }

@@ -50,7 +50,6 @@ TEST(without_pages_a_call_runs_in_place)
 {
 	struct visit visit = { 0 };
 
-	(void)state;
 	/* The first, because later ones find the stack that was kept. */
 	gpc_metamem_fail_at(1);
 	gpc_own_stack_run(look, &visit);
@@ -64,7 +63,6 @@ TEST(a_call_runs_elsewhere_in_the_same_thread_without_signals)
 	struct visit visit = { 0 };
 	sigset_t mask;
 
-	(void)state;
 	of_thread = 41;
 	gpc_own_stack_run(look, &visit);
 	assert_false(is_near(visit.at, here()));
@@ -80,7 +78,6 @@ TEST(a_call_inside_a_call_stays_where_it_is)
 	struct visit inner = { 0 };
 	struct visit outer = { .deeper = &inner };
 
-	(void)state;
 	gpc_own_stack_run(look, &outer);
 	assert_true(is_near(inner.at, outer.at));
 	assert_false(is_near(inner.at, here()));
@@ -91,7 +88,6 @@ static int n_frames;
 
 static void walk(void *arg)
 {
-	(void)arg;
 	n_frames = backtrace(frames, 16);
 }
 
@@ -106,7 +102,6 @@ TEST(an_unwinder_finds_the_callers_on_the_other_stack)
 	void *caller = walk_from_here();
 	bool is_there = false;
 
-	(void)state;
 	for (int i = 0; i < n_frames; i++)
 		is_there |= frames[i] == caller;
 	assert_true(is_there);
@@ -137,7 +132,6 @@ TEST(threads_with_small_stacks_need_much_at_once)
 	pthread_attr_t attr;
 	size_t before = gpc_metamem_total();
 
-	(void)state;
 	pthread_attr_init(&attr);
 #ifndef __SANITIZE_THREAD__ /* which needs more itself */
 	assert_int_equal(pthread_attr_setstacksize(&attr, SMALL), 0);

@@ -7,7 +7,6 @@ TEST(a_wait_is_as_many_pauses_as_there_are_steps_in_its_bound)
 {
 	uint64_t left_ms = 5;
 
-	(void)state;
 	assert_true(gpc_pause(2, &left_ms));
 	assert_int_equal(left_ms, 3);
 	assert_true(gpc_pause(2, &left_ms));

@@ -4,7 +4,6 @@
 
 TEST(every_status_has_a_text)
 {
-	(void)state;
 	for (int st = 0; st < GPC_STATUS_COUNT; st++)
 		assert_true(strlen(gpc_status_text((enum gpc_status)st)) > 0);
 	assert_string_equal(gpc_status_text(GPC_OK), "no error");
@@ -16,7 +15,6 @@ TEST(every_status_has_a_text)
 
 TEST(a_code_of_the_driver_survives_the_way_up)
 {
-	(void)state;
 	assert_int_equal(gpc_status_from_device(0), GPC_OK);
 	assert_int_equal(gpc_status_from_device(2), GPC_DEVICE_NO_MEMORY);
 	for (int code = 1; code < 1000; code++)

@@ -19,7 +19,6 @@
 
 TEST(it_formats_as_printf_does)
 {
-	(void)state;
 	assert_like_printf("plain");
 	assert_like_printf("%s|%s", "a", "");
 	assert_like_printf("%.*s|%.2s", 3, "abcdef", "xyz");
@@ -37,7 +36,6 @@ TEST(it_formats_as_printf_does)
 
 TEST(a_negative_number_is_padded_with_zeros_behind_its_sign)
 {
-	(void)state;
 	assert_like_printf("%05d|%06ld", -42, -7L);
 }
 
@@ -46,7 +44,6 @@ TEST(a_missing_string_is_shown)
 	const char *volatile nothing = NULL;
 	char buf[32];
 
-	(void)state;
 	gpc_format(buf, sizeof buf, "%s", nothing);
 	assert_string_equal(buf, "(null)");
 }
@@ -56,7 +53,6 @@ TEST(too_long_a_text_is_cut_and_marked)
 	char buf[8];
 	struct gpc_text text = gpc_text_init(buf, sizeof buf);
 
-	(void)state;
 	gpc_text_add(&text, "1234567");
 	assert_false(text.cut);
 	assert_int_equal(text.len, 7);
@@ -82,7 +78,6 @@ static const char *bytes(uint64_t n)
 
 TEST(bytes_are_shown_in_the_unit_that_fits)
 {
-	(void)state;
 	assert_string_equal(bytes(0), "0 B");
 	assert_string_equal(bytes(1023), "1023 B");
 	assert_string_equal(bytes(1024), "1.00 KiB");
@@ -99,7 +94,6 @@ TEST(each_place_of_a_sentence_takes_an_amount)
 	static const uint64_t amounts[] = { 1, 2048, 3 };
 	GPC_TEXT(text, 64);
 
-	(void)state;
 	gpc_text_add_amounts(&text, "@ of @", 1, 2048);
 	assert_string_equal(text.buf, "1 B of 2.00 KiB");
 	text = gpc_text_init(text.buf, 64);
@@ -111,7 +105,6 @@ TEST(a_share_has_one_decimal)
 {
 	GPC_TEXT(text, 80);
 
-	(void)state;
 	gpc_text_add_share(&text, 1, 3);
 	gpc_text_add(&text, ", ");
 	gpc_text_add_share(&text, UINT64_MAX / 2, UINT64_MAX);
@@ -124,7 +117,6 @@ TEST(a_share_has_one_decimal)
 
 TEST(bytes_that_round_up_to_the_next_unit_are_shown_in_it)
 {
-	(void)state;
 	assert_string_equal(bytes((UINT64_C(1) << 20) - 1), "1.00 MiB");
 	assert_string_equal(bytes((UINT64_C(1) << 30) - 1), "1.00 GiB");
 	assert_string_equal(bytes((UINT64_C(1) << 20) - 6 * 1024), "1018.00 KiB");
@@ -135,7 +127,6 @@ TEST(padding_reaches_the_column_and_no_further)
 	char buf[32];
 	struct gpc_text text = gpc_text_init(buf, sizeof buf);
 
-	(void)state;
 	gpc_text_add(&text, "ab");
 	gpc_text_pad_to(&text, 4);
 	gpc_text_add(&text, "c");
@@ -148,7 +139,6 @@ TEST(an_unknown_conversion_is_shown)
 	const char *volatile format = "%y|%";
 	char buf[32];
 
-	(void)state;
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
 #pragma GCC diagnostic ignored "-Wformat-security"
@@ -162,7 +152,6 @@ TEST(a_control_character_becomes_a_question_mark)
 	char buf[16];
 	struct gpc_text text = gpc_text_init(buf, sizeof buf);
 
-	(void)state;
 	gpc_text_add_clean(&text, "a\033[31m\177\303\244", 9);
 	assert_string_equal(buf, "a?[31m?\303\244");
 }
@@ -187,7 +176,6 @@ TEST(an_invalid_character_becomes_a_question_mark_per_byte)
 		{ "\xe2\x80\xa8", "???" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		char buf[64];
 		struct gpc_text text;
@@ -220,7 +208,6 @@ TEST(a_character_is_encoded_in_as_few_bytes_as_it_needs)
 		{ UINT32_MAX, "\xef\xbf\xbd" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		char out[4];
 
@@ -234,7 +221,6 @@ TEST(a_character_that_is_cut_becomes_question_marks)
 	char buf[4];
 	struct gpc_text text = gpc_text_init(buf, sizeof buf);
 
-	(void)state;
 	gpc_text_add_clean(&text, "a\xf0\x9f\x90\x8c", 5);
 	assert_string_equal(buf, "a??");
 	assert_true(text.cut);
@@ -242,7 +228,6 @@ TEST(a_character_that_is_cut_becomes_question_marks)
 
 TEST(what_a_shell_would_change_is_not_plain)
 {
-	(void)state;
 	assert_true(gpc_text_is_plain("/dev/shm/a-b_c.1+2=3:4,5@6%7"));
 	assert_true(gpc_text_is_plain(""));
 	assert_false(gpc_text_is_plain("a b"));
@@ -255,7 +240,6 @@ TEST(the_distance_of_words_counts_letters_without_regard_to_case)
 {
 	char longest[64];
 
-	(void)state;
 	memset(longest, 'a', sizeof longest);
 	assert_int_equal(gpc_text_distance("leaks", "leaks", 5), 0);
 	assert_int_equal(gpc_text_distance("leaks", "LEAKS", 5), 0);

@@ -20,7 +20,6 @@ static void *other_thread(void *arg)
 
 TEST(no_process_is_ours_before_the_adoption)
 {
-	(void)state;
 	assert_false(gpc_process_is_ours());
 	assert_true(gpc_process_adopt());
 	assert_true(gpc_process_is_ours());
@@ -33,7 +32,6 @@ TEST(each_thread_has_its_number_and_its_guard)
 	pthread_t thread;
 	uint32_t id;
 
-	(void)state;
 	assert_true(gpc_thread_enter());
 	assert_false(gpc_thread_enter());
 	assert_int_equal(pthread_create(&thread, NULL, other_thread, &id), 0);
@@ -69,7 +67,6 @@ TEST(a_fork_child_is_not_ours_until_it_is_adopted)
 {
 	pid_t pid;
 
-	(void)state;
 	assert_true(gpc_process_adopt());
 	assert_int_equal(gpc_thread_id(), getpid());
 	pid = fork();
@@ -83,7 +80,6 @@ TEST(a_child_of_a_raw_clone_is_not_ours_either)
 {
 	pid_t pid;
 
-	(void)state;
 	assert_true(gpc_process_adopt());
 	pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
 	if (pid == 0)
@@ -96,7 +92,6 @@ TEST(a_child_of_vfork_or_fork_is_not_exactly_ours)
 {
 	pid_t pid;
 
-	(void)state;
 	assert_true(gpc_process_adopt());
 	assert_true(gpc_process_is_exactly_ours());
 	pid = vfork();

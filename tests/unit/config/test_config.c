@@ -29,7 +29,6 @@ TEST(every_default_is_what_the_table_says)
 {
 	struct gpc_config config = parsed(NULL);
 
-	(void)state;
 	assert_int_equal(config.cache, GPC_CACHE_AUTO);
 	assert_true(config.record);
 	assert_int_equal(config.stacks, GPC_STACKS_ALL);
@@ -57,7 +56,6 @@ TEST(every_default_is_what_the_table_says)
 
 TEST(every_default_can_be_given)
 {
-	(void)state;
 	for (unsigned i = 0; i < GPC_OPTION_COUNT; i++) {
 		const struct gpc_option_row *row = &gpc_option_rows[i];
 		struct gpc_config config;
@@ -76,7 +74,6 @@ TEST(every_type_of_value_is_read)
 		       "pending_limit:1.5GiB,decay_ms:10s,oom_wait_ms:2m,free_order:host,"
 		       "output:/a:b/%p,rank:7,reserve:0,");
 
-	(void)state;
 	assert_int_equal(config.n_warnings, 0);
 	assert_int_equal(config.cache, GPC_CACHE_OFF);
 	assert_false(config.record);
@@ -99,7 +96,6 @@ TEST(every_type_of_value_is_read)
 
 TEST(the_words_of_a_switch_choose_between_on_and_off)
 {
-	(void)state;
 	assert_int_equal(parsed("cache:0").cache, GPC_CACHE_OFF);
 	assert_int_equal(parsed("cache:True").cache, GPC_CACHE_ON);
 	assert_int_equal(parsed("cache:auto").cache, GPC_CACHE_AUTO);
@@ -108,7 +104,6 @@ TEST(the_words_of_a_switch_choose_between_on_and_off)
 
 TEST(an_unknown_key_names_the_nearest_one)
 {
-	(void)state;
 	assert_warns("stack:off",
 		"GPUCACHE_CONF: unknown key \"stack\" (did you mean \"stacks\"?), ignored");
 	assert_warns("garbage_colection_treshold:0.8",
@@ -122,7 +117,6 @@ TEST(an_unknown_key_names_the_nearest_one)
 
 TEST(a_bad_value_names_what_is_used)
 {
-	(void)state;
 	assert_warns("limit:lots",
 		"GPUCACHE_CONF: bad value \"lots\" for limit (size or part, as "
 		"80%), using 0");
@@ -148,7 +142,6 @@ TEST(values_out_of_range_are_refused)
 		"max_split_size_mb:99999999999999999999", "stacks:al", "stacks:all|off",
 		"cache:", "output:a\tb", "rank:-", "limit:%", "decay_ms:.", "help:2" };
 
-	(void)state;
 	for (size_t i = 0; i < N_OF(bad); i++) {
 		struct gpc_config config = parsed(bad[i]);
 		struct gpc_config defaults = parsed(NULL);
@@ -165,7 +158,6 @@ TEST(warnings_are_bounded_and_the_rest_counted)
 	char text[400] = "";
 	struct gpc_config config;
 
-	(void)state;
 	for (int i = 0; i < 30; i++)
 		strcat(text, "zzzzzzzz:1,");
 	config = parsed(text);
@@ -175,7 +167,6 @@ TEST(warnings_are_bounded_and_the_rest_counted)
 
 TEST(strict_makes_a_warning_fatal)
 {
-	(void)state;
 	assert_false(parsed("strict:true").is_fatal);
 	assert_false(parsed("nonsense:1").is_fatal);
 	assert_true(parsed("nonsense:1,strict:true").is_fatal);
@@ -185,7 +176,6 @@ TEST(a_second_text_keeps_what_the_first_one_set)
 {
 	struct gpc_config config = parsed("rank:3,cache:off");
 
-	(void)state;
 	gpc_config_parse(&config, "rank:4");
 	assert_int_equal(config.rank, 4);
 	assert_int_equal(config.cache, GPC_CACHE_OFF);
@@ -196,7 +186,6 @@ TEST(the_environment_is_read_and_its_output_wins)
 	struct gpc_config config;
 	char longer[GPC_CONFIG_MAX_STRING + 1];
 
-	(void)state;
 	setenv("GPUCACHE_CONF", "output:here,rank:2", 1);
 	unsetenv("GPUCACHE_OUTPUT");
 	gpc_config_load(&config);
@@ -223,7 +212,6 @@ TEST(the_switch_has_four_words_for_off)
 	static const char *const off[] = { "0", "off", "False", "NO" };
 	static const char *const on[] = { "1", "on", "", "00" };
 
-	(void)state;
 	for (size_t i = 0; i < N_OF(off); i++) {
 		setenv("GPUCACHE", off[i], 1);
 		assert_true(gpc_config_is_off());
@@ -240,7 +228,6 @@ TEST(parts_of_a_device_are_exact)
 	struct gpc_amount bytes = { .bytes = 5 };
 	struct gpc_amount part = { .ppm = 800000 };
 
-	(void)state;
 	assert_true(gpc_amount_of(&none, 100) == UINT64_MAX);
 	assert_int_equal(gpc_amount_of(&bytes, 100), 5);
 	assert_int_equal(gpc_amount_of(&part, 80 * GPC_GIB), 64 * GPC_GIB);
@@ -252,7 +239,6 @@ TEST(the_help_has_a_line_for_every_option_and_fits)
 	char buf[GPC_CONFIG_HELP_SIZE];
 	struct gpc_text text = gpc_text_init(buf, sizeof buf);
 
-	(void)state;
 	gpc_config_help(&text);
 	assert_false(text.cut);
 	for (unsigned i = 0; i < GPC_OPTION_COUNT; i++) {
@@ -288,7 +274,6 @@ TEST(a_description_reads_back_the_same)
 	struct gpc_config again;
 	char text[4096] = "";
 
-	(void)state;
 	assert_int_equal(config.n_warnings, 0);
 	gpc_config_describe(&config, collect_line, text);
 	again = parsed(text);
@@ -301,7 +286,6 @@ TEST(any_text_leaves_every_value_in_its_range)
 	static const char alphabet[] = "acdefgilmnoprstuy_0123456789.:=,%[]{}KMGB- \t\n\x80\xff";
 	unsigned seed = (unsigned)time(NULL);
 
-	(void)state;
 	print_message("seed %u\n", seed);
 	srand(seed);
 	for (int i = 0; i < 100000; i++) {
@@ -340,7 +324,6 @@ unsigned long getauxval(unsigned long type)
 
 TEST(a_program_with_rights_of_its_own_is_left_alone)
 {
-	(void)state;
 	assert_false(gpc_config_is_off());
 	secure = 1;
 	assert_true(gpc_config_is_off());
@@ -357,7 +340,6 @@ TEST(under_a_checker_the_cache_is_off_unless_it_was_asked_for)
 	};
 	struct gpc_config config;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
 		setenv(variables[i][0], variables[i][1], 1);
 		gpc_config_load(&config);

@@ -8,7 +8,6 @@ static struct gpc_config config;
 
 static int set_up(void **state)
 {
-	(void)state;
 	gpc_config_init(&config);
 	return 0;
 }
@@ -43,7 +42,6 @@ static void assert_refused(enum gpc_option option, const char *const *bad, size_
 
 TEST(every_row_is_complete_and_its_name_is_its_own)
 {
-	(void)state;
 	for (unsigned i = 0; i < GPC_OPTION_COUNT; i++) {
 		const struct gpc_option_row *row = &gpc_option_rows[i];
 
@@ -64,7 +62,6 @@ TEST(a_value_ends_where_its_length_says)
 {
 	const struct gpc_option_row *row = &gpc_option_rows[GPC_OPTION_rank];
 
-	(void)state;
 	assert_true(gpc_option_read(row, &config, "123", 2));
 	assert_int_equal(config.rank, 12);
 	assert_true(gpc_option_read(&gpc_option_rows[GPC_OPTION_stacks], &config, "sampled:x", 7));
@@ -80,7 +77,6 @@ TEST(a_switch_has_four_words_for_each_side_in_any_case)
 	static const char *const on[] = { "on", "True", "YES", "1" };
 	static const char *const bad[] = { "", "o", "onn", "2", "01", "on ", "-1" };
 
-	(void)state;
 	for (size_t i = 0; i < N_OF(off); i++) {
 		assert_true(reads(GPC_OPTION_record, off[i]));
 		assert_false(config.record);
@@ -103,7 +99,6 @@ TEST(a_choice_is_its_place_among_the_choices)
 {
 	static const char *const bad[] = { "", "al", "alll", "off|sampled", "|", "sampled|", "0" };
 
-	(void)state;
 	assert_true(reads(GPC_OPTION_stacks, "OFF"));
 	assert_int_equal(config.stacks, GPC_STACKS_OFF);
 	assert_writes(GPC_OPTION_stacks, "off");
@@ -122,7 +117,6 @@ TEST(a_whole_number_lies_in_its_range_or_is_the_default)
 		"-2", "2147483648", "99999999999999999999" };
 	static const char *const bad_split[] = { "19", "-1", "1", "1099511627777" };
 
-	(void)state;
 	assert_true(reads(GPC_OPTION_rank, "2147483647"));
 	assert_int_equal(config.rank, INT32_MAX);
 	assert_writes(GPC_OPTION_rank, "2147483647");
@@ -147,7 +141,6 @@ TEST(a_size_is_written_in_the_largest_unit_that_is_exact)
 		{ "1.5GiB", 3 * GPC_GIB / 2, "1536MiB" }, { "4096M", 4 * GPC_GIB, "4GiB" },
 		{ "2048G", 2048 * GPC_GIB, "2048GiB" }, { "1048577", GPC_MIB + 1, "1048577" } };
 
-	(void)state;
 	for (size_t i = 0; i < N_OF(good); i++) {
 		assert_true(reads(GPC_OPTION_reserve, good[i].text));
 		assert_true(config.reserve == good[i].bytes);
@@ -160,7 +153,6 @@ TEST(a_size_outside_its_range_is_refused)
 {
 	static const char *const bad[] = { "0", "1048575", "1G1", "1025M" };
 
-	(void)state;
 	assert_true(reads(GPC_OPTION_recording_size, "1M"));
 	assert_true(reads(GPC_OPTION_recording_size, "1G"));
 	assert_refused(GPC_OPTION_recording_size, bad, N_OF(bad));
@@ -171,7 +163,6 @@ TEST(an_amount_is_bytes_or_a_part_and_never_both)
 	static const char *const bad[] = { "0%", "101%", "%", "", "-1%", "80%%", "80 %", "1K",
 		"0.0000001%", "%80" };
 
-	(void)state;
 	assert_true(reads(GPC_OPTION_limit, "12.5%"));
 	assert_int_equal(config.limit.ppm, 125000);
 	assert_int_equal(config.limit.bytes, 0);
@@ -205,7 +196,6 @@ TEST(a_part_is_exact_to_a_millionth_and_cut_below)
 		{ "0.000001", 1, "0.000001" }, { "0.1234567", 123456, "0.123456" },
 		{ "0.99999999", 999999, "0.999999" } };
 
-	(void)state;
 	for (size_t i = 0; i < N_OF(good); i++) {
 		assert_true(reads(GPC_OPTION_per_process_memory_fraction, good[i].text));
 		assert_int_equal(config.per_process_memory_fraction, good[i].ppm);
@@ -226,7 +216,6 @@ TEST(a_time_is_in_milliseconds_unless_it_names_its_unit)
 		{ "1.5s", 1500, "1500" }, { "2m", 120000, "120000" }, { "2min", 120000, "120000" },
 		{ "1h", 3600000, "3600000" }, { "1.9", 1, "1" }, { "0", 0, "0" } };
 
-	(void)state;
 	for (size_t i = 0; i < N_OF(good); i++) {
 		assert_true(reads(GPC_OPTION_oom_wait_ms, good[i].text));
 		assert_int_equal(config.oom_wait_ms, good[i].ms);
@@ -240,7 +229,6 @@ TEST(a_text_is_taken_whole_or_not_at_all)
 	static const char *const bad[] = { "a\nb", "\t", "\x7f", "\x1b[0m" };
 	char longest[GPC_CONFIG_MAX_STRING + 1];
 
-	(void)state;
 	assert_true(reads(GPC_OPTION_output, "/a b/%p\xc3\xa9"));
 	assert_string_equal(config.output, "/a b/%p\xc3\xa9");
 	assert_writes(GPC_OPTION_output, "/a b/%p\xc3\xa9");
@@ -261,7 +249,6 @@ TEST(what_does_not_fit_is_cut_and_said_to_be)
 	char buf[4];
 	struct gpc_text text = gpc_text_init(buf, sizeof buf);
 
-	(void)state;
 	gpc_option_write(&gpc_option_rows[GPC_OPTION_reserve], &config, &text);
 	assert_true(text.cut);
 	assert_string_equal(buf, "256");
@@ -271,7 +258,6 @@ TEST(reading_one_option_leaves_every_other_as_it_was)
 {
 	static const char *const values[] = { "off", "all", "64", "0.5", "2M", "text", "10s" };
 
-	(void)state;
 	for (unsigned i = 0; i < GPC_OPTION_COUNT; i++) {
 		const struct gpc_option_row *row = &gpc_option_rows[i];
 		size_t end = i + 1 < GPC_OPTION_COUNT ? row[1].offset

@@ -12,7 +12,6 @@ static char page[8192];
 
 static void page_put(void *self, const char *bytes, size_t n)
 {
-	(void)self;
 	strncat(page, bytes, n);
 }
 

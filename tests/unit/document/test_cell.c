@@ -19,7 +19,6 @@ static void(assert_cell)(const char *expected, struct gpc_cell cell)
 
 TEST(quantities_have_one_text)
 {
-	(void)state;
 	assert_cell("1.50 GiB", gpc_bytes(GPC_GIB + GPC_GIB / 2));
 	assert_cell("0 B", gpc_bytes(0));
 	assert_cell("12.3M", gpc_brief(12 * GPC_MIB + 300 * GPC_KIB));
@@ -40,7 +39,6 @@ TEST(quantities_have_one_text)
 
 TEST(a_change_has_its_sign)
 {
-	(void)state;
 	assert_cell("+1.00 MiB", gpc_change(GPC_MIB, 2 * GPC_MIB));
 	assert_cell("-1.00 MiB", gpc_change(2 * GPC_MIB, GPC_MIB));
 	assert_cell("0 B", gpc_change(5, 5));
@@ -48,7 +46,6 @@ TEST(a_change_has_its_sign)
 
 TEST(durations_have_at_most_two_units)
 {
-	(void)state;
 	assert_cell("0 ms", gpc_duration(0));
 	assert_cell("12 ns", gpc_duration(12));
 	assert_cell("850 us", gpc_duration(850 * 1000));
@@ -61,7 +58,6 @@ TEST(durations_have_at_most_two_units)
 
 TEST(only_bytes_say_that_they_are_unknown)
 {
-	(void)state;
 	assert_cell("unknown", gpc_bytes(GPUCACHE_UNKNOWN));
 	assert_cell("", gpc_count(GPUCACHE_UNKNOWN));
 	assert_cell("", gpc_duration(GPUCACHE_UNKNOWN));
@@ -76,7 +72,6 @@ TEST(times_are_those_of_the_c_library)
 	/* A day of each month for 400 years, with their leap days. */
 	const time_t step = 29 * 86400 + 12345;
 
-	(void)state;
 	for (time_t t = 0; t < (time_t)400 * 366 * 86400; t += step) {
 		struct tm tm;
 		char expected[40];

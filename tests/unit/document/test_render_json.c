@@ -5,7 +5,6 @@ TEST(json_has_every_row_and_no_sums_heads_or_sentences)
 {
 	struct gpc_document doc = page_new(&gpc_render_json);
 
-	(void)state;
 	gpc_document_begin(&doc);
 	gpc_document_member(&doc, "view", gpc_name("top"));
 	page_fill(&doc);
@@ -28,7 +27,6 @@ TEST(a_limit_holds_for_json_and_what_it_leaves_out_has_no_members)
 	static const struct gpc_section stack = { "stack", NULL, GPC_COLUMNS(columns) };
 	struct gpc_document doc = page_new(&gpc_render_json);
 
-	(void)state;
 	doc.limit = 1;
 	gpc_document_begin(&doc);
 	gpc_document_open(&doc, &page_functions);
@@ -60,7 +58,6 @@ TEST(sections_are_objects_elements_members_and_flat_arrays)
 	static const struct gpc_section empty = { "empty" };
 	struct gpc_document doc = page_new(&gpc_render_json);
 
-	(void)state;
 	gpc_document_begin(&doc);
 	gpc_document_open(&doc, &devices);
 	gpc_document_open(&doc, &device);
@@ -98,7 +95,6 @@ TEST(each_kind_has_its_type)
 {
 	struct gpc_document doc = page_new(&gpc_render_json);
 
-	(void)state;
 	gpc_document_begin(&doc);
 	gpc_document_member(&doc, "largest", gpc_bytes(UINT64_MAX - 1));
 	gpc_document_member(&doc, "change", gpc_change(5, 3));
@@ -124,7 +120,6 @@ TEST(a_document_within_a_document_is_members_of_its_object)
 {
 	struct gpc_document doc = page_new(&gpc_render_json);
 
-	(void)state;
 	gpc_document_begin(&doc);
 	gpc_document_open_object(&doc, "summary");
 	gpc_document_begin(&doc);
@@ -145,7 +140,6 @@ TEST(what_is_unknown_is_null)
 	const struct gpc_cell cells[] = { gpc_blank(), gpc_bytes(GPUCACHE_UNKNOWN), gpc_name(NULL),
 		gpc_sentence(""), gpc_time(0), gpc_share(1, 0) };
 
-	(void)state;
 	for (size_t i = 0; i < N_OF(cells); i++) {
 		struct gpc_document doc = page_new(&gpc_render_json);
 
@@ -160,7 +154,6 @@ TEST(what_is_only_text_is_left_out_with_all_that_is_in_it)
 	static const struct gpc_section text = { "text", .flags = GPC_TEXT_ONLY };
 	struct gpc_document doc = page_new(&gpc_render_json);
 
-	(void)state;
 	gpc_document_begin(&doc);
 	gpc_document_open(&doc, &text);
 	page_fill(&doc);

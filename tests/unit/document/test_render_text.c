@@ -7,7 +7,6 @@ TEST(a_table_has_a_label_heads_its_first_rows_and_the_sums_of_the_others)
 {
 	struct gpc_document doc = page_new(&gpc_render_text);
 
-	(void)state;
 	gpc_document_begin(&doc);
 	page_fill(&doc);
 	gpc_document_end(&doc);
@@ -23,7 +22,6 @@ TEST(a_limit_replaces_the_sections_own)
 {
 	struct gpc_document doc = page_new(&gpc_render_text);
 
-	(void)state;
 	doc.limit = 4;
 	gpc_document_begin(&doc);
 	page_fill(&doc);
@@ -35,7 +33,6 @@ TEST(what_the_section_does_not_list_counts_for_the_others)
 {
 	struct gpc_document doc = page_new(&gpc_render_text);
 
-	(void)state;
 	gpc_document_begin(&doc);
 	gpc_document_open(&doc, &page_functions);
 	page_row(&doc, GPC_MIB, "main");
@@ -51,7 +48,6 @@ TEST(a_sum_of_which_a_part_is_unknown_is_not_shown)
 	static const struct gpc_section section = { NULL, NULL, GPC_COLUMNS(columns), 1 };
 	struct gpc_document doc = page_new(&gpc_render_text);
 
-	(void)state;
 	gpc_document_begin(&doc);
 	gpc_document_open(&doc, &section);
 	gpc_document_row(&doc, gpc_count(1), gpc_name("a"));
@@ -72,7 +68,6 @@ TEST(an_empty_section_leaves_nothing_and_a_filled_one_stands_apart)
 		.flags = GPC_BESIDE | GPC_JOINED };
 	struct gpc_document doc = page_new(&gpc_render_text);
 
-	(void)state;
 	gpc_document_begin(&doc);
 	gpc_document_open(&doc, &why);
 	gpc_document_close(&doc);
@@ -97,7 +92,6 @@ TEST(a_sentence_is_wrapped_below_itself_and_keeps_numbers_with_their_units)
 		.flags = GPC_BESIDE };
 	struct gpc_document doc = page_new(&gpc_render_text);
 
-	(void)state;
 	gpc_document_begin(&doc);
 	gpc_document_open(&doc, &where);
 	gpc_document_row(&doc, gpc_bytes(512),
@@ -114,7 +108,6 @@ TEST(a_path_is_longer_than_a_line_rather_than_in_two_parts)
 		"/a/path/of/more/than/sixty/characters/that/the/user/copies/from/here";
 	struct gpc_document doc = page_new(&gpc_render_text);
 
-	(void)state;
 	gpc_document_begin(&doc);
 	gpc_document_say(&doc, "see %s there", path);
 	assert_string_equal(page,
@@ -130,7 +123,6 @@ TEST(a_name_is_cut_by_letters_at_its_end_or_its_beginning)
 	static const struct gpc_section section = { "x", NULL, GPC_COLUMNS(columns) };
 	struct gpc_document doc = page_new(&gpc_render_text);
 
-	(void)state;
 	doc.width = 20;
 	gpc_document_begin(&doc);
 	gpc_document_open(&doc, &section);
@@ -150,7 +142,6 @@ TEST(names_of_a_tree_are_indented_as_far_as_there_is_room)
 	struct gpc_document doc = page_new(&gpc_render_text);
 	struct gpc_cell cell = gpc_name("x");
 
-	(void)state;
 	doc.width = 30;
 	gpc_document_begin(&doc);
 	gpc_document_open(&doc, &tree);
@@ -166,7 +157,6 @@ TEST(a_narrow_page_leaves_columns_out)
 	static const struct gpc_section section = { "x", NULL, GPC_COLUMNS(columns) };
 	struct gpc_document doc = page_new(&gpc_render_text);
 
-	(void)state;
 	gpc_document_begin(&doc);
 	gpc_document_open(&doc, &section);
 	gpc_document_row(&doc, gpc_number(1), gpc_number(2));
@@ -179,7 +169,6 @@ TEST(without_colours_the_text_is_the_same)
 	struct gpc_document doc = page_new(&gpc_render_text);
 	struct gpc_cell cell = gpc_name("main");
 
-	(void)state;
 	doc.has_colour = true;
 	cell.ink = GPC_INK_ALARM;
 	gpc_document_begin(&doc);
@@ -197,7 +186,6 @@ TEST(times_are_local_if_the_page_knows_how)
 	struct gpc_document doc = page_new(&gpc_render_text);
 	static const struct gpc_section section = { "x", NULL, GPC_COLUMNS(words) };
 
-	(void)state;
 	gpc_document_begin(&doc);
 	gpc_document_tell(&doc, &section, gpc_time(UINT64_C(1786291200) * 1000000000));
 	assert_string_equal(page, "2026-08-09 16:00:00\n");
@@ -221,7 +209,6 @@ TEST(the_brief_form_has_rows_beside_labels_and_no_heads_gaps_or_sums)
 {
 	struct gpc_document doc = page_brief(60, 25);
 
-	(void)state;
 	page_fill(&doc);
 	assert_string_equal(page, "TOP    GPU 0\n           1.00 MiB  25.0 %  main\n");
 }
@@ -231,7 +218,6 @@ TEST(the_brief_form_leaves_out_sections_without_brief_rows)
 	static const struct gpc_section setup = { "setup", "SETUP", GPC_COLUMNS(words) };
 	struct gpc_document doc = page_brief(60, 25);
 
-	(void)state;
 	gpc_document_open(&doc, &setup);
 	page_fill(&doc);
 	gpc_document_say(&doc, "not here");
@@ -246,7 +232,6 @@ TEST(the_brief_form_ends_with_its_lines_and_keeps_one_for_what_comes_last)
 	static const struct gpc_section full = { "full", "FULL", GPC_COLUMNS(words), .n_brief = 1 };
 	struct gpc_document doc = page_brief(12, 3);
 
-	(void)state;
 	doc.n_reserved = 1;
 	gpc_document_tell(&doc, &why, gpc_sentence("one two three four"));
 	doc.n_reserved = 0;
@@ -262,7 +247,6 @@ TEST(the_brief_form_is_ascii_and_no_line_is_too_long)
 	static const struct gpc_section why = { "why", "WHY", GPC_COLUMNS(words), .n_brief = 1 };
 	struct gpc_document doc = page_brief(14, 9);
 
-	(void)state;
 	gpc_document_tell(&doc, &why, gpc_sentence("a\tb abcdefghijk"));
 	assert_string_equal(page,
 		"WHY    a?b\n"

@@ -19,7 +19,6 @@ static struct gpc_array_bytes bytes_of(
 
 TEST(a_line_a_plane_and_a_volume_have_their_texels)
 {
-	(void)state;
 	assert_int_equal(bytes_of(2048, 0, 0, CU_AD_FORMAT_FLOAT, 1).asked, 8192);
 	assert_int_equal(bytes_of(64, 64, 0, CU_AD_FORMAT_FLOAT, 1).asked, 16384);
 	assert_int_equal(bytes_of(32, 64, 16, CU_AD_FORMAT_HALF, 4).asked, 32 * 64 * 16 * 8);
@@ -28,7 +27,6 @@ TEST(a_line_a_plane_and_a_volume_have_their_texels)
 
 TEST(rows_are_held_in_blocks_of_64_bytes_by_8)
 {
-	(void)state;
 	assert_int_equal(bytes_of(10, 0, 0, CU_AD_FORMAT_FLOAT, 1).held, 64);
 	assert_int_equal(bytes_of(17, 1, 0, CU_AD_FORMAT_FLOAT, 1).held, 128);
 	assert_int_equal(bytes_of(16, 2, 0, CU_AD_FORMAT_FLOAT, 1).held, 512);
@@ -38,7 +36,6 @@ TEST(rows_are_held_in_blocks_of_64_bytes_by_8)
 
 TEST(packed_planar_and_compressed_formats_have_bits_of_their_own)
 {
-	(void)state;
 	assert_int_equal(bytes_of(64, 8, 0, CU_AD_FORMAT_BC1_UNORM, 4).asked, 256);
 	assert_int_equal(bytes_of(61, 5, 0, CU_AD_FORMAT_BC7_UNORM, 4).asked, 512);
 	assert_int_equal(bytes_of(64, 8, 0, CU_AD_FORMAT_NV12, 3).asked, 768);
@@ -63,7 +60,6 @@ TEST(levels_are_half_of_each_side_and_end_at_one_texel)
 		.Format = CU_AD_FORMAT_UNSIGNED_INT8,
 		.NumChannels = 1 };
 
-	(void)state;
 	assert_int_equal(asked_of_levels(&desc, 1), 64);
 	assert_int_equal(asked_of_levels(&desc, 2), 64 + 8);
 	assert_int_equal(asked_of_levels(&desc, 4), 64 + 8 + 2 + 1);
@@ -82,7 +78,6 @@ TEST(an_array_without_memory_or_of_impossible_size_takes_nothing)
 		.NumChannels = 1,
 		.Flags = CUDA_ARRAY3D_SPARSE };
 
-	(void)state;
 	assert_int_equal(gpc_array_bytes(&desc, 1).held, 0);
 	desc.Flags = CUDA_ARRAY3D_DEFERRED_MAPPING;
 	assert_int_equal(gpc_array_bytes(&desc, 1).held, 0);

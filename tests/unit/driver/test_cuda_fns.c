@@ -26,7 +26,6 @@ TEST(every_function_is_asked_for_by_its_own_name)
 	struct driver driver = { 0 };
 	struct gpc_cuda_fns fns;
 
-	(void)state;
 	memset(&fns, 0, sizeof fns);
 	assert_int_equal(gpc_cuda_fns_fill(&fns, lookup, &driver), GPC_OK);
 	assert_int_equal(driver.n_asked, sizeof fns / sizeof(void *));
@@ -43,7 +42,6 @@ TEST(a_missing_function_is_noticed_and_the_others_are_filled)
 	struct driver driver = { .missing = "cuMemFree_v2" };
 	struct gpc_cuda_fns fns;
 
-	(void)state;
 	assert_int_equal(gpc_cuda_fns_fill(&fns, lookup, &driver), GPC_NOT_FOUND);
 	assert_true(fns.cuMemFree_v2 == NULL);
 	assert_true(fns.cuMemAlloc_v2 != NULL);
@@ -55,7 +53,6 @@ TEST(an_older_driver_may_lack_what_is_optional)
 	struct driver driver = { .missing = "cuCtxRecordEvent" };
 	struct gpc_cuda_fns fns;
 
-	(void)state;
 	assert_int_equal(gpc_cuda_fns_fill(&fns, lookup, &driver), GPC_OK);
 	assert_true(fns.cuCtxRecordEvent == NULL);
 }

@@ -195,7 +195,6 @@ static struct gpc_driver *const drv = &driver.base;
 
 static int start(void **state)
 {
-	(void)state;
 	memset(&cuda, 0, sizeof cuda);
 	memset(&calls, 0, sizeof calls);
 	cuda.stack[0] = OURS;
@@ -230,7 +229,6 @@ static int start(void **state)
 /* The thread is as the program left it. */
 static int stop(void **state)
 {
-	(void)state;
 	assert_int_equal(cuda.depth, 1);
 	assert_int_equal(cuda.mode, CU_STREAM_CAPTURE_MODE_GLOBAL);
 	return 0;
@@ -242,7 +240,6 @@ TEST(in_its_own_context_nothing_is_pushed)
 {
 	gpc_devptr ptr = 0;
 
-	(void)state;
 	assert_int_equal(drv->ops->mem_alloc(drv, 5, &ptr), GPC_OK);
 	assert_int_equal(ptr, 0x500000);
 	assert_string_equal(calls.log, "get mode alloc mode ");
@@ -250,7 +247,6 @@ TEST(in_its_own_context_nothing_is_pushed)
 
 TEST(in_another_context_its_own_is_pushed_and_popped)
 {
-	(void)state;
 	cuda.stack[0] = THEIRS;
 	assert_int_equal(drv->ops->mem_free(drv, 0x500000), GPC_OK);
 	assert_string_equal(calls.log, "get push mode free mode pop ");
@@ -259,7 +255,6 @@ TEST(in_another_context_its_own_is_pushed_and_popped)
 
 TEST(without_any_context_its_own_is_pushed_and_popped)
 {
-	(void)state;
 	cuda.stack[0] = NULL;
 	assert_int_equal(drv->ops->context_sync(drv), GPC_OK);
 	assert_string_equal(calls.log, "get push mode sync mode pop ");
@@ -268,7 +263,6 @@ TEST(without_any_context_its_own_is_pushed_and_popped)
 
 TEST(the_programs_capture_mode_is_put_back)
 {
-	(void)state;
 	cuda.mode = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
 	assert_int_equal(drv->ops->mem_free(drv, 0x500000), GPC_OK);
 	assert_int_equal(cuda.mode, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
@@ -279,7 +273,6 @@ TEST(a_failed_call_puts_everything_back_and_writes_nothing)
 {
 	gpc_devptr ptr = 77;
 
-	(void)state;
 	cuda.stack[0] = THEIRS;
 	calls.failing = "alloc";
 	calls.code = CUDA_ERROR_OUT_OF_MEMORY;
@@ -294,7 +287,6 @@ TEST(a_driver_that_is_shut_down_is_not_called_again)
 	uint64_t available = 77;
 	uint64_t total = 78;
 
-	(void)state;
 	calls.failing = "get";
 	calls.code = CUDA_ERROR_DEINITIALIZED;
 	assert_int_equal(drv->ops->mem_info(drv, &available, &total),
@@ -308,7 +300,6 @@ TEST(a_context_that_cannot_be_pushed_is_not_popped)
 {
 	gpc_event event = 77;
 
-	(void)state;
 	cuda.stack[0] = THEIRS;
 	calls.failing = "push";
 	calls.code = CUDA_ERROR_CONTEXT_IS_DESTROYED;
@@ -324,7 +315,6 @@ TEST(every_op_calls_the_function_it_is_named_after)
 	uint64_t total = 0;
 	gpc_event event = 0;
 
-	(void)state;
 	assert_int_equal(drv->ops->mem_info(drv, &available, &total), GPC_OK);
 	assert_int_equal(available, 11);
 	assert_int_equal(total, 22);
@@ -344,7 +334,6 @@ TEST(every_op_calls_the_function_it_is_named_after)
 
 TEST(memory_is_freed_beside_work_in_a_stream_of_our_own)
 {
-	(void)state;
 	cuda.stack[0] = THEIRS;
 	assert_int_equal(drv->ops->prepare_beside(drv), GPC_OK);
 	assert_int_equal(drv->ops->prepare_beside(drv), GPC_OK); /* the stream is there */
@@ -357,7 +346,6 @@ TEST(memory_is_freed_beside_work_in_a_stream_of_our_own)
 
 TEST(a_driver_that_cannot_free_beside_work_says_so)
 {
-	(void)state;
 	has_pools = 0;
 	assert_int_equal(drv->ops->prepare_beside(drv), GPC_UNSUPPORTED);
 	has_pools = 1;
@@ -377,7 +365,6 @@ TEST(every_op_carries_the_drivers_code)
 		"ctx_wait", "query", "wait", "sync", "record", "stream_wait" };
 	enum gpc_status expected = gpc_status_from_device(CUDA_ERROR_ILLEGAL_ADDRESS);
 
-	(void)state;
 	calls.code = CUDA_ERROR_ILLEGAL_ADDRESS;
 	for (size_t i = 0; i < N_OF(names); i++) {
 		uint64_t out = 0;
@@ -412,7 +399,6 @@ TEST(only_errors_after_which_a_context_is_lost_are_sticky)
 		721, 810, 911 };
 	size_t n_sticky = 0;
 
-	(void)state;
 	for (int code = 0; code < 1000; code++) {
 		bool is_listed = n_sticky < N_OF(sticky) && sticky[n_sticky] == code;
 
@@ -424,7 +410,6 @@ TEST(only_errors_after_which_a_context_is_lost_are_sticky)
 
 TEST(only_the_first_error_that_breaks_a_context_is_remembered)
 {
-	(void)state;
 	gpc_cuda_driver_note(&driver, CUDA_SUCCESS);
 	gpc_cuda_driver_note(&driver, CUDA_ERROR_NOT_READY);
 	gpc_cuda_driver_note(&driver, CUDA_ERROR_OUT_OF_MEMORY);
@@ -437,7 +422,6 @@ TEST(only_the_first_error_that_breaks_a_context_is_remembered)
 
 TEST(an_unfinished_event_is_not_ready_and_not_an_error)
 {
-	(void)state;
 	calls.failing = "query";
 	calls.code = CUDA_ERROR_NOT_READY;
 	assert_int_equal(drv->ops->event_query(drv, EVENT), GPC_DEVICE_NOT_READY);
@@ -445,7 +429,6 @@ TEST(an_unfinished_event_is_not_ready_and_not_an_error)
 
 TEST(a_refused_record_is_unsupported)
 {
-	(void)state;
 	calls.failing = "ctx_record";
 	calls.code = CUDA_ERROR_NOT_SUPPORTED;
 	assert_int_equal(drv->ops->fence_record(drv, EVENT), GPC_UNSUPPORTED);
@@ -455,7 +438,6 @@ TEST(a_refused_record_is_unsupported)
 
 TEST(a_driver_without_context_events_is_unsupported)
 {
-	(void)state;
 	fns.cuCtxRecordEvent = NULL;
 	fns.cuCtxWaitEvent = NULL;
 	assert_int_equal(drv->ops->fence_record(drv, EVENT), GPC_UNSUPPORTED);
@@ -467,7 +449,6 @@ TEST(the_clock_goes_forward)
 {
 	uint64_t before = drv->ops->now_ns(drv);
 
-	(void)state;
 	assert_true(before > 0);
 	assert_true(drv->ops->now_ns(drv) >= before);
 }

@@ -83,7 +83,6 @@ static struct gpc_driver *const drv = &driver.base;
 
 static int start(void **state)
 {
-	(void)state;
 	memset(&calls, 0, sizeof calls);
 	has_vmm = 1;
 	granularity = 2 * GPC_MIB;
@@ -106,7 +105,6 @@ FIXTURE(start, NULL);
 
 TEST(pages_are_had_where_the_device_has_them)
 {
-	(void)state;
 	assert_null(drv->pages);
 	has_vmm = 0;
 	assert_false(gpc_cuda_driver_use_pages(&driver, 3));
@@ -126,7 +124,6 @@ TEST(a_page_is_held_by_its_mapping_alone)
 {
 	gpc_devptr ptr = 0;
 
-	(void)state;
 	assert_true(gpc_cuda_driver_use_pages(&driver, 3));
 	assert_int_equal(drv->pages->reserve(drv, 4 * GPC_MIB, &ptr), GPC_OK);
 	assert_int_equal(ptr, PAGES);
@@ -139,7 +136,6 @@ TEST(a_page_is_held_by_its_mapping_alone)
 
 TEST(a_page_that_cannot_be_mapped_is_let_go)
 {
-	(void)state;
 	assert_true(gpc_cuda_driver_use_pages(&driver, 3));
 	calls.failing = "map";
 	calls.code = CUDA_ERROR_OUT_OF_MEMORY;

@@ -11,9 +11,6 @@
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
-	(void)st;
-	(void)type;
-	(void)ftw;
 	return remove(path);
 }
 
@@ -186,7 +183,6 @@ TEST(a_directory_that_is_not_there_is_empty)
 {
 	struct gpc_directory directory;
 
-	(void)state;
 	gpc_directory_open(&directory, "/nowhere/at/all");
 	assert_int_equal(directory.n_entries, 0);
 	assert_false(directory.is_there[0]);

@@ -26,7 +26,6 @@ TEST(what_is_new_is_zero_even_if_empty)
 	void *none = gpc_new(0, 8);
 	static const unsigned char zeros[15];
 
-	(void)state;
 	assert_memory_equal(bytes, zeros, sizeof zeros);
 	assert_non_null(none);
 	bytes = gpc_resize(bytes, 100, 1);
@@ -42,7 +41,6 @@ TEST(texts_are_copied_and_printed)
 	char *copy = gpc_copy("as it is");
 	char *text = gpc_print("%s %d", "number", 7);
 
-	(void)state;
 	assert_string_equal(copy, "as it is");
 	assert_string_equal(text, "number 7");
 	free(copy);
@@ -78,7 +76,6 @@ static void check_null(void)
 
 TEST(where_there_is_none_the_tool_ends)
 {
-	(void)state;
 	assert_int_equal(status_of(ask_for_too_much), GPC_EXIT_NO_MEMORY);
 	assert_int_equal(status_of(check_null), GPC_EXIT_NO_MEMORY);
 }

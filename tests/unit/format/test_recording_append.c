@@ -29,7 +29,6 @@ TEST(stacks_are_found_by_id_with_native_and_python_frames)
 	struct gpc_stack_view stack;
 	struct gpc_recording *rec;
 
-	(void)state;
 	builder_init(&b);
 	builder_stack(&b, native, 1, NULL, 0);
 	builder_stack(&b, native, 3, python, 1);
@@ -53,7 +52,6 @@ TEST(ids_need_neither_be_in_order_nor_without_holes)
 	struct gpc_stack_view stack;
 	struct gpc_recording *rec;
 
-	(void)state;
 	builder_init(&b);
 	for (size_t i = 0; i < N_OF(ids); i++) {
 		const uint64_t frame = i + 1000;
@@ -76,7 +74,6 @@ TEST(a_damaged_record_ends_its_region_and_keeps_what_was_before)
 	/* The size of the second record, as it might be left by whatever broke it. */
 	const uint32_t sizes[] = { 0, 8, 23, 41, 4096 * 4, UINT32_MAX };
 
-	(void)state;
 	for (size_t i = 0; i < N_OF(sizes); i++) {
 		struct recording_builder b;
 		struct gpc_stack_view stack;
@@ -105,7 +102,6 @@ TEST(more_frames_than_the_record_has_room_for_are_damage)
 	struct gpucache_stack *stack;
 	struct gpc_recording *rec;
 
-	(void)state;
 	builder_init(&b);
 	builder_stack(&b, &frame, 1, NULL, 0);
 	stack = (void *)((char *)builder_region(&b, GPUCACHE_REGION_STACKS) +
@@ -125,7 +121,6 @@ TEST(a_used_beyond_the_region_is_cut_to_it)
 	const char *line;
 	size_t size;
 
-	(void)state;
 	builder_init(&b);
 	builder_line(&b, "one");
 	head = builder_region(&b, GPUCACHE_REGION_TEXT);
@@ -147,7 +142,6 @@ TEST(code_objects_give_name_file_and_lines)
 	struct gpc_code_view code;
 	struct gpc_recording *rec;
 
-	(void)state;
 	builder_init(&b);
 	builder_code(&b, "forward", "/x/model.py", 0x030c, 12, "table", 5);
 	rec = open_built(&b);
@@ -168,7 +162,6 @@ TEST(a_module_without_the_end_of_its_path_is_damage)
 	struct gpc_recording *rec;
 	char *body;
 
-	(void)state;
 	builder_init(&b);
 	builder_module(&b, "/lib/a.so", 0x1000, 0x2000, 0x1000);
 	builder_module(&b, "/lib/b.so", 0x3000, 0x4000, 0x3000);
@@ -192,7 +185,6 @@ TEST(lines_may_end_in_a_newline_or_a_nul)
 	const char *line;
 	size_t size;
 
-	(void)state;
 	builder_init(&b);
 	builder_line(&b, "first");
 	builder_append(&b, GPUCACHE_REGION_TEXT, "second\0\0third", 13);
@@ -226,7 +218,6 @@ TEST(a_tag_is_labelled_with_all_ranges_around_it)
 	uint32_t outer;
 	uint32_t middle;
 
-	(void)state;
 	builder_init(&b);
 	outer = builder_tag(&b, 0, "epoch");
 	middle = builder_tag(&b, outer, "step\t1\x1b[31m");
@@ -251,7 +242,6 @@ TEST(a_label_has_an_end_however_deep_the_ranges_are)
 	struct recording_builder b;
 	struct gpc_recording *rec;
 
-	(void)state;
 	builder_init(&b);
 	for (uint32_t i = 0; i < 200; i++)
 		(void)builder_tag(&b, i, "x");
@@ -268,7 +258,6 @@ TEST(a_tag_inside_itself_or_longer_than_its_record_is_damage)
 	struct recording_builder b;
 	struct gpc_recording *rec;
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		builder_init(&b);
 		(void)builder_tag(&b, 0, "whole");

@@ -13,7 +13,6 @@ static char path[] = "/tmp/gpucache-modules-XXXXXX";
 
 static int begin(void **state)
 {
-	(void)state;
 	builder_init(&builder);
 	strcpy(path + sizeof path - 7, "XXXXXX");
 	close(mkstemp(path));
@@ -22,7 +21,6 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-	(void)state;
 	gpc_recording_close(recording);
 	recording = NULL;
 	builder_fini(&builder);
@@ -51,7 +49,6 @@ static void assert_in(uint64_t address, int expected)
 
 TEST(a_later_module_replaces_what_it_covers)
 {
-	(void)state;
 	builder_module(&builder, "/a", 0x1000, 0x9000, 0);
 	builder_module(&builder, "/b", 0x3000, 0x5000, 0);
 	builder_module(&builder, "/c", 0x8000, 0xa000, 0);
@@ -69,7 +66,6 @@ TEST(a_later_module_replaces_what_it_covers)
 
 TEST(without_modules_none_is_found)
 {
-	(void)state;
 	open_it();
 	assert_in(0x1000, -1);
 	assert_in(UINT64_MAX, -1);
@@ -81,7 +77,6 @@ TEST(every_address_is_in_the_last_module_that_covers_it)
 	uint64_t bounds[N_MODULES][2];
 	uint64_t random = 1;
 
-	(void)state;
 	for (int i = 0; i < N_MODULES; i++) {
 		random = random * UINT64_C(6364136223846793005) + 1442695040888963407;
 		bounds[i][0] = random >> 56;

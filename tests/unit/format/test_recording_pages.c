@@ -47,7 +47,6 @@ static struct gpc_recording *open_without(enum gpucache_region_kind kind, bool a
 
 TEST(a_missing_page_of_any_region_is_a_problem_of_that_region)
 {
-	(void)state;
 	for (unsigned kind = 1; kind < GPUCACHE_REGION_COUNT; kind++)
 		for (int alive = 0; alive <= 1; alive++) {
 			struct gpc_recording *rec =
@@ -63,7 +62,6 @@ TEST(a_missing_page_of_any_region_is_a_problem_of_that_region)
 
 TEST(a_whole_recording_misses_no_page)
 {
-	(void)state;
 	for (int alive = 0; alive <= 1; alive++) {
 		struct gpc_recording *rec = open_without(GPUCACHE_REGION_NONE, alive);
 

@@ -29,7 +29,6 @@ TEST(events_come_oldest_first_after_the_ring_went_round)
 	struct gpc_recording *rec;
 	uint64_t expected = 100 - BUILDER_EVENTS;
 
-	(void)state;
 	builder_init(&b);
 	for (int i = 0; i < 100; i++)
 		builder_event(&b, GPUCACHE_EVENT_MALLOC, (uint64_t)i, i);
@@ -69,7 +68,6 @@ TEST(holes_are_skipped_and_counted)
 {
 	struct recording_builder b;
 
-	(void)state;
 	build_events(&b, 10);
 	b.events[3].seq = 0;
 	b.events[6].seq = UINT64_MAX; /* in the wrong slot: not the newest, whatever it says */
@@ -82,7 +80,6 @@ TEST(the_peak_with_the_higher_number_counts_unless_it_is_torn)
 	struct gpucache_peak peak;
 	struct gpc_recording *rec;
 
-	(void)state;
 	for (uint32_t seq = 4; seq <= 5; seq++) {
 		builder_init(&b);
 		b.peaks[0] = (struct gpucache_peak){ .seq = 2, .number = 8, .live_bytes = 80 };
@@ -107,7 +104,6 @@ TEST(the_newest_oom_is_found_and_its_counts_are_bounded)
 	struct gpucache_oom oom;
 	struct gpc_recording *rec;
 
-	(void)state;
 	builder_init(&b);
 	b.ooms[0] = (struct gpucache_oom){ .seq = 2, .number = 5 };
 	b.ooms[1] = (struct gpucache_oom){ .seq = 2,
@@ -141,7 +137,6 @@ TEST(texts_of_a_device_end_within_their_fields)
 	struct gpucache_device device;
 	struct gpc_recording *rec;
 
-	(void)state;
 	builder_init(&b);
 	b.devices[0] = (struct gpucache_device){ .seq = 2 };
 	memset(b.devices[0].name, 'n', sizeof b.devices[0].name);
@@ -163,7 +158,6 @@ TEST(history_gives_the_live_buffer_only)
 	struct gpucache_point *points;
 	struct gpc_recording *rec;
 
-	(void)state;
 	builder_init(&b);
 	points = (void *)(b.history + 1);
 	b.history->max_points = BUILDER_POINTS;
@@ -188,7 +182,6 @@ TEST(a_history_that_claims_more_points_than_fit_is_not_read)
 	struct recording_builder b;
 	struct gpc_recording *rec;
 
-	(void)state;
 	for (int what = 0; what < 3; what++) {
 		builder_init(&b);
 		b.history->max_points = what == 0 ? 2 * BUILDER_POINTS : BUILDER_POINTS;
@@ -210,7 +203,6 @@ TEST(slots_that_were_never_written_are_not_in_use)
 	struct recording_builder b;
 	struct gpc_recording *rec;
 
-	(void)state;
 	builder_init(&b);
 	b.devices[1].seq = 2;
 	b.devices[1].ordinal = -1;
@@ -232,7 +224,6 @@ TEST(pytorchs_reports_are_found_for_its_devices)
 	struct recording_builder b;
 	struct gpc_recording *rec;
 
-	(void)state;
 	builder_init(&b);
 	records = builder_region(&b, GPUCACHE_REGION_TORCH);
 	records[0].reserved_bytes = 5;
@@ -252,7 +243,6 @@ TEST(a_site_without_a_stack_is_not_used)
 	struct recording_builder b;
 	struct gpc_recording *rec;
 
-	(void)state;
 	builder_init(&b);
 	b.sites[5].total_blocks = 1;
 	b.sites[6] = (struct gpucache_site){ .total_blocks = 1, .stack = 9, .device = 1 };
@@ -268,7 +258,6 @@ TEST(the_last_moment_is_the_clean_end_or_the_last_thing_seen)
 	struct recording_builder b;
 	struct gpc_recording *rec;
 
-	(void)state;
 	for (int clean = 0; clean < 2; clean++) {
 		builder_init(&b);
 		builder_event(&b, GPUCACHE_EVENT_FREE, 1, 10);

@@ -59,7 +59,6 @@ TEST(free_now_follows_our_books_since_the_last_look)
 	struct gpucache_balance balance;
 	struct recording_builder b;
 
-	(void)state;
 	fill(&b);
 	assert_true(balance_of(&b, &balance));
 	assert_int_equal(balance.requested, 3 * GIB);
@@ -75,7 +74,6 @@ TEST(without_nvml_the_remainder_is_unattributed)
 	struct gpucache_balance balance;
 	struct recording_builder b;
 
-	(void)state;
 	fill(&b);
 	assert_true(balance_of(&b, &balance));
 	assert_int_equal(balance.unattributed, 2 * GIB);
@@ -88,7 +86,6 @@ TEST(with_nvml_the_rest_is_divided_and_adds_up)
 	struct gpucache_balance balance;
 	struct recording_builder b;
 
-	(void)state;
 	fill(&b);
 	b.devices[0].nvml = 1;
 	b.devices[0].process_bytes = 5 * GIB;
@@ -107,7 +104,6 @@ TEST(memory_invisible_to_nvml_stays_unknown)
 	struct gpucache_balance balance;
 	struct recording_builder b;
 
-	(void)state;
 	fill(&b);
 	b.devices[0].nvml = 1;
 	b.devices[0].process_bytes = GPUCACHE_UNKNOWN;
@@ -124,7 +120,6 @@ TEST(books_larger_than_the_device_show_as_a_difference)
 	struct gpucache_balance balance;
 	struct recording_builder b;
 
-	(void)state;
 	fill(&b);
 	/* Managed memory that is not on the device. */
 	b.counters[1].direct_bytes = 20 * GIB;
@@ -138,7 +133,6 @@ TEST(a_device_without_a_reading_has_no_balance)
 	struct gpucache_balance balance;
 	struct recording_builder b;
 
-	(void)state;
 	fill(&b);
 	b.devices[0].look_ns = 0;
 	assert_false(balance_of(&b, &balance));
@@ -152,7 +146,6 @@ TEST(the_largest_cached_piece_is_of_this_device)
 	struct gpucache_balance balance;
 	struct recording_builder b;
 
-	(void)state;
 	fill(&b);
 	b.blocks[0] = (struct gpucache_block){ .seq = 2, .state = GPUCACHE_BLOCK_FREE, .size = 30 };
 	b.blocks[1] = (struct gpucache_block){ .seq = 2, .state = GPUCACHE_BLOCK_FREE, .size = 10 };
@@ -177,7 +170,6 @@ TEST(cached_neighbours_of_a_segment_count_as_one_piece)
 	struct gpucache_balance balance;
 	struct recording_builder b;
 
-	(void)state;
 	fill(&b);
 	for (size_t i = 0; i < N_OF(pieces); i++) {
 		b.blocks[i] = pieces[i];
@@ -193,7 +185,6 @@ TEST(without_a_free_block_the_largest_is_none_and_without_the_table_it_is_unknow
 	struct gpucache_balance balance;
 	struct recording_builder b;
 
-	(void)state;
 	fill(&b);
 	assert_true(balance_of(&b, &balance));
 	assert_int_equal(balance.cached_largest, 0);
@@ -228,7 +219,6 @@ TEST(every_counter_of_a_device_is_added_over_its_contexts)
 	char why[100];
 	struct gpc_text text = gpc_text_init(why, sizeof why);
 
-	(void)state;
 	builder_init(&b);
 	for (unsigned i = 0; i < 2; i++) {
 		b.counters[i].context = 1 + i;

@@ -16,7 +16,6 @@ static int open_built(void **state)
 	char why[100];
 	struct gpc_text text = gpc_text_init(why, sizeof why);
 
-	(void)state;
 	builder_init(&b);
 	streams = builder_region(&b, GPUCACHE_REGION_STREAMS);
 	streams[1].handle = GPUCACHE_STREAM_LEGACY;
@@ -34,7 +33,6 @@ static int open_built(void **state)
 
 static int close_built(void **state)
 {
-	(void)state;
 	gpc_recording_close(rec);
 	return 0;
 }
@@ -52,7 +50,6 @@ static void expect_said(uint32_t number, const char *wanted)
 
 TEST(a_stream_is_said_by_name_or_by_number_and_handle)
 {
-	(void)state;
 	expect_said(0, "none named");
 	expect_said(1, "legacy");
 	expect_said(2, "2 (0x55d0c8)");
@@ -73,7 +70,6 @@ static void expect_meant(const char *wanted, unsigned bits)
 
 TEST(a_person_names_it_by_each_of_these)
 {
-	(void)state;
 	expect_meant("none", 1);
 	expect_meant("legacy", 1 << 1);
 	expect_meant("per-thread", 1 << 3);
@@ -89,7 +85,6 @@ TEST(anything_else_is_no_stream)
 {
 	static const char *const wrong[] = { "", "0", "main", "-1", "2x", " 2", "0x" };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
 		assert_false(gpc_stream_is_wish(wrong[i]));
 }

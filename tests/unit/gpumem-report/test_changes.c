@@ -9,7 +9,6 @@ static struct gpc_cure cure;
 
 static int set_up(void **state)
 {
-	(void)state;
 	cure = (struct gpc_cure){ .failure.facts = gpc_facts_unknown() };
 	return 0;
 }
@@ -51,7 +50,6 @@ TEST(what_only_bounds_are_known_of_is_never_called_enough)
 	static const char *const words[] = { "torch.utils.checkpoint", "autocast to bfloat16",
 		"an 8-bit optimizer", "the model in bfloat16" };
 
-	(void)state;
 	cure.failure.facts.short_by = 100 * MIB;
 	cure.failure.facts.activations = 1000 * MIB;
 	cure.failure.facts.optimizer = 1000 * MIB;
@@ -76,7 +74,6 @@ TEST(nothing_is_called_enough_before_a_whole_step_was_recorded)
 {
 	static const char *const words[] = { "drop the checkpoint", "zero_grad(set_to_none=True)" };
 
-	(void)state;
 	cure.failure.facts.short_by = 100 * MIB;
 	cure.failure.facts.loaded_bytes = 200 * MIB;
 	cure.failure.facts.gradients = 200 * MIB;
@@ -104,7 +101,6 @@ TEST(nothing_is_called_enough_before_a_whole_step_was_recorded)
 
 TEST(results_that_no_backward_pass_has_used_are_enough_for_one_request)
 {
-	(void)state;
 	cure.failure.facts.short_by = 100 * MIB;
 	cure.failure.facts.kept_bytes = 1000 * MIB;
 	show(&gpc_render_text);
@@ -119,7 +115,6 @@ TEST(results_that_no_backward_pass_has_used_are_enough_for_one_request)
 
 TEST(without_a_backward_pass_to_come_nothing_is_computed_twice)
 {
-	(void)state;
 	cure.failure.facts.short_by = 100 * MIB;
 	cure.failure.facts.activations = 1000 * MIB;
 	cure.failure.facts.checkpoint_place =
@@ -150,7 +145,6 @@ TEST(a_batch_shrinks_by_what_is_missing_of_any_size)
 			"98 % of its samples would get past this request" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < N_OF(cases); i++) {
 		cure.failure.facts.short_by = cases[i].missing;
 		cure.failure.facts.activations = cases[i].activations;

@@ -26,14 +26,12 @@ static bool is_yes(uint64_t truth)
 
 static int set_up(void **state)
 {
-	(void)state;
 	builder_init(&builder);
 	return 0;
 }
 
 static int tear_down(void **state)
 {
-	(void)state;
 	builder_fini(&builder);
 	return 0;
 }
@@ -126,7 +124,6 @@ static void cut_a_segment(void)
 
 TEST(pieces_are_to_blame_where_the_driver_alone_had_room)
 {
-	(void)state;
 	cut_a_segment();
 	ask();
 	is_found(GPUCACHE_VERDICT_FRAGMENTED, GPUCACHE_STRENGTH_CERTAIN);
@@ -140,7 +137,6 @@ TEST(pieces_are_to_blame_where_the_driver_alone_had_room)
 
 TEST(whole_segments_are_replayed_as_those_of_the_driver)
 {
-	(void)state;
 	builder_line(&builder, "own cache: PyTorch");
 	cut_a_segment();
 	ask();
@@ -150,7 +146,6 @@ TEST(whole_segments_are_replayed_as_those_of_the_driver)
 
 TEST(a_setting_of_the_run_is_not_advised)
 {
-	(void)state;
 	builder_line(&builder, "max_split_size_mb 512 GPUCACHE_CONF");
 	cut_a_segment();
 	ask();
@@ -161,7 +156,6 @@ TEST(a_setting_of_the_run_is_not_advised)
 
 TEST(a_run_that_had_pages_is_replayed_with_pages)
 {
-	(void)state;
 	builder_line(&builder, "vmm on GPUCACHE_CONF");
 	cut_a_segment();
 	ask();
@@ -173,7 +167,6 @@ TEST(a_run_that_had_pages_is_replayed_with_pages)
 
 TEST(nothing_is_certain_of_a_run_whose_beginning_is_lost)
 {
-	(void)state;
 	/* It lives, and no event says since when. */
 	holds(9, 2);
 	cut_a_segment();
@@ -186,7 +179,6 @@ TEST(nothing_is_certain_of_a_run_whose_beginning_is_lost)
 
 TEST(a_replay_that_serves_the_request_decides_nothing)
 {
-	(void)state;
 	holds(2, 96);
 	takes(2, 96);
 	fails(160, 96, 896, GPUCACHE_VERDICT_FRAGMENTED);
@@ -198,7 +190,6 @@ TEST(a_replay_that_serves_the_request_decides_nothing)
 
 TEST(exhausted_is_told_with_the_bytes_that_would_do)
 {
-	(void)state;
 	for (unsigned i = 1; i <= 3; i++) {
 		takes(i, 320);
 		holds(i, 320);
@@ -227,7 +218,6 @@ static void a_limit_refuses(void)
 
 TEST(a_limit_is_told_with_the_bytes_above_it)
 {
-	(void)state;
 	a_limit_refuses();
 	is_found(GPUCACHE_VERDICT_LIMIT, GPUCACHE_STRENGTH_CERTAIN);
 	assert_int_equal(failure.facts.enough, 10 * MIB);
@@ -243,7 +233,6 @@ static void passes(uint32_t thread, unsigned block, uint64_t mib)
 
 TEST(a_limit_has_room_for_the_largest_of_each_other_thread)
 {
-	(void)state;
 	passes(7, 2, 1);
 	a_limit_refuses();
 	assert_non_null(strstr(advice, "limit:60MiB in"));
@@ -257,7 +246,6 @@ TEST(a_limit_has_room_for_the_largest_of_each_other_thread)
 
 TEST(growth_comes_before_pieces_and_needs_no_replay)
 {
-	(void)state;
 	cut_a_segment();
 	builder.ooms[0].growth_bytes = 96 * MIB;
 	builder.ooms[0].growth_stack = builder.ooms[0].stack = 1;
@@ -271,7 +259,6 @@ TEST(growth_comes_before_pieces_and_needs_no_replay)
 
 TEST(without_a_cache_nothing_is_replayed)
 {
-	(void)state;
 	builder_line(&builder, "cache off GPUCACHE_CONF");
 	cut_a_segment();
 	ask();
@@ -281,7 +268,6 @@ TEST(without_a_cache_nothing_is_replayed)
 
 TEST(the_request_has_to_be_among_the_events)
 {
-	(void)state;
 	cut_a_segment();
 	builder.ooms[0].requested++;
 	ask();

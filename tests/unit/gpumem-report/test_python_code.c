@@ -21,7 +21,6 @@ TEST(names_have_no_control_characters)
 	struct gpc_text text = gpc_text_init(why, sizeof why);
 	uint32_t id;
 
-	(void)state;
 	snprintf(path, sizeof path, "/tmp/gpucache-test-codes-%d", (int)getpid());
 	builder_init(&builder);
 	id = builder_code(&builder, function, file, 0, 7, "", 0);

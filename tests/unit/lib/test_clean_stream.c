@@ -29,7 +29,6 @@ static void assert_written(const char *const pieces[], const char *expected)
 
 TEST(text_passes_and_controls_do_not)
 {
-	(void)state;
 	assert_written((const char *const[]){ "a\tb\n\r\033]0;x\a\177", NULL }, "a\tb\n??]0;x??");
 	assert_written((const char *const[]){ "\xc2\x9b \xe2\x80\xae \x9b", NULL }, "?? ??? ?");
 	assert_written(
@@ -38,7 +37,6 @@ TEST(text_passes_and_controls_do_not)
 
 TEST(a_letter_may_come_in_two_writes)
 {
-	(void)state;
 	assert_written((const char *const[]){ "tr\xc3", "\xa4ge", NULL }, "träge");
 	assert_written((const char *const[]){ "tr\xc3", "x", NULL }, "tr?x");
 	assert_written((const char *const[]){ "\xe2", "\x80", "\xae.", NULL }, "???.");
@@ -47,7 +45,6 @@ TEST(a_letter_may_come_in_two_writes)
 
 TEST(colours_pass_where_they_are_wanted)
 {
-	(void)state;
 	gpc_clean_let_colours(true);
 	assert_written(
 		(const char *const[]){ "\033[1;31mred\033[0m", NULL }, "\033[1;31mred\033[0m");
@@ -61,7 +58,6 @@ TEST(colours_pass_where_they_are_wanted)
 TEST(what_is_written_needs_no_memory)
 {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-	(void)state;
 	skip(); /* sanitizers map memory of their own */
 #else
 	static char text[8 << 20];
@@ -70,7 +66,6 @@ TEST(what_is_written_needs_no_memory)
 	struct rlimit none;
 	size_t n;
 
-	(void)state;
 	assert_non_null(stream);
 	memset(text, 'x', sizeof text);
 	assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);

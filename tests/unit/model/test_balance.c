@@ -25,7 +25,6 @@ TEST(all_lines_add_up_to_the_total)
 	struct gpc_balance_facts facts = all_known();
 	struct gpucache_balance sheet;
 
-	(void)state;
 	gpc_balance_settle(&facts, &sheet);
 	assert_int_equal(sheet.requested, 50);
 	assert_int_equal(sheet.rounding, 5);
@@ -43,7 +42,6 @@ TEST(an_unknown_line_goes_into_unattributed)
 	struct gpc_balance_facts facts = all_known();
 	struct gpucache_balance sheet;
 
-	(void)state;
 	facts.process = facts.others = facts.driver = GPUCACHE_UNKNOWN;
 	gpc_balance_settle(&facts, &sheet);
 	assert_true(sheet.process_outside == GPUCACHE_UNKNOWN);
@@ -58,7 +56,6 @@ TEST(claims_of_others_never_exceed_what_is_left)
 	struct gpc_balance_facts facts = all_known();
 	struct gpucache_balance sheet;
 
-	(void)state;
 	facts.others = 1000;
 	gpc_balance_settle(&facts, &sheet);
 	assert_int_equal(sheet.process_outside, 8);
@@ -73,7 +70,6 @@ TEST(books_that_pass_the_total_show_a_negative_difference)
 	struct gpc_balance_facts facts = all_known();
 	struct gpucache_balance sheet;
 
-	(void)state;
 	facts.direct = 40;
 	gpc_balance_settle(&facts, &sheet);
 	assert_int_equal(sheet.direct, 40);
@@ -87,7 +83,6 @@ TEST(a_process_that_nvml_sees_smaller_than_our_books_is_not_negative)
 	struct gpc_balance_facts facts = all_known();
 	struct gpucache_balance sheet;
 
-	(void)state;
 	facts.process = 1;
 	gpc_balance_settle(&facts, &sheet);
 	assert_int_equal(sheet.process_outside, 0);
@@ -99,7 +94,6 @@ TEST(an_unknown_free_line_leaves_its_bytes_unattributed)
 	struct gpc_balance_facts facts = all_known();
 	struct gpucache_balance sheet;
 
-	(void)state;
 	facts.device_free = GPUCACHE_UNKNOWN;
 	gpc_balance_settle(&facts, &sheet);
 	assert_int_equal(sheet.unattributed, 14);
@@ -118,7 +112,6 @@ TEST(sums_saturate_and_differences_stay_in_range)
 		.direct = UINT64_MAX - 1,
 	};
 
-	(void)state;
 	assert_true(gpc_balance_sum(&sheet) == UINT64_MAX);
 	assert_true(gpc_balance_difference(&sheet) == INT64_MIN);
 	memset(&sheet, 0, sizeof sheet);
@@ -130,7 +123,6 @@ TEST(our_lines_come_first_and_all_but_two_members_are_lines)
 {
 	bool ours = true;
 
-	(void)state;
 	assert_int_equal(GPC_BALANCE_LINE_COUNT, sizeof(struct gpucache_balance) / 8 - 2);
 	for (size_t i = 0; i < GPC_BALANCE_LINE_COUNT; i++) {
 		assert_false(gpc_balance_lines[i].ours && !ours);
@@ -153,7 +145,6 @@ TEST(the_kinds_of_a_device_are_those_with_bytes_on_it)
 	};
 	unsigned int kind = GPUCACHE_KIND_NONE;
 
-	(void)state;
 	kind = gpc_balance_next_kind(kind_bytes, kind);
 	assert_int_equal(kind, GPUCACHE_KIND_MANAGED);
 	assert_string_equal(gpc_kind_words(kind), "managed memory");

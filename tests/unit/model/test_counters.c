@@ -13,7 +13,6 @@ TEST(additions_and_subtractions_balance)
 {
 	struct gpucache_counters counters = { 0 };
 
-	(void)state;
 	gpc_counter_add(&counters.live_bytes, 512);
 	gpc_counter_add(&counters.live_bytes, 1024);
 	gpc_counter_sub(&counters.live_bytes, 512);
@@ -26,7 +25,6 @@ TEST(a_peak_only_rises)
 {
 	struct gpucache_counters counters = { 0 };
 
-	(void)state;
 	gpc_counter_add_peak(&counters.live_bytes, &counters.peak_live_bytes, 100);
 	gpc_counter_sub(&counters.live_bytes, 60);
 	gpc_counter_add_peak(&counters.live_bytes, &counters.peak_live_bytes, 10);
@@ -63,7 +61,6 @@ TEST(every_counter_is_added_as_its_row_says)
 	const union record less = filled(3);
 	const union record more = filled(1000);
 
-	(void)state;
 	gpc_counters_add(&sum.counters, &less.counters);
 	gpc_counters_add(&sum.counters, &more.counters);
 	for (size_t i = 0; i < N_WORDS; i++) {
@@ -81,7 +78,6 @@ TEST(current_counters_are_cleared_and_the_others_stay)
 {
 	union record record = filled(5);
 
-	(void)state;
 	gpc_counters_clear(&record.counters, GPC_WHEN_HEAP);
 	assert_int_equal(record.counters.live_bytes, 0);
 	assert_int_equal(record.counters.host_bytes, 5);
@@ -107,7 +103,6 @@ static const char *place_of(const struct gpc_counter *counter)
 
 TEST(every_row_has_a_key_of_its_own)
 {
-	(void)state;
 	for (unsigned row = 0; row < GPC_N_COUNTERS; row++) {
 		const struct gpc_counter *counter = &gpc_counters[row];
 		bool is_array = counter->counts >= GPC_COUNTS_BYTES_BY_KIND;

@@ -8,7 +8,6 @@
 
 TEST(a_mapped_file_is_known_by_its_name_and_by_its_package)
 {
-	(void)state;
 	assert_int_equal(gpc_library_kind_of("/x/libgpucache.so"), GPC_LIBRARY_OURS);
 	assert_int_equal(gpc_library_kind_of("libcudart.so.13"), GPC_LIBRARY_DRIVER);
 	assert_int_equal(gpc_library_kind_of("/lib/libstdc++.so.6"), GPC_LIBRARY_SYSTEM);
@@ -50,7 +49,6 @@ static bool keeps(const char *files)
 
 TEST(what_cuda_takes_for_a_library_is_kept_and_for_the_program_is_not)
 {
-	(void)state;
 	assert_true(keeps("libcuda.so.1 libcudart.so.13 libcublas.so.13 libtorch_cuda.so train"));
 	assert_true(keeps("libcublasLt.so.13 libcublas.so.13 libcudnn_ops.so.9 libc10_cuda.so"));
 	assert_true(keeps("libnccl.so.2 libstdc++.so.6 /v/site-packages/mine/a.so python3"));
@@ -72,7 +70,6 @@ static bool holds(const char *file)
 
 TEST(python_files_of_packages_and_of_the_standard_library_are_not_the_programs)
 {
-	(void)state;
 	assert_true(holds("/venv/lib/python3.12/site-packages/torch/nn/modules/linear.py"));
 	assert_true(holds("/usr/lib/python3/dist-packages/numba/core.py"));
 	assert_true(holds("/usr/lib64/python3.11/threading.py"));
@@ -93,7 +90,6 @@ TEST(python_files_of_packages_and_of_the_standard_library_are_not_the_programs)
 
 TEST(templates_of_cpp_and_cuda_are_not_the_programs)
 {
-	(void)state;
 	assert_true(gpc_library_holds_header("/usr/include/c++/12/bits/invoke.h"));
 	assert_true(gpc_library_holds_header(
 		"/usr/local/cuda-13.0/include/cccl/thrust/detail/vector_base.inl"));
@@ -114,7 +110,6 @@ TEST(templates_of_cpp_and_cuda_are_not_the_programs)
 
 TEST(code_that_dataclasses_generate_is_not_the_programs)
 {
-	(void)state;
 	assert_true(gpc_library_holds_code("<string>", 8, "__create_fn__.__init__", 22));
 	assert_false(gpc_library_holds_code("<string>", 8, "__create_fn", 11));
 	assert_false(gpc_library_holds_code("<string>", 8, "main", 4));
@@ -125,7 +120,6 @@ TEST(code_that_dataclasses_generate_is_not_the_programs)
 
 TEST(what_torch_compile_writes_is_known_in_any_folder)
 {
-	(void)state;
 	assert_true(holds("/scratch/job/nc/c" HASH ".py"));
 	assert_true(holds("/nc/c" HASH ".py"));
 	assert_false(holds("nc/c" HASH ".py"));

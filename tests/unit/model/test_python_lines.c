@@ -15,7 +15,6 @@ TEST(lnotab_of_39_adds_up_to_the_last_entry_before_the_offset)
 	/* Bytes 0..5: line 10; 6..7: line 11; 8..: line 9. */
 	static const char table[] = { 6, 1, 2, (char)-2 };
 
-	(void)state;
 	assert_int_equal(line_of(0x0309, table, 4, 0), 10);
 	assert_int_equal(line_of(0x0309, table, 4, 5), 10);
 	assert_int_equal(line_of(0x0309, table, 4, 6), 11);
@@ -29,7 +28,6 @@ TEST(linetable_of_310_knows_instructions_without_a_line)
 	/* Bytes 0..3: line 11; 4..5: none; 6..7: line 13. */
 	static const char table[] = { 4, 1, 2, (char)-128, 2, 2 };
 
-	(void)state;
 	assert_int_equal(line_of(0x030a, table, 6, 0), 11);
 	assert_int_equal(line_of(0x030a, table, 6, 4), 0);
 	assert_int_equal(line_of(0x030a, table, 6, 6), 13);
@@ -49,14 +47,12 @@ TEST(location_table_of_311_reads_every_form)
 	};
 	static const uint32_t lines[] = { 10, 11, 11, 13, 11, 139, 0, 0, 0, 139, 0 };
 
-	(void)state;
 	for (uint32_t unit = 0; unit < N_OF(lines); unit++)
 		assert_int_equal(line_of(0x030c, table, sizeof(table), 2 * unit), lines[unit]);
 }
 
 TEST(an_unknown_instruction_is_on_the_first_line)
 {
-	(void)state;
 	assert_int_equal(line_of(0x0309, "", 0, GPC_PYTHON_NO_OFFSET), 10);
 	assert_int_equal(line_of(0x030d, "", 0, GPC_PYTHON_NO_OFFSET), 10);
 }
@@ -67,7 +63,6 @@ TEST(changes_beyond_any_source_are_no_line)
 	static const char leap[] = "\xf0\x7e\x7f\x7f\x7f\x7f\x7f\x7f\x7f\x7f\x3f";
 	char table[20 * (sizeof leap - 1)];
 
-	(void)state;
 	for (size_t i = 0; i < 20; i++)
 		memcpy(table + i * (sizeof leap - 1), leap, sizeof leap - 1);
 	for (uint32_t offset = 0; offset < 50; offset += 2)
@@ -78,7 +73,6 @@ TEST(random_bytes_do_no_harm)
 {
 	uint64_t x = 88172645463325252u;
 
-	(void)state;
 	for (int round = 0; round < 20000; round++) {
 		uint8_t *table;
 		size_t size;
@@ -121,7 +115,6 @@ static const struct line_case cases[] = {
 
 TEST(every_instruction_has_the_line_that_cpython_gives_it)
 {
-	(void)state;
 	for (size_t c = 0; c < N_OF(cases); c++) {
 		const struct line_case *one = &cases[c];
 
@@ -140,7 +133,6 @@ TEST(all_five_pythons_are_covered)
 {
 	unsigned seen = 0;
 
-	(void)state;
 	for (size_t c = 0; c < N_OF(cases); c++)
 		seen |= 1u << (cases[c].version & 0xff);
 	assert_int_equal(seen, 1u << 9 | 1u << 10 | 1u << 11 | 1u << 12 | 1u << 13);

@@ -44,7 +44,6 @@ TEST(a_function_of_a_library_is_named_before_its_operators)
 		python("Linear.forward", TORCH "nn/modules/linear.py", true),
 		python("Net.forward", "/home/me/net.py", false) };
 
-	(void)state;
 	assert_string_equal(called(frames, 4), "Linear.forward");
 }
 
@@ -56,7 +55,6 @@ TEST(an_operator_of_the_program_is_named_by_the_outermost)
 		native("torch::autograd::THPVariable_matmul(_object*)"),
 		python("Net.forward", "/home/me/net.py", false) };
 
-	(void)state;
 	assert_string_equal(called(frames, 5), "at::_ops::matmul::call(at::Tensor const&)");
 }
 
@@ -71,7 +69,6 @@ TEST(what_an_operator_calls_is_not_named)
 	const struct gpc_frame of_library[] = { frames[0], frames[1], frames[2],
 		python("attention", TORCH "nn/functional.py", true), frames[4] };
 
-	(void)state;
 	assert_string_equal(called(frames, 5), "at::_ops::matmul::call(at::Tensor const&)");
 	assert_string_equal(called(of_library, 5), "attention");
 }

@@ -36,7 +36,6 @@ TEST(contexts_of_the_device_are_added_up_and_others_left_out)
 	uint64_t kinds[GPUCACHE_MAX_KINDS];
 	struct gpucache_balance sheet;
 
-	(void)state;
 	gpc_balance_fill(counters, N_OF(counters), &look, &unknown, &sheet, kinds);
 	assert_int_equal(sheet.requested, 190);
 	assert_int_equal(sheet.rounding, 10);
@@ -60,7 +59,6 @@ TEST(of_the_drivers_reserve_only_the_part_inside_cudas_total_counts)
 	uint64_t kinds[GPUCACHE_MAX_KINDS];
 	struct gpucache_balance sheet;
 
-	(void)state;
 	gpc_balance_fill(counters, N_OF(counters), &look, &neighbours, &sheet, kinds);
 	assert_int_equal(sheet.process_outside, 50);
 	assert_int_equal(sheet.other_processes, 400);
@@ -90,7 +88,6 @@ TEST(kinds_of_the_device_are_added_up)
 			.kind_bytes = { [GPUCACHE_KIND_ASYNC] = 7, [GPUCACHE_KIND_POOL] = 9 } },
 	};
 
-	(void)state;
 	memset(kinds, 0xff, sizeof kinds);
 	gpc_balance_fill(with_kinds, N_OF(with_kinds), &look, &unknown, &sheet, kinds);
 	for (unsigned kind = 0; kind < GPUCACHE_MAX_KINDS; kind++)

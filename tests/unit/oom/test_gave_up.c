@@ -27,7 +27,6 @@ TEST(a_library_that_sizes_itself_is_found_by_its_files)
 	const struct stack serves = stack_of("Worker.execute_model", WORKER, true);
 	const struct stack own = stack_of("init_device", "/home/me/vllm/serve.py", false);
 
-	(void)state;
 	assert_string_equal(gpc_sizer_of(&started.list)->name, "vLLM");
 	assert_null(gpc_sizer_of(&serves.list));
 	assert_null(gpc_sizer_of(&own.list));
@@ -56,7 +55,6 @@ TEST(whose_memory_is_missing_decides_what_is_said)
 		.total = 24 * GPC_GIB,
 		.own = GPC_GIB };
 
-	(void)state;
 	assert_says(&gave_up,
 		"GAVE UP on GPU 0 (NVIDIA L4, 24.00 GiB) - pid 4711, python3.12\nWHY    n");
 	assert_says(&gave_up, "8.00 GiB is held by other processes, or not");

@@ -10,14 +10,12 @@ static void describe(void *self, uint32_t stack, bool has_via, char *buf, size_t
 {
 	static const char *const via[] = { "", ", via empty", ", via relu", ", via cudaMalloc" };
 
-	(void)self;
 	snprintf(buf, size, "%s%s", stack < 3 ? "step train.py:40" : "load_weights loader.cpp:88",
 		has_via ? via[stack] : "");
 }
 
 static void tell_history(void *self, uint32_t stack, uint64_t *ret_oldest_ns, uint64_t *ret_growth)
 {
-	(void)self;
 	*ret_oldest_ns = stack == 3 ? 0 : (100 - stack) * SECOND;
 	*ret_growth = stack * GPC_MIB;
 }
@@ -31,7 +29,6 @@ TEST(holders_that_read_the_same_share_a_row)
 {
 	struct gpc_holder_row rows[GPUCACHE_MAX_OOM_HOLDERS];
 
-	(void)state;
 	assert_int_equal(gpc_holder_rows_fill(rows, holders, 3, &describer, 50), 2);
 	assert_string_equal(rows[0].site, "step train.py:40");
 	assert_int_equal(rows[0].bytes, 40 * GPC_MIB);
@@ -60,7 +57,6 @@ static const char *table_of(uint32_t max, uint64_t total)
 
 TEST(a_table_has_age_and_growth)
 {
-	(void)state;
 	assert_string_equal(table_of(8, 70 * GPC_MIB),
 		"        bytes    blocks  oldest        growth  call site\n"
 		"    40.00 MiB         3     2 s     +3.00 MiB  step train.py:40\n"
@@ -81,7 +77,6 @@ TEST(ages_are_short)
 	} cases[] = { { 0, "0 ms" }, { SECOND - 1, "999 ms" }, { 59 * SECOND, "59 s" },
 		{ 61 * SECOND, "1 min" }, { 7200 * SECOND, "2 h" }, { 3 * 86400 * SECOND, "3 d" } };
 
-	(void)state;
 	for (size_t i = 0; i < N_OF(cases); i++) {
 		char buf[20];
 		struct gpc_text text = gpc_text_init(buf, sizeof buf);

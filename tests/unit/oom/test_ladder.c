@@ -88,19 +88,16 @@ static int start_with(bool is_one_stream)
 
 static int start(void **state)
 {
-	(void)state;
 	return start_with(false);
 }
 
 static int start_one_stream(void **state)
 {
-	(void)state;
 	return start_with(true);
 }
 
 static int stop(void **state)
 {
-	(void)state;
 	stage_close(&stage);
 	return 0;
 }
@@ -122,7 +119,6 @@ TEST(the_wait_for_own_work_has_a_bound_for_all_rungs_together)
 	gpc_devptr address = stage_alloc(&stage, 20 * GPC_MIB);
 	uint64_t before = gpc_sim_clock_now(&stage.sim->clock);
 
-	(void)state;
 	stage_launch(&stage, 0, 5 * MS, address, 512);
 	stage_free(&stage, address);
 	ladder.sync_ms = 3;
@@ -141,7 +137,6 @@ TEST(reaping_helps_if_small_frees_coalesce_into_the_request)
 	struct gpc_ladder ladder = ladder_for(20 * GPC_MIB);
 	gpc_devptr pieces[4];
 
-	(void)state;
 	stage.budget.limit_bytes = 0; /* while there is plenty they share a segment */
 	for (int i = 0; i < 4; i++)
 		pieces[i] = stage_alloc(&stage, 5 * GPC_MIB);
@@ -160,7 +155,6 @@ TEST_WITH(returning_idle_segments_helps_where_no_single_one_is_large_enough, sta
 	gpc_devptr b = stage_alloc(&stage, 12 * GPC_MIB);
 	gpc_devptr c = stage_alloc(&stage, 12 * GPC_MIB);
 
-	(void)state;
 	stage_free(&stage, a);
 	stage_free(&stage, b);
 	stage_free(&stage, c);
@@ -174,7 +168,6 @@ TEST(waiting_helps_if_a_kernel_still_uses_freed_memory)
 	struct gpc_ladder ladder = ladder_for(30 * GPC_MIB);
 	gpc_devptr a = stage_alloc(&stage, 30 * GPC_MIB);
 
-	(void)state;
 	stage_launch(&stage, 0, 5 * MS, a, 512);
 	stage_free(&stage, a);
 	expect_climb(&ladder, GPC_OK, WAIT + 1, 3, 3);
@@ -188,7 +181,6 @@ TEST(waiting_helps_if_freed_segments_must_go_back)
 	gpc_devptr a = stage_alloc(&stage, 12 * GPC_MIB);
 	gpc_devptr b = stage_alloc(&stage, 24 * GPC_MIB);
 
-	(void)state;
 	stage_launch(&stage, 0, 5 * MS, a, 512);
 	stage_free(&stage, a);
 	stage_free(&stage, b);
@@ -205,7 +197,6 @@ TEST(everything_of_the_other_contexts_is_returned)
 	struct gpc_pool other;
 	gpc_devptr address = 0;
 
-	(void)state;
 	assert_int_equal(gpc_sim_driver_init(&other_drv, stage.sim, 0, NULL), GPC_OK);
 	gpc_pool_init(&other, &stage.heap, &other_drv.base, &stage.budget, &params, 0, 1, NULL);
 	assert_int_equal(gpc_pool_alloc(&other, &request, &address), GPC_OK);
@@ -223,7 +214,6 @@ TEST(the_drivers_own_pools_are_trimmed_before_the_handlers)
 {
 	struct gpc_ladder ladder = ladder_for(30 * GPC_MIB);
 
-	(void)state;
 	(void)stage_alloc(&stage, 20 * GPC_MIB);
 	ladder.trim_driver = trim_driver;
 	program.others_leave_at = 4;
@@ -237,7 +227,6 @@ TEST(without_a_bound_the_drivers_own_pools_are_trimmed_behind_all_work)
 {
 	struct gpc_ladder ladder = ladder_for(30 * GPC_MIB);
 
-	(void)state;
 	(void)stage_alloc(&stage, 20 * GPC_MIB);
 	ladder.trim_driver = trim_driver;
 	program.is_busy = true;
@@ -254,7 +243,6 @@ TEST(without_a_bound_the_drivers_own_pools_are_trimmed_behind_all_work)
 
 TEST(memory_that_others_free_meanwhile_is_found_after_any_rung)
 {
-	(void)state;
 	(void)stage_alloc(&stage, 20 * GPC_MIB);
 	for (unsigned rung = REAP; rung < N_ALWAYS; rung++) {
 		struct gpc_ladder ladder = ladder_for(30 * GPC_MIB);
@@ -274,7 +262,6 @@ TEST(the_programs_handlers_help)
 {
 	struct gpc_ladder ladder = ladder_for(30 * GPC_MIB);
 
-	(void)state;
 	program.handler_frees = stage_alloc(&stage, 20 * GPC_MIB);
 	program.handler_works = true;
 	ladder.call_handlers = call_handlers;
@@ -286,7 +273,6 @@ TEST(a_handler_that_freed_nothing_is_followed_by_an_attempt_too)
 {
 	struct gpc_ladder ladder = ladder_for(30 * GPC_MIB);
 
-	(void)state;
 	(void)stage_alloc(&stage, 20 * GPC_MIB);
 	ladder.call_handlers = call_handlers;
 	program.others_leave_at = HANDLERS + 1;
@@ -298,7 +284,6 @@ TEST(waiting_for_other_processes_helps_when_they_leave)
 {
 	struct gpc_ladder ladder = ladder_for(30 * GPC_MIB);
 
-	(void)state;
 	(void)stage_alloc(&stage, 20 * GPC_MIB);
 	ladder.wait_ms = 1000;
 	program.others_leave_at = N_ALWAYS + 3;
@@ -309,7 +294,6 @@ TEST(waiting_for_other_processes_ends)
 {
 	struct gpc_ladder ladder = ladder_for(30 * GPC_MIB);
 
-	(void)state;
 	(void)stage_alloc(&stage, 20 * GPC_MIB);
 	ladder.wait_ms = 30; /* three steps of 10 ms */
 	expect_climb(&ladder, GPC_LIMIT, 0, N_RUNGS, N_ALWAYS + 3);
@@ -332,7 +316,6 @@ TEST(spilling_helps_when_nothing_else_did)
 {
 	struct gpc_ladder ladder = ladder_for(30 * GPC_MIB);
 
-	(void)state;
 	(void)stage_alloc(&stage, 20 * GPC_MIB);
 	ladder.spill = may_not_spill;
 	expect_climb(&ladder, GPC_LIMIT, 0, N_RUNGS, N_ALWAYS);
@@ -344,7 +327,6 @@ TEST(where_nothing_helps_the_first_failure_is_the_answer)
 {
 	struct gpc_ladder ladder = ladder_for(30 * GPC_MIB);
 
-	(void)state;
 	(void)stage_alloc(&stage, 20 * GPC_MIB);
 	expect_climb(&ladder, GPC_LIMIT, 0, N_RUNGS, N_ALWAYS);
 	for (size_t i = 0; i < N_OF(ladder.freed); i++)
@@ -353,7 +335,6 @@ TEST(where_nothing_helps_the_first_failure_is_the_answer)
 
 static enum gpc_status attempt_and_break(void *arg)
 {
-	(void)arg;
 	program.n_attempts++;
 	return gpc_status_from_device(CUDA_ERROR_ILLEGAL_ADDRESS);
 }
@@ -362,7 +343,6 @@ TEST_WITH(another_error_of_an_attempt_ends_the_climb, start_one_stream, stop)
 {
 	struct gpc_ladder ladder = ladder_for(24 * GPC_MIB);
 
-	(void)state;
 	stage_free(&stage, stage_alloc(&stage, 12 * GPC_MIB));
 	ladder.attempt = attempt_and_break;
 	expect_climb(&ladder, gpc_status_from_device(CUDA_ERROR_ILLEGAL_ADDRESS), 0, REAP + 1, 1);
@@ -372,7 +352,6 @@ TEST(an_error_that_no_room_can_help_against_is_not_climbed_for)
 {
 	struct gpc_ladder ladder = ladder_for(24 * GPC_MIB);
 
-	(void)state;
 	assert_int_equal(gpc_ladder_climb(&ladder, GPC_NO_METADATA), GPC_NO_METADATA);
 	assert_int_equal(ladder.n_tried, 0);
 	assert_int_equal(program.n_attempts, 0);
@@ -385,7 +364,6 @@ TEST(a_call_that_is_not_ours_climbs_without_a_pool)
 {
 	struct gpc_ladder ladder = ladder_for(30 * GPC_MIB);
 
-	(void)state;
 	stage_free(&stage, stage_alloc(&stage, 20 * GPC_MIB));
 	ladder.pool = NULL;
 	expect_climb(&ladder, GPC_OK, RETURN_ALL + 1, 4, 1);

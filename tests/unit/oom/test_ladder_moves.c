@@ -265,7 +265,6 @@ TEST(memory_being_returned_by_another_thread_is_waited_for)
 
 TEST(memory_still_counted_by_the_limit_is_waited_for)
 {
-	(void)state;
 	open_device(GPC_VMM_OFF);
 	stage.budget.limit_bytes = 200 * GPC_MIB;
 	stage_free(&stage, stage_alloc(&stage, 150 * GPC_MIB));
@@ -278,7 +277,6 @@ TEST(pages_between_live_blocks_are_waited_for)
 	gpc_devptr first;
 	gpc_devptr last;
 
-	(void)state;
 	open_device(GPC_VMM_ON);
 	make_gap(&first, &last);
 	hold_inside(trim, 2);
@@ -290,7 +288,6 @@ TEST(pages_of_a_context_that_dies_are_waited_for)
 {
 	struct gpc_pool other;
 
-	(void)state;
 	open_device(GPC_VMM_ON);
 	(void)stage_alloc(&stage, 200 * GPC_MIB);
 	gpc_pool_init(
@@ -314,7 +311,6 @@ static void allocate(void)
 
 TEST(the_rest_of_a_segment_that_is_just_made_is_waited_for)
 {
-	(void)state;
 	open_device(GPC_VMM_OFF);
 	(void)stage_alloc(&stage, DEVICE - 2 * GPC_MIB);
 	mover.size = 512;
@@ -326,7 +322,6 @@ TEST(the_rest_of_a_segment_that_is_just_made_is_waited_for)
 
 TEST(memory_the_driver_refuses_to_another_thread_is_waited_for)
 {
-	(void)state;
 	open_device(GPC_VMM_OFF);
 	stage.budget.limit_bytes = 300 * GPC_MIB;
 	mover.size = 260 * GPC_MIB; /* more than the device has */
@@ -342,7 +337,6 @@ TEST(the_wait_for_moves_is_bounded)
 {
 	static const uint64_t bounds[] = { 0, 5 };
 
-	(void)state;
 	open_device(GPC_VMM_OFF);
 	stage_free(&stage, stage_alloc(&stage, 200 * GPC_MIB));
 	for (size_t i = 0; i < N_OF(bounds); i++) {
@@ -364,7 +358,6 @@ TEST(what_begins_to_move_later_is_not_waited_for)
 {
 	struct gpc_ladder ladder = { 0 };
 
-	(void)state;
 	open_device(GPC_VMM_OFF);
 	(void)stage_alloc(&stage, 200 * GPC_MIB);
 	mover.n_pauses = 0;
@@ -380,7 +373,6 @@ TEST(where_nothing_moves_there_is_no_pause)
 {
 	struct gpc_ladder ladder = { 0 };
 
-	(void)state;
 	open_device(GPC_VMM_OFF);
 	(void)stage_alloc(&stage, 200 * GPC_MIB);
 	mover.n_pauses = 0;
@@ -391,7 +383,6 @@ TEST(where_nothing_moves_there_is_no_pause)
 
 static enum gpc_status free_late(struct gpc_driver *drv, gpc_devptr ptr)
 {
-	(void)drv;
 	mover.late = ptr;
 	return GPC_OK;
 }
@@ -436,7 +427,6 @@ TEST(a_driver_that_frees_beside_work_only_when_that_ends_is_waited_for)
 {
 	struct gpc_ladder ladder = { 0 };
 
-	(void)state;
 	return_late();
 	mover.work_ends_at = 2;
 	assert_int_equal(climb(&ladder, 240 * GPC_MIB), GPC_OK);
@@ -447,7 +437,6 @@ TEST(without_a_bound_that_wait_lasts_until_the_work_is_over)
 {
 	struct gpc_ladder ladder = { 0 };
 
-	(void)state;
 	return_late();
 	assert_int_equal(climb(&ladder, 240 * GPC_MIB), GPC_OK);
 	assert_int_equal(ladder.helped, WAIT_RUNG + 1);
@@ -459,7 +448,6 @@ TEST(what_the_driver_takes_beside_work_after_all_lets_that_run_on)
 {
 	struct gpc_ladder ladder = { 0 };
 
-	(void)state;
 	return_late();
 	mover.taken_at = 2;
 	assert_int_equal(climb(&ladder, 240 * GPC_MIB), GPC_OK);
@@ -471,8 +459,6 @@ static gpc_devptr handlers_block;
 
 static bool free_in_handler(void *arg, uint64_t wanted, bool *ret_did_free)
 {
-	(void)arg;
-	(void)wanted;
 	stage_free(&stage, handlers_block);
 	assert_int_equal(gpc_pool_settle(&stage.pool), GPC_OK);
 	stage_launch(&stage, 0, HOUR_NS, 0, 0);
@@ -484,7 +470,6 @@ TEST(what_a_handler_frees_is_waited_for_as_long)
 {
 	struct gpc_ladder ladder = { .call_handlers = free_in_handler };
 
-	(void)state;
 	be_late();
 	handlers_block = stage_alloc(&stage, 200 * GPC_MIB);
 	assert_int_equal(climb(&ladder, 240 * GPC_MIB), GPC_OK);
@@ -495,7 +480,6 @@ TEST(that_wait_is_bounded_and_made_once)
 {
 	struct gpc_ladder ladder = { .sync_ms = 5 };
 
-	(void)state;
 	return_late();
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(climb(&ladder, 240 * GPC_MIB), GPC_DEVICE_NO_MEMORY);
@@ -529,7 +513,6 @@ TEST(a_request_beyond_the_limit_refuses_no_other)
 	unsigned n_served = 0;
 	pthread_t thread;
 
-	(void)state;
 	open_device(GPC_VMM_OFF);
 	stage.budget.limit_bytes = 64 * GPC_MIB;
 	assert_int_equal(pthread_create(&thread, NULL, ask_in_vain, &n_served), 0);

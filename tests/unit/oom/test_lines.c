@@ -11,7 +11,6 @@ static struct gpc_lines lines;
 
 static int set_up(void **state)
 {
-	(void)state;
 	text = gpc_text_init(buf, sizeof buf);
 	lines = (struct gpc_lines){ .out = &text, .max_lines = 100, .max_bytes = 4000 };
 	return 0;
@@ -43,7 +42,6 @@ TEST(numbers_keep_their_units)
 {
 	char many[2000];
 
-	(void)state;
 	words(many, 150);
 	gpc_lines_put_words(&lines, "TRY", many, strlen(many));
 	assert_true(longest_line() <= GPC_LINES_WIDTH);
@@ -56,7 +54,6 @@ TEST(words_without_room_end_with_dots)
 {
 	char many[2000];
 
-	(void)state;
 	words(many, 60);
 	for (unsigned n = 1; n < 7; n++)
 		for (size_t bytes = 120; bytes < 640; bytes++) {
@@ -72,7 +69,6 @@ TEST(words_without_room_end_with_dots)
 
 TEST(a_line_without_room_is_left_out)
 {
-	(void)state;
 	lines.max_lines = 1;
 	assert_true(gpc_lines_put(&lines, "one", 3));
 	assert_false(gpc_lines_put(&lines, "two", 3));

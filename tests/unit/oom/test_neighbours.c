@@ -125,7 +125,6 @@ static int fake_processes(
 
 static int fake_name(unsigned pid, char *name, unsigned length)
 {
-	(void)pid;
 	fake.n_names_asked++;
 	if (fake.name_result == 0)
 		snprintf(name, length, "%s", fake.name);
@@ -186,7 +185,6 @@ static void add_process(unsigned pid, unsigned long long used)
 
 static int start_fresh(void **state)
 {
-	(void)state;
 	memset(&fake, 0, sizeof fake);
 	fake.installed = true;
 	fake.name_result = 1;
@@ -223,7 +221,6 @@ TEST(without_the_library_everything_is_unknown)
 {
 	struct gpc_neighbours found;
 
-	(void)state;
 	fake.installed = false;
 	assert_int_equal(gpc_nvml_init(&nvml, &loader), GPC_NOT_FOUND);
 	assert_false(nvml.ready);
@@ -237,7 +234,6 @@ TEST(without_the_library_everything_is_unknown)
 
 TEST(a_library_that_does_not_start_or_finds_no_device_is_not_used)
 {
-	(void)state;
 	fake.init_result = 9; /* NVML_ERROR_DRIVER_NOT_LOADED */
 	assert_int_equal(gpc_nvml_init(&nvml, &loader), GPC_UNSUPPORTED);
 	assert_false(nvml.ready);
@@ -255,7 +251,6 @@ TEST(a_library_that_does_not_start_or_finds_no_device_is_not_used)
 
 TEST(the_device_is_found_by_uuid_then_bus_then_index)
 {
-	(void)state;
 	ask();
 	assert_string_equal(fake.how, "uuid");
 	fake.uuid_result = 6; /* NVML_ERROR_NOT_FOUND */
@@ -277,7 +272,6 @@ TEST(this_process_and_the_others_are_told_apart_biggest_first)
 {
 	struct gpc_neighbours found;
 
-	(void)state;
 	add_process(10, 5);
 	add_process(4711, 100);
 	add_process(11, 50);
@@ -300,7 +294,6 @@ TEST(all_ones_mean_unknown_and_not_sixteen_exbibytes)
 {
 	struct gpc_neighbours found;
 
-	(void)state;
 	add_process(10, ~0ULL);
 	add_process(4711, 100);
 	add_process(11, 50);
@@ -320,7 +313,6 @@ TEST(where_our_pid_is_not_listed_nothing_is_claimed_of_anybody)
 {
 	struct gpc_neighbours found;
 
-	(void)state;
 	add_process(1, 100);
 	add_process(2, 50);
 	found = ask();
@@ -333,7 +325,6 @@ TEST(errors_leave_only_their_own_part_unknown)
 {
 	struct gpc_neighbours found;
 
-	(void)state;
 	add_process(4711, 100);
 	fake.memory_result = 3; /* NVML_ERROR_NOT_SUPPORTED */
 	found = ask();
@@ -352,7 +343,6 @@ TEST(older_drivers_list_processes_by_the_function_before)
 {
 	struct gpc_neighbours found;
 
-	(void)state;
 	add_process(4711, 100);
 	fake.missing[0] = "nvmlDeviceGetComputeRunningProcesses_v3";
 	found = ask();
@@ -370,7 +360,6 @@ TEST(of_200_processes_the_16_biggest_are_kept)
 {
 	struct gpc_neighbours found;
 
-	(void)state;
 	for (unsigned i = 0; i < 199; i++)
 		add_process(1000 + i, 1 + i * 37 % 199);
 	add_process(4711, 5);
@@ -386,7 +375,6 @@ TEST(more_processes_than_the_buffer_holds_are_not_guessed)
 {
 	struct gpc_neighbours found;
 
-	(void)state;
 	add_process(4711, 5);
 	for (unsigned i = 0; i < 256; i++)
 		add_process(1000 + i, 1);
@@ -406,7 +394,6 @@ TEST(names_come_from_proc_and_else_from_nvml_without_arguments)
 	struct gpc_neighbours found;
 	FILE *file;
 
-	(void)state;
 	assert_non_null(mkdtemp(root));
 	snprintf(path, sizeof path, "%s/10", root);
 	assert_int_equal(mkdir(path, 0700), 0);
@@ -450,7 +437,6 @@ TEST(a_process_of_ones_own_is_told_with_its_age)
 	char folder[128];
 	char path[160];
 
-	(void)state;
 	assert_non_null(mkdtemp(root));
 	snprintf(folder, sizeof folder, "%s/10", root);
 	assert_int_equal(mkdir(folder, 0700), 0);
@@ -481,7 +467,6 @@ TEST(a_process_of_ones_own_is_told_with_its_age)
 
 TEST(the_number_of_the_gpu_is_nvmls)
 {
-	(void)state;
 	assert_int_equal(ask().index, 5);
 	fake.index_of_result = 1;
 	assert_int_equal(ask().index, -1);
@@ -492,7 +477,6 @@ TEST(the_number_of_the_gpu_is_nvmls)
 
 TEST(a_gpu_is_idle_if_others_use_next_to_nothing_and_a_good_part_is_free)
 {
-	(void)state;
 	assert_int_equal(gpc_nvml_idle(&(struct gpc_nvml){ 0 }, &query, 0), 0); /* not ready */
 	assert_int_equal(gpc_nvml_init(&nvml, &loader), GPC_OK);
 	fake.used = 1000 / GPC_IDLE_PART;

@@ -21,7 +21,6 @@ TEST(the_driver_gives_whole_steps_and_packs_what_is_smaller)
 		{ 9 * GPC_MIB, 10 * GPC_MIB },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < N_OF(wanted); i++)
 		assert_int_equal(gpc_plain_bytes(wanted[i].size), wanted[i].plain);
 }
@@ -52,7 +51,6 @@ TEST(only_live_blocks_of_our_segments_on_the_device_count)
 			.requested = 3 * GPC_MIB },
 	};
 
-	(void)state;
 	assert_int_equal(gpc_plain_live(blocks, N_OF(blocks), 0, 3 * GPC_MIB), 4 * GPC_MIB);
 	/* The books know of more: some block has no record. */
 	assert_int_equal(gpc_plain_live(blocks, N_OF(blocks), 0, 3 * GPC_MIB + 1), 4 * GPC_MIB);
@@ -82,7 +80,6 @@ TEST(a_small_block_of_the_drivers_own_pins_its_step)
 	};
 	uint64_t n_blocks;
 
-	(void)state;
 	blocks[4].state = GPUCACHE_BLOCK_PENDING;
 	blocks[5].segment = 3;
 	assert_int_equal(
@@ -101,7 +98,6 @@ TEST(a_large_block_of_the_drivers_own_is_rounded_up_to_whole_steps)
 		direct(110 * GPC_MIB, 3 * GPC_MIB),
 	};
 
-	(void)state;
 	blocks[3].segment = 3;
 	assert_int_equal(gpc_plain_tails(blocks, N_OF(blocks), 0), 2 * GPC_MIB - 1);
 	assert_int_equal(gpc_plain_tails(blocks, N_OF(blocks), 1), 0);
@@ -136,7 +132,6 @@ TEST(a_larger_segment_without_a_tensor_is_idle)
 	};
 	uint32_t segment;
 
-	(void)state;
 	assert_int_equal(gpc_plain_idle(blocks, N_OF(blocks), 0, &segment), 50 * GPC_MIB);
 	assert_int_equal(segment, 3);
 	blocks[5].state = GPUCACHE_BLOCK_UNUSED;

@@ -6,8 +6,6 @@
 
 static void describe_by_number(void *self, uint32_t stack, bool has_via, char *buf, size_t size)
 {
-	(void)self;
-	(void)has_via;
 	snprintf(
 		buf, size, stack == 1 ? "load_weights loader.cpp:88" : "attn.forward model.py:212");
 }
@@ -109,7 +107,6 @@ TEST(an_exhausted_gpu)
 	struct scene s = with_holders(scene_of_an_exhausted_gpu());
 	struct gpc_short_form form = form_of(&s);
 
-	(void)state;
 	judge(&s);
 	write_page(&form);
 	assert_string_equal(page,
@@ -138,7 +135,6 @@ TEST(holders_that_read_the_same_are_one_row)
 	struct scene s = with_holders(scene_of_an_exhausted_gpu());
 	struct gpc_short_form form = form_of(&s);
 
-	(void)state;
 	judge(&s);
 	s.oom.n_holders = 3;
 	s.oom.holders[0] = (struct gpucache_holder){ 2, 1, 34 * GPC_GIB };
@@ -156,7 +152,6 @@ TEST(what_is_not_listed_is_counted)
 	struct scene s = with_holders(scene_of_an_exhausted_gpu());
 	struct gpc_short_form form = form_of(&s);
 
-	(void)state;
 	judge(&s);
 	s.oom.n_sites = 2 + 17;
 	s.oom.rest_bytes = 3 * GPC_GIB;
@@ -174,7 +169,6 @@ TEST(what_the_driver_alone_would_do_is_said)
 	struct scene s = with_holders(scene_of_an_exhausted_gpu());
 	struct gpc_short_form form = form_of(&s);
 
-	(void)state;
 	s.oom.balance.rounding = 4 * GPC_GIB;
 	s.oom.balance.driver_reserve = GPUCACHE_UNKNOWN;
 	s.oom.plain_live = 90 * GPC_GIB + 1;
@@ -206,7 +200,6 @@ TEST(a_fragmented_cache_of_a_ranked_process)
 	struct scene s = scene_of_an_exhausted_gpu();
 	struct gpc_short_form form = form_of(&s);
 
-	(void)state;
 	s.oom.balance.requested = 81 * GPC_GIB;
 	s.oom.balance.cached = 9 * GPC_GIB;
 	s.oom.balance.cached_largest = GPC_GIB;
@@ -243,7 +236,6 @@ TEST(an_unknown_number_is_not_printed)
 	struct scene s = scene_of_an_exhausted_gpu();
 	struct gpc_short_form form = form_of(&s);
 
-	(void)state;
 	memset(&s.oom.balance, 0xff, sizeof s.oom.balance);
 	form.gpu_name = form.program = form.recording = NULL;
 	judge(&s);
@@ -260,7 +252,6 @@ TEST(a_request_that_grew_by_rounding_says_so)
 	struct scene s = scene_of_an_exhausted_gpu();
 	struct gpc_short_form form = form_of(&s);
 
-	(void)state;
 	s.oom.requested = 6 * GPC_GIB;
 	judge(&s);
 	write_page(&form);
@@ -274,7 +265,6 @@ TEST(a_path_that_cannot_be_pasted_gives_way_to_the_pid)
 	struct gpc_short_form form = form_of(&s);
 	char path[500];
 
-	(void)state;
 	judge(&s);
 	form.recording = "/tmp/a file;rm -rf x";
 	write_page(&form);
@@ -301,7 +291,6 @@ TEST(small_devices_are_shown_in_their_own_unit)
 	struct scene s = scene_of_an_exhausted_gpu();
 	struct gpc_short_form form = form_of(&s);
 
-	(void)state;
 	s.oom.balance = (struct gpucache_balance){ .requested = 12 * GPC_MIB + 512 * 1024,
 		.device_free = 3 * GPC_MIB + 512 * 1024,
 		.device_total = 16 * GPC_MIB };
@@ -316,7 +305,6 @@ TEST(direct_allocations_are_listed_by_kind)
 	struct scene s = scene_of_an_exhausted_gpu();
 	struct gpc_short_form form = form_of(&s);
 
-	(void)state;
 	s.oom.balance = (struct gpucache_balance){
 		.direct = 12 * GPC_GIB, .device_free = 4 * GPC_GIB, .device_total = 16 * GPC_GIB
 	};
@@ -338,7 +326,6 @@ TEST(names_from_elsewhere_stay_printable)
 	struct scene s = scene_of_an_exhausted_gpu();
 	struct gpc_short_form form = form_of(&s);
 
-	(void)state;
 	form.program = "caf\xc3\xa9\x1b[31m\n";
 	judge(&s);
 	write_page(&form);
@@ -347,8 +334,6 @@ TEST(names_from_elsewhere_stay_printable)
 
 static void describe_at_length(void *self, uint32_t stack, bool has_via, char *buf, size_t size)
 {
-	(void)self;
-	(void)has_via;
 	memset(buf, 'a' + (int)(stack % 26), size - 1);
 	buf[size - 1] = '\0';
 }
@@ -380,7 +365,6 @@ TEST(a_number_and_its_unit_stay_on_one_line)
 {
 	unsigned n_before_a_number = 0;
 
-	(void)state;
 	/* Amounts of other widths break the lines elsewhere. */
 	for (uint64_t by = 1; by < 1000; by = by * 3 / 2 + 1) {
 		struct scene s = scene_of_an_exhausted_gpu();
@@ -407,7 +391,6 @@ TEST(no_numbers_and_no_names_break_the_page)
 	static const struct gpc_describer long_names = { .describe = describe_at_length };
 	uint64_t seed = 88172645463325252u;
 
-	(void)state;
 	for (uint32_t round = 0; round < 20000; round++) {
 		struct scene s = scene_of_an_exhausted_gpu();
 		struct gpc_short_form form = form_of(&s);
@@ -452,7 +435,6 @@ TEST(another_number_of_the_gpu_is_said)
 	struct scene s = scene_of_an_exhausted_gpu();
 	struct gpc_short_form form = form_of(&s);
 
-	(void)state;
 	judge(&s);
 	form.physical = 2;
 	write_page(&form);

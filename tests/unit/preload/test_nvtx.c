@@ -49,7 +49,6 @@ static const void *find_table(uint32_t table)
 
 static int setup(void **state)
 {
-	(void)state;
 	memset(&copy, 0, sizeof copy);
 	for (unsigned i = 1; i < N_CORE; i++) {
 		copy.core_table[i] = &copy.core[i];
@@ -78,7 +77,6 @@ TEST(ranges_without_a_domain_are_tags)
 	call_push_ex push_with;
 	call_pop pop_one;
 
-	(void)state;
 	assert_int_equal(InitializeInjectionNvtx2(find_table), 1);
 	push_with = (call_push_ex)copy.core[GPC_NVTX_CORE_PUSH_EX];
 	pop_one = (call_pop)copy.core[GPC_NVTX_CORE_POP];
@@ -105,7 +103,6 @@ TEST(a_range_without_text_is_unnamed)
 	struct gpc_nvtx_attributes attributes = { .size = sizeof attributes };
 	call_push_ex push_with;
 
-	(void)state;
 	assert_int_equal(InitializeInjectionNvtx2(find_table), 1);
 	push_with = (call_push_ex)copy.core[GPC_NVTX_CORE_PUSH_EX];
 	((call_push)copy.core[GPC_NVTX_CORE_PUSH_A])(NULL);
@@ -135,7 +132,6 @@ TEST(domains_prefix_their_ranges_and_end_them_alone)
 	void *domain;
 	void *wide;
 
-	(void)state;
 	assert_int_equal(InitializeInjectionNvtx2(find_table), 1);
 	push_with = (call_domain_push_ex)copy.core2[GPC_NVTX_CORE2_PUSH_EX];
 	pop_one = (call_domain_pop)copy.core2[GPC_NVTX_CORE2_POP];
@@ -168,7 +164,6 @@ TEST(domains_prefix_their_ranges_and_end_them_alone)
 
 TEST(a_smaller_copy_gets_what_it_has)
 {
-	(void)state;
 	copy.n_core = GPC_NVTX_CORE_PUSH_A + 1;
 	copy.core_table[GPC_NVTX_CORE_PUSH_EX] = NULL;
 	copy.has_core2 = false;
@@ -182,7 +177,6 @@ TEST(a_smaller_copy_gets_what_it_has)
 
 TEST(a_copy_that_we_do_not_know_or_that_is_not_wanted_gets_nothing)
 {
-	(void)state;
 	assert_int_equal(InitializeInjectionNvtx2(NULL), 0);
 	setenv("GPUCACHE", "0", 1);
 	assert_int_equal(InitializeInjectionNvtx2(find_table), 0);
@@ -198,7 +192,6 @@ TEST(a_wide_character_that_is_none_is_a_question_mark)
 {
 	const wchar_t name[] = { 'a', 0x110000, 'b', 0 };
 
-	(void)state;
 	assert_int_equal(InitializeInjectionNvtx2(find_table), 1);
 	((call_push_wide)copy.core[GPC_NVTX_CORE_PUSH_W])(name);
 	assert_string_equal(here(), "a?b");

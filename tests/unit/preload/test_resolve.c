@@ -394,7 +394,6 @@ static void assert_runs(const char *mode, const char *preload)
 
 TEST(every_row_has_a_name_that_dlsym_looks_at)
 {
-	(void)state;
 	for (size_t i = 0; i < N_OF(rows); i++) {
 		assert_memory_equal(rows[i].name, "cu", 2);
 		assert_in_range(rows[i].name[2], 'A', 'Z');
@@ -411,7 +410,6 @@ TEST(every_row_has_a_name_that_dlsym_looks_at)
 
 TEST_PRELOADED(a_program_without_cuda_sees_nothing_of_us)
 {
-	(void)state;
 	assert_int_equal(run("nothing", library(NULL)), 0);
 	assert_string_equal(text, "");
 	assert_int_equal(n_files(), 0);
@@ -419,7 +417,6 @@ TEST_PRELOADED(a_program_without_cuda_sees_nothing_of_us)
 
 TEST_PRELOADED(without_a_driver_our_names_do_not_pretend)
 {
-	(void)state;
 	assert_runs("absent", library(NULL));
 	assert_int_equal(n_files(), 0);
 }
@@ -428,7 +425,6 @@ TEST_PRELOADED(names_that_are_not_ours_are_found_as_without_us)
 {
 	static char without[sizeof text];
 
-	(void)state;
 	assert_int_equal(run("foreign", NULL), 0);
 	memcpy(without, text, sizeof text);
 	assert_non_null(strstr(without, "2 cuDeviceGet libcuda.so.1"));
@@ -440,44 +436,37 @@ TEST_PRELOADED(no_name_ends_as_without_us)
 {
 	int without;
 
-	(void)state;
 	without = run("null_name", NULL);
 	assert_int_equal(run("null_name", library(NULL)), without);
 }
 
 TEST_PRELOADED(dlsym_gives_ours_and_leaves_no_error)
 {
-	(void)state;
 	assert_runs("handle", library(NULL));
 }
 
 TEST_PRELOADED(get_proc_address_answers_as_the_driver_with_our_functions)
 {
-	(void)state;
 	assert_runs("proc", library(NULL));
 }
 
 TEST_PRELOADED(the_per_thread_flag_is_kept)
 {
-	(void)state;
 	assert_runs("flags", library(NULL));
 }
 
 TEST_PRELOADED(every_row_is_found_by_its_base_name_and_version)
 {
-	(void)state;
 	assert_runs("rows", library(NULL));
 }
 
 TEST_PRELOADED(a_program_that_uses_cuda_is_cached_and_recorded)
 {
-	(void)state;
 	assert_runs("life", library(NULL));
 }
 
 TEST_PRELOADED(a_capture_on_the_per_thread_stream_is_not_broken)
 {
-	(void)state;
 	assert_runs("capture", library(NULL));
 }
 
@@ -511,7 +500,6 @@ TEST_PRELOADED(a_library_behind_us_does_not_find_itself)
 {
 	char path[64];
 
-	(void)state;
 	if (!compile("libnext.so", next_source, "-shared -fPIC -ldl"))
 		skip();
 	snprintf(path, sizeof path, "%s/libnext.so", folder);
@@ -535,7 +523,6 @@ TEST_PRELOADED(a_program_that_links_the_driver_gets_ours)
 {
 	char command[16384];
 
-	(void)state;
 	snprintf(command, sizeof command, "-L%s/simcuda -Wl,--allow-shlib-undefined -l:%s", build,
 		DRIVER);
 	if (!compile("linked", link_source, command))
@@ -553,7 +540,6 @@ static int make_folder(void **state)
 {
 	ssize_t n = readlink("/proc/self/exe", build, sizeof build - 1);
 
-	(void)state;
 	if (n <= 0 || !mkdtemp(folder))
 		return -1;
 	build[n] = '\0';
@@ -564,7 +550,6 @@ static int make_folder(void **state)
 
 static int remove_folder(void **state)
 {
-	(void)state;
 	return rmdir(folder);
 }
 

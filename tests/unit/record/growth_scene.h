@@ -20,7 +20,6 @@ static struct gpc_growth_request request;
 
 static inline int set_up(void **state)
 {
-	(void)state;
 	memset(sites, 0, sizeof sites);
 	sites[0].site.stack = 11;
 	sites[1].site.stack = 12;

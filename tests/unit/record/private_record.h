@@ -14,13 +14,11 @@ static int open_private(void **state)
 		.is_private = true, .rank = -1, .n_devices = 2, .size = GPC_RECORD_MIN_SIZE
 	};
 
-	(void)state;
 	return gpc_record_open(&rec, &params) == GPC_OK ? 0 : -1;
 }
 
 static int close_private(void **state)
 {
-	(void)state;
 	gpc_record_close(&rec);
 	return 0;
 }

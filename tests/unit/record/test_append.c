@@ -12,7 +12,6 @@ TEST(a_record_is_padded_with_zeros_to_8_bytes)
 {
 	const struct gpucache_append_head *head = head_of(GPUCACHE_REGION_CODES);
 
-	(void)state;
 	assert_true(gpc_record_append(&rec, GPUCACHE_REGION_CODES, "abcde", 5));
 	assert_int_equal(head->used, 8);
 	assert_int_equal(head->n_records, 1);
@@ -24,7 +23,6 @@ TEST(lines_are_not_padded)
 	const struct gpucache_append_head *head = head_of(GPUCACHE_REGION_TEXT);
 	uint64_t before = head->used;
 
-	(void)state;
 	assert_true(gpc_record_append_line(&rec, "one"));
 	assert_true(gpc_record_append_line(&rec, ""));
 	assert_true(gpc_record_append_line(&rec, "two"));
@@ -39,7 +37,6 @@ TEST(a_full_region_counts_what_it_drops)
 	static char block[4096];
 	uint64_t n = 0;
 
-	(void)state;
 	while (gpc_record_append(&rec, GPUCACHE_REGION_STACKS, block, sizeof block))
 		n++;
 	assert_int_equal(n, room / sizeof block);
@@ -57,7 +54,6 @@ TEST(an_impossible_size_is_refused)
 {
 	uint64_t before = head_of(GPUCACHE_REGION_TEXT)->used;
 
-	(void)state;
 	assert_false(gpc_record_append(&rec, GPUCACHE_REGION_STACKS, "", SIZE_MAX));
 	assert_int_equal(head_of(GPUCACHE_REGION_STACKS)->used, 0);
 	assert_false(gpc_record_append(&rec, GPUCACHE_REGION_TEXT, "", SIZE_MAX));
@@ -66,7 +62,6 @@ TEST(an_impossible_size_is_refused)
 
 TEST(other_regions_are_refused)
 {
-	(void)state;
 	for (int kind = -1; kind <= GPUCACHE_REGION_COUNT; kind++) {
 		bool is_append = kind == GPUCACHE_REGION_STACKS || kind == GPUCACHE_REGION_CODES ||
 				 kind == GPUCACHE_REGION_MODULES || kind == GPUCACHE_REGION_TEXT ||

@@ -9,7 +9,6 @@ TEST(a_segment_is_stored_and_taken_away)
 	};
 	const struct gpucache_segment *slot = record_at(GPUCACHE_REGION_SEGMENTS, 7);
 
-	(void)state;
 	gpc_record_segment(&rec, 7, &segment);
 	assert_int_equal(slot->seq, 2);
 	segment.seq = 2;
@@ -23,7 +22,6 @@ TEST(a_segment_beyond_the_table_is_counted)
 {
 	const struct gpucache_segment segment = { .state = 1 };
 
-	(void)state;
 	gpc_record_segment(&rec, rec.n_segments, &segment);
 	gpc_record_segment(&rec, rec.n_segments, &(struct gpucache_segment){ .state = 0 });
 	assert_int_equal(rec.header->dropped_segments, 1);
@@ -33,7 +31,6 @@ TEST(the_end_of_the_blocks_is_behind_the_last_slot_in_use)
 {
 	const struct gpucache_block block = { .state = GPUCACHE_BLOCK_LIVE };
 
-	(void)state;
 	assert_int_equal(gpc_record_block_end(&rec), 0);
 	record_block(&rec, 9, &block);
 	record_block(&rec, 4, &block);
@@ -48,7 +45,6 @@ TEST(a_device_keeps_its_ordinal)
 	const struct gpucache_device device = { .ordinal = 9, .total_bytes = 80 };
 	const struct gpucache_device *slot = record_at(GPUCACHE_REGION_DEVICES, 1);
 
-	(void)state;
 	assert_int_equal(slot->ordinal, -1);
 	gpc_record_device(&rec, 1, &device);
 	assert_int_equal(slot->ordinal, 1);
@@ -63,7 +59,6 @@ TEST(contexts_get_slots_of_their_own)
 	struct gpucache_counters *first = gpc_record_counters_take(&rec, 0x10, 1, 0, &a);
 	struct gpucache_counters *second = gpc_record_counters_take(&rec, 0x20, 2, 1, &b);
 
-	(void)state;
 	assert_int_equal(a, 0);
 	assert_int_equal(b, 1);
 	assert_ptr_equal(first, record_at(GPUCACHE_REGION_COUNTERS, 0));
@@ -76,7 +71,6 @@ TEST(no_context_gets_no_slot)
 {
 	uint32_t index = 0;
 
-	(void)state;
 	assert_null(gpc_record_counters_take(&rec, 0, 1, 0, &index));
 	assert_int_equal(index, GPC_RECORD_NO_COUNTERS);
 }
@@ -86,7 +80,6 @@ TEST(a_retired_context_keeps_its_calls_until_all_slots_were_used)
 	struct gpucache_counters *counters;
 	uint32_t index;
 
-	(void)state;
 	for (uint32_t i = 0; i < GPUCACHE_MAX_CONTEXTS; i++) {
 		counters = gpc_record_counters_take(&rec, 1 + i, 1, i % 2, &index);
 		assert_int_equal(index, i);
@@ -121,7 +114,6 @@ TEST(what_a_retired_context_held_is_gone_and_what_it_did_is_not)
 	struct gpucache_counters *counters;
 	uint32_t index;
 
-	(void)state;
 	counters = gpc_record_counters_take(&rec, 0x10, 1, 0, &index);
 	for (size_t i = offsetof(struct gpucache_counters, requested_bytes) / sizeof(uint64_t);
 		i < words; i++)

@@ -7,7 +7,6 @@ TEST(a_leak_is_found_whatever_comes_and_goes_meanwhile)
 {
 	struct gpc_growth found;
 
-	(void)state;
 	for (int n = 20; n < 500000; n *= 3) {
 		assert_int_equal(set_up(NULL), 0);
 		for (int i = 0; i < n; i++) {
@@ -31,7 +30,6 @@ TEST(a_leak_below_what_comes_and_goes_is_found_by_its_own_size)
 {
 	struct gpc_growth found;
 
-	(void)state;
 	for (int step = 0; step < 200; step++) {
 		for (int i = 0; i < 20; i++)
 			ask_for(11, 1000);
@@ -48,7 +46,6 @@ TEST(a_leak_below_what_comes_and_goes_is_found_by_its_own_size)
 
 TEST(large_blocks_are_found_within_some_dozen)
 {
-	(void)state;
 	for (int i = 0; i < 12; i++)
 		ask(11, true);
 	assert_int_equal(find().most.stack, 11);
@@ -56,7 +53,6 @@ TEST(large_blocks_are_found_within_some_dozen)
 
 TEST(sawteeth_are_no_growth)
 {
-	(void)state;
 	/* Whatever the tooth's length, and however much of the last one is there. */
 	for (int length = 1; length < 300; length += 7) {
 		assert_int_equal(set_up(NULL), 0);
@@ -72,7 +68,6 @@ TEST(sawteeth_are_no_growth)
 
 TEST(what_was_filled_in_the_first_third_is_no_growth)
 {
-	(void)state;
 	for (int n = 24; n < 3000; n += 7) {
 		assert_int_equal(set_up(NULL), 0);
 		for (int i = 0; i < n; i++)
@@ -84,7 +79,6 @@ TEST(what_was_filled_in_the_first_third_is_no_growth)
 /* Large blocks, then many small ones of another site: most bytes, but not the last allocations. */
 TEST(what_was_filled_before_much_small_work_is_no_growth)
 {
-	(void)state;
 	for (int i = 0; i < 100; i++)
 		ask_for(11, 100000);
 	assert_int_equal(find().most.stack, 11);
@@ -97,7 +91,6 @@ TEST(what_other_sites_keep_as_steadily_is_told)
 {
 	struct gpc_growth found;
 
-	(void)state;
 	for (int i = 0; i < 300; i++) {
 		ask(12, true);
 		ask(11, true);
@@ -123,7 +116,6 @@ static void renew(uint32_t n, uint64_t n_turns, uint64_t by)
 
 TEST(what_is_replaced_and_larger_each_time_is_found)
 {
-	(void)state;
 	for (uint32_t n = 1; n <= 16; n *= 2) {
 		struct gpc_growth found;
 
@@ -141,7 +133,6 @@ TEST(what_is_replaced_and_larger_each_time_is_found)
 /* A step allocates what it needs, and frees it all. */
 TEST(what_each_step_needs_more_of_is_found_at_the_top_of_a_step)
 {
-	(void)state;
 	for (uint64_t step = 0; step < 100; step++) {
 		for (int i = 0; i < 10; i++)
 			ask_for(11, 1000 + 50 * step);
@@ -154,7 +145,6 @@ TEST(what_each_step_needs_more_of_is_found_at_the_top_of_a_step)
 
 TEST(what_is_replaced_beside_busy_threads_is_found)
 {
-	(void)state;
 	for (uint64_t turn = 0; turn < 200; turn++) {
 		ask_for(11, 1000 + 100 * turn);
 		if (turn)
@@ -183,7 +173,6 @@ TEST(what_is_replaced_is_found_though_threads_ask_for_nearly_all)
 {
 	struct gpc_growth found;
 
-	(void)state;
 	renew_between_bursts(100);
 	found = find();
 	assert_int_equal(found.most.stack, 11);
@@ -194,7 +183,6 @@ TEST(what_is_replaced_is_found_though_threads_ask_for_nearly_all)
 /* Many blocks, one after the other, then a large one: a batch that is too large. */
 TEST(one_that_is_larger_than_all_before_is_no_growth)
 {
-	(void)state;
 	for (uint64_t larger = 2; larger <= 4096; larger *= 2) {
 		assert_int_equal(set_up(NULL), 0);
 		renew(1, 300, 0);
@@ -207,7 +195,6 @@ TEST(one_that_is_larger_than_all_before_is_no_growth)
 /* Normal work, and then a list of equal blocks until memory runs out. */
 TEST(blocks_that_are_all_kept_are_not_called_renewed)
 {
-	(void)state;
 	for (uint64_t n = 10; n <= 60; n += 10) {
 		assert_int_equal(set_up(NULL), 0);
 		for (uint64_t i = 0; i < 300; i++) {
@@ -222,7 +209,6 @@ TEST(blocks_that_are_all_kept_are_not_called_renewed)
 
 TEST(a_leak_is_to_blame_and_not_what_is_replaced_beside_it)
 {
-	(void)state;
 	for (int turn = 0; turn < 200; turn++) {
 		ask(11, true);
 		ask_for(12, 200);
@@ -235,7 +221,6 @@ TEST(a_leak_is_to_blame_and_not_what_is_replaced_beside_it)
 
 TEST(blocks_of_many_sizes_are_told_from_equal_ones)
 {
-	(void)state;
 	for (uint64_t i = 0; i < 100; i++)
 		ask_for(11, 100 + i);
 	assert_int_equal(find().most.stack, 11);
@@ -246,7 +231,6 @@ TEST(blocks_of_many_sizes_are_told_from_equal_ones)
 
 TEST(fewer_than_eight_windows_say_nothing)
 {
-	(void)state;
 	for (int i = 0; i < 7; i++)
 		ask(11, true);
 	assert_int_equal(find().most.stack, 0);
@@ -254,7 +238,6 @@ TEST(fewer_than_eight_windows_say_nothing)
 
 TEST(what_one_site_grew_by_is_told_whether_steadily_or_not)
 {
-	(void)state;
 	assert_int_equal(gpc_growth_lately(&sites[0].site, &sites[0].windows), 0);
 	for (int i = 0; i < 100; i++)
 		ask(12, false);
@@ -270,7 +253,6 @@ TEST(what_one_site_grew_by_is_told_whether_steadily_or_not)
 
 TEST(models_loaded_again_and_again_are_found_though_few_and_rarely)
 {
-	(void)state;
 	for (int n = 3; n < 9; n++) {
 		assert_int_equal(set_up(NULL), 0);
 		for (int model = 0; model < n; model++) {
@@ -289,7 +271,6 @@ TEST(models_loaded_again_and_again_are_found_though_few_and_rarely)
 /* Each layer has a large weight and a small one; little is freed meanwhile. */
 TEST(the_layers_of_one_model_are_not_loaded_again)
 {
-	(void)state;
 	for (int n = 12; n < 100; n += 7) {
 		assert_int_equal(set_up(NULL), 0);
 		ask(13, false);
@@ -307,7 +288,6 @@ TEST(a_buffer_that_doubles_is_found_by_the_request_that_fails)
 {
 	uint64_t size = 1;
 
-	(void)state;
 	ask_for(13, 1);
 	ask_for(11, size);
 	for (int i = 0; i < 12; i++) {
@@ -325,7 +305,6 @@ TEST(a_buffer_that_doubles_is_found_by_the_request_that_fails)
 /* Each step frees all, but needs more than the one before. */
 TEST(what_each_step_needs_counts_with_the_request_that_fails)
 {
-	(void)state;
 	ask_for(13, 11000);
 	for (uint64_t i = 10; i < 200; i++) {
 		ask_for(11, i);
@@ -340,7 +319,6 @@ TEST(what_each_step_needs_counts_with_the_request_that_fails)
 /* Two lines of a step, each with one block; a single one may be a buffer, which stays. */
 TEST(what_each_step_needs_and_frees_is_told_from_what_is_replaced)
 {
-	(void)state;
 	for (uint64_t i = 100; i < 2000; i++) {
 		ask_for(12, 2 * i);
 		ask_for(11, i);
@@ -357,7 +335,6 @@ TEST(what_each_step_needs_and_frees_is_told_from_what_is_replaced)
 
 TEST(blocks_that_are_replaced_but_no_larger_or_no_longer_held_are_no_growth)
 {
-	(void)state;
 	renew_between_bursts(0);
 	assert_int_equal(find().most.stack, 0);
 	assert_int_equal(set_up(NULL), 0);

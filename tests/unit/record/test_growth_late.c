@@ -6,7 +6,6 @@ FIXTURE(set_up, NULL);
 
 TEST(a_loop_that_began_late_is_found_unless_it_gave_back)
 {
-	(void)state;
 	for (int n = 200; n < 1200; n += 50) {
 		assert_int_equal(set_up(NULL), 0);
 		for (int i = 0; i < 3 * n; i++)
@@ -23,7 +22,6 @@ TEST(a_loop_that_began_late_is_found_unless_it_gave_back)
 /* Weights that are loaded first take most of the bytes, and so of the windows; the loop has the rest. */
 TEST_WITH(a_loop_that_began_after_a_load_is_found, NULL, NULL)
 {
-	(void)state;
 	for (int part = 1; part < 7; part++) {
 		assert_int_equal(set_up(NULL), 0);
 		for (int i = 0; i < 100 * part; i++)
@@ -40,7 +38,6 @@ TEST_WITH(a_loop_that_began_after_a_load_is_found, NULL, NULL)
 /* After up to 10,000 steps in which nothing stayed, each step keeps a block: sooner or later the GPU is full of them. */
 TEST_WITH(a_leak_is_found_however_late_it_began, NULL, NULL)
 {
-	(void)state;
 	for (int steady = 100; steady <= 10000; steady *= 10)
 		for (uint64_t n = 14; n < 100; n += 17) {
 			assert_int_equal(set_up(NULL), 0);
@@ -59,7 +56,6 @@ TEST_WITH(a_leak_is_found_however_late_it_began, NULL, NULL)
 /* Its layers keep a block each, and free another: by lines of which no earlier step came. */
 TEST_WITH(a_first_step_of_another_kind_is_no_growth, NULL, NULL)
 {
-	(void)state;
 	for (int steady = 100; steady <= 10000; steady *= 10) {
 		assert_int_equal(set_up(NULL), 0);
 		for (int i = 0; i < steady; i++)
@@ -74,7 +70,6 @@ TEST_WITH(a_first_step_of_another_kind_is_no_growth, NULL, NULL)
 
 TEST(the_layers_of_a_model_that_came_late_are_no_growth)
 {
-	(void)state;
 	for (int i = 0; i < 500; i++)
 		ask(12, false);
 	for (uint32_t i = 0; i < GPC_GROWTH_MANY_BLOCKS - 1; i++)
@@ -93,7 +88,6 @@ TEST(a_line_that_begins_to_keep_its_blocks_late_is_found)
 		{ 50, 26, 3980, 1 },
 	};
 
-	(void)state;
 	for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
 		assert_int_equal(set_up(NULL), 0);
 		ask_for(13, 11000);
@@ -112,7 +106,6 @@ TEST(a_line_that_begins_to_keep_its_blocks_late_is_found)
 
 TEST(a_step_that_is_larger_than_those_before_it_is_no_growth)
 {
-	(void)state;
 	for (int at = 10; at < 300; at += 13) {
 		assert_int_equal(set_up(NULL), 0);
 		ask_for(13, 11000);
@@ -132,7 +125,6 @@ TEST(a_step_that_is_larger_than_those_before_it_is_no_growth)
 /* Results of varied sizes, of which the last is huge: what came before rose by chance, if at all. */
 TEST(one_huge_block_after_varied_ones_is_no_growth)
 {
-	(void)state;
 	for (uint64_t i = 0; i < 1000; i++) {
 		ask_for(11, 9000 + 2 * i + i * 7919 % 100);
 		if (i < 999)
@@ -146,7 +138,6 @@ TEST(one_huge_block_after_varied_ones_is_no_growth)
 /* Caches of 24 layers, twice as long each time, while another line frees a block for each. */
 TEST(as_many_blocks_as_before_but_larger_are_not_kept)
 {
-	(void)state;
 	for (uint64_t size = 100; size <= 800; size *= 2) {
 		for (int i = 0; i < 24; i++)
 			ask_for(11, size);

@@ -31,7 +31,6 @@ static uint64_t start(void)
 
 TEST(a_device_without_points_is_marked_unused)
 {
-	(void)state;
 	assert_int_equal(head_of(0)->device, -1);
 	gpc_record_history(&rec, 1, start(), 1, 2, 0, 3);
 	assert_int_equal(head_of(0)->device, -1);
@@ -42,7 +41,6 @@ TEST(points_of_one_interval_are_one_with_the_highest_values)
 {
 	const struct gpucache_point *points;
 
-	(void)state;
 	gpc_record_history(&rec, 0, start() + 10, 5, 60, 3, 700);
 	gpc_record_history(&rec, 0, start() + 20, 50, 6, 9, 70);
 	gpc_record_history(&rec, 0, start() + MS, 1, 1, 0, 1);
@@ -59,7 +57,6 @@ TEST(points_of_one_interval_are_one_with_the_highest_values)
 
 TEST(times_before_the_start_or_out_of_order_do_no_harm)
 {
-	(void)state;
 	gpc_record_history(&rec, 0, 0, 1, 1, 0, 1);
 	gpc_record_history(&rec, 0, start() + 9 * MS, 2, 2, 0, 2);
 	gpc_record_history(&rec, 0, start() + 3 * MS, 7, 7, 0, 7);
@@ -98,7 +95,6 @@ static void check_thinning(uint32_t n, uint64_t gap, uint32_t high)
 
 TEST(thinning_keeps_the_highest_value_and_its_time)
 {
-	(void)state;
 	for (uint32_t high = 0; high < 5000; high += 611) {
 		check_thinning(5000, MS, high);
 		close_private(state);
@@ -108,7 +104,6 @@ TEST(thinning_keeps_the_highest_value_and_its_time)
 
 TEST(a_long_run_with_rare_points_is_thinned_too)
 {
-	(void)state;
 	/* A point an hour for 10 years: neighbours only merge after many doublings. */
 	check_thinning(87600, 3600 * 1000 * MS, 777);
 	assert_true(head_of(0)->interval_ns > 3600 * 1000 * MS);

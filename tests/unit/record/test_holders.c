@@ -11,7 +11,6 @@ static const struct gpucache_peak *peak_of(uint32_t device)
 
 TEST(the_first_bytes_are_a_peak)
 {
-	(void)state;
 	gpc_record_peak(&rec, 1, 77, 100, 512, 4096);
 	assert_int_equal(peak_of(0)->number, 0);
 	assert_int_equal(peak_of(1)->number, 1);
@@ -25,14 +24,12 @@ TEST(the_first_bytes_are_a_peak)
 
 TEST(nothing_is_no_peak)
 {
-	(void)state;
 	gpc_record_peak(&rec, 0, 1, 0, 0, 4096);
 	assert_int_equal(peak_of(0)->number, 0);
 }
 
 TEST(a_peak_counts_from_one_percent_on)
 {
-	(void)state;
 	gpc_record_peak(&rec, 0, 1, 1, 1000000, 1);
 	gpc_record_peak(&rec, 0, 2, 1, 1010000, 1);
 	assert_int_equal(peak_of(0)->number, 1);
@@ -45,7 +42,6 @@ TEST(a_peak_counts_from_one_percent_on)
 
 TEST(a_big_peak_counts_from_64_mib_on)
 {
-	(void)state;
 	gpc_record_peak(&rec, 0, 1, 1, 100 * GPC_GIB, 1);
 	gpc_record_peak(&rec, 0, 2, 1, 100 * GPC_GIB + 64 * GPC_MIB - 1, 1);
 	assert_int_equal(peak_of(0)->number, 1);
@@ -57,7 +53,6 @@ TEST(peaks_use_their_two_slots_in_turn)
 {
 	const struct gpucache_peak *slots = record_at(GPUCACHE_REGION_PEAKS, 0);
 
-	(void)state;
 	for (uint64_t i = 1; i <= 9; i++) {
 		gpc_record_peak(&rec, 0, i, i, i * 1000, i);
 		assert_int_equal(peak_of(0)->number, i);
@@ -72,7 +67,6 @@ TEST(the_biggest_holders_come_first_and_the_rest_is_summed)
 	uint32_t index;
 	uint64_t total = 0;
 
-	(void)state;
 	counters = gpc_record_counters_take(&rec, 1, 1, 0, &index);
 	for (uint32_t i = 1; i <= 100; i++) {
 		uint64_t bytes = 1000 + (i * 37) % 101;
@@ -108,7 +102,6 @@ TEST(few_holders_and_no_room_are_fine)
 	uint32_t n_sites = 9;
 	uint64_t rest = 9;
 
-	(void)state;
 	assert_int_equal(gpc_record_top_holders(&rec, 0, &holder, 1, &n_sites, &rest), 0);
 	assert_int_equal(n_sites, 0);
 	assert_int_equal(rest, 0);
@@ -130,7 +123,6 @@ TEST(each_device_has_holders_and_a_rest_of_its_own)
 	uint32_t index;
 	uint64_t rest;
 
-	(void)state;
 	first = gpc_record_counters_take(&rec, 1, 1, 0, &index);
 	second = gpc_record_counters_take(&rec, 2, 1, 1, &index);
 	gpc_record_site_add(&rec, 0, 7, (struct gpc_share){ 1000, 3 }, 1);

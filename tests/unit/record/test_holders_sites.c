@@ -7,7 +7,6 @@ static const struct gpc_share share = { 100, 1 };
 
 TEST(a_stack_has_a_record_on_each_device_that_it_used)
 {
-	(void)state;
 	gpc_record_site_add(&rec, 0, 40, share, 1);
 	gpc_record_site_add(&rec, 1, 40, share, 2);
 	gpc_record_site_add(&rec, 1, 40, share, 3);
@@ -28,7 +27,6 @@ TEST(a_pair_that_finds_no_room_is_counted_once)
 {
 	uint32_t n = rec.n_sites;
 
-	(void)state;
 	for (uint32_t stack = 1; stack < n; stack++)
 		gpc_record_site_add(&rec, 1, stack, share, 1);
 	assert_int_equal(gpc_record_site_end(&rec), n);
@@ -47,7 +45,6 @@ TEST(without_memory_for_the_table_nothing_is_counted)
 	struct gpc_record_params params = { .is_private = true, .rank = -1 };
 	struct gpc_record other;
 
-	(void)state;
 	gpc_metamem_fail_at(2);
 	assert_int_equal(gpc_record_open(&other, &params), GPC_OK);
 	gpc_metamem_fail_at(0);

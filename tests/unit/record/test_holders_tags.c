@@ -26,7 +26,6 @@ TEST(live_blocks_of_the_device_count_by_tag_biggest_first)
 	struct gpucache_tag_holder holders[8];
 	uint64_t rest = 1;
 
-	(void)state;
 	n_slots = 0;
 	live(5, 100);
 	live(0, 30);
@@ -53,7 +52,6 @@ TEST(what_is_not_among_the_biggest_is_the_rest)
 	struct gpucache_tag_holder holders[2];
 	uint64_t rest;
 
-	(void)state;
 	n_slots = 0;
 	for (uint32_t tag = 1; tag <= 6; tag++)
 		live(tag, 10 * (tag % 2 ? tag : 7 - tag));
@@ -69,7 +67,6 @@ TEST(a_block_that_is_being_changed_is_left_out)
 	struct gpucache_tag_holder holders[2];
 	uint64_t rest;
 
-	(void)state;
 	n_slots = 0;
 	live(1, 10);
 	live(2, 20);
@@ -83,7 +80,6 @@ TEST(what_the_driver_took_for_itself_is_in_no_range)
 	struct gpucache_tag_holder holders[2];
 	uint64_t rest;
 
-	(void)state;
 	n_slots = 0;
 	live(1, 10);
 	put(1, 300, 0, GPUCACHE_KIND_CONTEXT, GPUCACHE_BLOCK_LIVE);
@@ -98,7 +94,6 @@ TEST(without_tags_memory_or_a_recording_there_is_none)
 	struct gpucache_tag_holder holders[2];
 	uint64_t rest = 1;
 
-	(void)state;
 	n_slots = 0;
 	live(1, 10);
 	assert_int_equal(gpc_record_top_tags(&rec, 0, 0, holders, 2, &rest), 0);
@@ -114,7 +109,6 @@ TEST(tags_are_appended_and_drops_are_in_the_header)
 	const struct gpucache_tag tag = { .size = sizeof tag, .id = 3 };
 	const struct gpucache_append_head *head = record_at(GPUCACHE_REGION_TAGS, 0);
 
-	(void)state;
 	assert_true(gpc_record_append(&rec, GPUCACHE_REGION_TAGS, &tag, sizeof tag));
 	assert_int_equal(head->used, sizeof tag);
 	gpc_record_tags_dropped(&rec, 12);

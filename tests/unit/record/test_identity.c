@@ -20,7 +20,6 @@ static const char *const jobs[] = { "TORCHELASTIC_RUN_ID", "SLURM_JOB_ID", "FLUX
 
 static int forget_launchers(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < N_OF(launchers); i++)
 		for (size_t k = 0; k < 3; k++)
 			unsetenv(launchers[i][k]);
@@ -45,7 +44,6 @@ TEST(the_kernel_knows_who_we_are)
 {
 	struct gpucache_header identity = identify(-1);
 
-	(void)state;
 	assert_int_equal(identity.pid, getpid());
 	assert_int_equal(identity.uid, geteuid());
 	assert_true(identity.start_ticks > 0);
@@ -60,7 +58,6 @@ TEST(without_a_launcher_there_is_no_rank)
 {
 	struct gpucache_header identity = identify(-1);
 
-	(void)state;
 	assert_int_equal(identity.rank, -1);
 	assert_int_equal(identity.local_rank, -1);
 	assert_int_equal(identity.world_size, 0);
@@ -69,7 +66,6 @@ TEST(without_a_launcher_there_is_no_rank)
 
 TEST(rank_alone_is_not_torchrun)
 {
-	(void)state;
 	setenv("RANK", "5", 1);
 	assert_int_equal(identify(-1).rank, -1);
 	setenv("LOCAL_RANK", "1", 1);
@@ -81,7 +77,6 @@ TEST(rank_alone_is_not_torchrun)
 
 TEST(slurm_is_believed_last)
 {
-	(void)state;
 	setenv("SLURM_PROCID", "9", 1);
 	setenv("SLURM_LOCALID", "2", 1);
 	assert_int_equal(identify(-1).rank, 9);
@@ -100,7 +95,6 @@ static void set_number(const char *name, size_t number)
 
 TEST(every_launcher_is_believed_before_those_behind_it)
 {
-	(void)state;
 	for (size_t i = N_OF(launchers); i-- > 0;) {
 		struct gpucache_header identity;
 
@@ -115,7 +109,6 @@ TEST(every_launcher_is_believed_before_those_behind_it)
 
 TEST(a_rank_alone_is_enough_but_for_torchrun)
 {
-	(void)state;
 	for (size_t i = 1; i < N_OF(launchers); i++) {
 		forget_launchers(NULL);
 		set_number(launchers[i][0], i);
@@ -127,7 +120,6 @@ TEST(a_rank_alone_is_enough_but_for_torchrun)
 
 TEST(jobs_have_an_order_too)
 {
-	(void)state;
 	for (size_t i = N_OF(jobs); i-- > 0;) {
 		set_number(jobs[i], i);
 		assert_int_equal(atoi(identify(-1).job), i);
@@ -136,7 +128,6 @@ TEST(jobs_have_an_order_too)
 
 TEST(a_restart_is_torchruns_then_slurms)
 {
-	(void)state;
 	assert_int_equal(identify(-1).restart_count, 0);
 	setenv("SLURM_RESTART_COUNT", "5", 1);
 	assert_int_equal(identify(-1).restart_count, 5);
@@ -146,7 +137,6 @@ TEST(a_restart_is_torchruns_then_slurms)
 
 TEST(the_configured_rank_wins)
 {
-	(void)state;
 	setenv("PMI_RANK", "4", 1);
 	assert_int_equal(identify(0).rank, 0);
 	assert_int_equal(identify(INT64_MAX).rank, 4);
@@ -154,7 +144,6 @@ TEST(the_configured_rank_wins)
 
 TEST(what_is_no_number_is_no_rank)
 {
-	(void)state;
 	setenv("PMI_RANK", "4x", 1);
 	assert_int_equal(identify(-1).rank, -1);
 	setenv("PMI_RANK", "99999999999", 1);
@@ -165,7 +154,6 @@ TEST(what_is_no_number_is_no_rank)
 
 TEST(the_job_is_torchruns_unless_it_says_none)
 {
-	(void)state;
 	setenv("SLURM_JOB_ID", "1234", 1);
 	setenv("TORCHELASTIC_RUN_ID", "none", 1);
 	setenv("TORCHELASTIC_RESTART_COUNT", "2", 1);
@@ -179,7 +167,6 @@ TEST(text_is_cut_between_characters)
 {
 	char field[8];
 
-	(void)state;
 	memset(field, 'x', sizeof field);
 	gpc_identity_copy_text(field, sizeof field, "ab", 2);
 	assert_memory_equal(field, "ab\0\0\0\0\0", 8);
@@ -203,7 +190,6 @@ TEST(only_variables_of_the_list_are_told)
 {
 	int n = 0;
 
-	(void)state;
 	setenv("GPC_SECRET", "GPC_SECRET", 1);
 	setenv("RANK", "1\n2", 1);
 	gpc_identity_each_variable(count_line, &n);

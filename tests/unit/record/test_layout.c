@@ -41,7 +41,6 @@ static void check(size_t size, uint32_t n_devices)
 
 TEST(every_size_and_number_of_devices_is_divided_without_gaps)
 {
-	(void)state;
 	for (size_t size = GPC_RECORD_MIN_SIZE; size <= GPC_RECORD_MAX_SIZE;
 		size += size / 7 & ~(size_t)4095) {
 		for (uint32_t n = 1; n <= GPUCACHE_MAX_DEVICES; n++)
@@ -53,7 +52,6 @@ TEST(the_default_size_is_divided_as_the_head_says)
 {
 	struct gpc_layout layout;
 
-	(void)state;
 	gpc_layout_make(&layout, GPC_RECORD_DEFAULT_SIZE, 1);
 	assert_int_equal(find(&layout, GPUCACHE_REGION_EVENTS)->count, 32768);
 	assert_true(find(&layout, GPUCACHE_REGION_BLOCKS)->count >= 32768);

@@ -34,7 +34,6 @@ TEST(every_letter_is_put_in)
 	struct gpucache_header identity = somebody();
 	char unknown;
 
-	(void)state;
 	identity.rank = 3;
 	identity.local_rank = 1;
 	strcpy(identity.job, "run/9");
@@ -48,7 +47,6 @@ TEST(what_is_not_known_has_a_stand_in)
 	struct gpucache_header identity = somebody();
 	char unknown;
 
-	(void)state;
 	identity.exe[0] = '\0';
 	assert_string_equal(expand("%r %l %j %e", &identity, 0, &unknown), "p42 p42 nojob unknown");
 }
@@ -58,7 +56,6 @@ TEST(a_job_called_dot_dot_climbs_no_directory)
 	struct gpucache_header identity = somebody();
 	char unknown;
 
-	(void)state;
 	strcpy(identity.job, "..");
 	assert_string_equal(expand("/r/%j/%h", &identity, 0, &unknown), "/r/_./node7");
 }
@@ -68,7 +65,6 @@ TEST(a_variable_is_put_in_with_its_slashes)
 	struct gpucache_header identity = somebody();
 	char unknown;
 
-	(void)state;
 	setenv("GPC_TEST_DIR", "/scratch/x", 1);
 	unsetenv("GPC_TEST_NONE");
 	assert_string_equal(expand("%q{GPC_TEST_DIR}/%q{GPC_TEST_NONE}f", &identity, 0, &unknown),
@@ -84,7 +80,6 @@ TEST(an_unknown_letter_stays_and_is_told)
 	struct gpucache_header identity = somebody();
 	char unknown;
 
-	(void)state;
 	assert_string_equal(expand("a%zb%yc", &identity, 0, &unknown), "a%zb%yc");
 	assert_int_equal(unknown, 'z');
 	assert_string_equal(expand("a%", &identity, 0, &unknown), "a%");
@@ -96,7 +91,6 @@ TEST(each_attempt_has_another_name)
 	struct gpucache_header identity = somebody();
 	char unknown;
 
-	(void)state;
 	assert_string_equal(expand("f", &identity, 0, &unknown), "f");
 	assert_string_equal(expand("f", &identity, 1, &unknown), "f.42");
 	assert_string_equal(expand("f", &identity, 2, &unknown), "f.42.2");
@@ -110,7 +104,6 @@ TEST(the_default_name_says_what_is_known)
 {
 	struct gpucache_header identity = somebody();
 
-	(void)state;
 	assert_string_equal(default_name(&identity, 0), "gpucache-train me-42.gpucache");
 	identity.rank = 3;
 	assert_string_equal(default_name(&identity, 0), "gpucache-train me-r3-42.gpucache");
@@ -124,7 +117,6 @@ TEST(no_part_can_leave_the_directory)
 	struct gpucache_header identity = somebody();
 	char unknown;
 
-	(void)state;
 	strcpy(identity.job, "../../x\n");
 	strcpy(identity.host, "a/b");
 	assert_string_equal(expand("%j %h", &identity, 0, &unknown), "_._.._x_ a_b");

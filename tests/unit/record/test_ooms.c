@@ -5,7 +5,6 @@ TEST(an_oom_is_torn_until_it_is_committed)
 {
 	struct gpucache_oom *oom = gpc_record_oom_begin(&rec);
 
-	(void)state;
 	assert_non_null(oom);
 	assert_ptr_equal(oom, record_at(GPUCACHE_REGION_OOMS, 0));
 	assert_int_equal(oom->seq % 2, 1);
@@ -18,7 +17,6 @@ TEST(an_oom_is_torn_until_it_is_committed)
 
 TEST(the_ring_keeps_the_last_ones)
 {
-	(void)state;
 	for (unsigned i = 1; i <= GPUCACHE_MAX_OOMS + 3; i++) {
 		struct gpucache_oom *oom = gpc_record_oom_begin(&rec);
 
@@ -38,7 +36,6 @@ TEST(a_slot_that_is_being_filled_is_not_taken)
 {
 	struct gpucache_oom *first = gpc_record_oom_begin(&rec);
 
-	(void)state;
 	for (unsigned i = 1; i < GPUCACHE_MAX_OOMS; i++)
 		gpc_record_oom_commit(&rec, gpc_record_oom_begin(&rec));
 	assert_null(gpc_record_oom_begin(&rec));
@@ -52,7 +49,6 @@ TEST(a_mark_reaches_its_oom_only)
 {
 	struct gpucache_oom *oom = gpc_record_oom_begin(&rec);
 
-	(void)state;
 	gpc_record_oom_recover(&rec, 1, 0); /* not committed yet */
 	assert_int_equal(oom->recovered, 0);
 	gpc_record_oom_commit(&rec, oom);
@@ -78,7 +74,6 @@ TEST(what_pytorch_says_reaches_its_oom_only)
 		.torch = { .requested = 1, .allocated = 2, .reserved = 3 } };
 	struct gpucache_oom *oom = gpc_record_oom_begin(&rec);
 
-	(void)state;
 	gpc_record_oom_set_torch(&rec, &told); /* not committed yet */
 	gpc_record_oom_commit(&rec, oom);
 	told.number = 0;
@@ -98,7 +93,6 @@ TEST(a_cause_reaches_its_oom_only)
 {
 	struct gpucache_oom *oom = gpc_record_oom_begin(&rec);
 
-	(void)state;
 	oom->verdict = GPUCACHE_VERDICT_EXHAUSTED;
 	gpc_record_oom_commit(&rec, oom);
 	gpc_record_oom_set_cause(

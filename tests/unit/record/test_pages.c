@@ -26,7 +26,6 @@ TEST(every_way_to_store_marks_its_page)
 	char code[6000] = { [0] = 1, [5999] = 1 };
 	uint32_t index;
 
-	(void)state;
 	check_marks();
 	for (uint32_t i = 0; i < 300; i++) {
 		record_block(&rec, 50 * i % rec.n_blocks, &block);
@@ -49,7 +48,6 @@ TEST(events_mark_their_pages_from_the_first_slot_on)
 {
 	struct gpucache_event event = { .kind = GPUCACHE_EVENT_MALLOC };
 
-	(void)state;
 	for (uint64_t i = 0; i < 500; i++) {
 		event.time_ns = 1 + i;
 		gpc_record_event(&rec, &event);
@@ -61,7 +59,6 @@ TEST(a_page_that_becomes_zero_again_has_no_mark)
 {
 	struct gpucache_oom *oom = NULL;
 
-	(void)state;
 	/* The second record of the ring reaches into a page that nothing else lies in yet. */
 	for (uint32_t i = 0; i <= GPUCACHE_MAX_OOMS; i++) {
 		oom = gpc_record_oom_begin(&rec);

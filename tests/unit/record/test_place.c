@@ -41,7 +41,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	(void)state;
 	return run("rm -rf %s %s", directory, geteuid() == 0 ? SHM : "");
 }
 
@@ -74,7 +73,6 @@ static int n_filled;
 
 static void fill(void *arg, void *base, size_t size)
 {
-	(void)size;
 	memcpy(base, arg, sizeof first_words);
 	n_filled++;
 }
@@ -122,7 +120,6 @@ static bool default_place(void)
 
 TEST(the_default_place_is_a_closed_directory_in_shared_memory)
 {
-	(void)state;
 	as_other_user(default_place);
 }
 
@@ -140,7 +137,6 @@ static bool falls_back(void)
 
 TEST(a_directory_that_is_a_symbolic_link_is_refused)
 {
-	(void)state;
 	if (geteuid() == 0)
 		run("rm -rf %s; mkdir -m 0777 %s/target; chown %d %s/target; ln -s %s/target %s",
 			SHM, directory, TEST_UID, directory, directory, SHM);
@@ -149,7 +145,6 @@ TEST(a_directory_that_is_a_symbolic_link_is_refused)
 
 TEST(a_directory_of_another_user_is_refused)
 {
-	(void)state;
 	if (geteuid() == 0)
 		run("rm -rf %s; mkdir %s; chmod 0777 %s", SHM, SHM, SHM);
 	as_other_user(falls_back);
@@ -157,7 +152,6 @@ TEST(a_directory_of_another_user_is_refused)
 
 TEST(a_directory_that_the_group_may_write_is_refused)
 {
-	(void)state;
 	if (geteuid() == 0)
 		run("rm -rf %s; mkdir %s; chown %d %s; chmod 0770 %s", SHM, SHM, TEST_UID, SHM,
 			SHM);
@@ -166,7 +160,6 @@ TEST(a_directory_that_the_group_may_write_is_refused)
 
 TEST(a_file_in_place_of_the_directory_is_refused)
 {
-	(void)state;
 	if (geteuid() == 0)
 		run("rm -rf %s; touch %s; chown %d %s; chmod 0700 %s", SHM, SHM, TEST_UID, SHM,
 			SHM);
@@ -188,7 +181,6 @@ static bool falls_back_to_runtime_dir(void)
 
 TEST(the_runtime_directory_comes_second)
 {
-	(void)state;
 	if (geteuid() == 0)
 		run("rm -rf %s; touch %s", SHM, SHM);
 	as_other_user(falls_back_to_runtime_dir);
@@ -208,7 +200,6 @@ static bool finds_nothing(void)
 
 TEST(without_any_place_it_says_so)
 {
-	(void)state;
 	if (geteuid() == 0)
 		run("rm -rf %s; touch %s", SHM, SHM);
 	as_other_user(finds_nothing);
@@ -233,7 +224,6 @@ static bool records_privately(void)
 
 TEST(a_recording_without_a_place_lies_on_private_memory)
 {
-	(void)state;
 	if (geteuid() == 0)
 		run("rm -rf %s; touch %s", SHM, SHM);
 	as_other_user(records_privately);
@@ -255,7 +245,6 @@ static bool cannot_be_mapped(void)
 
 TEST(a_file_that_cannot_be_mapped_is_removed)
 {
-	(void)state;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 	skip(); /* the sanitizer needs address space of its own */
 #endif
@@ -281,7 +270,6 @@ static bool name_is_taken(void)
 
 TEST(a_name_that_exists_is_never_opened)
 {
-	(void)state;
 	as_other_user(name_is_taken);
 }
 
@@ -293,7 +281,6 @@ TEST(a_pattern_makes_its_directories)
 	char pattern[256];
 	struct stat st;
 
-	(void)state;
 	snprintf(pattern, sizeof pattern, "%s/a/b/c/file-%%p", directory);
 	assert_int_equal(open_place(&place, pattern), GPC_OK);
 	snprintf(pattern, sizeof pattern, "%s/a/b/c/file-%d", directory, getpid());
@@ -310,7 +297,6 @@ TEST(a_pattern_that_is_a_directory_gets_the_default_name)
 	struct gpc_place place;
 	char expected[300];
 
-	(void)state;
 	assert_int_equal(open_place(&place, directory), GPC_OK);
 	snprintf(expected, sizeof expected, "%s/" GPC_NAME_PREFIX, directory);
 	assert_true(starts_with(place.path, expected));
@@ -327,7 +313,6 @@ TEST(a_relative_pattern_is_reported_as_an_absolute_path)
 	char before[512];
 	char expected[300];
 
-	(void)state;
 	assert_non_null(getcwd(before, sizeof before));
 	assert_int_equal(chdir(directory), 0);
 	assert_int_equal(open_place(&place, "plain"), GPC_OK);
@@ -343,7 +328,6 @@ TEST(two_processes_of_one_name_do_not_share_a_file)
 	char expected[400];
 	char pattern[300];
 
-	(void)state;
 	snprintf(pattern, sizeof pattern, "%s/same", directory);
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(open_place(&places[i], pattern), GPC_OK);
@@ -363,7 +347,6 @@ TEST(a_counter_takes_the_first_number_that_is_free)
 	struct gpc_place places[2];
 	char pattern[300];
 
-	(void)state;
 	snprintf(pattern, sizeof pattern, "%s/count-%%n", directory);
 	assert_int_equal(open_place(&places[0], pattern), GPC_OK);
 	assert_int_equal(open_place(&places[1], pattern), GPC_OK);
@@ -380,7 +363,6 @@ TEST(a_symbolic_link_of_the_patterns_name_is_not_followed)
 	char pattern[300];
 	char target[300];
 
-	(void)state;
 	snprintf(pattern, sizeof pattern, "%s/link", directory);
 	snprintf(target, sizeof target, "%s/must-not-appear", directory);
 	assert_int_equal(symlink(target, pattern), 0);
@@ -395,7 +377,6 @@ TEST(beside_a_pipe_of_the_patterns_name_nothing_is_made)
 	struct gpc_place place;
 	char pattern[300];
 
-	(void)state;
 	snprintf(pattern, sizeof pattern, "%s/pipe", directory);
 	assert_int_equal(mkfifo(pattern, 0600), 0);
 	if (open_place(&place, pattern) == GPC_OK)
@@ -418,7 +399,6 @@ static bool refused_pattern(void)
 
 TEST(a_pattern_that_cannot_be_used_is_told_and_the_default_used)
 {
-	(void)state;
 	as_other_user(refused_pattern);
 }
 
@@ -427,7 +407,6 @@ TEST(a_pattern_too_long_is_told)
 	struct gpc_place place;
 	char pattern[2000] = "/";
 
-	(void)state;
 	memset(pattern + 1, 'x', sizeof pattern - 2);
 	if (open_place(&place, pattern) == GPC_OK)
 		close_place(&place);
@@ -465,7 +444,6 @@ TEST(a_file_system_with_little_room_gets_the_least_size)
 	struct gpc_place place;
 	enum gpc_status st;
 
-	(void)state;
 	if (!in_small_tmpfs(4600, &place, &st))
 		skip();
 	assert_int_equal(st, GPC_OK);
@@ -482,7 +460,6 @@ TEST(a_full_file_system_is_left_as_it_was)
 	enum gpc_status st;
 	char path[300];
 
-	(void)state;
 	if (!in_small_tmpfs(5800, &place, &st))
 		skip();
 	assert_int_equal(place.pattern_errno, ENOSPC);
@@ -512,7 +489,6 @@ static bool limited_file_size(void)
 
 TEST(a_limit_on_file_sizes_is_kept_without_a_signal)
 {
-	(void)state;
 	as_other_user(limited_file_size);
 }
 
@@ -521,7 +497,6 @@ TEST(a_file_that_has_its_name_begins_with_what_it_was_filled_with)
 	struct gpc_place places[2];
 	char pattern[300];
 
-	(void)state;
 	snprintf(pattern, sizeof pattern, "%s/filled", directory);
 	n_filled = 0;
 	for (int i = 0; i < 2; i++) {
@@ -558,7 +533,6 @@ TEST(without_proc_the_file_is_made_with_its_name)
 	pid_t child = fork();
 	int status = -1;
 
-	(void)state;
 	if (child == 0)
 		_exit(open_without_proc());
 	assert_int_equal(waitpid(child, &status, 0), child);

@@ -73,7 +73,6 @@ int openat(int dir_fd, const char *name, int flags, ...)
 
 static int begin(void **state)
 {
-	(void)state;
 	strcpy(directory + sizeof directory - 7, "XXXXXX");
 	if (!mkdtemp(directory) || !getcwd(start_directory, sizeof start_directory))
 		return -1;
@@ -88,7 +87,6 @@ static int end(void **state)
 {
 	char command[100];
 
-	(void)state;
 	unsetenv("TMPDIR");
 	snprintf(command, sizeof command, "rm -rf %s /dev/shm/gpucache-61237*", directory);
 	return chdir(start_directory) ? -1 : system(command);
@@ -99,7 +97,6 @@ FIXTURE(begin, end);
 
 static void fill(void *arg, void *base, size_t size)
 {
-	(void)arg;
 	memset(base, 1, size < 16 ? size : 16);
 }
 
@@ -136,7 +133,6 @@ TEST(a_directory_that_cannot_be_made_is_told_unless_it_is_there)
 	static const int is_there[] = { EEXIST, EISDIR, EROFS, EACCES };
 	static const int is_not[] = { ENOSPC, EDQUOT, EMLINK };
 
-	(void)state;
 	snprintf(path, sizeof path, "%s/a/b/file", directory);
 	assert_int_equal(error_of(path), 0); /* both are made */
 	for (size_t i = 0; i < N_OF(is_there); i++) {
@@ -156,7 +152,6 @@ TEST(a_directory_that_cannot_be_made_is_told_unless_it_is_there)
 
 TEST(why_a_pattern_failed_survives_what_is_undone_after_it)
 {
-	(void)state;
 	snprintf(path, sizeof path, "%s/", directory);
 	memset(path + strlen(path), 'x', 256); /* one more than a name may have */
 	for (int i = 0; i < 2; i++) {
@@ -170,7 +165,6 @@ TEST(a_file_without_an_unnamed_one_is_closed_to_others_and_new)
 	struct gpc_place places[2];
 	struct stat st;
 
-	(void)state;
 	has_unnamed_files = false;
 	snprintf(path, sizeof path, "%s/file", directory);
 	for (int i = 0; i < 2; i++) {
@@ -190,7 +184,6 @@ TEST(a_pattern_that_is_a_directory_is_one_with_or_without_a_slash)
 	struct gpc_place place;
 	char expected[sizeof path];
 
-	(void)state;
 	for (size_t i = 0; i < N_OF(patterns); i++) {
 		snprintf(path, sizeof path, "%s%s", directory, patterns[i]);
 		snprintf(expected, sizeof expected, "%s%s" GPC_NAME_PREFIX, directory,
@@ -208,7 +201,6 @@ TEST(a_pattern_that_is_a_directory_is_one_with_or_without_a_slash)
 
 TEST(a_pattern_of_nothing_is_told)
 {
-	(void)state;
 	unsetenv("GPC_TEST_NO_SUCH_VARIABLE");
 	assert_int_equal(chdir(directory), 0);
 	assert_int_equal(error_of("%q{GPC_TEST_NO_SUCH_VARIABLE}"), ENOENT);
@@ -219,7 +211,6 @@ TEST(a_relative_path_becomes_absolute_as_long_as_it_fits)
 	size_t cwd = strlen(directory);
 	char name[256];
 
-	(void)state;
 	memset(name, 'd', 200);
 	name[200] = '\0';
 	assert_int_equal(chdir(directory), 0);
@@ -249,7 +240,6 @@ TEST(the_longest_path_is_used_and_one_longer_is_told)
 {
 	char long_path[GPC_PLACE_MAX_PATH + 1];
 
-	(void)state;
 	for (size_t length = GPC_PLACE_MAX_PATH - 1; length <= GPC_PLACE_MAX_PATH; length++) {
 		memset(long_path, 'f', sizeof long_path);
 		memcpy(long_path, directory, strlen(directory));
@@ -265,7 +255,6 @@ TEST(a_folder_may_get_the_number_of_a_stream_that_was_closed)
 {
 	int input = dup(STDIN_FILENO);
 
-	(void)state;
 	assert_true(input > 0);
 	close(STDIN_FILENO);
 	snprintf(path, sizeof path, "%s/file", directory);
@@ -282,7 +271,6 @@ TEST(a_lock_that_somebody_holds_is_tried_again_and_not_for_ever)
 	struct gpc_place place;
 	int reader;
 
-	(void)state;
 	snprintf(path, sizeof path, "%s/file", directory);
 	for (unsigned i = 0; i < 3; i++) {
 		n_lock_refusals = i < 2 ? 5 * i : 1000000;
@@ -317,7 +305,6 @@ TEST(a_path_in_the_root_directory_is_tried_there)
 	int status = -1;
 	pid_t child;
 
-	(void)state;
 	if (geteuid() != 0)
 		skip();
 	child = fork();

@@ -88,7 +88,6 @@ int openat(int dir_fd, const char *name, int flags, ...)
 
 static int begin(void **state)
 {
-	(void)state;
 	strcpy(directory + sizeof directory - 7, "XXXXXX");
 	if (!mkdtemp(directory) || chmod(directory, 0700))
 		return -1;
@@ -107,7 +106,6 @@ static int end(void **state)
 {
 	char command[128];
 
-	(void)state;
 	snprintf(command, sizeof command, "rm -rf %s /dev/shm/gpucache-61236-*", directory);
 	return system(command);
 }
@@ -117,7 +115,6 @@ FIXTURE(begin, end);
 
 static void fill(void *arg, void *base, size_t size)
 {
-	(void)arg;
 	memset(base, 1, size < 16 ? size : 16);
 }
 
@@ -158,7 +155,6 @@ static size_t size_there(void)
 
 TEST(a_full_file_system_halves_the_size_until_it_fits)
 {
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		full_error = i ? EDQUOT : ENOSPC;
 		room = 8 * (off_t)GPC_MIB - 1;
@@ -174,7 +170,6 @@ TEST(the_eighth_of_what_is_free_is_taken_at_most)
 {
 	const char *options = "size=16m";
 
-	(void)state;
 	if (geteuid() != 0 || mount("none", directory, "tmpfs", 0, options))
 		skip();
 	assert_int_equal(size_there(), 2 * GPC_MIB);
@@ -190,7 +185,6 @@ TEST(no_file_passes_the_limit_of_the_process)
 	struct rlimit limit;
 	struct rlimit before;
 
-	(void)state;
 	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
 	limit.rlim_max = before.rlim_max;
 	for (size_t i = 0; i < N_OF(rows); i++) {
@@ -205,7 +199,6 @@ TEST(a_file_system_that_does_not_say_what_is_free_is_asked_for_all)
 {
 	static const struct statvfs nothing = { .f_frsize = 4096 };
 
-	(void)state;
 	said = &nothing;
 	assert_int_equal(size_there(), 8 * GPC_MIB);
 	said = NULL;
@@ -243,7 +236,6 @@ TEST(where_there_is_no_room_nothing_is_left)
 	unsigned before = n_open_files();
 	struct gpc_place place;
 
-	(void)state;
 	room = 4096;
 	for (int i = 0; i < 2; i++) {
 		has_unnamed_files = i == 0;
@@ -276,7 +268,6 @@ static void expect_no_place(int error)
 
 TEST(signals_without_end_do_not_keep_the_program)
 {
-	(void)state;
 	n_signals = 1000000;
 	expect_no_place(EINTR);
 	assert_true(n_signals > 1000000 - 10000);
@@ -284,7 +275,6 @@ TEST(signals_without_end_do_not_keep_the_program)
 
 TEST(pages_that_cannot_be_given_back_end_the_search_for_a_size)
 {
-	(void)state;
 	room = 1 * (off_t)GPC_MIB;
 	refuses_truncation = true;
 	expect_no_place(ENOSPC);
@@ -296,7 +286,6 @@ TEST(a_name_that_is_taken_leaves_no_mapping_and_no_descriptor)
 	struct gpc_place first;
 	struct gpc_place second;
 
-	(void)state;
 	assert_int_equal(open_as(&first, path, geteuid()), GPC_OK);
 	assert_int_equal(open_as(&second, path, geteuid()), GPC_OK);
 	assert_true(second.is_name_taken);
@@ -312,7 +301,6 @@ TEST(a_place_is_locked_and_says_which_file_it_is)
 	struct stat st;
 	int reader;
 
-	(void)state;
 	n_signals = 3;
 	assert_int_equal(open_as(&place, path, geteuid()), GPC_OK);
 	reader = open(path, O_RDONLY);
@@ -332,7 +320,6 @@ TEST(a_pattern_that_leads_through_a_file_is_told)
 	struct gpc_place place;
 	int fd = open(path, O_CREAT | O_WRONLY, 0600);
 
-	(void)state;
 	assert_true(fd >= 0);
 	close(fd);
 	setenv("TMPDIR", directory, 1);
@@ -353,7 +340,6 @@ TEST(a_closed_directory_of_another_user_is_refused_even_by_root)
 	unsigned before = n_open_files();
 	struct gpc_place place;
 
-	(void)state;
 	if (geteuid() != 0 || mkdir(usual, 0700))
 		skip();
 	assert_int_equal(chown(usual, ANOTHER_UID, ANOTHER_UID), 0);

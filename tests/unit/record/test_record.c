@@ -23,7 +23,6 @@ static char *path_in(const char *name)
 
 static int set_up(void **state)
 {
-	(void)state;
 	return mkdtemp(directory) ? 0 : -1;
 }
 
@@ -31,7 +30,6 @@ static int tear_down(void **state)
 {
 	char command[256];
 
-	(void)state;
 	snprintf(command, sizeof command, "rm -rf %s", directory);
 	return system(command);
 }
@@ -49,7 +47,6 @@ TEST(a_new_recording_is_laid_out_as_the_format_says)
 	struct image image;
 	struct stat st;
 
-	(void)state;
 	assert_int_equal(gpc_record_open(&rec, &params), GPC_OK);
 	assert_string_equal(rec.path, path_in("new"));
 	assert_true(load_image(&image, rec.path));
@@ -78,7 +75,6 @@ TEST(a_clean_end_is_marked_and_later_calls_still_record)
 	struct gpucache_event event = fill_event(7);
 	struct image image;
 
-	(void)state;
 	assert_int_equal(gpc_record_open(&rec, &params), GPC_OK);
 	gpc_record_end(&rec, 99);
 	gpc_record_event(&rec, &event);
@@ -98,7 +94,6 @@ TEST(an_end_without_handlers_is_marked_where_there_was_no_other)
 	struct gpc_record rec;
 	struct gpc_record_params params = { .pattern = path_in("exited"), .rank = -1 };
 
-	(void)state;
 	assert_int_equal(gpc_record_open(&rec, &params), GPC_OK);
 	gpc_record_end_without_handlers(&rec, 98);
 	assert_int_equal(rec.header->state, exited);
@@ -120,7 +115,6 @@ TEST(a_live_recording_holds_its_lock_and_a_closed_one_does_not)
 	struct gpc_record_params params = { .pattern = path_in("lock"), .rank = -1 };
 	int fd;
 
-	(void)state;
 	assert_int_equal(gpc_record_open(&rec, &params), GPC_OK);
 	fd = open(rec.path, O_RDONLY | O_CLOEXEC);
 	assert_int_equal(flock(fd, LOCK_SH | LOCK_NB), -1);
@@ -180,7 +174,6 @@ TEST(a_closed_recording_takes_every_call_and_does_nothing)
 	struct gpc_record rec;
 	struct gpc_record_params params = { .is_private = true, .rank = -1 };
 
-	(void)state;
 	memset(&rec, 0, sizeof rec);
 	use_everything(&rec);
 	gpc_record_detach(&rec);
@@ -198,7 +191,6 @@ TEST(a_private_recording_works_without_a_file)
 	struct gpc_record_params params = { .is_private = true, .rank = -1 };
 	size_t before = gpc_metamem_total();
 
-	(void)state;
 	assert_int_equal(gpc_record_open(&rec, &params), GPC_OK);
 	assert_int_equal(rec.fd, -1);
 	assert_string_equal(rec.path, "");
@@ -219,7 +211,6 @@ TEST(a_muted_recording_keeps_counters_and_sites_and_nothing_else)
 	struct gpucache_block block = fill_block(3);
 	struct gpucache_event event = fill_event(4);
 
-	(void)state;
 	assert_int_equal(gpc_record_open(&rec, &params), GPC_OK);
 	gpc_record_mute(&rec);
 	record_block(&rec, 1, &block);
@@ -236,7 +227,6 @@ TEST(a_size_out_of_range_is_brought_into_it)
 	struct gpc_record rec;
 	struct gpc_record_params params = { .is_private = true, .rank = -1, .size = 1 };
 
-	(void)state;
 	assert_int_equal(gpc_record_open(&rec, &params), GPC_OK);
 	assert_int_equal(rec.size, GPC_RECORD_MIN_SIZE);
 	gpc_record_close(&rec);
@@ -278,7 +268,6 @@ TEST(a_fork_child_that_detaches_leaves_the_parents_file_alone)
 	pid_t pid;
 	int fd;
 
-	(void)state;
 	assert_int_equal(gpc_record_open(&rec, &params), GPC_OK);
 	record_block(&rec, 5, &block);
 	snprintf(child_path, sizeof child_path, "%s", path_in("child"));
@@ -306,7 +295,6 @@ TEST(a_descriptor_that_the_program_closed_and_reused_is_not_closed)
 	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	int reused;
 
-	(void)state;
 	assert_int_equal(gpc_record_open(&rec, &params), GPC_OK);
 	reused = rec.fd;
 	assert_int_equal(dup2(fd, reused), reused);
@@ -380,7 +368,6 @@ TEST(a_recording_of_a_killed_process_reads_as_the_format_says)
 	unsigned n_torn = 0;
 	unsigned n_holes = 0;
 
-	(void)state;
 	print_message("seed %u\n", seed);
 	srand(seed);
 	for (int i = 0; i < 50; i++) {
@@ -446,7 +433,6 @@ TEST(threads_lose_no_event_and_no_byte_of_a_site)
 	uint64_t total = 0;
 	uint64_t live = 0;
 
-	(void)state;
 	assert_int_equal(gpc_record_open(&rec, &params), GPC_OK);
 	for (unsigned i = 0; i < N_THREADS; i++) {
 		workers[i] = (struct worker){ .rec = &rec, .number = i + 1 };
@@ -507,7 +493,6 @@ TEST(a_live_reader_never_takes_a_mixed_block_for_a_whole_one)
 	struct gpc_record rec;
 	pthread_t thread;
 
-	(void)state;
 	assert_int_equal(gpc_record_open(&rec, &params), GPC_OK);
 	reader.rec = &rec;
 	assert_int_equal(pthread_create(&thread, NULL, read_block, &reader), 0);

@@ -12,13 +12,11 @@ static struct gpc_record rec;
 
 static int set_up(void **state)
 {
-	(void)state;
 	return mkdtemp(directory) ? 0 : -1;
 }
 
 static int tear_down(void **state)
 {
-	(void)state;
 	return rmdir(directory);
 }
 
@@ -28,14 +26,12 @@ static int open_one(void **state)
 {
 	struct gpc_record_params params = { .pattern = path, .n_devices = 1, .rank = -1 };
 
-	(void)state;
 	snprintf(path, sizeof path, "%s/one", directory);
 	return gpc_record_open(&rec, &params) == GPC_OK ? 0 : -1;
 }
 
 static int close_it(void **state)
 {
-	(void)state;
 	gpc_record_close(&rec);
 	(void)unlink(path);
 	return 0;
@@ -52,7 +48,6 @@ TEST(without_a_context_it_goes_and_may_be_written_on)
 {
 	struct gpucache_event event = fill_event(7);
 
-	(void)state;
 	assert_true(gpc_record_discard_unused(&rec));
 	assert_false(is_there());
 	/* Destructors of the program may still call us. */
@@ -64,7 +59,6 @@ TEST(without_a_context_it_goes_and_may_be_written_on)
 
 TEST(what_had_a_context_stays)
 {
-	(void)state;
 	rec.counters[rec.n_counters - 1].context = 1;
 	assert_false(gpc_record_discard_unused(&rec));
 	assert_true(is_there());
@@ -74,7 +68,6 @@ TEST(the_file_of_another_at_its_path_stays)
 {
 	FILE *file;
 
-	(void)state;
 	assert_int_equal(unlink(path), 0);
 	file = fopen(path, "w");
 	assert_non_null(file);
@@ -85,7 +78,6 @@ TEST(the_file_of_another_at_its_path_stays)
 
 TEST(without_its_descriptor_nothing_is_touched)
 {
-	(void)state;
 	/* The program closed it, and has opened something else under its number. */
 	assert_int_equal(dup2(STDIN_FILENO, rec.fd), rec.fd);
 	assert_false(gpc_record_discard_unused(&rec));
@@ -96,7 +88,6 @@ TEST(on_private_memory_or_closed_there_is_nothing)
 {
 	struct gpc_record none = { 0 };
 
-	(void)state;
 	assert_false(gpc_record_discard_unused(&none));
 	gpc_record_close(&rec);
 	assert_false(gpc_record_discard_unused(&rec));

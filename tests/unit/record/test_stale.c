@@ -15,7 +15,6 @@ static int dir_fd = -1;
 
 static int set_up(void **state)
 {
-	(void)state;
 	if (!mkdtemp(directory))
 		return -1;
 	dir_fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -26,7 +25,6 @@ static int tear_down(void **state)
 {
 	char command[256];
 
-	(void)state;
 	close(dir_fd);
 	snprintf(command, sizeof command, "rm -rf %s", directory);
 	return system(command);
@@ -38,7 +36,6 @@ static int empty_directory(void **state)
 {
 	char command[256];
 
-	(void)state;
 	snprintf(command, sizeof command, "rm -rf %s/*", directory);
 	return system(command);
 }
@@ -84,7 +81,6 @@ static void clean(void)
 
 TEST(old_recordings_go_and_young_ones_stay)
 {
-	(void)state;
 	make_dead("gpucache-a-1.gpucache", 73 * HOUR, GPUCACHE_STATE_CLEAN_EXIT);
 	make_dead("gpucache-a-2.gpucache", 71 * HOUR, GPUCACHE_STATE_CLEAN_EXIT);
 	make_dead("gpucache-a-3.gpucache", 0, GPUCACHE_STATE_CLEAN_EXIT);
@@ -98,7 +94,6 @@ TEST(a_recording_that_somebody_writes_stays)
 {
 	int fd = make_recording("gpucache-live-1.gpucache", 1000 * HOUR, GPUCACHE_STATE_OPENED);
 
-	(void)state;
 	assert_int_equal(flock(fd, LOCK_EX), 0);
 	make_dead("gpucache-dead-1.gpucache", 1, 0);
 	clean();
@@ -110,7 +105,6 @@ TEST(a_recording_that_somebody_writes_stays)
 
 TEST(the_newest_of_a_killed_process_stays_whatever_its_age)
 {
-	(void)state;
 	make_dead("gpucache-old-1.gpucache", 200 * HOUR, 0);
 	make_dead("gpucache-new-1.gpucache", 100 * HOUR, 0);
 	make_dead("gpucache-end-1.gpucache", 90 * HOUR, GPUCACHE_STATE_CLEAN_EXIT);
@@ -122,7 +116,6 @@ TEST(the_newest_of_a_killed_process_stays_whatever_its_age)
 
 TEST(only_the_newest_ones_stay)
 {
-	(void)state;
 	for (unsigned i = 0; i < GPC_STALE_KEEP + 10; i++) {
 		char name[64];
 
@@ -140,7 +133,6 @@ TEST(only_the_newest_ones_stay)
 
 TEST(files_of_the_last_minute_stay_even_when_there_are_many)
 {
-	(void)state;
 	for (unsigned i = 0; i < GPC_STALE_KEEP + 5; i++) {
 		char name[64];
 
@@ -153,7 +145,6 @@ TEST(files_of_the_last_minute_stay_even_when_there_are_many)
 
 TEST(what_is_not_ours_stays)
 {
-	(void)state;
 	make_dead("gpucache-x.txt", 1000 * HOUR, GPUCACHE_STATE_CLEAN_EXIT);
 	make_dead("other-1.gpucache", 1000 * HOUR, GPUCACHE_STATE_CLEAN_EXIT);
 	make_dead("gpucache-.gpucache", 1000 * HOUR, GPUCACHE_STATE_CLEAN_EXIT);
@@ -178,7 +169,6 @@ TEST(what_is_not_ours_stays)
 
 TEST(an_unfinished_file_goes_by_its_age)
 {
-	(void)state;
 	close(make_recording("gpucache-torn-1.gpucache", 100 * HOUR, 0));
 	clean();
 	assert_false(is_there("gpucache-torn-1.gpucache"));
@@ -214,7 +204,6 @@ TEST(a_failed_request_outlives_any_number_of_short_runs)
 {
 	char name[64];
 
-	(void)state;
 	make_dead("gpucache-oom-1.gpucache", 50 * HOUR,
 		GPUCACHE_STATE_OOM_SEEN | GPUCACHE_STATE_CLEAN_EXIT);
 	make_dead("gpucache-old-1.gpucache", 73 * HOUR,
@@ -234,7 +223,6 @@ TEST(as_many_stay_in_which_a_request_failed)
 {
 	char name[64];
 
-	(void)state;
 	for (unsigned i = 0; i < 2 * (GPC_STALE_KEEP + 3); i++) {
 		snprintf(name, sizeof name, "gpucache-m-%u.gpucache", i);
 		make_dead(name, HOUR + (time_t)i,
@@ -254,7 +242,6 @@ TEST_WITH(the_budget_leaves_half_of_a_file_system_free, NULL, NULL)
 	const struct gpc_stale_space full = { 64 << 20, 0 };
 	const struct gpc_stale_space unknown = { 0, 0 };
 
-	(void)state;
 	assert_int_equal(gpc_stale_budget(&empty, 0), 8 << 20);
 	assert_int_equal(gpc_stale_budget(&half, 20 << 20), 8 << 20);
 	assert_int_equal(gpc_stale_budget(&half, 5 << 20), 3 << 20);
@@ -272,7 +259,6 @@ TEST(beyond_the_budget_empty_pages_go_first)
 	char data[GPUCACHE_PAGE];
 	int fd;
 
-	(void)state;
 	make_dead_of("gpucache-a-1.gpucache", HOUR, GPUCACHE_STATE_CLEAN_EXIT, 3, 100);
 	make_dead_of("gpucache-b-1.gpucache", HOUR, 0, 1, 100);
 	fd = openat(dir_fd, "gpucache-a-1.gpucache", O_RDONLY | O_CLOEXEC);
@@ -299,7 +285,6 @@ TEST(a_recording_that_somebody_writes_keeps_its_pages)
 {
 	int fd;
 
-	(void)state;
 	make_dead_of("gpucache-a-1.gpucache", HOUR, 0, 1, 100);
 	fd = openat(dir_fd, "gpucache-a-1.gpucache", O_RDWR | O_CLOEXEC);
 	assert_int_equal(flock(fd, LOCK_EX), 0);
@@ -314,7 +299,6 @@ TEST(then_recordings_go_and_the_most_valuable_stay)
 {
 	const uint32_t clean_exit = GPUCACHE_STATE_CLEAN_EXIT;
 
-	(void)state;
 	make_dead_of("gpucache-new-1.gpucache", 1, clean_exit, 10, 30);
 	make_dead_of("gpucache-new-2.gpucache", 2, clean_exit, 10, 30);
 	make_dead_of("gpucache-new-3.gpucache", 3, clean_exit, 10, 30);
@@ -341,7 +325,6 @@ TEST(then_recordings_go_and_the_most_valuable_stay)
 
 TEST(a_young_file_that_holds_nothing_yet_stays_beyond_every_budget)
 {
-	(void)state;
 	close(make_recording("gpucache-torn-1.gpucache", 1, 0));
 	clean_within(1, 0);
 	assert_true(is_there("gpucache-torn-1.gpucache"));

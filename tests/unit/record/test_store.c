@@ -33,7 +33,6 @@ static void fill_ring(void)
 
 static void go_round_meanwhile(int signal)
 {
-	(void)signal;
 	others.n_stops++;
 	if (mprotect(others.pages + others.page, others.page, PROT_READ | PROT_WRITE))
 		_exit(1);
@@ -73,7 +72,6 @@ TEST(a_writer_that_is_stopped_inside_an_event_mixes_it_with_no_other)
 	struct sigaction action = { .sa_handler = go_round_meanwhile };
 	struct sigaction before;
 
-	(void)state;
 	others.page = (size_t)sysconf(_SC_PAGESIZE);
 	others.next = 1;
 	others.pages = mmap(

@@ -5,7 +5,6 @@
 
 TEST(a_stream_keeps_its_number_from_the_first_time_on)
 {
-	(void)state;
 	assert_int_equal(gpc_record_stream(&rec, 0x5000), 1);
 	assert_int_equal(gpc_record_stream(&rec, GPUCACHE_STREAM_LEGACY), 2);
 	assert_int_equal(gpc_record_stream(&rec, 0x5000), 1);
@@ -18,7 +17,6 @@ TEST(a_stream_keeps_its_number_from_the_first_time_on)
 
 TEST(a_handle_that_comes_again_is_another_stream)
 {
-	(void)state;
 	assert_int_equal(gpc_record_stream(&rec, 0x5000), 1);
 	gpc_record_end_stream(&rec, 0x6000);
 	assert_int_equal(rec.streams[1].end_ns, 0);
@@ -31,7 +29,6 @@ TEST(a_handle_that_comes_again_is_another_stream)
 
 TEST(streams_without_room_have_one_number)
 {
-	(void)state;
 	for (uint32_t i = 1; i < GPUCACHE_MAX_STREAMS; i++)
 		assert_int_equal(gpc_record_stream(&rec, 0x1000 * i), i);
 	assert_int_equal(gpc_record_stream(&rec, 0x7), GPUCACHE_STREAM_OTHER);
@@ -44,7 +41,6 @@ TEST(a_closed_recording_names_none)
 {
 	struct gpc_record closed = { .fd = -1 };
 
-	(void)state;
 	assert_int_equal(gpc_record_stream(&closed, 0x5000), 0);
 	gpc_record_end_stream(&closed, 0x5000);
 }
@@ -64,7 +60,6 @@ TEST(threads_agree_on_the_numbers)
 	uint32_t numbers[4][100];
 	pthread_t threads[4];
 
-	(void)state;
 	for (unsigned i = 0; i < 4; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, name_all, numbers[i]), 0);
 	for (unsigned i = 0; i < 4; i++)

@@ -8,7 +8,6 @@ static struct gpc_windows windows;
 
 static int set_up(void **state)
 {
-	(void)state;
 	gpc_window_clock_init(&clk);
 	memset(&windows, 0, sizeof windows);
 	return 0;
@@ -40,7 +39,6 @@ static uint32_t running(void)
 
 TEST(windows_span_the_run_whatever_its_length)
 {
-	(void)state;
 	for (uint64_t i = 1; i < 1000000; i++) {
 		uint32_t before = running();
 
@@ -57,7 +55,6 @@ TEST(windows_span_the_run_whatever_its_length)
 
 TEST(a_site_notes_the_windows_that_passed_it_by)
 {
-	(void)state;
 	change(100); /* in window 0, which it ends */
 	change(50);
 	change(-120); /* in window 2 */
@@ -84,7 +81,6 @@ TEST(a_site_that_missed_a_union_is_in_step)
 {
 	struct gpc_windows each;
 
-	(void)state;
 	change(7);
 	each = windows;
 	for (uint32_t i = 0; i < 100 * GPC_WINDOWS; i++) {
@@ -100,7 +96,6 @@ TEST(a_site_that_missed_a_union_is_in_step)
 
 TEST(the_usual_is_what_was_live_before_the_last_windows)
 {
-	(void)state;
 	assert_true(gpc_window_clock_usual(&clk) == UINT64_MAX);
 	for (int step = 0; step < 400; step++) {
 		for (uint64_t level = 100; level <= 500; level += 100)
@@ -123,7 +118,6 @@ static void usual_steps(int n)
 
 TEST(a_spike_of_many_windows_is_not_usual)
 {
-	(void)state;
 	usual_steps(400);
 	for (uint64_t level = 30000; level <= 60000; level += 30000) {
 		for (int i = 0; i < 400; i++)
@@ -136,7 +130,6 @@ TEST(a_spike_of_many_windows_is_not_usual)
 /* Each step fills a window, and every fourth needs more. */
 TEST(steps_of_varied_sizes_have_a_usual_level)
 {
-	(void)state;
 	for (int step = 0; step < 22; step++) {
 		for (uint64_t i = 0; i < 1000; i++)
 			other_allocates(step % 4 ? 100 : 500);
@@ -148,7 +141,6 @@ TEST(steps_of_varied_sizes_have_a_usual_level)
 
 TEST(what_rises_and_frees_as_usual_is_no_spike)
 {
-	(void)state;
 	usual_steps(400);
 	for (uint64_t level = 500; level < 2500; level++) {
 		other_allocates(level);
@@ -159,7 +151,6 @@ TEST(what_rises_and_frees_as_usual_is_no_spike)
 
 TEST(what_only_rises_has_no_usual_level)
 {
-	(void)state;
 	for (uint64_t i = 1; i < 5000; i++)
 		other_allocates(i);
 	assert_true(gpc_window_clock_usual(&clk) == UINT64_MAX);

@@ -30,7 +30,6 @@
 /* An empty /dev/shm of this process's own: no other test, user or earlier run has anything in it.  Root only. */
 static inline int own_shared_memory(void **state)
 {
-	(void)state;
 	if (geteuid() == 0 && unshare(CLONE_NEWNS) == 0 &&
 		mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0)
 		(void)mount("tmpfs", "/dev/shm", "tmpfs", 0, "mode=1777");

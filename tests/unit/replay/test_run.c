@@ -14,7 +14,6 @@ static struct gpc_run run;
 
 static int set_up(void **state)
 {
-	(void)state;
 	memset(ops, 0, sizeof ops);
 	trace = (struct gpc_trace){ .path = "by hand", .ops = ops, .n_streams = 1 };
 	return 0;
@@ -54,7 +53,6 @@ static void play(const struct gpc_policy_ops *policy, uint64_t device_bytes)
 
 TEST(the_driver_gives_memory_in_steps_of_2_mib)
 {
-	(void)state;
 	takes(0, 3 * MIB);
 	takes(1, 5 * MIB);
 	gives_back(0);
@@ -71,7 +69,6 @@ TEST(the_driver_gives_memory_in_steps_of_2_mib)
 
 TEST(what_is_cached_is_a_hit)
 {
-	(void)state;
 	takes(0, 12 * MIB);
 	gives_back(0);
 	takes(1, 12 * MIB);
@@ -86,7 +83,6 @@ TEST(the_first_request_that_fails_is_named)
 	static const struct gpc_policy_ops *const policies[] = { &gpc_policy_none,
 		&gpc_policy_gpucache };
 
-	(void)state;
 	takes(0, 40 * MIB);
 	takes(1, 10 * MIB);
 	takes(2, 30 * MIB);
@@ -104,7 +100,6 @@ TEST(the_first_request_that_fails_is_named)
 
 TEST(what_others_hold_is_not_there)
 {
-	(void)state;
 	takes(0, 32 * MIB);
 	trace.fixed_bytes = 32 * MIB;
 	play(&gpc_policy_none, A_GPU);
@@ -119,7 +114,6 @@ TEST(a_limit_binds_the_cache_as_a_smaller_device_would)
 	struct gpc_run_settings settings = { .device_bytes = A_GPU,
 		.policy = { .limit_bytes = 20 * MIB } };
 
-	(void)state;
 	takes(0, 12 * MIB);
 	takes(1, 10 * MIB);
 	assert_int_equal(gpc_run_once(&trace, &gpc_policy_gpucache, &settings, &run), GPC_OK);
@@ -131,7 +125,6 @@ TEST(a_limit_binds_the_cache_as_a_smaller_device_would)
 
 TEST(failures_of_the_trace_that_would_be_served_are_counted)
 {
-	(void)state;
 	takes(0, 32 * MIB);
 	add(GPC_TRACE_FAILURE, 0, 32 * MIB);
 	add(GPC_TRACE_FAILURE, 0, 34 * MIB);
@@ -146,7 +139,6 @@ TEST(failures_of_the_trace_that_would_be_served_are_counted)
 
 TEST(a_cache_that_is_emptied_goes_back_to_the_driver)
 {
-	(void)state;
 	takes(0, 12 * MIB);
 	takes(1, 14 * MIB);
 	gives_back(0);
@@ -176,7 +168,6 @@ TEST(the_smallest_device_is_enough_and_a_step_less_is_not)
 	static const struct gpc_policy_ops *const policies[] = { &gpc_policy_none,
 		&gpc_policy_gpucache, &gpc_policy_pytorch, &gpc_policy_pytorch_expandable };
 
-	(void)state;
 	takes(0, 21 * MIB);
 	gives_back(0);
 	takes(1, 30 * MIB);
@@ -193,7 +184,6 @@ TEST(the_smallest_device_is_enough_and_a_step_less_is_not)
  */
 TEST(a_choice_that_depends_on_the_devices_size_is_made_on_the_smallest)
 {
-	(void)state;
 	takes(0, 200 * MIB);
 	takes(1, 10 * MIB);
 	gives_back(0);
@@ -209,7 +199,6 @@ TEST(a_choice_that_depends_on_the_devices_size_is_made_on_the_smallest)
  */
 TEST(of_equal_blocks_pytorch_takes_that_of_the_oldest_segment)
 {
-	(void)state;
 	takes(0, 20 * MIB);
 	takes(1, 40 * MIB);
 	gives_back(1);
@@ -230,7 +219,6 @@ TEST(memory_that_is_given_out_too_early_is_a_race)
 {
 	struct gpc_policy_ops unsafe = gpc_policy_gpucache;
 
-	(void)state;
 	takes(0, 12 * MIB);
 	*add(GPC_TRACE_WORK, 0, 0) = (struct gpc_trace_op){
 		.kind = GPC_TRACE_WORK, .slot = 0, .duration_ns = 1000000, .line = 2

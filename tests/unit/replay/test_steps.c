@@ -38,7 +38,6 @@ static struct gpc_trace end(void)
 
 static int begin(void **state)
 {
-	(void)state;
 	builder = gpc_trace_begin("", true);
 	return builder ? 0 : -1;
 }
@@ -51,7 +50,6 @@ TEST(each_rise_is_a_step_and_the_peak_is_in_the_second)
 	struct gpc_steps steps;
 	struct gpc_trace trace;
 
-	(void)state;
 	take(1, 2 * GPC_GIB);
 	for (uint64_t step = 0; step < 5; step++) {
 		for (uint64_t i = 0; i < 8; i++)
@@ -77,7 +75,6 @@ TEST(steps_before_a_spike_count_though_it_dwarfs_them)
 {
 	struct gpc_trace trace;
 
-	(void)state;
 	take(1, 256 * GPC_MIB);
 	for (uint64_t step = 0; step < 22; step++) {
 		take(10, GPC_GIB);
@@ -112,7 +109,6 @@ static struct gpc_steps steps_that_keep(uint64_t kept)
 
 TEST(floors_that_rise_are_growth_if_they_rise_by_much)
 {
-	(void)state;
 	assert_int_equal(steps_that_keep(GPC_MIB).growth, 0);
 	assert_int_equal(begin(NULL), 0);
 	/* A quarter of a GiB in each of 20 steps, of which a quarter is 4 or 5. */
@@ -128,7 +124,6 @@ TEST(what_hardly_moves_is_one_step_and_nothing_is_none)
 	struct gpc_steps steps;
 	struct gpc_trace trace;
 
-	(void)state;
 	take(1, 64 * GPC_MIB);
 	for (int i = 0; i < 10; i++) {
 		take(2, GPC_MIB);
@@ -152,7 +147,6 @@ TEST(what_goes_past_a_cache_is_taken_off_the_device_and_off_no_sum_but_its_own)
 	struct gpc_run run;
 	uint64_t smallest = 0;
 
-	(void)state;
 	add(GPC_TRACE_ALLOC, 1, 100 * GPC_MIB, GPC_TRACE_BESIDE);
 	add(GPC_TRACE_ALLOC, 2, 4 * GPC_MIB, GPC_TRACE_DIRECT);
 	take(3, 1000);

@@ -15,7 +15,6 @@ static struct gpc_trace trace;
 
 static int set_up(void **state)
 {
-	(void)state;
 	builder_init(&builder);
 	trace = (struct gpc_trace){ 0 };
 	return 0;
@@ -23,7 +22,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	(void)state;
 	builder_fini(&builder);
 	gpc_trace_fini(&trace);
 	return 0;
@@ -80,7 +78,6 @@ static void is_op(uint64_t i, enum gpc_trace_op_kind kind, uint32_t slot, uint64
 
 TEST(an_address_that_comes_again_is_another_slot)
 {
-	(void)state;
 	add(GPUCACHE_EVENT_MALLOC, 1, 4);
 	add(GPUCACHE_EVENT_FREE, 1, 4);
 	add(GPUCACHE_EVENT_MALLOC, 1, 6);
@@ -103,7 +100,6 @@ TEST(an_address_that_comes_again_is_another_slot)
 
 TEST(what_lived_before_the_first_event_comes_first)
 {
-	(void)state;
 	/* Block 1 lives until the end; of block 2 only the free is known. */
 	add(GPUCACHE_EVENT_MALLOC, 3, 2);
 	add(GPUCACHE_EVENT_FREE, 2, 8);
@@ -122,7 +118,6 @@ TEST(what_lived_before_the_first_event_comes_first)
 
 TEST(only_one_device_is_replayed)
 {
-	(void)state;
 	add(GPUCACHE_EVENT_MALLOC, 1, 4);
 	add(GPUCACHE_EVENT_MALLOC, 2, 6)->device = 1;
 	add(GPUCACHE_EVENT_MALLOC, 3, 8)->device = 1;
@@ -142,7 +137,6 @@ TEST(only_one_device_is_replayed)
 
 TEST(memory_of_other_kinds_is_held_all_the_time)
 {
-	(void)state;
 	add(GPUCACHE_EVENT_MALLOC, 5, 300)->alloc_kind = GPUCACHE_KIND_CONTEXT;
 	add(GPUCACHE_EVENT_MALLOC, 1, 4);
 	holds(1, 4);
@@ -155,7 +149,6 @@ TEST(memory_of_other_kinds_is_held_all_the_time)
 
 TEST(what_the_ring_forgot_is_counted)
 {
-	(void)state;
 	for (unsigned i = 0; i < BUILDER_EVENTS + 4; i++)
 		add(i % 2 ? GPUCACHE_EVENT_FREE : GPUCACHE_EVENT_MALLOC, i / 2, 2);
 	/* The event of a writer that died in the middle of it. */
@@ -168,7 +161,6 @@ TEST(what_the_ring_forgot_is_counted)
 
 TEST(a_torn_block_is_counted_and_left_out)
 {
-	(void)state;
 	add(GPUCACHE_EVENT_MALLOC, 1, 4);
 	holds(1, 4);
 	holds(2, 8)->seq = 3;

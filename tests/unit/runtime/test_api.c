@@ -60,7 +60,6 @@ static void keeps_order(void)
 
 TEST(memory_goes_back_to_the_stream_that_freed_it_and_to_no_other)
 {
-	(void)state;
 	world_run("clock:virtual", "record:off", keeps_order);
 }
 
@@ -85,7 +84,6 @@ static void forgets_streams(void)
 
 TEST(a_destroyed_stream_is_forgotten_whichever_context_is_current)
 {
-	(void)state;
 	world_run("clock:virtual", "record:off", forgets_streams);
 }
 
@@ -103,7 +101,6 @@ static void per_thread_streams(void)
 
 TEST(no_order_is_kept_for_streams_of_many_threads)
 {
-	(void)state;
 	world_run("clock:virtual", "record:off", per_thread_streams);
 }
 
@@ -128,7 +125,6 @@ static void records_use(void)
 
 TEST(a_recorded_use_ends_the_order)
 {
-	(void)state;
 	world_run("clock:virtual", "record:off", records_use);
 }
 
@@ -149,7 +145,6 @@ static void host_wait(void)
 
 TEST(the_host_wait_of_cudaFree_is_not_made_where_a_stream_is_named)
 {
-	(void)state;
 	world_run("clock:virtual", "record:off,free_order:host", host_wait);
 }
 
@@ -174,7 +169,6 @@ static void trims(void)
 
 TEST(idle_memory_of_a_device_goes_back)
 {
-	(void)state;
 	world_run(NULL, "record:off", trims);
 }
 
@@ -206,7 +200,6 @@ static void counts(void)
 
 TEST(the_numbers_are_those_of_the_device)
 {
-	(void)state;
 	world_run(NULL, "record:off", counts);
 }
 
@@ -292,19 +285,16 @@ static void names_streams(void)
 
 TEST(peaks_start_anew_for_the_program_only)
 {
-	(void)state;
 	world_run(NULL, "record:off", resets_peaks);
 }
 
 TEST(a_stream_has_numbers_of_its_own)
 {
-	(void)state;
 	world_run(NULL, "record:off", counts_parts);
 }
 
 TEST(the_recording_names_the_stream_of_a_request_and_of_a_free)
 {
-	(void)state;
 	world_run(NULL, "stacks:off", names_streams);
 }
 
@@ -328,7 +318,6 @@ static void takes_snapshots(void)
 
 TEST(a_snapshot_looks_at_the_device)
 {
-	(void)state;
 	world_run(NULL, "record:off", takes_snapshots);
 }
 
@@ -365,7 +354,6 @@ static void limits(void)
 
 TEST(a_limit_can_be_set_while_the_program_runs)
 {
-	(void)state;
 	world_run(NULL, "record:off,oom_report:never", limits);
 }
 
@@ -408,7 +396,6 @@ static void asks_the_handler(void)
 
 TEST(the_handler_is_asked_before_the_program_is_told_and_may_call_us)
 {
-	(void)state;
 	world_run("memory:1GiB", "record:off,oom_report:never", asks_the_handler);
 }
 
@@ -440,7 +427,6 @@ static void enters_devices(void)
 
 TEST(a_thread_without_a_context_gets_the_primary_one_for_a_call)
 {
-	(void)state;
 	world_run("devices:2", "record:off", enters_devices);
 }
 
@@ -489,6 +475,5 @@ static void many_threads(void)
 
 TEST(any_thread_may_call_anything_at_any_time)
 {
-	(void)state;
 	world_run(NULL, "record:off", many_threads);
 }

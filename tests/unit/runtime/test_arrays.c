@@ -64,7 +64,6 @@ static void donate(void)
 
 TEST(a_donated_array_leaves_and_its_end_does_not_take_the_next_one)
 {
-	(void)state;
 	world_run(NULL, CONF, donate);
 }
 
@@ -82,7 +81,6 @@ static void lose(void)
 
 TEST(a_handle_that_comes_again_replaces_its_array)
 {
-	(void)state;
 	world_run(NULL, CONF, lose);
 }
 
@@ -109,7 +107,6 @@ static void refuse(void)
 
 TEST(a_failure_has_the_pool_and_what_the_program_needs)
 {
-	(void)state;
 	world_run(NULL, CONF, refuse);
 }
 
@@ -126,7 +123,6 @@ static void shrink(void)
 
 TEST(a_pool_that_did_not_come_is_none)
 {
-	(void)state;
 	world_run(NULL, CONF, shrink);
 }
 
@@ -158,7 +154,6 @@ static void give_back(void)
 
 TEST(a_pool_shrinks_by_each_piece_that_is_freed)
 {
-	(void)state;
 	world_run(NULL, CONF, give_back);
 }
 
@@ -179,6 +174,5 @@ static void be_without_owner(void)
 
 TEST(an_array_without_an_owner_ends_in_the_order_of_locks)
 {
-	(void)state;
 	world_run(NULL, CONF, be_without_owner);
 }

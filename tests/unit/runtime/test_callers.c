@@ -25,7 +25,6 @@ static int make_libraries(void **state)
 {
 	char command[1024];
 
-	(void)state;
 	if (!mkdtemp(folder))
 		return 1;
 	for (size_t i = 0; i < N_OF(names); i++) {
@@ -42,7 +41,6 @@ static int remove_libraries(void **state)
 {
 	char path[128];
 
-	(void)state;
 	for (size_t i = 0; i < N_OF(names); i++) {
 		snprintf(path, sizeof path, "%s/%s", folder, names[i]);
 		unlink(path);
@@ -101,7 +99,6 @@ static void by_their_names(void)
 
 TEST(a_caller_is_known_by_the_name_of_its_file)
 {
-	(void)state;
 	world_run(NULL, NULL, by_their_names);
 	world_run(NULL, "stacks:sampled", by_their_names);
 }
@@ -118,7 +115,6 @@ static void through_others(void)
 
 TEST(the_caller_is_the_innermost_that_is_not_on_the_way_to_the_driver)
 {
-	(void)state;
 	world_run(NULL, NULL, through_others);
 }
 
@@ -141,7 +137,6 @@ static void by_another_value(void)
 
 TEST(a_variable_says_that_it_has_no_cache)
 {
-	(void)state;
 	world_run(NULL, NULL, by_the_environment);
 	world_run(NULL, NULL, by_another_value);
 }
@@ -155,7 +150,6 @@ static void nobody(void)
 
 TEST(nobody_is_asked_for_unless_the_option_says_so)
 {
-	(void)state;
 	world_run(NULL, "cache:on", nobody);
 	world_run(NULL, "cache:on,stacks:off", nobody);
 	world_run(NULL, "cache:off", nobody);
@@ -172,7 +166,6 @@ static void after_a_look(void)
 
 TEST(without_stacks_a_look_finds_what_was_loaded)
 {
-	(void)state;
 	world_run(NULL, "stacks:off", after_a_look);
 }
 
@@ -195,7 +188,6 @@ static void come_and_go(void)
 
 TEST(what_is_unloaded_is_forgotten)
 {
-	(void)state;
 	world_run(NULL, NULL, come_and_go);
 }
 
@@ -203,7 +195,6 @@ static atomic_bool is_over;
 
 static void *keep_asking(void *arg)
 {
-	(void)arg;
 	while (!atomic_load(&is_over)) {
 		(void)ASK(2 * MIB, false, "libc10_cuda.so");
 		CHECK(!ASK(2 * MIB, false, "libnccl.so.2"));
@@ -213,7 +204,6 @@ static void *keep_asking(void *arg)
 
 static void *keep_looking(void *arg)
 {
-	(void)arg;
 	while (!atomic_load(&is_over))
 		gpc_callers_look();
 	return NULL;
@@ -242,6 +232,5 @@ static void by_threads(void)
 
 TEST(threads_ask_while_others_look)
 {
-	(void)state;
 	world_run(NULL, NULL, by_threads);
 }

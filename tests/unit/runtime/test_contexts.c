@@ -31,7 +31,6 @@ static void by_handle(void)
 
 TEST(each_context_has_a_pool)
 {
-	(void)state;
 	world_run("devices:2", "record:off", by_handle);
 }
 
@@ -51,7 +50,6 @@ static void never_mixed(void)
 
 TEST(a_context_never_gets_the_memory_of_another)
 {
-	(void)state;
 	world_run(NULL, "record:off", never_mixed);
 }
 
@@ -77,7 +75,6 @@ static void reset(void)
 
 TEST(a_reset_forgets_and_a_new_generation_starts)
 {
-	(void)state;
 	world_run(NULL, "stacks:off", reset);
 	world_assert_is_silent();
 }
@@ -103,7 +100,6 @@ static void who_holds(void)
 
 TEST(after_a_reset_no_call_site_holds_memory)
 {
-	(void)state;
 	world_run(NULL, "free_order:fence", who_holds);
 }
 
@@ -124,7 +120,6 @@ static void many_resets(void)
 
 TEST(many_generations_take_no_more_room)
 {
-	(void)state;
 	world_run(NULL, "stacks:off", many_resets);
 }
 
@@ -147,7 +142,6 @@ static void destroys(void)
 
 TEST(a_destroyed_context_is_forgotten)
 {
-	(void)state;
 	world_run(NULL, "record:off", destroys);
 }
 
@@ -165,7 +159,6 @@ static void refuses(void)
 
 TEST(a_primary_context_cannot_be_destroyed_and_keeps_its_memory)
 {
-	(void)state;
 	world_run(NULL, "record:off", refuses);
 }
 
@@ -205,7 +198,6 @@ static void releases(void)
 
 TEST(the_last_release_forgets_and_only_the_driver_knows_which_it_is)
 {
-	(void)state;
 	world_run(NULL, "record:off", releases);
 }
 
@@ -223,7 +215,6 @@ static void releases_unasked(void)
 
 TEST(a_driver_that_cannot_be_asked_is_not_guessed_about)
 {
-	(void)state;
 	world_run(NULL, "record:off", releases_unasked);
 }
 
@@ -261,7 +252,6 @@ static void hears(void)
 
 TEST(an_error_that_the_context_itself_confirms_breaks_its_device)
 {
-	(void)state;
 	world_run(NULL, "record:off", hears);
 }
 
@@ -289,7 +279,6 @@ static void two_contexts_hear(void)
 
 TEST(a_fault_breaks_the_device_and_an_assertion_its_context)
 {
-	(void)state;
 	world_run(NULL, "record:off", two_contexts_hear);
 }
 
@@ -318,7 +307,6 @@ static void syncs(void)
 
 TEST(the_programs_own_wait_passes_the_fences_or_breaks_the_context)
 {
-	(void)state;
 	world_run(NULL, "record:off,free_order:fence", syncs);
 }
 
@@ -333,7 +321,6 @@ static void *come_and_go(void *arg)
 	size_t available;
 	size_t total;
 
-	(void)arg;
 	for (int i = 0; i < N_ROUNDS; i++) {
 		CHECK(!world.cuCtxCreate_v2(&handle, 0, 0));
 		for (int k = 0; k < 20; k++) {
@@ -361,7 +348,6 @@ static void many_at_once(void)
 
 TEST(contexts_come_and_go_in_many_threads)
 {
-	(void)state;
 	world_run(NULL, "stacks:off", many_at_once);
 	world_assert_is_silent();
 }
@@ -370,7 +356,6 @@ static atomic_bool is_released;
 
 static void *release_slowly(void *arg)
 {
-	(void)arg;
 	CHECK(world_enter());
 	gpc_runtime_primary_begin(0);
 	CHECK(!world.cuDevicePrimaryCtxRelease_v2(0));
@@ -451,18 +436,15 @@ static void detaches_another(void)
 
 TEST(the_last_detach_forgets)
 {
-	(void)state;
 	world_run("fail:cuCtxDetach/2/999", "record:off", detaches);
 }
 
 TEST(only_the_current_context_can_be_detached)
 {
-	(void)state;
 	world_run(NULL, "record:off", detaches_another);
 }
 
 TEST(addresses_of_a_primary_context_that_ends_are_given_out_at_once)
 {
-	(void)state;
 	world_run("memory:1GiB", "record:off", takes_over);
 }

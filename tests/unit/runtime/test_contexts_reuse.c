@@ -13,7 +13,6 @@ static atomic_bool is_over;
 /* At most one context holds memory at a time. */
 static void *sum_up(void *arg)
 {
-	(void)arg;
 	while (!atomic_load(&is_over)) {
 		CHECK(world_enter());
 		CHECK(GPC_DEVICE_SUM(&gpc_runtime.devices[0], live_bytes) <= 8 * MIB);
@@ -60,7 +59,6 @@ static void takes_a_place(void)
 
 TEST(a_context_in_the_place_of_another_is_not_counted_twice)
 {
-	(void)state;
 	world_run("context:0", "record:off,stacks:off", takes_a_place);
 }
 
@@ -104,7 +102,6 @@ static void thousands_are_cached(void)
 
 TEST(thousands_of_contexts_are_cached_and_recorded_and_take_no_more_room)
 {
-	(void)state;
 	world_run("context:0", "stacks:off", thousands_are_cached);
 	world_run("context:0", "stacks:off,record:off", thousands_are_cached);
 	world_assert_is_silent();
@@ -157,7 +154,6 @@ static void one_looks_on(void)
 
 TEST(an_object_is_reused_when_nobody_can_use_it_any_more)
 {
-	(void)state;
 	world_run("context:0", "stacks:off", one_looks_on);
 }
 
@@ -181,7 +177,6 @@ static void one_looks_on_for_long(void)
 
 TEST(more_contexts_than_we_keep_pass_and_are_told_so)
 {
-	(void)state;
 	world_run("context:0", "stacks:off", one_looks_on_for_long);
 	world_assert_says("too many contexts");
 }

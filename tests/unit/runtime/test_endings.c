@@ -36,7 +36,6 @@ static void destroy_fails(void)
 
 TEST(a_context_that_the_driver_does_not_destroy_lives_on)
 {
-	(void)state;
 	world_run("fail:cuCtxDestroy/1/999", "record:off", destroy_fails);
 }
 
@@ -57,7 +56,6 @@ static void destroy_hears(void)
 
 TEST(an_end_that_says_what_a_kernel_did_is_an_end)
 {
-	(void)state;
 	world_run("fail:cuCtxDestroy/1/719", "record:off", destroy_hears);
 }
 
@@ -92,7 +90,6 @@ static void reset_fails(void)
 
 TEST(a_primary_context_that_the_driver_does_not_reset_lives_on)
 {
-	(void)state;
 	world_run("fail:cuDevicePrimaryCtxReset/1/999", "record:off", reset_fails);
 }
 
@@ -135,7 +132,6 @@ static void ends_slowly(void)
 
 TEST(an_end_is_awaited_and_holds_no_lock)
 {
-	(void)state;
 	world_run("", "record:off", ends_slowly);
 }
 
@@ -167,7 +163,6 @@ static void given_again(void)
 
 TEST(what_the_driver_gives_again_is_its_new_owners_at_once)
 {
-	(void)state;
 	world_run("memory:1GiB,context:0", "record:off", given_again);
 }
 
@@ -202,7 +197,6 @@ static void comes_too_late(void)
 
 TEST(memory_that_died_with_its_context_is_not_given_back)
 {
-	(void)state;
 	world_run("memory:1GiB,context:0", "record:off", comes_too_late);
 }
 
@@ -266,7 +260,6 @@ static void moves_slowly(void)
 
 TEST(an_end_waits_for_memory_on_the_move)
 {
-	(void)state;
 	world_run("memory:1GiB,context:0", "record:off", moves_slowly);
 }
 
@@ -317,7 +310,6 @@ static void is_detached_twice(void)
 
 TEST(a_detach_beside_an_end_is_no_end_of_its_own)
 {
-	(void)state;
 	world_run("", "record:off", is_detached_and_destroyed);
 	world_run("", "record:off", is_detached_twice);
 }

@@ -22,7 +22,6 @@ static void without_a_driver(void)
 
 TEST(no_driver_yet_is_asked_for_again)
 {
-	(void)state;
 	world_run(NULL, "record:off", without_a_driver);
 }
 
@@ -37,7 +36,6 @@ static void before_cuinit(void)
 
 TEST(a_call_before_cuinit_does_not_start_us_without_devices)
 {
-	(void)state;
 	world_run(NULL, "record:off", before_cuinit);
 }
 
@@ -53,7 +51,6 @@ static void inside(void)
 
 TEST(a_call_from_inside_passes)
 {
-	(void)state;
 	world_run(NULL, "record:off", inside);
 }
 
@@ -69,14 +66,12 @@ static void saw_late(void)
 
 TEST(a_start_that_was_not_seen_keeps_the_fences_on)
 {
-	(void)state;
 	world_run(NULL, "record:off", saw_late);
 }
 
 /* A slow loader, while another thread enters. */
 static void *come_by(void *arg)
 {
-	(void)arg;
 	CHECK(!world_enter());
 	return NULL;
 }
@@ -102,7 +97,6 @@ static void missed(void)
 
 TEST(what_passed_during_the_start_keeps_the_fences_on)
 {
-	(void)state;
 	world_run(NULL, "record:off", missed);
 }
 
@@ -137,7 +131,6 @@ static void forked(void)
 
 TEST(a_forked_child_passes_and_leaves_the_recording_alone)
 {
-	(void)state;
 	world_run(NULL, NULL, forked);
 	world_assert_is_silent();
 }
@@ -159,7 +152,6 @@ static void forked_before(void)
 
 TEST(a_child_of_a_process_without_cuda_starts_itself)
 {
-	(void)state;
 	world_run(NULL, NULL, forked_before);
 }
 
@@ -201,7 +193,6 @@ static void many_threads(void)
 
 TEST(threads_share_a_context)
 {
-	(void)state;
 	world_run(NULL, NULL, many_threads);
 	world_assert_is_silent();
 }

@@ -78,7 +78,6 @@ static void ends(void)
 
 TEST(only_an_exit_that_we_see_is_clean)
 {
-	(void)state;
 	world_run(NULL, "stacks:off", ends);
 	world_assert_is_silent();
 }
@@ -117,7 +116,6 @@ static void frees_late(void)
 
 TEST(after_the_end_a_free_gets_what_the_driver_says)
 {
-	(void)state;
 	world_run(NULL, "stacks:off", frees_late);
 	world_assert_is_silent();
 }
@@ -134,7 +132,6 @@ static void leaks(void)
 
 TEST(leaks_are_printed_where_that_was_asked_for)
 {
-	(void)state;
 	world_run(NULL, "stacks:off,leak_report:on", leaks);
 	world_assert_says("GPU 0: 3.00 MiB not freed");
 	world_run(NULL, "leak_report:on", leaks);
@@ -152,6 +149,5 @@ static void from_inside(void)
 
 TEST(an_exit_from_inside_does_not_hang)
 {
-	(void)state;
 	world_run(NULL, "stacks:off,leak_report:on", from_inside);
 }

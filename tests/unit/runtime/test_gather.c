@@ -52,7 +52,6 @@ static void changes_bit_by_bit(void)
 
 TEST(evidence_is_kept_until_something_moves)
 {
-	(void)state;
 	world_run("memory:1GiB,context:0", "stacks:off,oom_report:never", changes_bit_by_bit);
 	world_assert_is_silent();
 }
@@ -121,7 +120,6 @@ static void takes_what_it_read(void)
 
 TEST(what_is_sized_by_the_free_memory_is_a_pool)
 {
-	(void)state;
 	for (row = sizes; row < sizes + sizeof sizes / sizeof sizes[0]; row++)
 		world_run("memory:1GiB,context:0", "oom_report:never", takes_what_it_read);
 	world_assert_is_silent();
@@ -129,7 +127,6 @@ TEST(what_is_sized_by_the_free_memory_is_a_pool)
 
 TEST(each_failure_is_judged_and_counted)
 {
-	(void)state;
 	world_run("memory:1GiB,context:0", "oom_report:never", fails_at_sizes);
 	world_assert_is_silent();
 }
@@ -155,7 +152,6 @@ static void asks_nvml(void)
 
 TEST(the_neighbours_are_asked_for_what_is_printed_only)
 {
-	(void)state;
 	world_run("memory:1GiB", "stacks:off,oom_report:never", asks_nobody);
 	world_assert_is_silent();
 	world_run("memory:1GiB", "stacks:off", asks_nvml);

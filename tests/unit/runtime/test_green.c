@@ -65,7 +65,6 @@ static void shares(void)
 
 TEST(a_green_context_has_the_memory_of_its_primary_one)
 {
-	(void)state;
 	world_run(NULL, "stacks:off", shares);
 	world_assert_is_silent();
 }
@@ -91,7 +90,6 @@ static void alone(void)
 
 TEST(with_the_last_green_context_its_primary_one_ends)
 {
-	(void)state;
 	world_run("devices:2", "record:off", alone);
 }
 
@@ -112,7 +110,6 @@ static void reset(void)
 
 TEST(a_reset_of_the_primary_context_is_one_of_its_green_ones)
 {
-	(void)state;
 	world_run(NULL, "record:off", reset);
 }
 
@@ -148,7 +145,6 @@ static void covers(void)
 
 TEST(a_fence_covers_the_work_of_green_contexts)
 {
-	(void)state;
 	world_run("clock:virtual", "record:off,free_order:fence", covers);
 }
 
@@ -176,7 +172,6 @@ static void waits_for_one(void)
 
 TEST(a_wait_for_a_green_context_passes_no_fence)
 {
-	(void)state;
 	world_run("clock:virtual", "record:off,free_order:fence", waits_for_one);
 }
 
@@ -214,7 +209,6 @@ static void ends_the_rule(void)
 
 TEST(with_a_green_context_null_is_many_streams)
 {
-	(void)state;
 	world_run("clock:virtual", "record:off,free_order:fence", ends_the_rule);
 }
 
@@ -241,7 +235,6 @@ static void many(void)
 
 TEST(more_green_contexts_than_are_known_at_once)
 {
-	(void)state;
 	world_run(NULL, "record:off", many);
 }
 
@@ -262,7 +255,6 @@ static void unseen(void)
 
 TEST(a_green_context_that_nobody_announced_is_recognised)
 {
-	(void)state;
 	world_run(NULL, "record:off", unseen);
 }
 
@@ -280,7 +272,6 @@ static void destroyed(void)
 
 TEST(a_green_context_cannot_be_destroyed_as_an_ordinary_one)
 {
-	(void)state;
 	world_run(NULL, "record:off", destroyed);
 }
 
@@ -304,6 +295,5 @@ static void old_driver(void)
 
 TEST(where_nobody_knows_the_primary_context_memory_is_the_drivers)
 {
-	(void)state;
 	world_run(NULL, "record:off", old_driver);
 }

@@ -41,7 +41,6 @@ static void holds(void)
 
 TEST(a_holder_is_told_with_its_age_and_growth)
 {
-	(void)state;
 	world_run(NULL, NULL, holds);
 	world_assert_is_silent();
 }
@@ -63,7 +62,6 @@ static void leaks(void)
 
 TEST(what_is_printed_adds_up_to_the_total)
 {
-	(void)state;
 	world_run(NULL, NULL, holds_nothing);
 	world_assert_is_silent();
 	world_run(NULL, NULL, leaks);

@@ -14,7 +14,6 @@
 #define IN_A_CHILD(name, gpusim, body)         \
 	TEST(name)                             \
 	{                                      \
-		(void)state;                   \
 		world_run(gpusim, NULL, body); \
 	}
 
@@ -424,7 +423,6 @@ static CUresult make_one_of_many(struct gpc_implicit_call *implicit)
 
 static void *load_many(void *arg)
 {
-	(void)arg;
 	CHECK(!world.cuCtxSetCurrent(world.context));
 	for (int i = 0; i < N_LOADS; i++)
 		CHECK(!call(make_one_of_many, GPUCACHE_KIND_MODULE));
@@ -452,8 +450,6 @@ IN_A_CHILD(of_what_threads_load_at_once_each_is_booked_whole_or_not_at_all, "mem
 
 static CUresult info_fails(size_t *available, size_t *total)
 {
-	(void)available;
-	(void)total;
 	return CUDA_ERROR_UNKNOWN;
 }
 
@@ -495,7 +491,6 @@ static void never_room(void)
 
 TEST(a_module_without_room_gets_the_drivers_error_and_is_reported)
 {
-	(void)state;
 	world_run("memory:1GiB,module:2GiB", "oom_report:always", never_room);
 	world_assert_says("OUT OF MEMORY");
 }

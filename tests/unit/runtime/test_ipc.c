@@ -110,7 +110,6 @@ static void exports(void)
 
 TEST(a_block_inside_a_segment_gets_a_handle_of_its_own)
 {
-	(void)state;
 	world_run(NULL, CONF, exports);
 	world_assert_says("needs libgpucache, too");
 	world_assert_says("that block is gone or not visible here");
@@ -138,7 +137,6 @@ static void is_exported_in_flight(void)
 
 TEST(an_export_comes_after_the_work_of_the_old_owner)
 {
-	(void)state;
 	world_run("clock:virtual", CONF ",free_order:fence", is_exported_in_flight);
 }
 
@@ -164,7 +162,6 @@ static void is_told_first(void)
 
 TEST(a_block_whose_segment_the_program_knows_gets_no_tag)
 {
-	(void)state;
 	world_run(NULL, CONF, is_told_first);
 	world_assert_is_silent();
 }
@@ -183,7 +180,6 @@ static void is_told_a_size(void)
 
 TEST(a_program_that_was_told_no_base_adds_no_offset)
 {
-	(void)state;
 	world_run(NULL, CONF, is_told_a_size);
 }
 
@@ -205,7 +201,6 @@ static void is_told_after(void)
 
 TEST(the_range_of_an_exported_block_is_the_block)
 {
-	(void)state;
 	world_run(NULL, CONF, is_told_after);
 }
 
@@ -232,7 +227,6 @@ static void exports_too_many(void)
 
 TEST(a_full_table_is_an_error_and_a_line)
 {
-	(void)state;
 	world_run(NULL, CONF, exports_too_many);
 	world_assert_says("too many such blocks");
 }
@@ -256,7 +250,6 @@ static void resets(void)
 
 TEST(a_reset_withdraws_what_was_exported)
 {
-	(void)state;
 	world_run(NULL, CONF, resets);
 }
 
@@ -289,14 +282,11 @@ static void exports_again(void)
 
 TEST(a_block_at_the_address_of_a_dead_one_has_its_own_handle)
 {
-	(void)state;
 	world_run("context:0", CONF, exports_again);
 }
 
 static CUresult fails(CUipcMemHandle *handle, CUdeviceptr ptr)
 {
-	(void)handle;
-	(void)ptr;
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
@@ -317,7 +307,6 @@ static void is_refused(void)
 
 TEST(where_the_driver_exports_nothing_nothing_changes)
 {
-	(void)state;
 	world_run(NULL, CONF, is_refused);
 	world_assert_is_silent();
 }
@@ -329,7 +318,6 @@ static void *export_and_free(void *arg)
 	CUdeviceptr base;
 	size_t size;
 
-	(void)arg;
 	CHECK(!world.cuCtxSetCurrent(world.context));
 	for (int round = 0; round < 50; round++) {
 		for (int i = 0; i < 3; i++)
@@ -359,7 +347,6 @@ static void exports_in_threads(void)
 
 TEST(threads_export_and_free_at_once)
 {
-	(void)state;
 	world_run(NULL, CONF, exports_in_threads);
 }
 
@@ -449,13 +436,11 @@ static void imports(void)
 
 TEST(every_block_opens_where_it_is)
 {
-	(void)state;
 	world_run(NULL, CONF, imports);
 }
 
 static CUresult close_fails(CUdeviceptr ptr)
 {
-	(void)ptr;
 	return CUDA_ERROR_UNKNOWN;
 }
 
@@ -477,7 +462,6 @@ static void closes_in_vain(void)
 
 TEST(a_close_that_the_driver_refuses_changes_nothing)
 {
-	(void)state;
 	world_run(NULL, CONF, closes_in_vain);
 }
 
@@ -500,7 +484,6 @@ static void is_reset_while_open(void)
 
 TEST(a_reset_forgets_what_was_open)
 {
-	(void)state;
 	world_run(NULL, CONF, is_reset_while_open);
 }
 
@@ -538,7 +521,6 @@ static void is_reset_before_it_is_noted(void)
 
 TEST(what_was_opened_before_a_reset_is_not_noted_after_it)
 {
-	(void)state;
 	world_run(NULL, CONF, is_reset_before_it_is_noted);
 }
 
@@ -562,6 +544,5 @@ static void has_no_metadata(void)
 
 TEST(without_metadata_nothing_is_opened_that_could_not_be_closed)
 {
-	(void)state;
 	world_run(NULL, CONF, has_no_metadata);
 }

@@ -24,7 +24,6 @@ static const struct gpc_ipc_target target = {
 
 static int set_up(void **state)
 {
-	(void)state;
 	strcpy(top + sizeof top - 7, "XXXXXX");
 	if (!mkdtemp(top))
 		return -1;
@@ -39,7 +38,6 @@ static int tear_down(void **state)
 {
 	char command[64];
 
-	(void)state;
 	gpc_ipc_registry_fini(&registry, false);
 	gpc_ipc_registry_places = NULL;
 	snprintf(command, sizeof command, "rm -rf %s", top);
@@ -91,7 +89,6 @@ TEST(a_tag_leads_to_what_it_stands_for)
 	CUipcMemHandle first = add(&registry, 0);
 	CUipcMemHandle last = add(&registry, GPC_IPC_MAX_ENTRIES - 1);
 
-	(void)state;
 	assert_true(gpc_ipc_is_tag(&first));
 	assert_false(gpc_ipc_is_tag(&target.handle));
 	assert_memory_not_equal(&first, &last, sizeof first);
@@ -107,7 +104,6 @@ TEST(an_entry_that_is_used_again_is_not_what_the_old_tag_stands_for)
 	CUipcMemHandle old = add(&registry, 5);
 	CUipcMemHandle new;
 
-	(void)state;
 	gpc_ipc_registry_remove(&registry, 5);
 	new = add(&registry, 5);
 	assert_leads_nowhere(&old);
@@ -129,7 +125,6 @@ TEST(a_slot_that_is_a_link_is_neither_written_nor_read)
 	CUipcMemHandle tag;
 	FILE *file;
 
-	(void)state;
 	snprintf(treasure, sizeof treasure, "%s/treasure", top);
 	file = fopen(treasure, "w");
 	assert_non_null(file);
@@ -150,7 +145,6 @@ TEST(the_file_goes_with_the_process)
 {
 	CUipcMemHandle tag = add(&registry, 0);
 
-	(void)state;
 	assert_true(is_there(path_of(0, 0)));
 	gpc_ipc_registry_fini(&registry, false);
 	assert_false(is_there(path_of(0, 0)));
@@ -164,7 +158,6 @@ TEST(a_child_of_fork_leaves_the_file)
 	pid_t pid = fork();
 	int status;
 
-	(void)state;
 	if (pid == 0) {
 		gpc_ipc_registry_fini(&registry, true);
 		_exit(0);
@@ -180,7 +173,6 @@ TEST(processes_have_slots_of_their_own)
 	CUipcMemHandle a = add(&registry, 3);
 	CUipcMemHandle b = add(&other, 3);
 
-	(void)state;
 	assert_int_equal(registry.slot, 0);
 	assert_int_equal(other.slot, 1);
 	assert_leads_there(&a);
@@ -197,7 +189,6 @@ TEST(the_slot_of_a_killed_process_is_taken_by_the_next)
 	int ends[2];
 	pid_t pid;
 
-	(void)state;
 	assert_int_equal(pipe(ends), 0);
 	pid = fork();
 	if (pid == 0) {
@@ -266,7 +257,6 @@ TEST(a_file_of_the_program_that_got_our_number_is_not_written)
 	int fds[8];
 	int n = lose_descriptors(fds);
 
-	(void)state;
 	assert_true(n > 0);
 	gpc_ipc_registry_remove(&registry, 7);
 	second = add(&registry, 1);
@@ -287,7 +277,6 @@ TEST(at_the_end_a_file_of_the_program_is_neither_closed_nor_removed)
 	int n;
 	int fd;
 
-	(void)state;
 	(void)add(&registry, 0);
 	n = lose_descriptors(fds);
 	/* A directory of the program, where a file has the name of our slot. */
@@ -312,7 +301,6 @@ TEST(a_slot_that_another_process_took_meanwhile_is_left_to_it)
 	int fds[8];
 	int n = lose_descriptors(fds);
 
-	(void)state;
 	theirs = add(&other, 0);
 	assert_int_equal(other.slot, 0);
 	gpc_ipc_registry_remove(&registry, 0);
@@ -332,7 +320,6 @@ TEST(a_directory_that_others_can_enter_is_not_used)
 {
 	CUipcMemHandle tag;
 
-	(void)state;
 	assert_int_equal(mkdir(paths[0], 0700), 0);
 	assert_int_equal(chmod(paths[0], 0755), 0);
 	tag = add(&registry, 0);
@@ -347,7 +334,6 @@ TEST(a_directory_that_others_can_enter_is_not_used)
 
 TEST(a_directory_of_somebody_else_is_not_used)
 {
-	(void)state;
 	if (geteuid() != 0)
 		skip();
 	assert_int_equal(mkdir(paths[0], 0700), 0);
@@ -358,7 +344,6 @@ TEST(a_directory_of_somebody_else_is_not_used)
 
 TEST(a_link_in_place_of_a_directory_is_not_followed)
 {
-	(void)state;
 	assert_int_equal(symlink(top, paths[0]), 0);
 	(void)add(&registry, 0);
 	assert_int_equal(registry.place, 1);
@@ -368,7 +353,6 @@ TEST(what_is_no_file_of_ours_in_a_slot_is_passed_over)
 {
 	char victim[128];
 
-	(void)state;
 	snprintf(victim, sizeof victim, "%s/victim", top);
 	assert_int_equal(mkdir(paths[0], 0700), 0);
 	close(open(victim, O_CREAT | O_WRONLY, 0600));
@@ -385,7 +369,6 @@ TEST(names_that_others_took_are_no_loss)
 	CUipcMemHandle tag;
 	CUipcMemHandle second;
 
-	(void)state;
 	assert_int_equal(symlink(top, paths[0]), 0);
 	assert_int_equal(symlink(top, paths[1]), 0);
 	tag = add(&registry, 0);
@@ -405,7 +388,6 @@ TEST(without_any_place_nothing_is_added)
 	const char *const *before = gpc_ipc_registry_places;
 	CUipcMemHandle tag;
 
-	(void)state;
 	gpc_ipc_registry_places = nowhere;
 	assert_int_equal(gpc_ipc_registry_add(&registry, 0, &target, &tag), GPC_IO);
 	gpc_ipc_registry_places = before;
@@ -418,7 +400,6 @@ TEST(a_limit_of_the_file_size_is_kept)
 	struct rlimit tight;
 	CUipcMemHandle tag;
 
-	(void)state;
 	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
 	tight = (struct rlimit){ .rlim_cur = 4096, .rlim_max = old.rlim_max };
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &tight), 0);
@@ -435,7 +416,6 @@ TEST(a_tag_that_was_changed_leads_nowhere)
 	CUipcMemHandle changed;
 	unsigned n_same = 0;
 
-	(void)state;
 	(void)add(&registry, 1);
 	for (size_t i = 0; i < sizeof tag.reserved; i++) {
 		struct gpc_ipc_target found;
@@ -453,7 +433,6 @@ TEST(a_file_that_was_cut_is_believed_no_further)
 {
 	CUipcMemHandle tag = add(&registry, 9);
 
-	(void)state;
 	assert_int_equal(truncate(path_of(0, 0), 500), 0);
 	assert_leads_nowhere(&tag);
 	assert_int_equal(truncate(path_of(0, 0), 0), 0);

@@ -34,7 +34,6 @@ static void with_live_and_cached(void)
 
 TEST(a_sheet_of_a_quiet_device_adds_up)
 {
-	(void)state;
 	world_run("memory:1GiB,context:0", "record:off,stacks:off", with_live_and_cached);
 	world_assert_is_silent();
 }
@@ -74,7 +73,6 @@ static void beside_an_endless_move(void)
 
 TEST(a_look_is_taken_once_while_a_move_never_ends)
 {
-	(void)state;
 	world_run("memory:1GiB,context:0", "record:off,stacks:off", beside_an_endless_move);
 	world_assert_is_silent();
 }

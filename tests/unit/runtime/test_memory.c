@@ -26,7 +26,6 @@ static void in_and_out(void)
 
 TEST(a_freed_block_is_given_again_without_the_driver)
 {
-	(void)state;
 	world_run(NULL, "stacks:off", in_and_out);
 	world_assert_is_silent();
 }
@@ -52,7 +51,6 @@ static void again_and_again(void)
 
 TEST(a_thread_that_takes_its_block_back_is_counted_whole)
 {
-	(void)state;
 	world_run(NULL, "stacks:off", again_and_again);
 	world_assert_is_silent();
 }
@@ -72,7 +70,6 @@ static void bad_arguments(void)
 
 TEST(errors_of_the_arguments_are_the_drivers)
 {
-	(void)state;
 	world_run(NULL, "stacks:off", bad_arguments);
 }
 
@@ -95,7 +92,6 @@ static void bad_frees(void)
 
 TEST(a_bad_free_is_an_invalid_value_and_changes_nothing)
 {
-	(void)state;
 	world_run(NULL, "stacks:off", bad_frees);
 }
 
@@ -113,7 +109,6 @@ static void uncached(void)
 
 TEST(cache_off_tracks_and_passes)
 {
-	(void)state;
 	world_run(NULL, "cache:off", uncached);
 }
 
@@ -132,7 +127,6 @@ static void free_of_another_context(void)
 
 TEST(memory_is_freed_by_address_whatever_is_current)
 {
-	(void)state;
 	world_run(NULL, "stacks:off", free_of_another_context);
 }
 
@@ -187,13 +181,11 @@ static void told_one_piece(void)
 
 TEST(cached_memory_counts_as_free)
 {
-	(void)state;
 	world_run("memory:1GiB", "stacks:off", told_free);
 }
 
 TEST(what_is_free_can_be_had_in_one_piece)
 {
-	(void)state;
 	world_run("memory:1GiB", "stacks:off", told_one_piece);
 	world_run("memory:1GiB", "stacks:off,limit:500MiB", told_one_piece);
 }
@@ -220,7 +212,6 @@ static void told_limit(void)
 
 TEST(a_limit_is_what_the_program_is_told_of_the_device)
 {
-	(void)state;
 	world_run("memory:1GiB", "stacks:off,oom_report:never,limit:400MiB", told_limit);
 	world_run("memory:1000MiB", "stacks:off,oom_report:never,per_process_memory_fraction:0.4",
 		told_limit);
@@ -274,7 +265,6 @@ TEST(memory_that_cannot_be_cached_costs_one_question_and_one_line)
 {
 	const char *line;
 
-	(void)state;
 	world_run(NULL, "stacks:off", off_grid);
 	line = strstr(world_text, "not multiples of 2 MiB");
 	assert_non_null(line);
@@ -300,7 +290,6 @@ static void off_grid_in_a_capture(void)
 
 TEST(memory_that_cannot_be_cached_breaks_no_capture)
 {
-	(void)state;
 	world_run(NULL, "stacks:off", off_grid_in_a_capture);
 }
 
@@ -317,7 +306,6 @@ static void broken(void)
 
 TEST(a_broken_context_answers_its_error)
 {
-	(void)state;
 	world_run(NULL, "stacks:off", broken);
 }
 
@@ -348,7 +336,6 @@ static void breaks_unseen(void)
 
 TEST(what_a_fence_hears_breaks_the_context)
 {
-	(void)state;
 	world_run(NULL, "stacks:off,free_order:fence", breaks_unseen);
 }
 
@@ -375,7 +362,6 @@ static void frees_without_a_context(void)
 
 TEST(a_free_needs_no_context_and_any_that_works_will_do)
 {
-	(void)state;
 	world_run(NULL, "stacks:off", frees_without_a_context);
 }
 
@@ -391,7 +377,6 @@ static void fails_for_another_reason(void)
 
 TEST(another_error_of_the_driver_is_carried_up)
 {
-	(void)state;
 	world_run("fail:cuMemAlloc_v2/1/999", "stacks:off", fails_for_another_reason);
 	world_assert_is_silent();
 }
@@ -412,7 +397,6 @@ static void waits(void)
 
 TEST(host_order_waits_for_the_device)
 {
-	(void)state;
 	world_run("clock:virtual", "stacks:off,free_order:host", waits);
 }
 
@@ -436,7 +420,6 @@ static void waits_not(void)
 
 TEST(host_order_does_not_break_a_capture)
 {
-	(void)state;
 	world_run(NULL, "stacks:off,free_order:host", waits_not);
 }
 
@@ -467,6 +450,5 @@ static void holds_captures(void)
 
 TEST(no_capture_begins_while_a_free_waits)
 {
-	(void)state;
 	world_run(NULL, "stacks:off,free_order:host", holds_captures);
 }

@@ -53,7 +53,6 @@ static void withdraws(void)
 
 TEST(the_last_text_is_printed_once)
 {
-	(void)state;
 	world_run(NULL, "stacks:off", publishes_three);
 	assert_string_equal(world_text, "third\n");
 	world_run(NULL, "stacks:off", withdraws);
@@ -76,7 +75,6 @@ static void caught_now(void)
 
 TEST(a_program_that_went_on_has_survived_after_a_minute)
 {
-	(void)state;
 	world_run(NULL, "stacks:off", caught_long_ago);
 	world_assert_is_silent();
 	world_run(NULL, "stacks:off", caught_now);
@@ -106,7 +104,6 @@ static void goes_on_for_a_while(void)
 
 TEST(a_program_that_went_on_for_long_may_end_for_another_reason)
 {
-	(void)state;
 	world_run(NULL, "stacks:off", goes_on_for_long);
 	world_assert_says(
 		"this request failed 1 min before the end; 2 requests have succeeded since");
@@ -141,7 +138,6 @@ static void ends_with_256(void)
 
 TEST(only_an_error_is_an_end_that_is_told)
 {
-	(void)state;
 	world_run(NULL, "stacks:off", ends_well);
 	world_assert_is_silent();
 	world_run(NULL, "stacks:off", ends_with_256);
@@ -157,7 +153,6 @@ static void without_a_start(void)
 
 TEST(a_process_without_cuda_has_nothing_to_tell)
 {
-	(void)state;
 	world_run(NULL, NULL, without_a_start);
 	world_assert_is_silent();
 }
@@ -184,7 +179,6 @@ int pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
 /* Its only caller is gpc_pause, at the end of the process. */
 int poll(struct pollfd *fds, nfds_t n, int ms)
 {
-	(void)fds;
 	CHECK(n == 0 && ms == 1);
 	sem_post(&may_go_on);
 	CHECK(!pthread_join(speaker, NULL));
@@ -218,7 +212,6 @@ static void ends_in_a_handler_too(void)
 
 TEST(an_end_waits_until_the_text_of_another_one_is_printed)
 {
-	(void)state;
 	world_run(NULL, "stacks:off", ends_in_two_threads);
 	assert_string_equal(world_text, "once\n");
 	world_run(NULL, "stacks:off", ends_in_a_handler_too);

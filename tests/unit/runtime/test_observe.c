@@ -65,7 +65,6 @@ static void blocks_and_events(void)
 
 TEST(every_block_and_segment_is_recorded)
 {
-	(void)state;
 	world_run(NULL, NULL, blocks_and_events);
 }
 
@@ -99,7 +98,6 @@ static void host_and_contexts(void)
 
 TEST(contexts_are_events_and_host_memory_is_in_no_site)
 {
-	(void)state;
 	world_run(NULL, "stacks:off", host_and_contexts);
 }
 
@@ -138,7 +136,6 @@ static void looks(void)
 
 TEST(the_device_is_looked_at_now_and_then)
 {
-	(void)state;
 	world_run("memory:1GiB", "stacks:off,record:off", looks);
 }
 
@@ -301,7 +298,6 @@ static void read_while_busy(void)
 
 TEST(a_thousand_reads_of_a_busy_process_are_consistent)
 {
-	(void)state;
 	world_run(NULL, "recording_size:1MiB", read_while_busy);
 	world_assert_is_silent();
 }

@@ -30,7 +30,6 @@ static void without(void)
 
 TEST(pages_are_offered_where_the_option_asks_for_them)
 {
-	(void)state;
 	world_run("memory:1GiB", "record:off", without);
 }
 
@@ -53,7 +52,6 @@ static void ends_auto(void)
 
 TEST(with_auto_the_end_of_pages_gives_them_back)
 {
-	(void)state;
 	world_run("memory:1GiB,context:0", "record:off,vmm:auto", ends_auto);
 }
 
@@ -69,7 +67,6 @@ static void ends_on(void)
 
 TEST(with_on_they_never_end)
 {
-	(void)state;
 	world_run("memory:1GiB", "record:off,vmm:on", ends_on);
 }
 
@@ -90,7 +87,6 @@ static void dies(void)
 
 TEST(a_context_that_dies_takes_its_pages_along)
 {
-	(void)state;
 	world_run("memory:1GiB,context:0", "record:off,vmm:on", dies);
 }
 
@@ -106,6 +102,5 @@ static void reached(void)
 
 TEST(another_device_that_is_a_peer_is_let_at_them)
 {
-	(void)state;
 	world_run("devices:2", "record:off,vmm:on", reached);
 }

@@ -82,7 +82,6 @@ static void held(void)
 
 TEST(physical_memory_goes_with_its_last_holder_or_mapping)
 {
-	(void)state;
 	world_run(NULL, "stacks:off", held);
 	world_assert_is_silent();
 }
@@ -112,7 +111,6 @@ static void refused(void)
 
 TEST(what_the_driver_refuses_changes_nothing)
 {
-	(void)state;
 	world_run(NULL, "stacks:off", refused);
 }
 
@@ -143,7 +141,6 @@ static void at_once(void)
 
 TEST(one_call_may_unmap_several_mappings)
 {
-	(void)state;
 	world_run(NULL, "stacks:off", at_once);
 }
 
@@ -167,7 +164,6 @@ static void unseen(void)
 
 TEST(handles_that_nobody_saw_made_do_no_harm)
 {
-	(void)state;
 	world_run(NULL, "stacks:off", unseen);
 }
 
@@ -191,7 +187,6 @@ static void again(void)
 
 TEST(a_handle_that_comes_again_is_a_new_one)
 {
-	(void)state;
 	world_run(NULL, "stacks:off", again);
 }
 
@@ -264,12 +259,10 @@ static void many_threads(void)
 
 TEST(threads_hold_memory_independently)
 {
-	(void)state;
 	world_run(NULL, "stacks:off", many_threads);
 }
 
 TEST(without_metadata_a_handle_goes_with_its_release)
 {
-	(void)state;
 	world_run(NULL, "stacks:off", without_metadata);
 }

@@ -102,9 +102,6 @@ static void destroy_pool(CUmemoryPool pool)
 
 static CUresult count_question(CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
 {
-	(void)pool;
-	(void)attribute;
-	(void)value;
 	n_asked++;
 	return CUDA_ERROR_INVALID_VALUE;
 }
@@ -138,14 +135,12 @@ static void adds_up(void)
 
 TEST(allocations_and_what_is_idle_add_up_to_what_is_reserved)
 {
-	(void)state;
 	world_run(NULL, "stacks:off", adds_up);
 	world_assert_is_silent();
 }
 
 static void *churn(void *arg)
 {
-	(void)arg;
 	CHECK(!world.cuCtxSetCurrent(world.context));
 	for (unsigned i = 0; i < 300; i++)
 		give(take(512 * (1 + i % 7)));
@@ -168,7 +163,6 @@ static void threads(void)
 
 TEST(threads_that_use_one_pool_leave_the_books_right)
 {
-	(void)state;
 	world_run(NULL, "stacks:off", threads);
 	world_assert_is_silent();
 }
@@ -189,7 +183,6 @@ static void host(void)
 
 TEST(memory_of_a_pool_of_the_host_is_host_memory)
 {
-	(void)state;
 	world_run(NULL, "stacks:off", host);
 }
 
@@ -207,7 +200,6 @@ static void of_two_devices(void)
 
 TEST(an_allocation_counts_for_the_device_of_its_pool)
 {
-	(void)state;
 	world_run("devices:2", "stacks:off", of_two_devices);
 }
 
@@ -230,7 +222,6 @@ static void made_current(void)
 
 TEST(the_pool_that_the_program_made_current_is_the_one_meant)
 {
-	(void)state;
 	world_run(NULL, "stacks:off", made_current);
 }
 
@@ -249,7 +240,6 @@ static void from_idle(void)
 
 TEST(an_allocation_from_what_was_idle_is_no_peak)
 {
-	(void)state;
 	world_run(NULL, "stacks:off", from_idle);
 }
 
@@ -276,7 +266,6 @@ static void kept(void)
 
 TEST(a_pool_that_the_driver_keeps_stays_in_the_books_once)
 {
-	(void)state;
 	world_run(NULL, "stacks:off", kept);
 }
 
@@ -308,7 +297,6 @@ static void chosen_at_once(void)
 
 TEST(a_pool_chosen_while_the_default_one_is_asked_for_stays_chosen)
 {
-	(void)state;
 	world_run(NULL, "stacks:off", chosen_at_once);
 }
 
@@ -331,7 +319,6 @@ static void destroyed(void)
 
 TEST(nobody_asks_about_a_pool_that_was_destroyed)
 {
-	(void)state;
 	world_run(NULL, "stacks:off", destroyed);
 }
 
@@ -364,7 +351,6 @@ static void captured(void)
 
 TEST(nobody_asks_while_a_capture_is_open)
 {
-	(void)state;
 	world_run(NULL, "stacks:off", captured);
 }
 
@@ -395,7 +381,6 @@ static void graphs(void)
 
 TEST(memory_of_graphs_is_booked_and_trimmed)
 {
-	(void)state;
 	world_run(NULL, "stacks:off", graphs);
 }
 
@@ -419,7 +404,6 @@ static void room(void)
 
 TEST(pools_and_cache_make_room_for_each_other)
 {
-	(void)state;
 	world_run("memory:1GiB", "stacks:off", room);
 	world_assert_is_silent();
 }
@@ -443,7 +427,6 @@ static void reset(void)
 
 TEST(a_reset_ends_all_pools)
 {
-	(void)state;
 	world_run(NULL, "stacks:off", reset);
 }
 
@@ -482,7 +465,6 @@ static void resets_early(void)
 
 TEST(what_a_pool_gave_before_a_reset_is_not_the_next_pools)
 {
-	(void)state;
 	world_run(NULL, "stacks:off", resets_early);
 }
 
@@ -512,13 +494,11 @@ static void no_pool(void)
 
 TEST(what_gives_no_memory_is_not_asked_again)
 {
-	(void)state;
 	world_run(NULL, "stacks:off", no_pool);
 }
 
 TEST(more_pools_than_there_is_room_for_are_used_and_not_looked_into)
 {
-	(void)state;
 	world_run("memory:8GiB", "stacks:off", many);
 	world_assert_is_silent();
 }
@@ -542,7 +522,6 @@ static void old(void)
 
 TEST(a_driver_that_lacks_all_of_it_is_not_asked)
 {
-	(void)state;
 	world_run(NULL, "stacks:off", old);
 }
 
@@ -563,6 +542,5 @@ static void foreign(void)
 
 TEST(imported_memory_is_known_and_counts_for_nothing)
 {
-	(void)state;
 	world_run(NULL, "stacks:off", foreign);
 }

@@ -28,7 +28,6 @@ static void peers(void)
 
 TEST(a_peer_becomes_a_member_of_the_fences)
 {
-	(void)state;
 	world_run("devices:2", "record:off", peers);
 }
 
@@ -53,7 +52,6 @@ static void peer_dies(void)
 
 TEST(a_peer_that_dies_holds_no_fence_back)
 {
-	(void)state;
 	world_run("memory:1GiB,devices:2,context:0", "record:off", peer_dies);
 	world_assert_is_silent();
 }
@@ -65,7 +63,6 @@ static CUresult end_joining(CUevent event)
 {
 	struct gpc_ending ending = gpc_runtime_begin_destroy(joining);
 
-	(void)event;
 	gpc_runtime_end_destroy(ending, CUDA_SUCCESS);
 	return CUDA_SUCCESS;
 }
@@ -88,7 +85,6 @@ static void dies_while_it_joins(void)
 
 TEST(a_peer_that_dies_while_it_joins_is_no_member)
 {
-	(void)state;
 	world_run("devices:2,context:0", "record:off", dies_while_it_joins);
 }
 
@@ -122,7 +118,6 @@ static void peer_dies_at_work(void)
 
 TEST(the_work_of_a_peer_that_dies_is_waited_for)
 {
-	(void)state;
 	world_run("devices:2,clock:virtual", "record:off", peer_dies_at_work);
 }
 
@@ -169,7 +164,6 @@ static void not_told(void)
 
 TEST(memory_that_another_contexts_copy_uses_is_not_given_out)
 {
-	(void)state;
 	world_run("memory:1GiB,devices:2,context:0,clock:virtual", "record:off", told);
 	/* What the call is for: without it the same memory comes back at once. */
 	world_run("memory:1GiB,devices:2,context:0,clock:virtual", "record:off", not_told);
@@ -215,7 +209,6 @@ static void reaches(void)
 
 TEST(a_copy_joins_the_fences_of_the_memory_it_touches)
 {
-	(void)state;
 	world_run("devices:2", "record:off", reaches);
 	world_assert_is_silent();
 }
@@ -232,7 +225,6 @@ static void one_context(void)
 
 TEST(with_one_context_copies_look_at_nothing)
 {
-	(void)state;
 	world_run(NULL, "record:off", one_context);
 }
 
@@ -299,7 +291,6 @@ static void of_a_peer(void)
 
 TEST(the_reason_why_one_stream_orders_reuse_no_more_is_kept)
 {
-	(void)state;
 	world_run(NULL, "record:off,stacks:off", is_kept);
 	world_run(NULL, "record:off,stacks:off", of_a_stream);
 	world_run(NULL, "record:off,stacks:off", of_a_launch);
@@ -322,6 +313,5 @@ static void near_host(void)
 
 TEST(where_the_host_reaches_the_memory_every_block_waits_for_its_fence)
 {
-	(void)state;
 	world_run("host_access:direct,clock:virtual", "record:off,stacks:off", near_host);
 }

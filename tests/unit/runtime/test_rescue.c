@@ -32,7 +32,6 @@ static void in_another_context(void)
 
 TEST(what_another_context_caches_makes_room)
 {
-	(void)state;
 	world_run("memory:1GiB,context:0", QUIET, in_another_context);
 	world_assert_is_silent();
 }
@@ -55,7 +54,6 @@ static void behind_work(void)
 
 TEST(what_is_pending_behind_work_is_waited_for)
 {
-	(void)state;
 	world_run("memory:1GiB,context:0,clock:virtual",
 		QUIET ",free_order:fence,pending_limit:1GiB", behind_work);
 	world_assert_is_silent();
@@ -97,7 +95,6 @@ static void fails_once_and_ends(void)
 
 TEST(a_failure_is_recorded_once_and_printed_at_an_end_by_an_error)
 {
-	(void)state;
 	world_run_to("memory:1GiB", QUIET, fails_once_and_ends, 3);
 	world_assert_says("out of memory on GPU 0: 900.00 MiB asked for, exhausted");
 	assert_int_equal(world_count("WHY "), 1);
@@ -122,7 +119,6 @@ static void fails_at_once(void)
 
 TEST(oom_report_always_prints_at_once)
 {
-	(void)state;
 	world_run("memory:1GiB", QUIET ",oom_report:always", fails_at_once);
 	world_assert_says("2.00 GiB was asked for");
 }
@@ -142,14 +138,12 @@ static void fails_without_an_environment(void)
 /* Another thread may be in setenv, which moves the environment. */
 TEST(a_failure_does_not_look_into_the_environment)
 {
-	(void)state;
 	world_run("memory:1GiB", QUIET ",oom_report:always", fails_without_an_environment);
 	world_assert_says("2.00 GiB was asked for");
 }
 
 static enum gpc_status is_full(struct gpc_rescue *rescue)
 {
-	(void)rescue;
 	return GPC_DEVICE_NO_MEMORY;
 }
 
@@ -172,7 +166,6 @@ static void fails_in_another_order(void)
 
 TEST(not_more_than_one_report_a_minute_in_whatever_order_they_come)
 {
-	(void)state;
 	world_run("memory:1GiB", QUIET ",oom_report:always", fails_in_another_order);
 }
 
@@ -229,7 +222,6 @@ static void fails_while_memory_moves(void)
 
 TEST(a_sheet_is_of_one_moment)
 {
-	(void)state;
 	world_run("memory:1GiB,context:0", QUIET, fails_while_memory_moves);
 }
 
@@ -256,7 +248,6 @@ static void fails_twice_at_once(void)
 
 TEST(a_repeated_failure_is_printed_once)
 {
-	(void)state;
 	world_run_to("memory:1GiB", QUIET, fails_twice, 3);
 	assert_int_equal(world_count("WHY "), 1);
 	assert_int_equal(world_count("asked for, impossible"), 1); /* the line at the first one */
@@ -285,7 +276,6 @@ static void recovers(void)
 
 TEST(a_failure_that_the_program_recovered_from_is_not_printed)
 {
-	(void)state;
 	world_run_to("memory:1GiB", QUIET, recovers, 3);
 	assert_int_equal(world_count("gpucache:"), 1); /* the line at the failure */
 	assert_int_equal(world_count("WHY "), 0);
@@ -319,13 +309,11 @@ static void falls_back(void)
 
 TEST(host_memory_is_no_recovery)
 {
-	(void)state;
 	world_run("memory:1GiB", QUIET ",oom_report:never", falls_back);
 }
 
 static CUresult refuse_host(struct gpc_passed_call *call)
 {
-	(void)call;
 	return no_memory;
 }
 
@@ -351,7 +339,6 @@ static void fails_on_the_host(void)
 
 TEST(device_memory_is_no_recovery_of_the_hosts)
 {
-	(void)state;
 	world_run("memory:1GiB", QUIET ",oom_report:never", fails_on_the_host);
 }
 
@@ -371,7 +358,6 @@ static void limited(void)
 
 TEST(the_limit_is_honoured)
 {
-	(void)state;
 	world_run("memory:1GiB", QUIET ",limit:128MiB", limited);
 	assert_int_equal(world_count("WHY "), 0);
 	world_run("memory:1GiB", QUIET ",per_process_memory_fraction:0.125", limited);
@@ -390,7 +376,6 @@ static void wraps(void)
 
 TEST(more_failures_than_the_recording_holds_do_no_harm)
 {
-	(void)state;
 	world_run("memory:1GiB", QUIET ",oom_report:never", wraps);
 }
 
@@ -431,7 +416,6 @@ static void overflows_elsewhere(void)
 
 TEST(a_size_that_overflowed_is_recorded_as_impossible)
 {
-	(void)state;
 	world_run("memory:1GiB", "stacks:off", overflows);
 	world_run("memory:1GiB", "stacks:off,cache:off,limit:100MiB", overflows);
 	world_run("memory:1GiB", "stacks:off,limit:100MiB", overflows_elsewhere);
@@ -482,13 +466,11 @@ static void loads_all_modules(void)
 
 TEST(eager_loading_is_known_at_a_failure)
 {
-	(void)state;
 	world_run("memory:1GiB,context:0", "stacks:off", loads_all_modules);
 }
 
 TEST(a_refusal_is_told_with_a_reading_before_and_one_after_it)
 {
-	(void)state;
 	world_run("memory:1GiB,context:0,fail:cuMemAlloc_v2/1/2/1000",
 		"stacks:off,oom_report:always", refused);
 	world_assert_says("refused 30.00 MiB with 1.00 GiB free before and 1.00 GiB free");
@@ -496,6 +478,5 @@ TEST(a_refusal_is_told_with_a_reading_before_and_one_after_it)
 
 TEST(a_climb_during_a_capture_serves_and_does_not_break_it)
 {
-	(void)state;
 	world_run("memory:1GiB,context:0", QUIET, during_a_capture);
 }

@@ -20,7 +20,6 @@
 
 static enum gpc_status is_full(struct gpc_rescue *rescue)
 {
-	(void)rescue;
 	return GPC_DEVICE_NO_MEMORY;
 }
 
@@ -147,7 +146,6 @@ static void fail_alike(void)
 
 TEST(a_thread_that_recovers_says_nothing_of_another)
 {
-	(void)state;
 	world_run("memory:1GiB", QUIET, one_of_two_threads_recovers);
 	world_assert_says("700.00 MiB asked for");
 	assert_int_equal(world_count("WHY "), 1);
@@ -160,7 +158,6 @@ TEST(a_thread_that_recovers_says_nothing_of_another)
 
 TEST(the_end_prints_the_failure_that_nothing_has_told)
 {
-	(void)state;
 	world_run("memory:1GiB", QUIET ",oom_report:always", ends_by_the_larger_of_two);
 	world_assert_says("700.00 MiB");
 	assert_int_equal(world_count("WHY "), 2);
@@ -191,7 +188,6 @@ int pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
 /* Its only caller is gpc_pause, at the end of the process. */
 int poll(struct pollfd *fds, nfds_t n, int ms)
 {
-	(void)fds;
 	CHECK(n == 0 && ms == 1);
 	sem_post(&may_go_on);
 	CHECK(!pthread_join(failing, NULL));
@@ -219,7 +215,6 @@ static void ends_while_a_thread_fails(void)
 
 TEST(the_end_waits_for_a_thread_that_fails)
 {
-	(void)state;
 	world_run("memory:1GiB", QUIET, ends_while_a_thread_fails);
 	assert_int_equal(world_count("WHY "), 1);
 }

@@ -52,7 +52,6 @@ static void spills(void)
 
 TEST(a_request_that_nothing_serves_is_spilled)
 {
-	(void)state;
 	world_run(SMALL, QUIET ",spill:1GiB", spills);
 	world_assert_says(
 		"GPU 0 is full: 300.00 MiB went to host memory (spill:1.00 GiB); the program goes "
@@ -63,7 +62,6 @@ TEST(a_request_that_nothing_serves_is_spilled)
 
 TEST(the_same_is_true_without_the_cache)
 {
-	(void)state;
 	world_run(SMALL, QUIET ",spill:1GiB,cache:off", spills);
 	assert_int_equal(world_count("gpucache:"), 2);
 }
@@ -81,21 +79,18 @@ static void fails(void)
 
 TEST(without_the_option_nothing_is_spilled)
 {
-	(void)state;
 	world_run(SMALL, QUIET, fails);
 	assert_int_equal(world_count("host memory"), 0);
 }
 
 TEST(a_limit_is_kept)
 {
-	(void)state;
 	world_run("memory:8GiB,context:0", QUIET ",spill:auto,limit:1GiB", fails);
 	assert_int_equal(world_count("host memory"), 0);
 }
 
 TEST(a_device_that_cannot_fault_says_so_once)
 {
-	(void)state;
 	world_run(SMALL ",managed:pinned", QUIET ",spill:2GiB", fails);
 	assert_int_equal(world_count("spill:2.00 GiB does not apply: this device or driver"), 1);
 	assert_int_equal(world_count("spill: up to"), 0);
@@ -110,7 +105,6 @@ static void fails_without(void)
 
 TEST(a_driver_without_managed_memory_says_so)
 {
-	(void)state;
 	world_run(SMALL, QUIET ",spill:2GiB", fails_without);
 	world_assert_says("does not apply: this device or driver");
 }
@@ -132,7 +126,6 @@ static void up_to_most(void)
 
 TEST(no_more_than_the_option_allows_is_spilled)
 {
-	(void)state;
 	world_run(SMALL, QUIET ",spill:200MiB", up_to_most);
 	assert_int_equal(world_count("spill:200.00 MiB does not apply: more than that"), 1);
 	world_assert_says("up to 200.00 MiB lay in host memory, in 3 requests");
@@ -154,7 +147,6 @@ static void beyond_the_host(void)
 
 TEST(an_eighth_of_the_host_stays_free)
 {
-	(void)state;
 	world_run(SMALL, QUIET ",spill:1000GiB", beyond_the_host);
 	assert_int_equal(
 		world_count("does not apply: less than 1/8 of the memory of this host"), 1);
@@ -173,7 +165,6 @@ static void measures(void)
 
 TEST(auto_is_half_of_what_the_host_has)
 {
-	(void)state;
 	world_run(SMALL, QUIET ",spill:auto", measures);
 }
 
@@ -189,7 +180,6 @@ static void offers(void)
 
 TEST(what_is_offered_is_what_auto_would_allow)
 {
-	(void)state;
 	world_run(SMALL, QUIET, offers);
 }
 
@@ -206,7 +196,6 @@ static void small_ones(void)
 
 TEST(a_small_request_takes_whole_pages)
 {
-	(void)state;
 	world_run(SMALL, QUIET ",spill:1MiB", small_ones);
 }
 
@@ -223,7 +212,6 @@ static void fail_once(void)
 
 TEST(if_the_driver_refuses_the_program_gets_its_error)
 {
-	(void)state;
 	world_run(SMALL ",fail:cuMemAllocManaged/1", QUIET ",spill:200MiB", fail_once);
 	/* It is that of cuMemAlloc, whatever the driver says of managed memory. */
 	world_run(SMALL ",fail:cuMemAllocManaged/1/801", QUIET ",spill:200MiB", fail_once);
@@ -241,7 +229,6 @@ static void advice_fails(void)
 
 TEST(advice_that_the_driver_refuses_changes_nothing)
 {
-	(void)state;
 	world_run(SMALL ",fail:cuMemAdvise/1/801", QUIET ",spill:200MiB", advice_fails);
 }
 
@@ -282,7 +269,6 @@ static void asks_again(void)
 
 TEST(a_caller_with_a_cache_gives_that_back_first)
 {
-	(void)state;
 	world_run(SMALL, QUIET ",spill:1GiB", asks_again);
 }
 
@@ -304,7 +290,6 @@ static void is_captured(void)
 
 TEST(during_a_capture_a_cache_gives_nothing_back)
 {
-	(void)state;
 	world_run(SMALL, QUIET ",spill:1GiB", is_captured);
 }
 
@@ -325,7 +310,6 @@ static void asks_for_pages(void)
 
 TEST(physical_memory_cannot_be_managed)
 {
-	(void)state;
 	world_run(SMALL, QUIET ",spill:1GiB", asks_for_pages);
 	assert_int_equal(world_count("does not apply"), 1);
 	world_assert_says(
@@ -348,7 +332,6 @@ static void is_reset(void)
 
 TEST(spilled_memory_ends_with_its_context)
 {
-	(void)state;
 	world_run(SMALL, QUIET ",spill:1200MiB", is_reset);
 	assert_int_equal(world_count("does not apply"), 0);
 }
@@ -365,7 +348,6 @@ static void is_freed_in_vain(void)
 
 TEST(a_free_that_the_driver_refuses_keeps_it)
 {
-	(void)state;
 	world_run(SMALL ",fail:cuMemFree_v2/1/999", QUIET ",spill:1200MiB", is_freed_in_vain);
 }
 
@@ -385,6 +367,5 @@ static void resident(void)
 
 TEST(managed_memory_on_the_device_gives_way)
 {
-	(void)state;
 	world_run(SMALL, QUIET ",spill:2GiB", resident);
 }

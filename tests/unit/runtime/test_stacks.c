@@ -17,7 +17,6 @@ static void switched_off(void)
 
 TEST(without_stacks_there_is_none)
 {
-	(void)state;
 	world_run(NULL, "stacks:off", switched_off);
 }
 
@@ -35,7 +34,6 @@ static void twice(void)
 
 TEST(a_place_has_one_number)
 {
-	(void)state;
 	world_run(NULL, "stacks:all", twice);
 }
 
@@ -53,7 +51,6 @@ static void sampled(void)
 
 TEST(small_requests_are_sampled)
 {
-	(void)state;
 	world_run(NULL, "stacks:sampled", sampled);
 }
 
@@ -75,6 +72,5 @@ static void of_one_call(void)
 
 TEST(requests_of_one_call_share_a_walk_and_are_sampled_one_by_one)
 {
-	(void)state;
 	world_run(NULL, "stacks:sampled", of_one_call);
 }

@@ -25,14 +25,12 @@ static void start_as_another_model(void)
 
 TEST(every_device_is_known_after_the_start)
 {
-	(void)state;
 	world_run("devices:2", NULL, start_and_say_nothing);
 	world_assert_is_silent();
 }
 
 TEST(a_simulated_gpu_is_called_so)
 {
-	(void)state;
 	world_run("gpu:l4", NULL, start_as_another_model);
 	world_assert_is_silent();
 }
@@ -54,7 +52,6 @@ static void start_where_devices_are_named_otherwise(void)
 
 TEST(the_number_of_nvidia_smi_is_recorded)
 {
-	(void)state;
 	setenv("CUDA_VISIBLE_DEVICES", "2,1", 1);
 	world_run("devices:3", NULL, start_where_devices_are_named);
 	setenv("CUDA_VISIBLE_DEVICES", "GPU-67707573", 1);
@@ -77,7 +74,6 @@ static void switched_off(void)
 
 TEST(gpucache_0_passes_everything_and_makes_no_file)
 {
-	(void)state;
 	world_run(NULL, NULL, switched_off);
 	world_assert_is_silent();
 }
@@ -89,7 +85,6 @@ static void start_only(void)
 
 TEST(bad_options_are_named_and_the_program_goes_on)
 {
-	(void)state;
 	world_run(NULL, "stakcs:off,cache:perhaps,record:off", start_only);
 	world_assert_says("stakcs");
 	world_assert_says("stacks"); /* the nearest key */
@@ -100,7 +95,6 @@ TEST(more_mistakes_than_are_shown_are_counted)
 {
 	char conf[1024] = "record:off";
 
-	(void)state;
 	for (int i = 0; i < GPC_CONFIG_MAX_WARNINGS + 3; i++)
 		strcat(conf, ",nonsense:1");
 	world_run(NULL, conf, start_only);
@@ -109,7 +103,6 @@ TEST(more_mistakes_than_are_shown_are_counted)
 
 TEST(help_prints_the_table_and_ends_with_0)
 {
-	(void)state;
 	world_run_to(NULL, "help:true", start_only, 0);
 	world_assert_says("oom_report");
 	world_assert_says("per_process_memory_fraction");
@@ -117,7 +110,6 @@ TEST(help_prints_the_table_and_ends_with_0)
 
 TEST(strict_ends_with_2_where_an_option_is_bad)
 {
-	(void)state;
 	world_run_to(NULL, "strict:true,nonsense:1", start_only, 2);
 	world_assert_says("nonsense");
 	world_assert_says("strict:true ends the program");
@@ -131,7 +123,6 @@ static void strict_alone(void)
 
 TEST(strict_without_a_mistake_starts)
 {
-	(void)state;
 	world_run(NULL, "strict:true,record:off", strict_alone);
 	world_assert_is_silent();
 }
@@ -148,7 +139,6 @@ static void no_stacks(void)
 
 TEST(stacks_off_takes_none)
 {
-	(void)state;
 	world_run(NULL, "stacks:off,record:off", no_stacks);
 }
 
@@ -190,7 +180,6 @@ static void sampled(void)
 
 TEST(sampled_stacks_stand_for_the_others)
 {
-	(void)state;
 	world_run(NULL, "stacks:sampled", sampled);
 }
 
@@ -207,7 +196,6 @@ static void unsampled(void)
 
 TEST(by_default_every_request_has_its_stack)
 {
-	(void)state;
 	world_run(NULL, NULL, unsampled);
 }
 
@@ -221,7 +209,6 @@ static void bad_place(void)
 
 TEST(a_place_that_cannot_be_used_is_named)
 {
-	(void)state;
 	world_run(NULL, NULL, bad_place);
 	world_assert_says("/dev/null/at/all cannot be used");
 }
@@ -235,7 +222,6 @@ static void bad_letter(void)
 
 TEST(an_unknown_letter_of_the_pattern_is_named)
 {
-	(void)state;
 	world_run(NULL, NULL, bad_letter);
 	world_assert_says("%Z is not known");
 }
@@ -248,7 +234,6 @@ static void limits(void)
 
 TEST(the_smaller_of_limit_and_fraction_holds)
 {
-	(void)state;
 	world_run("memory:4GiB", "record:off,limit:50%,per_process_memory_fraction:0.25", limits);
 	world_run("memory:4GiB", "record:off,limit:1GiB,per_process_memory_fraction:0.5", limits);
 	world_run("memory:2GiB", "record:off,per_process_memory_fraction:0.5", limits);

@@ -31,7 +31,6 @@ static void ends_the_rule(void)
 
 TEST(a_stream_ends_the_one_stream_rule_and_waits)
 {
-	(void)state;
 	world_run("clock:virtual", "record:off,free_order:fence", ends_the_rule);
 }
 
@@ -50,7 +49,6 @@ static void waits_on_the_host(void)
 
 TEST(where_the_device_cannot_wait_the_host_does)
 {
-	(void)state;
 	world_run("clock:virtual,fail:cuEventCreate/1/999", "record:off", waits_on_the_host);
 }
 
@@ -82,7 +80,6 @@ static void is_over_before_a_capture(void)
 
 TEST(an_end_that_failed_is_waited_for_before_a_capture_begins)
 {
-	(void)state;
 	world_run("clock:virtual,fail:cuEventCreate/1/999", "record:off,free_order:fence",
 		is_over_before_a_capture);
 }
@@ -99,7 +96,6 @@ static void no_context(void)
 
 TEST(without_a_context_nothing_happens)
 {
-	(void)state;
 	world_run(NULL, "record:off", no_context);
 }
 
@@ -124,7 +120,6 @@ static void per_thread(void)
 
 TEST(a_per_thread_stream_ends_the_rule_everywhere)
 {
-	(void)state;
 	world_run("clock:virtual", "record:off", per_thread);
 }
 
@@ -172,7 +167,6 @@ static void captures(void)
 
 TEST(captures_are_counted_and_not_broken)
 {
-	(void)state;
 	world_run(NULL, "record:off,stacks:off", captures);
 }
 
@@ -190,7 +184,6 @@ static void many_captures(void)
 
 TEST(more_captures_than_are_listed_end_as_well)
 {
-	(void)state;
 	world_run(NULL, "record:off,stacks:off", many_captures);
 }
 
@@ -212,6 +205,5 @@ static void dies_with_its_context(void)
 
 TEST(a_capture_ends_with_its_context)
 {
-	(void)state;
 	world_run(NULL, "record:off,stacks:off", dies_with_its_context);
 }

@@ -81,7 +81,6 @@ static void in_order(void)
 
 TEST(the_first_submission_after_a_free_is_behind_all_before)
 {
-	(void)state;
 	world_run(VIRTUAL, CONF, in_order);
 }
 
@@ -102,7 +101,6 @@ static void looks_wait(void)
 
 TEST(a_query_finds_the_work_before_the_free_over)
 {
-	(void)state;
 	world_run(VIRTUAL, CONF, looks_wait);
 }
 
@@ -138,7 +136,6 @@ static void captured(void)
 
 TEST(captures_survive_and_the_order_is_kept_until_they_end)
 {
-	(void)state;
 	world_run(VIRTUAL, CONF, captured);
 }
 
@@ -160,7 +157,6 @@ static void given_away(void)
 
 TEST(who_is_behind_no_event_gets_memory_after_a_wait)
 {
-	(void)state;
 	world_run(VIRTUAL, CONF, given_away);
 }
 
@@ -182,7 +178,6 @@ static void peer_comes(void)
 
 TEST(a_peer_waits_once_and_then_there_are_fences)
 {
-	(void)state;
 	world_run(VIRTUAL ",devices:2", CONF, peer_comes);
 }
 
@@ -210,7 +205,6 @@ static void green(void)
 
 TEST(a_barrier_stands_for_green_contexts_and_they_wait_with_it)
 {
-	(void)state;
 	world_run(VIRTUAL, CONF, green);
 }
 
@@ -237,7 +231,6 @@ static void two_contexts(void)
 
 TEST(other_contexts_are_not_stopped)
 {
-	(void)state;
 	world_run(VIRTUAL ",devices:2", CONF, two_contexts);
 }
 
@@ -254,7 +247,6 @@ static void old_driver(void)
 
 TEST(before_cuda_12_5_the_host_waits)
 {
-	(void)state;
 	world_run(VIRTUAL ",driver:12040", CONF, old_driver);
 }
 
@@ -268,7 +260,6 @@ static void alone(void)
 
 TEST(the_legacy_stream_alone_needs_nothing)
 {
-	(void)state;
 	world_run(VIRTUAL, CONF, alone);
 	world_run(VIRTUAL ",driver:12040", CONF, alone);
 }
@@ -292,7 +283,6 @@ static void overlap_with_fences(void)
 
 TEST(with_fences_streams_overlap)
 {
-	(void)state;
 	world_run(VIRTUAL, CONF ",free_order:fence", overlap_with_fences);
 }
 
@@ -313,7 +303,6 @@ static void overlaps(void)
 
 TEST(a_launch_that_may_overlap_ends_the_one_stream_rule)
 {
-	(void)state;
 	world_run(VIRTUAL, CONF, overlaps);
 	world_run(VIRTUAL, CONF ",free_order:fence", overlaps);
 	world_run(VIRTUAL ",driver:12020", CONF, overlaps); /* there the host waits */
@@ -341,7 +330,6 @@ static void keeps_reserve(void)
 
 TEST(the_reserve_is_given_back_in_a_free)
 {
-	(void)state;
 	world_run(VIRTUAL ",memory:1GiB,context:0", CONF ",reserve:120MiB", keeps_reserve);
 }
 
@@ -360,6 +348,5 @@ static void dies(void)
 
 TEST(a_context_that_dies_owes_nothing)
 {
-	(void)state;
 	world_run(VIRTUAL, CONF, dies);
 }

@@ -87,7 +87,6 @@ static void labelled(void)
 
 TEST(allocations_get_the_range_that_their_thread_is_in)
 {
-	(void)state;
 	world_run("memory:1GiB", "stacks:off", labelled);
 }
 
@@ -113,7 +112,6 @@ static void failed(void)
 
 TEST(a_failure_says_in_which_range_and_who_holds_by_range)
 {
-	(void)state;
 	world_run("memory:1GiB", "stacks:off,oom_report:never", failed);
 }
 
@@ -127,7 +125,6 @@ static void too_many(void)
 
 TEST(ranges_without_room_are_counted_in_the_recording)
 {
-	(void)state;
 	world_run(NULL, NULL, too_many);
 }
 
@@ -161,7 +158,6 @@ static void forked(void)
 
 TEST(a_child_of_fork_writes_nothing_into_its_parents_recording)
 {
-	(void)state;
 	world_run(NULL, NULL, forked);
 }
 
@@ -183,6 +179,5 @@ static void handles(void)
 
 TEST(what_nvtx_asks_works_before_the_start)
 {
-	(void)state;
 	world_run(NULL, NULL, handles);
 }

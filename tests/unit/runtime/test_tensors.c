@@ -133,14 +133,12 @@ static void each_byte_once(void)
 
 TEST(each_byte_has_one_holder)
 {
-	(void)state;
 	world_run(NULL, CONF, each_byte_once);
 	world_run(NULL, CONF ",cache:off", each_byte_once);
 }
 
 TEST(a_tensor_in_mapped_pages_is_in_the_list_of_the_peak)
 {
-	(void)state;
 	world_run(NULL, CONF, mapped_pages);
 }
 
@@ -186,7 +184,6 @@ static void works_on_streams(void)
 
 TEST(a_tensor_is_of_the_stream_that_its_thread_works_on)
 {
-	(void)state;
 	world_run(NULL, CONF, works_on_streams);
 	world_run(NULL, CONF ",cache:off", works_on_streams);
 }
@@ -215,7 +212,6 @@ static void comes_again(void)
 
 TEST(an_address_that_comes_again_replaces_its_tensor)
 {
-	(void)state;
 	world_run(NULL, CONF, comes_again);
 }
 
@@ -251,7 +247,6 @@ static void comes_and_goes(void)
 
 TEST(a_tensor_is_freed_once_wherever_the_next_one_lies)
 {
-	(void)state;
 	world_run(NULL, CONF, comes_and_goes);
 }
 
@@ -280,7 +275,6 @@ static void are_sampled(void)
 
 TEST(sampled_tensors_are_all_counted_and_few_recorded)
 {
-	(void)state;
 	world_run(NULL, "tensors:sampled", are_sampled);
 }
 
@@ -307,7 +301,6 @@ static void too_many(void)
 
 TEST(more_tensors_than_slots_are_counted_all_the_same)
 {
-	(void)state;
 	world_run(NULL, CONF ",recording_size:1MiB", too_many);
 }
 
@@ -325,7 +318,6 @@ static void is_off(void)
 
 TEST(switched_off_the_segments_are_what_is_held)
 {
-	(void)state;
 	world_run(NULL, CONF ",tensors:off", is_off);
 }
 
@@ -339,7 +331,6 @@ static void without_recording(void)
 
 TEST(without_a_recording_sums_are_kept)
 {
-	(void)state;
 	world_run(NULL, CONF ",record:off", without_recording);
 }
 
@@ -363,7 +354,6 @@ static void without_owner(void)
 
 TEST(without_an_owner_of_the_device_sums_are_kept)
 {
-	(void)state;
 	world_run(NULL, CONF, without_owner);
 }
 
@@ -421,7 +411,6 @@ static void makes_it_after_all(void)
 
 TEST(who_makes_small_tensors_after_a_failure_may_still_die_of_it)
 {
-	(void)state;
 	world_run("memory:1GiB,context:0", CONF, fails);
 	assert_int_equal(world_count("gpucache:"), 1); /* though PyTorch asked twice, and gave up */
 	world_run_to("memory:1GiB,context:0", CONF, looks_and_raises_again, 3);
@@ -449,7 +438,6 @@ static void gives_up(void)
 
 TEST(at_the_end_it_is_told_how_much_of_pytorchs_cache_was_used)
 {
-	(void)state;
 	world_run_to("memory:1GiB,context:0", CONF, gives_up, 3);
 	world_assert_says("700.00 MiB   68.4 %    in PyTorch's tensors");
 	world_assert_says("200.00 MiB   19.5 %    PyTorch's cache, in no tensor");
@@ -488,7 +476,6 @@ static void keeps_a_limit(void)
 
 TEST(a_limit_of_pytorchs_own_is_an_out_of_memory_of_its_own)
 {
-	(void)state;
 	world_run_to("memory:1GiB,context:0", CONF, keeps_a_limit, 3);
 	world_assert_says(
 		"limit (certain): PyTorch holds 300.00 MiB and refused 200.00 MiB by a limit");
@@ -539,6 +526,5 @@ static void in_threads(void)
 
 TEST(tensors_of_many_threads_keep_the_books_in_order)
 {
-	(void)state;
 	world_run(NULL, CONF, in_threads);
 }

@@ -33,7 +33,6 @@ static void with_idle_segments(void)
 
 TEST(segments_without_a_tensor_are_told_at_a_failure)
 {
-	(void)state;
 	world_run("memory:1GiB,context:0", CONF ",oom_report:never", with_idle_segments);
 }
 
@@ -70,6 +69,5 @@ static void in_a_capture(void)
 
 TEST(a_site_that_makes_tensors_for_a_graph_is_marked)
 {
-	(void)state;
 	world_run(NULL, CONF, in_a_capture);
 }

@@ -89,7 +89,6 @@ static void each_kind(void)
 
 TEST(managed_pitched_and_host_memory_is_counted)
 {
-	(void)state;
 	world_run(NULL, NULL, each_kind);
 	world_assert_is_silent();
 }
@@ -113,7 +112,6 @@ static void refused(void)
 
 TEST(what_the_driver_refused_to_free_is_remembered)
 {
-	(void)state;
 	world_run(NULL, "stacks:off", refused);
 }
 
@@ -130,7 +128,6 @@ static void limited(void)
 
 TEST(the_limit_binds_what_is_not_cached_and_not_host_memory)
 {
-	(void)state;
 	world_run(NULL, "stacks:off,limit:10MiB,oom_report:never", limited);
 }
 
@@ -147,7 +144,6 @@ static void makes_room(void)
 
 TEST(cached_memory_makes_room_for_what_is_not_cached)
 {
-	(void)state;
 	world_run(NULL, "stacks:off,limit:32MiB", makes_room);
 	world_assert_is_silent();
 }
@@ -172,7 +168,6 @@ static void freed_unseen(void)
 
 TEST(an_address_that_comes_again_replaces_the_old_entry)
 {
-	(void)state;
 	world_run(NULL, "cache:off,stacks:off", freed_unseen);
 }
 
@@ -196,7 +191,6 @@ static void reset(void)
 
 TEST(what_a_context_held_is_forgotten_with_it)
 {
-	(void)state;
 	world_run(NULL, "stacks:off", reset);
 }
 
@@ -227,7 +221,6 @@ static void came_too_late(void)
 
 TEST(what_comes_when_its_context_is_gone_is_not_in_the_books)
 {
-	(void)state;
 	world_run(NULL, "record:off,stacks:off", came_too_late);
 }
 
@@ -254,7 +247,6 @@ static void in_a_dead_segment(void)
 
 TEST(what_lies_where_a_dead_segment_was_is_freed_by_the_driver)
 {
-	(void)state;
 	world_run("memory:1GiB,context:0", "stacks:off", in_a_dead_segment);
 }
 
@@ -301,7 +293,6 @@ static void many_resets(void)
 
 TEST(a_thread_may_allocate_while_another_one_resets_the_device)
 {
-	(void)state;
 	world_run("context:0", "stacks:off", many_resets);
 	world_run("context:0", "stacks:off,record:off", many_resets);
 	world_run("context:0", "stacks:off,cache:off", many_resets);
@@ -329,7 +320,6 @@ static void refused_too_late(void)
 
 TEST(what_was_refused_does_not_come_back_beside_another)
 {
-	(void)state;
 	world_run(NULL, "stacks:off", refused_too_late);
 }
 
@@ -385,7 +375,6 @@ static void one_number(void)
 
 TEST(an_address_a_handle_and_an_array_may_be_the_same_number)
 {
-	(void)state;
 	world_run(NULL, "stacks:off", one_number);
 }
 
@@ -399,7 +388,6 @@ static void nothing_given(void)
 
 TEST(a_success_without_memory_is_not_in_the_books)
 {
-	(void)state;
 	world_run(NULL, "stacks:off", nothing_given);
 }
 
@@ -440,14 +428,12 @@ static void of_devices(void)
 
 TEST(what_belongs_to_a_device_needs_no_context_and_outlives_it)
 {
-	(void)state;
 	world_run("devices:2", "stacks:off", of_devices);
 	world_run("devices:2", "stacks:off,record:off", of_devices);
 }
 
 static CUresult make_too_much(struct gpc_passed_call *call)
 {
-	(void)call;
 	n_made++;
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -469,12 +455,10 @@ static void nothing_to_give(void)
 
 TEST(where_no_context_is_there_is_no_ladder)
 {
-	(void)state;
 	world_run("devices:2", "stacks:off,oom_report:never", nothing_to_give);
 }
 
 TEST(size_0_and_no_context_get_the_drivers_answer)
 {
-	(void)state;
 	world_run(NULL, "stacks:off", without_context);
 }

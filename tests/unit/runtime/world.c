@@ -64,7 +64,6 @@ static void load(void)
 /* The leak checker does not scan mmap'ed memory, where the pools are, and would report what they point to. */
 static void end_without_leak_check(int status, void *arg)
 {
-	(void)arg;
 	_exit(status);
 }
 #endif
@@ -164,7 +163,6 @@ void world_assert_is_silent(void)
 
 static void *open_library(const char *name)
 {
-	(void)name;
 	return NULL; /* no NVML here */
 }
 

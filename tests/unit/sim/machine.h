@@ -39,13 +39,11 @@ static inline int set_up_machine(uint64_t memory, bool has_race)
 
 static inline int set_up(void **state)
 {
-	(void)state;
 	return set_up_machine(64 * GPC_MIB, false);
 }
 
 static inline int tear_down(void **state)
 {
-	(void)state;
 	while (n_events)
 		gpc_sim_event_destroy(events[--n_events]);
 	gpc_sim_context_destroy(context);

@@ -10,7 +10,6 @@ TEST(captured_work_is_counted_and_does_not_run)
 	uint64_t ptr = take(512);
 	struct gpc_sim_stream *stream = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
 
-	(void)state;
 	submit(stream, fill_of(1 * MS, ptr, 1, 7));
 	busy(stream, 1 * MS);
 	pass(10 * MS);
@@ -28,7 +27,6 @@ TEST(each_capture_has_a_number_of_its_own)
 	uint64_t of_a = 0;
 	uint64_t of_b = 0;
 
-	(void)state;
 	gpc_sim_capture_status(a, &of_a);
 	gpc_sim_capture_status(b, &of_b);
 	assert_true(of_a && of_b && of_a != of_b);
@@ -42,7 +40,6 @@ TEST(the_graph_of_a_capture_is_the_one_that_its_end_gives)
 	struct gpc_sim_stream *stream = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
 	struct gpc_sim_graph *growing = gpc_sim_capture_graph(stream);
 
-	(void)state;
 	assert_non_null(growing);
 	assert_ptr_equal(end(stream), growing);
 	assert_null(gpc_sim_capture_graph(stream));
@@ -53,7 +50,6 @@ TEST(a_capture_that_cannot_begin_is_refused)
 {
 	struct gpc_sim_stream *stream = stream_create(CU_STREAM_NON_BLOCKING);
 
-	(void)state;
 	assert_int_equal(
 		gpc_sim_capture_begin(stream, (CUstreamCaptureMode)3), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(
@@ -69,7 +65,6 @@ TEST(a_capture_that_cannot_begin_is_refused)
 
 TEST(a_stream_that_is_not_captured_has_no_capture_to_end)
 {
-	(void)state;
 	graph = NULL;
 	assert_int_equal(gpc_sim_capture_end(stream_create(0), &graph), CUDA_ERROR_ILLEGAL_STATE);
 	assert_null(graph);
@@ -96,7 +91,6 @@ TEST(only_a_relaxed_capture_may_end_in_another_thread)
 {
 	struct gpc_sim_stream *stream = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
 
-	(void)state;
 	assert_int_equal(elsewhere(end_elsewhere, stream), CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
 	assert_active(stream);
 	end_and_drop(stream);
@@ -114,7 +108,6 @@ TEST(a_captured_stream_that_any_thread_destroys_takes_its_capture_along)
 	struct gpc_sim_stream *origin = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
 	struct gpc_sim_stream *joined = stream_create(CU_STREAM_NON_BLOCKING);
 
-	(void)state;
 	busy(origin, 1 * MS);
 	join(origin, joined);
 	assert_active(joined);
@@ -130,7 +123,6 @@ TEST(a_context_can_end_with_a_capture_under_way)
 	struct gpc_sim_context *other = context_on(0);
 	struct gpc_sim_stream *stream = stream_in(other, CU_STREAM_NON_BLOCKING);
 
-	(void)state;
 	assert_int_equal(gpc_sim_capture_begin(stream, GLOBAL), CUDA_SUCCESS);
 	busy(stream, 1 * MS);
 	gpc_sim_context_destroy(other);
@@ -147,7 +139,6 @@ TEST(a_stream_joins_by_waiting_and_its_work_becomes_part_of_the_graph)
 	uint64_t of_origin = 0;
 	uint64_t of_joined = 1;
 
-	(void)state;
 	join(origin, joined);
 	gpc_sim_capture_status(origin, &of_origin);
 	gpc_sim_capture_status(joined, &of_joined);
@@ -166,7 +157,6 @@ TEST(a_stream_of_another_context_that_joined_is_released_at_the_end)
 	struct gpc_sim_stream *joined = stream_in(other, CU_STREAM_NON_BLOCKING);
 	struct gpc_sim_stream *origin = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
 
-	(void)state;
 	join(origin, joined);
 	assert_active(joined);
 	end_and_drop(origin);
@@ -181,7 +171,6 @@ TEST(a_joined_stream_that_is_destroyed_makes_the_capture_invalid)
 	struct gpc_sim_stream *origin = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
 	struct gpc_sim_stream *joined = stream_create(CU_STREAM_NON_BLOCKING);
 
-	(void)state;
 	join(origin, joined);
 	gpc_sim_stream_destroy(joined);
 	assert_ends_invalid(origin);
@@ -192,7 +181,6 @@ TEST(the_legacy_stream_cannot_join)
 	struct gpc_sim_stream *origin = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
 	struct gpc_sim_event *event = event_create();
 
-	(void)state;
 	assert_int_equal(gpc_sim_stream_record(origin, event), CUDA_SUCCESS);
 	assert_int_equal(gpc_sim_stream_wait(&context->legacy, event),
 		CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
@@ -207,7 +195,6 @@ TEST(two_captures_cannot_merge)
 	struct gpc_sim_stream *b = capturing(RELAXED, CU_STREAM_NON_BLOCKING);
 	struct gpc_sim_event *event = event_create();
 
-	(void)state;
 	assert_int_equal(gpc_sim_stream_record(a, event), CUDA_SUCCESS);
 	assert_int_equal(gpc_sim_stream_wait(b, event), CUDA_ERROR_STREAM_CAPTURE_MERGE);
 	assert_ends_invalid(a);
@@ -220,7 +207,6 @@ TEST(a_capture_cannot_wait_for_what_lies_outside)
 	struct gpc_sim_stream *outside = stream_create(CU_STREAM_NON_BLOCKING);
 	struct gpc_sim_event *event = event_create();
 
-	(void)state;
 	assert_int_equal(gpc_sim_stream_record(outside, event), CUDA_SUCCESS);
 	assert_int_equal(gpc_sim_stream_wait(stream, event), CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
 	assert_ends_invalid(stream);
@@ -233,7 +219,6 @@ TEST(a_captured_event_cannot_be_asked_or_waited_for_by_the_host)
 	struct gpc_sim_stream *stream = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
 	struct gpc_sim_event *event = event_create();
 
-	(void)state;
 	assert_int_equal(gpc_sim_stream_record(stream, event), CUDA_SUCCESS);
 	assert_int_equal(gpc_sim_event_query(event), CUDA_ERROR_CAPTURED_EVENT);
 	assert_int_equal(gpc_sim_event_sync(event), CUDA_ERROR_CAPTURED_EVENT);
@@ -246,7 +231,6 @@ TEST(an_event_whose_capture_is_over_cannot_be_waited_for)
 	struct gpc_sim_stream *stream = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
 	struct gpc_sim_event *event = event_create();
 
-	(void)state;
 	assert_int_equal(gpc_sim_stream_record(stream, event), CUDA_SUCCESS);
 	end_and_drop(stream);
 	assert_int_equal(gpc_sim_stream_wait(stream, event), CUDA_ERROR_INVALID_VALUE);
@@ -258,7 +242,6 @@ TEST(a_captured_event_that_is_recorded_again_outside_is_an_ordinary_one)
 	struct gpc_sim_stream *stream = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
 	struct gpc_sim_event *event = event_create();
 
-	(void)state;
 	assert_int_equal(gpc_sim_stream_record(stream, event), CUDA_SUCCESS);
 	end_and_drop(stream);
 	busy(stream, 1 * MS);
@@ -275,7 +258,6 @@ TEST(asking_or_waiting_for_a_captured_stream_makes_its_capture_invalid)
 	struct gpc_sim_stream *a = capturing(RELAXED, CU_STREAM_NON_BLOCKING);
 	struct gpc_sim_stream *b = capturing(RELAXED, CU_STREAM_NON_BLOCKING);
 
-	(void)state;
 	assert_int_equal(gpc_sim_stream_query(a), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 	assert_int_equal(gpc_sim_stream_query(a), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 	assert_ends_invalid(a);
@@ -289,7 +271,6 @@ TEST(asking_or_waiting_for_anything_ends_a_capture_that_is_not_relaxed)
 	struct gpc_sim_stream *outside = stream_create(CU_STREAM_NON_BLOCKING);
 	struct gpc_sim_event *event = event_create();
 
-	(void)state;
 	assert_int_equal(gpc_sim_stream_record(outside, event), CUDA_SUCCESS);
 	for (unsigned way = 0; way < 4; way++) {
 		struct gpc_sim_stream *stream = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
@@ -308,7 +289,6 @@ TEST(an_invalid_capture_takes_nothing_more)
 	struct gpc_sim_stream *stream = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
 	struct gpc_sim_event *event = event_create();
 
-	(void)state;
 	assert_int_equal(
 		gpc_sim_capture_refuse(stream, CUDA_ERROR_NOT_SUPPORTED), CUDA_ERROR_NOT_SUPPORTED);
 	assert_int_equal(gpc_sim_stream_submit(stream, effect_of(GPC_SIM_EFFECT_NONE, 1)),
@@ -345,7 +325,6 @@ TEST(any_use_of_the_legacy_stream_breaks_the_capture_of_a_blocking_one)
 {
 	struct gpc_sim_stream *stream = stream_create(CU_STREAM_DEFAULT);
 
-	(void)state;
 	for (unsigned i = 0; i < N_LEGACY_WAYS; i++) {
 		assert_int_equal(gpc_sim_capture_begin(stream, RELAXED), CUDA_SUCCESS);
 		assert_int_equal(use_legacy(i), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
@@ -359,7 +338,6 @@ TEST(the_legacy_stream_may_be_used_while_only_non_blocking_ones_are_captured)
 	struct gpc_sim_context *other = context_on(0);
 	struct gpc_sim_stream *blocking = stream_in(other, CU_STREAM_DEFAULT);
 
-	(void)state;
 	assert_int_equal(gpc_sim_capture_begin(blocking, RELAXED), CUDA_SUCCESS);
 	assert_int_equal(gpc_sim_stream_query(&context->legacy), CUDA_SUCCESS);
 	busy(&context->legacy, 1);
@@ -375,7 +353,6 @@ TEST(the_legacy_stream_breaks_a_capture_that_a_blocking_stream_joined)
 {
 	struct gpc_sim_stream *origin = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
 
-	(void)state;
 	join(origin, stream_create(CU_STREAM_DEFAULT));
 	assert_int_equal(use_legacy(0), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
 	assert_ends_invalid(origin);
@@ -388,7 +365,6 @@ TEST(calls_that_concern_all_streams_break_every_capture_of_the_context)
 	struct gpc_sim_event *event = event_create();
 	struct gpc_sim_stream *stream = stream_create(CU_STREAM_NON_BLOCKING);
 
-	(void)state;
 	assert_int_equal(gpc_sim_capture_begin(stream, RELAXED), CUDA_SUCCESS);
 	assert_int_equal(gpc_sim_context_sync(other), CUDA_SUCCESS);
 	assert_active(stream);
@@ -416,7 +392,6 @@ TEST(a_context_that_waits_for_a_captured_event_breaks_that_capture)
 	struct gpc_sim_stream *stream = capturing(RELAXED, CU_STREAM_NON_BLOCKING);
 	struct gpc_sim_event *event = event_create();
 
-	(void)state;
 	assert_int_equal(gpc_sim_stream_record(stream, event), CUDA_SUCCESS);
 	assert_int_equal(gpc_sim_context_wait(other, event), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 	assert_ends_invalid(stream);
@@ -447,7 +422,6 @@ static void assert_unsafe(CUstreamCaptureMode capture, CUstreamCaptureMode threa
 
 TEST(the_capturing_threads_allocation_is_refused_unless_one_side_is_relaxed)
 {
-	(void)state;
 	assert_unsafe(GLOBAL, GLOBAL, true);
 	assert_unsafe(GLOBAL, THREAD_LOCAL, true);
 	assert_unsafe(GLOBAL, RELAXED, false);
@@ -472,7 +446,6 @@ TEST(another_threads_allocation_is_refused_by_a_global_capture_alone)
 {
 	struct gpc_sim_stream *stream = capturing(THREAD_LOCAL, CU_STREAM_NON_BLOCKING);
 
-	(void)state;
 	assert_int_equal(elsewhere(alloc_elsewhere, NULL), CUDA_SUCCESS);
 	assert_active(stream);
 	end_and_drop(stream);
@@ -491,7 +464,6 @@ TEST(another_thread_that_cares_for_its_own_captures_only_may_allocate)
 {
 	struct gpc_sim_stream *stream = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
 
-	(void)state;
 	assert_int_equal(elsewhere(alloc_elsewhere_in_local_mode, NULL), CUDA_SUCCESS);
 	assert_active(stream);
 	end_and_drop(stream);
@@ -502,7 +474,6 @@ TEST(a_free_is_refused_as_an_allocation_is_and_frees_nothing)
 	uint64_t ptr = take(512);
 	struct gpc_sim_stream *stream = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
 
-	(void)state;
 	assert_int_equal(gpc_sim_mem_free(sim, ptr), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 	assert_ends_invalid(stream);
 	assert_int_equal(gpc_sim_mem_free(sim, ptr), CUDA_SUCCESS);
@@ -520,7 +491,6 @@ static void *capture_in_turns(void *arg)
 {
 	struct gpc_sim_graph *made = NULL;
 
-	(void)arg;
 	for (unsigned i = 0; i < N_ROUNDS; i++) {
 		if (gpc_sim_capture_begin(contended, THREAD_LOCAL) != CUDA_SUCCESS)
 			continue;
@@ -536,7 +506,6 @@ TEST(of_threads_that_capture_one_stream_one_at_a_time_succeeds)
 {
 	pthread_t threads[N_THREADS];
 
-	(void)state;
 	contended = stream_create(CU_STREAM_NON_BLOCKING);
 	atomic_store(&n_graphs, 0);
 	for (unsigned i = 0; i < N_THREADS; i++)

@@ -15,7 +15,6 @@ TEST(a_virtual_clock_starts_after_zero_and_stands_still)
 {
 	struct gpc_sim_clock clock;
 
-	(void)state;
 	gpc_sim_clock_init(&clock, true);
 	assert_int_equal(gpc_sim_clock_now(&clock), GPC_SIM_CLOCK_START);
 	assert_int_equal(gpc_sim_clock_now(&clock), GPC_SIM_CLOCK_START);
@@ -25,7 +24,6 @@ TEST(waiting_moves_a_virtual_clock_ahead_and_never_back)
 {
 	struct gpc_sim_clock clock;
 
-	(void)state;
 	gpc_sim_clock_init(&clock, true);
 	gpc_sim_clock_wait_until(&clock, 5 * MS);
 	assert_int_equal(gpc_sim_clock_now(&clock), 5 * MS);
@@ -37,7 +35,6 @@ TEST(a_call_that_costs_something_moves_a_virtual_clock_by_its_cost)
 {
 	struct gpc_sim_clock clock;
 
-	(void)state;
 	gpc_sim_clock_init(&clock, true);
 	gpc_sim_clock_spend(&clock, 0);
 	assert_int_equal(gpc_sim_clock_now(&clock), GPC_SIM_CLOCK_START);
@@ -52,7 +49,6 @@ TEST(a_real_clock_is_the_hosts_and_waits_are_never_short)
 	static const uint64_t lengths[] = { GPC_SIM_CLOCK_SPIN_NS / 4, 3 * GPC_SIM_CLOCK_SPIN_NS };
 	struct gpc_sim_clock clock;
 
-	(void)state;
 	gpc_sim_clock_init(&clock, false);
 	for (size_t i = 0; i < N_OF(lengths); i++) {
 		uint64_t before = gpc_clock_monotonic_ns();
@@ -72,7 +68,6 @@ TEST(a_maximum_only_grows)
 {
 	_Atomic uint64_t at = 5;
 
-	(void)state;
 	gpc_sim_max(&at, 4);
 	assert_int_equal(at, 5);
 	gpc_sim_max(&at, 6);
@@ -104,7 +99,6 @@ TEST(threads_that_share_a_virtual_clock_never_see_it_go_back)
 	struct shared shared = { .n_wrong = 0 };
 	pthread_t threads[N_THREADS];
 
-	(void)state;
 	gpc_sim_clock_init(&shared.clock, true);
 	for (unsigned i = 0; i < N_THREADS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, spend_and_wait, &shared), 0);

@@ -10,7 +10,6 @@ TEST(every_kind_of_key_is_read)
 {
 	struct gpc_sim_config config = gpc_sim_config_default();
 
-	(void)state;
 	assert_int_equal(gpc_sim_config_parse(&config,
 				 "memory:16GiB,devices:2,malloc_us:1.5,driver:12040,clock:virtual"),
 		0);
@@ -40,7 +39,6 @@ TEST(processes_and_faults_may_be_repeated)
 {
 	struct gpc_sim_config config = gpc_sim_config_default();
 
-	(void)state;
 	assert_int_equal(gpc_sim_config_parse(&config,
 				 "foreign:1GiB,foreign:2GiB/77/python,fail:cuMemAlloc/3/700/2"),
 		0);
@@ -58,7 +56,6 @@ TEST(the_file_for_launches_has_a_name_of_some_length)
 	struct gpc_sim_config config = gpc_sim_config_default();
 	char text[400] = "launches:";
 
-	(void)state;
 	assert_int_equal(gpc_sim_config_parse(&config, "calls:/tmp/calls,calls:"), 1);
 	assert_string_equal(config.calls, "/tmp/calls");
 	assert_string_equal(config.launches, "");
@@ -72,7 +69,6 @@ TEST(what_is_not_understood_is_counted_and_changes_nothing)
 {
 	struct gpc_sim_config config = gpc_sim_config_default();
 
-	(void)state;
 	assert_int_equal(gpc_sim_config_parse(&config,
 				 "memroy:1,memory:lots,devices:99,malloc_us:-1,clock:slow,x,"
 				 "queue:65537,context_events:some,free_waits_for:me,"
@@ -86,7 +82,6 @@ TEST(what_no_kernel_computed_reads_as_it_is_or_as_a_number)
 {
 	struct gpc_sim_config config = gpc_sim_config_default();
 
-	(void)state;
 	assert_false(config.is_answered);
 	assert_int_equal(gpc_sim_config_parse(&config, "reads:zero"), 0);
 	assert_true(config.is_answered);
@@ -106,7 +101,6 @@ TEST(published_costs_come_as_a_whole)
 {
 	struct gpc_sim_config config = gpc_sim_config_default();
 
-	(void)state;
 	assert_int_equal(gpc_sim_config_parse(&config, "costs:published,query_us:0"), 0);
 	assert_int_equal(config.cost_ns[GPC_SIM_COST_RECORD], 244);
 	assert_int_equal(config.cost_ns[GPC_SIM_COST_QUERY], 0);
@@ -116,7 +110,6 @@ TEST(only_the_devices_that_are_visible_are_left)
 {
 	struct gpc_sim_config config = gpc_sim_config_default();
 
-	(void)state;
 	assert_int_equal(gpc_sim_config_parse(&config, "devices:4"), 0);
 	gpc_sim_config_set_visible(&config, "2,0,9,1");
 	assert_int_equal(config.n_devices, 2);

@@ -29,7 +29,6 @@ static struct gpc_sim *make(bool is_full)
 
 static int set_up(void **state)
 {
-	(void)state;
 	sim = make(false);
 	source = malloc(SIZE);
 	if (!sim || !source)
@@ -40,7 +39,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	(void)state;
 	gpc_sim_destroy(sim);
 	free(source);
 	return 0;
@@ -64,7 +62,6 @@ TEST(zeros_give_pages_back)
 {
 	char *bytes = sim->devices[0].shadow;
 
-	(void)state;
 	gpc_sim_data_copy(sim, bytes, source, KEEP);
 	assert_int_equal(n_pages(KEEP), KEEP / PAGE);
 	assert_int_equal(sim->data.kept, KEEP);
@@ -78,7 +75,6 @@ TEST(zeros_between_data_are_zeros_at_every_byte)
 {
 	char *bytes = sim->devices[0].shadow;
 
-	(void)state;
 	gpc_sim_data_copy(sim, bytes, source, KEEP);
 	gpc_sim_data_zero(sim, bytes + 100001, 3 * GPC_MIB);
 	for (size_t i = 0; i < KEEP; i++)
@@ -89,7 +85,6 @@ TEST(a_copy_of_zeros_takes_no_pages)
 {
 	char *bytes = sim->devices[0].shadow;
 
-	(void)state;
 	memset(source, 0, SIZE);
 	gpc_sim_data_copy(sim, bytes, source, SIZE);
 	assert_int_equal(n_pages(SIZE), 0);
@@ -100,7 +95,6 @@ TEST(what_is_kept_is_the_data_to_the_byte)
 {
 	char *bytes = sim->devices[0].shadow;
 
-	(void)state;
 	for (size_t i = 0; i < KEEP; i++)
 		source[i] = (char)(i * 31 >> 4);
 	gpc_sim_data_copy(sim, bytes + 12345, source, KEEP - 12345);
@@ -112,7 +106,6 @@ TEST(what_goes_beyond_is_dropped_and_counted_and_a_read_is_known)
 {
 	char *bytes = sim->devices[0].shadow;
 
-	(void)state;
 	gpc_sim_data_copy(sim, bytes, source, SIZE);
 	assert_int_equal(sim->data.kept, KEEP);
 	assert_int_equal(sim->data.dropped, SIZE - KEEP);
@@ -127,7 +120,6 @@ TEST(a_read_that_ends_in_what_was_dropped_is_known_wherever_it_begins)
 {
 	char *bytes = sim->devices[0].shadow;
 
-	(void)state;
 	gpc_sim_data_copy(sim, bytes, source, SIZE);
 	gpc_sim_data_copy(sim, source, bytes + KEEP - GPC_MIB, GPC_MIB + 1);
 	assert_true(sim->data.dropped_was_read);
@@ -137,7 +129,6 @@ TEST(small_copies_are_always_written)
 {
 	char *bytes = sim->devices[0].shadow;
 
-	(void)state;
 	gpc_sim_data_copy(sim, bytes, source, SIZE);
 	memset(source, 9, 1000);
 	gpc_sim_data_copy(sim, bytes + 6 * GPC_MIB, source, 1000);
@@ -148,7 +139,6 @@ TEST(full_keeps_every_byte)
 {
 	struct gpc_sim *full = make(true);
 
-	(void)state;
 	gpc_sim_data_copy(full, full->devices[0].shadow, source, SIZE);
 	assert_memory_equal(full->devices[0].shadow, source, SIZE);
 	assert_int_equal(full->data.dropped, 0);
@@ -196,7 +186,6 @@ TEST(a_copy_of_mapped_memory_that_nobody_wrote_looks_at_no_page)
 	char *to = map_two(sim, &ptr[1]);
 	long before;
 
-	(void)state;
 	gpc_sim_data_copy(sim, to, from, SIZE); /* what runs for the first time is paged in */
 	before = n_faults();
 	gpc_sim_data_copy(sim, to, from, SIZE);
@@ -213,7 +202,6 @@ TEST(a_byte_of_mapped_memory_is_copied_wherever_it_is)
 	char *from = map_two(sim, &ptr[0]);
 	char *to = map_two(sim, &ptr[1]);
 
-	(void)state;
 	for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
 		for (size_t k = 0; k < sizeof shifts / sizeof shifts[0]; k++) {
 			size_t size = SIZE - shifts[k];
@@ -233,7 +221,6 @@ TEST(the_host_s_own_memory_is_written_as_ever)
 {
 	char *other = calloc(1, SIZE);
 
-	(void)state;
 	gpc_sim_data_copy(sim, other, source, SIZE);
 	assert_memory_equal(other, source, SIZE);
 	gpc_sim_data_zero(sim, other, SIZE);

@@ -10,14 +10,12 @@ static int set_up(void **state)
 {
 	struct gpc_sim_config config = gpc_sim_config_default();
 
-	(void)state;
 	config.memory = 64 * GPC_MIB;
 	return gpc_sim_device_init(&device, &config, 0) ? 0 : -1;
 }
 
 static int tear_down(void **state)
 {
-	(void)state;
 	gpc_sim_device_fini(&device);
 	return 0;
 }
@@ -34,7 +32,6 @@ static uint64_t take(uint64_t size)
 
 TEST(large_memory_starts_at_2_mib_and_small_at_512)
 {
-	(void)state;
 	assert_int_equal(take(2 * GPC_MIB) % GPC_SIM_CHUNK, 0);
 	uint64_t a = take(1);
 	uint64_t b = take(513);
@@ -46,7 +43,6 @@ TEST(large_memory_starts_at_2_mib_and_small_at_512)
 
 TEST(bytes_written_read_back)
 {
-	(void)state;
 	uint64_t ptr = take(3 * GPC_MIB);
 	memset(gpc_sim_device_bytes(&device, ptr), 7, 3 * GPC_MIB);
 	assert_int_equal(((char *)gpc_sim_device_bytes(&device, ptr))[3 * GPC_MIB - 1], 7);
@@ -54,7 +50,6 @@ TEST(bytes_written_read_back)
 
 TEST(only_the_start_of_an_allocation_can_be_freed_once)
 {
-	(void)state;
 	uint64_t large = take(4 * GPC_MIB);
 	uint64_t small = take(2048);
 	assert_int_equal(
@@ -74,7 +69,6 @@ TEST(memory_runs_out_to_the_chunk_and_comes_back)
 	uint64_t ptr[32];
 	uint64_t more = 42;
 
-	(void)state;
 	for (unsigned i = 0; i < 32; i++)
 		ptr[i] = take(2 * GPC_MIB);
 	assert_int_equal(gpc_sim_device_alloc(&device, 1, 1, &more), CUDA_ERROR_OUT_OF_MEMORY);
@@ -89,7 +83,6 @@ TEST(the_end_of_an_owner_frees_its_memory_only)
 {
 	uint64_t other;
 
-	(void)state;
 	take(4 * GPC_MIB);
 	take(100);
 	assert_int_equal(gpc_sim_device_alloc(&device, 2, 2 * GPC_MIB, &other), CUDA_SUCCESS);
@@ -104,7 +97,6 @@ TEST(the_allocation_around_an_address_is_found)
 	uint64_t base, size;
 	uint32_t owner;
 
-	(void)state;
 	uint64_t large = take(5 * GPC_MIB);
 	uint64_t small = take(5000);
 	assert_true(gpc_sim_device_find(&device, large + 4 * GPC_MIB + 3, &base, &size, &owner));
@@ -123,7 +115,6 @@ TEST(reserved_addresses_cost_nothing_and_are_nobody_elses)
 	uint64_t ptr = 0;
 	uint64_t size = 0;
 
-	(void)state;
 	assert_int_equal(gpc_sim_device_reserve(&device, 100 * GPC_MIB + 1, &ptr),
 		CUDA_SUCCESS); /* more than there is memory */
 	assert_int_equal(gpc_sim_device_used_bytes(&device), before);
@@ -145,7 +136,6 @@ TEST(random_use_keeps_the_account)
 	uint64_t size[40] = { 0 };
 	unsigned seed = 1;
 
-	(void)state;
 	for (unsigned i = 0; i < 20000; i++) {
 		unsigned k = (unsigned)rand_r(&seed) % 40;
 		if (ptr[k]) {

@@ -15,7 +15,6 @@ static int set_up(void **state)
 {
 	struct gpc_sim_config config = gpc_sim_config_default();
 
-	(void)state;
 	config.virtual_clock = true;
 	sim = gpc_sim_create(&config);
 	return sim && gpc_sim_driver_init(&driver, sim, 0, NULL) == GPC_OK ? 0 : -1;
@@ -23,7 +22,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	(void)state;
 	gpc_sim_driver_fini(&driver);
 	gpc_sim_destroy(sim);
 	return 0;
@@ -65,7 +63,6 @@ TEST(a_fence_waits_for_work_on_every_stream)
 	gpc_stream a = stream_create(CU_STREAM_NON_BLOCKING);
 	gpc_event event = event_create();
 
-	(void)state;
 	launch(a, 10 * MS, 0, 0, -1);
 	launch(0, 5 * MS, 0, 0, -1);
 	assert_int_equal(drv->ops->fence_record(drv, event), GPC_OK);
@@ -81,7 +78,6 @@ TEST(work_after_the_fence_does_not_delay_it)
 {
 	gpc_event event = event_create();
 
-	(void)state;
 	launch(0, 1 * MS, 0, 0, -1);
 	assert_int_equal(drv->ops->fence_record(drv, event), GPC_OK);
 	launch(0, 100 * MS, 0, 0, -1);
@@ -97,7 +93,6 @@ TEST(memory_reused_too_early_holds_the_old_owners_data)
 	gpc_stream b = stream_create(CU_STREAM_NON_BLOCKING);
 	gpc_devptr ptr = take(2 * GPC_MIB);
 
-	(void)state;
 	launch(a, 10 * MS, ptr, 100, 1);
 	/* A new owner on another stream that waits for nothing. */
 	launch(b, 1 * MS, ptr, 100, 2);
@@ -111,7 +106,6 @@ TEST(memory_reused_behind_a_stream_wait_holds_the_new_owners_data)
 	gpc_devptr ptr = take(2 * GPC_MIB);
 	gpc_event event = event_create();
 
-	(void)state;
 	launch(0, 10 * MS, ptr, 100, 1);
 	assert_int_equal(drv->ops->legacy_record(drv, event), GPC_OK);
 	assert_int_equal(drv->ops->stream_wait(drv, b, event), GPC_OK);
@@ -128,7 +122,6 @@ TEST(memory_reused_behind_a_wait_of_the_context_holds_the_new_owners_data)
 	gpc_devptr ptr = take(2 * GPC_MIB);
 	gpc_event event = event_create();
 
-	(void)state;
 	launch(a, 10 * MS, ptr, 100, 1);
 	assert_int_equal(drv->ops->fence_record(drv, event), GPC_OK);
 	assert_int_equal(drv->ops->fence_wait(drv, event), GPC_OK);
@@ -142,7 +135,6 @@ TEST(a_free_waits_for_the_device)
 {
 	gpc_devptr ptr = take(2 * GPC_MIB);
 
-	(void)state;
 	uint64_t before = drv->ops->now_ns(drv);
 	launch(stream_create(CU_STREAM_NON_BLOCKING), 3 * MS, ptr, 100, 1);
 	assert_int_equal(drv->ops->mem_free(drv, ptr), GPC_OK);
@@ -155,7 +147,6 @@ TEST(the_legacy_stream_and_blocking_streams_wait_for_each_other)
 	gpc_event event = event_create();
 	uint64_t before = drv->ops->now_ns(drv);
 
-	(void)state;
 	launch(blocking, 2 * MS, 0, 0, -1);
 	launch(0, 2 * MS, 0, 0, -1);
 	launch(blocking, 2 * MS, 0, 0, -1);
@@ -168,7 +159,6 @@ TEST(a_kernel_on_freed_memory_breaks_the_context_for_good)
 {
 	gpc_devptr ptr = take(2 * GPC_MIB);
 
-	(void)state;
 	assert_int_equal(drv->ops->mem_free(drv, ptr), GPC_OK);
 	launch(0, 1 * MS, ptr, 100, 1);
 	assert_int_equal(gpc_status_to_device(drv->ops->context_sync(drv)), 700);
@@ -179,7 +169,6 @@ TEST(the_nth_call_fails_as_told_and_the_next_does_not)
 {
 	gpc_devptr ptr = 42;
 
-	(void)state;
 	assert_true(gpc_sim_fault_add(&sim->faults, "cuMemAlloc", 2, 1, 2));
 	take(512);
 	assert_int_equal(drv->ops->mem_alloc(drv, 512, &ptr), GPC_DEVICE_NO_MEMORY);
@@ -195,7 +184,6 @@ TEST(a_fence_breaks_a_capture_and_an_allocation_does_not)
 	gpc_event event = event_create();
 	struct gpc_sim_graph *graph = NULL;
 
-	(void)state;
 	assert_int_equal(
 		gpc_sim_capture_begin(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
 	take(2 * GPC_MIB);
@@ -216,7 +204,6 @@ TEST(a_program_that_allocates_during_a_global_capture_breaks_it)
 	struct gpc_sim_graph *graph = NULL;
 	uint64_t ptr;
 
-	(void)state;
 	assert_int_equal(
 		gpc_sim_capture_begin(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
 	assert_int_equal(gpc_sim_mem_alloc(driver.context, 512, &ptr),
@@ -233,7 +220,6 @@ TEST(captured_work_happens_at_each_launch_and_not_before)
 	gpc_devptr ptr = take(512);
 	char *byte = gpc_sim_driver_bytes(&driver, ptr);
 
-	(void)state;
 	*byte = 0;
 	assert_int_equal(
 		gpc_sim_capture_begin(stream, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);

@@ -20,7 +20,6 @@ static int start(void **state)
 {
 	struct gpc_sim_config config = gpc_sim_config_default();
 
-	(void)state;
 	config.n_devices = 2;
 	config.virtual_clock = true;
 	sim = gpc_sim_create(&config);
@@ -32,7 +31,6 @@ static int start(void **state)
 
 static int stop(void **state)
 {
-	(void)state;
 	assert_int_equal(available(), whole);
 	gpc_sim_driver_fini(&driver);
 	gpc_sim_destroy(sim);
@@ -45,7 +43,6 @@ TEST(a_page_is_used_by_those_who_were_let_at_it)
 {
 	gpc_devptr ptr = 0;
 
-	(void)state;
 	assert_int_equal(drv->pages->reserve(drv, 4 * GPC_MIB, &ptr), GPC_OK);
 	assert_int_equal(drv->pages->map(drv, ptr, 4 * GPC_MIB), GPC_OK);
 	assert_int_equal(available(), whole - 4 * GPC_MIB);
@@ -63,7 +60,6 @@ TEST(a_page_that_cannot_be_mapped_takes_nothing)
 {
 	gpc_devptr ptr = 0;
 
-	(void)state;
 	assert_int_equal(drv->pages->reserve(drv, 2 * GPC_MIB, &ptr), GPC_OK);
 	assert_true(gpc_sim_fault_add(&sim->faults, "cuMemMap", 1, 1, 2));
 	assert_int_equal(drv->pages->map(drv, ptr, 2 * GPC_MIB), GPC_DEVICE_NO_MEMORY);

@@ -27,7 +27,6 @@ TEST(a_memset_changes_the_bytes_when_it_ends_and_not_before)
 {
 	uint64_t ptr = take(512);
 
-	(void)state;
 	submit(&context->legacy, fill_of(2 * MS, ptr + 1, 100, 7));
 	assert_int_equal(bytes_at(ptr)[1], 0);
 	pass(2 * MS - 1);
@@ -44,7 +43,6 @@ TEST(a_copy_changes_the_bytes_when_it_ends_and_not_before)
 	uint64_t src = take(512);
 	uint64_t dst = take(512);
 
-	(void)state;
 	memset(bytes_at(src), 3, 512);
 	submit(&context->legacy, copy_of(2 * MS, dst, src, 512));
 	pass(2 * MS - 1);
@@ -57,7 +55,6 @@ TEST(nothing_is_seen_before_a_call_looks_at_the_device)
 {
 	uint64_t ptr = take(512);
 
-	(void)state;
 	submit(&context->legacy, fill_of(1 * MS, ptr, 1, 7));
 	gpc_sim_clock_spend(&sim->clock, 2 * MS);
 	assert_int_equal(bytes_at(ptr)[0], 0);
@@ -70,7 +67,6 @@ TEST(a_copy_reads_its_source_when_it_happens)
 	char src[4] = "old";
 	char dst[4] = "";
 
-	(void)state;
 	submit(&context->legacy, copy_of(1 * MS, (uintptr_t)dst, (uintptr_t)src, 4));
 	memcpy(src, "new", 4);
 	pass(1 * MS);
@@ -83,7 +79,6 @@ TEST(a_staged_copy_has_read_its_source_already)
 	uint64_t dst = take(512);
 	struct gpc_sim_effect *effect = copy_of(1 * MS, dst, (uintptr_t)src, 4);
 
-	(void)state;
 	assert_true(gpc_sim_effect_stage(sim, effect));
 	submit(&context->legacy, effect);
 	memcpy(src, "new", 4);
@@ -98,7 +93,6 @@ TEST(copies_and_memsets_of_rows_keep_what_lies_between_the_rows)
 	struct gpc_sim_effect *plain = copy_of(0, dst + 20, (uintptr_t) "abXcdX", 2);
 	struct gpc_sim_effect *staged = copy_of(0, dst + 40, (uintptr_t) "abXcdX", 2);
 
-	(void)state;
 	memset(bytes_at(dst), '.', 512);
 	fill->rows = plain->rows = staged->rows = 2;
 	fill->dst_pitch = plain->dst_pitch = staged->dst_pitch = 5;
@@ -116,7 +110,6 @@ TEST(a_copy_onto_itself_is_as_if_there_were_a_place_between)
 {
 	uint64_t ptr = take(512);
 
-	(void)state;
 	memcpy(bytes_at(ptr), "abcdef", 7);
 	submit(&context->legacy, copy_of(0, ptr + 2, ptr, 4));
 	assert_string_equal(bytes_at(ptr), "ababcd");
@@ -128,7 +121,6 @@ TEST(a_memset_of_wider_values_writes_whole_values_only)
 	struct gpc_sim_effect *wide = fill_of(0, ptr, 10, 0);
 	struct gpc_sim_effect *narrow = fill_of(0, ptr + 16, 4, 0);
 
-	(void)state;
 	wide->value = UINT32_C(0x04030201);
 	wide->value_size = 4;
 	narrow->value = UINT32_C(0x04030201);
@@ -145,7 +137,6 @@ TEST(a_kernel_writes_what_it_declared_and_leaves_what_it_only_reads)
 	uint64_t b = take(512);
 	struct gpc_sim_effect *kernel = effect_of(GPC_SIM_EFFECT_KERNEL, 1 * MS);
 
-	(void)state;
 	kernel->ranges = calloc(2, sizeof *kernel->ranges);
 	assert_non_null(kernel->ranges);
 	kernel->n_ranges = 2;
@@ -164,7 +155,6 @@ TEST(a_kernel_that_leaves_its_memory_breaks_the_context_when_it_ends)
 {
 	uint64_t ptr = take(512);
 
-	(void)state;
 	submit(&context->legacy, kernel_of(1 * MS, ptr, 513, 9));
 	assert_int_equal(gpc_sim_stream_query(&context->legacy), CUDA_ERROR_NOT_READY);
 	pass(1 * MS);
@@ -178,7 +168,6 @@ TEST(an_asynchronous_free_gives_the_memory_back_when_it_ends)
 	uint64_t before = gpc_sim_device_free_bytes(context->device);
 	struct gpc_sim_effect *effect = effect_of(GPC_SIM_EFFECT_FREE, 0);
 
-	(void)state;
 	effect->dst = ptr;
 	busy(&context->legacy, 1 * MS);
 	submit(&context->legacy, effect);
@@ -196,7 +185,6 @@ TEST(a_late_copy_lands_in_the_memory_of_the_next_owner)
 {
 	uint64_t ptr = take(2 * GPC_MIB);
 
-	(void)state;
 	submit(stream_create(CU_STREAM_NON_BLOCKING), fill_of(5 * MS, ptr, 1, 7));
 	/* The device does not wait here, as a broken allocator would not. */
 	assert_int_equal(gpc_sim_device_free(context->device, ptr), CUDA_SUCCESS);
@@ -239,7 +227,6 @@ TEST(effects_happen_in_the_order_of_their_ends)
 {
 	static uint64_t ends[N_MANY];
 
-	(void)state;
 	n_happened = 0;
 	for (unsigned i = 0; i < N_MANY; i++) {
 		struct gpc_sim_effect *effect = note_of(0, i);
@@ -266,7 +253,6 @@ TEST(of_two_streams_the_work_that_ends_first_happens_first)
 	struct gpc_sim_stream *a = stream_create(CU_STREAM_NON_BLOCKING);
 	struct gpc_sim_stream *b = stream_create(CU_STREAM_NON_BLOCKING);
 
-	(void)state;
 	n_happened = 0;
 	submit(a, note_of(10 * MS, 0));
 	submit(b, note_of(3 * MS, 1));
@@ -305,7 +291,6 @@ TEST(inside_a_host_function_nothing_else_happens)
 	struct look arg = { .seen = 42, .ptr = ptr };
 	struct gpc_sim_effect *effect = effect_of(GPC_SIM_EFFECT_HOST, 1 * MS);
 
-	(void)state;
 	effect->host = look_around;
 	effect->arg = &arg;
 	submit(&context->legacy, effect);
@@ -323,7 +308,6 @@ static _Atomic bool may_return;
 
 static void wait_for_host(void *arg)
 {
-	(void)arg;
 	while (!atomic_load(&may_return))
 		sched_yield();
 }
@@ -337,7 +321,6 @@ TEST(a_host_function_keeps_nobody_else_waiting_but_what_is_behind_it)
 	struct gpc_sim_effect *effect = effect_of(GPC_SIM_EFFECT_HOST, 1);
 	uint64_t ptr = take(512);
 
-	(void)state;
 	atomic_store(&may_return, false);
 	effect->host = wait_for_host;
 	submit(stream, fill_of(1 * MS, ptr, 1, 1));
@@ -361,7 +344,6 @@ static bool has_ended; /* not atomic: what is waited for must be visible */
 
 static void take_long(void *arg)
 {
-	(void)arg;
 	atomic_store(&has_begun, true);
 	gpc_sim_clock_wait_until(
 		&(struct gpc_sim_clock){ .is_virtual = false }, gpc_clock_monotonic_ns() + 20 * MS);
@@ -379,7 +361,6 @@ TEST(a_thread_that_waits_finds_done_what_another_thread_is_doing)
 	struct gpc_sim_effect *effect = effect_of(GPC_SIM_EFFECT_HOST, 1 * MS);
 	pthread_t thread;
 
-	(void)state;
 	atomic_store(&has_begun, false);
 	has_ended = false;
 	effect->host = take_long;
@@ -401,7 +382,6 @@ TEST(a_clone_owns_what_the_original_owned)
 	struct gpc_sim_effect *copy = copy_of(0, dst, (uintptr_t) "abXcdX", 2);
 	struct gpc_sim_effect *kernel = kernel_of(0, dst + 256, 4, 5);
 
-	(void)state;
 	copy->rows = 2;
 	copy->src_pitch = 3;
 	copy->dst_pitch = 2;
@@ -426,7 +406,6 @@ TEST(bytes_that_no_memory_holds_are_not_staged_and_not_cloned)
 {
 	struct gpc_sim_effect *effect = copy_of(0, 0, 0, TOO_MUCH);
 
-	(void)state;
 	assert_false(gpc_sim_effect_stage(sim, effect));
 	assert_null(effect->staged);
 	effect->staged = malloc(1);

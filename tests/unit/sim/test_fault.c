@@ -9,14 +9,12 @@ static int set_up(void **state)
 {
 	struct gpc_sim_config config = gpc_sim_config_default();
 
-	(void)state;
 	gpc_sim_faults_init(&faults, &config);
 	return 0;
 }
 
 static int tear_down(void **state)
 {
-	(void)state;
 	pthread_mutex_destroy(&faults.lock);
 	return 0;
 }
@@ -30,13 +28,11 @@ static CUresult call(const char *entry)
 
 TEST(without_a_rule_nothing_fails)
 {
-	(void)state;
 	assert_int_equal(call("cuMemAlloc_v2"), CUDA_SUCCESS);
 }
 
 TEST(the_nth_call_and_those_after_it_fail_as_often_as_told)
 {
-	(void)state;
 	assert_true(gpc_sim_fault_add(&faults, "cuMemAlloc_v2", 2, 3, CUDA_ERROR_OUT_OF_MEMORY));
 	assert_int_equal(call("cuMemAlloc_v2"), CUDA_SUCCESS);
 	for (unsigned i = 0; i < 3; i++)
@@ -46,7 +42,6 @@ TEST(the_nth_call_and_those_after_it_fail_as_often_as_told)
 
 TEST(a_rule_counts_from_when_it_was_added)
 {
-	(void)state;
 	assert_true(gpc_sim_fault_add(&faults, "cuEventQuery", 100, 1, CUDA_ERROR_NOT_READY));
 	assert_int_equal(call("cuMemAlloc_v2"), CUDA_SUCCESS);
 	assert_true(gpc_sim_fault_add(&faults, "cuMemAlloc_v2", 1, 1, CUDA_ERROR_OUT_OF_MEMORY));
@@ -55,7 +50,6 @@ TEST(a_rule_counts_from_when_it_was_added)
 
 TEST(a_count_as_large_as_can_be_means_always)
 {
-	(void)state;
 	assert_true(gpc_sim_fault_add(
 		&faults, "cuMemFree_v2", 3, UINT64_MAX, CUDA_ERROR_INVALID_VALUE));
 	assert_int_equal(call("cuMemFree_v2"), CUDA_SUCCESS);
@@ -71,7 +65,6 @@ TEST(a_name_without_a_version_means_every_version_and_nothing_else)
 	static const char *const others[] = { "cuMemAllocPitch_v2", "cuMemAllocAsync", "cuMemAllo",
 		"cuMemFree_v2", "" };
 
-	(void)state;
 	assert_true(
 		gpc_sim_fault_add(&faults, "cuMemAlloc", 1, UINT64_MAX, CUDA_ERROR_OUT_OF_MEMORY));
 	for (size_t i = 0; i < N_OF(meant); i++)
@@ -82,7 +75,6 @@ TEST(a_name_without_a_version_means_every_version_and_nothing_else)
 
 TEST(a_name_with_a_version_means_that_one_in_both_kinds_of_default_stream)
 {
-	(void)state;
 	assert_true(
 		gpc_sim_fault_add(&faults, "cuMemcpy_v2", 1, UINT64_MAX, CUDA_ERROR_INVALID_VALUE));
 	assert_int_equal(call("cuMemcpy_v2"), CUDA_ERROR_INVALID_VALUE);
@@ -93,7 +85,6 @@ TEST(a_name_with_a_version_means_that_one_in_both_kinds_of_default_stream)
 
 TEST(rules_for_one_name_count_on_their_own)
 {
-	(void)state;
 	assert_true(gpc_sim_fault_add(&faults, "cuMemAlloc", 1, 1, CUDA_ERROR_OUT_OF_MEMORY));
 	assert_true(gpc_sim_fault_add(&faults, "cuMemAlloc_v2", 2, 1, CUDA_ERROR_NOT_READY));
 	assert_int_equal(call("cuMemAlloc_v2"), CUDA_ERROR_OUT_OF_MEMORY);
@@ -103,7 +94,6 @@ TEST(rules_for_one_name_count_on_their_own)
 
 TEST(a_rule_beyond_the_last_place_is_refused_and_the_others_stay)
 {
-	(void)state;
 	for (unsigned i = 0; i < GPC_SIM_MAX_FAULTS; i++)
 		assert_true(gpc_sim_fault_add(&faults, "cuMemFree_v2", i + 1, 1, (int)i + 1));
 	assert_false(gpc_sim_fault_add(&faults, "cuMemAlloc_v2", 1, 1, 2));
@@ -114,7 +104,6 @@ TEST(a_rule_beyond_the_last_place_is_refused_and_the_others_stay)
 
 TEST(clearing_forgets_the_rules_and_what_they_counted)
 {
-	(void)state;
 	assert_true(gpc_sim_fault_add(&faults, "cuMemFree_v2", 2, 1, CUDA_ERROR_INVALID_VALUE));
 	assert_int_equal(call("cuMemFree_v2"), CUDA_SUCCESS);
 	gpc_sim_fault_clear(&faults);
@@ -129,7 +118,6 @@ TEST(rules_of_the_configuration_are_in_force_from_the_start)
 	struct gpc_sim_config config = gpc_sim_config_default();
 	struct gpc_sim_faults configured;
 
-	(void)state;
 	assert_int_equal(gpc_sim_config_parse(&config, "fail:cuMemAlloc/2/2"), 0);
 	gpc_sim_faults_init(&configured, &config);
 	assert_int_equal(gpc_sim_fault_check(&configured, "cuMemAlloc_v2"), CUDA_SUCCESS);
@@ -159,7 +147,6 @@ TEST(threads_together_meet_exactly_as_many_faults_as_told)
 	pthread_t threads[N_THREADS];
 	_Atomic unsigned n_failed = 0;
 
-	(void)state;
 	assert_true(gpc_sim_fault_add(
 		&faults, "cuMemAlloc_v2", 50, N_FAILED, CUDA_ERROR_OUT_OF_MEMORY));
 	for (unsigned i = 0; i < N_THREADS; i++)

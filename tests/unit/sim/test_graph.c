@@ -9,7 +9,6 @@ TEST(a_graph_runs_its_nodes_one_after_another_in_any_stream)
 	struct gpc_sim_stream *stream = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
 	struct gpc_sim_stream *runner = stream_create(CU_STREAM_NON_BLOCKING);
 
-	(void)state;
 	submit(stream, fill_of(2 * MS, ptr, 1, 1));
 	submit(stream, fill_of(3 * MS, ptr, 1, 2));
 	end(stream);
@@ -29,7 +28,6 @@ TEST(a_clone_of_a_graph_outlives_it)
 	uint64_t ptr = take(512);
 	struct gpc_sim_stream *stream = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
 
-	(void)state;
 	submit(stream, kernel_of(1 * MS, ptr, 4, 6));
 	busy(stream, 1 * MS);
 	struct gpc_sim_graph *clone = gpc_sim_graph_clone(end(stream));
@@ -47,7 +45,6 @@ TEST(an_empty_graph_is_a_graph)
 {
 	struct gpc_sim_stream *stream = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
 
-	(void)state;
 	assert_int_equal(end(stream)->n_nodes, 0);
 	assert_int_equal(gpc_sim_graph_launch(graph, stream), CUDA_SUCCESS);
 	assert_int_equal(gpc_sim_stream_query(stream), CUDA_SUCCESS);
@@ -59,7 +56,6 @@ TEST(a_graph_launched_into_a_captured_stream_becomes_part_of_the_new_graph)
 {
 	struct gpc_sim_stream *stream = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
 
-	(void)state;
 	busy(stream, 1 * MS);
 	busy(stream, 1 * MS);
 	struct gpc_sim_graph *inner = end(stream);
@@ -75,7 +71,6 @@ TEST(a_capture_into_a_graph_adds_to_what_it_has)
 {
 	struct gpc_sim_stream *stream = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
 
-	(void)state;
 	busy(stream, 1 * MS);
 	struct gpc_sim_graph *first = end(stream);
 	assert_int_equal(gpc_sim_capture_begin_in(stream, GLOBAL, first), CUDA_SUCCESS);
@@ -93,7 +88,6 @@ TEST(a_graph_cannot_be_launched_where_work_cannot_be_submitted)
 {
 	struct gpc_sim_stream *stream = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
 
-	(void)state;
 	busy(stream, 1 * MS);
 	end(stream);
 	gpc_sim_context_break(context, CUDA_ERROR_ASSERT);
@@ -125,7 +119,6 @@ TEST(a_node_runs_on_the_device_that_it_was_captured_on)
 	struct gpc_sim_stream *stream = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
 	struct gpc_sim_stream *joined = stream_in(other, CU_STREAM_NON_BLOCKING);
 
-	(void)state;
 	join(stream, joined);
 	submit(joined, kernel_of(2 * MS, ptr, 4, 7));
 	busy(stream, 3 * MS);
@@ -147,7 +140,6 @@ TEST(a_node_that_goes_wrong_breaks_its_own_device)
 	struct gpc_sim_stream *stream = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
 	struct gpc_sim_stream *joined = stream_in(other, CU_STREAM_NON_BLOCKING);
 
-	(void)state;
 	join(stream, joined);
 	submit(joined, kernel_of(1 * MS, ptr, 4, 7));
 	end(stream);
@@ -163,7 +155,6 @@ TEST(a_graph_of_a_context_that_has_ended_is_not_launched)
 	struct gpc_sim_stream *stream = capturing(GLOBAL, CU_STREAM_NON_BLOCKING);
 	struct gpc_sim_stream *joined = stream_in(other, CU_STREAM_NON_BLOCKING);
 
-	(void)state;
 	join(stream, joined);
 	busy(joined, 1 * MS);
 	end(stream);

@@ -69,7 +69,6 @@ static void assert_memory(uint64_t used, uint64_t reserved)
 
 TEST(a_node_takes_memory_from_its_first_launch_until_it_is_trimmed)
 {
-	(void)state;
 	memory = add_alloc(SIZE);
 	gpc_sim_graph_add(graph, fill_of(5 * MS, memory, SIZE, 3));
 	add_free(memory);
@@ -91,7 +90,6 @@ TEST(a_node_takes_memory_from_its_first_launch_until_it_is_trimmed)
 
 TEST(what_one_graph_needed_serves_the_next)
 {
-	(void)state;
 	memory = add_alloc(SIZE);
 	add_free(memory);
 	launch(CUDA_SUCCESS);
@@ -105,7 +103,6 @@ TEST(what_one_graph_needed_serves_the_next)
 
 TEST(memory_that_the_graph_does_not_free_is_the_programs)
 {
-	(void)state;
 	memory = add_alloc(SIZE);
 	launch(CUDA_SUCCESS);
 	pass(MS);
@@ -125,7 +122,6 @@ TEST(memory_that_the_graph_does_not_free_is_the_programs)
 
 TEST(each_launch_may_free_what_the_last_one_left)
 {
-	(void)state;
 	graph->frees_on_launch = true;
 	(void)add_alloc(SIZE);
 	launch(CUDA_SUCCESS);
@@ -135,7 +131,6 @@ TEST(each_launch_may_free_what_the_last_one_left)
 
 TEST(live_memory_outlives_its_graph)
 {
-	(void)state;
 	memory = add_alloc(SIZE);
 	launch(CUDA_SUCCESS);
 	gpc_sim_graph_destroy(graph);
@@ -151,7 +146,6 @@ TEST(the_nodes_of_each_device_take_memory_there)
 {
 	struct gpc_sim_effect *node = NULL;
 
-	(void)state;
 	assert_int_equal(
 		gpc_sim_graph_block_create(&sim->devices[1], sim, SIZE, &node), CUDA_SUCCESS);
 	gpc_sim_graph_add(graph, node);
@@ -163,7 +157,6 @@ TEST(the_nodes_of_each_device_take_memory_there)
 
 TEST(a_launch_on_a_full_device_is_out_of_memory_and_takes_nothing)
 {
-	(void)state;
 	memory = add_alloc(SIZE);
 	(void)add_alloc(58 * GPC_MIB);
 	launch(CUDA_ERROR_OUT_OF_MEMORY);
@@ -175,7 +168,6 @@ TEST(memory_nodes_do_not_go_into_another_graph)
 {
 	struct gpc_sim_graph *captured = NULL;
 
-	(void)state;
 	(void)add_alloc(SIZE);
 	assert_int_equal(
 		gpc_sim_capture_begin(stream, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
@@ -187,7 +179,6 @@ TEST(memory_nodes_do_not_go_into_another_graph)
 
 TEST(a_clone_holds_the_same_memory)
 {
-	(void)state;
 	memory = add_alloc(SIZE);
 	add_free(memory);
 	struct gpc_sim_graph *clone = gpc_sim_graph_clone(graph);
@@ -202,7 +193,6 @@ TEST(nodes_of_nothing_and_frees_of_nobody_are_refused)
 {
 	struct gpc_sim_effect *node = NULL;
 
-	(void)state;
 	assert_int_equal(gpc_sim_graph_block_create(&sim->devices[0], sim, 0, &node),
 		CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(
@@ -216,7 +206,6 @@ TEST(only_the_high_marks_can_be_set_and_only_to_nothing)
 {
 	uint64_t value = 0;
 
-	(void)state;
 	add_free(add_alloc(SIZE));
 	launch(CUDA_SUCCESS);
 	gpc_sim_graph_memory_trim(sim, 0);

@@ -18,7 +18,6 @@ TEST(its_memory_is_the_primary_contexts_and_stays)
 	uint64_t ptr = 0;
 	uint32_t owner = 0;
 
-	(void)state;
 	assert_int_equal(gpc_sim_mem_alloc(green, 4 * GPC_MIB, &ptr), CUDA_SUCCESS);
 	assert_true(gpc_sim_device_find(context->device, ptr, NULL, NULL, &owner));
 	assert_int_equal(owner, context->number);
@@ -35,7 +34,6 @@ TEST(the_primary_context_covers_its_work_and_it_does_not_cover_others)
 	struct gpc_sim_event *of_a = event_in(a);
 	uint64_t start = now();
 
-	(void)state;
 	busy(stream_in(a, CU_STREAM_NON_BLOCKING), 2 * MS);
 	busy(stream_in(b, CU_STREAM_NON_BLOCKING), 5 * MS);
 	busy(&context->legacy, 3 * MS);
@@ -58,7 +56,6 @@ TEST(a_wait_of_the_primary_context_holds_back_its_work)
 	struct gpc_sim_context *other = context_on(1);
 	struct gpc_sim_event *event = event_in(other);
 
-	(void)state;
 	busy(&other->legacy, 5 * MS);
 	assert_int_equal(gpc_sim_stream_record(&other->legacy, event), CUDA_SUCCESS);
 	assert_int_equal(gpc_sim_context_wait(context, event), CUDA_SUCCESS);
@@ -74,7 +71,6 @@ TEST(its_legacy_stream_is_its_own)
 	struct gpc_sim_graph *graph = NULL;
 	struct gpc_sim_stream *blocking = stream_in(green, CU_STREAM_DEFAULT);
 
-	(void)state;
 	busy(&context->legacy, 4 * MS);
 	busy(&green->legacy, 1 * MS);
 	assert_int_equal(time_to_sync(), 4 * MS);
@@ -93,7 +89,6 @@ TEST(it_is_broken_where_the_primary_context_is)
 {
 	struct gpc_sim_context *green = green_of(context);
 
-	(void)state;
 	assert_int_equal(gpc_sim_context_state(green), CUDA_SUCCESS);
 	gpc_sim_context_break(context, CUDA_ERROR_ILLEGAL_ADDRESS);
 	assert_int_equal(gpc_sim_context_state(green), CUDA_ERROR_ILLEGAL_ADDRESS);

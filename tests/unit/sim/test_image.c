@@ -66,7 +66,6 @@ static void expect_refused(const void *image, const char *gpu, CUresult error)
 
 TEST(a_gpu_loads_the_largest_cubin_of_its_major_version)
 {
-	(void)state;
 	fat_begin();
 	fat_add(CUBIN, 75, 0);
 	fat_add(CUBIN, 86, 0);
@@ -81,7 +80,6 @@ TEST(a_gpu_loads_the_largest_cubin_of_its_major_version)
 
 TEST(without_a_cubin_that_fits_it_compiles_the_largest_ptx)
 {
-	(void)state;
 	fat_begin();
 	fat_add(PTX, 75, 0);
 	fat_add(PTX, 80, 0);
@@ -94,7 +92,6 @@ TEST(without_a_cubin_that_fits_it_compiles_the_largest_ptx)
 
 TEST(a_gpu_that_no_image_fits_has_no_binary)
 {
-	(void)state;
 	fat_begin();
 	expect_refused(fat.bytes, "h100", CUDA_ERROR_NO_BINARY_FOR_GPU);
 	fat_add(CUBIN, 75, 0);
@@ -105,7 +102,6 @@ TEST(a_gpu_that_no_image_fits_has_no_binary)
 
 TEST(code_for_one_architecture_fits_no_other)
 {
-	(void)state;
 	fat_begin();
 	fat_add(CUBIN, 86, ALONE);
 	fat_add(PTX, 80, ALONE);
@@ -117,7 +113,6 @@ TEST(code_for_one_architecture_fits_no_other)
 
 TEST(code_for_a_family_fits_its_major_version)
 {
-	(void)state;
 	fat_begin();
 	fat_add(PTX, 90, FAMILY);
 	fat_add(CUBIN, 80, FAMILY);
@@ -128,7 +123,6 @@ TEST(code_for_a_family_fits_its_major_version)
 
 TEST(what_is_neither_cubin_nor_ptx_in_a_fat_binary_is_passed_over)
 {
-	(void)state;
 	fat_begin();
 	fat_add(8, 89, 0); /* for the linker */
 	fat_add(CUBIN, 80, 0);
@@ -143,7 +137,6 @@ TEST(a_fat_binary_is_found_behind_its_wrapper)
 		void *more;
 	} wrapper = { 0x466243b1, 1, fat.bytes, NULL };
 
-	(void)state;
 	fat_begin();
 	fat_add(CUBIN, 86, 0);
 	expect_versions(&wrapper, "l4", 86, 86);
@@ -153,7 +146,6 @@ TEST(a_cubin_has_its_version_where_its_abi_has_it)
 {
 	unsigned char elf[64] = { 0x7f, 'E', 'L', 'F', 2, 1, 1, 0x41, 8 };
 
-	(void)state;
 	memcpy(elf + 48, "\x04\x56\x00\x06", 4); /* nvcc 13, sm_86 */
 	expect_versions(elf, "l4", 86, 86);
 	expect_refused(elf, "h100", CUDA_ERROR_NO_BINARY_FOR_GPU);
@@ -165,7 +157,6 @@ TEST(a_cubin_has_its_version_where_its_abi_has_it)
 
 TEST(ptx_has_its_version_in_its_target)
 {
-	(void)state;
 	expect_versions("//\n// by nvcc\n\n.version 8.0\n.target sm_75\n", "l4", 75, 89);
 	expect_versions(".version 8.0\n.target sm_90a, debug\n", "h100", 90, 90);
 	expect_refused(".version 8.0\n.target sm_90a\n", "b200", CUDA_ERROR_INVALID_PTX);
@@ -174,7 +165,6 @@ TEST(ptx_has_its_version_in_its_target)
 
 TEST(what_is_no_image_fits_every_gpu)
 {
-	(void)state;
 	expect_versions("", "l4", 89, 89);
 	expect_versions(".version 8.0", "h100", 90, 90);
 	expect_versions("\x7f", "t4", 75, 75);

@@ -114,7 +114,6 @@ TEST(bytes_written_by_one_process_are_read_by_the_other)
 	uint64_t base;
 	uint64_t size;
 
-	(void)state;
 	fork_child(export_three);
 	for (int i = 0; i < 4; i++)
 		handles[i] = read_handle();
@@ -173,7 +172,6 @@ TEST(freed_memory_stays_with_whoever_has_it_open)
 	uint64_t ptr;
 	uint64_t next;
 
-	(void)state;
 	fork_child(free_and_export);
 	old = read_handle();
 	assert_int_equal(gpc_sim_ipc_open(context, &old, LAZY, &ptr), CUDA_SUCCESS);
@@ -200,7 +198,6 @@ TEST(misuse_is_answered_with_the_drivers_errors)
 	uint64_t ptr;
 	uint64_t opened;
 
-	(void)state;
 	assert_int_equal(gpc_sim_ipc_export(sim, 12345, &handle), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(gpc_sim_mem_alloc(context, SIZE, &ptr), CUDA_SUCCESS);
 	assert_int_equal(gpc_sim_ipc_export(sim, ptr, &handle), CUDA_SUCCESS);
@@ -221,7 +218,6 @@ TEST(two_contexts_do_not_open_the_same_memory)
 	uint64_t ptr;
 	uint64_t again;
 
-	(void)state;
 	fork_child(free_and_export);
 	handle = read_handle();
 	assert_int_equal(gpc_sim_context_create(sim, 0, 0, &other), CUDA_SUCCESS);
@@ -244,7 +240,6 @@ TEST(where_no_file_can_be_made_nothing_is_exported)
 	CUipcMemHandle handle;
 	uint64_t ptr;
 
-	(void)state;
 	assert_int_equal(gpc_sim_mem_alloc(context, SIZE, &ptr), CUDA_SUCCESS);
 	fill(ptr, 9, SIZE);
 	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);

@@ -43,7 +43,6 @@ FIXTURE(set_up_moves, tear_down);
 
 TEST(the_first_touch_moves_memory_to_the_device)
 {
-	(void)state;
 	gpc_sim_managed_add(context->device, A, 20 * GPC_MIB);
 	assert_int_equal(free_bytes(), ROOM);
 	assert_int_equal(reads(A, 8 * GPC_MIB), 1 + 8);
@@ -58,7 +57,6 @@ TEST(the_first_touch_moves_memory_to_the_device)
 
 TEST(more_than_the_device_holds_goes_and_comes)
 {
-	(void)state;
 	gpc_sim_managed_add(context->device, A, 40 * GPC_MIB);
 	gpc_sim_managed_add(context->device, B, 40 * GPC_MIB);
 	assert_int_equal(reads(A, 40 * GPC_MIB), 1 + 40);
@@ -70,7 +68,6 @@ TEST(more_than_the_device_holds_goes_and_comes)
 
 TEST(one_that_is_larger_than_the_device_is_used_in_part_from_the_host)
 {
-	(void)state;
 	gpc_sim_managed_add(context->device, A, 100 * GPC_MIB);
 	assert_int_equal(reads(A, 100 * GPC_MIB), 1 + 100 + 40);
 	assert_int_equal(gpc_sim_managed_bytes(context->device), ROOM);
@@ -81,7 +78,6 @@ TEST(device_memory_comes_first)
 {
 	uint64_t ptr = 0;
 
-	(void)state;
 	gpc_sim_managed_add(context->device, A, ROOM);
 	(void)reads(A, ROOM);
 	assert_int_equal(free_bytes(), 0);
@@ -105,7 +101,6 @@ TEST(kernels_and_fills_touch_what_they_name)
 		.kind = GPC_SIM_EFFECT_FILL, .dst = B, .width = 4 * GPC_MIB, .rows = 1
 	};
 
-	(void)state;
 	gpc_sim_managed_add(context->device, A, 20 * GPC_MIB);
 	gpc_sim_managed_add(context->device, B, 20 * GPC_MIB);
 	assert_int_equal(gpc_sim_managed_duration(context, &kernel) / MS, 5 + 4 + 2);
@@ -116,7 +111,6 @@ TEST(kernels_and_fills_touch_what_they_name)
 
 TEST(beyond_the_table_memory_stays_on_the_host)
 {
-	(void)state;
 	for (unsigned i = 0; i < GPC_SIM_MAX_MANAGED + 1; i++)
 		gpc_sim_managed_add(context->device, A + i * GPC_MIB, GPC_MIB);
 	assert_int_equal(reads(A + GPC_SIM_MAX_MANAGED * GPC_MIB, GPC_MIB), 1);

@@ -7,7 +7,6 @@ static struct gpc_sim_mempool *pool;
 /* 160 MiB, so that four slabs fit beside the context. */
 static int set_up_pool(void **state)
 {
-	(void)state;
 	if (set_up_streams(160 * GPC_MIB))
 		return -1;
 	pool = sim->mempools.defaults[0];
@@ -53,7 +52,6 @@ TEST(an_allocation_reserves_a_slab_and_uses_its_own_size)
 	uint64_t size = 0;
 	struct gpc_sim_mempool *found = NULL;
 
-	(void)state;
 	uint64_t ptr = take_from(one, 1000);
 	assert_int_equal(figure(CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), GPC_SIM_SLAB);
 	assert_int_equal(figure(CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 1024);
@@ -69,7 +67,6 @@ TEST(an_allocation_reserves_a_slab_and_uses_its_own_size)
 
 TEST(the_same_stream_gets_at_once_what_it_freed)
 {
-	(void)state;
 	uint64_t ptr = take_from(one, GPC_SIM_SLAB);
 	submit(one, kernel_of(5 * MS, ptr, 512, 1));
 	give(one, ptr);
@@ -84,7 +81,6 @@ TEST(the_same_stream_gets_at_once_what_it_freed)
 
 TEST(another_stream_gets_it_when_the_free_is_over)
 {
-	(void)state;
 	uint64_t ptr = take_from(one, GPC_SIM_SLAB);
 	assert_int_equal(set(CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, UINT64_MAX), CUDA_SUCCESS);
 	submit(one, kernel_of(5 * MS, ptr, 512, 1));
@@ -99,7 +95,6 @@ TEST(another_stream_gets_it_when_the_free_is_over)
 
 TEST(use_by_a_stream_that_is_not_ordered_behind_the_old_owner_is_a_race)
 {
-	(void)state;
 	uint64_t ptr = take_from(one, GPC_SIM_SLAB);
 	submit(one, kernel_of(5 * MS, ptr, 512, 1));
 	give(one, ptr);
@@ -113,7 +108,6 @@ TEST(the_detector_finds_memory_given_out_to_a_stream_too_early)
 {
 	const struct gpc_sim_race_stack stack = { .n = 0 };
 
-	(void)state;
 	uint64_t ptr = take_from(one, 4096);
 	submit(one, kernel_of(5 * MS, ptr, 512, 1));
 	gpc_sim_race_disown(sim, ptr);
@@ -128,7 +122,6 @@ TEST(the_detector_finds_memory_given_out_to_a_stream_too_early)
 
 TEST(what_passes_the_threshold_goes_back_at_a_synchronization)
 {
-	(void)state;
 	assert_int_equal(set(CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, GPC_SIM_SLAB), CUDA_SUCCESS);
 	uint64_t a = take_from(one, GPC_SIM_SLAB);
 	uint64_t b = take_from(one, GPC_SIM_SLAB);
@@ -148,7 +141,6 @@ TEST(what_passes_the_threshold_goes_back_at_a_synchronization)
 
 TEST(a_free_that_the_stream_did_not_get_to_holds_its_slab)
 {
-	(void)state;
 	uint64_t ptr = take_from(one, 512);
 	submit(one, kernel_of(5 * MS, ptr, 512, 1));
 	give(one, ptr);
@@ -165,7 +157,6 @@ TEST(cuMemFree_does_not_wait)
 {
 	uint64_t start = now();
 
-	(void)state;
 	uint64_t ptr = take_from(one, 512);
 	busy(one, 5 * MS);
 	assert_int_equal(gpc_sim_mempool_free(sim, ptr), CUDA_SUCCESS);
@@ -182,7 +173,6 @@ TEST(a_full_device_is_out_of_memory_and_stays_usable)
 {
 	uint64_t ptr = 0;
 
-	(void)state;
 	uint64_t big = take_from(one, 150 * GPC_MIB);
 	assert_int_equal(
 		gpc_sim_mempool_alloc(pool, one, 20 * GPC_MIB, &ptr), CUDA_ERROR_OUT_OF_MEMORY);
@@ -197,7 +187,6 @@ TEST(a_full_device_is_out_of_memory_and_stays_usable)
 
 TEST(high_marks_are_kept_until_they_are_reset)
 {
-	(void)state;
 	uint64_t ptr = take_from(one, 40 * GPC_MIB);
 	give(one, ptr);
 	assert_int_equal(gpc_sim_stream_sync(one), CUDA_SUCCESS);
@@ -217,7 +206,6 @@ TEST(reuse_attributes_are_ints)
 {
 	int value[2] = { 0, 77 };
 
-	(void)state;
 	assert_int_equal(gpc_sim_mempool_get(
 				 sim, pool, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC, &value[0]),
 		CUDA_SUCCESS);
@@ -244,7 +232,6 @@ TEST(pools_are_of_a_device_or_of_the_host)
 {
 	CUmemPoolProps managed = { .allocType = CU_MEM_ALLOCATION_TYPE_MANAGED };
 
-	(void)state;
 	(void)create(CU_MEM_LOCATION_TYPE_DEVICE, 2, CUDA_ERROR_INVALID_VALUE);
 	(void)create(CU_MEM_LOCATION_TYPE_DEVICE, -1, CUDA_ERROR_INVALID_VALUE);
 	(void)create(CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT, 0, CUDA_ERROR_INVALID_VALUE);
@@ -259,7 +246,6 @@ TEST(pools_are_of_a_device_or_of_the_host)
 
 TEST(a_destroyed_pool_lives_until_its_last_memory_came_back)
 {
-	(void)state;
 	pool = create(CU_MEM_LOCATION_TYPE_DEVICE, 0, CUDA_SUCCESS);
 	CUmemoryPool handle = (CUmemoryPool)(void *)pool;
 	assert_ptr_equal(gpc_sim_mempool_of(sim, handle), pool);
@@ -285,7 +271,6 @@ TEST(a_shared_pool_shows_the_same_bytes_at_other_addresses)
 	struct gpc_sim_mempool *imported = NULL;
 	uint64_t alias = 0;
 
-	(void)state;
 	assert_int_equal(gpc_sim_mempool_import(sim, pool, &imported), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(gpc_sim_mempool_import_pointer(sim, take_from(one, 512), &alias),
 		CUDA_ERROR_INVALID_VALUE);
@@ -312,7 +297,6 @@ TEST(its_memory_outlives_contexts_but_not_a_reset)
 	struct gpc_sim_context *second = context_on(0);
 	struct gpc_sim_stream *stream = stream_in(second, CU_STREAM_NON_BLOCKING);
 
-	(void)state;
 	uint64_t ptr = take_from(stream, 512);
 	gpc_sim_context_destroy(second);
 	assert_true(gpc_sim_mempool_find(sim, ptr, NULL, NULL, NULL));

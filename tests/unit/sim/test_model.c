@@ -9,7 +9,6 @@ TEST(a_gpu_is_found_by_its_name)
 {
 	const struct gpc_sim_model *model = gpc_sim_model_find("a100-80");
 
-	(void)state;
 	assert_non_null(model);
 	assert_string_equal(model->name, "NVIDIA A100-SXM4-80GB");
 	assert_int_equal(model->major * 10 + model->minor, 80);
@@ -20,7 +19,6 @@ TEST(a_gpu_is_found_by_its_name)
 
 TEST(an_unknown_gpu_is_none)
 {
-	(void)state;
 	assert_null(gpc_sim_model_find("h1000"));
 	assert_null(gpc_sim_model_find(""));
 }
@@ -29,7 +27,6 @@ TEST(a_context_takes_what_people_measured)
 {
 	struct gpc_sim_model model = *gpc_sim_model_default();
 
-	(void)state;
 	/* 107 MiB on a 4060 Ti, 555 MiB on an RTX PRO 6000: within a tenth of both. */
 	model.threads_per_sm = 1536;
 	model.sms = 34;
@@ -42,7 +39,6 @@ TEST(a_gpu_sets_memory_and_context_and_what_follows_wins)
 {
 	struct gpc_sim_config config = gpc_sim_config_default();
 
-	(void)state;
 	assert_int_equal(gpc_sim_config_parse(&config, "gpu:t4"), 0);
 	assert_int_equal(config.memory, config.model->memory);
 	assert_int_equal(config.context_cost, gpc_sim_model_context_bytes(config.model));

@@ -19,7 +19,6 @@ TEST(a_queue_without_an_end_never_blocks_the_host)
 {
 	struct gpc_sim_stream *stream = stream_create(CU_STREAM_NON_BLOCKING);
 
-	(void)state;
 	for (int i = 0; i < 1000; i++)
 		busy(stream, 1 * MS);
 	assert_int_equal(passed(), 0);
@@ -29,7 +28,6 @@ TEST(a_submission_to_a_full_queue_waits_for_the_oldest_piece)
 {
 	struct gpc_sim_stream *stream = short_stream();
 
-	(void)state;
 	busy(stream, 2 * MS);
 	busy(stream, 3 * MS);
 	assert_int_equal(passed(), 0);
@@ -43,7 +41,6 @@ TEST(events_and_waits_for_them_take_places_too)
 	struct gpc_sim_stream *stream = short_stream();
 	struct gpc_sim_event *event = event_create();
 
-	(void)state;
 	busy(stream, 2 * MS);
 	assert_int_equal(gpc_sim_stream_record(stream, event), CUDA_SUCCESS);
 	assert_int_equal(gpc_sim_stream_wait(stream, event), CUDA_SUCCESS);
@@ -55,7 +52,6 @@ TEST(a_stream_whose_queue_is_full_blocks_no_other)
 	struct gpc_sim_stream *full = short_stream();
 	struct gpc_sim_stream *other = short_stream();
 
-	(void)state;
 	busy(full, 2 * MS);
 	busy(full, 2 * MS);
 	busy(other, 1 * MS);
@@ -67,7 +63,6 @@ TEST(an_event_of_the_context_takes_a_place_in_each_stream_only_where_that_is_ask
 	struct gpc_sim_stream *stream = short_stream();
 	struct gpc_sim_event *event = event_create();
 
-	(void)state;
 	busy(stream, 2 * MS);
 	busy(stream, 3 * MS);
 	assert_int_equal(gpc_sim_context_record(context, event), CUDA_SUCCESS);

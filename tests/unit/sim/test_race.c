@@ -11,7 +11,6 @@ static uint64_t memory;
 /* A context with a detector, memory that has its first owner, and two streams. */
 static int set_up_race(void **state)
 {
-	(void)state;
 	if (set_up_streams(64 * GPC_MIB))
 		return -1;
 	memory = take(SIZE);
@@ -42,7 +41,6 @@ TEST(memory_given_out_while_a_used_stream_is_not_behind_is_found_with_both_stack
 {
 	const struct gpc_sim_race_violation *found = &sim->race->violations[0];
 
-	(void)state;
 	use(one);
 	busy(two, 1);
 	change_owner();
@@ -57,7 +55,6 @@ TEST(memory_given_out_while_a_used_stream_is_not_behind_is_found_with_both_stack
 
 TEST(work_that_overtakes_that_of_the_old_owner_is_found)
 {
-	(void)state;
 	use(one);
 	change_owner();
 	assert_int_equal(n_found(), 0);
@@ -77,7 +74,6 @@ TEST(more_owners_than_there_was_room_for_are_all_known)
 	uint64_t small = SIZE / 256;
 	uint64_t one_of_them = memory + 77 * small;
 
-	(void)state;
 	gpc_sim_race_disown(sim, memory);
 	for (uint64_t i = 256; i-- > 0;)
 		assert_true(gpc_sim_race_own(sim, context, memory + i * small, small, &old_stack));
@@ -91,7 +87,6 @@ TEST(more_owners_than_there_was_room_for_are_all_known)
 
 TEST(memory_asked_for_on_its_old_stream_may_be_given_out_at_once)
 {
-	(void)state;
 	use(one);
 	busy(two, 1);
 	change_owner_on(one);
@@ -101,7 +96,6 @@ TEST(memory_asked_for_on_its_old_stream_may_be_given_out_at_once)
 
 TEST(memory_asked_for_on_another_stream_is_found_when_it_is_given_out)
 {
-	(void)state;
 	use(one);
 	change_owner_on(two);
 	assert_int_equal(n_found(), 1);
@@ -110,7 +104,6 @@ TEST(memory_asked_for_on_another_stream_is_found_when_it_is_given_out)
 
 TEST(work_that_leaves_the_stream_it_was_asked_for_on_is_found)
 {
-	(void)state;
 	use(one);
 	change_owner_on(one);
 	use(two);
@@ -120,7 +113,6 @@ TEST(work_that_leaves_the_stream_it_was_asked_for_on_is_found)
 
 TEST(who_is_outside_all_streams_comes_after_what_the_host_saw_end)
 {
-	(void)state;
 	use(one);
 	assert_int_equal(gpc_sim_stream_sync(one), CUDA_SUCCESS);
 	change_owner();
@@ -146,7 +138,6 @@ static void use_early(struct gpc_sim_stream *stream)
 
 TEST(an_early_kernel_overtakes_the_one_ahead_of_it)
 {
-	(void)state;
 	use(one);
 	change_owner_on(one);
 	assert_int_equal(n_found(), 0);
@@ -157,7 +148,6 @@ TEST(an_early_kernel_overtakes_the_one_ahead_of_it)
 
 TEST(a_row_of_early_kernels_overtakes_the_first)
 {
-	(void)state;
 	use(one);
 	change_owner_on(one);
 	for (int i = 0; i < 2; i++) {
@@ -175,7 +165,6 @@ TEST(an_early_kernel_is_behind_a_wait_of_its_context)
 {
 	struct gpc_sim_event *event = event_create();
 
-	(void)state;
 	use(one);
 	assert_int_equal(gpc_sim_context_record(context, event), CUDA_SUCCESS);
 	assert_int_equal(gpc_sim_context_wait(context, event), CUDA_SUCCESS);
@@ -186,7 +175,6 @@ TEST(an_early_kernel_is_behind_a_wait_of_its_context)
 
 TEST(what_comes_behind_an_early_kernel_is_behind_the_one_ahead_of_it_too)
 {
-	(void)state;
 	use(one);
 	change_owner_on(one);
 	busy(one, 1);
@@ -197,7 +185,6 @@ TEST(what_comes_behind_an_early_kernel_is_behind_the_one_ahead_of_it_too)
 
 TEST(one_life_of_memory_counts_once)
 {
-	(void)state;
 	use(one);
 	use(one);
 	busy(two, 1);
@@ -209,7 +196,6 @@ TEST(one_life_of_memory_counts_once)
 
 TEST(that_the_time_was_enough_by_luck_is_no_order)
 {
-	(void)state;
 	use(one);
 	pass(50 * MS);
 	change_owner();
@@ -219,7 +205,6 @@ TEST(that_the_time_was_enough_by_luck_is_no_order)
 
 TEST(only_the_bytes_that_both_have_count)
 {
-	(void)state;
 	use(one);
 	gpc_sim_race_disown(sim, memory);
 	assert_true(gpc_sim_race_own(sim, context, memory + SIZE / 2, SIZE / 4, &new_stack));
@@ -233,7 +218,6 @@ TEST(copies_and_fills_touch_their_rows)
 {
 	uint64_t other = take(SIZE);
 
-	(void)state;
 	submit(one, copy_of(MS, other, memory, 100));
 	change_owner();
 	submit(two, fill_of(MS, memory + 100, 100, 1));
@@ -246,7 +230,6 @@ TEST(an_event_that_was_never_recorded_orders_nothing)
 {
 	struct gpc_sim_event *event = event_create();
 
-	(void)state;
 	use(one);
 	assert_int_equal(gpc_sim_event_query(event), CUDA_SUCCESS);
 	assert_int_equal(gpc_sim_stream_wait(two, event), CUDA_SUCCESS);
@@ -259,7 +242,6 @@ TEST(an_event_of_the_legacy_stream_says_nothing_of_a_non_blocking_one)
 {
 	struct gpc_sim_event *event = event_create();
 
-	(void)state;
 	use(one);
 	assert_int_equal(gpc_sim_stream_record(&context->legacy, event), CUDA_SUCCESS);
 	assert_int_equal(gpc_sim_event_query(event), CUDA_SUCCESS);
@@ -272,7 +254,6 @@ TEST(an_event_of_the_legacy_stream_says_nothing_of_a_non_blocking_one)
 
 TEST(work_of_one_stream_is_in_order)
 {
-	(void)state;
 	use(one);
 	change_owner();
 	use(one);
@@ -283,7 +264,6 @@ TEST(the_legacy_stream_is_in_order_with_blocking_ones_both_ways)
 {
 	struct gpc_sim_stream *blocking = stream_create(CU_STREAM_DEFAULT);
 
-	(void)state;
 	use(blocking);
 	change_owner();
 	use(&context->legacy);
@@ -296,7 +276,6 @@ TEST(a_stream_that_waits_for_an_event_is_behind_what_it_recorded)
 {
 	struct gpc_sim_event *event = event_create();
 
-	(void)state;
 	use(one);
 	assert_int_equal(gpc_sim_stream_record(one, event), CUDA_SUCCESS);
 	assert_int_equal(gpc_sim_stream_wait(two, event), CUDA_SUCCESS);
@@ -309,7 +288,6 @@ TEST(a_context_that_waits_is_behind_in_all_its_streams)
 {
 	struct gpc_sim_event *event = event_create();
 
-	(void)state;
 	use(one);
 	assert_int_equal(gpc_sim_context_record(context, event), CUDA_SUCCESS);
 	assert_int_equal(gpc_sim_context_wait(context, event), CUDA_SUCCESS);
@@ -322,7 +300,6 @@ TEST(an_event_of_the_context_that_has_passed_covers_every_stream)
 {
 	struct gpc_sim_event *event = event_create();
 
-	(void)state;
 	use(one);
 	assert_int_equal(gpc_sim_context_record(context, event), CUDA_SUCCESS);
 	assert_int_equal(gpc_sim_event_query(event), CUDA_ERROR_NOT_READY);
@@ -338,7 +315,6 @@ TEST(what_the_host_waited_for_has_ended)
 {
 	struct gpc_sim_event *event = event_create();
 
-	(void)state;
 	for (int way = 0; way < 4; way++) {
 		use(one);
 		assert_int_equal(gpc_sim_stream_record(one, event), CUDA_SUCCESS);
@@ -360,7 +336,6 @@ TEST(what_the_host_waited_for_has_ended)
 
 TEST(a_stream_that_is_not_done_teaches_nothing)
 {
-	(void)state;
 	use(one);
 	assert_int_equal(gpc_sim_stream_query(one), CUDA_ERROR_NOT_READY);
 	change_owner();
@@ -372,7 +347,6 @@ TEST(a_stream_that_is_not_done_teaches_nothing)
 
 TEST(a_reset_ends_all_owners_and_all_work)
 {
-	(void)state;
 	use(one);
 	gpc_sim_context_reset(context);
 	assert_int_equal(sim->race->n_owners, 0);
@@ -387,7 +361,6 @@ TEST(a_place_of_a_stream_is_taken_again_only_when_its_work_is_known_to_have_ende
 	uint32_t track = one->race_track;
 	struct gpc_sim_stream *next;
 
-	(void)state;
 	use(one);
 	gpc_sim_stream_destroy(one);
 	next = stream_create(CU_STREAM_NON_BLOCKING);
@@ -401,7 +374,6 @@ TEST(streams_beyond_the_detectors_places_are_refused)
 	struct gpc_sim_stream *stream = NULL;
 	CUresult res = CUDA_SUCCESS;
 
-	(void)state;
 	for (int i = 0; i < GPC_SIM_RACE_TRACKS && res == CUDA_SUCCESS; i++)
 		res = gpc_sim_stream_create(context, 0, 0, &stream);
 	assert_int_equal(res, CUDA_ERROR_OUT_OF_MEMORY);
@@ -411,7 +383,6 @@ TEST_WITH(without_a_detector_nothing_is_watched, set_up, tear_down)
 {
 	uint64_t ptr = take(SIZE);
 
-	(void)state;
 	assert_false(gpc_sim_race_own(sim, context, ptr, SIZE, &old_stack));
 	gpc_sim_race_disown(sim, ptr);
 	gpc_sim_race_freed(context, gpc_sim_race_of_context(context), true);

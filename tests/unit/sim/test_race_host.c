@@ -6,7 +6,6 @@ static const struct gpc_sim_race_stack reader = { .n = 1, .frames = { 0x21 } };
 
 static int set_up_race(void **state)
 {
-	(void)state;
 	return set_up_streams(64 * GPC_MIB);
 }
 
@@ -19,7 +18,6 @@ static uint64_t n_found(void)
 
 TEST(the_host_reads_behind_a_free_what_was_submitted_before_it)
 {
-	(void)state;
 	gpc_sim_race_host_reads(context, &reader);
 	busy(one, 5 * MS);
 	gpc_sim_race_host_reads(context, &reader);
@@ -39,7 +37,6 @@ TEST(the_host_reads_behind_a_free_what_was_submitted_before_it)
 
 TEST(what_has_not_ended_is_not_learnt)
 {
-	(void)state;
 	busy(one, 5 * MS);
 	gpc_sim_race_freed(context, gpc_sim_race_of_context(context), true);
 	gpc_sim_race_learn(sim, gpc_sim_race_of_stream(one), false);

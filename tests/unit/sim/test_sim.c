@@ -8,7 +8,6 @@ TEST(a_machine_has_as_many_devices_as_asked_and_their_addresses_differ)
 	struct gpc_sim_context *other = context_on(1);
 	uint64_t ptr;
 
-	(void)state;
 	uint64_t mine = take(512);
 	assert_int_equal(gpc_sim_mem_alloc(other, 512, &ptr), CUDA_SUCCESS);
 	assert_ptr_equal(gpc_sim_device_of(sim, mine), &sim->devices[0]);
@@ -20,7 +19,6 @@ TEST(a_device_that_the_machine_does_not_have_is_refused)
 {
 	struct gpc_sim_context *none = context;
 
-	(void)state;
 	assert_int_equal(gpc_sim_context_create(sim, 2, 0, &none), CUDA_ERROR_INVALID_DEVICE);
 	assert_int_equal(
 		gpc_sim_context_create(sim, UINT32_MAX, 0, &none), CUDA_ERROR_INVALID_DEVICE);
@@ -32,7 +30,6 @@ TEST(an_address_of_the_host_is_its_own_bytes_and_always_valid)
 	int here = 0;
 	uint64_t ptr = (uintptr_t)&here;
 
-	(void)state;
 	assert_null(gpc_sim_device_of(sim, ptr));
 	assert_ptr_equal(gpc_sim_bytes(sim, ptr), &here);
 	assert_true(gpc_sim_is_valid(sim, ptr, sizeof here));
@@ -43,7 +40,6 @@ TEST(an_address_of_a_device_is_never_the_hosts)
 {
 	uint64_t ptr = take(2 * GPC_MIB);
 
-	(void)state;
 	assert_true((uintptr_t)gpc_sim_bytes(sim, ptr) != ptr);
 	assert_ptr_equal(gpc_sim_bytes(sim, ptr + 100), (char *)gpc_sim_bytes(sim, ptr) + 100);
 	assert_null(gpc_sim_device_of(sim, (uintptr_t)gpc_sim_bytes(sim, ptr)));
@@ -54,7 +50,6 @@ TEST(bytes_are_valid_only_inside_one_allocation_as_it_was_requested)
 	uint64_t large = take(2 * GPC_MIB);
 	uint64_t small = take(700);
 
-	(void)state;
 	assert_true(gpc_sim_is_valid(sim, large, 2 * GPC_MIB));
 	assert_true(gpc_sim_is_valid(sim, large + GPC_MIB, GPC_MIB));
 	assert_false(gpc_sim_is_valid(sim, large, 2 * GPC_MIB + 1));
@@ -74,7 +69,6 @@ TEST(no_two_allocations_have_the_same_number)
 	uint64_t of_large = gpc_sim_number_of(device, large + 4 * GPC_MIB);
 	uint64_t of_small = gpc_sim_number_of(device, small + 4999);
 
-	(void)state;
 	assert_true(of_large && of_small && of_large != of_small);
 	assert_int_equal(gpc_sim_number_of(device, small + 5120), 0);
 	assert_int_equal(gpc_sim_mem_free(sim, large), CUDA_SUCCESS);
@@ -88,7 +82,6 @@ TEST(no_two_allocations_have_the_same_number)
 
 TEST(a_call_costs_what_the_configuration_says_and_fails_on_demand)
 {
-	(void)state;
 	sim->config.cost_ns[GPC_SIM_COST_MALLOC] = 3 * MS;
 	uint64_t before = now();
 	assert_int_equal(gpc_sim_call(sim, GPC_SIM_COST_MALLOC, "cuMemAlloc_v2"), CUDA_SUCCESS);
@@ -105,7 +98,6 @@ TEST(two_machines_do_not_know_each_other)
 	struct gpc_sim_context *other = NULL;
 	uint64_t ptr;
 
-	(void)state;
 	assert_non_null(second);
 	assert_int_equal(gpc_sim_context_create(second, 0, 0, &other), CUDA_SUCCESS);
 	assert_int_equal(gpc_sim_mem_alloc(other, GPC_MIB, &ptr), CUDA_SUCCESS);
@@ -122,7 +114,6 @@ TEST(a_machine_can_end_with_work_in_flight)
 	struct gpc_sim *second = gpc_sim_create(&sim->config);
 	struct gpc_sim_effect *effect = copy_of(5 * MS, 0, (uintptr_t) "src", 4);
 
-	(void)state;
 	assert_non_null(second);
 	assert_true(gpc_sim_effect_stage(second, effect));
 	effect->end_ns = 5 * MS;
@@ -135,7 +126,6 @@ TEST(counts_beyond_what_a_machine_holds_are_refused)
 {
 	struct gpc_sim_config config = sim->config;
 
-	(void)state;
 	config.n_devices = GPC_SIM_MAX_DEVICES + 1;
 	assert_null(gpc_sim_create(&config));
 	config.n_devices = 1;
@@ -147,7 +137,6 @@ TEST(a_machine_without_memory_is_refused)
 {
 	struct gpc_sim_config config = sim->config;
 
-	(void)state;
 	config.memory = 0;
 	assert_null(gpc_sim_create(&config));
 }
@@ -169,7 +158,6 @@ TEST(a_machine_for_which_the_kernel_has_no_addresses_leaves_nothing_behind)
 {
 	struct gpc_sim_config config = sim->config;
 
-	(void)state;
 	/* 16 TiB of addresses each: the first ones fit into the 128 TiB of a process, the last do not. */
 	config.memory = 2 * GPC_KIB * GPC_GIB;
 	config.n_devices = GPC_SIM_MAX_DEVICES;

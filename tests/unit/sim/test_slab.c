@@ -40,7 +40,6 @@ static void free_on(struct gpc_sim_piece *piece, uint64_t number, uint64_t strea
 
 TEST(a_slab_is_cut_from_its_front)
 {
-	(void)state;
 	assert_null(gpc_sim_slabs_take(&slabs, 512, 1));
 	assert_int_equal(gpc_sim_slabs_grow(&slabs, 512), CUDA_SUCCESS);
 	assert_int_equal(slabs.reserved, GPC_SIM_SLAB);
@@ -55,7 +54,6 @@ TEST(a_slab_is_cut_from_its_front)
 
 TEST(where_no_whole_slab_fits_one_as_large_as_needed_is_made)
 {
-	(void)state;
 	/* 64 MiB less the context's: one slab fits, and 28 MiB more. */
 	assert_int_equal(gpc_sim_slabs_grow(&slabs, 512), CUDA_SUCCESS);
 	assert_int_equal(gpc_sim_slabs_grow(&slabs, 3 * GPC_MIB), CUDA_SUCCESS);
@@ -65,7 +63,6 @@ TEST(where_no_whole_slab_fits_one_as_large_as_needed_is_made)
 
 TEST(no_more_than_the_most_is_reserved)
 {
-	(void)state;
 	slabs.max = 10 * GPC_MIB;
 	assert_int_equal(gpc_sim_slabs_grow(&slabs, 8 * GPC_MIB), CUDA_SUCCESS);
 	assert_int_equal(slabs.reserved, 8 * GPC_MIB);
@@ -74,7 +71,6 @@ TEST(no_more_than_the_most_is_reserved)
 
 TEST(what_a_stream_freed_only_that_stream_may_have_until_it_is_over)
 {
-	(void)state;
 	assert_int_equal(gpc_sim_slabs_grow(&slabs, 512), CUDA_SUCCESS);
 	struct gpc_sim_piece *whole = piece_of(GPC_SIM_SLAB, 1);
 	free_on(whole, 7, 1);
@@ -92,7 +88,6 @@ TEST(what_a_stream_freed_only_that_stream_may_have_until_it_is_over)
 
 TEST(free_neighbours_become_one)
 {
-	(void)state;
 	assert_int_equal(gpc_sim_slabs_grow(&slabs, 512), CUDA_SUCCESS);
 	struct gpc_sim_piece *a = piece_of(1024, 1);
 	struct gpc_sim_piece *b = piece_of(1024, 1);
@@ -107,7 +102,6 @@ TEST(free_neighbours_become_one)
 
 TEST(several_pieces_of_one_free_end_together)
 {
-	(void)state;
 	assert_int_equal(gpc_sim_slabs_grow(&slabs, 512), CUDA_SUCCESS);
 	free_on(piece_of(GPC_SIM_SLAB, 1), 3, 1);
 	struct gpc_sim_piece *a = piece_of(1024, 1);
@@ -120,7 +114,6 @@ TEST(several_pieces_of_one_free_end_together)
 
 TEST(only_idle_slabs_go_back_and_never_more_than_asked)
 {
-	(void)state;
 	uint64_t before = gpc_sim_device_used_bytes(&sim->devices[0]);
 	assert_int_equal(gpc_sim_slabs_grow(&slabs, 512), CUDA_SUCCESS);
 	struct gpc_sim_piece *piece = piece_of(512, 1);
@@ -139,7 +132,6 @@ TEST(only_idle_slabs_go_back_and_never_more_than_asked)
 
 TEST(memory_of_the_host_costs_the_device_nothing)
 {
-	(void)state;
 	uint64_t before = gpc_sim_device_used_bytes(&sim->devices[0]);
 	slabs.device = NULL;
 	assert_int_equal(gpc_sim_slabs_grow(&slabs, 512), CUDA_SUCCESS);

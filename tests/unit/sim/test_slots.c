@@ -9,7 +9,6 @@ static struct gpc_sim_small *small;
 
 static int set_up(void **state)
 {
-	(void)state;
 	small = calloc(1, sizeof *small);
 	if (!small)
 		return -1;
@@ -19,7 +18,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	(void)state;
 	free(small);
 	return 0;
 }
@@ -45,7 +43,6 @@ static uint32_t find_plainly(uint32_t n, uint32_t *ret_longest)
 
 TEST(an_empty_chunk_is_one_run)
 {
-	(void)state;
 	assert_int_equal(gpc_sim_slots_longest(small), GPC_SIM_SLOTS);
 	assert_int_equal(gpc_sim_slots_find(small, 1), 0);
 	assert_int_equal(gpc_sim_slots_find(small, GPC_SIM_SLOTS), 0);
@@ -56,7 +53,6 @@ TEST(an_empty_chunk_is_one_run)
 
 TEST(runs_cross_words_and_halves)
 {
-	(void)state;
 	gpc_sim_slots_flip(small, 0, GPC_SIM_SLOTS);
 	gpc_sim_slots_flip(small, GPC_SIM_SLOTS / 2 - 70, 140);
 	assert_int_equal(gpc_sim_slots_longest(small), 140);
@@ -69,7 +65,6 @@ TEST(the_first_fit_is_that_of_a_search_slot_by_slot)
 	uint32_t length[GPC_SIM_SLOTS] = { 0 };
 	unsigned seed = 1;
 
-	(void)state;
 	for (int step = 0; step < 20000; step++) {
 		uint32_t n = 1 + (uint32_t)rand_r(&seed) % (step % 100 ? 24 : 400);
 		uint32_t from = (uint32_t)rand_r(&seed) % GPC_SIM_SLOTS;
@@ -92,7 +87,6 @@ TEST(the_first_fit_is_that_of_a_search_slot_by_slot)
 
 TEST(a_chunk_is_taken_whole_and_is_whole_again)
 {
-	(void)state;
 	for (uint32_t n = 1; n <= GPC_SIM_SLOTS; n += 63) {
 		assert_int_equal(gpc_sim_slots_find(small, n), 0);
 		gpc_sim_slots_flip(small, 0, n);

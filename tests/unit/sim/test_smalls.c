@@ -15,7 +15,6 @@ TEST(the_newest_chunk_of_its_owner_with_room_is_found)
 	uint32_t n_in = 0;
 	unsigned seed = 1;
 
-	(void)state;
 	assert_true(gpc_sim_smalls_init(&smalls, N_CHUNKS));
 	for (uint32_t i = 0; i < N_CHUNKS; i++)
 		by_age[i] = &chunks[i];

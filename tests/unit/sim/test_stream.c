@@ -14,7 +14,6 @@ TEST(work_of_one_stream_runs_one_after_another)
 	struct gpc_sim_stream *stream = stream_create(CU_STREAM_NON_BLOCKING);
 	uint64_t ptr = take(512);
 
-	(void)state;
 	submit(stream, fill_of(2 * MS, ptr, 1, 1));
 	submit(stream, fill_of(3 * MS, ptr, 1, 2));
 	pass(2 * MS);
@@ -27,7 +26,6 @@ TEST(work_of_one_stream_runs_one_after_another)
 
 TEST(streams_that_do_not_wait_run_at_the_same_time)
 {
-	(void)state;
 	busy(stream_create(CU_STREAM_NON_BLOCKING), 2 * MS);
 	busy(stream_create(CU_STREAM_NON_BLOCKING), 3 * MS);
 	busy(stream_create(CU_STREAM_DEFAULT), 4 * MS);
@@ -39,7 +37,6 @@ TEST(an_idle_stream_starts_work_now_and_not_when_it_last_ended)
 {
 	struct gpc_sim_stream *stream = stream_create(CU_STREAM_NON_BLOCKING);
 
-	(void)state;
 	busy(stream, 1 * MS);
 	pass(10 * MS);
 	busy(stream, 1 * MS);
@@ -48,7 +45,6 @@ TEST(an_idle_stream_starts_work_now_and_not_when_it_last_ended)
 
 TEST(the_legacy_stream_waits_for_every_blocking_stream)
 {
-	(void)state;
 	busy(stream_create(CU_STREAM_DEFAULT), 2 * MS);
 	busy(stream_create(CU_STREAM_DEFAULT), 5 * MS);
 	busy(&context->legacy, 1 * MS);
@@ -59,7 +55,6 @@ TEST(a_blocking_stream_waits_for_the_legacy_stream)
 {
 	struct gpc_sim_stream *stream = stream_create(CU_STREAM_DEFAULT);
 
-	(void)state;
 	busy(&context->legacy, 5 * MS);
 	busy(stream, 1 * MS);
 	assert_int_equal(time_to_sync(), 6 * MS);
@@ -69,7 +64,6 @@ TEST(a_non_blocking_stream_and_the_legacy_stream_do_not_wait)
 {
 	struct gpc_sim_stream *stream = stream_create(CU_STREAM_NON_BLOCKING);
 
-	(void)state;
 	busy(stream, 5 * MS);
 	busy(&context->legacy, 4 * MS);
 	busy(stream, 1 * MS);
@@ -82,7 +76,6 @@ TEST(the_legacy_stream_waits_for_a_destroyed_blocking_stream)
 {
 	struct gpc_sim_stream *stream = stream_create(CU_STREAM_DEFAULT);
 
-	(void)state;
 	busy(stream, 5 * MS);
 	gpc_sim_stream_destroy(stream);
 	busy(&context->legacy, 1 * MS);
@@ -94,7 +87,6 @@ TEST(work_of_a_destroyed_stream_still_happens)
 	struct gpc_sim_stream *stream = stream_create(CU_STREAM_NON_BLOCKING);
 	uint64_t ptr = take(512);
 
-	(void)state;
 	submit(stream, fill_of(2 * MS, ptr, 1, 1));
 	gpc_sim_stream_destroy(stream);
 	assert_int_equal(bytes_at(ptr)[0], 0);
@@ -107,7 +99,6 @@ TEST(a_stream_keeps_what_it_was_created_with)
 	struct gpc_sim_stream *a = stream_create(CU_STREAM_NON_BLOCKING);
 	struct gpc_sim_stream *b = NULL;
 
-	(void)state;
 	assert_int_equal(gpc_sim_stream_create(context, CU_STREAM_DEFAULT, -3, &b), CUDA_SUCCESS);
 	assert_int_equal(a->flags, CU_STREAM_NON_BLOCKING);
 	assert_int_equal(a->magic, GPC_SIM_STREAM_MAGIC);
@@ -121,7 +112,6 @@ TEST(a_stream_is_asked_and_waited_for_by_its_own_work_alone)
 	struct gpc_sim_stream *a = stream_create(CU_STREAM_DEFAULT);
 	struct gpc_sim_stream *b = stream_create(CU_STREAM_DEFAULT);
 
-	(void)state;
 	assert_int_equal(gpc_sim_stream_query(a), CUDA_SUCCESS);
 	busy(a, 2 * MS);
 	busy(b, 9 * MS);
@@ -141,7 +131,6 @@ TEST(a_stream_is_asked_and_waited_for_by_its_own_work_alone)
 
 static void *stream_of_another_thread(void *arg)
 {
-	(void)arg;
 	return gpc_sim_stream_of_thread(context);
 }
 
@@ -152,7 +141,6 @@ TEST(every_thread_has_one_blocking_default_stream_in_each_context)
 	void *theirs = NULL;
 	pthread_t thread;
 
-	(void)state;
 	assert_non_null(mine);
 	stream_create(CU_STREAM_NON_BLOCKING);
 	assert_ptr_equal(gpc_sim_stream_of_thread(context), mine);
@@ -172,7 +160,6 @@ TEST(an_event_that_was_never_recorded_has_passed)
 {
 	struct gpc_sim_event *event = event_create();
 
-	(void)state;
 	busy(&context->legacy, 5 * MS);
 	assert_int_equal(gpc_sim_event_query(event), CUDA_SUCCESS);
 	assert_int_equal(gpc_sim_event_sync(event), CUDA_SUCCESS);
@@ -185,7 +172,6 @@ TEST(an_event_passes_with_the_work_before_it_and_not_after)
 	struct gpc_sim_stream *stream = stream_create(CU_STREAM_NON_BLOCKING);
 	struct gpc_sim_event *event = event_create();
 
-	(void)state;
 	busy(stream, 2 * MS);
 	assert_int_equal(gpc_sim_stream_record(stream, event), CUDA_SUCCESS);
 	busy(stream, 50 * MS);
@@ -199,7 +185,6 @@ TEST(waiting_for_an_event_shows_what_the_work_before_it_did)
 	struct gpc_sim_event *event = event_create();
 	uint64_t ptr = take(512);
 
-	(void)state;
 	submit(stream, fill_of(2 * MS, ptr, 1, 1));
 	assert_int_equal(gpc_sim_stream_record(stream, event), CUDA_SUCCESS);
 	submit(stream, fill_of(2 * MS, ptr, 1, 2));
@@ -214,7 +199,6 @@ TEST(an_event_means_what_it_was_last_recorded_for)
 	struct gpc_sim_stream *b = stream_create(CU_STREAM_NON_BLOCKING);
 	struct gpc_sim_event *event = event_create();
 
-	(void)state;
 	busy(a, 9 * MS);
 	busy(b, 2 * MS);
 	assert_int_equal(gpc_sim_stream_record(a, event), CUDA_SUCCESS);
@@ -226,7 +210,6 @@ TEST(an_event_in_the_legacy_stream_covers_blocking_streams_only)
 {
 	struct gpc_sim_event *event = event_create();
 
-	(void)state;
 	busy(stream_create(CU_STREAM_NON_BLOCKING), 9 * MS);
 	busy(stream_create(CU_STREAM_DEFAULT), 3 * MS);
 	assert_int_equal(gpc_sim_stream_record(&context->legacy, event), CUDA_SUCCESS);
@@ -238,7 +221,6 @@ TEST(an_event_of_another_context_cannot_be_recorded)
 	struct gpc_sim_context *other = context_on(0);
 	struct gpc_sim_event *event = event_in(other);
 
-	(void)state;
 	assert_int_equal(gpc_sim_stream_record(&context->legacy, event), CUDA_ERROR_INVALID_HANDLE);
 	assert_int_equal(gpc_sim_context_record(context, event), CUDA_ERROR_INVALID_HANDLE);
 	assert_int_equal(gpc_sim_event_query(event), CUDA_SUCCESS);
@@ -251,7 +233,6 @@ TEST(work_that_waits_for_a_destroyed_event_still_waits)
 	struct gpc_sim_stream *b = stream_create(CU_STREAM_NON_BLOCKING);
 	struct gpc_sim_event *event = NULL;
 
-	(void)state;
 	assert_int_equal(gpc_sim_event_create(context, 0, &event), CUDA_SUCCESS);
 	busy(a, 5 * MS);
 	assert_int_equal(gpc_sim_stream_record(a, event), CUDA_SUCCESS);
@@ -270,7 +251,6 @@ TEST(a_stream_that_waits_starts_its_later_work_after_the_event)
 	struct gpc_sim_event *event = event_create();
 	uint64_t ptr = take(512);
 
-	(void)state;
 	submit(a, fill_of(5 * MS, ptr, 1, 1));
 	assert_int_equal(gpc_sim_stream_record(a, event), CUDA_SUCCESS);
 	submit(b, fill_of(1 * MS, ptr + 1, 1, 1));
@@ -289,7 +269,6 @@ TEST(a_wait_is_for_what_the_event_meant_when_it_was_called)
 	struct gpc_sim_stream *b = stream_create(CU_STREAM_NON_BLOCKING);
 	struct gpc_sim_event *event = event_create();
 
-	(void)state;
 	busy(a, 2 * MS);
 	assert_int_equal(gpc_sim_stream_record(a, event), CUDA_SUCCESS);
 	assert_int_equal(gpc_sim_stream_wait(b, event), CUDA_SUCCESS);
@@ -305,7 +284,6 @@ TEST(a_stream_can_wait_for_an_event_of_another_device)
 	struct gpc_sim_context *other = context_on(1);
 	struct gpc_sim_event *event = event_in(other);
 
-	(void)state;
 	busy(&other->legacy, 5 * MS);
 	assert_int_equal(gpc_sim_stream_record(&other->legacy, event), CUDA_SUCCESS);
 	assert_int_equal(gpc_sim_stream_wait(&context->legacy, event), CUDA_SUCCESS);
@@ -320,7 +298,6 @@ TEST(an_event_of_the_context_covers_all_its_streams_and_no_other_context)
 	struct gpc_sim_stream *gone = stream_create(CU_STREAM_NON_BLOCKING);
 	struct gpc_sim_event *event = event_create();
 
-	(void)state;
 	busy(&other->legacy, 50 * MS);
 	busy(&context->legacy, 2 * MS);
 	busy(stream_create(CU_STREAM_NON_BLOCKING), 3 * MS);
@@ -339,7 +316,6 @@ TEST(a_context_that_waits_holds_back_later_work_of_all_its_streams)
 	struct gpc_sim_event *event = event_in(other);
 	struct gpc_sim_event *of_before = event_create();
 
-	(void)state;
 	busy(&other->legacy, 5 * MS);
 	assert_int_equal(gpc_sim_stream_record(&other->legacy, event), CUDA_SUCCESS);
 	busy(a, 1 * MS);
@@ -362,7 +338,6 @@ TEST(a_context_takes_its_memory_and_gives_everything_back)
 	struct gpc_sim_context *other = context_on(0);
 	uint64_t ptr;
 
-	(void)state;
 	assert_int_equal(gpc_sim_device_free_bytes(device), before - CONTEXT_COST);
 	assert_int_equal(gpc_sim_mem_alloc(other, 8 * GPC_MIB, &ptr), CUDA_SUCCESS);
 	stream_in(other, CU_STREAM_DEFAULT);
@@ -378,7 +353,6 @@ TEST(a_context_without_room_for_itself_is_refused)
 	struct gpc_sim_context *none = NULL;
 	uint64_t before;
 
-	(void)state;
 	take(gpc_sim_device_free_bytes(context->device));
 	before = gpc_sim_device_used_bytes(context->device);
 	assert_int_equal(gpc_sim_context_create(sim, 0, 0, &none), CUDA_ERROR_OUT_OF_MEMORY);
@@ -392,7 +366,6 @@ TEST(a_broken_context_answers_every_call_with_its_first_code)
 	struct gpc_sim_event *event = event_create();
 	uint64_t ptr = take(512);
 
-	(void)state;
 	gpc_sim_context_break(context, CUDA_ERROR_ASSERT);
 	gpc_sim_context_break(context, CUDA_ERROR_ILLEGAL_ADDRESS);
 	assert_int_equal(gpc_sim_context_state(context), CUDA_ERROR_ASSERT);
@@ -415,7 +388,6 @@ TEST(a_broken_context_leaves_the_others_alone)
 {
 	struct gpc_sim_context *other = context_on(0);
 
-	(void)state;
 	gpc_sim_context_break(context, CUDA_ERROR_ASSERT);
 	busy(&other->legacy, 1 * MS);
 	assert_int_equal(gpc_sim_context_sync(other), CUDA_SUCCESS);
@@ -426,7 +398,6 @@ TEST(a_reset_heals_a_context_and_frees_what_it_had)
 {
 	uint64_t before = gpc_sim_device_free_bytes(context->device);
 
-	(void)state;
 	take(8 * GPC_MIB);
 	stream_create(CU_STREAM_DEFAULT);
 	busy(stream_create(CU_STREAM_NON_BLOCKING), 5 * MS);
@@ -448,7 +419,6 @@ TEST(a_request_that_does_not_fit_leaves_the_output_alone)
 {
 	uint64_t ptr = 42;
 
-	(void)state;
 	assert_int_equal(gpc_sim_mem_alloc(context, 64 * GPC_MIB, &ptr), CUDA_ERROR_OUT_OF_MEMORY);
 	assert_int_equal(gpc_sim_mem_alloc(context, UINT64_MAX, &ptr), CUDA_ERROR_OUT_OF_MEMORY);
 	assert_int_equal(ptr, 42);
@@ -461,7 +431,6 @@ TEST(an_allocation_finds_what_an_asynchronous_free_gave_back)
 	struct gpc_sim_effect *effect = effect_of(GPC_SIM_EFFECT_FREE, 1 * MS);
 	uint64_t ptr = take(60 * GPC_MIB);
 
-	(void)state;
 	effect->dst = ptr;
 	submit(&context->legacy, effect);
 	assert_int_equal(gpc_sim_mem_alloc(context, 60 * GPC_MIB, &ptr), CUDA_ERROR_OUT_OF_MEMORY);
@@ -475,7 +444,6 @@ TEST(a_free_waits_for_every_context_of_the_device_and_for_no_other_device)
 	struct gpc_sim_context *elsewhere = context_on(1);
 	uint64_t ptr = take(512);
 
-	(void)state;
 	busy(&context->legacy, 2 * MS);
 	busy(&beside->legacy, 4 * MS);
 	busy(&elsewhere->legacy, 50 * MS);
@@ -492,7 +460,6 @@ TEST(only_the_start_of_a_living_allocation_of_any_context_can_be_freed)
 	uint64_t theirs = 0;
 	int here;
 
-	(void)state;
 	assert_int_equal(gpc_sim_mem_alloc(other, 512, &theirs), CUDA_SUCCESS);
 	busy(&context->legacy, 2 * MS);
 	assert_int_equal(gpc_sim_mem_free(sim, mine + 512), CUDA_ERROR_INVALID_VALUE);
@@ -542,7 +509,6 @@ TEST(no_work_of_threads_that_share_a_stream_overlaps_in_it)
 	pthread_t threads[N_THREADS];
 	_Atomic unsigned n_wrong = 0;
 
-	(void)state;
 	shared_stream = stream_create(CU_STREAM_NON_BLOCKING);
 	for (unsigned i = 0; i < N_THREADS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, work_and_ask, &n_wrong), 0);

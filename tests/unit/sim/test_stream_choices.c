@@ -17,7 +17,6 @@ TEST(an_early_kernel_runs_beside_the_one_ahead_of_it_and_what_follows_is_behind_
 	struct gpc_sim_stream *stream = stream_create(CU_STREAM_NON_BLOCKING);
 	uint64_t ptr = take(512);
 
-	(void)state;
 	busy(stream, 1 * MS);
 	submit(stream, kernel_of(5 * MS, ptr, 1, 1));
 	submit(stream, early_kernel_of(2 * MS, ptr, 2));
@@ -40,7 +39,6 @@ TEST(an_early_kernel_behind_anything_but_a_kernel_is_an_ordinary_one)
 	struct gpc_sim_event *event = event_create();
 	uint64_t ptr = take(512);
 
-	(void)state;
 	submit(stream, kernel_of(5 * MS, ptr, 1, 1));
 	assert_int_equal(gpc_sim_stream_record(stream, event), CUDA_SUCCESS);
 	submit(stream, early_kernel_of(1 * MS, ptr, 2));
@@ -56,7 +54,6 @@ TEST(an_early_kernel_is_behind_what_its_context_waits_for)
 	struct gpc_sim_event *event = event_create();
 	uint64_t ptr = take(512);
 
-	(void)state;
 	submit(stream, kernel_of(5 * MS, ptr, 1, 1));
 	assert_int_equal(gpc_sim_context_record(context, event), CUDA_SUCCESS);
 	assert_int_equal(gpc_sim_context_wait(context, event), CUDA_SUCCESS);
@@ -69,7 +66,6 @@ TEST(a_free_waits_for_the_memorys_own_context_alone_where_that_is_asked_for)
 	struct gpc_sim_context *beside = context_on(0);
 	uint64_t ptr = take(512);
 
-	(void)state;
 	sim->config.free_waits_alone = true;
 	busy(&context->legacy, 2 * MS);
 	busy(&beside->legacy, 4 * MS);

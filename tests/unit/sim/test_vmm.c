@@ -78,7 +78,6 @@ TEST(reserved_addresses_are_no_memory_and_never_overlap)
 	uint64_t b = reserve(CHUNK);
 	uint64_t c = 0;
 
-	(void)state;
 	assert_true(a + 4 * CHUNK <= b || b + CHUNK <= a);
 	assert_int_equal(gpc_sim_vmm_reserve(&sim->vmm, CHUNK, 16 * CHUNK, &c), SUCCESS);
 	assert_int_equal(c % (16 * CHUNK), 0);
@@ -95,7 +94,6 @@ TEST(addresses_that_cannot_be_reserved_are_refused)
 {
 	uint64_t ptr = 1;
 
-	(void)state;
 	assert_int_equal(gpc_sim_vmm_reserve(&sim->vmm, 0, 0, &ptr), BAD);
 	assert_int_equal(gpc_sim_vmm_reserve(&sim->vmm, CHUNK + 1, 0, &ptr), BAD);
 	assert_int_equal(gpc_sim_vmm_reserve(&sim->vmm, CHUNK, 3, &ptr), BAD);
@@ -111,7 +109,6 @@ TEST(physical_memory_is_the_devices_until_released_and_unmapped)
 	uint64_t range = reserve(4 * CHUNK);
 	uint64_t handle = create(2 * CHUNK);
 
-	(void)state;
 	assert_int_equal(used(0), before + 2 * CHUNK);
 	assert_int_equal(map(range, 2 * CHUNK, handle), SUCCESS);
 	assert_int_equal(map(range + 2 * CHUNK, CHUNK, handle), SUCCESS);
@@ -135,7 +132,6 @@ TEST(memory_runs_out_and_comes_back)
 	uint64_t handle = create(40 * GPC_MIB);
 	uint64_t other = 0;
 
-	(void)state;
 	assert_int_equal(
 		gpc_sim_vmm_create(sim, 40 * GPC_MIB, &prop, &other), CUDA_ERROR_OUT_OF_MEMORY);
 	assert_int_equal(release(handle), SUCCESS);
@@ -147,7 +143,6 @@ TEST(physical_memory_that_cannot_be_made_is_refused)
 	CUmemAllocationProp prop = at(CU_MEM_LOCATION_TYPE_DEVICE, 2);
 	uint64_t handle = 0;
 
-	(void)state;
 	assert_int_equal(gpc_sim_vmm_create(sim, CHUNK, NULL, &handle), BAD);
 	assert_int_equal(gpc_sim_vmm_create(sim, CHUNK, &prop, &handle), CUDA_ERROR_INVALID_DEVICE);
 	prop.location.id = 0;
@@ -172,7 +167,6 @@ TEST(two_mappings_of_one_piece_show_the_same_bytes)
 	char *first;
 	char *second;
 
-	(void)state;
 	assert_int_equal(map(range, CHUNK, handle), SUCCESS);
 	assert_int_equal(map(range + 2 * CHUNK, CHUNK, handle), SUCCESS);
 	first = gpc_sim_bytes(sim, range);
@@ -193,7 +187,6 @@ TEST(a_mapping_must_fit)
 	uint64_t next = reserve(2 * CHUNK);
 	uint64_t handle = create(4 * CHUNK);
 
-	(void)state;
 	assert_int_equal(next, range + 2 * CHUNK);
 	assert_int_equal(map(range, 3 * CHUNK, handle), BAD); /* over the end of a reservation */
 	assert_int_equal(map(range + 100, CHUNK, handle), BAD);
@@ -219,7 +212,6 @@ TEST(a_range_is_open_to_whom_it_was_opened)
 	const CUmemLocation second = { CU_MEM_LOCATION_TYPE_DEVICE, 1 };
 	unsigned flags = 9;
 
-	(void)state;
 	assert_int_equal(let(range, CHUNK, 0, CU_MEM_ACCESS_FLAGS_PROT_READ), BAD);
 	assert_int_equal(map(range, 2 * CHUNK, handle), SUCCESS);
 	assert_false(gpc_sim_is_valid(sim, range, 1));
@@ -252,7 +244,6 @@ TEST(a_kernel_on_closed_memory_breaks_its_context)
 	uint64_t range = reserve(CHUNK);
 	uint64_t handle = create(CHUNK);
 
-	(void)state;
 	assert_int_equal(map(range, CHUNK, handle), SUCCESS);
 	assert_int_equal(let(range, CHUNK, 0, CU_MEM_ACCESS_FLAGS_PROT_READWRITE), SUCCESS);
 	submit(&context->legacy, kernel_of(MS, range, CHUNK, 7));
@@ -269,7 +260,6 @@ TEST(unmapping_waits_for_no_work_and_takes_the_memory_from_it)
 	uint64_t range = reserve(2 * CHUNK);
 	uint64_t handle = create(CHUNK);
 
-	(void)state;
 	assert_int_equal(map(range, CHUNK, handle), SUCCESS);
 	assert_int_equal(map(range + CHUNK, CHUNK, handle), SUCCESS);
 	assert_int_equal(let(range, CHUNK, 0, CU_MEM_ACCESS_FLAGS_PROT_READWRITE), SUCCESS);
@@ -287,7 +277,6 @@ TEST(holes_are_skipped_by_access_and_unmap)
 	uint64_t pair = create(2 * CHUNK);
 	uint64_t one = create(CHUNK);
 
-	(void)state;
 	assert_int_equal(map(range + CHUNK, CHUNK, one), SUCCESS);
 	assert_int_equal(let(range, 4 * CHUNK, 0, CU_MEM_ACCESS_FLAGS_PROT_READWRITE), SUCCESS);
 	assert_true(gpc_sim_may_touch(sim, 0, range + CHUNK, CHUNK, true));
@@ -307,7 +296,6 @@ TEST(the_host_reaches_memory_that_was_opened_to_it)
 	uint64_t handle = create_on(CU_MEM_LOCATION_TYPE_HOST_NUMA, 0, CHUNK);
 	unsigned flags = 9;
 
-	(void)state;
 	assert_int_equal(used(0), before);
 	assert_int_equal(map(range, CHUNK, handle), SUCCESS);
 	assert_int_equal(gpc_sim_vmm_set_access(sim, range, CHUNK, &desc), SUCCESS);
@@ -333,7 +321,6 @@ TEST(retained_and_imported_handles_hold_the_memory)
 	uint64_t other = 0;
 	int fd = -1;
 
-	(void)state;
 	assert_int_equal(gpc_sim_vmm_retain(&sim->vmm, range, &other), BAD);
 	prop.requestedHandleTypes = type;
 	assert_int_equal(gpc_sim_vmm_create(sim, CHUNK, &prop, &handle), SUCCESS);
@@ -364,7 +351,6 @@ TEST(a_multicast_object_is_a_handle_without_memory)
 	uint64_t range = reserve(CHUNK);
 	uint64_t handle = 0;
 
-	(void)state;
 	assert_int_equal(gpc_sim_vmm_multicast(sim, 100, &handle), BAD);
 	assert_int_equal(gpc_sim_vmm_multicast(sim, CHUNK, &handle), SUCCESS);
 	assert_true(gpc_sim_vmm_find(&sim->vmm, handle, &object) && object.is_multicast);
@@ -382,7 +368,6 @@ TEST(a_mapping_is_found_around_an_address)
 	uint64_t size = 0;
 	uint64_t found = 0;
 
-	(void)state;
 	assert_int_equal(map(range + CHUNK, 3 * CHUNK, handle), SUCCESS);
 	assert_true(gpc_sim_vmm_mapping_at(&sim->vmm, range + 3 * CHUNK + 5, &base, &size, &found));
 	assert_int_equal(base, range + CHUNK);
@@ -409,7 +394,6 @@ TEST(a_copy_of_zeros_that_are_mapped_takes_no_pages_of_the_host)
 	uint64_t handle = create(CHUNK);
 	char *bytes = gpc_sim_vmm_bytes(&sim->vmm, ptr);
 
-	(void)state;
 	assert_int_equal(map(ptr, CHUNK, handle), SUCCESS);
 	assert_int_equal(let(ptr, CHUNK, 0, CU_MEM_ACCESS_FLAGS_PROT_READWRITE), SUCCESS);
 	gpc_sim_data_copy(sim, bytes, bytes + CHUNK / 2, CHUNK / 2);

@@ -29,7 +29,6 @@ static int setup(void **state)
 {
 	struct gpc_stacks_params params;
 
-	(void)state;
 	sink_box_clear(&box);
 	gpc_metamem_fail_at(0);
 	params = make_params();
@@ -38,7 +37,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	gpc_stacks_fini(&stacks);
 	return 0;
 }
@@ -68,7 +66,6 @@ TEST(one_place_has_one_id_and_another_place_another)
 {
 	uint32_t ids[3], other;
 
-	(void)state;
 	/* One call site: not unrolled. */
 #pragma GCC unroll 1
 	for (size_t i = 0; i < N_OF(ids); i++)
@@ -86,7 +83,6 @@ TEST(the_first_frame_is_the_caller_of_capture)
 {
 	struct gpc_raw_stack stack;
 
-	(void)state;
 	grow();
 	assert_true(gpc_depot_find(&stacks.depot, last_id, &stack));
 	assert_true(stack.n_native >= 3);
@@ -103,7 +99,6 @@ TEST(a_deep_stack_is_cut_and_says_so)
 {
 	struct gpc_raw_stack stack;
 
-	(void)state;
 	descend(100);
 	assert_true(gpc_depot_find(&stacks.depot, last_id, &stack));
 	assert_int_equal(stack.n_native, GPC_STACKS_DEPTH);
@@ -114,7 +109,6 @@ TEST(a_full_depot_gives_id_zero_and_counts)
 {
 	static const volatile int depths[] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 3 };
 
-	(void)state;
 	/* One call site for all; 8 and 9 come when there is no room, 3 is known then. */
 #pragma GCC unroll 1
 	for (size_t i = 0; i < N_OF(depths); i++) {
@@ -130,7 +124,6 @@ TEST(with_everything_off_there_is_no_stack)
 	struct gpc_stacks_params params = make_params();
 	struct gpc_stacks off;
 
-	(void)state;
 	params.with_python = false;
 	assert_int_equal(gpc_stacks_init(&off, &params), GPC_OK);
 	gpc_unwind_fini(&off.unwind); /* as where no unwinder works */
@@ -146,7 +139,6 @@ TEST(init_gives_everything_back_whichever_map_fails)
 	struct gpc_stacks other;
 	unsigned n = 0;
 
-	(void)state;
 	for (;;) {
 		enum gpc_status st;
 
@@ -199,7 +191,6 @@ TEST(a_python_stack_is_described_by_its_innermost_python_frame)
 	uint64_t code = add_code(1, "grow", "/home/me/train.py");
 	uint64_t frames[] = { 4711, GPUCACHE_FRAME_PYTHON, code | 2 };
 
-	(void)state;
 	/* Code object 0 is one that found no room: the next frame speaks. */
 	assert_string_equal(describe(frames, 1, 2), "grow train.py:41");
 	frames[2] = code | 90;
@@ -217,7 +208,6 @@ TEST(where_there_is_little_room_callers_are_left_out)
 	bool is_new;
 	uint32_t id = gpc_depot_put(&stacks.depot, &stack, &is_new);
 
-	(void)state;
 	assert_true(gpc_stack_describe(&stacks, id, line, 38));
 	assert_string_equal(line, "Grid.grow train.py:41 < grow:41");
 	assert_true(gpc_stack_describe(&stacks, id, line, 31));
@@ -237,7 +227,6 @@ TEST(frames_of_libraries_are_the_way_and_not_the_site)
 	uint64_t run = add_code(9, "run", "<frozen runpy>");
 	uint64_t frames[] = { forward | 2, call | 2, step | 2, call | 2, step | 2, run | 2 };
 
-	(void)state;
 	assert_string_equal(
 		describe(frames, 0, 6), "fit.step train.py:41, via Linear.forward < fit.step:41");
 	assert_string_equal(describe(frames, 0, 2), "Module.call m.py:41, via Linear.forward");
@@ -250,7 +239,6 @@ TEST(a_python_frame_is_followed_by_four_callers_with_the_lines_of_its_own_file)
 	uint64_t main = add_code(4, "main.", "/home/me/train.py");
 	uint64_t frames[] = { alloc | 2, step | 2, main | 2, alloc | 2, step | 2, main | 2 };
 
-	(void)state;
 	assert_string_equal(describe(frames, 0, 6),
 		"Device.alloc train.py:41 < fit.<lambda> fit.py:41 < main.:41 < Device.alloc:41 "
 		"< fit.<lambda> fit.py:41");
@@ -283,7 +271,6 @@ TEST(a_native_stack_is_described_by_its_innermost_frame_outside_cuda)
 	uint64_t frames[2];
 	void *library = NULL;
 
-	(void)state;
 	frames[1] = (uint64_t)(uintptr_t)dlsym(RTLD_DEFAULT, "getppid") + 2;
 	frames[0] = open_copy("libcudart.so.99", &library);
 	if (!frames[0])
@@ -299,7 +286,6 @@ TEST(a_static_function_is_described_by_its_name_and_its_callers)
 {
 	char line[200];
 
-	(void)state;
 	grow();
 	assert_true(gpc_stack_describe(&stacks, last_id, line, sizeof(line)));
 	assert_non_null(strstr(line, "grow < "));
@@ -310,7 +296,6 @@ TEST(what_is_no_id_has_no_description)
 {
 	char line[10] = "before";
 
-	(void)state;
 	assert_false(gpc_stack_describe(&stacks, 0, line, sizeof(line)));
 	assert_string_equal(line, "");
 	assert_false(gpc_stack_describe(&stacks, 77, line, sizeof(line)));
@@ -321,7 +306,6 @@ TEST(a_library_opened_later_is_recorded_with_the_next_new_stack)
 	uint32_t before, after;
 	void *library;
 
-	(void)state;
 	grow();
 	before = box.n[GPUCACHE_REGION_MODULES];
 	library = dlopen("librt.so.1", RTLD_NOW);
@@ -347,7 +331,6 @@ TEST(threads_capture_at_the_same_time)
 	pthread_t threads[4];
 	void *wrong;
 
-	(void)state;
 	for (size_t i = 0; i < N_OF(threads); i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, capture_often, &stacks), 0);
 	for (size_t i = 0; i < N_OF(threads); i++) {

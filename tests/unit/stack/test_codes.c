@@ -12,7 +12,6 @@ static char long_text[64u << 10];
 
 static int setup(void **state)
 {
-	(void)state;
 	sink_box_clear(&box);
 	gpc_metamem_fail_at(0);
 	memset(long_text, 'x', sizeof(long_text));
@@ -46,7 +45,6 @@ TEST(a_code_object_is_stored_once_and_found_by_its_whole_key)
 	struct gpc_codes codes;
 	struct gpc_code found;
 
-	(void)state;
 	open_codes(&codes);
 	assert_int_equal(gpc_codes_find(&codes, &key), 0);
 	assert_int_equal(gpc_codes_add(&codes, &key, &grow), 1);
@@ -85,7 +83,6 @@ TEST(what_is_too_long_is_cut)
 	struct gpc_codes codes;
 	struct gpc_code found;
 
-	(void)state;
 	open_codes(&codes);
 	assert_int_equal(gpc_codes_add(&codes, &key, &code), 1);
 	assert_true(gpc_codes_get(&codes, 1, &found));
@@ -100,7 +97,6 @@ TEST(a_full_table_closes_and_keeps_what_it_has)
 	struct gpc_code_key key = { .code = 0x1000 };
 	struct gpc_codes codes;
 
-	(void)state;
 	open_codes(&codes);
 	for (uint32_t i = 1; i <= GPUCACHE_MAX_CODES; i++) {
 		key.code += 64;
@@ -123,7 +119,6 @@ TEST(long_tables_fill_the_arena_and_close_it)
 	struct gpc_codes codes;
 	uint32_t n = 0;
 
-	(void)state;
 	code.lines = long_text;
 	code.lines_size = GPUCACHE_MAX_CODE_LINES;
 	open_codes(&codes);
@@ -140,7 +135,6 @@ TEST(a_refusing_sink_closes_the_table)
 	struct gpc_code_key key = { .code = 1 };
 	struct gpc_codes codes;
 
-	(void)state;
 	open_codes(&codes);
 	box.refuses = true;
 	assert_int_equal(gpc_codes_add(&codes, &key, &grow), 0);
@@ -155,7 +149,6 @@ TEST(without_memory_there_is_no_table)
 	size_t before = gpc_metamem_total();
 	struct gpc_codes codes;
 
-	(void)state;
 	gpc_metamem_fail_at(1);
 	assert_int_equal(gpc_codes_init(&codes, &sink), GPC_NO_METADATA);
 	gpc_metamem_fail_at(0);
@@ -191,7 +184,6 @@ TEST(threads_that_add_the_same_code_objects_store_each_once)
 	struct gpc_codes codes;
 	void *wrong;
 
-	(void)state;
 	open_codes(&codes);
 	for (size_t i = 0; i < N_OF(threads); i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, add_many, &codes), 0);

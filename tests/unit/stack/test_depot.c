@@ -14,7 +14,6 @@ static struct sink_box box;
 
 static int setup(void **state)
 {
-	(void)state;
 	sink_box_clear(&box);
 	gpc_metamem_fail_at(0);
 	return 0;
@@ -51,7 +50,6 @@ TEST(the_same_frames_get_the_same_id_and_one_record)
 	const struct gpucache_stack *record;
 	bool is_new;
 
-	(void)state;
 	open_depot(&depot, 16);
 	assert_int_equal(gpc_depot_put(&depot, &stack, &is_new), 1);
 	assert_true(is_new);
@@ -76,7 +74,6 @@ TEST(stacks_that_differ_in_one_frame_or_flag_or_kind_get_ids_of_their_own)
 	struct gpc_depot depot;
 	bool is_new;
 
-	(void)state;
 	open_depot(&depot, 16);
 	assert_int_equal(gpc_depot_put(&depot, &a, &is_new), 1);
 	assert_int_equal(gpc_depot_put(&depot, &b, &is_new), 2);
@@ -94,7 +91,6 @@ TEST(find_gives_back_what_was_put)
 	struct gpc_depot depot;
 	bool is_new;
 
-	(void)state;
 	open_depot(&depot, N_STACKS);
 	for (uint32_t i = 0; i < N_STACKS; i++) {
 		stack = make_stack(frames, i);
@@ -119,7 +115,6 @@ TEST(a_full_depot_counts_what_it_drops_and_still_knows_the_rest)
 	struct gpc_depot depot;
 	bool is_new;
 
-	(void)state;
 	open_depot(&depot, 3);
 	for (uint32_t i = 0; i < 10; i++) {
 		stack = make_stack(frames, i);
@@ -140,7 +135,6 @@ TEST(a_depot_whose_frames_find_no_room_closes)
 	struct gpc_depot depot;
 	bool is_new;
 
-	(void)state;
 	open_depot(&depot, 8);
 	assert_int_equal(gpc_depot_put(&depot, &stack, &is_new), 1);
 	frames[0] = 1;
@@ -157,7 +151,6 @@ TEST(a_stack_that_the_sink_refuses_has_no_id)
 	struct gpc_depot depot;
 	bool is_new;
 
-	(void)state;
 	open_depot(&depot, 16);
 	assert_int_equal(gpc_depot_put(&depot, &stack, &is_new), 1);
 	box.refuses = true;
@@ -175,7 +168,6 @@ TEST(without_memory_there_is_no_depot)
 	size_t before = gpc_metamem_total();
 	struct gpc_depot depot;
 
-	(void)state;
 	gpc_metamem_fail_at(1);
 	assert_int_equal(gpc_depot_init(&depot, 16, &sink), GPC_NO_METADATA);
 	gpc_metamem_fail_at(0);
@@ -225,7 +217,6 @@ TEST(threads_that_put_the_same_stacks_agree_on_their_ids)
 	struct gpc_depot depot;
 	uint32_t n_new = 0;
 
-	(void)state;
 	open_depot(&depot, N_STACKS);
 	for (uint32_t t = 0; t < N_THREADS; t++) {
 		workers[t] = (struct worker){ .depot = &depot, .first = t * 500 };

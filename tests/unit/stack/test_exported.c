@@ -24,7 +24,6 @@ struct told {
 
 static bool wants(void *self, const char *path)
 {
-	(void)path;
 	return ((struct told *)self)->is_wanted;
 }
 
@@ -32,7 +31,6 @@ static void found(void *self, const struct gpc_exported *exported, const char *p
 {
 	struct told *told = self;
 
-	(void)base;
 	assert_true(told->n < MAX_ROWS);
 	told->rows[told->n].address = exported->address;
 	told->rows[told->n].start = exported->start;
@@ -91,7 +89,6 @@ TEST(a_function_is_found_where_the_loader_finds_it)
 	struct told told;
 	Dl_info info;
 
-	(void)state;
 	for (unsigned i = 0; i < n; i++)
 		addresses[i] = address_of(functions[i]) + 1;
 	told = find(addresses, n, true);
@@ -119,7 +116,6 @@ TEST(what_nobody_wants_is_told_without_a_name)
 	const uint64_t address = address_of("getppid");
 	struct told told = find(&address, 1, false);
 
-	(void)state;
 	assert_int_equal(told.n, 1);
 	assert_string_equal(told.rows[0].name, "");
 	assert_true(told.rows[0].path[0]);
@@ -135,7 +131,6 @@ TEST(the_executable_has_no_path)
 	const uint64_t address = (uint64_t)(uintptr_t)of_this_program;
 	struct told told = find(&address, 1, true);
 
-	(void)state;
 	assert_int_equal(of_this_program(), 7);
 	assert_int_equal(told.n, 1);
 	assert_string_equal(told.rows[0].path, "");
@@ -143,7 +138,6 @@ TEST(the_executable_has_no_path)
 
 TEST(no_addresses_ask_nobody)
 {
-	(void)state;
 	assert_int_equal(find(NULL, 0, true).n, 0);
 }
 
@@ -154,7 +148,6 @@ static int ask_executable(struct dl_phdr_info *info, size_t size, void *arg)
 	static const char *const others[] = { "a_function_of_nobody", "main", NULL };
 	bool *answers = arg;
 
-	(void)size;
 	answers[0] = gpc_exported_is_imported(info, wanted);
 	answers[1] = gpc_exported_is_imported(info, others);
 	return 1;
@@ -164,7 +157,6 @@ TEST(an_import_is_known_by_its_name)
 {
 	bool answers[2] = { false, true };
 
-	(void)state;
 	assert_non_null(dlsym(RTLD_DEFAULT, "malloc"));
 	(void)dl_iterate_phdr(ask_executable, answers);
 	assert_true(answers[0]);

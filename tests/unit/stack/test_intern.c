@@ -16,7 +16,6 @@ static unsigned n_room;
 
 static bool append(void *self, enum gpucache_region_kind region, const void *record, uint32_t size)
 {
-	(void)self;
 	assert_int_equal(region, GPUCACHE_REGION_STACKS);
 	assert_int_equal(size, sizeof(struct record));
 	assert_non_null(record);
@@ -30,7 +29,6 @@ static bool is(const struct gpc_intern *intern, uint32_t id, const void *key)
 
 static uint32_t write_record(uint64_t *to, uint64_t room, uint32_t id, const void *key)
 {
-	(void)id;
 	if (room < sizeof(struct record))
 		return 0;
 	memcpy(to, key, sizeof(struct record));
@@ -69,7 +67,6 @@ TEST(each_record_has_one_number)
 	struct gpc_intern intern = start(100, 100, 100);
 	bool is_new;
 
-	(void)state;
 	for (uint64_t word = 1; word <= 100; word++) {
 		assert_int_equal(find(&intern, word), 0);
 		assert_int_equal(add(&intern, word, &is_new), word);
@@ -95,7 +92,6 @@ TEST(a_full_table_is_closed)
 		unsigned room;
 	} full[] = { { 3, 100, 100 }, { 100, 3, 100 }, { 100, 100, 3 } };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof full / sizeof full[0]; i++) {
 		struct gpc_intern intern = start(full[i].max, full[i].words, full[i].room);
 		bool is_new;
@@ -118,7 +114,6 @@ TEST(without_memory_there_is_no_table)
 	static const struct gpc_stack_sink sink = { .append = append };
 	struct gpc_intern intern;
 
-	(void)state;
 	gpc_metamem_fail_at(1);
 	assert_int_equal(
 		gpc_intern_init(&intern, 10, 10, GPUCACHE_REGION_STACKS, &sink), GPC_NO_METADATA);

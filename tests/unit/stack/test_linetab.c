@@ -17,14 +17,12 @@ static char file[256];
 
 static int note_base(struct dl_phdr_info *info, size_t size, void *arg)
 {
-	(void)size;
 	*(uint64_t *)arg = info->dlpi_addr; /* the first object is the executable */
 	return 1;
 }
 
 static int open_this(void **state)
 {
-	(void)state;
 	dl_iterate_phdr(note_base, &base);
 	table = gpc_linetab_open("/proc/self/exe");
 	return 0;
@@ -32,7 +30,6 @@ static int open_this(void **state)
 
 static int close_this(void **state)
 {
-	(void)state;
 	gpc_linetab_close(table);
 	table = NULL;
 	return 0;
@@ -59,7 +56,6 @@ TEST(a_call_is_found_by_its_file_and_line)
 	uint64_t second;
 	uint32_t at;
 
-	(void)state;
 	first = lines_here();
 	at = __LINE__ - 1;
 	second = lines_here();
@@ -75,7 +71,6 @@ TEST(tables_of_dwarf_4_are_read_too)
 	uint32_t at;
 	uint64_t address = lines_of_old_table(&at);
 
-	(void)state;
 	assert_true(find(address));
 	assert_int_equal(line, at);
 	assert_true(ends_with(file, "tests/unit/stack/lines.c"));
@@ -83,7 +78,6 @@ TEST(tables_of_dwarf_4_are_read_too)
 
 TEST(an_address_of_no_code_has_no_line)
 {
-	(void)state;
 	assert_false(find(base));
 	assert_false(find(base - 1));
 	assert_false(find(UINT64_MAX));
@@ -91,7 +85,6 @@ TEST(an_address_of_no_code_has_no_line)
 
 TEST(what_is_no_object_has_no_lines)
 {
-	(void)state;
 	assert_null(gpc_linetab_open("/nowhere/at/all"));
 	assert_null(gpc_linetab_open("/proc/self/cmdline"));
 	assert_null(gpc_linetab_open("/tmp"));
@@ -139,7 +132,6 @@ TEST(damaged_tables_do_no_harm)
 	Elf64_Shdr section;
 	unsigned seed = 1;
 
-	(void)state;
 	assert_true(fd >= 0);
 	copy_this(fd);
 	section = find_section(fd);

@@ -13,7 +13,6 @@ static const char *read(const char *symbol)
 
 TEST(scopes_and_name_are_read_and_the_rest_is_left_out)
 {
-	(void)state;
 	assert_string_equal(read("_Z3fooi"), "foo");
 	assert_string_equal(read("_ZL6staticv"), "static");
 	assert_string_equal(read("_ZNK2at6native4fillIfEEvPT_"), "at::native::fill");
@@ -30,7 +29,6 @@ TEST(scopes_and_name_are_read_and_the_rest_is_left_out)
 
 TEST(what_is_no_such_name_or_is_cut_is_never_read_beyond_its_end)
 {
-	(void)state;
 	assert_null(read("main"));
 	assert_null(read(""));
 	assert_null(read("_Z"));

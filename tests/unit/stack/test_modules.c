@@ -20,7 +20,6 @@ static struct sink_box box;
 
 static int setup(void **state)
 {
-	(void)state;
 	sink_box_clear(&box);
 	gpc_metamem_fail_at(0);
 	return 0;
@@ -103,7 +102,6 @@ TEST(this_program_and_libc_are_found_with_their_build_ids)
 	struct gpc_modules modules;
 	Dl_info libc;
 
-	(void)state;
 	open_modules(&modules);
 	check_module((const void *)(uintptr_t)&setup, "test_modules");
 	assert_true(dladdr(dlsym(RTLD_DEFAULT, "getpid"), &libc));
@@ -117,7 +115,6 @@ TEST(a_second_look_records_only_what_was_opened_since)
 	uint32_t before, after;
 	void *library;
 
-	(void)state;
 	open_modules(&modules);
 	before = box.n[GPUCACHE_REGION_MODULES];
 	gpc_modules_look(&modules);
@@ -143,7 +140,6 @@ TEST(modules_that_the_sink_refuses_are_known_but_not_recorded)
 {
 	struct gpc_modules modules;
 
-	(void)state;
 	box.refuses = true;
 	open_modules(&modules);
 	assert_true(modules.n_known >= 2);
@@ -157,7 +153,6 @@ TEST(without_memory_there_are_no_modules_and_nothing_leaks)
 	size_t before = gpc_metamem_total();
 	struct gpc_modules modules;
 
-	(void)state;
 	for (unsigned n = 1; n <= 2; n++) {
 		gpc_metamem_fail_at(n);
 		assert_int_equal(gpc_modules_init(&modules, &sink, NULL), GPC_NO_METADATA);
@@ -175,7 +170,6 @@ TEST(a_look_that_finds_no_memory_is_made_up_for_later)
 	uint32_t before;
 	void *library;
 
-	(void)state;
 	open_modules(&modules);
 	before = box.n[GPUCACHE_REGION_MODULES];
 	library = dlopen("libanl.so.1", RTLD_NOW);
@@ -203,7 +197,6 @@ static int make_plugins(void **state)
 	char command[512];
 	int failed = !mkdtemp(folder);
 
-	(void)state;
 	for (int i = 0; i < N_PLUGINS && !failed; i++) {
 		snprintf(command, sizeof command,
 			"echo 'int value(void){return %d;} char room[%d];' | cc -shared -fPIC -x c "
@@ -218,7 +211,6 @@ static int remove_plugins(void **state)
 {
 	char path[64];
 
-	(void)state;
 	for (int i = 0; i < N_PLUGINS; i++) {
 		snprintf(path, sizeof path, "%s/%d.so", folder, i);
 		unlink(path);
@@ -275,7 +267,6 @@ TEST(each_of_those_at_one_place_has_its_own_addresses)
 	uint64_t frames[2];
 	uint32_t n;
 
-	(void)state;
 	open_modules(&modules);
 	for (int i = 0; i < 2; i++)
 		frames[i] = frame_of(&modules, i, true);
@@ -298,7 +289,6 @@ TEST(one_that_reaches_beyond_the_place_has_one_generation_all_over)
 	struct gpc_modules modules;
 	uint64_t frame;
 
-	(void)state;
 	open_modules(&modules);
 	for (int turn = 0; turn < 2; turn++)
 		for (int i = 0; i < N_PLUGINS; i++) {
@@ -314,7 +304,6 @@ TEST(what_nobody_knows_in_the_place_of_one_that_is_gone_is_not_taken_for_it)
 	struct gpc_module_place place;
 	uint64_t frame;
 
-	(void)state;
 	open_modules(&modules);
 	frame = frame_of(&modules, 0, true);
 	gpc_modules_find(&modules, frame, &place);
@@ -338,7 +327,6 @@ TEST(code_of_no_module_elsewhere_has_no_generation)
 	uint64_t frame = 12345;
 	struct gpc_module_place place;
 
-	(void)state;
 	open_modules(&modules);
 	(void)frame_of(&modules, 0, true);
 	gpc_modules_watch(&modules);
@@ -355,7 +343,6 @@ TEST(what_is_unloaded_unseen_is_found_by_the_next_look)
 	struct gpc_modules modules;
 	uint32_t n_turns;
 
-	(void)state;
 	open_modules(&modules);
 	(void)frame_of(&modules, 0, false);
 	n_turns = gpc_modules_n_turns(&modules);
@@ -387,7 +374,6 @@ TEST(what_is_unloaded_is_seen_before_the_call_has_ended)
 	uint64_t frame;
 	void *plugin;
 
-	(void)state;
 	open_modules(&modules);
 	plugin = open_plugin(0, &frame);
 	gpc_modules_look(&modules);
@@ -420,7 +406,6 @@ TEST(threads_that_open_and_close_are_told_apart)
 	struct gpc_modules modules;
 	pthread_t threads[N_PLUGINS];
 
-	(void)state;
 	open_modules(&modules);
 	for (int i = 0; i < N_PLUGINS; i++) {
 		owners[i] = (struct owner){ .modules = &modules, .number = i };
@@ -495,7 +480,6 @@ TEST(what_finds_no_room_in_the_table_is_recorded_as_nothing)
 	struct gpc_modules modules;
 	uint64_t frame = PLACE + 1;
 
-	(void)state;
 	make_up(GPUCACHE_MAX_MODULES, false, 0);
 	open_modules(&modules);
 	assert_int_equal(box.n[GPUCACHE_REGION_MODULES], GPUCACHE_MAX_MODULES);
@@ -526,7 +510,6 @@ TEST(each_of_many_at_one_place_is_told_from_all_others)
 	static uint64_t frames[1000];
 	struct gpc_modules modules;
 
-	(void)state;
 	make_up(1, false, 0);
 	open_modules(&modules);
 	for (uint32_t turn = 0; turn < 2; turn++)

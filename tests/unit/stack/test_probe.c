@@ -14,7 +14,6 @@ TEST(memory_that_is_there_is_copied)
 	struct gpc_probe probe;
 	char copy[sizeof(text)];
 
-	(void)state;
 	assert_true(gpc_probe_init(&probe));
 	assert_true(gpc_probe_read(&probe, (uintptr_t)text, copy, sizeof(text)));
 	assert_string_equal(copy, text);
@@ -31,7 +30,6 @@ TEST(memory_that_is_not_there_is_refused_and_the_next_read_is_right)
 	struct gpc_probe probe;
 	char copy[64];
 
-	(void)state;
 	assert_true(pages != MAP_FAILED);
 	assert_int_equal(munmap(pages + page, (size_t)page), 0);
 	strcpy(pages, "here");
@@ -53,7 +51,6 @@ TEST(without_descriptors_there_is_no_probe)
 	struct rlimit before, none = { 0 };
 	struct gpc_probe probe;
 
-	(void)state;
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
 	none.rlim_max = before.rlim_max;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);

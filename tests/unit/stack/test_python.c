@@ -283,7 +283,6 @@ static void *capture_outside_python(void *arg)
 	uint64_t frames[8];
 	uint32_t flags = 0;
 
-	(void)arg;
 	return gpc_python_capture(&python, frames, 8, &flags) || flags ? &python : NULL;
 }
 
@@ -417,7 +416,6 @@ static int find_pythons(void **state)
 	char copy[8192], folder[1024];
 	char *rest = copy, *part;
 
-	(void)state;
 	snprintf(copy, sizeof(copy), "%s:%s", extra ? extra : "", path ? path : "/usr/bin");
 	while ((part = strsep(&rest, ":")))
 		ask_all(part);
@@ -432,8 +430,6 @@ static unsigned n_lookups;
 
 static void *count_lookups(void *handle, const char *name)
 {
-	(void)handle;
-	(void)name;
 	n_lookups++;
 	return NULL;
 }
@@ -444,7 +440,6 @@ TEST(without_python_a_million_captures_look_rarely_and_find_nothing)
 	uint64_t frames[4];
 	uint32_t flags = 0;
 
-	(void)state;
 	n_lookups = 0;
 	gpc_python_init(&none, true, &codes, count_lookups);
 	for (int i = 0; i < 1000000; i++)
@@ -459,7 +454,6 @@ TEST(switched_off_it_never_looks)
 	uint64_t frames[4];
 	uint32_t flags = 0;
 
-	(void)state;
 	n_lookups = 0;
 	gpc_python_init(&off, false, &codes, count_lookups);
 	assert_int_equal(gpc_python_capture(&off, frames, 4, &flags), 0);
@@ -473,7 +467,6 @@ static int lie(void)
 
 static void *find_half_a_python(void *handle, const char *name)
 {
-	(void)handle;
 	return strcmp(name, "PyGILState_GetThisThreadState") ? NULL : ADDRESS(lie);
 }
 
@@ -483,7 +476,6 @@ TEST(a_python_without_the_other_symbols_is_left_alone)
 	uint64_t frames[4];
 	uint32_t flags = 0;
 
-	(void)state;
 	gpc_python_init(&half, true, &codes, find_half_a_python);
 	assert_int_equal(gpc_python_capture(&half, frames, 4, &flags), 0);
 	assert_int_equal(half.state, GPC_PYTHON_UNUSABLE);
@@ -494,7 +486,6 @@ TEST(every_interpreter_of_this_machine_shows_the_frames_that_python_shows)
 {
 	unsigned n_seen = 0;
 
-	(void)state;
 	for (unsigned i = 0; i < n_pythons; i++) {
 		pid_t child;
 		int status = -1;

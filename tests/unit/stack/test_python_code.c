@@ -59,7 +59,6 @@ static void set_first_line(uint32_t line)
 
 static int setup(void **state)
 {
-	(void)state;
 	if (gpc_python_layout_find("3.12.1", NULL, &layout) != GPC_OK)
 		return -1;
 	types = (struct gpc_python_types){ (uintptr_t)&code_type, (uintptr_t)&text_type,
@@ -88,7 +87,6 @@ TEST(reading_copies_names_and_points_to_the_table)
 	struct gpc_python_code_texts texts;
 	struct gpc_code read = gpc_python_code_read(&layout, &types, (uintptr_t)&code, &texts);
 
-	(void)state;
 	assert_int_equal(read.name_size, 8);
 	assert_memory_equal(read.name, "Net.grow", 8);
 	assert_int_equal(read.file_size, 18);
@@ -104,7 +102,6 @@ TEST(parts_of_the_wrong_type_are_left_out)
 	struct gpc_python_code_texts texts;
 	struct gpc_code read;
 
-	(void)state;
 	name.type = types.bytes;
 	lines.type = types.text;
 	set_pointer(layout.code_file, NULL);
@@ -123,7 +120,6 @@ TEST(a_long_line_table_is_cut)
 {
 	struct gpc_python_code_texts texts;
 
-	(void)state;
 	lines.size = 1u << 20;
 	assert_int_equal(gpc_python_code_read(&layout, &types, (uintptr_t)&code, &texts).lines_size,
 		GPUCACHE_MAX_CODE_LINES);
@@ -133,7 +129,6 @@ TEST(the_fingerprint_tells_reused_memory_from_what_was_there)
 {
 	uint64_t before = fingerprint();
 
-	(void)state;
 	assert_int_equal(fingerprint(), before);
 	set_text(&file, "<eval_with_key>.13");
 	assert_int_not_equal(fingerprint(), before);
@@ -157,7 +152,6 @@ TEST(what_python_changes_in_a_string_does_not_change_the_fingerprint)
 {
 	uint64_t before;
 
-	(void)state;
 	set_text(&name, "go");
 	before = fingerprint();
 	name.refs = 99;

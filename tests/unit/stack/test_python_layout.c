@@ -47,7 +47,6 @@ TEST(versions_39_to_312_come_from_tables)
 {
 	struct gpc_python_layout layout;
 
-	(void)state;
 	assert_int_equal(
 		gpc_python_layout_find("3.9.18 (main, Jan  1 2026)", NULL, &layout), GPC_OK);
 	assert_int_equal(layout.version, 0x0309);
@@ -67,7 +66,6 @@ TEST(versions_313_and_314_tell_their_own_offsets)
 	uint64_t words[100];
 	struct gpc_python_layout layout;
 
-	(void)state;
 	fill(words, 0x030d00f0, 19, 28, 34, 44, 64, 67);
 	assert_int_equal(gpc_python_layout_find("3.13.0 (main", words, &layout), GPC_OK);
 	assert_int_equal(layout.version, 0x030d);
@@ -91,7 +89,6 @@ TEST(offsets_that_cannot_be_are_refused)
 	uint64_t words[100];
 	struct gpc_python_layout layout = { .version = 7 };
 
-	(void)state;
 	assert_int_equal(gpc_python_layout_find("3.13.0", NULL, &layout), GPC_UNSUPPORTED);
 	fill(words, 0x030d00f0, 19, 28, 34, 44, 64, 67);
 	words[0] ^= 1;
@@ -110,7 +107,6 @@ TEST(other_versions_are_not_guessed)
 		"4.0.1", "3.11.0a7", "3.12.0b1+", "3.x.1", "PyPy", "3.99999999999.1" };
 	struct gpc_python_layout layout;
 
-	(void)state;
 	for (size_t i = 0; i < N_OF(texts); i++)
 		assert_int_equal(gpc_python_layout_find(texts[i], NULL, &layout), GPC_UNSUPPORTED);
 }

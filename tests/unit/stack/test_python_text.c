@@ -22,7 +22,6 @@ static struct gpc_python_layout layout;
 
 static int setup(void **state)
 {
-	(void)state;
 	return gpc_python_layout_find("3.12.1", NULL, &layout) == GPC_OK ? 0 : -1;
 }
 
@@ -53,7 +52,6 @@ TEST(ascii_is_copied)
 {
 	struct fake fake = make(1, 1, "train.py", 8);
 
-	(void)state;
 	check(&fake, 32, "train.py");
 	fake.length = 0;
 	check(&fake, 32, "");
@@ -66,7 +64,6 @@ TEST(characters_of_one_two_and_four_bytes_become_utf8)
 	static const uint32_t four[] = { 0x1f600, 'x', 0xd800, 0x110000 };
 	struct fake fake = make(1, 0, latin, 5);
 
-	(void)state;
 	check(&fake, 32,
 		"gr\xc3\xb6\xc3\x9f"
 		"e");
@@ -81,7 +78,6 @@ TEST(a_long_string_is_cut_between_characters)
 	static const uint16_t two[] = { 0x65e5, 0x672c, 0x65e5 };
 	struct fake fake = make(2, 0, two, 3);
 
-	(void)state;
 	check(&fake, 8, "\xe6\x97\xa5\xe6\x9c\xac");
 }
 
@@ -89,7 +85,6 @@ TEST(what_is_no_compact_string_is_a_question_mark)
 {
 	struct fake fake = make(1, 1, "train.py", 8);
 
-	(void)state;
 	fake.type = 4711;
 	check(&fake, 32, "?");
 	fake = make(1, 1, "train.py", 8);

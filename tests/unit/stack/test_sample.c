@@ -53,7 +53,6 @@ static void assert_near(double told, double asked, double variance)
 
 TEST(sums_by_site_are_right_in_the_mean)
 {
-	(void)state;
 	for (uint64_t seed = 1; seed <= 10; seed++) {
 		struct sums asked[N_SITES] = { 0 }, told[N_SITES] = { 0 };
 
@@ -73,7 +72,6 @@ TEST(all_seeds_together_have_no_bias)
 {
 	struct sums asked[N_SITES] = { 0 }, told[N_SITES] = { 0 };
 
-	(void)state;
 	for (uint64_t seed = 100; seed < 140; seed++)
 		sample(seed << 32, asked, told);
 	for (unsigned i = 0; i < N_SITES; i++) {
@@ -92,7 +90,6 @@ TEST(what_is_not_sampled_counts_as_it_is)
 {
 	struct gpc_share share = gpc_share_of(0, 0, 512, 100);
 
-	(void)state;
 	assert_true(share.bytes == 100 && share.blocks == 1);
 	share = gpc_share_of(GPC_MIB, 7, 512, GPC_MIB);
 	assert_true(share.bytes == GPC_MIB && share.blocks == 1);
@@ -104,7 +101,6 @@ TEST(what_is_not_sampled_counts_as_it_is)
 
 TEST(the_same_block_always_counts_the_same)
 {
-	(void)state;
 	for (uint64_t address = 0; address < 1000; address++) {
 		struct gpc_share a = gpc_share_of(GPC_MIB, 1, address * 512, 300000);
 		struct gpc_share b = gpc_share_of(GPC_MIB, 1, address * 512, 300000);

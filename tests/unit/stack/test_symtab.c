@@ -16,7 +16,6 @@ static __attribute__((noinline)) int a_function_nobody_exports(int i)
 
 static int note_base(struct dl_phdr_info *info, size_t size, void *arg)
 {
-	(void)size;
 	*(uint64_t *)arg = info->dlpi_addr; /* the first object is the executable */
 	return 1;
 }
@@ -38,7 +37,6 @@ TEST(a_static_function_is_found_by_any_address_in_it)
 {
 	char name[64] = "";
 
-	(void)state;
 	assert_int_equal(a_function_nobody_exports(1), 4);
 	assert_true(gpc_symtab_find(
 		"/proc/self/exe", base_of_this(), address_of_this(), name, sizeof name));
@@ -52,7 +50,6 @@ TEST(a_name_is_cut_to_fit_and_terminated)
 {
 	char name[11];
 
-	(void)state;
 	memset(name, 'x', sizeof name);
 	assert_true(gpc_symtab_find(
 		"/proc/self/exe", base_of_this(), address_of_this(), name, sizeof name));
@@ -64,7 +61,6 @@ TEST(an_address_of_no_function_is_not_found)
 {
 	char name[64] = "as before";
 
-	(void)state;
 	assert_false(gpc_symtab_find(
 		"/proc/self/exe", base_of_this(), base_of_this(), name, sizeof name));
 	assert_false(
@@ -76,7 +72,6 @@ TEST(what_is_no_file_or_no_object_is_not_found)
 {
 	char name[64];
 
-	(void)state;
 	assert_false(gpc_symtab_find("/nowhere/at/all", 0, 1, name, sizeof name));
 	assert_false(gpc_symtab_find("/proc/self/cmdline", 0, 1, name, sizeof name));
 	assert_false(gpc_symtab_find("/dev/null", 0, 1, name, sizeof name));
@@ -113,7 +108,6 @@ TEST(a_damaged_object_is_not_found_and_does_no_harm)
 	char name[64];
 	int fd = mkstemp(path);
 
-	(void)state;
 	assert_true(fd >= 0);
 	close(fd);
 	for (size_t size = 0; size <= sizeof(Elf64_Ehdr); size += 16) {

@@ -16,7 +16,6 @@ static struct gpc_tag_place place;
 
 static int setup(void **state)
 {
-	(void)state;
 	sink_box_clear(&box);
 	sink = sink_box_sink(&box);
 	place = (struct gpc_tag_place){ 0 };
@@ -26,7 +25,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	gpc_metamem_fail_at(0);
 	gpc_tags_fini(&tags);
 	return 0;
@@ -74,7 +72,6 @@ TEST(a_path_of_names_has_one_id_and_one_record)
 {
 	uint32_t first;
 
-	(void)state;
 	gpc_tags_attach(&tags, &sink);
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(push(GPC_TAG_OF_API, "outer"), 0);
@@ -103,7 +100,6 @@ TEST(the_end_of_nothing_is_refused)
 {
 	uint32_t level = 7;
 
-	(void)state;
 	assert_int_equal(gpc_tags_end(&tags), 0);
 	assert_false(gpc_tags_pop(&tags, &place, GPC_TAG_OF_API, &level));
 	push(GPC_TAG_OF_NVTX, "other");
@@ -116,7 +112,6 @@ TEST(the_end_of_nothing_is_refused)
 
 TEST(an_outer_range_of_another_domain_ends_alone)
 {
-	(void)state;
 	gpc_tags_attach(&tags, &sink);
 	push(GPC_TAG_OF_API, "a");
 	push(GPC_TAG_OF_NVTX, "x");
@@ -143,7 +138,6 @@ static void step(unsigned i, const char *inner)
 
 TEST(numbers_become_stars_below_a_range_with_many)
 {
-	(void)state;
 	gpc_tags_attach(&tags, &sink);
 	for (unsigned i = 1; i <= 100000; i++) {
 		step(i, "forward");
@@ -181,7 +175,6 @@ TEST(a_range_with_very_many_has_one_star_for_the_rest)
 {
 	char name[8];
 
-	(void)state;
 	gpc_tags_attach(&tags, &sink);
 	for (unsigned i = 0; i < 1000; i++) {
 		name_of(i, name);
@@ -194,7 +187,6 @@ TEST(a_range_with_very_many_has_one_star_for_the_rest)
 
 TEST(a_crowded_table_makes_alike_earlier_and_is_never_full_of_one_habit)
 {
-	(void)state;
 	gpc_tags_attach(&tags, &sink);
 	for (unsigned i = 0; i < 33 * 40 * 40; i++) {
 		char inner[32];
@@ -217,7 +209,6 @@ TEST(ranges_beyond_the_depth_count_for_the_one_around_them)
 {
 	uint32_t deepest;
 
-	(void)state;
 	for (uint32_t i = 0; i < GPC_TAG_MAX_DEPTH; i++)
 		assert_int_equal(push(GPC_TAG_OF_API, "in"), i);
 	deepest = place.tag;
@@ -237,7 +228,6 @@ TEST(a_long_name_is_cut_between_characters)
 {
 	char name[200];
 
-	(void)state;
 	gpc_tags_attach(&tags, &sink);
 	memset(name, 'x', sizeof name);
 	name[199] = '\0';
@@ -255,7 +245,6 @@ TEST(a_long_name_is_cut_between_characters)
 
 TEST(what_was_named_before_the_sink_came_is_told_once)
 {
-	(void)state;
 	push(GPC_TAG_OF_API, "early");
 	(void)gpc_tags_domain(&tags, "domain");
 	(void)gpc_tags_string(&tags, "string");
@@ -269,7 +258,6 @@ TEST(what_was_named_before_the_sink_came_is_told_once)
 
 TEST(a_full_sink_closes_the_table)
 {
-	(void)state;
 	gpc_tags_attach(&tags, &sink);
 	push(GPC_TAG_OF_API, "known");
 	box.refuses = true;
@@ -289,7 +277,6 @@ TEST(a_full_sink_closes_the_table)
 
 TEST(a_sink_that_is_full_when_it_comes_closes_it_too)
 {
-	(void)state;
 	push(GPC_TAG_OF_API, "early");
 	box.refuses = true;
 	gpc_tags_attach(&tags, &sink);
@@ -300,7 +287,6 @@ TEST(a_sink_that_is_full_when_it_comes_closes_it_too)
 
 TEST(a_range_that_cannot_be_moved_counts_for_the_one_around_it)
 {
-	(void)state;
 	gpc_tags_attach(&tags, &sink);
 	push(GPC_TAG_OF_API, "a");
 	push(GPC_TAG_OF_NVTX, "x");
@@ -316,7 +302,6 @@ TEST(without_memory_there_are_no_labels_and_ends_still_match)
 {
 	uint32_t level;
 
-	(void)state;
 	gpc_metamem_fail_at(1);
 	assert_int_equal(push(GPC_TAG_OF_API, "a"), 0);
 	assert_int_equal(push(GPC_TAG_OF_API, "b"), 1);
@@ -342,7 +327,6 @@ TEST(domains_and_strings_have_one_id_each_and_a_bound)
 	char name[32];
 	unsigned n = 0;
 
-	(void)state;
 	assert_true(domain > GPC_TAG_OF_NVTX && string > GPC_TAG_OF_NVTX && domain != string);
 	assert_int_equal(gpc_tags_domain(&tags, "net"), domain);
 	assert_int_equal(gpc_tags_string(&tags, "net"), string);
@@ -394,7 +378,6 @@ TEST(threads_that_name_the_same_at_once_agree)
 	pthread_t threads[N_THREADS];
 	char name[16];
 
-	(void)state;
 	for (int i = 0; i < N_THREADS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, push_all, &shared[i]), 0);
 	for (int i = 0; i < N_THREADS; i++)

@@ -94,7 +94,6 @@ TEST(what_was_captured_twice_has_a_trail)
 {
 	uint32_t ids[5];
 
-	(void)state;
 	skip_where_it_is_off();
 	for (volatile int i = 0; i < 5; i++)
 		ids[i] = descend(i % 2 ? follow : gpc_stack_capture, 3);
@@ -111,7 +110,6 @@ TEST(stacks_that_differ_in_one_word_far_out_are_told_apart)
 	uint32_t (*const from[])(act_fn *, int) = { outer_a, outer_b };
 	uint32_t first[2], again[2];
 
-	(void)state;
 	skip_where_it_is_off();
 	for (volatile int turn = 0; turn < 6; turn++)
 		for (volatile int i = 0; i < 2; i++) {
@@ -125,7 +123,6 @@ TEST(stacks_that_differ_in_one_word_far_out_are_told_apart)
 
 TEST(frames_of_changing_size_are_told_apart)
 {
-	(void)state;
 	skip_where_it_is_off();
 	for (volatile int turn = 0; turn < 4; turn++)
 		for (volatile int n = 0; n < 3000; n += 37)
@@ -157,7 +154,6 @@ TEST(words_that_are_left_over_are_no_frame)
 	uint32_t kept = 0, found = 0, n_same = 0;
 	uintptr_t sp = 0;
 
-	(void)state;
 	skip_where_it_is_off();
 	/* All from one place.  The largest frame comes first, so that nobody writes on what is left over. */
 	for (volatile int i = 0; i < 104; i++) {
@@ -184,7 +180,6 @@ TEST(each_word_matters)
 {
 	uint32_t (*const from[])(act_fn *, int) = { descend, of_any_size };
 
-	(void)state;
 	skip_where_it_is_off();
 	for (size_t f = 0; f < N_OF(from); f++) {
 		struct gpc_trail *trail = NULL;
@@ -213,7 +208,6 @@ TEST(a_rule_that_changes_ends_the_trails)
 {
 	uint32_t ids[8];
 
-	(void)state;
 	skip_where_it_is_off();
 	for (volatile int i = 0; i < 8; i++) {
 		/* A rule that is new changes no walk that was made. */
@@ -237,7 +231,6 @@ TEST(rules_that_are_learned_again_end_the_trails)
 {
 	uint32_t ids[3];
 
-	(void)state;
 	skip_where_it_is_off();
 	for (volatile int i = 0; i < 3; i++) {
 		if (i == 2) {
@@ -262,7 +255,6 @@ TEST(who_omits_more_frames_has_another_stack)
 {
 	uint32_t ids[3] = { 0 };
 
-	(void)state;
 	skip_where_it_is_off();
 	/* From one place. */
 	for (volatile uint32_t i = 0; i < 12; i++) {
@@ -292,7 +284,6 @@ TEST(no_trail_leads_to_a_stack_of_other_frames)
 	static uint64_t frames[GPC_STACKS_DEPTH];
 	struct gpc_raw_stack stack = { 0 };
 
-	(void)state;
 	skip_where_it_is_off();
 	kept_as = (struct gpc_raw_stack){ .frames = frames };
 	for (volatile int i = 0; i < 9; i++) {
@@ -320,7 +311,6 @@ TEST(no_trail_leads_to_a_stack_of_other_frames)
 /* A place whose object found no room in the table: who comes there next may do so unseen. */
 TEST(no_trail_leads_through_a_place_that_nobody_is_known_to_have)
 {
-	(void)state;
 	stacks.modules.n_known = 0;
 	atomic_store(&stacks.modules.end, UINT64_MAX);
 	for (volatile int i = 0; i < 3; i++)
@@ -332,7 +322,6 @@ TEST(half_a_trail_is_none)
 {
 	uint32_t ids[5];
 
-	(void)state;
 	skip_where_it_is_off();
 	for (volatile int i = 0; i < 5; i++) {
 		if (i == 3)
@@ -352,7 +341,6 @@ TEST(the_oldest_trails_make_room)
 {
 	static uint32_t ids[N_STACKS];
 
-	(void)state;
 	skip_where_it_is_off();
 	for (volatile int turn = 0; turn < 4; turn++)
 		for (volatile int n = 0; n < N_STACKS; n++) {
@@ -369,7 +357,6 @@ TEST(without_memory_each_capture_walks)
 {
 	struct gpc_trail *trails = stacks.trails.trails;
 
-	(void)state;
 	stacks.trails.trails = NULL;
 	for (volatile int i = 0; i < 3; i++) {
 		assert_int_not_equal(descend(gpc_stack_capture, 3), 0);
@@ -389,7 +376,6 @@ static __attribute__((noinline)) uint32_t trace(struct gpc_stacks *of, uint32_t 
 {
 	uint64_t frames[2];
 
-	(void)skip;
 	start_of_fiber = start_at(gpc_walk_caller());
 	assert_int_equal(gpc_walk_trace(&of->unwind.walk, &start_of_fiber.walk, frames, 2, 0,
 				 &of_fiber.walk),
@@ -421,7 +407,6 @@ TEST(no_stack_that_is_gone_is_read)
 	const size_t size = 256 << 10;
 	void *room = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	(void)state;
 	skip_where_it_is_off();
 	assert_true(room != MAP_FAILED);
 	run_fiber_on(room, size, run_fiber);
@@ -437,8 +422,6 @@ static __attribute__((noinline)) uint32_t follow_half(struct gpc_stacks *of, uin
 	struct gpc_trail_start start = start_at(gpc_walk_caller());
 	struct gpc_walk_trail *trail = &of_fiber.walk;
 
-	(void)of;
-	(void)skip;
 	/* Another thread has begun to write its trail here. */
 	atomic_store(&trail->ip, start.walk.ip);
 	atomic_store(&trail->sp, start.walk.sp);
@@ -468,7 +451,6 @@ TEST(half_a_trail_reads_nothing_that_is_gone)
 	char *room =
 		mmap(NULL, 2 * half, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	(void)state;
 	skip_where_it_is_off();
 	assert_true(room != MAP_FAILED);
 	run_fiber_on(room, 2 * half, run_long_fiber);
@@ -513,8 +495,6 @@ static bool learn(void)
 
 static __attribute__((noinline)) uint32_t learn_here(struct gpc_stacks *of, uint32_t skip)
 {
-	(void)of;
-	(void)skip;
 	gpc_walk_learn(&learned);
 	return 0;
 }
@@ -527,7 +507,6 @@ static __attribute__((noinline)) uint32_t find_or_keep(struct gpc_stacks *of, ui
 	uint32_t id = gpc_trails_find(&shared, &of->python, &start);
 	uint64_t ip = start.walk.ip;
 
-	(void)skip;
 	if (!id)
 		gpc_trails_keep(&shared, &learned, &of->python, &start, own_id,
 			&(struct gpc_raw_stack){ .frames = &ip, .n_native = 1 }, 1);
@@ -559,7 +538,6 @@ TEST(threads_follow_while_others_write)
 	pthread_t threads[4];
 	void *result;
 
-	(void)state;
 	if (!learn())
 		skip();
 	gpc_trails_init(&shared);

@@ -139,7 +139,6 @@ TEST(a_trail_and_a_walk_find_the_same_stack)
 	uint32_t seeds[N_WALKERS] = { 1, 2, 3 };
 	pthread_t threads[N_WALKERS];
 
-	(void)state;
 	assert_int_equal(gpc_stacks_init(&walking, &params), GPC_OK);
 	gpc_trails_fini(&walking.trails);
 	for (int i = 0; i < N_WALKERS; i++)

@@ -40,8 +40,6 @@ LINK(first, second)
 
 static void *no_library(void *handle, const char *name)
 {
-	(void)handle;
-	(void)name;
 	return NULL;
 }
 
@@ -72,7 +70,6 @@ TEST(libunwind_finds_the_callers_in_order)
 {
 	void *library = dlopen("libunwind.so.8", RTLD_LAZY | RTLD_LOCAL);
 
-	(void)state;
 	gpc_unwind_init(&unwind, dlsym);
 	/* unwind.c: not under the thread sanitizer. */
 #ifdef __SANITIZE_THREAD__
@@ -95,7 +92,6 @@ TEST(the_walks_of_a_program_that_uses_libunwind_stay_as_they_were)
 	void *walks[2][MAX];
 	int n[2];
 
-	(void)state;
 	/* unwind.c: not under the thread sanitizer. */
 #ifdef __SANITIZE_THREAD__
 	library = NULL;
@@ -117,7 +113,6 @@ TEST(the_walks_of_a_program_that_uses_libunwind_stay_as_they_were)
 
 TEST(glibc_finds_the_callers_in_order)
 {
-	(void)state;
 	gpc_unwind_init_glibc(&unwind);
 	assert_ptr_equal(unwind.backtrace, backtrace);
 	check_order();
@@ -126,7 +121,6 @@ TEST(glibc_finds_the_callers_in_order)
 
 TEST(a_libunwind_without_the_symbol_is_replaced_by_glibc)
 {
-	(void)state;
 	gpc_unwind_init(&unwind, no_library);
 	assert_ptr_equal(unwind.backtrace, backtrace);
 	check_order();
@@ -144,7 +138,6 @@ static int gives_calls(void **addresses, int n)
 /* As libunwind for aarch64 does. */
 TEST(an_unwinder_may_give_the_calls_and_not_what_they_return_to)
 {
-	(void)state;
 	unwind = (struct gpc_unwind){ .backtrace = gives_calls };
 	check_order();
 	gpc_unwind_fini(&unwind);
@@ -152,14 +145,11 @@ TEST(an_unwinder_may_give_the_calls_and_not_what_they_return_to)
 
 static int walks_nothing(void **addresses, int n)
 {
-	(void)addresses;
-	(void)n;
 	return 0;
 }
 
 TEST(an_unwinder_that_fails_yields_no_frames)
 {
-	(void)state;
 	gpc_unwind_fini(&unwind);
 	n_skipped = 0;
 	first(0);
@@ -173,7 +163,6 @@ TEST(never_more_than_asked_for)
 {
 	uint64_t few[3] = { 0, 0, 77 };
 
-	(void)state;
 	gpc_unwind_init(&unwind, dlsym);
 	assert_int_equal(gpc_unwind_capture(&unwind, few, 2, 0), 2);
 	assert_int_equal(few[2], 77);
@@ -196,7 +185,6 @@ static void *walk_often(void *arg)
 	uint64_t mine[MAX], again[MAX];
 	uint32_t n = capture_here(mine);
 
-	(void)arg;
 	for (int i = 0; i < 2000; i++)
 		if (capture_here(again) != n || memcmp(again + 2, mine + 2, (n - 2) * 8) != 0)
 			return &unwind;
@@ -208,7 +196,6 @@ TEST(threads_walk_at_the_same_time)
 	pthread_t threads[4];
 	void *wrong;
 
-	(void)state;
 	gpc_unwind_init(&unwind, dlsym);
 	for (size_t i = 0; i < N_OF(threads); i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, walk_often, NULL), 0);
@@ -221,7 +208,6 @@ TEST(threads_walk_at_the_same_time)
 
 static int close_nothing(void *unused)
 {
-	(void)unused;
 	return 0;
 }
 
@@ -229,7 +215,6 @@ TEST(a_page_of_unloaded_code_is_not_taken_for_readable)
 {
 	void *page = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	(void)state;
 	assert_true(page != MAP_FAILED);
 	gpc_unwind_init(&unwind, dlsym);
 	if (!unwind.walk.is_readable)

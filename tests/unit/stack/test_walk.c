@@ -73,7 +73,6 @@ static __attribute__((noinline)) int unaligned(int n)
 
 TEST(frames_of_changing_size)
 {
-	(void)state;
 	skip_where_it_is_off();
 	for (int n = 0; n < 3000; n += 37) {
 		of_any_size(n);
@@ -109,7 +108,6 @@ TEST(large_frames_recursion_and_library_code)
 {
 	int items[3] = { 3, 1, 2 };
 
-	(void)state;
 	skip_where_it_is_off();
 	for (int n = 0; n < 5; n++)
 		large(n);
@@ -129,7 +127,6 @@ TEST(a_signal_frame_is_left_to_libunwind)
 	struct sigaction action = { .sa_handler = in_handler };
 	struct sigaction before;
 
-	(void)state;
 	skip_where_it_is_off();
 	assert_int_equal(sigaction(SIGUSR1, &action, &before), 0);
 	for (int i = 0; i < 3; i++)
@@ -149,7 +146,6 @@ TEST(a_thread_has_an_end_of_its_own)
 {
 	pthread_t thread;
 
-	(void)state;
 	skip_where_it_is_off();
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(pthread_create(&thread, NULL, run, NULL), 0);
@@ -174,7 +170,6 @@ TEST(code_without_tables_is_left_to_libunwind)
 	void (*made)(int (*)(void));
 	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	(void)state;
 	skip_where_it_is_off();
 	assert_true(page != MAP_FAILED);
 	memcpy(page, stub, sizeof stub);
@@ -212,7 +207,6 @@ __attribute__((naked, noinline)) static int with_rbp(
 /* Elsewhere the table is off, and the tests of it skip. */
 static int with_rbp(uintptr_t number, int (*call)(void))
 {
-	(void)number;
 	return call();
 }
 #endif
@@ -224,7 +218,6 @@ TEST(any_number_may_be_in_rbp)
 		UINTPTR_MAX };
 	const int n = sizeof numbers / sizeof *numbers;
 
-	(void)state;
 	skip_where_it_is_off();
 	/* Each is walked by the rules of the one before, and learned with no rule at all. */
 	for (int i = 0; i < 2 * n; i++) {
@@ -255,7 +248,6 @@ TEST(a_number_for_a_frame_pointer_is_not_read_at)
 	pthread_t thread;
 	void *result;
 
-	(void)state;
 	skip_where_it_is_off();
 	assert_true(page != MAP_FAILED);
 	memcpy(page, number_in_rbp, sizeof number_in_rbp);
@@ -294,7 +286,6 @@ TEST(a_fiber_has_a_stack_of_its_own)
 {
 	char *place = mmap(NULL, 66 * 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	(void)state;
 	skip_where_it_is_off();
 	assert_true(place != MAP_FAILED);
 	for (size_t n = 64; n >= 16; n -= 16) {
@@ -321,7 +312,6 @@ TEST(nothing_is_read_below_the_stack_pointer)
 	uint64_t frames[2];
 	struct gpc_walk walk = unwind.walk;
 
-	(void)state;
 	skip_where_it_is_off();
 	assert_true(pages != MAP_FAILED);
 	assert_int_equal(mprotect(pages + 4096, 4096, PROT_READ | PROT_WRITE), 0);
@@ -341,7 +331,6 @@ TEST(what_is_known_is_not_learned_again)
 	volatile int n = 2; /* one call, not two */
 	uint32_t before = 0;
 
-	(void)state;
 	skip_where_it_is_off();
 	for (int i = 0; i < n; i++) {
 		before = n_learned();
@@ -360,7 +349,6 @@ TEST(what_was_unloaded_is_forgotten)
 {
 	uint32_t of_others = 0;
 
-	(void)state;
 	skip_where_it_is_off();
 	/* One call, not five: nothing was unloaded in turn 1, these functions were in turn 3. */
 	for (volatile int turn = 0; turn < 5; turn++) {
@@ -381,7 +369,6 @@ TEST(what_comes_back_to_its_place_takes_no_new_rules)
 {
 	uint32_t before = 0;
 
-	(void)state;
 	skip_where_it_is_off();
 	for (volatile int turn = 0; turn < 100; turn++) {
 		recursive(9);
@@ -394,7 +381,6 @@ TEST(what_comes_back_to_its_place_takes_no_new_rules)
 
 TEST(who_learned_often_enough_asks)
 {
-	(void)state;
 	skip_where_it_is_off();
 	atomic_store(&unwind.walk.n_learned, 1000000);
 	recursive(9);
@@ -406,7 +392,6 @@ TEST(who_forgets_may_learn_again)
 {
 	uint32_t before;
 
-	(void)state;
 	skip_where_it_is_off();
 	atomic_store(&unwind.walk.n_learned, 1000000);
 	recursive(9);
@@ -426,7 +411,6 @@ TEST(a_full_table_starts_anew)
 {
 	struct gpc_walk_table *table = unwind.walk.table;
 
-	(void)state;
 	skip_where_it_is_off();
 	recursive(9);
 	memset(table, 0, sizeof *table);
@@ -448,7 +432,6 @@ TEST(a_wrong_guess_is_not_followed)
 	struct gpc_walk_table *table = unwind.walk.table;
 	uint32_t before = 0;
 
-	(void)state;
 	skip_where_it_is_off();
 	for (uint32_t wrong = 0; wrong < 8; wrong++) {
 		uint32_t n = atomic_load(&table->n_rules);
@@ -471,7 +454,6 @@ TEST(half_a_rule_is_unknown)
 	volatile uint32_t broken = 2; /* one call, not four */
 	uint32_t before[4];
 
-	(void)state;
 	skip_where_it_is_off();
 	for (uint32_t turn = 0; turn < 4; turn++) {
 		before[turn] = n_learned();
@@ -504,7 +486,6 @@ TEST(threads_walk_while_rules_are_forgotten)
 	pthread_t threads[2];
 	void *result;
 
-	(void)state;
 	skip_where_it_is_off();
 	stop_gate = NULL;
 	for (int i = 0; i < 2; i++)
@@ -523,7 +504,6 @@ TEST(threads_walk_while_rules_are_forgotten)
 
 TEST_WITH(without_a_table_libunwind_is_asked, NULL, NULL)
 {
-	(void)state;
 	gpc_metamem_fail_at(1);
 	gpc_unwind_init(&unwind, dlsym);
 	gpc_metamem_fail_at(0);
@@ -534,7 +514,6 @@ TEST_WITH(without_a_table_libunwind_is_asked, NULL, NULL)
 
 TEST_WITH(without_steps_libunwind_is_asked, NULL, NULL)
 {
-	(void)state;
 	gpc_unwind_init(&unwind, without_steps);
 	assert_null(unwind.walk.table);
 	recursive(9);

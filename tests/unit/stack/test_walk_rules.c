@@ -36,7 +36,6 @@ TEST(rules_are_kept_except_under_the_thread_sanitizer)
 {
 	bool is_off = dlsym(RTLD_DEFAULT, "__tsan_init") != NULL;
 
-	(void)state;
 #ifndef __x86_64__
 	is_off = true;
 #endif
@@ -48,7 +47,6 @@ TEST(no_caller_is_learned_once)
 	volatile int n = 6; /* one call, not six */
 	uint32_t before = 0;
 
-	(void)state;
 	skip_where_it_is_off();
 	for (int i = 0; i < n; i++) {
 		before = i == 4 ? n_learned() : before;
@@ -72,7 +70,6 @@ TEST(a_guess_of_half_a_rule_is_made_anew)
 	volatile uint32_t n = 100; /* one call, not a hundred */
 	uint32_t before = 0;
 
-	(void)state;
 	skip_where_it_is_off();
 	for (uint32_t turn = 0; turn < n; turn++) {
 		uint32_t last = atomic_load(&table->n_rules);
@@ -166,7 +163,6 @@ TEST(an_address_has_one_rule_however_many_threads_learn_it)
 {
 	pthread_t threads[N_THREADS];
 
-	(void)state;
 	skip_where_it_is_off();
 	assert_int_equal(pthread_barrier_init(&start, NULL, N_THREADS + 1), 0);
 	for (int i = 0; i < N_THREADS; i++)

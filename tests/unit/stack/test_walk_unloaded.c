@@ -64,7 +64,6 @@ static int set_up(void **state)
 		.max_stacks = 100,
 	};
 
-	(void)state;
 	sink_box_clear(&box);
 	return !mkdtemp(folder) || make("a.so", SOURCE, 160) || make("b.so", SOURCE, 480) ||
 	       make("c.so", SOURCE_OF_START, 0) || gpc_stacks_init(&stacks, &params);
@@ -75,7 +74,6 @@ static int tear_down(void **state)
 	static const char *const names[] = { "a.so", "b.so", "c.so" };
 	char path[64];
 
-	(void)state;
 	for (size_t i = 0; i < N_OF(names); i++) {
 		snprintf(path, sizeof path, "%s/%s", folder, names[i]);
 		unlink(path);
@@ -148,7 +146,6 @@ static void *ask_glibc(void *unused)
 {
 	struct gpc_unwind asking = stacks.unwind;
 
-	(void)unused;
 	asking.walk.table = NULL;
 	atomic_store(&asking.walk.has_forgotten, true);
 	n_frames = gpc_unwind_capture(&asking, frames, MAX, 0);
@@ -169,7 +166,6 @@ TEST(a_thread_need_not_wait_for_one_that_loads_a_library)
 	char address[32];
 	struct library library;
 
-	(void)state;
 	if (!stacks.unwind.walk.table)
 		skip();
 	snprintf(address, sizeof address, "%p",
@@ -185,7 +181,6 @@ TEST(a_library_in_the_place_of_another_is_walked_by_its_own_rules)
 {
 	uint64_t middle[2] = { 0 };
 
-	(void)state;
 	if (!stacks.unwind.walk.table)
 		skip();
 	/* All from one place, so that in the second library every address but one has its old rule still. */
@@ -220,7 +215,6 @@ static __attribute__((noinline)) int capture_below(int n)
 
 TEST(a_stack_taken_again_is_one_without_python)
 {
-	(void)state;
 	stacks.python.get_thread_state = any_thread_state;
 	atomic_store(&stacks.python.state, GPC_PYTHON_UNUSABLE);
 	/* From one place: the second stack is new, all its addresses are known, and the unloading was not seen. */

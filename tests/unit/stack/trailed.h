@@ -21,14 +21,12 @@ static inline int set_up(void **state)
 		.max_stacks = 20000,
 	};
 
-	(void)state;
 	sink_box_clear(&box);
 	return gpc_stacks_init(&stacks, &params);
 }
 
 static inline int tear_down(void **state)
 {
-	(void)state;
 	gpc_stacks_fini(&stacks);
 	return 0;
 }

@@ -22,14 +22,12 @@ static inline uint32_t n_learned(void)
 
 static inline int open_walk(void **state)
 {
-	(void)state;
 	gpc_unwind_init(&unwind, dlsym);
 	return 0;
 }
 
 static inline int close_walk(void **state)
 {
-	(void)state;
 	gpc_unwind_fini(&unwind);
 	return 0;
 }

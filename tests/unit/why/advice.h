@@ -10,7 +10,6 @@ static char advice[2048]; /* each on a line, with how far it reaches */
 
 static inline void add_number(void *self, uint32_t stack, struct gpc_text *text)
 {
-	(void)self;
 	gpc_text_add(text, "model.py:%u", stack);
 }
 

@@ -47,22 +47,17 @@ static void set(uint32_t id, const struct gpc_frame *frames, size_t n, uint64_t 
 
 static const struct gpc_stack_frames *find_frames(void *self, uint32_t stack)
 {
-	(void)self;
 	return stack < N_STACKS ? &stacks[stack].list : NULL;
 }
 
 static bool read_site(void *self, uint64_t i, struct gpucache_site *ret_site)
 {
-	(void)self;
 	*ret_site = sites[i];
 	return true;
 }
 
 static bool find_oom(void *self, uint64_t number, struct gpucache_oom *ret_oom)
 {
-	(void)self;
-	(void)number;
-	(void)ret_oom;
 	return false;
 }
 
@@ -80,7 +75,6 @@ static int start(void **state)
 	const struct gpc_frame attended[] = { python("Attention.forward", 14), call,
 		python("make.<locals>.Block.forward", 17), call, gpt, call, main_ };
 
-	(void)state;
 	memset(&oom, 0, sizeof oom);
 	set(EMBEDDED, embedded, N_OF(embedded), 1);
 	set(NORMED, normed, N_OF(normed), 10);
@@ -102,7 +96,6 @@ static const char *find(uint32_t stack)
 
 TEST(a_checkpoint_belongs_around_the_block_that_is_called_again_and_again)
 {
-	(void)state;
 	assert_string_equal(
 		find(ATTENDED), "each Block where it is called, GPT.forward model.py:27");
 	assert_string_equal(find(NORMED), "each Block where it is called, GPT.forward model.py:27");
@@ -110,7 +103,6 @@ TEST(a_checkpoint_belongs_around_the_block_that_is_called_again_and_again)
 
 TEST(passes_that_are_over_make_no_block_of_the_model)
 {
-	(void)state;
 	sites[EMBEDDED].total_blocks = sites[NORMED].total_blocks = sites[ATTENDED].total_blocks =
 		10;
 	assert_string_equal(find(ATTENDED), "");
@@ -139,7 +131,6 @@ static struct gpc_facts tell(void)
 
 TEST(few_results_are_not_kept_for_a_backward_pass)
 {
-	(void)state;
 	hold(ATTENDED, 5, UINT64_C(1) << 33);
 	hold(EMBEDDED, 2, UINT64_C(1) << 30);
 	assert_int_equal(tell().is_generating, GPC_YES);
@@ -149,7 +140,6 @@ TEST(few_results_are_not_kept_for_a_backward_pass)
 
 TEST(tensors_are_small_that_share_segments)
 {
-	(void)state;
 	hold(ATTENDED, 100, UINT64_C(100) * (10 << 20));
 	assert_int_equal(tell().is_small, GPC_NO);
 	oom.holders[0].bytes -= 100;
@@ -158,7 +148,6 @@ TEST(tensors_are_small_that_share_segments)
 
 TEST(what_no_block_makes_has_no_place)
 {
-	(void)state;
 	assert_string_equal(find(EMBEDDED), "");
 	assert_string_equal(find(N_STACKS), "");
 }

@@ -328,7 +328,6 @@ static const struct {
 
 TEST(every_verdict_is_found_by_its_own_numbers)
 {
-	(void)state;
 	for (size_t i = 0; i < N_OF(scenarios); i++) {
 		struct scene s = scene_of_an_exhausted_gpu();
 
@@ -344,7 +343,6 @@ TEST(every_verdict_is_found_by_its_own_numbers)
 
 TEST(no_verdict_holds_where_one_byte_is_missing)
 {
-	(void)state;
 	for (size_t i = 0; i < N_OF(scenarios); i++) {
 		struct scene s = scene_of_an_exhausted_gpu();
 
@@ -358,7 +356,6 @@ TEST(no_verdict_holds_where_one_byte_is_missing)
 
 TEST(no_verdict_holds_where_its_number_is_not_known)
 {
-	(void)state;
 	for (size_t i = 0; i < N_OF(scenarios); i++) {
 		struct scene s = scene_of_an_exhausted_gpu();
 
@@ -374,7 +371,6 @@ TEST(every_verdict_of_the_format_has_a_scenario)
 {
 	uint32_t seen = 1u << GPUCACHE_VERDICT_NONE;
 
-	(void)state;
 	for (size_t i = 0; i < N_OF(scenarios); i++)
 		seen |= 1u << scenarios[i].verdict;
 	assert_int_equal(seen, (1u << GPUCACHE_VERDICT_COUNT) - 1);

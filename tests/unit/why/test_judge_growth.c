@@ -8,7 +8,6 @@ TEST(blocks_whose_frees_were_refused_are_no_need)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	s.oom.growth_bytes = s.oom.growth_total = s.oom.growth_held = 80 * GPC_GIB;
 	s.oom.growth_stack = 9;
 	s.oom.growth_blocks = 20;
@@ -28,7 +27,6 @@ TEST(gradients_of_one_pass_are_no_growth)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	s.oom.growth_bytes = s.oom.growth_total = s.oom.growth_held = 20 * GPC_GIB;
 	s.oom.growth_stack = 9;
 	s.oom.growth_blocks = s.oom.n_free = 300;
@@ -47,7 +45,6 @@ TEST(weights_that_pytorch_makes_with_a_temporary_each_do_not_grow)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	make_growth(&s);
 	s.oom.torch = (struct gpucache_oom_torch){
 		.reserved = 80 * GPC_GIB, .allocated = 80 * GPC_GIB, .requested = s.oom.requested
@@ -64,7 +61,6 @@ TEST(weights_of_one_model_that_is_being_built_are_at_most_possible_growth)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	make_growth(&s);
 	judge(&s);
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_GROWTH);
@@ -76,7 +72,6 @@ TEST(two_lines_that_keep_as_much_as_each_other_both_grow)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	make_growth(&s);
 	s.oom.growth_others = s.oom.growth_bytes;
 	judge(&s);
@@ -91,7 +86,6 @@ TEST(lines_that_free_most_and_keep_some_grow_together)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	make_growth(&s);
 	s.oom.growth_others = 2 * s.oom.growth_bytes;
 	s.oom.growth_total = 2 * s.oom.growth_held;
@@ -112,7 +106,6 @@ TEST(a_line_that_keeps_all_that_it_made_may_leak_or_need_it)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	make_growth(&s);
 	s.oom.n_free = 0;
 	s.oom.growth_blocks = 8;
@@ -146,7 +139,6 @@ TEST(rounding_that_takes_more_than_what_grows_comes_first)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	make_growth_of_many_blocks(&s);
 	s.oom.balance.requested = 20 * GPC_GIB;
 	s.oom.balance.rounding = 70 * GPC_GIB;
@@ -163,7 +155,6 @@ TEST(pytorch_is_exhausted_for_certain_only_once_names_show_no_kept_results)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	judge(&s);
 	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_EXHAUSTED);
 	assert_int_equal(s.answer.strength, GPUCACHE_STRENGTH_CERTAIN);
@@ -194,7 +185,6 @@ TEST(what_grows_beside_a_smaller_idle_cache_of_pytorch_comes_first)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	make_growth_of_many_blocks(&s);
 	s.oom.torch = (struct gpucache_oom_torch){ .reserved = 40 * GPC_GIB,
 		.allocated = 40 * GPC_GIB - 5 * GPC_GIB };
@@ -211,7 +201,6 @@ TEST(steps_that_need_more_and_more_are_exhausted)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	make_growth_of_many_blocks(&s);
 	judge(&s);
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_GROWTH);
@@ -225,7 +214,6 @@ TEST(many_blocks_that_a_c_program_keeps_are_never_certainly_exhausted)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	make_growth_of_many_blocks(&s);
 	s.oom.n_free = 0;
 	s.oom.is_varied = 1;
@@ -242,7 +230,6 @@ TEST(a_spike_is_measured_above_what_stays)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	s.oom.usual_live = 66 * GPC_GIB;
 	judge(&s);
 	assert_int_not_equal(s.oom.verdict, GPUCACHE_VERDICT_SPIKE);
@@ -271,7 +258,6 @@ TEST(an_optimizers_first_step_is_no_spike_and_needs_room_for_all_of_its_state)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	s.oom.torch = (struct gpucache_oom_torch){
 		.requested = 3 * GPC_GIB, .allocated = 52 * GPC_GIB, .reserved = 64 * GPC_GIB
 	};
@@ -306,7 +292,6 @@ TEST(a_buffer_that_asks_for_its_double_grows)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	make_growth(&s);
 	s.oom.growth_blocks = 1;
 	s.oom.grows_how = GPUCACHE_GROWS_RENEWED;
@@ -331,7 +316,6 @@ TEST(what_the_driver_adds_counts_as_part_of_what_is_held)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	s.oom.setup = 0;
 	s.oom.balance.direct = 74 * GPC_GIB;
 	s.oom.balance.requested = 0;

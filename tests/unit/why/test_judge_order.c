@@ -40,7 +40,6 @@ TEST(contexts_that_were_not_measured_are_in_what_is_not_tracked)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	s.oom.balance.process_outside = 16 * GPC_GIB;
 	s.oom.balance.requested = 76 * GPC_GIB;
 	judge(&s);
@@ -61,7 +60,6 @@ TEST(one_context_with_a_large_heap_is_not_too_many)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	s.oom.balance.requested = 75 * GPC_GIB;
 	s.oom.balance.direct = s.oom.kind_bytes[GPUCACHE_KIND_CONTEXT] = 15 * GPC_GIB;
 	s.oom.n_contexts = 1;
@@ -77,7 +75,6 @@ TEST(shortage_is_the_request_minus_the_best_room)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	judge(&s);
 	assert_int_equal(s.oom.short_by, 4 * GPC_GIB);
 
@@ -119,7 +116,6 @@ TEST(a_limit_is_only_possible_where_the_device_had_no_room_either)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	s.oom.limit = 90 * GPC_GIB;
 	judge(&s);
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_EXHAUSTED);
@@ -135,7 +131,6 @@ TEST(free_and_cached_memory_together_are_likely_fragmented)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	s.oom.balance.cached = 4 * GPC_GIB;
 	s.oom.balance.cached_largest = 1 * GPC_GIB;
 	judge(&s);
@@ -151,7 +146,6 @@ TEST(memory_that_waits_for_the_device_is_not_called_fragmented)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	s.oom.balance.requested = 70 * GPC_GIB;
 	s.oom.balance.pending = 20 * GPC_GIB;
 	s.oom.largest_pending = 8 * GPC_GIB;
@@ -165,7 +159,6 @@ TEST(one_pending_block_that_fits_is_told_beside_fragmentation)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	make_fragmented(&s);
 	s.oom.balance.pending = 8 * GPC_GIB;
 	s.oom.largest_pending = 8 * GPC_GIB;
@@ -181,7 +174,6 @@ TEST(small_neighbours_are_possible_and_do_not_hide_the_cause)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	s.oom.rounded = s.oom.requested = 5 * GPC_GIB;
 	judge(&s);
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_EXHAUSTED);
@@ -192,7 +184,6 @@ TEST(exhaustion_is_weaker_the_less_is_known_of_others)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	s.oom.balance.other_processes = GPUCACHE_UNKNOWN;
 	s.oom.balance.unattributed = 5 * GPC_GIB;
 	judge(&s);
@@ -213,7 +204,6 @@ TEST(neighbours_that_could_not_have_helped_leave_it_likely_exhausted)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	s.oom.balance.other_processes = 6 * GPC_GIB;
 	s.oom.rounded = 10 * GPC_GIB + 1;
 	judge(&s);
@@ -229,7 +219,6 @@ TEST(weaker_evidence_stays_possible)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	s.oom.balance.process_outside = 4 * GPC_GIB;
 	judge(&s);
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_EXHAUSTED);
@@ -243,7 +232,6 @@ TEST(free_pieces_that_no_other_allocator_would_have_joined_are_no_reason)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	s.oom.balance.requested = 80 * GPC_GIB;
 	s.oom.balance.cached = 10 * GPC_GIB;
 	s.oom.balance.cached_largest = 1 * GPC_GIB;
@@ -268,7 +256,6 @@ TEST(a_leak_is_growth_though_pieces_are_free)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	make_fragmented(&s);
 	make_growth_of_many_blocks(&s);
 	judge(&s);
@@ -281,7 +268,6 @@ TEST(where_several_sites_keep_as_much_nothing_is_certain)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	judge(&s);
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_EXHAUSTED);
 	assert_int_equal(s.oom.strength, GPUCACHE_STRENGTH_CERTAIN);
@@ -302,7 +288,6 @@ TEST(the_next_larger_block_does_not_outweigh_those_before_it)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	make_growth(&s);
 	s.oom.growth_stack = s.oom.stack + 1;
 	s.oom.grows_how = GPUCACHE_GROWS_RENEWED;
@@ -326,7 +311,6 @@ TEST(what_idles_in_the_drivers_pools_is_not_held)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	s.oom.balance.requested -= 60 * GPC_GIB;
 	s.oom.balance.direct = 60 * GPC_GIB;
 	s.oom.kind_bytes[GPUCACHE_KIND_POOL] = 30 * GPC_GIB;
@@ -350,7 +334,6 @@ TEST(a_cause_that_outweighs_growth_comes_first)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	/* It gave half of it back, and left holes: 94 GiB less 86 would be free. */
 	make_fragmented(&s);
 	make_growth_of_many_blocks(&s);
@@ -394,7 +377,6 @@ TEST(a_limit_counts_no_contexts_and_whole_steps_of_the_driver)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	s.oom.balance.requested = 60 * GPC_GIB;
 	s.oom.balance.device_free = 30 * GPC_GIB;
 	s.oom.balance.direct = s.oom.kind_bytes[GPUCACHE_KIND_CONTEXT] = 4 * GPC_GIB;
@@ -417,7 +399,6 @@ TEST(without_holders_none_is_named)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	s.oom.balance.other_processes = 0;
 	s.oom.balance.cached = 8 * GPC_GIB;
 	s.oom.balance.requested = 85 * GPC_GIB;
@@ -431,7 +412,6 @@ TEST(neighbours_whose_memory_would_come_in_pieces_are_likely)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	make_neighbour(&s);
 	s.oom.balance.cached = 1 * GPC_GIB;
 	s.oom.rounded += GPC_GIB;
@@ -444,7 +424,6 @@ TEST(managed_memory_that_cannot_be_there_is_no_reason)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	s.oom.balance.direct = s.oom.kind_bytes[GPUCACHE_KIND_MANAGED] = 50 * GPC_GIB;
 	s.oom.balance.requested = 96 * GPC_GIB;
 	judge(&s);
@@ -457,7 +436,6 @@ TEST(a_refusal_with_one_look_at_the_driver_is_likely)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	s.oom.balance.device_free = 8 * GPC_GIB + 2 * GPC_MIB;
 	judge(&s);
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_DRIVER);
@@ -468,7 +446,6 @@ TEST(an_impossible_request_is_not_also_everything_else)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	make_growth(&s);
 	make_spike(&s);
 	make_untracked(&s);
@@ -483,7 +460,6 @@ TEST(the_largest_size_of_all_is_a_size_and_not_unknown)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	s.oom.requested = UINT64_MAX;
 	s.oom.rounded = 0; /* rounding up overflowed */
 	judge(&s);
@@ -495,7 +471,6 @@ TEST(pinned_host_memory_is_not_judged_by_the_device)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	s.oom.kind = GPUCACHE_KIND_HOST;
 	judge(&s);
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_PINNED);
@@ -506,7 +481,6 @@ TEST(numbers_of_which_none_is_known_give_no_verdict)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	memset(&s.oom.balance, 0xff, sizeof s.oom.balance);
 	judge(&s);
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_NONE);

@@ -27,13 +27,11 @@ static struct gpc_frame frame(const char *function, const char *file, bool is_li
 
 static const struct gpc_stack_frames *find_frames(void *self, uint32_t stack)
 {
-	(void)self;
 	return stack < 4 ? &stacks[stack].list : NULL;
 }
 
 static bool read_site(void *self, uint64_t i, struct gpucache_site *ret_site)
 {
-	(void)self;
 	*ret_site = sites[i];
 	return true;
 }
@@ -62,7 +60,6 @@ static int start(void **state)
 	const struct gpc_frame result[] = { frame("Linear.forward", LINEAR, true),
 		frame("_call_impl", MODULE, true), frame("<module>", "/home/me/net.py", false) };
 
-	(void)state;
 	memset(stacks, 0, sizeof stacks);
 	memset(sites, 0, sizeof sites);
 	memset(&oom, 0, sizeof oom);
@@ -80,7 +77,6 @@ TEST(models_made_after_passes_of_those_before_are_found)
 {
 	struct gpc_kept_models models;
 
-	(void)state;
 	add(1, 5, 5, 10, 50);
 	add(2, 4, 4, 11, 41);
 	add(3, 0, 4, 12, 42);
@@ -93,7 +89,6 @@ TEST(models_made_after_passes_of_those_before_are_found)
 
 TEST(a_cache_that_drops_the_oldest_is_not)
 {
-	(void)state;
 	add(1, 6, 60, 10, 500);
 	add(3, 0, 60, 12, 502);
 	assert_int_equal(gpc_kept_models_find(&evidence, &oom).stack, 0);
@@ -101,7 +96,6 @@ TEST(a_cache_that_drops_the_oldest_is_not)
 
 TEST(the_layers_of_one_model_are_not)
 {
-	(void)state;
 	add(1, 24, 24, 10, 30);
 	add(3, 0, 480, 31, 90);
 	assert_int_equal(gpc_kept_models_find(&evidence, &oom).stack, 0);
@@ -110,7 +104,6 @@ TEST(the_layers_of_one_model_are_not)
 /* A pass that finds out a size, and a model and its average, are no loop. */
 TEST(one_pass_between_layers_and_a_second_model_are_not)
 {
-	(void)state;
 	add(1, 24, 24, 10, 50);
 	add(2, 2, 2, 10, 50);
 	add(3, 0, 1, 30, 30);

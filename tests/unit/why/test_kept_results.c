@@ -46,22 +46,17 @@ static void set(uint32_t id, const struct gpc_frame *frames, size_t n)
 
 static const struct gpc_stack_frames *find_frames(void *self, uint32_t stack)
 {
-	(void)self;
 	return stack < 5 ? &stacks[stack].list : NULL;
 }
 
 static bool read_site(void *self, uint64_t i, struct gpucache_site *ret_site)
 {
-	(void)self;
 	*ret_site = sites[i];
 	return true;
 }
 
 static bool find_oom(void *self, uint64_t number, struct gpucache_oom *ret_oom)
 {
-	(void)self;
-	(void)number;
-	(void)ret_oom;
 	return false;
 }
 
@@ -97,7 +92,6 @@ static int start(void **state)
 	const struct gpc_frame input[] = { native("at::_ops::randn::call"),
 		python("<module>", "/home/me/input.py", false) };
 
-	(void)state;
 	memset(stacks, 0, sizeof stacks);
 	memset(sites, 0, sizeof sites);
 	oom = (struct gpucache_oom){ .torch = { .requested = 16 * GPC_MIB,
@@ -119,7 +113,6 @@ TEST(results_of_each_pass_are_found)
 		python("<module>", "/home/me/infer.py", false) };
 	struct gpc_kept kept;
 
-	(void)state;
 	hold(1, 16, N_PASSES, N_PASSES);
 	hold(3, 4, N_PASSES, N_PASSES);
 	kept = gpc_kept_find(&evidence, &oom);
@@ -136,7 +129,6 @@ TEST(a_stack_that_frees_half_hides_no_results)
 {
 	struct gpc_kept kept;
 
-	(void)state;
 	hold(1, 17, N_PASSES, 2 * N_PASSES);
 	hold(2, 16, N_PASSES, N_PASSES);
 	hold(3, 4, N_PASSES, N_PASSES);
@@ -150,7 +142,6 @@ TEST(a_stack_that_keeps_one_for_each_input_holds_results)
 {
 	struct gpc_kept kept;
 
-	(void)state;
 	hold(1, 16, N_PASSES, 3 * N_PASSES);
 	hold(3, 4, N_PASSES, N_PASSES);
 	kept = gpc_kept_find(&evidence, &oom);
@@ -164,7 +155,6 @@ TEST(a_stack_that_keeps_one_for_each_input_holds_results)
 
 TEST(layers_of_one_pass_are_no_results)
 {
-	(void)state;
 	hold(1, 16, N_PASSES, N_PASSES);
 	hold(3, 4, 1, 1);
 	assert_int_equal(gpc_kept_find(&evidence, &oom).stack, 0);
@@ -176,7 +166,6 @@ TEST(labels_that_stay_beside_results_are_no_inputs)
 	struct gpc_facts facts = gpc_facts_unknown();
 	struct gpc_torch_texts texts;
 
-	(void)state;
 	hold(1, 16, N_PASSES, N_PASSES);
 	hold(3, 400, 1, N_PASSES);
 	hold(4, 1, N_PASSES, N_PASSES);
@@ -194,7 +183,6 @@ TEST(arrays_of_xla_are_left_alone)
 	struct gpc_torch_texts texts;
 	GPC_TEXT(held, 400);
 
-	(void)state;
 	hold(1, 16, N_PASSES, N_PASSES);
 	hold(3, 4, N_PASSES, N_PASSES + 5);
 	oom.framework = GPUCACHE_FRAMEWORK_XLA;
@@ -227,7 +215,6 @@ TEST(the_library_that_runs_the_model_is_known_by_what_it_holds)
 	struct gpc_facts facts = gpc_facts_unknown();
 	struct gpc_torch_texts texts;
 
-	(void)state;
 	hold(1, 16, N_PASSES, N_PASSES);
 	hold(2, 4, N_PASSES, N_PASSES);
 	gpc_torch_facts(&evidence, &oom, &facts, &texts);
@@ -258,7 +245,6 @@ TEST(a_node_of_the_backward_pass_is_the_site_of_what_it_calls)
 	struct gpc_facts facts = gpc_facts_unknown();
 	struct gpc_torch_texts texts;
 
-	(void)state;
 	hold(1, 16, N_PASSES, N_PASSES);
 	set(4, routed, 3);
 	assert_int_equal(stacks[4].list.site, 2);
@@ -282,7 +268,6 @@ TEST(what_joins_the_parts_that_are_kept_is_known)
 	struct gpc_facts facts = gpc_facts_unknown();
 	struct gpc_torch_texts texts;
 
-	(void)state;
 	hold(1, 16, 8, 8);
 	set(4, cat, 2);
 	oom.stack = 4;
@@ -301,7 +286,6 @@ TEST(what_joins_the_parts_that_are_kept_is_known)
 /* PyTorch asks for a segment less often than once a pass. */
 TEST(segments_for_inputs_are_no_passes)
 {
-	(void)state;
 	hold(1, 16, N_PASSES, N_PASSES);
 	hold(3, 4, N_PASSES, N_PASSES);
 	hold(4, 4, 0, N_PASSES / 3);
@@ -322,7 +306,6 @@ TEST(what_grows_in_a_function_of_autograd_is_known)
 	struct gpc_facts facts = gpc_facts_unknown();
 	struct gpc_torch_texts texts;
 
-	(void)state;
 	hold(1, 16, N_PASSES, N_PASSES);
 	hold(3, 4, N_PASSES, N_PASSES);
 	sites[1].flags = GPUCACHE_SITE_CAPTURED;
@@ -357,7 +340,6 @@ TEST(what_is_sharded_is_known_by_any_stack)
 			"/v/lib/python3.12/site-packages/deepspeed/runtime/engine.py", true) };
 	char path[200];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof sharders / sizeof sharders[0]; i++) {
 		const struct gpc_frame frames[] = { native("at::_ops::empty::call"),
 			python("make", path, true),
@@ -388,7 +370,6 @@ TEST(the_phase_of_a_library_decides_which_settings_are_named)
 		{ "Worker.determine_available_memory", "max_num_batched_tokens" },
 		{ "Worker.execute_model", "gpu_memory_utilization" } };
 
-	(void)state;
 	hold(2, 400, N_PASSES, N_PASSES);
 	for (size_t i = 0; i < sizeof phases / sizeof phases[0]; i++) {
 		const struct gpc_frame frames[] = { native("at::_ops::empty::call"),
@@ -418,7 +399,6 @@ TEST(weights_that_grow_before_anything_has_run_may_be_of_one_model)
 			"/v/lib/python3.12/site-packages/torch/nn/modules/linear.py", true),
 		python("<module>", "/home/me/serve.py", false) };
 
-	(void)state;
 	set(3, weight, 3);
 	hold(3, 40, 24, 24);
 	hold(2, 4, 1, 1);
@@ -444,7 +424,6 @@ TEST(files_of_the_program_are_of_no_library)
 	struct gpc_facts facts = gpc_facts_unknown();
 	struct gpc_torch_texts texts;
 
-	(void)state;
 	set(2, own, 3);
 	hold(2, 400, N_PASSES, N_PASSES);
 	gpc_torch_facts(&evidence, &oom, &facts, &texts);
@@ -473,7 +452,6 @@ TEST(an_evaluation_that_keeps_its_first_pass_is_found)
 	const struct gpc_frame gradient[] = { native(
 		"torch::autograd::generated::ReluBackward0::apply(std::vector&&)") };
 
-	(void)state;
 	set(1, result, 3);
 	set(2, gradient, 1);
 	hold(1, 256, 5, 11);
@@ -507,7 +485,6 @@ TEST(a_copy_of_the_model_is_named)
 	struct gpc_facts facts = gpc_facts_unknown();
 	struct gpc_torch_texts texts;
 
-	(void)state;
 	set(2, copied, 3);
 	hold(2, 400, 1, 1);
 	gpc_torch_facts(&evidence, &oom, &facts, &texts);
@@ -525,7 +502,6 @@ TEST(layers_that_torch_copies_are_no_copy_of_the_model)
 	struct gpc_facts facts = gpc_facts_unknown();
 	struct gpc_torch_texts texts;
 
-	(void)state;
 	set(2, cloned, 3);
 	hold(2, 400, 12, 12);
 	gpc_torch_facts(&evidence, &oom, &facts, &texts);

@@ -31,7 +31,6 @@ static enum gpc_purpose of_a_copy_within(const char *function)
 
 TEST(a_hook_runs_within_a_pass_and_loads_no_weights)
 {
-	(void)state;
 	assert_int_equal(of_a_copy_within("Module._apply"), GPC_PURPOSE_WEIGHTS);
 	assert_int_equal(of_a_copy_within("Module._call_impl"), GPC_PURPOSE_ACTIVATIONS);
 	assert_int_equal(

@@ -10,7 +10,6 @@ static struct gpc_facts facts;
 
 static bool find_oom(void *self, uint64_t number, struct gpucache_oom *ret_oom)
 {
-	(void)self;
 	*ret_oom = earlier;
 	return number == 1;
 }
@@ -20,7 +19,6 @@ static const struct gpc_evidence evidence = { .find_oom = find_oom };
 /* Stack 7 has failed with 40 GiB, and now with 20; stack 8 has held 30 GiB all the time. */
 static int set_up(void **state)
 {
-	(void)state;
 	earlier = (struct gpucache_oom){ .number = 1,
 		.stack = 7,
 		.requested = 40 * GPC_GIB,
@@ -45,7 +43,6 @@ static void find(void)
 
 TEST(what_a_failed_attempt_left_is_found)
 {
-	(void)state;
 	find();
 	assert_int_equal(facts.retried_site, 7);
 	assert_int_equal(facts.retried_bytes, 45 * GPC_GIB);
@@ -53,7 +50,6 @@ TEST(what_a_failed_attempt_left_is_found)
 
 TEST(what_another_line_holds_is_no_attempt)
 {
-	(void)state;
 	earlier.stack = 9;
 	find();
 	assert_true(facts.retried_bytes == GPUCACHE_UNKNOWN);
@@ -61,7 +57,6 @@ TEST(what_another_line_holds_is_no_attempt)
 
 TEST(what_was_made_since_is_no_rest)
 {
-	(void)state;
 	earlier.holders[0].bytes = 10 * GPC_GIB;
 	find();
 	assert_true(facts.retried_bytes == GPUCACHE_UNKNOWN);
@@ -70,7 +65,6 @@ TEST(what_was_made_since_is_no_rest)
 /* A framework that gives back its cache and asks again, for as much. */
 TEST(the_same_request_again_is_no_other_attempt)
 {
-	(void)state;
 	now.requested = earlier.requested;
 	find();
 	assert_true(facts.retried_bytes == GPUCACHE_UNKNOWN);
@@ -78,7 +72,6 @@ TEST(the_same_request_again_is_no_other_attempt)
 
 TEST(a_part_that_does_not_count_is_left_out)
 {
-	(void)state;
 	now.balance.requested = 200 * GPC_GIB;
 	find();
 	assert_true(facts.retried_bytes == GPUCACHE_UNKNOWN);

@@ -8,7 +8,6 @@ static char said[1024];
 
 static void add_number(void *self, uint32_t stack, struct gpc_text *text)
 {
-	(void)self;
 	gpc_text_add(text, "model.py:%u", stack);
 }
 
@@ -19,7 +18,6 @@ TEST(every_row_of_the_table_is_sound)
 	const char *wrong = NULL;
 	const char *row = gpc_sentences_check(&wrong);
 
-	(void)state;
 	if (row)
 		fail_msg("\"%s\" %s", row, wrong);
 }
@@ -29,7 +27,6 @@ TEST(what_is_assumed_is_not_said_to_be_missing)
 	struct scene s = scene_of_an_exhausted_gpu();
 	GPC_TEXT(text, 400);
 
-	(void)state;
 	s.oom.kind = GPUCACHE_KIND_CONTEXT;
 	judge(&s);
 	gpc_say_short(&text, &s.facts, NULL);
@@ -66,7 +63,6 @@ TEST(because_has_the_numbers_of_its_cause)
 		[GPUCACHE_VERDICT_WRONG_POOL] = "14.00 GiB is free in one piece in another pool",
 	};
 
-	(void)state;
 	s.oom.balance.pending = 2 * GPC_GIB;
 	s.oom.balance.rounding = 3 * GPC_GIB;
 	s.oom.balance.cached_largest = 1 * GPC_GIB;
@@ -100,7 +96,6 @@ TEST(because_has_the_numbers_of_its_cause)
 
 TEST(words_accept_any_number_of_a_recording)
 {
-	(void)state;
 	assert_string_equal(gpc_cause_word(GPUCACHE_VERDICT_FRAGMENTED), "fragmented");
 	assert_string_equal(gpc_cause_word(255), "unknown");
 	assert_string_equal(gpc_cause_meaning(255), gpc_cause_meaning(GPUCACHE_VERDICT_NONE));
@@ -116,7 +111,6 @@ TEST(the_shortage_is_told_in_its_parts)
 	struct scene s = scene_of_an_exhausted_gpu();
 	struct gpc_text text = gpc_text_init(said, sizeof said);
 
-	(void)state;
 	s.oom.requested = 7 * GPC_GIB;
 	s.oom.balance.cached_largest = GPC_GIB;
 	judge(&s);
@@ -131,7 +125,6 @@ TEST(a_cause_that_names_or_a_replay_changed_is_told_with_the_first_one)
 	struct scene s = scene_of_an_exhausted_gpu();
 	struct gpc_text text = gpc_text_init(said, sizeof said);
 
-	(void)state;
 	s.oom.balance.requested = 80 * GPC_GIB;
 	s.oom.balance.cached = 10 * GPC_GIB;
 	s.oom.balance.cached_largest = GPC_GIB;
@@ -152,7 +145,6 @@ TEST(what_arithmetic_proves_no_replay_overturns)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	judge(&s);
 	assert_int_equal(s.answer.strength, GPUCACHE_STRENGTH_CERTAIN);
 	s.facts.remedy = "vmm:on";
@@ -167,7 +159,6 @@ TEST(nothing_that_rests_on_records_is_certain_once_one_was_dropped)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	s.oom.n_dropped = 1;
 	judge(&s);
 	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_EXHAUSTED);
@@ -182,7 +173,6 @@ TEST(whatever_the_facts_are_no_unknown_number_is_said)
 {
 	uint64_t seed = 88172645463325252u;
 
-	(void)state;
 	for (unsigned n = 0; n < 20000; n++) {
 		struct gpc_facts facts = gpc_facts_unknown();
 		struct gpc_answer answer;

@@ -8,7 +8,6 @@ TEST(an_idle_gpu_is_named)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	s.oom.idle_gpu = 4;
 	s.oom.idle_free = 78 * GPC_GIB;
 	assert_int_equal(advise(&s, GPUCACHE_VERDICT_EXHAUSTED), 2);
@@ -20,7 +19,6 @@ TEST(spilling_is_advised_where_it_would_have_served)
 	struct scene s = scene_of_an_exhausted_gpu();
 	unsigned without = advise(&s, GPUCACHE_VERDICT_EXHAUSTED);
 
-	(void)state;
 	s.oom.host_room = s.facts.need;
 	assert_int_equal(advise(&s, GPUCACHE_VERDICT_EXHAUSTED), without + 1);
 	says("spill:auto, which goes on, slower, with what does not fit in host memory: here 8.00 "
@@ -46,7 +44,6 @@ TEST(an_exhausted_gpu_is_told_how_much_must_go_and_who_holds_most)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	assert_int_equal(advise(&s, GPUCACHE_VERDICT_EXHAUSTED), 1);
 	says("hold at least 4.00 GiB less (a smaller batch, a shorter type, an earlier free)");
 	says("[once]");
@@ -65,7 +62,6 @@ TEST(who_asks_for_more_is_told_what_will_be_needed)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	s.oom.torch.requested = s.oom.requested;
 	advise(&s, GPUCACHE_VERDICT_EXHAUSTED);
 	s.facts.top_site = s.oom.stack + 1;
@@ -107,7 +103,6 @@ TEST(settings_of_the_library_that_runs_the_model_are_named)
 	struct scene s = scene_of_an_exhausted_gpu();
 	unsigned without = advise(&s, GPUCACHE_VERDICT_EXHAUSTED);
 
-	(void)state;
 	s.facts.trainer = "vLLM";
 	s.facts.trainer_less = "max_model_len";
 	s.answer = gpc_why(&s.facts);
@@ -136,7 +131,6 @@ TEST(what_is_sharded_is_told_to_be_offloaded)
 	static const enum gpc_purpose states[] = { GPC_PURPOSE_OPTIMIZER, GPC_PURPOSE_WEIGHTS,
 		GPC_PURPOSE_OTHER };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof states / sizeof states[0]; i++) {
 		struct scene s = scene_of_an_exhausted_gpu();
 
@@ -164,7 +158,6 @@ TEST(a_large_activation_is_not_told_to_be_offloaded)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	advise(&s, GPUCACHE_VERDICT_EXHAUSTED);
 	s.facts.sharder = "FSDP";
 	s.facts.sharder_less = "CPUOffloadPolicy";
@@ -182,7 +175,6 @@ TEST(a_request_that_never_fits_is_not_told_to_free)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	s.oom.requested = s.oom.rounded = 97 * GPC_GIB;
 	s.oom.balance.device_free = 5 * GPC_GIB;
 	advise(&s, GPUCACHE_VERDICT_EXHAUSTED);
@@ -193,7 +185,6 @@ TEST(padding_of_rows_is_rounding)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	s.oom.row_padding = 12 * GPC_GIB; /* less than an eighth of the GPU */
 	advise(&s, GPUCACHE_VERDICT_EXHAUSTED);
 	s.oom.row_padding = 60 * GPC_GIB;
@@ -207,7 +198,6 @@ TEST(handles_of_the_least_size_may_hold_smaller_blocks)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	grow(&s);
 	s.oom.requested = 2 * GPC_MIB;
 	s.oom.kind = GPUCACHE_KIND_PHYSICAL;
@@ -222,7 +212,6 @@ TEST(growth_is_told_by_what_it_is)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	grow(&s);
 	assert_int_equal(advise(&s, GPUCACHE_VERDICT_GROWTH), 1);
 	says("free what model.py:9 no longer needs: it grew by 4.00 GiB");
@@ -280,7 +269,6 @@ TEST(a_checkpoint_is_not_put_around_what_has_one)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	judge(&s);
 	s.facts.activations_place = "Net.forward model.py:10";
 	s.facts.activations = 60 * GPC_GIB;
@@ -297,7 +285,6 @@ TEST(gradients_that_stay_are_told_with_the_line_of_the_backward_pass)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	grow(&s);
 	advise(&s, GPUCACHE_VERDICT_GROWTH);
 	s.facts.weights = GPC_GIB;
@@ -315,7 +302,6 @@ TEST(an_optimizers_first_step_is_not_growth)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	grow(&s);
 	judge(&s);
 	assert_int_equal(s.answer.cause, GPUCACHE_VERDICT_GROWTH);
@@ -353,7 +339,6 @@ TEST(a_limit_is_raised_to_what_would_have_been_enough)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	limit(&s);
 	advise(&s, GPUCACHE_VERDICT_LIMIT);
 	says("limit:90132MiB in GPUCACHE_CONF: enough for this request"); /* a segment more */
@@ -371,7 +356,6 @@ TEST(a_limit_of_pytorchs_own_is_raised_by_pytorchs_own_call)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	s.oom.kind = GPUCACHE_KIND_TENSOR;
 	s.oom.balance.device_free = 10 * GPC_GIB;
 	s.oom.requested = s.oom.rounded = 11 * GPC_MIB;
@@ -387,7 +371,6 @@ TEST(the_settings_that_a_replay_found_are_advised_with_those_that_are_set)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	s.oom.balance.requested = 81 * GPC_GIB;
 	s.oom.balance.cached = 9 * GPC_GIB;
 	s.oom.balance.cached_largest = 1 * GPC_GIB;
@@ -421,7 +404,6 @@ TEST(pages_that_small_blocks_pin_are_computed)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	s.oom.setup = 0;
 	s.oom.balance.requested = 0;
 	s.oom.balance.direct = 40 * GPC_GIB;
@@ -436,7 +418,6 @@ TEST(pending_memory_is_met_by_waiting)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	s.oom.balance.requested = 86 * GPC_GIB;
 	s.oom.balance.pending = 4 * GPC_GIB + 64 * GPC_MIB;
 	advise(&s, GPUCACHE_VERDICT_PENDING);
@@ -450,7 +431,6 @@ TEST(rounding_names_the_option_only_where_it_is_set)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	s.oom.balance.requested = 80 * GPC_GIB;
 	s.oom.balance.rounding = 9 * GPC_GIB;
 	advise(&s, GPUCACHE_VERDICT_ROUNDING);
@@ -464,7 +444,6 @@ TEST(neighbours_are_named_if_they_can_be_seen)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	s.oom.balance.requested = 83 * GPC_GIB;
 	s.oom.balance.other_processes = 10 * GPC_GIB;
 	advise(&s, GPUCACHE_VERDICT_NEIGHBOUR);
@@ -487,7 +466,6 @@ TEST(other_causes_say_what_to_do)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	s.oom.balance.requested = 80 * GPC_GIB;
 	s.oom.balance.direct = s.oom.kind_bytes[GPUCACHE_KIND_CONTEXT] = 10 * GPC_GIB;
 	s.oom.n_contexts = 26;

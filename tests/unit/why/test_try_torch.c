@@ -9,7 +9,6 @@ TEST(what_pytorch_asks_for_first_is_served_by_its_cache)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	s.oom.torch =
 		(struct gpucache_oom_torch){ .allocated = 40 * GPC_GIB, .reserved = 64 * GPC_GIB };
 	s.oom.idle_bytes = 20 * GPC_GIB;
@@ -30,7 +29,6 @@ TEST(nothing_in_a_graph_is_moved_to_the_host)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	s.oom.torch = (struct gpucache_oom_torch){
 		.requested = 8 * GPC_GIB, .allocated = 60 * GPC_GIB, .reserved = 80 * GPC_GIB
 	};
@@ -54,7 +52,6 @@ TEST(holes_beside_growth_are_the_second_advice)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	grow(&s);
 	s.oom.growth_bytes = s.oom.growth_total = s.oom.growth_held = 60 * GPC_GIB;
 	s.oom.torch = (struct gpucache_oom_torch){
@@ -74,7 +71,6 @@ TEST(holes_of_pytorchs_cache_are_joined_by_pytorchs_option)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	s.oom.torch = (struct gpucache_oom_torch){
 		.requested = 3 * GPC_GIB, .allocated = 56 * GPC_GIB, .reserved = 64 * GPC_GIB
 	};
@@ -137,7 +133,6 @@ TEST(another_library_beside_pytorchs_unused_cache_is_told_to_empty_it)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	s.oom.torch = (struct gpucache_oom_torch){ .allocated = GPC_GIB, .reserved = 64 * GPC_GIB };
 	advise(&s, GPUCACHE_VERDICT_PREALLOCATED);
 	says("torch.cuda.empty_cache() before this request: 63.00 GiB");
@@ -162,7 +157,6 @@ TEST(whole_segments_that_pytorch_did_not_use_are_of_other_pools)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	s.oom.torch = (struct gpucache_oom_torch){
 		.requested = 8 * GPC_GIB, .allocated = 52 * GPC_GIB, .reserved = 64 * GPC_GIB
 	};
@@ -208,7 +202,6 @@ TEST(pytorchs_rounding_is_a_cause_if_it_may_be_as_much_as_is_missing)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	s.oom.torch = (struct gpucache_oom_torch){
 		.requested = 8 * GPC_GIB, .allocated = 12 * GPC_GIB, .reserved = 12 * GPC_GIB
 	};

@@ -8,7 +8,6 @@ static char said[4096];
 
 static void add_number(void *self, uint32_t stack, struct gpc_text *text)
 {
-	(void)self;
 	gpc_text_add(text, "model.py:%u", stack);
 }
 
@@ -108,7 +107,6 @@ static void tell(const struct row *row)
 
 TEST(a_failure_of_xlas_pool_is_told_by_what_its_program_needs)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		tell(&rows[i]);
 		if (!strstr(said, rows[i].is_said) || strstr(said, rows[i].is_not))
@@ -121,7 +119,6 @@ TEST(a_pool_beside_another_process_is_small)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	s.oom.kind = GPUCACHE_KIND_TENSOR;
 	s.oom.framework = GPUCACHE_FRAMEWORK_XLA;
 	s.oom.requested = s.oom.rounded = 6 * GPC_GIB;
@@ -145,7 +142,6 @@ TEST(xla_that_asks_for_more_is_not_another_library)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
-	(void)state;
 	s.oom.framework = GPUCACHE_FRAMEWORK_XLA;
 	s.oom.balance.requested = 20 * GPC_GIB;
 	s.oom.balance.other_processes = 73 * GPC_GIB;
