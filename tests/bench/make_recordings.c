@@ -50,15 +50,6 @@ static struct gpucache_block *live(struct recording_builder *b, enum place place
 	return block;
 }
 
-static void write_and_end(struct recording_builder *b, const char *dir, const char *name)
-{
-	char path[512];
-
-	snprintf(path, sizeof path, "%s/%s", dir, name);
-	builder_write(b, path);
-	builder_fini(b);
-}
-
 /*
  * 22 events, of which the ring keeps 16.  P and S were allocated before them, and S is still live; R was allocated
  * among them, and is live.  32 MiB are of another kind.
@@ -81,7 +72,7 @@ static void make_ring(const char *dir)
 	live(&b, S, 10 * MIB);
 	live(&b, R, 6 * MIB);
 	live(&b, T, 32 * MIB)->kind = GPUCACHE_KIND_ASYNC;
-	write_and_end(&b, dir, "ring.gpucache");
+	builder_end(&b, dir, "ring.gpucache");
 }
 
 /* Two holes in the ring, in place of a free and an allocation, and a torn slot. */
@@ -100,7 +91,7 @@ static void make_holes(const char *dir)
 	live(&b, R, 6 * MIB)->seq = 7;
 	b.header->state = GPUCACHE_STATE_OPENED;
 	b.header->end_ns = 0;
-	write_and_end(&b, dir, "holes.gpucache");
+	builder_end(&b, dir, "holes.gpucache");
 }
 
 static void make_devices(const char *dir)
@@ -114,7 +105,7 @@ static void make_devices(const char *dir)
 	take(&b, Q, 5 * MIB)->device = 1;
 	live(&b, P, 2 * MIB);
 	live(&b, Q, 5 * MIB)->device = 1;
-	write_and_end(&b, dir, "devices.gpucache");
+	builder_end(&b, dir, "devices.gpucache");
 }
 
 /* Two contexts; one is reset with a live block. */
@@ -129,7 +120,7 @@ static void make_reset(const char *dir)
 	take(&b, R, 6 * MIB);
 	live(&b, Q, 4 * MIB)->context = 1;
 	live(&b, R, 6 * MIB);
-	write_and_end(&b, dir, "reset.gpucache");
+	builder_end(&b, dir, "reset.gpucache");
 }
 
 /* Impossible sizes and addresses, and a ring outside the file. */
@@ -144,14 +135,14 @@ static void make_damaged(const char *dir)
 	live(&b, P, 8 * MIB);
 	live(&b, S, UINT64_C(1) << 62);
 	builder_entry(&b, GPUCACHE_REGION_SITES)->count = UINT64_C(1) << 60;
-	write_and_end(&b, dir, "damaged.gpucache");
+	builder_end(&b, dir, "damaged.gpucache");
 	builder_init(&b);
 	live(&b, P, 8 * MIB);
 	builder_entry(&b, GPUCACHE_REGION_EVENTS)->offset = UINT64_C(1) << 60;
-	write_and_end(&b, dir, "no_events.gpucache");
+	builder_end(&b, dir, "no_events.gpucache");
 	builder_init(&b);
 	b.header->major = 2;
-	write_and_end(&b, dir, "version.gpucache");
+	builder_end(&b, dir, "version.gpucache");
 }
 
 int main(int argc, char **argv)

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "names.h"
+
 #define EXPORT __attribute__((visibility("default")))
 
 enum {
@@ -16,7 +18,6 @@ enum {
 	PER_THREAD = 2, /* of the flags of cuGetProcAddress */
 	DRIVER_VERSION = 13000,
 	NEWER_VERSION = 14000,
-	MAX_NAME = 128,
 	THUNKS_BYTES = 1 << 20,
 };
 
@@ -45,17 +46,6 @@ static bool is_odd(const char *how)
 	return value && strcmp(value, how) == 0;
 }
 
-/* Removes the suffix `end`; false if the name lacks it. */
-static bool cut(char *name, const char *end)
-{
-	size_t n = strlen(name);
-
-	if (n <= strlen(end) || strcmp(name + n - strlen(end), end) != 0)
-		return false;
-	name[n - strlen(end)] = '\0';
-	return true;
-}
-
 /* Finds the newest variant of the name in the requested version. */
 static void *find(const char *name, int version, uint64_t flags)
 {
@@ -70,13 +60,8 @@ static void *find(const char *name, int version, uint64_t flags)
 
 	for (size_t i = 0; i < n_entries; i++) {
 		char base[MAX_NAME];
-		bool is_per_thread;
+		bool is_per_thread = base_of(entries[i].name, base);
 
-		strncpy(base, entries[i].name, sizeof base - 1);
-		base[sizeof base - 1] = '\0';
-		is_per_thread = cut(base, "_ptsz") || cut(base, "_ptds");
-		if (!cut(base, "_v2") && !cut(base, "_v3"))
-			(void)cut(base, "_v4");
 		if (strcmp(base, name) != 0 || entries[i].since > version ||
 			(is_per_thread && !(flags & PER_THREAD)))
 			continue;

@@ -9,9 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DRIVER   "libcuda.so.1"
-#define RUNTIME  "libcudart.so.13"
-#define MAX_NAME 128
+#include "names.h"
+
+#define DRIVER  "libcuda.so.1"
+#define RUNTIME "libcudart.so.13"
 
 enum {
 	LEGACY = 1, /* flags of cuGetProcAddress */
@@ -143,28 +144,6 @@ static void *by_call(const struct row *row)
 
 /* ---- doors that take a base name, version and flags ---- */
 
-static bool cut(char *name, const char *end)
-{
-	size_t n = strlen(name);
-
-	if (n <= strlen(end) || strcmp(name + n - strlen(end), end) != 0)
-		return false;
-	name[n - strlen(end)] = '\0';
-	return true;
-}
-
-/* Sets `base` to the row's base name; true if the row is a per-thread variant. */
-static bool base_of(const struct row *row, char *base)
-{
-	bool is_per_thread;
-
-	snprintf(base, MAX_NAME, "%s", row->name);
-	is_per_thread = cut(base, "_ptsz") || cut(base, "_ptds");
-	if (!cut(base, "_v2") && !cut(base, "_v3"))
-		(void)cut(base, "_v4");
-	return is_per_thread;
-}
-
 static void *ask_v2(const struct row *row, uint64_t flags)
 {
 	int (*get)(const char *, void **, int, uint64_t, int *);
@@ -172,7 +151,7 @@ static void *ask_v2(const struct row *row, uint64_t flags)
 	char base[MAX_NAME];
 	int status;
 
-	(void)base_of(row, base);
+	(void)base_of(row->name, base);
 	*(void **)(void *)&get = dlsym(open_library(DRIVER, RTLD_LOCAL), "cuGetProcAddress_v2");
 	return get && get(base, &pointer, row->since, flags, &status) == 0 ? pointer : NULL;
 }
@@ -181,7 +160,7 @@ static void *by_v2(const struct row *row)
 {
 	char base[MAX_NAME];
 
-	return ask_v2(row, base_of(row, base) ? PER_THREAD : 0);
+	return ask_v2(row, base_of(row->name, base) ? PER_THREAD : 0);
 }
 
 static void *by_v2_legacy(const struct row *row)
@@ -199,7 +178,7 @@ static void *by_v1(const struct row *row)
 	int (*get)(const char *, void **, int, uint64_t);
 	void *pointer = NULL;
 	char base[MAX_NAME];
-	bool is_per_thread = base_of(row, base);
+	bool is_per_thread = base_of(row->name, base);
 
 	*(void **)(void *)&get = dlsym(open_library(DRIVER, RTLD_LOCAL), "cuGetProcAddress");
 	return get && get(base, &pointer, row->since, is_per_thread ? PER_THREAD : 0) == 0 ? pointer
@@ -211,7 +190,7 @@ static void *by_entry_point(const struct row *row)
 	int (*get)(const char *, void **, unsigned long long, int *);
 	void *pointer = NULL;
 	char base[MAX_NAME];
-	bool is_per_thread = base_of(row, base);
+	bool is_per_thread = base_of(row->name, base);
 	int status;
 
 	*(void **)(void *)&get =
@@ -226,7 +205,7 @@ static void *by_entry_point_version(const struct row *row)
 	int (*get)(const char *, void **, unsigned, unsigned long long, int *);
 	void *pointer = NULL;
 	char base[MAX_NAME];
-	bool is_per_thread = base_of(row, base);
+	bool is_per_thread = base_of(row->name, base);
 	int status;
 
 	*(void **)(void *)&get =

@@ -16,21 +16,21 @@ DOORS_DRIVER := $(DOORS_DIR)/driver/libcuda.so.1
 
 $(filter-out $(DOORS_DIR)/runtime%,$(DOORS)): tests/doors/rows.def preload/symbols.def preload/renamed.def
 $(DOORS_DIR)/driver/libcuda.so.1 $(DOORS_DIR)/driver_without_proc/libcuda.so.1: $(DOORS_DIR)/%/libcuda.so.1: \
-  tests/doors/driver.c tests/doors/stubs.c tests/doors/driver.h tests/doors/%.map
+  tests/doors/driver.c tests/doors/stubs.c tests/doors/driver.h tests/doors/names.h tests/doors/%.map
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(DOORS_CC) -shared -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic -Wl,--version-script=tests/doors/$*.map $(filter %.c,$^)
 
-$(DOORS_DIR)/reach $(DOORS_DIR)/odd: $(DOORS_DIR)/%: tests/doors/%.c tests/doors/reach.h
+$(DOORS_DIR)/reach $(DOORS_DIR)/odd: $(DOORS_DIR)/%: tests/doors/%.c tests/doors/reach.h tests/doors/names.h
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(DOORS_CC) $< -ldl
 
-$(DOORS_DIR)/reach_linked: tests/doors/reach.c tests/doors/reach.h $(DOORS_DRIVER)
+$(DOORS_DIR)/reach_linked: tests/doors/reach.c tests/doors/reach.h tests/doors/names.h $(DOORS_DRIVER)
 	$(call say,CC,$@)
 	$(Q)$(DOORS_CC) -DLINKED -Wl,-z,now $< $(DOORS_DRIVER) -ldl
 
-$(DOORS_DIR)/libreach.so: tests/doors/reach.c tests/doors/reach.h $(DOORS_DRIVER)
+$(DOORS_DIR)/libreach.so: tests/doors/reach.c tests/doors/reach.h tests/doors/names.h $(DOORS_DRIVER)
 	$(call say,LINK,$@)
 	$(Q)$(DOORS_CC) -shared -DLINKED -DPLUGIN -Wl,-z,now $< $(DOORS_DRIVER) -ldl
 

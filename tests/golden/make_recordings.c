@@ -151,15 +151,6 @@ static void add_oom(struct recording_builder *b, unsigned recovered)
 	b->counters[0].n_oom++;
 }
 
-void write_and_end(struct recording_builder *b, const char *dir, const char *name)
-{
-	char path[512];
-
-	snprintf(path, sizeof path, "%s/%s", dir, name);
-	builder_write(b, path);
-	builder_fini(b);
-}
-
 static void begin(struct recording_builder *b, uint32_t pid)
 {
 	builder_init(b);
@@ -177,7 +168,7 @@ static void make_ended(const char *dir)
 	begin(&b, 4711);
 	add_live(&b);
 	add_text(&b);
-	write_and_end(&b, dir, "ended.gpucache");
+	builder_end(&b, dir, "ended.gpucache");
 }
 
 static void add_history(struct recording_builder *b)
@@ -215,7 +206,7 @@ static void make_oom(const char *dir)
 	b.header->end_ns = 0;
 	builder_event(&b, GPUCACHE_EVENT_OOM, 3330 * MIB, 720.5);
 	add_history(&b);
-	write_and_end(&b, dir, "oom.gpucache");
+	builder_end(&b, dir, "oom.gpucache");
 }
 
 /* Python: the interpreter's frames give way to the Python frames that they ran. */
@@ -250,7 +241,7 @@ static void make_python(const char *dir)
 	builder_live(&b, 512 * MIB, 512 * MIB, stack, 3.5);
 	builder_live(&b, 256 * MIB, 256 * MIB, stack, 9.25);
 	b.header->dropped_python = 12;
-	write_and_end(&b, dir, "python.gpucache");
+	builder_end(&b, dir, "python.gpucache");
 }
 
 /* Killed while two slots were being changed; nobody asked the driver about its GPU. */
@@ -269,7 +260,7 @@ static void make_killed(const char *dir)
 	for (int i = 0; i < 20; i++)
 		builder_event(&b, GPUCACHE_EVENT_MALLOC, MIB, 100 + i);
 	b.events[2].seq = 0;
-	write_and_end(&b, dir, "killed.gpucache");
+	builder_end(&b, dir, "killed.gpucache");
 }
 
 /* A child of multiprocessing. */
@@ -280,7 +271,7 @@ static void make_exited(const char *dir)
 	begin(&b, 4716);
 	add_live(&b);
 	b.header->state = GPUCACHE_STATE_OPENED | GPUCACHE_STATE_EXITED;
-	write_and_end(&b, dir, "exited.gpucache");
+	builder_end(&b, dir, "exited.gpucache");
 }
 
 static void make_damaged(const char *dir)
@@ -292,7 +283,7 @@ static void make_damaged(const char *dir)
 	builder_entry(&b, GPUCACHE_REGION_EVENTS)->offset = UINT64_C(1) << 60;
 	builder_entry(&b, GPUCACHE_REGION_SITES)->count = UINT64_C(1) << 60;
 	memset((char *)builder_region(&b, GPUCACHE_REGION_STACKS) + 64, 0xff, 16);
-	write_and_end(&b, dir, "damaged.gpucache");
+	builder_end(&b, dir, "damaged.gpucache");
 }
 
 static void make_unused(const char *dir)
@@ -301,7 +292,7 @@ static void make_unused(const char *dir)
 
 	builder_init(&b);
 	b.header->pid = 4716;
-	write_and_end(&b, dir, "unused.gpucache");
+	builder_end(&b, dir, "unused.gpucache");
 }
 
 /* A program that names its ranges: numbered ones that share a name, a domain of NVTX, one without a name here. */
@@ -340,7 +331,7 @@ static void make_tags(const char *dir)
 	oom->tags[0] = (struct gpucache_tag_holder){ forward, 8000, 90 * GIB };
 	oom->tags[1] = (struct gpucache_tag_holder){ 0, 2000, 20 * GIB };
 	oom->tags[2] = (struct gpucache_tag_holder){ layer, 60, 8 * GIB };
-	write_and_end(&b, dir, "tags.gpucache");
+	builder_end(&b, dir, "tags.gpucache");
 }
 
 /* JAX: a block of 75 % of the GPU, which it gave back when it ended, and a context. */
@@ -361,7 +352,7 @@ static void make_xla(const char *dir)
 	b.peaks[1].kind_bytes[GPUCACHE_KIND_CONTEXT] = 500 * MIB;
 	b.peaks[1].holders[0] = (struct gpucache_holder){ stack, 1, 105 * GIB };
 	builder_line(&b, "env XLA_PYTHON_CLIENT_PREALLOCATE=false");
-	write_and_end(&b, dir, "xla.gpucache");
+	builder_end(&b, dir, "xla.gpucache");
 }
 
 /* Two threads and four streams: the legacy one, two of the same handle, one that found no record, and plain cudaMalloc. */
@@ -382,7 +373,7 @@ static void make_streams(const char *dir)
 		b.blocks[i].thread = i < 5 ? 4723 : 4722;
 		b.blocks[i].flags |= numbers[i % 5] << GPUCACHE_BLOCK_STREAM_SHIFT;
 	}
-	write_and_end(&b, dir, "streams.gpucache");
+	builder_end(&b, dir, "streams.gpucache");
 }
 
 /* Two GPUs that CUDA_VISIBLE_DEVICES reordered; memory ran out on both. */
@@ -408,7 +399,7 @@ static void make_gpus(const char *dir)
 	add_oom(&b, 0);
 	b.ooms[0].device = 1;
 	b.ooms[0].verdict = GPUCACHE_VERDICT_EXHAUSTED;
-	write_and_end(&b, dir, "gpus.gpucache");
+	builder_end(&b, dir, "gpus.gpucache");
 }
 
 /* Two threads and one more; a range a step: the first names are kept apart, the later ones the library folds. */
@@ -437,7 +428,7 @@ static void make_steps(const char *dir)
 	b.blocks[b.n_blocks - 1].tag = builder_tag(&b, 0, "encoder 1");
 	builder_live(&b, 16 * MIB, 16 * MIB, 2, 41);
 	b.blocks[b.n_blocks - 1].tag = builder_tag(&b, 0, "encoder 2");
-	write_and_end(&b, dir, "steps.gpucache");
+	builder_end(&b, dir, "steps.gpucache");
 }
 
 /* Of another version; of one before the first release; of a machine that writes numbers the other way round. */
@@ -447,13 +438,13 @@ static void make_others(const char *dir, const char *foreign)
 
 	builder_init(&b);
 	b.header->major = 2;
-	write_and_end(&b, dir, "version.gpucache");
+	builder_end(&b, dir, "version.gpucache");
 	builder_init(&b);
 	b.header->minor = GPUCACHE_FORMAT_OLDEST - 1;
-	write_and_end(&b, foreign, "older.gpucache");
+	builder_end(&b, foreign, "older.gpucache");
 	builder_init(&b);
 	b.header->endian = 0x04030201;
-	write_and_end(&b, foreign, "byte_order.gpucache");
+	builder_end(&b, foreign, "byte_order.gpucache");
 }
 
 /* Of a version to come: longer records, and a region that nobody knows. */
@@ -470,7 +461,7 @@ static void make_newer(const char *dir)
 	entry = &b.header->regions[b.header->n_regions++];
 	*entry = *builder_entry(&b, GPUCACHE_REGION_TEXT);
 	entry->kind = 4711;
-	write_and_end(&b, dir, "newer.gpucache");
+	builder_end(&b, dir, "newer.gpucache");
 }
 
 /* One call of each file: below it libcudart and libcuda, above it the program. */
@@ -504,7 +495,7 @@ static void make_libraries(const char *dir)
 	builder_live(&b, 3 * MIB, 4 * MIB, builder_stack(&b, (uint64_t[]){ 0x99 }, 1, NULL, 0), 10);
 	builder_live(&b, 2 * MIB, 2 * MIB, 4711, 10);
 	builder_live(&b, 1 * MIB, 2 * MIB, 0, 10);
-	write_and_end(&b, dir, "../libraries.gpucache");
+	builder_end(&b, dir, "../libraries.gpucache");
 }
 
 /* Four ranks of a job on two hosts: rank 2 holds more than the others and fails first, rank 1 after it. */
@@ -526,7 +517,7 @@ static void make_rank(const char *dir, int rank)
 		b.ooms[0].time_ns -= (rank == 2) * UINT64_C(1500000000);
 	}
 	snprintf(name, sizeof name, "rank%d.gpucache", rank);
-	write_and_end(&b, dir, name);
+	builder_end(&b, dir, name);
 }
 
 /* RANKS is of a job; DIR is for what this version writes, FOREIGN for what others do. */

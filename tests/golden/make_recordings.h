@@ -14,7 +14,6 @@ extern const unsigned char lines_311[6];
 uint64_t python_frame(uint32_t code, uint32_t offset, int from_c);
 void add_device(struct recording_builder *b, double look_s);
 void add_counters(struct recording_builder *b);
-void write_and_end(struct recording_builder *b, const char *dir, const char *name);
 
 /* make_torch.c; into the folder beside `dir`. */
 void make_torch(const char *dir);

@@ -107,7 +107,7 @@ void make_torch(const char *dir)
 	};
 	add_tensor_events(&b, &sites);
 	builder_line(&b, "own cache: PyTorch");
-	write_and_end(&b, dir, "../torch.gpucache");
+	builder_end(&b, dir, "../torch.gpucache");
 }
 
 /* Failure 1: PyTorch gave up behind the driver's refusal.  Failure 2: it kept to a limit of its own. */
@@ -168,7 +168,7 @@ void make_torch_oom(const char *dir)
 	b.header->state |= GPUCACHE_STATE_OOM_SEEN;
 	b.counters[0].n_oom = 4;
 	builder_line(&b, "own cache: PyTorch");
-	write_and_end(&b, dir, "../torch_oom.gpucache");
+	builder_end(&b, dir, "../torch_oom.gpucache");
 }
 
 /* What is asked for, and what grows, decides what can be done. */
@@ -214,7 +214,7 @@ void make_torch_use(const char *dir)
 	b.ooms[3].stack = b.ooms[3].growth_stack = evaluate;
 	b.header->state |= GPUCACHE_STATE_OOM_SEEN;
 	b.counters[0].n_oom = 4;
-	write_and_end(&b, dir, "../torch_use.gpucache");
+	builder_end(&b, dir, "../torch_use.gpucache");
 }
 
 #define PACKAGES "/opt/venv/lib/python3.11/site-packages/"
@@ -360,7 +360,7 @@ void make_torch_kept(const char *dir)
 	add_holder(oom, other, 12, 60 * GIB);
 	b.header->state |= GPUCACHE_STATE_OOM_SEEN;
 	b.counters[0].n_oom = 3;
-	write_and_end(&b, dir, "../torch_kept.gpucache");
+	builder_end(&b, dir, "../torch_kept.gpucache");
 }
 
 /*
@@ -401,7 +401,7 @@ void make_torch_results(const char *dir)
 	add_holder(oom, output, 1, 130 * GIB);
 	b.header->state |= GPUCACHE_STATE_OOM_SEEN;
 	b.counters[0].n_oom = 4;
-	write_and_end(&b, dir, "../torch_results.gpucache");
+	builder_end(&b, dir, "../torch_results.gpucache");
 }
 
 /*
@@ -439,7 +439,7 @@ void make_torch_pass(const char *dir)
 	add_holder(oom, sites.states, 80, 50 * GIB);
 	b.header->state |= GPUCACHE_STATE_OOM_SEEN;
 	b.counters[0].n_oom = 4;
-	write_and_end(&b, dir, "../torch_pass.gpucache");
+	builder_end(&b, dir, "../torch_pass.gpucache");
 }
 
 /* What a pipeline makes under torch.no_grad(), its decorator: the program called it with a batch that is too large. */
@@ -465,7 +465,7 @@ void make_torch_drawn(const char *dir)
 	add_holder(oom, stack, 11, 130 * GIB);
 	b.header->state |= GPUCACHE_STATE_OOM_SEEN;
 	b.counters[0].n_oom = 1;
-	write_and_end(&b, dir, "../torch_drawn.gpucache");
+	builder_end(&b, dir, "../torch_drawn.gpucache");
 }
 
 /* A loader's batches in pinned memory, until there was no more of that. */
@@ -494,5 +494,5 @@ void make_torch_pinned(const char *dir)
 		(struct gpucache_balance){ .device_free = 140 * GIB, .device_total = 140 * GIB };
 	b.header->state |= GPUCACHE_STATE_OOM_SEEN;
 	b.counters[0].n_oom = 1;
-	write_and_end(&b, dir, "../torch_pinned.gpucache");
+	builder_end(&b, dir, "../torch_pinned.gpucache");
 }

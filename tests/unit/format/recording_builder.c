@@ -164,6 +164,15 @@ void builder_write(const struct recording_builder *builder, const char *path)
 		die(path);
 }
 
+void builder_end(struct recording_builder *builder, const char *dir, const char *name)
+{
+	char path[512];
+
+	snprintf(path, sizeof path, "%s/%s", dir, name);
+	builder_write(builder, path);
+	builder_fini(builder);
+}
+
 struct gpucache_region *builder_entry(
 	const struct recording_builder *builder, enum gpucache_region_kind kind)
 {

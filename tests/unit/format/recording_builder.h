@@ -56,6 +56,8 @@ struct recording_builder {
 void builder_init(struct recording_builder *builder);
 void builder_fini(struct recording_builder *builder);
 void builder_write(const struct recording_builder *builder, const char *path);
+/* Writes dir/name, and ends the builder. */
+void builder_end(struct recording_builder *builder, const char *dir, const char *name);
 
 void *builder_region(const struct recording_builder *builder, enum gpucache_region_kind kind);
 struct gpucache_region *builder_entry(

@@ -1,25 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/unit.h"
 
-#include <unistd.h>
-
-#include "format/recording.h"
-#include "tests/unit/format/recording_builder.h"
-
-static struct gpc_recording *open_built(struct recording_builder *b)
-{
-	char path[] = "/tmp/gpucache-test-XXXXXX";
-	struct gpc_recording *rec = NULL;
-	char why[100];
-	struct gpc_text text = gpc_text_init(why, sizeof why);
-
-	close(mkstemp(path));
-	builder_write(b, path);
-	builder_fini(b);
-	assert_int_equal(gpc_recording_open(path, &rec, &text), GPC_OK);
-	unlink(path);
-	return rec;
-}
+#include "tests/unit/format/built.h"
 
 TEST(stacks_are_found_by_id_with_native_and_python_frames)
 {

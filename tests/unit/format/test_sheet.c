@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/unit.h"
 
-#include <unistd.h>
-
 #include "format/sheet.h"
-#include "tests/unit/format/recording_builder.h"
+#include "tests/unit/format/built.h"
 
 #define GIB (UINT64_C(1) << 30)
 
@@ -34,23 +32,15 @@ static void fill(struct recording_builder *b)
 
 static bool balance_of(struct recording_builder *b, struct gpucache_balance *ret_balance)
 {
-	char path[] = "/tmp/gpucache-test-XXXXXX";
-	struct gpc_recording *rec = NULL;
+	struct gpc_recording *rec = open_built(b);
 	struct gpucache_device device;
-	char why[100];
-	struct gpc_text text = gpc_text_init(why, sizeof why);
 	bool is_known;
 
-	close(mkstemp(path));
-	builder_write(b, path);
-	builder_fini(b);
-	assert_int_equal(gpc_recording_open(path, &rec, &text), GPC_OK);
 	assert_true(gpc_recording_read_device(rec, 0, &device));
 	is_known = gpc_recording_balance(rec, &device, ret_balance);
 	assert_int_equal(gpc_recording_totals(rec, 0).sum.n_malloc, 12);
 	assert_int_equal(gpc_recording_totals(rec, 0).n_contexts, 2);
 	gpc_recording_close(rec);
-	unlink(path);
 	return is_known;
 }
 
@@ -212,12 +202,9 @@ static bool is_reserved(size_t offset)
 
 TEST(every_counter_of_a_device_is_added_over_its_contexts)
 {
-	char path[] = "/tmp/gpucache-test-XXXXXX";
-	struct gpc_recording *rec = NULL;
 	struct gpc_device_totals totals;
 	struct recording_builder b;
-	char why[100];
-	struct gpc_text text = gpc_text_init(why, sizeof why);
+	struct gpc_recording *rec;
 
 	builder_init(&b);
 	for (unsigned i = 0; i < 2; i++) {
@@ -225,10 +212,7 @@ TEST(every_counter_of_a_device_is_added_over_its_contexts)
 		for (size_t at = FIRST; at < LAST; at += sizeof(uint64_t))
 			*number_at(&b.counters[i], at) = (i ? 100000 : 1) * at;
 	}
-	close(mkstemp(path));
-	builder_write(&b, path);
-	builder_fini(&b);
-	assert_int_equal(gpc_recording_open(path, &rec, &text), GPC_OK);
+	rec = open_built(&b);
 	totals = gpc_recording_totals(rec, 0);
 	for (size_t at = FIRST; at < LAST; at += sizeof(uint64_t)) {
 		uint64_t wanted = 100001 * at;
@@ -244,5 +228,4 @@ TEST(every_counter_of_a_device_is_added_over_its_contexts)
 				(unsigned long long)wanted);
 	}
 	gpc_recording_close(rec);
-	unlink(path);
 }

@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/unit.h"
 
-#include <unistd.h>
-
 #include "format/streams.h"
-#include "tests/unit/format/recording_builder.h"
+#include "tests/unit/format/built.h"
 
 static struct gpc_recording *rec;
 
-static int open_built(void **state)
+static int open_streams(void **state)
 {
-	char path[] = "/tmp/gpucache-test-XXXXXX";
 	struct gpucache_stream *streams;
 	struct recording_builder b;
-	char why[100];
-	struct gpc_text text = gpc_text_init(why, sizeof why);
 
 	builder_init(&b);
 	streams = builder_region(&b, GPUCACHE_REGION_STREAMS);
@@ -22,22 +17,17 @@ static int open_built(void **state)
 	streams[2].handle = 0x55d0c8;
 	streams[3].handle = GPUCACHE_STREAM_PER_THREAD;
 	streams[4] = (struct gpucache_stream){ .handle = 0x55d0c8, .end_ns = 7 };
-	close(mkstemp(path));
-	builder_write(&b, path);
-	builder_fini(&b);
-	if (gpc_recording_open(path, &rec, &text) != GPC_OK)
-		return -1;
-	unlink(path);
+	rec = open_built(&b);
 	return 0;
 }
 
-static int close_built(void **state)
+static int close_streams(void **state)
 {
 	gpc_recording_close(rec);
 	return 0;
 }
 
-GROUP(open_built, close_built);
+GROUP(open_streams, close_streams);
 
 static void expect_said(uint32_t number, const char *wanted)
 {

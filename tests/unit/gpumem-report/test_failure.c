@@ -5,9 +5,7 @@
  */
 #include "tests/unit/unit.h"
 
-#include <unistd.h>
-
-#include "tests/unit/format/recording_builder.h"
+#include "tests/unit/format/built.h"
 #include "tools/gpumem-report/why/failure.h"
 
 #define MIB    (UINT64_C(1) << 20)
@@ -17,7 +15,6 @@
 static struct recording_builder builder;
 static struct gpc_failure failure;
 static char advice[400]; /* of a LIMIT */
-static char path[64];
 
 static bool is_yes(uint64_t truth)
 {
@@ -90,16 +87,10 @@ static struct gpucache_oom *fails(
 
 static void ask(void)
 {
-	struct gpc_report report = { 0 };
-	char buf[200];
-	struct gpc_text why = gpc_text_init(buf, sizeof buf);
+	struct gpc_report report = { .recording = open_written(&builder) };
 	struct gpc_text text = gpc_text_init(advice, sizeof advice);
 	const char *reach;
 
-	snprintf(path, sizeof path, "/tmp/gpucache-test-answer-%d", (int)getpid());
-	builder_write(&builder, path);
-	assert_int_equal(gpc_recording_open(path, &report.recording, &why), GPC_OK);
-	unlink(path);
 	gpc_failure_explain(&report, &builder.ooms[0], &failure);
 	if (failure.answer.cause == GPUCACHE_VERDICT_LIMIT)
 		(void)gpc_failure_say_try(&failure, 0, &text, &reach);

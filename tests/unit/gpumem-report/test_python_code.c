@@ -2,9 +2,7 @@
 /* Names of Python code must be clean here, because binary exports bypass clean_stream.h. */
 #include "tests/unit/unit.h"
 
-#include <unistd.h>
-
-#include "tests/unit/format/recording_builder.h"
+#include "tests/unit/format/built.h"
 #include "tools/gpumem-report/symbols/python_code.h"
 
 TEST(names_have_no_control_characters)
@@ -16,18 +14,11 @@ TEST(names_have_no_control_characters)
 	struct gpc_recording *recording;
 	struct gpc_report_codes *codes;
 	const struct gpc_code *code;
-	char path[64];
-	char why[200] = "";
-	struct gpc_text text = gpc_text_init(why, sizeof why);
 	uint32_t id;
 
-	snprintf(path, sizeof path, "/tmp/gpucache-test-codes-%d", (int)getpid());
 	builder_init(&builder);
 	id = builder_code(&builder, function, file, 0, 7, "", 0);
-	builder_write(&builder, path);
-	builder_fini(&builder);
-	assert_int_equal(gpc_recording_open(path, &recording, &text), GPC_OK);
-	unlink(path);
+	recording = open_built(&builder);
 	codes = gpc_report_codes_create(recording);
 	assert_non_null(codes);
 	code = gpc_report_codes_find(codes, id);

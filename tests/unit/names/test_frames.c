@@ -2,25 +2,9 @@
 /* What is named as called by the program's line. */
 #include "tests/unit/unit.h"
 
-#include "names/frames.h"
+#include "tests/unit/names/made_frames.h"
 
 #define TORCH "/v/lib/python3.12/site-packages/torch/"
-
-static struct gpc_frame native(const char *function)
-{
-	return (struct gpc_frame){
-		.function = function, .module = "libtorch_cpu.so", .is_library = true
-	};
-}
-
-static struct gpc_frame python(const char *function, const char *file, bool is_library)
-{
-	return (struct gpc_frame){ .function = function,
-		.file = file,
-		.line = 7,
-		.is_python = true,
-		.is_library = is_library };
-}
 
 /* The function named for a stack of so many frames, innermost first. */
 static const char *called(const struct gpc_frame *frames, size_t n)

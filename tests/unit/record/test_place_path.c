@@ -1,28 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The paths that patterns expand to, and the errors; the test defines mkdir, close and flock. */
-#include <errno.h>
-#include <stdarg.h>
 #include <sys/file.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include "record/identity.h"
+#include "place_stage.h"
 #include "record/name.h"
-#include "record/place.h"
-#include "verify.h"
 
 #define NAMED_UID 61237 /* whose folder in shared memory we take */
 
-static char directory[] = "/tmp/gpc-place-XXXXXX";
 static char path[sizeof directory + 300];
 static char start_directory[512];
 
 static int mkdir_error; /* 0: it does what it should */
 static unsigned n_lock_refusals;
 static unsigned n_locks;
-static bool has_unnamed_files;
 
 /* A call that succeeds may change errno. */
 int mkdir(const char *name, mode_t mode)
@@ -56,66 +47,27 @@ int flock(int fd, int operation)
 	return (int)syscall(SYS_flock, fd, operation);
 }
 
-int openat(int dir_fd, const char *name, int flags, ...)
-{
-	va_list args;
-	mode_t mode;
-
-	va_start(args, flags);
-	mode = va_arg(args, mode_t);
-	va_end(args);
-	if (!has_unnamed_files && (flags & O_TMPFILE) == O_TMPFILE) {
-		errno = EOPNOTSUPP;
-		return -1;
-	}
-	return (int)syscall(SYS_openat, dir_fd, name, flags, mode);
-}
-
 static int begin(void **state)
 {
-	strcpy(directory + sizeof directory - 7, "XXXXXX");
-	if (!mkdtemp(directory) || !getcwd(start_directory, sizeof start_directory))
+	if (!make_directory() || !getcwd(start_directory, sizeof start_directory))
 		return -1;
 	setenv("TMPDIR", directory, 1);
 	mkdir_error = 0;
 	n_lock_refusals = 0;
-	has_unnamed_files = true;
 	return 0;
 }
 
 static int end(void **state)
 {
-	char command[100];
-
 	unsetenv("TMPDIR");
-	snprintf(command, sizeof command, "rm -rf %s /dev/shm/gpucache-61237*", directory);
-	return chdir(start_directory) ? -1 : system(command);
+	return chdir(start_directory) ? -1 : remove_directory(NAMED_UID);
 }
 
-GROUP(own_shared_memory, NULL);
 FIXTURE(begin, end);
-
-static void fill(void *arg, void *base, size_t size)
-{
-	memset(base, 1, size < 16 ? size : 16);
-}
 
 static enum gpc_status open_place(struct gpc_place *place, const char *pattern)
 {
-	const struct gpc_place_wish wish = { .size = 65536, .least = 65536, .fill = fill };
-	struct gpucache_header identity;
-
-	gpc_identity_read(&identity, -1);
-	identity.uid = NAMED_UID;
-	errno = 0;
-	return gpc_place_open(place, pattern, &identity, &wish);
-}
-
-static void close_place(struct gpc_place *place)
-{
-	munmap(place->base, place->size);
-	close(place->fd);
-	unlink(place->path);
+	return open_wished(place, pattern, NAMED_UID, 65536);
 }
 
 /* Why the pattern could not be used; 0: it was. */

@@ -4,31 +4,22 @@
  * calls for space and files.
  */
 #include <dirent.h>
-#include <errno.h>
-#include <stdarg.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include "record/identity.h"
-#include "record/place.h"
-#include "verify.h"
+#include "place_stage.h"
 
 #define ANOTHER_UID 61236
 
-static char directory[] = "/tmp/gpc-place-XXXXXX";
 static char path[sizeof directory + 32];
 
 /* The room that files find: more than that is `full_error`. */
 static off_t room;
 static int full_error;
-static bool has_unnamed_files;
 static unsigned n_signals;         /* that interrupt it first */
 static const struct statvfs *said; /* of the file system; NULL: what it says itself */
 static int said_error;
@@ -71,30 +62,13 @@ int ftruncate(int fd, off_t size)
 	return (int)syscall(SYS_ftruncate, fd, size);
 }
 
-int openat(int dir_fd, const char *name, int flags, ...)
-{
-	va_list args;
-	mode_t mode;
-
-	va_start(args, flags);
-	mode = va_arg(args, mode_t);
-	va_end(args);
-	if (!has_unnamed_files && (flags & O_TMPFILE) == O_TMPFILE) {
-		errno = EOPNOTSUPP;
-		return -1;
-	}
-	return (int)syscall(SYS_openat, dir_fd, name, flags, mode);
-}
-
 static int begin(void **state)
 {
-	strcpy(directory + sizeof directory - 7, "XXXXXX");
-	if (!mkdtemp(directory) || chmod(directory, 0700))
+	if (!make_directory() || chmod(directory, 0700))
 		return -1;
 	snprintf(path, sizeof path, "%s/recording", directory);
 	room = 1024 * (off_t)GPC_MIB;
 	full_error = ENOSPC;
-	has_unnamed_files = true;
 	n_signals = 0;
 	said = NULL;
 	said_error = 0;
@@ -104,37 +78,15 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-	char command[128];
-
-	snprintf(command, sizeof command, "rm -rf %s /dev/shm/gpucache-61236-*", directory);
-	return system(command);
+	return remove_directory(ANOTHER_UID);
 }
 
-GROUP(own_shared_memory, NULL);
 FIXTURE(begin, end);
 
-static void fill(void *arg, void *base, size_t size)
-{
-	memset(base, 1, size < 16 ? size : 16);
-}
-
-/* 8 MiB are wished for, and 64 KiB are enough. */
+/* 8 MiB are wished for. */
 static enum gpc_status open_as(struct gpc_place *place, const char *pattern, uint32_t uid)
 {
-	const struct gpc_place_wish wish = { .size = 8 * GPC_MIB, .least = 65536, .fill = fill };
-	struct gpucache_header identity;
-
-	gpc_identity_read(&identity, -1);
-	identity.uid = uid;
-	errno = 0;
-	return gpc_place_open(place, pattern, &identity, &wish);
-}
-
-static void close_place(struct gpc_place *place)
-{
-	munmap(place->base, place->size);
-	close(place->fd);
-	unlink(place->path);
+	return open_wished(place, pattern, uid, 8 * GPC_MIB);
 }
 
 /* The size that it gets in the test's folder. */

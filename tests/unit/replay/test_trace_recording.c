@@ -2,9 +2,7 @@
 /* Recordings of a few events as traces: blocks older than the events, other devices, and missing events. */
 #include "tests/unit/unit.h"
 
-#include <unistd.h>
-
-#include "tests/unit/format/recording_builder.h"
+#include "tests/unit/format/built.h"
 #include "tools/replay/trace.h"
 
 #define MIB  (UINT64_C(1) << 20)
@@ -54,15 +52,8 @@ static struct gpucache_block *holds(unsigned block, uint64_t mib)
 
 static void open_trace(int device)
 {
-	struct gpc_recording *recording;
-	char path[64];
-	char buf[200];
-	struct gpc_text why = gpc_text_init(buf, sizeof buf);
+	struct gpc_recording *recording = open_written(&builder);
 
-	snprintf(path, sizeof path, "/tmp/gpucache-test-trace-%d", (int)getpid());
-	builder_write(&builder, path);
-	assert_int_equal(gpc_recording_open(path, &recording, &why), GPC_OK);
-	unlink(path);
 	gpc_trace_from_recording(recording, device, false, &trace);
 	gpc_recording_close(recording);
 }

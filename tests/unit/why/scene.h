@@ -60,6 +60,37 @@ static inline void judge(struct scene *s)
 	s->oom.short_by = s->facts.short_by == GPUCACHE_UNKNOWN ? 0 : s->facts.short_by;
 }
 
+static inline void make_fragmented(struct scene *s)
+{
+	s->oom.balance.requested = 82 * GPC_GIB;
+	s->oom.balance.cached = 8 * GPC_GIB;
+	s->oom.balance.cached_largest = 8 * GPC_GIB - 1;
+}
+
+static inline void make_neighbour(struct scene *s)
+{
+	s->oom.balance.requested = 83 * GPC_GIB;
+	s->oom.balance.other_processes = 10 * GPC_GIB;
+	s->oom.rounded = 14 * GPC_GIB;
+}
+
+static inline void make_untracked(struct scene *s)
+{
+	s->oom.balance.process_outside = 15 * GPC_GIB + 1;
+}
+
+static inline void make_spike(struct scene *s)
+{
+	s->oom.usual_live = 49 * GPC_GIB - 1;
+}
+
+static inline void make_driver(struct scene *s)
+{
+	s->oom.free_before = 10 * GPC_GIB;
+	s->oom.free_after = 8 * GPC_GIB + 2 * GPC_MIB;
+	s->oom.balance.device_free = s->oom.free_after;
+}
+
 /* One site keeps 4 GiB in a dozen blocks, and others half as much. */
 static inline void make_growth(struct scene *s)
 {

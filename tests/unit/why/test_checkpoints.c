@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/unit.h"
 
+#include "tests/unit/why/made_evidence.h"
 #include "why/checkpoints.h"
 #include "why/torch_facts.h"
 
@@ -13,15 +14,7 @@ enum {
 	NORMED,
 	FIRST_ATTENDED, /* the first call of a library makes it elsewhere */
 	ATTENDED,
-	N_STACKS,
 };
-
-static struct {
-	struct gpc_stack_frames list;
-	struct gpc_frame frames[10];
-} stacks[N_STACKS];
-static struct gpucache_site sites[N_STACKS];
-static struct gpucache_oom oom;
 
 static struct gpc_frame python(const char *function, uint32_t line)
 {
@@ -34,36 +27,14 @@ static struct gpc_frame python(const char *function, uint32_t line)
 		.is_library = strcmp(function, "_call_impl") == 0 };
 }
 
-static void set(uint32_t id, const struct gpc_frame *frames, size_t n, uint64_t n_blocks)
+static void make(uint32_t id, const struct gpc_frame *frames, size_t n, uint64_t n_blocks)
 {
-	static const struct gpc_frame op = { .function = OP, .is_library = true };
+	struct gpc_frame with_op[MAX_FRAMES] = { { .function = OP, .is_library = true } };
 
-	stacks[id].list.n = n + 1;
-	stacks[id].list.frames[0] = op;
-	memcpy(&stacks[id].list.frames[1], frames, n * sizeof *frames);
-	gpc_frames_finish(&stacks[id].list);
+	memcpy(&with_op[1], frames, n * sizeof *frames);
+	set(id, with_op, n + 1);
 	sites[id] = (struct gpucache_site){ .stack = id, .total_blocks = n_blocks };
 }
-
-static const struct gpc_stack_frames *find_frames(void *self, uint32_t stack)
-{
-	return stack < N_STACKS ? &stacks[stack].list : NULL;
-}
-
-static bool read_site(void *self, uint64_t i, struct gpucache_site *ret_site)
-{
-	*ret_site = sites[i];
-	return true;
-}
-
-static bool find_oom(void *self, uint64_t number, struct gpucache_oom *ret_oom)
-{
-	return false;
-}
-
-static const struct gpc_evidence evidence = {
-	.frames = find_frames, .read_site = read_site, .n_sites = N_STACKS, .find_oom = find_oom
-};
 
 static int start(void **state)
 {
@@ -75,11 +46,11 @@ static int start(void **state)
 	const struct gpc_frame attended[] = { python("Attention.forward", 14), call,
 		python("make.<locals>.Block.forward", 17), call, gpt, call, main_ };
 
-	memset(&oom, 0, sizeof oom);
-	set(EMBEDDED, embedded, N_OF(embedded), 1);
-	set(NORMED, normed, N_OF(normed), 10);
-	set(FIRST_ATTENDED, attended, N_OF(attended), 1);
-	set(ATTENDED, attended, N_OF(attended), 9);
+	clear_evidence();
+	make(EMBEDDED, embedded, N_OF(embedded), 1);
+	make(NORMED, normed, N_OF(normed), 10);
+	make(FIRST_ATTENDED, attended, N_OF(attended), 1);
+	make(ATTENDED, attended, N_OF(attended), 9);
 	return 0;
 }
 

@@ -36,12 +36,6 @@ static void hide_limit(struct scene *s)
 	s->oom.limit = 0;
 }
 
-static void make_fragmented(struct scene *s)
-{
-	s->oom.balance.requested = 82 * GPC_GIB;
-	s->oom.balance.cached = 8 * GPC_GIB;
-	s->oom.balance.cached_largest = 8 * GPC_GIB - 1;
-}
 static void miss_fragmented(struct scene *s)
 {
 	s->oom.balance.cached_largest++;
@@ -84,12 +78,6 @@ static void miss_rounding_of_the_request(struct scene *s)
 	s->oom.requested++;
 }
 
-static void make_neighbour(struct scene *s)
-{
-	s->oom.balance.requested = 83 * GPC_GIB;
-	s->oom.balance.other_processes = 10 * GPC_GIB;
-	s->oom.rounded = 14 * GPC_GIB;
-}
 static void miss_neighbour(struct scene *s)
 {
 	s->oom.balance.other_processes--;
@@ -100,10 +88,6 @@ static void hide_neighbour(struct scene *s)
 	s->oom.balance.unattributed = 10 * GPC_GIB;
 }
 
-static void make_untracked(struct scene *s)
-{
-	s->oom.balance.process_outside = 15 * GPC_GIB + 1;
-}
 static void miss_untracked(struct scene *s)
 {
 	/* Below both bounds: 15 % of the GPU, and the 4 GiB that are missing. */
@@ -219,10 +203,6 @@ static void hide_taken(struct scene *s)
 	s->oom.taken_bytes = 0;
 }
 
-static void make_spike(struct scene *s)
-{
-	s->oom.usual_live = 49 * GPC_GIB - 1;
-}
 static void miss_spike(struct scene *s)
 {
 	s->oom.usual_live++;
@@ -242,12 +222,6 @@ static void miss_exhausted(struct scene *s)
 	s->oom.balance.pending = 4 * GPC_GIB + s->oom.balance.requested / 8;
 }
 
-static void make_driver(struct scene *s)
-{
-	s->oom.free_before = 10 * GPC_GIB;
-	s->oom.free_after = 8 * GPC_GIB + 2 * GPC_MIB;
-	s->oom.balance.device_free = s->oom.free_after;
-}
 static void miss_driver(struct scene *s)
 {
 	s->oom.free_after--;

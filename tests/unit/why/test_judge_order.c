@@ -4,37 +4,6 @@
 
 #include "tests/unit/why/scene.h"
 
-static void make_fragmented(struct scene *s)
-{
-	s->oom.balance.requested = 82 * GPC_GIB;
-	s->oom.balance.cached = 8 * GPC_GIB;
-	s->oom.balance.cached_largest = 8 * GPC_GIB - 1;
-}
-
-static void make_neighbour(struct scene *s)
-{
-	s->oom.balance.requested = 83 * GPC_GIB;
-	s->oom.balance.other_processes = 10 * GPC_GIB;
-	s->oom.rounded = 14 * GPC_GIB;
-}
-
-static void make_untracked(struct scene *s)
-{
-	s->oom.balance.process_outside = 15 * GPC_GIB + 1;
-}
-
-static void make_spike(struct scene *s)
-{
-	s->oom.usual_live = 49 * GPC_GIB - 1;
-}
-
-static void make_driver(struct scene *s)
-{
-	s->oom.free_before = 10 * GPC_GIB;
-	s->oom.free_after = 8 * GPC_GIB + 2 * GPC_MIB;
-	s->oom.balance.device_free = s->oom.free_after;
-}
-
 /* Threads that make a context each: none is measured, and all are in what is not tracked. */
 TEST(contexts_that_were_not_measured_are_in_what_is_not_tracked)
 {

@@ -2,43 +2,12 @@
 #include "tests/unit/unit.h"
 
 #include "base/bytes.h"
+#include "tests/unit/names/made_frames.h"
+#include "tests/unit/why/made_evidence.h"
 #include "why/kept_models.h"
-
-/* Stacks 1 and 2 make weights, 3 makes what a pass of the model returns. */
-static struct {
-	struct gpc_stack_frames list;
-	struct gpc_frame frames[3];
-} stacks[4];
-static struct gpucache_site sites[4];
-static struct gpucache_oom oom;
 
 #define LINEAR "/v/lib/python3.12/site-packages/torch/nn/modules/linear.py"
 #define MODULE "/v/lib/python3.12/site-packages/torch/nn/modules/module.py"
-
-static struct gpc_frame frame(const char *function, const char *file, bool is_library)
-{
-	return (struct gpc_frame){ .function = function,
-		.file = file,
-		.line = 7,
-		.is_python = true,
-		.is_library = is_library,
-		.text = (uint64_t)(uintptr_t)file | 1 };
-}
-
-static const struct gpc_stack_frames *find_frames(void *self, uint32_t stack)
-{
-	return stack < 4 ? &stacks[stack].list : NULL;
-}
-
-static bool read_site(void *self, uint64_t i, struct gpucache_site *ret_site)
-{
-	*ret_site = sites[i];
-	return true;
-}
-
-static const struct gpc_evidence evidence = {
-	.frames = find_frames, .read_site = read_site, .n_sites = 4
-};
 
 static void add(uint32_t stack, uint32_t live, uint64_t made, uint64_t first_ns, uint64_t last_ns)
 {
@@ -52,22 +21,18 @@ static void add(uint32_t stack, uint32_t live, uint64_t made, uint64_t first_ns,
 			(struct gpucache_holder){ stack, live, live * GPC_MIB };
 }
 
+/* Stacks 1 and 2 make weights, 3 makes what a pass of the model returns. */
 static int start(void **state)
 {
-	const struct gpc_frame weight[] = { frame("Linear.__init__", LINEAR, true),
-		frame("Net.__init__", "/home/me/net.py", false),
-		frame("<module>", "/home/me/net.py", false) };
-	const struct gpc_frame result[] = { frame("Linear.forward", LINEAR, true),
-		frame("_call_impl", MODULE, true), frame("<module>", "/home/me/net.py", false) };
+	const struct gpc_frame weight[] = { python("Linear.__init__", LINEAR, true),
+		python("Net.__init__", "/home/me/net.py", false),
+		python("<module>", "/home/me/net.py", false) };
+	const struct gpc_frame result[] = { python("Linear.forward", LINEAR, true),
+		python("_call_impl", MODULE, true), python("<module>", "/home/me/net.py", false) };
 
-	memset(stacks, 0, sizeof stacks);
-	memset(sites, 0, sizeof sites);
-	memset(&oom, 0, sizeof oom);
-	for (uint32_t id = 1; id < 4; id++) {
-		stacks[id].list.n = 3;
-		memcpy(stacks[id].list.frames, id < 3 ? weight : result, sizeof weight);
-		gpc_frames_finish(&stacks[id].list);
-	}
+	clear_evidence();
+	for (uint32_t id = 1; id < 4; id++)
+		set(id, id < 3 ? weight : result, 3);
 	return 0;
 }
 

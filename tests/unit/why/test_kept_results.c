@@ -2,67 +2,13 @@
 #include "tests/unit/unit.h"
 
 #include "base/bytes.h"
+#include "tests/unit/names/made_frames.h"
+#include "tests/unit/why/made_evidence.h"
 #include "why/kept_results.h"
 #include "why/torch_facts.h"
 
-#define MAX_FRAMES 4
-#define N_PASSES   45u
-
-struct stack {
-	struct gpc_stack_frames list;
-	struct gpc_frame frames[MAX_FRAMES];
-};
-
-#define MODULE "/v/lib/python3.12/site-packages/torch/nn/modules/module.py"
-
-static struct gpc_frame python(const char *function, const char *file, bool is_library)
-{
-	return (struct gpc_frame){ .function = function,
-		.file = file,
-		.line = 7,
-		.is_python = true,
-		.is_library = is_library,
-		.text = (uint64_t)(uintptr_t)file | 1 };
-}
-
-static struct gpc_frame native(const char *function)
-{
-	return (struct gpc_frame){
-		.function = function, .module = "libtorch_cpu.so", .is_library = true
-	};
-}
-
-/* Stacks 1 and 2: what layers of a model make; 3: its input; 4: labels. */
-static struct stack stacks[5];
-static struct gpucache_site sites[5];
-static struct gpucache_oom oom;
-
-static void set(uint32_t id, const struct gpc_frame *frames, size_t n)
-{
-	stacks[id].list.n = n;
-	memcpy(stacks[id].list.frames, frames, n * sizeof *frames);
-	gpc_frames_finish(&stacks[id].list);
-}
-
-static const struct gpc_stack_frames *find_frames(void *self, uint32_t stack)
-{
-	return stack < 5 ? &stacks[stack].list : NULL;
-}
-
-static bool read_site(void *self, uint64_t i, struct gpucache_site *ret_site)
-{
-	*ret_site = sites[i];
-	return true;
-}
-
-static bool find_oom(void *self, uint64_t number, struct gpucache_oom *ret_oom)
-{
-	return false;
-}
-
-static const struct gpc_evidence evidence = {
-	.frames = find_frames, .read_site = read_site, .n_sites = 5, .find_oom = find_oom
-};
+#define N_PASSES 45u
+#define MODULE   "/v/lib/python3.12/site-packages/torch/nn/modules/module.py"
 
 /* Live blocks of the stack, of MIB each, of those that were made. */
 static void hold(uint32_t stack, uint64_t mib, uint32_t live, uint64_t made)
@@ -79,6 +25,7 @@ static void hold(uint32_t stack, uint64_t mib, uint32_t live, uint64_t made)
 	oom.torch.allocated += live * mib * GPC_MIB;
 }
 
+/* Stacks 1 and 2: what layers of a model make; 3: its input; 4: labels. */
 static int start(void **state)
 {
 	const struct gpc_frame relu[] = { native("at::_ops::relu::redispatch"),
@@ -92,8 +39,7 @@ static int start(void **state)
 	const struct gpc_frame input[] = { native("at::_ops::randn::call"),
 		python("<module>", "/home/me/input.py", false) };
 
-	memset(stacks, 0, sizeof stacks);
-	memset(sites, 0, sizeof sites);
+	clear_evidence();
 	oom = (struct gpucache_oom){ .torch = { .requested = 16 * GPC_MIB,
 					     .reserved = 2 * GPC_GIB },
 		.short_by = 6 * GPC_MIB };
