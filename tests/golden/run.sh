@@ -33,6 +33,7 @@ mkdir empty empty_of_gpus && cp runs/unused.gpucache empty_of_gpus
 tool_version=$("$tool" -V | sed 's/.* //')
 passed=0
 failed=0
+up_to=
 mkdir "$work/sums"
 # wide NAME ARGUMENT ...: at 60, 80 and 160 columns no line is wider but for a word that is.
 wide() {
@@ -61,7 +62,7 @@ golden() {
 		"$tool" "$@" 2>stderr >stdout
 		code=$?
 		# The next version says the same.
-		sed "s/\"tool_version\": \"$tool_version\"/\"tool_version\": \"VERSION\"/" stdout
+		sed -e "s/\"tool_version\": \"$tool_version\"/\"tool_version\": \"VERSION\"/" -e "${up_to:+/$up_to/,\$d}" stdout
 		[ -s stderr ] && sed 's/^/[stderr] /' stderr
 		echo "[exit $code]"
 	} >actual
@@ -89,6 +90,13 @@ golden() {
 	esac
 }
 
+# golden_why NAME ARGUMENT ...: only up to the advice.  The sections behind it are in oom_torch and in those that are whole.
+golden_why() {
+	up_to=^REQUEST
+	golden "$@"
+	up_to=
+}
+
 golden summary_ended   summary runs/ended.gpucache
 golden summary_oom     runs/oom.gpucache
 golden summary_python  runs/python.gpucache
@@ -107,24 +115,24 @@ golden leaks_torch     leaks torch.gpucache
 golden oom_torch       oom 1 torch_oom.gpucache
 golden oom_torch_limit oom 2 torch_oom.gpucache
 golden oom_torch_nccl  oom 3 -n 1 torch_oom.gpucache
-golden oom_torch_cat   oom 4 -n 1 torch_oom.gpucache
-golden oom_torch_state oom 1 -n 1 torch_use.gpucache
-golden oom_torch_two   oom 2 -n 1 torch_use.gpucache
-golden oom_torch_keeps oom 3 -n 1 torch_use.gpucache
+golden_why oom_torch_cat     oom 4 -n 1 torch_oom.gpucache
+golden_why oom_torch_state   oom 1 -n 1 torch_use.gpucache
+golden_why oom_torch_two     oom 2 -n 1 torch_use.gpucache
+golden_why oom_torch_keeps   oom 3 -n 1 torch_use.gpucache
 golden oom_torch_pinned oom -n 1 torch_pinned.gpucache
-golden oom_torch_kept    oom 1 -n 1 torch_kept.gpucache
-golden oom_torch_layers  oom 2 -n 1 torch_kept.gpucache
-golden oom_torch_loop    oom 3 -n 1 torch_kept.gpucache
-golden oom_torch_results oom 1 -n 1 torch_results.gpucache
-golden oom_torch_package oom 2 -n 1 torch_results.gpucache
-golden oom_torch_tiles   oom 3 -n 1 torch_results.gpucache
-golden oom_torch_longer  oom 4 -n 1 torch_results.gpucache
-golden oom_torch_drawn   oom -n 1 torch_drawn.gpucache
-golden oom_torch_list    oom 1 -n 1 torch_pass.gpucache
-golden oom_torch_pass    oom 2 -n 1 torch_pass.gpucache
-golden oom_torch_again   oom 3 -n 1 torch_pass.gpucache
-golden oom_torch_loaded  oom 4 -n 1 torch_pass.gpucache
-golden oom_torch_evals oom 4 -n 1 torch_use.gpucache
+golden_why oom_torch_kept    oom 1 -n 1 torch_kept.gpucache
+golden_why oom_torch_layers  oom 2 -n 1 torch_kept.gpucache
+golden_why oom_torch_loop    oom 3 -n 1 torch_kept.gpucache
+golden_why oom_torch_results oom 1 -n 1 torch_results.gpucache
+golden_why oom_torch_package oom 2 -n 1 torch_results.gpucache
+golden_why oom_torch_tiles   oom 3 -n 1 torch_results.gpucache
+golden_why oom_torch_longer  oom 4 -n 1 torch_results.gpucache
+golden_why oom_torch_drawn   oom -n 1 torch_drawn.gpucache
+golden_why oom_torch_list    oom 1 -n 1 torch_pass.gpucache
+golden oom_torch_pass oom 2 -n 1 torch_pass.gpucache
+golden_why oom_torch_again   oom 3 -n 1 torch_pass.gpucache
+golden_why oom_torch_loaded  oom 4 -n 1 torch_pass.gpucache
+golden_why oom_torch_evals   oom 4 -n 1 torch_use.gpucache
 golden oom_torch_json  oom --json 1 torch_oom.gpucache
 golden oom             oom runs/oom.gpucache
 golden oom_first       oom 1 runs/oom.gpucache
