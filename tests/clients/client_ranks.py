@@ -3,7 +3,7 @@
 mesh, a pipeline, messages and a checkpoint; DataParallel in one process.
 
 Collectives give the same, as does what PyTorch counts in each rank; our books of each rank agree with that; and where one
-rank runs out of memory, `gpumem-report ranks` says which, and the report of it names the line.
+rank runs out of memory, `gpumem-report list` says which, and the report of it names the line.
 """
 import glob
 import json

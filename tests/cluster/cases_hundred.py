@@ -29,7 +29,7 @@ class Ranks:
 
 def listed(ranks, folder):
     """The job, and the seconds and bytes that it took."""
-    child = subprocess.Popen([os.path.join(ranks.world.build, "gpumem-report"), "merge", "--json", folder], stdout=subprocess.PIPE,
+    child = subprocess.Popen([os.path.join(ranks.world.build, "gpumem-report"), "list", "--json", folder], stdout=subprocess.PIPE,
                              stderr=subprocess.PIPE, text=True, env=ranks.world.environment(False))
     said = child.stdout.read()
     complaint = child.stderr.read()
@@ -41,7 +41,7 @@ def listed(ranks, folder):
 
 
 def case_ranks_of_a_job(ranks):
-    """Of 128 ranks `merge` names the odd one, and its line."""
+    """Of 128 ranks `list` names the odd one, and its line."""
     job, seconds, most = listed(ranks, ranks.folder)
     odd = job["odd_one_out"]
     expect_equal("ranks", sorted(row["rank"] for row in job["gpus"]), list(range(N_RANKS)))

@@ -144,6 +144,8 @@ golden leaks_json      leaks --json runs/python.gpucache
 golden leaks_none      leaks runs/unused.gpucache
 golden list            list runs
 golden list_ranks      list ranks
+golden list_ranks_json list --json ranks
+golden list_ranks_none list empty_of_gpus
 golden list_json       list --json runs
 golden list_nothing    list empty
 golden tree            tree torch.gpucache
@@ -159,13 +161,9 @@ golden diff_peaks      diff runs/ended.gpucache runs/oom.gpucache
 golden timeline        timeline runs/oom.gpucache
 golden timeline_json   timeline --json runs/oom.gpucache
 golden timeline_none   timeline foreign/gpus.gpucache
-golden ranks           ranks ranks
-golden ranks_json      ranks --json ranks
-golden merge           merge ranks
 golden fit             fit torch.gpucache
 golden fit_on          fit --on=1GiB torch.gpucache
 golden live            live --once runs/killed.gpucache
-golden ranks_none      ranks empty_of_gpus
 golden where           --where=train.py:40 torch.gpucache
 golden where_leaks     leaks --where=train.py:40 torch.gpucache
 golden library         --library=pytorch torch.gpucache

@@ -76,9 +76,6 @@ static const struct option long_options[] = {
 
 static const struct gpc_command *find_command(const char *word)
 {
-	/* What parts of `list` were called. */
-	if (strcmp(word, "ranks") == 0 || strcmp(word, "merge") == 0)
-		word = "list";
 	for (size_t i = 0; i < GPC_N_COMMANDS; i++)
 		if (strcmp(gpc_commands[i].name, word) == 0)
 			return &gpc_commands[i];

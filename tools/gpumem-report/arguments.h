@@ -6,7 +6,7 @@
  *
  * Threads     One.
  * Failure     A message on standard error, which suggests a valid word if one is near, and GPC_ARGUMENTS_BAD.
- * Limits      `html` and `merge` take any number of recordings, `diff` two, a view of one recording several if its
+ * Limits      `html` and `list` take any number of recordings, `diff` two, a view of one recording several if its
  *             output is text.
  */
 #ifndef GPC_REPORT_ARGUMENTS_H
