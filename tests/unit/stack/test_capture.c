@@ -282,14 +282,15 @@ TEST(a_native_stack_is_described_by_its_innermost_frame_outside_cuda)
 	assert_true(gpc_stack_describe(&stacks, last_id, (char[100]){ "" }, 100));
 }
 
-TEST(a_static_function_is_described_by_its_name_and_its_callers)
+TEST(a_static_function_is_described_by_its_name_its_line_and_its_callers)
 {
 	char line[200];
 
 	grow();
 	assert_true(gpc_stack_describe(&stacks, last_id, line, sizeof(line)));
-	assert_non_null(strstr(line, "grow < "));
-	assert_non_null(strstr(line, "(test_capture)"));
+	assert_non_null(strstr(line, "grow test_capture.c:"));
+	assert_non_null(strstr(
+		line, " < a_static_function_is_described_by_its_name_its_line_and_its_callers:"));
 }
 
 TEST(what_is_no_id_has_no_description)
