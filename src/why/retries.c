@@ -1,12 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A line that failed before, of another size, and held then what it holds now: data that are to stay are seldom made by
- * the line that runs out of memory and goes on.
+ * A line that failed before in this thread, with another size, and held then what it holds now: data that are to stay are
+ * seldom made by the line that runs out of memory and goes on.  But it may have taken all there was for a pool; then what
+ * asks now is new.
  */
 #include "why/retries.h"
 
 /* Less of all that is held is no reason. */
 #define PART 4u
+
+/* True if the line that asks now had allocated before `time_ns`. */
+static bool had_allocated(
+	const struct gpc_evidence *evidence, const struct gpucache_oom *oom, uint64_t time_ns)
+{
+	struct gpucache_site site;
+
+	for (uint64_t i = 0; i < evidence->n_sites; i++)
+		if (gpc_evidence_site(evidence, i, oom->device, &site) &&
+			site.stack == oom->stack && site.total_blocks && site.first_ns <= time_ns)
+			return true;
+	return false;
+}
 
 static bool failed_before(const struct gpc_evidence *evidence, const struct gpucache_oom *oom,
 	const struct gpucache_holder *holder)
@@ -16,8 +30,9 @@ static bool failed_before(const struct gpc_evidence *evidence, const struct gpuc
 
 	for (uint64_t number = oom->number; number-- > 1;) {
 		if (!evidence->find_oom(evidence->self, number, &earlier) ||
-			earlier.device != oom->device || earlier.stack != holder->stack ||
-			earlier.requested == oom->requested)
+			earlier.device != oom->device || earlier.thread != oom->thread ||
+			earlier.stack != holder->stack || earlier.requested == oom->requested ||
+			!had_allocated(evidence, oom, earlier.time_ns))
 			continue;
 		then = gpc_holder_of(&earlier, holder->stack);
 		if (then && then->bytes >= holder->bytes / 4 * 3)

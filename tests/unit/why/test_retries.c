@@ -14,12 +14,24 @@ static bool find_oom(void *self, uint64_t number, struct gpucache_oom *ret_oom)
 	return number == 1;
 }
 
-static const struct gpc_evidence evidence = { .find_oom = find_oom };
+static struct gpucache_site asking;
+
+static bool read_site(void *self, uint64_t i, struct gpucache_site *ret_site)
+{
+	*ret_site = asking;
+	return true;
+}
+
+static const struct gpc_evidence evidence = {
+	.find_oom = find_oom, .read_site = read_site, .n_sites = 1
+};
 
 /* Stack 7 has failed with 40 GiB, and now with 20; stack 8 has held 30 GiB all the time. */
 static int set_up(void **state)
 {
+	asking = (struct gpucache_site){ .stack = 7, .total_blocks = 3, .first_ns = 500 };
 	earlier = (struct gpucache_oom){ .number = 1,
+		.time_ns = 1000,
 		.stack = 7,
 		.requested = 40 * GPC_GIB,
 		.n_holders = 2,
@@ -46,6 +58,27 @@ TEST(what_a_failed_attempt_left_is_found)
 	find();
 	assert_int_equal(facts.retried_site, 7);
 	assert_int_equal(facts.retried_bytes, 45 * GPC_GIB);
+}
+
+TEST(another_thread_that_failed_retries_nothing)
+{
+	earlier.thread = 2;
+	find();
+	assert_true(facts.retried_bytes == GPUCACHE_UNKNOWN);
+}
+
+/* A line took all there was, as for a pool, and another one asks for the first time. */
+TEST(what_asks_for_the_first_time_is_no_attempt)
+{
+	now.stack = 9;
+	find();
+	assert_true(facts.retried_bytes == GPUCACHE_UNKNOWN);
+	asking.stack = 9;
+	find();
+	assert_int_equal(facts.retried_bytes, 45 * GPC_GIB);
+	asking.first_ns = 1001;
+	find();
+	assert_true(facts.retried_bytes == GPUCACHE_UNKNOWN);
 }
 
 TEST(what_another_line_holds_is_no_attempt)
