@@ -197,7 +197,8 @@ ifneq ($(shell command -v $(CXX)),)
 PROGRAMS += $(B)/programs/torch
 endif
 endif
-TORCH_CXX = $(CXX) -std=c++17 -g -O1 -Wall -Wextra -Werror
+# The simulator's cuda.h is C11, for C.
+TORCH_CXX = $(CXX) -std=c++17 -g -O1 -Wall -Wextra -Werror -D_Static_assert=static_assert -D_Alignas=alignas
 
 $(TORCH_DIR)/libc10.so: tests/programs/torch/report.cc tests/programs/torch/cache.hh
 $(TORCH_DIR)/libc10_cuda.so: tests/programs/torch/c10.cc tests/programs/torch/cache.cc $(addprefix tests/programs/torch/,c10.hh cache.hh)
