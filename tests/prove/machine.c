@@ -189,6 +189,8 @@ struct prove_result prove_machine_close(struct prove_machine *machine)
 	result.n_violations = race->n_violations;
 	result.has_first = race->n_violations > 0;
 	result.first = race->violations[0];
+	if (race->n_lost)
+		prove_complain(&machine->threads[0], "the detector lost touches");
 	end_contexts(machine);
 	result.n_alloc = machine->n_alloc;
 	result.n_hit = machine->n_hit;

@@ -46,6 +46,8 @@ static inline int tear_down(void **state)
 {
 	while (n_events)
 		gpc_sim_event_destroy(events[--n_events]);
+	if (sim->race)
+		assert_int_equal(sim->race->n_lost, 0);
 	gpc_sim_context_destroy(context);
 	gpc_sim_destroy(sim);
 	return 0;
