@@ -16,9 +16,9 @@
  *                for all events, and returns all cached segments
  *   expandable   one address range per pool instead of segments (pytorch_ranges.c)
  *
- * Some constants repeat those of src/alloc, because this library may change its own while PyTorch's stay.  struct
- * gpc_bins serves as an ordered set of the free blocks.  garbage_collection_threshold has no effect, because PyTorch
- * ignores it unless the program sets a memory fraction.
+ * Some sizes of model/torch.h equal those of src/alloc, but this library may change its own while PyTorch's stay.
+ * struct gpc_bins serves as an ordered set of the free blocks.  garbage_collection_threshold has no effect, because
+ * PyTorch ignores it unless the program sets a memory fraction.
  */
 #include <stdlib.h>
 
@@ -46,16 +46,9 @@ static uint64_t round_size(const struct pytorch *self, uint64_t size)
 	return gpc_round_up(size, MIN_BLOCK);
 }
 
-static uint64_t segment_size(uint64_t size)
-{
-	if (size <= SMALL_SIZE)
-		return SMALL_BUFFER;
-	return size < MIN_LARGE ? LARGE_BUFFER : gpc_round_up(size, ROUND_LARGE);
-}
-
 static enum gpc_pool_kind kind_of(uint64_t size)
 {
-	return size <= SMALL_SIZE ? GPC_POOL_SMALL : GPC_POOL_LARGE;
+	return size <= GPC_TORCH_SMALL_SIZE ? GPC_POOL_SMALL : GPC_POOL_LARGE;
 }
 
 static bool should_split(const struct pytorch *self, const struct gpc_block *block, uint64_t size)
@@ -64,7 +57,7 @@ static bool should_split(const struct pytorch *self, const struct gpc_block *blo
 
 	if (block->number == GPC_POOL_SMALL || self->is_expandable)
 		return rest >= MIN_BLOCK;
-	return size < self->max_split_size && rest > SMALL_SIZE;
+	return size < self->max_split_size && rest > GPC_TORCH_SMALL_SIZE;
 }
 
 void gpc_pytorch_absorb_next(struct gpc_block *left)
@@ -216,7 +209,7 @@ static struct gpc_block *find_free(struct pytorch *self, uint64_t size, uint32_t
 	uint64_t max = self->max_split_size;
 
 	if (!block || (size < max && block->size >= max) ||
-		(size >= max && block->size >= size + LARGE_BUFFER))
+		(size >= max && block->size >= size + GPC_TORCH_LARGE_BUFFER))
 		return NULL;
 	gpc_bins_remove(&self->streams[stream].pools[kind], block);
 	return block;
@@ -226,7 +219,7 @@ static enum gpc_status new_segment(
 	struct pytorch *self, uint64_t size, uint32_t stream, struct gpc_block **ret_block)
 {
 	struct gpc_driver *driver = self->driver;
-	uint64_t bytes = segment_size(size);
+	uint64_t bytes = gpc_torch_segment_size(size);
 	struct gpc_block *block;
 	gpc_devptr address;
 	enum gpc_status st;

@@ -10,14 +10,10 @@
 
 #include "alloc/address_map.h"
 #include "alloc/bin.h"
+#include "model/torch.h"
 #include "tools/replay/policy.h"
 
-#define MIN_BLOCK    UINT64_C(512)  /* kMinBlockSize */
-#define SMALL_SIZE   (1 * GPC_MIB)  /* kSmallSize */
-#define SMALL_BUFFER (2 * GPC_MIB)  /* kSmallBuffer */
-#define LARGE_BUFFER (20 * GPC_MIB) /* kLargeBuffer */
-#define MIN_LARGE    (10 * GPC_MIB) /* kMinLargeAlloc */
-#define ROUND_LARGE  (2 * GPC_MIB)  /* kRoundLarge */
+#define MIN_BLOCK UINT64_C(512) /* kMinBlockSize */
 
 /* The first address of the model, above those of the simulated driver. */
 #define GPC_PYTORCH_START UINT64_C(0x400000000000)

@@ -19,7 +19,7 @@
 
 static uint64_t handle_size(const struct gpc_block *block)
 {
-	return block->number == GPC_POOL_SMALL ? SMALL_BUFFER : LARGE_BUFFER;
+	return block->number == GPC_POOL_SMALL ? GPC_TORCH_SMALL_BUFFER : GPC_TORCH_LARGE_BUFFER;
 }
 
 /* Unlike gpc_round_up(), takes any size of handle: 20 MiB is no power of two. */

@@ -15,10 +15,9 @@
 #include "format/array.h"
 #include "format/memory.h"
 #include "format/streams.h"
+#include "model/torch.h"
 #include "tools/gpumem-report/export/export.h"
 #include "tools/gpumem-report/export/pickle.h"
-
-#define SMALL_SEGMENT (UINT64_C(2) << 20)
 
 struct segment {
 	uint32_t device;
@@ -181,7 +180,8 @@ static void write_segment(struct snapshot *snapshot, const struct gpucache_block
 	gpc_pickle_put_number(pickle, "requested_size", sum_of(snapshot, true, true));
 	gpc_pickle_put_number(
 		pickle, "stream", handle_of(snapshot, GPUCACHE_BLOCK_STREAM(first->flags)));
-	gpc_pickle_put_word(pickle, "segment_type", size > SMALL_SEGMENT ? "large" : "small");
+	gpc_pickle_put_word(
+		pickle, "segment_type", size > GPC_TORCH_SMALL_BUFFER ? "large" : "small");
 	gpc_pickle_constant(pickle, "is_expandable");
 	gpc_pickle_false(pickle);
 	write_frames(snapshot, arena ? arena->stack : first->stack);
