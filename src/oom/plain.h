@@ -12,10 +12,8 @@
 
 #include <stdint.h>
 
-#include "base/bytes.h"
 #include "gpucache_format.h"
-
-#define GPC_DRIVER_STEP (2 * GPC_MIB)
+#include "model/sizes.h"
 
 /* The bytes of the device that the driver uses for a block of this size; a smaller one than a step has its part of one. */
 uint64_t gpc_plain_bytes(uint64_t size);

@@ -24,7 +24,7 @@
 #define DOUBLED 4u
 
 /* Fewer blocks may be those of one step. */
-#define KEPT_BLOCKS 12u
+#define STEP_BLOCKS 12u
 
 /* A model that is loaded so often, and stays each time, is loaded again. */
 #define BURSTS 3u
@@ -220,7 +220,7 @@ static bool began_late(const struct candidate *it, const struct series *series)
 {
 	uint32_t first = N - 1;
 
-	if (it->site->live_blocks < GPC_GROWTH_MANY_BLOCKS || !has_kept_all(it->site))
+	if (it->site->live_blocks < GPC_MANY_BLOCKS || !has_kept_all(it->site))
 		return false;
 	while (first > 0 && series->lows[first] > series->lows[first - 1])
 		first--;
@@ -243,7 +243,7 @@ static uint64_t has_stopped_freeing(const struct candidate *it)
 	uint64_t n_kept = gpc_smaller(kept / (site->live_bytes / site->live_blocks),
 		gpc_bytes_less(site->live_blocks, mean ? most / mean : 0));
 
-	return it->windows->freed && kept >= it->windows->live / 2 && n_kept >= KEPT_BLOCKS &&
+	return it->windows->freed && kept >= it->windows->live / 2 && n_kept >= STEP_BLOCKS &&
 			       it->clock->freed - it->windows->freed >= n_kept
 		       ? kept
 		       : 0;
@@ -266,7 +266,7 @@ static uint64_t freed_beside(const struct candidate *it)
 	uint64_t n_blocks = it->site->live_blocks;
 	uint64_t n_freed = gpc_bytes_less(it->clock->freed - it->windows->began, it->n_freed);
 
-	return has_kept_all(it->site) && n_blocks >= KEPT_BLOCKS && n_freed >= n_blocks - 1 &&
+	return has_kept_all(it->site) && n_blocks >= STEP_BLOCKS && n_freed >= n_blocks - 1 &&
 			       it->windows->began >= n_blocks
 		       ? n_freed
 		       : 0;

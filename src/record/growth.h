@@ -31,12 +31,10 @@
 #include <stdint.h>
 
 #include "gpucache_format.h"
+#include "model/sizes.h"
 #include "record/windows.h"
 
 #define GPC_GROWTH_WINDOWS 8u /* the last ones, which a verdict considers */
-
-/* A site with this many blocks is in a loop: no network has as many equal layers. */
-#define GPC_GROWTH_MANY_BLOCKS 160u
 
 /* The request that fails, which a site would hold if it had succeeded. */
 struct gpc_growth_request {

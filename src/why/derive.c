@@ -3,13 +3,9 @@
 #include "model/torch.h"
 #include "why/numbers.h"
 
-#define STEP           (2 * GPC_MIB)  /* of the driver: less than a step serves no request */
 #define LEAST_CONTEXT  (64 * GPC_MIB) /* a measured context has more */
 #define MOST_CONTEXT   GPC_GIB        /* a context by itself has less */
-#define SEGMENT        (20 * GPC_MIB) /* in the next run other threads may ask earlier: a segment more */
-#define WASTED_PART    8u /* waste below this part of the GPU is no reason for a failure */
-#define REAL_PART      8u /* a real placement wastes this part of what it places */
-#define HOLES_PART     4u /* of PyTorch's cache: much */
+#define HOLES_PART     4u             /* of PyTorch's cache: much */
 #define RAN            12u /* blocks that the place of most activations has freed: more than a pass */
 #define LARGE_PART     8u  /* an activation above this part of the GPU is large by itself */
 #define RENEWED_BLOCKS 64u /* a buffer that doubles, or what each layer makes of a larger input */
@@ -66,8 +62,9 @@ static uint64_t xla_room(const struct gpc_facts *f)
 static void derive_limit(struct gpc_facts *f)
 {
 	bool is_torch = f->is_torch_limit == GPC_YES;
-	uint64_t rounded =
-		f->is_segment == GPC_YES ? plus(f->need, STEP - 1) / STEP * STEP : f->need;
+	uint64_t rounded = f->is_segment == GPC_YES ? plus(f->need, GPC_DRIVER_STEP - 1) /
+							      GPC_DRIVER_STEP * GPC_DRIVER_STEP
+						    : f->need;
 	uint64_t segment = gpc_torch_segment_size(or_none(f->need));
 	uint64_t needed = is_xla_pool(f) ? plus(minus(f->torch_held, xla_room(f)), f->need)
 			  : is_torch     ? plus(f->torch_held, segment)
@@ -81,7 +78,7 @@ static void derive_limit(struct gpc_facts *f)
 		f->is_pool_full == GPC_YES)
 		return;
 	if (!is_torch)
-		needed = plus(gpc_round_up(needed, GPC_MIB), SEGMENT);
+		needed = plus(gpc_round_up(needed, GPC_MIB), GPC_MARGIN);
 	/* XLA's message has two decimals. */
 	if (is_xla_pool(f))
 		needed = plus(needed, f->need / 256);
@@ -138,7 +135,8 @@ static void derive_sums(struct gpc_facts *f)
 	f->is_on_gpu = truth(f->is_on_host != GPC_YES);
 	f->short_by = is_known(f->room) && f->is_on_gpu == GPC_YES ? minus(f->need, best)
 								   : GPUCACHE_UNKNOWN;
-	f->to_free = is_known(f->short_by) ? gpc_round_up(f->short_by, STEP) : GPUCACHE_UNKNOWN;
+	f->to_free = is_known(f->short_by) ? gpc_round_up(f->short_by, GPC_DRIVER_STEP)
+					   : GPUCACHE_UNKNOWN;
 	f->left = plus(f->available, plus(or_none(f->cached), or_none(f->pending)));
 	f->torch_unused = minus(f->torch_held, f->torch_live);
 	f->in_use = minus(f->held, or_none(f->torch_unused));
@@ -279,7 +277,7 @@ static void derive_growth(struct gpc_facts *f)
 
 static void derive_request(struct gpc_facts *f)
 {
-	f->is_least_handle = truth(f->is_physical == GPC_YES && f->asked <= STEP);
+	f->is_least_handle = truth(f->is_physical == GPC_YES && f->asked <= GPC_DRIVER_STEP);
 	f->is_sized = truth(f->is_assumed != GPC_YES);
 	f->is_missing = truth(or_none(f->short_by) != 0 && f->is_sized == GPC_YES);
 	f->holds_enough = truth(

@@ -3,10 +3,7 @@
 #include "model/torch.h"
 #include "why/numbers.h"
 
-#define STEP        (2 * GPC_MIB) /* of the driver: less than a step serves no request */
-#define WASTED_PART 8u            /* waste below this part of the GPU is no reason for a failure */
-#define REAL_PART   8u            /* a real placement wastes this part of what it places */
-#define BRIM_PART   16u           /* a request below this part of the GPU is small */
+#define BRIM_PART   16u /* a request below this part of the GPU is small */
 #define MINOR_PART  64u
 #define FEW_FREES   8u
 #define MANY_FREES  8u  /* for each block that is kept */
@@ -74,7 +71,7 @@ static strength judge_DRIVER(const struct gpc_facts *f)
 	uint64_t least = gpc_smaller(f->free_before, f->free_after); /* unknown is the largest */
 
 	if (f->is_limited == GPC_YES || is_impossible(f) ||
-		!fits(plus(f->need, STEP), is_known(least) ? least : f->available))
+		!fits(plus(f->need, GPC_DRIVER_STEP), is_known(least) ? least : f->available))
 		return NONE;
 	return is_known(f->free_before) && is_known(f->free_after) ? CERTAIN : LIKELY;
 }

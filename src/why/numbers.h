@@ -15,6 +15,9 @@
 /* Others that hold at most 1/SMALL_PART of the GPU are not the cause. */
 #define SMALL_PART 20u
 
+#define WASTED_PART 8u /* waste below this part of the GPU is no reason for a failure */
+#define REAL_PART   8u /* a real placement wastes this part of what it places */
+
 static inline bool is_known(uint64_t value)
 {
 	return value != GPUCACHE_UNKNOWN;

@@ -36,15 +36,17 @@
 
 #include "base/text.h"
 #include "gpucache_format.h"
+#include "model/sizes.h"
 
 #define GPC_MAX_TRIES 3u
 
 /* Nothing is spilled (runtime/rescue/spill.h) where other processes hold more than one part in so many of the device. */
 #define GPC_SPILL_OTHERS 16u
 
-/* A site with this many blocks is in a loop: no network has as many equal layers. */
-#define GPC_MANY_BLOCKS 160u
-/* And so many of one size, though nothing is freed: hardly the shards of one load. */
+/* In the next run other threads may ask earlier, or in another order: a segment more. */
+#define GPC_MARGIN (20 * GPC_MIB)
+
+/* Or with so many of one size, though nothing is freed: hardly the shards of one load. */
 #define GPC_LOADED_BLOCKS 320u
 
 /* What memory is for. */

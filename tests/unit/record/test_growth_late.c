@@ -72,7 +72,7 @@ TEST(the_layers_of_a_model_that_came_late_are_no_growth)
 {
 	for (int i = 0; i < 500; i++)
 		ask(12, false);
-	for (uint32_t i = 0; i < GPC_GROWTH_MANY_BLOCKS - 1; i++)
+	for (uint32_t i = 0; i < GPC_MANY_BLOCKS - 1; i++)
 		ask(11, true);
 	assert_int_equal(find().most.stack, 0);
 }

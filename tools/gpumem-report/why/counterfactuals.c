@@ -365,10 +365,9 @@ void gpc_what_if_enough(
 {
 	uint64_t enough = find_enough(what_if, oom);
 	uint64_t passing = passing_of_others(what_if->recording, oom);
-	/* At least a segment more: in the next run other threads may request memory earlier, or in another order. */
 	uint64_t more =
 		gpc_bytes_add(gpc_bytes_add(enough, refused_to_others(what_if->recording, oom)),
-			gpc_larger(passing, GPC_MEDIUM_SEGMENT));
+			gpc_larger(passing, GPC_MARGIN));
 	uint64_t limit = gpc_round_up(gpc_bytes_add(oom->limit, more), GPC_RUN_DEVICE_STEP);
 
 	if (!enough)
