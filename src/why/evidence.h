@@ -37,6 +37,16 @@ static inline bool gpc_evidence_site(const struct gpc_evidence *evidence, uint64
 	       (int32_t)ret_site->device == device;
 }
 
+/* Finds the call site of this stack on this device. */
+static inline bool gpc_evidence_find_site(const struct gpc_evidence *evidence, int32_t device,
+	uint32_t stack, struct gpucache_site *ret_site)
+{
+	for (uint64_t i = 0; i < evidence->n_sites; i++)
+		if (gpc_evidence_site(evidence, i, device, ret_site) && ret_site->stack == stack)
+			return true;
+	return false;
+}
+
 /* The holder of this stack in the record of a failure; NULL: it is not listed. */
 static inline const struct gpucache_holder *gpc_holder_of(
 	const struct gpucache_oom *oom, uint32_t stack)

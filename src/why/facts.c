@@ -2,8 +2,7 @@
 /* The rows of facts.def as data, and the facts of one record of a failure. */
 #include <string.h>
 
-#include "base/bytes.h"
-#include "why/why.h"
+#include "why/numbers.h"
 
 const struct gpc_fact_row gpc_fact_rows[] = {
 #define FACT(source, kind, name, meaning) \
@@ -58,11 +57,6 @@ bool gpc_fact_read(const struct gpc_facts *facts, const struct gpc_fact_row *row
 	memcpy(ret_number, at, sizeof *ret_number);
 	return row->kind == GPC_FACT_TRUTH ? *ret_number != GPC_NOT_KNOWN
 					   : *ret_number != GPUCACHE_UNKNOWN;
-}
-
-static uint64_t truth(bool value)
-{
-	return value ? GPC_YES : GPC_NO;
 }
 
 /* The recording has 0 where nothing is known, or needed. */

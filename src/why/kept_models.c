@@ -12,16 +12,6 @@
 
 #define MODELS 3u
 
-static bool find_site(const struct gpc_evidence *evidence, const struct gpucache_oom *oom,
-	uint32_t stack, struct gpucache_site *ret_site)
-{
-	for (uint64_t i = 0; i < evidence->n_sites; i++)
-		if (gpc_evidence_site(evidence, i, oom->device, ret_site) &&
-			ret_site->stack == stack)
-			return true;
-	return false;
-}
-
 /* True if passes ran between the first block of this site of weights and its last: nearly one for each. */
 static bool has_passes_between(const struct gpc_evidence *evidence, const struct gpucache_oom *oom,
 	const struct gpucache_site *weights)
@@ -50,7 +40,7 @@ struct gpc_kept_models gpc_kept_models_find(
 		if (holder->n_blocks < MODELS ||
 			gpc_purpose_of(gpc_evidence_frames(evidence, holder->stack)) !=
 				GPC_PURPOSE_WEIGHTS ||
-			!find_site(evidence, oom, holder->stack, &site) ||
+			!gpc_evidence_find_site(evidence, oom->device, holder->stack, &site) ||
 			holder->n_blocks < site.total_blocks / 8 * 7 ||
 			!has_passes_between(evidence, oom, &site))
 			continue;

@@ -126,16 +126,6 @@ static uint64_t count_results(const struct paths *paths)
 	return 0;
 }
 
-static bool find_site(const struct gpc_evidence *evidence, const struct gpucache_oom *oom,
-	uint32_t stack, struct gpucache_site *ret_site)
-{
-	for (uint64_t i = 0; i < evidence->n_sites; i++)
-		if (gpc_evidence_site(evidence, i, oom->device, ret_site) &&
-			ret_site->stack == stack)
-			return true;
-	return false;
-}
-
 /* The innermost frame of the program that calls a model and is called by none; NULL: there is none. */
 static const struct gpc_frame *caller_of_model(const struct gpc_stack_frames *stack)
 {
@@ -207,7 +197,7 @@ bool gpc_kept_most(const struct gpc_evidence *evidence, const struct gpucache_oo
 {
 	struct gpucache_site site;
 
-	if (!find_site(evidence, oom, holder->stack, &site))
+	if (!gpc_evidence_find_site(evidence, oom->device, holder->stack, &site))
 		return false;
 	*ret_first_ns = site.first_ns;
 	return holder->bytes > site.total_bytes / 2;
@@ -231,7 +221,7 @@ static uint64_t count_inputs(const struct gpc_evidence *evidence, const struct g
 
 		if (gpc_purpose_of(gpc_evidence_frames(evidence, holder->stack)) ==
 				GPC_PURPOSE_INPUTS &&
-			find_site(evidence, oom, holder->stack, &site) &&
+			gpc_evidence_find_site(evidence, oom->device, holder->stack, &site) &&
 			holder->n_blocks >= site.total_blocks - site.total_blocks / 8)
 			most = gpc_larger(most, holder->n_blocks);
 	}
@@ -245,7 +235,7 @@ static bool add_holder(struct paths *paths, const struct gpc_evidence *evidence,
 	struct gpucache_site site = { .total_blocks = holder->n_blocks };
 	struct path path = path_of(evidence, holder->stack);
 
-	(void)find_site(evidence, oom, holder->stack, &site);
+	(void)gpc_evidence_find_site(evidence, oom->device, holder->stack, &site);
 	path.bytes = holder->bytes;
 	path.n_blocks = holder->n_blocks;
 	path.n_made = site.total_blocks;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Numbers of which some are unknown, for the files of src/why.
+ * Numbers of which some are unknown.
  *
  * Invariant  With an unknown number a sum and a difference are unknown, and a comparison is false.
  * Threads    Pure functions.

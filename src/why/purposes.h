@@ -40,4 +40,12 @@ void gpc_purpose_rows_add(struct gpc_purpose_row rows[GPC_N_PURPOSES], enum gpc_
 	const struct gpc_purpose_share *share);
 uint64_t gpc_purpose_rows_sort(struct gpc_purpose_row rows[GPC_N_PURPOSES]);
 
+static inline const struct gpc_purpose_row *gpc_purpose_row_of(
+	const struct gpc_purpose_row rows[GPC_N_PURPOSES], enum gpc_purpose purpose)
+{
+	while (rows->purpose != purpose)
+		rows++;
+	return rows;
+}
+
 #endif

@@ -4,13 +4,13 @@
 
 #include <string.h>
 
-#include "base/bytes.h"
 #include "model/torch.h"
 #include "why/checkpoints.h"
 #include "why/evaluation.h"
 #include "why/kept_models.h"
 #include "why/kept_results.h"
 #include "why/libraries.h"
+#include "why/numbers.h"
 #include "why/purposes.h"
 #include "why/torch_stacks.h"
 #include "why/trainers.h"
@@ -65,20 +65,6 @@ static const char *chain_in(
 		return NULL;
 	gpc_frames_chain(stack, (size_t)first, GPC_SITE_CALLERS, &text);
 	return buf;
-}
-
-static uint64_t truth(bool value)
-{
-	return value ? GPC_YES : GPC_NO;
-}
-
-static const struct gpc_purpose_row *row_of(const struct search *search, enum gpc_purpose purpose)
-{
-	const struct gpc_purpose_row *row = search->rows;
-
-	while (row->purpose != purpose)
-		row++;
-	return row;
 }
 
 static bool has_file(const struct gpc_stack_frames *stack, const char *part)
@@ -259,12 +245,12 @@ static void set_purposes(struct search *search)
 	facts->freed_before = count_freed(search);
 	if (search->growing)
 		facts->growth_purpose = purpose_of(search, search->growing);
-	weights = row_of(search, GPC_PURPOSE_WEIGHTS);
-	activations = row_of(search, GPC_PURPOSE_ACTIVATIONS);
-	inputs = row_of(search, GPC_PURPOSE_INPUTS);
+	weights = gpc_purpose_row_of(search->rows, GPC_PURPOSE_WEIGHTS);
+	activations = gpc_purpose_row_of(search->rows, GPC_PURPOSE_ACTIVATIONS);
+	inputs = gpc_purpose_row_of(search->rows, GPC_PURPOSE_INPUTS);
 	facts->weights = weights->bytes;
-	facts->optimizer = row_of(search, GPC_PURPOSE_OPTIMIZER)->bytes;
-	facts->gradients = row_of(search, GPC_PURPOSE_GRADIENTS)->bytes;
+	facts->optimizer = gpc_purpose_row_of(search->rows, GPC_PURPOSE_OPTIMIZER)->bytes;
+	facts->gradients = gpc_purpose_row_of(search->rows, GPC_PURPOSE_GRADIENTS)->bytes;
 	facts->activations = activations->bytes;
 	facts->asks_foreach = truth(gpc_passes_library(asking, "/optim/", "_multi_tensor_"));
 	facts->is_sgd = truth(has_file(asking, "/optim/sgd.py"));
@@ -328,11 +314,12 @@ static uint64_t bytes_of_call(const struct search *search, uint32_t stack)
  */
 static bool is_result_alone(const struct search *search, const struct gpucache_holder *growing)
 {
-	const struct gpc_purpose_row *all = row_of(search, GPC_PURPOSE_ACTIVATIONS);
+	const struct gpc_purpose_row *all =
+		gpc_purpose_row_of(search->rows, GPC_PURPOSE_ACTIVATIONS);
 	const struct gpc_facts *facts = search->facts;
 	/* The largest ones: the labels of the batches may stay, too. */
-	const struct gpucache_holder *inputs =
-		gpc_holder_of(search->oom, row_of(search, GPC_PURPOSE_INPUTS)->stack);
+	const struct gpucache_holder *inputs = gpc_holder_of(
+		search->oom, gpc_purpose_row_of(search->rows, GPC_PURPOSE_INPUTS)->stack);
 	uint32_t n_inputs = inputs ? inputs->n_blocks : 0;
 	/* The inputs of the passes stay, though each has several results. */
 	bool keeps_inputs =
@@ -383,11 +370,9 @@ static bool is_captured(const struct search *search)
 {
 	struct gpucache_site site;
 
-	for (uint64_t i = 0; i < search->evidence->n_sites; i++)
-		if (gpc_evidence_site(search->evidence, i, search->oom->device, &site) &&
-			site.stack == search->growing)
-			return site.flags & GPUCACHE_SITE_CAPTURED;
-	return false;
+	return gpc_evidence_find_site(
+		       search->evidence, search->oom->device, search->growing, &site) &&
+	       site.flags & GPUCACHE_SITE_CAPTURED;
 }
 
 static void set_growth(struct search *search)
@@ -459,7 +444,7 @@ static void set_kept(struct search *search)
 /* Finds a checkpoint that torch.load put on the GPU, and that is still there after the model has copied it. */
 static void set_loaded(struct search *search)
 {
-	const uint64_t weights = row_of(search, GPC_PURPOSE_WEIGHTS)->bytes;
+	const uint64_t weights = gpc_purpose_row_of(search->rows, GPC_PURPOSE_WEIGHTS)->bytes;
 	const struct gpucache_holder *biggest = NULL;
 	uint64_t loaded = 0;
 

@@ -3,6 +3,7 @@
 #include "why/trainers.h"
 
 #include "why/libraries.h"
+#include "why/numbers.h"
 
 static const struct trainer {
 	const char *part;
@@ -63,11 +64,6 @@ static const struct trainer *trainer_of(const struct gpc_stack_frames *stack, bo
 			gpc_passes_library(stack, trainers[i].part, trainers[i].function))
 			return &trainers[i];
 	return NULL;
-}
-
-static uint64_t truth(bool value)
-{
-	return value ? GPC_YES : GPC_NO;
 }
 
 /* The thread of a backward pass has no frames of the library that runs the model: what is held has. */

@@ -3,8 +3,8 @@
  * What the program could do, with the bytes that it saves by the recording.  Shares that depend on what no recording
  * shows - the type of the numbers, what a checkpoint keeps - are said as such.
  */
-#include "base/bytes.h"
 #include "tools/gpumem-report/cure/cure.h"
+#include "why/numbers.h"
 
 /* A change that saves less than this part of what is missing is not named. */
 #define WORTH 8
@@ -22,11 +22,6 @@ struct change {
 	const char *words;
 	const char *place;
 };
-
-static uint64_t known(uint64_t bytes)
-{
-	return bytes == GPUCACHE_UNKNOWN ? 0 : bytes;
-}
 
 static bool is_worth(const struct gpc_cure *cure, const struct change *change)
 {
@@ -69,9 +64,9 @@ static const char *place_of(const struct gpc_cure *cure, uint64_t stack, char pl
 /* By how many percent the batch has to shrink: activations are as long as it is; 0: that would not help, or is unknown. */
 static unsigned batch_less(const struct gpc_facts *facts)
 {
-	const uint64_t activations = gpc_bytes_add(known(facts->activations),
-		facts->asked_purpose == GPC_PURPOSE_ACTIVATIONS ? known(facts->need) : 0);
-	const uint64_t missing = known(facts->short_by);
+	const uint64_t activations = gpc_bytes_add(or_none(facts->activations),
+		facts->asked_purpose == GPC_PURPOSE_ACTIVATIONS ? or_none(facts->need) : 0);
+	const uint64_t missing = or_none(facts->short_by);
 
 	if (activations <= missing || facts->kept_bytes != GPUCACHE_UNKNOWN)
 		return 0;
@@ -101,7 +96,7 @@ static void show_batch(const struct gpc_facts *facts, struct gpc_document *doc)
 /* Steps like the one that failed were over before: the line that asks has freed what it got, between rises of all memory. */
 static bool saw_step(const struct gpc_cure *cure)
 {
-	return cure->n_steps >= 2 && known(cure->failure.facts.freed_before) &&
+	return cure->n_steps >= 2 && or_none(cure->failure.facts.freed_before) &&
 	       cure->failure.answer.cause != GPUCACHE_VERDICT_SPIKE &&
 	       !(cure->failure.answer.also >> GPUCACHE_VERDICT_SPIKE & 1);
 }
@@ -117,12 +112,12 @@ void gpc_cure_show_changes(const struct gpc_cure *cure, struct gpc_document *doc
 	};
 	static const struct gpc_section section = { "changes", "CHANGES", GPC_COLUMNS(columns) };
 	const struct gpc_facts *f = &cure->failure.facts;
-	const uint64_t kept = known(f->kept_bytes);
+	const uint64_t kept = or_none(f->kept_bytes);
 	const uint64_t grown =
-		cure->failure.answer.cause == GPUCACHE_VERDICT_GROWTH ? known(f->growth_held) : 0;
+		cure->failure.answer.cause == GPUCACHE_VERDICT_GROWTH ? or_none(f->growth_held) : 0;
 	/* Without a backward pass to come nothing is kept that could be computed twice. */
 	const uint64_t activations =
-		kept || f->is_generating == GPC_YES ? 0 : known(f->activations);
+		kept || f->is_generating == GPC_YES ? 0 : or_none(f->activations);
 	const enum reach reach = saw_step(cure) ? WHOLE : REQUEST;
 	/* Of results that no backward pass has used yet it would be the first. */
 	const enum reach kept_reach =
@@ -139,22 +134,22 @@ void gpc_cure_show_changes(const struct gpc_cure *cure, struct gpc_document *doc
 			"free what grows, a list or a buffer",
 			f->loop_place ? f->loop_place
 				      : place_of(cure, f->growth_site, growth_place) },
-		{ known(f->loaded_bytes), reach, "drop the checkpoint that the model has copied",
+		{ or_none(f->loaded_bytes), reach, "drop the checkpoint that the model has copied",
 			f->loaded_place },
-		{ known(f->failed_bytes), REQUEST, "retry behind the `except` block, not inside it",
-			f->failed_place },
-		{ f->asked_purpose == GPC_PURPOSE_ACTIVATIONS ? known(f->gradients) : 0, reach,
+		{ or_none(f->failed_bytes), REQUEST,
+			"retry behind the `except` block, not inside it", f->failed_place },
+		{ f->asked_purpose == GPC_PURPOSE_ACTIVATIONS ? or_none(f->gradients) : 0, reach,
 			"zero_grad(set_to_none=True) before the forward pass: no gradients "
 			"meanwhile",
 			f->backward_place },
 		{ activations, MOST, checkpoint.buf, NULL },
 		{ activations / 2, MOST, "autocast to bfloat16: half of activations in float32",
 			NULL },
-		{ known(f->optimizer) / 4 * 3, MOST,
+		{ or_none(f->optimizer) / 4 * 3, MOST,
 			"an 8-bit optimizer: three quarters of its state in float32", NULL },
-		{ known(f->weights) / 2 + known(f->gradients) / 2, MOST,
+		{ or_none(f->weights) / 2 + or_none(f->gradients) / 2, MOST,
 			"the model in bfloat16: half of weights and gradients in float32", NULL },
-		{ known(f->spare_contexts), reach, "one context per GPU", NULL },
+		{ or_none(f->spare_contexts), reach, "one context per GPU", NULL },
 	};
 
 	gpc_text_add(&checkpoint,

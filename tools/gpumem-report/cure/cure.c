@@ -13,6 +13,7 @@
 
 #include "tools/gpumem-report/cure/cure.h"
 #include "tools/gpumem-report/output/page.h"
+#include "why/numbers.h"
 
 /* A trial that makes more steps than so many times those of the failed run, and than so many, is ended: it has done better. */
 #define STEPS_FACTOR 2
@@ -49,11 +50,6 @@ static const char *state_key(enum gpc_cure_state state)
 	return keys[state];
 }
 
-static uint64_t known(uint64_t bytes)
-{
-	return bytes == GPUCACHE_UNKNOWN ? 0 : bytes;
-}
-
 static void show_ran(const struct gpc_cure *cure, struct gpc_document *doc)
 {
 	/* A cell, because a sentence ends after 1 KiB. */
@@ -70,7 +66,7 @@ static void show_ran(const struct gpc_cure *cure, struct gpc_document *doc)
 	gpc_document_row(doc, gpc_sentence(first->command ? first->command : first->assignments));
 	gpc_document_say(doc, "%s on the simulated GPU", state_words(first, true));
 	/* A cache that takes all there is before it returns something leaves none. */
-	if (known(first->headroom_bytes))
+	if (or_none(first->headroom_bytes))
 		gpc_document_say(doc, "with %s of headroom", gpc_show_bytes(first->headroom_bytes));
 	if (first->n_driver_calls != GPUCACHE_UNKNOWN)
 		gpc_document_say(doc,

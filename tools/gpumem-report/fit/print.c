@@ -49,19 +49,12 @@ static bool find_purposes(const struct gpc_report *report, const struct gpc_fit 
 	return sum > 0;
 }
 
-static const struct gpc_purpose_row *row_of(
-	const struct gpc_purpose_row rows[GPC_N_PURPOSES], enum gpc_purpose purpose)
-{
-	while (rows->purpose != purpose)
-		rows++;
-	return rows;
-}
-
 static uint64_t sum_of(const struct gpc_purpose_row rows[GPC_N_PURPOSES], enum gpc_purpose a,
 	enum gpc_purpose b, enum gpc_purpose c)
 {
-	return gpc_bytes_add(row_of(rows, a)->bytes,
-		gpc_bytes_add(row_of(rows, b)->bytes, row_of(rows, c)->bytes));
+	return gpc_bytes_add(gpc_purpose_row_of(rows, a)->bytes,
+		gpc_bytes_add(
+			gpc_purpose_row_of(rows, b)->bytes, gpc_purpose_row_of(rows, c)->bytes));
 }
 
 static void show_cut_short(struct gpc_document *doc, const struct gpc_fit *fit)
@@ -268,7 +261,7 @@ static void try_less(const struct gpc_report *report, const struct gpc_fit *fit)
 	struct gpc_purpose_row rows[GPC_N_PURPOSES];
 	const bool is_known = find_purposes(report, fit, rows);
 	const struct gpc_purpose_row *activations =
-		is_known ? row_of(rows, GPC_PURPOSE_ACTIVATIONS) : NULL;
+		is_known ? gpc_purpose_row_of(rows, GPC_PURPOSE_ACTIVATIONS) : NULL;
 	GPC_TEXT(site, 300);
 
 	if (is_known && sum_of(rows, GPC_PURPOSE_ACTIVATIONS, GPC_PURPOSE_INPUTS,

@@ -12,6 +12,7 @@
 #include "base/bytes.h"
 #include "tools/lib/map.h"
 #include "tools/replay/run.h"
+#include "why/numbers.h"
 
 enum outcome {
 	FAILED_BEFORE, /* at an earlier request, or the replay could not run */
@@ -384,12 +385,12 @@ void gpc_what_if_play(struct gpc_what_if *what_if, struct gpc_facts *facts)
 	struct played plain;
 
 	what_if->live_bytes = gpc_bytes_add(as_it_was.live_bytes, requested);
-	facts->is_whole = gpc_trace_is_whole(&what_if->trace) ? GPC_YES : GPC_NO;
-	facts->is_replayed = as_it_was.outcome == FAILED ? GPC_YES : GPC_NO;
+	facts->is_whole = truth(gpc_trace_is_whole(&what_if->trace));
+	facts->is_replayed = truth(as_it_was.outcome == FAILED);
 	if (facts->is_replayed == GPC_NO || is_hopeless(what_if))
 		return;
 	plain = play(what_if, &gpc_policy_none, &what_if->settings);
-	facts->plain_serves = plain.outcome == SERVED ? GPC_YES : GPC_NO;
+	facts->plain_serves = truth(plain.outcome == SERVED);
 	if (plain.outcome == SERVED)
 		facts->plain_free = plain.free_bytes;
 }
