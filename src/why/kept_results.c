@@ -251,15 +251,22 @@ static bool add_holder(struct paths *paths, const struct gpc_evidence *evidence,
 	return false;
 }
 
-bool gpc_kept_may_be_one_pass(const struct gpc_evidence *evidence, const struct gpucache_oom *oom)
+/* Since when nothing of what grows was freed, if it is memory for this purpose: *ret_first_ns. */
+static bool has_grown_whole(const struct gpc_evidence *evidence, const struct gpucache_oom *oom,
+	enum gpc_purpose purpose, uint64_t *ret_first_ns)
 {
 	const struct gpucache_holder *growing = gpc_holder_of(oom, oom->growth_stack);
-	uint64_t first_ns;
 
 	return oom->torch.requested && oom->growth_stack && growing &&
-	       gpc_purpose_of(gpc_evidence_frames(evidence, oom->growth_stack)) ==
-		       GPC_PURPOSE_ACTIVATIONS &&
-	       gpc_kept_most(evidence, oom, growing, &first_ns) &&
+	       gpc_purpose_of(gpc_evidence_frames(evidence, oom->growth_stack)) == purpose &&
+	       gpc_kept_most(evidence, oom, growing, ret_first_ns);
+}
+
+bool gpc_kept_may_be_one_pass(const struct gpc_evidence *evidence, const struct gpucache_oom *oom)
+{
+	uint64_t first_ns;
+
+	return has_grown_whole(evidence, oom, GPC_PURPOSE_ACTIVATIONS, &first_ns) &&
 	       count_steps(evidence, oom, oom->growth_stack, first_ns) == 0;
 }
 
@@ -283,13 +290,9 @@ static bool has_run(
 
 bool gpc_kept_may_be_one_model(const struct gpc_evidence *evidence, const struct gpucache_oom *oom)
 {
-	const struct gpucache_holder *growing = gpc_holder_of(oom, oom->growth_stack);
 	uint64_t first_ns;
 
-	return oom->torch.requested && oom->growth_stack && growing &&
-	       gpc_purpose_of(gpc_evidence_frames(evidence, oom->growth_stack)) ==
-		       GPC_PURPOSE_WEIGHTS &&
-	       gpc_kept_most(evidence, oom, growing, &first_ns) &&
+	return has_grown_whole(evidence, oom, GPC_PURPOSE_WEIGHTS, &first_ns) &&
 	       !has_run(evidence, oom, first_ns);
 }
 
