@@ -57,20 +57,27 @@ static void say_headline(
 	gpc_page_say_who(report, fatal ? GPC_INK_ALARM : GPC_INK_BOLD, text.buf, started.buf);
 }
 
-static void tell_verdict(const struct gpc_report *report, const struct gpucache_oom *oom)
+/* The verdict of the device's failure.  `fatal`, where it is explained already, is not replayed again. */
+static void tell_verdict(
+	const struct gpc_report *report, int32_t ordinal, const struct gpc_failure *fatal)
 {
 	struct gpc_document *doc = report->doc;
-	struct gpc_failure failure;
+	const struct gpc_failure *failure = fatal;
+	struct gpc_failure other;
+	struct gpucache_oom oom;
 
-	if (!oom) {
+	if (!gpc_report_find_oom(report, ordinal, true, &oom)) {
 		gpc_document_member(doc, "verdict", gpc_blank());
 		return;
 	}
-	gpc_failure_explain(report, oom, &failure);
+	if (!fatal || fatal->oom.number != oom.number) {
+		gpc_failure_explain(report, &oom, &other);
+		failure = &other;
+	}
 	gpc_document_open_object(doc, "verdict");
-	gpc_document_member(doc, "word", gpc_name(gpc_cause_word(failure.oom.verdict)));
-	gpc_document_member(doc, "strength", gpc_name(gpc_strength_word(failure.oom.strength)));
-	gpc_document_member(doc, "oom_number", gpc_number(oom->number));
+	gpc_document_member(doc, "word", gpc_name(gpc_cause_word(failure->oom.verdict)));
+	gpc_document_member(doc, "strength", gpc_name(gpc_strength_word(failure->oom.strength)));
+	gpc_document_member(doc, "oom_number", gpc_number(oom.number));
 	gpc_document_close(doc);
 }
 
@@ -243,14 +250,14 @@ static void show_holders(const struct gpc_report *report, const struct gpc_momen
 
 /* Says the GPU's other names, and the verdict of a failure on this GPU if WHY explains another failure. */
 static void say_names(struct gpc_document *doc, const struct gpucache_device *device,
-	const struct gpucache_oom *oom, const struct gpucache_oom *fatal)
+	const struct gpucache_oom *oom, const struct gpc_failure *fatal)
 {
 	GPC_TEXT(text, 120);
 
 	gpc_report_add_names(device, &text);
 	if (text.len)
 		gpc_document_say(doc, "%s", text.buf);
-	if (oom && fatal && oom->number != fatal->number)
+	if (oom && fatal && oom->number != fatal->oom.number)
 		gpc_document_say(doc, "%s (%s): gpumem-report oom %llu",
 			gpc_cause_word(oom->verdict), gpc_strength_word(oom->strength),
 			(unsigned long long)oom->number);
@@ -272,7 +279,7 @@ static void show_no_balance(const struct gpc_report *report, const struct gpucac
 }
 
 static void show_balance(const struct gpc_report *report, const struct gpucache_device *device,
-	const struct gpc_moment *moment, const struct gpucache_oom *fatal,
+	const struct gpc_moment *moment, const struct gpc_failure *fatal,
 	const struct gpucache_counters *sum)
 {
 	static const struct gpc_section section = { "balance", "BALANCE", gpc_sheet_columns, 4,
@@ -296,18 +303,16 @@ static void show_balance(const struct gpc_report *report, const struct gpucache_
 }
 
 static void show_device(const struct gpc_report *report, const struct gpucache_device *device,
-	const struct gpc_moment *moment, const struct gpucache_oom *fatal)
+	const struct gpc_moment *moment, const struct gpc_failure *fatal)
 {
 	struct gpc_device_totals totals = gpc_recording_totals(report->recording, device->ordinal);
 	const char *words = gpc_moment_words(moment, report);
 	struct gpc_document *doc = report->doc;
-	struct gpucache_oom oom;
 
 	gpc_page_open_device(doc, device);
 	gpc_document_member(doc, "moment", gpc_name(gpc_moment_key(moment, report)));
 	if (gpc_document_is_whole(doc))
-		tell_verdict(report,
-			gpc_report_find_oom(report, device->ordinal, true, &oom) ? &oom : NULL);
+		tell_verdict(report, device->ordinal, fatal);
 	show_balance(report, device, moment, fatal, &totals.sum);
 	gpc_document_open_object(doc, "now");
 	tell_counters(report, &totals.sum, GPC_WHEN_HEAP);
@@ -326,7 +331,7 @@ static void show_device(const struct gpc_report *report, const struct gpucache_d
 }
 
 /* The GPU that WHY is about comes first.  Text leaves out GPUs that the process did not use. */
-static void show_devices(const struct gpc_report *report, const struct gpucache_oom *fatal)
+static void show_devices(const struct gpc_report *report, const struct gpc_failure *fatal)
 {
 	struct gpc_document *doc = report->doc;
 	bool is_whole = gpc_document_is_whole(doc);
@@ -338,7 +343,7 @@ static void show_devices(const struct gpc_report *report, const struct gpucache_
 	for (unsigned round = fatal ? 0 : 1; round < 2; round++)
 		for (uint64_t i = 0; gpc_report_next_device(report, &i, &device);) {
 			gpc_moment_find(&moment, report, device.ordinal);
-			if (fatal && (device.ordinal == fatal->device) == (round == 1))
+			if (fatal && (device.ordinal == fatal->oom.device) == (round == 1))
 				continue;
 			if (!is_whole && !gpc_moment_is_used(report, &moment))
 				continue;
@@ -383,30 +388,24 @@ static void say_next(const struct gpc_report *report, const struct gpucache_oom 
 	gpc_document_close(report->doc);
 }
 
-static void show_why(const struct gpc_report *report, const struct gpucache_oom *fatal)
-{
-	struct gpc_failure failure;
-
-	if (!fatal) {
-		gpc_document_member(report->doc, "verdict", gpc_blank());
-		return;
-	}
-	gpc_failure_explain(report, fatal, &failure);
-	gpc_failure_show(&failure);
-}
-
 enum gpc_exit gpc_cmd_summary(struct gpc_report *report)
 {
 	struct gpucache_oom oom;
 	const struct gpucache_oom *fatal =
 		gpc_report_find_oom(report, -1, true, &oom) ? &oom : NULL;
 	const unsigned n_recovered = gpc_report_count_ooms(report, true);
+	struct gpc_failure failure;
 
 	gpc_page_begin(report, "summary");
 	say_headline(report, fatal, n_recovered);
 	gpc_document_member(report->doc, "recovered_failures", gpc_count(n_recovered));
-	show_why(report, fatal);
-	show_devices(report, fatal);
+	if (fatal) {
+		gpc_failure_explain(report, fatal, &failure);
+		gpc_failure_show(&failure);
+	} else {
+		gpc_document_member(report->doc, "verdict", gpc_blank());
+	}
+	show_devices(report, fatal ? &failure : NULL);
 	gpc_page_notes(report);
 	say_next(report, fatal);
 	gpc_document_end(report->doc);
