@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A table says which variables shrink, enlarge or disable each framework's pool.  The pool itself is recognized among
- * the holders of the peak: few blocks of one framework, with a large part of the GPU.
+ * the holders of the peak, or of a failure: few blocks of one framework, with a large part of the GPU.
  */
 #include "tools/gpumem-report/holders/framework_pools.h"
 
@@ -13,12 +13,8 @@
 #define POOL_PART   4
 #define POOL_BLOCKS 32
 
-/* A framework's pool on a device, at the device's peak. */
-struct pool {
-	const struct gpc_framework_row *framework; /* NULL: there is none */
-	uint64_t bytes;
-	uint64_t n_blocks;
-};
+/* What is taken at once is a block, or one of each of the framework's devices. */
+#define AT_ONCE_BLOCKS 4
 
 static const struct gpc_framework_row frameworks[] = {
 	{ "XLA", "XLA (JAX)", "RESOURCE_EXHAUSTED", "XLA_PYTHON_CLIENT_PREALLOCATE=false",
@@ -30,7 +26,7 @@ static const struct gpc_framework_row frameworks[] = {
 		"tensors" },
 };
 
-const struct gpc_framework_row *gpc_framework_of(const char *library)
+static const struct gpc_framework_row *framework_of(const char *library)
 {
 	for (size_t i = 0; i < sizeof frameworks / sizeof frameworks[0]; i++)
 		if (strcmp(library, frameworks[i].name) == 0)
@@ -64,36 +60,52 @@ static bool has_own_pool(
 	return !had(recording, framework->no_pool) && !had(recording, framework->drivers_pool);
 }
 
-static struct pool find_pool(const struct gpc_report *report, const struct gpucache_device *device)
+struct gpc_framework_pool gpc_framework_find_pool(const struct gpc_recording *recording,
+	const struct gpucache_holder *holders, uint32_t n, uint64_t device_total)
 {
-	struct pool pool = { 0 };
-	struct gpucache_peak peak;
+	struct gpc_framework_pool pool = { 0 };
 
-	if (!gpc_recording_find_peak(report->recording, device->ordinal, &peak))
-		return pool;
-	for (uint32_t i = 0; i < peak.n_holders; i++) {
+	for (uint32_t i = 0; i < n; i++) {
 		const struct gpc_framework_row *framework;
 		GPC_TEXT(library, 64);
 
-		gpc_library_name(report->recording, peak.holders[i].stack, &library);
-		framework = gpc_framework_of(library.buf);
+		gpc_library_name(recording, holders[i].stack, &library);
+		framework = framework_of(library.buf);
 		if (!framework || (pool.framework && framework != pool.framework))
 			continue;
 		pool.framework = framework;
-		pool.bytes = gpc_bytes_add(pool.bytes, peak.holders[i].bytes);
-		pool.n_blocks += peak.holders[i].n_blocks;
+		pool.bytes = gpc_bytes_add(pool.bytes, holders[i].bytes);
+		pool.n_blocks += holders[i].n_blocks;
 	}
 	if (pool.framework &&
-		(pool.bytes < device->total_bytes / POOL_PART || pool.n_blocks > POOL_BLOCKS ||
-			!has_own_pool(report->recording, pool.framework)))
+		(pool.bytes < device_total / POOL_PART || pool.n_blocks > POOL_BLOCKS ||
+			!has_own_pool(recording, pool.framework)))
 		pool.framework = NULL;
 	return pool;
+}
+
+bool gpc_framework_took_at_once(
+	const struct gpc_recording *recording, const struct gpc_framework_pool *pool)
+{
+	return pool->framework && pool->n_blocks <= AT_ONCE_BLOCKS &&
+	       !had(recording, pool->framework->grows);
+}
+
+static struct gpc_framework_pool pool_at_peak(
+	const struct gpc_report *report, const struct gpucache_device *device)
+{
+	struct gpucache_peak peak;
+
+	if (!gpc_recording_find_peak(report->recording, device->ordinal, &peak))
+		peak.n_holders = 0;
+	return gpc_framework_find_pool(
+		report->recording, peak.holders, peak.n_holders, device->total_bytes);
 }
 
 bool gpc_framework_add_pool(const struct gpc_report *report, const struct gpucache_device *device,
 	struct gpc_text *text)
 {
-	struct pool pool = find_pool(report, device);
+	struct gpc_framework_pool pool = pool_at_peak(report, device);
 	uint64_t hundredth = device->total_bytes / 100;
 
 	if (!pool.framework)
@@ -116,7 +128,7 @@ bool gpc_framework_add_pool(const struct gpc_report *report, const struct gpucac
 void gpc_framework_show(const struct gpc_report *report, const struct gpucache_device *device)
 {
 	static const struct gpc_section section = { "framework_pool", "POOL", .flags = GPC_OBJECT };
-	struct pool pool = find_pool(report, device);
+	struct gpc_framework_pool pool = pool_at_peak(report, device);
 	struct gpc_document *doc = report->doc;
 	GPC_TEXT(text, 900);
 

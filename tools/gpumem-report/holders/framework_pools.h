@@ -26,8 +26,19 @@ struct gpc_framework_row {
 	const char *pieces;
 };
 
-/* Returns the framework whose library has this name (gpc_library_name), or NULL. */
-const struct gpc_framework_row *gpc_framework_of(const char *library);
+/* A framework's own pool among some holders. */
+struct gpc_framework_pool {
+	const struct gpc_framework_row *framework; /* NULL: there is none */
+	uint64_t bytes;
+	uint64_t n_blocks;
+};
+
+struct gpc_framework_pool gpc_framework_find_pool(const struct gpc_recording *recording,
+	const struct gpucache_holder *holders, uint32_t n, uint64_t device_total);
+
+/* True if the framework took its pool at once, and not as it needed more. */
+bool gpc_framework_took_at_once(
+	const struct gpc_recording *recording, const struct gpc_framework_pool *pool);
 
 /* Appends advice: which variables shrink and disable the framework's pool. */
 void gpc_framework_add_less(const struct gpc_framework_row *framework, struct gpc_text *text);

@@ -8,14 +8,11 @@
 #include "format/memory.h"
 #include "oom/holder_rows.h"
 #include "sim/gpu/model.h"
-#include "tools/gpumem-report/holders/by_library.h"
 #include "tools/gpumem-report/holders/framework_pools.h"
+#include "tools/gpumem-report/holders/holder_rows.h"
+#include "why/numbers.h"
 #include "why/purposes.h"
 #include "why/retries.h"
-
-/* A framework's own pool: at least 1/POOL_PART of the device, in at most POOL_BLOCKS blocks. */
-#define POOL_PART   2
-#define POOL_BLOCKS 4
 
 /* Drivers and ECC make less difference to a model's memory. */
 #define MODEL_PART 64
@@ -135,25 +132,19 @@ static void set_top(
 	}
 }
 
-/* Finds the largest holder, if it is a framework with an allocator of its own. */
+/* Finds a framework that took a pool of its own at once. */
 static void set_framework(const struct gpc_report *report, const struct gpucache_oom *oom,
 	struct gpc_facts *facts, struct gpc_named_texts *texts)
 {
 	struct gpc_text less = gpc_text_init(texts->framework_less, sizeof texts->framework_less);
-	const struct gpc_framework_row *framework;
-	GPC_TEXT(library, 64);
+	const struct gpc_framework_pool pool = gpc_framework_find_pool(
+		report->recording, oom->holders, oom->n_holders, oom->balance.device_total);
 
-	if (oom->n_holders == 0 || oom->balance.device_total == GPUCACHE_UNKNOWN ||
-		oom->holders[0].n_blocks > POOL_BLOCKS ||
-		oom->holders[0].bytes < oom->balance.device_total / POOL_PART)
+	if (!gpc_framework_took_at_once(report->recording, &pool))
 		return;
-	gpc_library_name(report->recording, oom->holders[0].stack, &library);
-	framework = gpc_framework_of(library.buf);
-	if (!framework)
-		return;
-	gpc_framework_add_less(framework, &less);
-	facts->framework = framework->words;
-	facts->framework_bytes = oom->holders[0].bytes;
+	gpc_framework_add_less(pool.framework, &less);
+	facts->framework = pool.framework->words;
+	facts->framework_bytes = pool.bytes;
 	facts->framework_less = less.buf;
 }
 
@@ -199,10 +190,8 @@ void gpc_named_facts(const struct gpc_report *report, const struct gpucache_oom 
 	const struct gpc_evidence evidence = evidence_of(report);
 
 	if (gpucache_kind_place(oom->kind) == GPUCACHE_ON_HOST) {
-		facts->is_loader = gpc_purpose_of(gpc_frames_find(report->frames, oom->stack)) ==
-						   GPC_PURPOSE_INPUTS
-					   ? GPC_YES
-					   : GPC_NO;
+		facts->is_loader = truth(gpc_purpose_of(gpc_frames_find(report->frames,
+						 oom->stack)) == GPC_PURPOSE_INPUTS);
 		return;
 	}
 	set_gpu(report, oom, facts, texts);
