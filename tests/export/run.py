@@ -512,7 +512,7 @@ def case_wrong_words_are_refused_before_anything_is_written(export):
         expect(said in done.err, done.err)
         expect(not os.path.exists(path), "it wrote a file")
     done = export.world.report("leaks", "--format=folded", export.made, status=2)
-    expect("are options of `export`" in done.err, done.err)
+    expect("is an option of `export`" in done.err, done.err)
 
 
 if __name__ == "__main__":

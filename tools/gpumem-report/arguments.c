@@ -217,11 +217,6 @@ static bool read_option(int letter, struct gpc_options *options)
 	return true;
 }
 
-static bool is_number(const char *word)
-{
-	return *word && word[strspn(word, "0123456789")] == '\0' && strlen(word) < 10;
-}
-
 static bool read_word(const char *word, unsigned n_words, struct gpc_options *options,
 	const struct gpc_command **command)
 {
@@ -231,14 +226,14 @@ static bool read_word(const char *word, unsigned n_words, struct gpc_options *op
 		*command = found;
 		return true;
 	}
-	if (n_words == 0 && !is_number(word) && strcmp(word, "-") != 0 && access(word, F_OK) != 0 &&
-		!strpbrk(word, "./")) {
+	if (n_words == 0 && !gpc_is_number(word) && strcmp(word, "-") != 0 &&
+		access(word, F_OK) != 0 && !strpbrk(word, "./")) {
 		complain_command(word);
 		return false;
 	}
 	/* In `oom 2 FILE`, 2 is the number of a failure.  For `oom 2`, see gpc_target_sort_out_number(). */
 	if (options->n_targets == 1 && !options->number && (*command)->run == gpc_cmd_oom &&
-		is_number(options->targets[0])) {
+		gpc_is_number(options->targets[0])) {
 		options->number = strtoull(options->targets[0], NULL, 10);
 		options->n_targets = 0;
 	}
@@ -262,13 +257,49 @@ static bool are_targets_fine(const struct gpc_options *options, const struct gpc
 		       options->targets[0], options->targets[1]);
 }
 
-static bool is_run_fine(const struct gpc_options *options, const struct gpc_command *command)
+/* The options that only some commands have. */
+#define OF(kind, member, commands)              \
+	{                                       \
+#member, kind(member), commands \
+	}
+static const struct {
+	const char *name;
+	int letter;
+	const char *commands;
+} owned[] = {
+	OF(FLAG, once, "`live`"),
+	OF(FLAG, html, "`fit`, `sweep` and `cure`"),
+	OF(FLAG, next, "`sweep` and `cure`"),
+	OF(FLAG, progress, "`fit`"),
+	OF(TEXT, ended, "`fit`"),
+	OF(TEXT, on, "`fit`"),
+	OF(TEXT, trials, "`cure`"),
+	OF(TEXT, run, "`oom`"),
+	OF(TEXT, format, "`export`"),
+	OF(TEXT, query, "`export`"),
+};
+
+static bool is_given(const struct gpc_options *options, int letter)
 {
-	if (options->run && command->run != gpc_cmd_oom)
-		return gpc_refuse("--run is an option of `oom`, not of `%s`", command->name);
-	return !options->run || options->n_targets < 2 ||
-	       gpc_refuse("--run looks into one folder, not into `%s` and `%s`",
-		       options->targets[0], options->targets[1]);
+	const char *at = (const char *)options;
+	const char *text;
+
+	if (letter >= OPTION_FLAGS)
+		return *(const bool *)(at + (letter - OPTION_FLAGS));
+	memcpy(&text, at + (letter - OPTION_TEXTS), sizeof text);
+	return text != NULL;
+}
+
+static bool are_options_of(const struct gpc_options *options, const struct gpc_command *command)
+{
+	GPC_TEXT(quoted, 24);
+
+	gpc_text_add(&quoted, "`%s`", command->name);
+	for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++)
+		if (is_given(options, owned[i].letter) && !strstr(owned[i].commands, quoted.buf))
+			return gpc_refuse("--%s is an option of %s, not of %s", owned[i].name,
+				owned[i].commands, quoted.buf);
+	return true;
 }
 
 static bool is_moment_fine(const struct gpc_options *options)
@@ -287,8 +318,6 @@ static bool is_watch_fine(const struct gpc_options *options, const struct gpc_co
 	const bool is_export = (*command)->run == gpc_cmd_export;
 	const char *format = options->format ? options->format : "";
 
-	if (options->once && (*command)->run != gpc_cmd_live)
-		return gpc_refuse("--once is an option of `live`, not of `%s`", (*command)->name);
 	if (!options->watch_ns || (*command)->run == gpc_cmd_live)
 		return true;
 	if (!is_export || (strcmp(format, "prometheus") != 0 && strcmp(format, "openmetrics") != 0))
@@ -299,39 +328,21 @@ static bool is_watch_fine(const struct gpc_options *options, const struct gpc_co
 	return true;
 }
 
-static bool is_fit_fine(const struct gpc_options *options, const struct gpc_command *command)
+static bool are_values_fine(const struct gpc_options *options, const struct gpc_command *command)
 {
 	struct gpc_fit_target target;
 
-	if (options->html && command->run != gpc_cmd_fit && command->run != gpc_cmd_sweep &&
-		command->run != gpc_cmd_cure)
-		return gpc_refuse("--html is an option of `fit`, `sweep` and `cure`, not of `%s`",
-			command->name);
 	if (options->html && options->json)
 		return gpc_refuse("--html and --json: one of them");
-	if (options->next && command->run != gpc_cmd_sweep && command->run != gpc_cmd_cure)
+	if (options->on && !gpc_fit_read_target(options->on, &target))
 		return gpc_refuse(
-			"--next is an option of `sweep` and `cure`, not of `%s`", command->name);
-	if (options->trials && command->run != gpc_cmd_cure)
-		return gpc_refuse("--trials is an option of `cure`, not of `%s`", command->name);
-	if (command->run != gpc_cmd_fit)
-		return (!options->on && !options->ended && !options->progress) ||
-		       gpc_refuse("--on, --ended and --progress are options of `fit`, not of `%s`",
-			       command->name);
-	return !options->on || gpc_fit_read_target(options->on, &target) ||
-	       gpc_refuse(
-		       "--on needs a GPU or a size, not `%s`; `gpucache-run --sim list` names "
-		       "the GPUs",
-		       options->on);
-}
-
-static bool is_export_fine(const struct gpc_options *options, const struct gpc_command *command)
-{
-	if (command->run == gpc_cmd_export)
-		return gpc_export_is_possible(options);
-	return (!options->format && !options->query) ||
-	       gpc_refuse(
-		       "--format and --query are options of `export`, not of `%s`", command->name);
+			"--on needs a GPU or a size, not `%s`; `gpucache-run --sim list` "
+			"names the GPUs",
+			options->on);
+	if (options->run && options->n_targets > 1)
+		return gpc_refuse("--run looks into one folder, not into `%s` and `%s`",
+			options->targets[0], options->targets[1]);
+	return command->run != gpc_cmd_export || gpc_export_is_possible(options);
 }
 
 enum gpc_arguments_answer gpc_arguments_read(int argc, char **argv, struct gpc_options *ret_options,
@@ -372,8 +383,8 @@ enum gpc_arguments_answer gpc_arguments_read(int argc, char **argv, struct gpc_o
 	if (command->run == gpc_cmd_export && options.moment == GPC_AT_USUAL)
 		options.moment = GPC_AT_END;
 	if (!is_moment_fine(&options) || !are_targets_fine(&options, command) ||
-		!is_export_fine(&options, command) || !is_watch_fine(&options, &command) ||
-		!is_fit_fine(&options, command) || !is_run_fine(&options, command))
+		!are_options_of(&options, command) || !are_values_fine(&options, command) ||
+		!is_watch_fine(&options, &command))
 		return GPC_ARGUMENTS_BAD;
 	*ret_options = options;
 	*ret_command = command;

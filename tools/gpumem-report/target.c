@@ -311,8 +311,7 @@ static enum gpc_exit open_newest_of_pid(struct gpc_report *report, const char *p
 
 static bool is_pid(const char *target)
 {
-	return target && *target && target[strspn(target, "0123456789")] == '\0' &&
-	       access(target, F_OK) != 0;
+	return target && gpc_is_number(target) && access(target, F_OK) != 0;
 }
 
 void gpc_target_sort_out_number(struct gpc_options *options, const struct gpc_command *command)

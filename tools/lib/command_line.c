@@ -66,6 +66,11 @@ void gpc_complain_option(const char *word, const struct option *options)
 		gpc_complain("unknown option `--%s`; `%s -h` lists the options", name, tool);
 }
 
+bool gpc_is_number(const char *word)
+{
+	return *word && word[strspn(word, "0123456789")] == '\0' && strlen(word) < 10;
+}
+
 bool gpc_read_number(const char *option, const char *text, uint64_t most, uint64_t *ret_number)
 {
 	char *end;

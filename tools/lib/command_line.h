@@ -33,6 +33,9 @@ const char *gpc_nearest(const char *word, const void *rows, size_t n, size_t siz
 /* Complains of the word of argv that getopt_long() refused; `options` ends with an all-zero row. */
 void gpc_complain_option(const char *word, const struct option *options);
 
+/* True for a decimal number of at most nine digits. */
+bool gpc_is_number(const char *word);
+
 /* Reads a decimal number up to `most`. */
 bool gpc_read_number(const char *option, const char *text, uint64_t most, uint64_t *ret_number);
 

@@ -10,11 +10,6 @@
 
 #define MOST_VALUES 256
 
-static bool is_digits(const char *text)
-{
-	return *text && text[strspn(text, "0123456789")] == '\0' && strlen(text) < 10;
-}
-
 static void add_value(struct gpc_sweep_variable *variable, char *value)
 {
 	variable->values =
@@ -30,7 +25,7 @@ static bool read_values(struct gpc_sweep_variable *variable, char *text)
 
 	if (dots) {
 		*dots = '\0';
-		if (!is_digits(text) || !is_digits(dots + 2))
+		if (!gpc_is_number(text) || !gpc_is_number(dots + 2))
 			return false;
 		variable->is_range = true;
 		variable->from = strtoull(text, NULL, 10);
