@@ -124,30 +124,37 @@ static const char *next_name(const char *at, const struct gpc_fact_row **ret_row
 	return open;
 }
 
-static bool applies(const struct sentence *s, const struct gpc_facts *facts)
+static bool has_facts(const char *template, const struct gpc_facts *facts)
 {
 	const struct gpc_fact_row *row;
 	const char *words;
 	uint64_t number;
 	size_t len;
 
-	memcpy(&number, (const char *)facts + s->condition, sizeof number);
-	if (number != GPC_YES)
-		return false;
-	for (const char *at = s->template; (at = next_name(at, &row, &len)); at++)
+	for (const char *at = template; (at = next_name(at, &row, &len)); at++)
 		if (!row || !gpc_fact_read(facts, row, &number, &words))
 			return false;
 	return true;
 }
 
-static void say(struct gpc_text *text, const struct sentence *s, const struct gpc_facts *facts,
+static bool applies(const struct sentence *s, const struct gpc_facts *facts)
+{
+	uint64_t truth;
+
+	memcpy(&truth, (const char *)facts + s->condition, sizeof truth);
+	return truth == GPC_YES && has_facts(s->template, facts);
+}
+
+bool gpc_say_filled(struct gpc_text *text, const char *template, const struct gpc_facts *facts,
 	const struct gpc_site_names *names)
 {
 	const struct gpc_fact_row *row;
-	const char *at = s->template;
+	const char *at = template;
 	const char *open;
 	size_t len;
 
+	if (!has_facts(template, facts))
+		return false;
 	while ((open = next_name(at, &row, &len))) {
 		const char *words = NULL;
 		uint64_t number = 0;
@@ -157,7 +164,15 @@ static void say(struct gpc_text *text, const struct sentence *s, const struct gp
 		add_value(text, row->kind, number, words, names);
 		at = open + len + 2;
 	}
-	gpc_text_add(text, "%s%s", at, reaches[s->reach].words);
+	gpc_text_add(text, "%s", at);
+	return true;
+}
+
+static void say(struct gpc_text *text, const struct sentence *s, const struct gpc_facts *facts,
+	const struct gpc_site_names *names)
+{
+	(void)gpc_say_filled(text, s->template, facts, names);
+	gpc_text_add(text, "%s", reaches[s->reach].words);
 }
 
 void gpc_say_why(struct gpc_text *text, const struct gpc_facts *facts,

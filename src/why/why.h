@@ -158,6 +158,10 @@ struct gpc_site_names {
 	void (*add)(void *self, uint32_t stack, struct gpc_text *text);
 };
 
+/* Appends the template with the facts for its {names}.  False, and nothing appended, if one is unknown.  {CAPITALS} stay. */
+bool gpc_say_filled(struct gpc_text *text, const char *template, const struct gpc_facts *facts,
+	const struct gpc_site_names *names);
+
 /* "fragmented (likely): 9.00 GiB is cached and free, largest piece 1.40 GiB, 3.25 GiB asked for" */
 void gpc_say_why(struct gpc_text *text, const struct gpc_facts *facts,
 	const struct gpc_answer *answer, const struct gpc_site_names *names);

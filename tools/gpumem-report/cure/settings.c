@@ -72,43 +72,10 @@ static const struct row {
 #define N_ROWS (sizeof rows / sizeof rows[0])
 _Static_assert(N_ROWS <= GPC_CURE_MAX_SETTINGS, "every row has a place");
 
-/* Appends the value of the fact at[0 .. len); false if it is unknown. */
-static bool add_fact(const struct gpc_cure *cure, const char *at, size_t len, struct gpc_text *text)
-{
-	for (size_t i = 0; i < gpc_n_fact_rows; i++) {
-		const struct gpc_fact_row *row = &gpc_fact_rows[i];
-		const char *words = NULL;
-		uint64_t number = 0;
-
-		if (strlen(row->name) != len || strncmp(row->name, at, len) != 0)
-			continue;
-		if (!gpc_fact_read(&cure->failure.facts, row, &number, &words))
-			return false;
-		if (words)
-			gpc_text_add(text, "%s", words);
-		else
-			gpc_text_add(text, "%llu", (unsigned long long)number);
-		return true;
-	}
-	return false;
-}
-
-/* Fills the braces; false if a fact is unknown. */
 static bool fill(const struct gpc_cure *cure, const char *template, struct gpc_text *text)
 {
-	while (*template) {
-		size_t plain = strcspn(template, "{");
-		size_t name;
-
-		gpc_text_add(text, "%.*s", (int)plain, template);
-		template += plain;
-		if (!*template)
-			break;
-		name = strcspn(++template, "}");
-		if (!add_fact(cure, template, name, text))
-			return false;
-		template += name + (template[name] == '}');
-	}
+	if (!gpc_say_filled(text, template, &cure->failure.facts, NULL))
+		return false;
 	/* A setting that a replay did without. */
 	if (strncmp(text->buf, "GPUCACHE_CONF=", 14) == 0 && !strchr(text->buf, ':'))
 		gpc_text_add(text, ":0");
