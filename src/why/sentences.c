@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "why/why.h"
+#include "why/words.h"
 
 enum part {
 	BECAUSE,

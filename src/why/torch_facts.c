@@ -14,6 +14,7 @@
 #include "why/purposes.h"
 #include "why/torch_stacks.h"
 #include "why/trainers.h"
+#include "why/words.h"
 
 /* The most purposes that gpc_say_held() names. */
 #define N_HELD 3
@@ -254,8 +255,8 @@ static void set_purposes(struct search *search)
 	facts->activations = activations->bytes;
 	facts->asks_foreach = truth(gpc_passes_library(asking, "/optim/", "_multi_tensor_"));
 	facts->is_sgd = truth(has_file(asking, "/optim/sgd.py"));
-	facts->optimizer_less = facts->is_sgd == GPC_YES ? "SGD without momentum has none"
-							 : "SGD, Adafactor, an 8-bit one";
+	facts->optimizer_less =
+		facts->is_sgd == GPC_YES ? "SGD without momentum has none" : GPC_OPTIMIZERS;
 	if (weights->stack_bytes >= oom->short_by && weights->stack &&
 		!is_same_model(search, weights->stack, oom->stack)) {
 		facts->weights_place =

@@ -5,6 +5,7 @@
  */
 #include "tools/gpumem-report/cure/cure.h"
 #include "why/numbers.h"
+#include "why/words.h"
 
 /* A change that saves less than this part of what is missing is not named. */
 #define WORTH 8
@@ -86,8 +87,7 @@ static void show_batch(const struct gpc_facts *facts, struct gpc_document *doc)
 		100 - less);
 	if (facts->gpu)
 		gpc_text_add(&text,
-			".  The largest batch: gpucache-run --fit --on %s --sweep BATCH=1..64 -- "
-			"COMMAND {BATCH}",
+			".  The largest batch: gpucache-run --fit --on %s " GPC_SWEEP_BATCH,
 			facts->gpu);
 	gpc_document_row(doc, gpc_bytes(facts->short_by), gpc_blank(), gpc_name("this request"),
 		gpc_name("this request"), gpc_sentence(text.buf));

@@ -18,6 +18,7 @@
 #include "tools/gpumem-report/sweep/sized.h"
 #include "why/torch_facts.h"
 #include "why/torch_stacks.h"
+#include "why/words.h"
 
 #define N_HOLDERS  5
 #define MOST_PLACE 400 /* bytes of a line with its callers */
@@ -268,16 +269,14 @@ static void try_less(const struct gpc_report *report, const struct gpc_fit *fit)
 				GPC_PURPOSE_CACHES) < missing) {
 		gpc_document_say(report->doc,
 			"no batch is small enough: weights, gradients and optimizer state hold %s; "
-			"half precision, an optimizer with less state (SGD, Adafactor, an 8-bit "
-			"one), or sharded over GPUs (FSDP)",
+			"half precision, an optimizer with less state (" GPC_OPTIMIZERS
+			"), or sharded over GPUs (FSDP)",
 			gpc_show_bytes(sum_of(rows, GPC_PURPOSE_WEIGHTS, GPC_PURPOSE_GRADIENTS,
 				GPC_PURPOSE_OPTIMIZER)));
 		return;
 	}
 	gpc_document_say(report->doc,
-		"a smaller batch: gpucache-run --fit --on %s --sweep BATCH=1..64 -- COMMAND "
-		"{BATCH} "
-		"finds the largest",
+		"a smaller batch: gpucache-run --fit --on %s " GPC_SWEEP_BATCH " finds the largest",
 		report->options->on);
 	if (!activations || activations->bytes < missing ||
 		activations->n_blocks < GPC_FOR_BACKWARD ||
