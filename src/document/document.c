@@ -201,14 +201,6 @@ void gpc_document_close(struct gpc_document *doc)
 	doc->n_levels--;
 }
 
-void gpc_document_tell(
-	struct gpc_document *doc, const struct gpc_section *section, struct gpc_cell cell)
-{
-	gpc_document_open(doc, section);
-	gpc_document_row(doc, cell);
-	gpc_document_close(doc);
-}
-
 void gpc_document_end(struct gpc_document *doc)
 {
 	if (doc->n_within) {

@@ -218,10 +218,6 @@ void gpc_document_gap(struct gpc_document *doc);
 void gpc_document_close(struct gpc_document *doc);
 void gpc_document_end(struct gpc_document *doc);
 
-/* Opens the section, adds a row of one cell, and closes it. */
-void gpc_document_tell(
-	struct gpc_document *doc, const struct gpc_section *section, struct gpc_cell cell);
-
 /* True if every row is wanted, as in JSON; a view that chooses rows asks for it. */
 bool gpc_document_is_whole(const struct gpc_document *doc);
 

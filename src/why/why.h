@@ -132,7 +132,7 @@ struct gpc_answer {
 	enum gpucache_verdict then_cause; /* by the facts of the MOMENT alone */
 	enum gpucache_strength then_strength;
 	uint32_t also;     /* bit c: cause c is at least likely, too */
-	uint32_t possible; /* bit c: it is at least possible */
+	uint32_t possible; /* bit c: it is at least possible; read by tests */
 };
 
 /*

@@ -381,8 +381,3 @@ undo_effect:
 	gpc_sim_effect_destroy(effect);
 	return GPC_DEVICE_NO_MEMORY;
 }
-
-void *gpc_sim_driver_bytes(struct gpc_sim_driver *driver, gpc_devptr ptr)
-{
-	return gpc_sim_bytes(driver->sim, ptr);
-}

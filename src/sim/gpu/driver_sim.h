@@ -63,7 +63,4 @@ void gpc_sim_driver_fini(struct gpc_sim_driver *driver);
 GPC_MUST_CHECK enum gpc_status gpc_sim_driver_launch(struct gpc_sim_driver *driver,
 	gpc_stream stream, uint64_t duration_ns, gpc_devptr ptr, uint64_t size, int fill);
 
-/* For tests: the host's address of the bytes at a device address. */
-void *gpc_sim_driver_bytes(struct gpc_sim_driver *driver, gpc_devptr ptr);
-
 #endif

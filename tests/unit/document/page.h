@@ -32,6 +32,15 @@ static struct gpc_document page_new(const struct gpc_renderer *renderer)
 	};
 }
 
+/* A section of one cell. */
+static inline void page_tell(
+	struct gpc_document *doc, const struct gpc_section *section, struct gpc_cell cell)
+{
+	gpc_document_open(doc, section);
+	gpc_document_row(doc, cell);
+	gpc_document_close(doc);
+}
+
 static inline void page_row(struct gpc_document *doc, uint64_t bytes, const char *name)
 {
 	gpc_document_row(doc, gpc_bytes(bytes), gpc_share(bytes, 4 * GPC_MIB), gpc_name(name));

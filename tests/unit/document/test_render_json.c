@@ -32,7 +32,7 @@ TEST(a_limit_holds_for_json_and_what_it_leaves_out_has_no_members)
 	gpc_document_open(&doc, &page_functions);
 	for (unsigned i = 0; i < 2; i++) {
 		page_row(&doc, i, "main");
-		gpc_document_tell(&doc, &stack, gpc_number(i));
+		page_tell(&doc, &stack, gpc_number(i));
 	}
 	gpc_document_close(&doc);
 	gpc_document_end(&doc);

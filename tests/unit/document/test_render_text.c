@@ -71,12 +71,12 @@ TEST(an_empty_section_leaves_nothing_and_a_filled_one_stands_apart)
 	gpc_document_begin(&doc);
 	gpc_document_open(&doc, &why);
 	gpc_document_close(&doc);
-	gpc_document_tell(&doc, &also, gpc_sentence("first"));
+	page_tell(&doc, &also, gpc_sentence("first"));
 	gpc_document_open(&doc, &try);
 	gpc_document_row(&doc, gpc_sentence("second"));
 	gpc_document_row(&doc, gpc_sentence("third"));
 	gpc_document_close(&doc);
-	gpc_document_tell(&doc, &also, gpc_sentence("fourth"));
+	page_tell(&doc, &also, gpc_sentence("fourth"));
 	assert_string_equal(page,
 		"ALSO     first\n"
 		"\n"
@@ -187,7 +187,7 @@ TEST(times_are_local_if_the_page_knows_how)
 	static const struct gpc_section section = { "x", NULL, GPC_COLUMNS(words) };
 
 	gpc_document_begin(&doc);
-	gpc_document_tell(&doc, &section, gpc_time(UINT64_C(1786291200) * 1000000000));
+	page_tell(&doc, &section, gpc_time(UINT64_C(1786291200) * 1000000000));
 	assert_string_equal(page, "2026-08-09 16:00:00\n");
 }
 
@@ -233,9 +233,9 @@ TEST(the_brief_form_ends_with_its_lines_and_keeps_one_for_what_comes_last)
 	struct gpc_document doc = page_brief(12, 3);
 
 	doc.n_reserved = 1;
-	gpc_document_tell(&doc, &why, gpc_sentence("one two three four"));
+	page_tell(&doc, &why, gpc_sentence("one two three four"));
 	doc.n_reserved = 0;
-	gpc_document_tell(&doc, &full, gpc_sentence("last"));
+	page_tell(&doc, &full, gpc_sentence("last"));
 	assert_string_equal(page,
 		"WHY    one\n"
 		"       two\n"
@@ -247,7 +247,7 @@ TEST(the_brief_form_is_ascii_and_no_line_is_too_long)
 	static const struct gpc_section why = { "why", "WHY", GPC_COLUMNS(words), .n_brief = 1 };
 	struct gpc_document doc = page_brief(14, 9);
 
-	gpc_document_tell(&doc, &why, gpc_sentence("a\tb abcdefghijk"));
+	page_tell(&doc, &why, gpc_sentence("a\tb abcdefghijk"));
 	assert_string_equal(page,
 		"WHY    a?b\n"
 		"       abcdefg\n"

@@ -97,7 +97,7 @@ TEST(memory_reused_too_early_holds_the_old_owners_data)
 	/* A new owner on another stream that waits for nothing. */
 	launch(b, 1 * MS, ptr, 100, 2);
 	assert_int_equal(drv->ops->context_sync(drv), GPC_OK);
-	assert_int_equal(*(char *)gpc_sim_driver_bytes(&driver, ptr), 1);
+	assert_int_equal(*(char *)gpc_sim_bytes(driver.sim, ptr), 1);
 }
 
 TEST(memory_reused_behind_a_stream_wait_holds_the_new_owners_data)
@@ -111,7 +111,7 @@ TEST(memory_reused_behind_a_stream_wait_holds_the_new_owners_data)
 	assert_int_equal(drv->ops->stream_wait(drv, b, event), GPC_OK);
 	launch(b, 1 * MS, ptr, 100, 2);
 	assert_int_equal(drv->ops->context_sync(drv), GPC_OK);
-	assert_int_equal(*(char *)gpc_sim_driver_bytes(&driver, ptr), 2);
+	assert_int_equal(*(char *)gpc_sim_bytes(driver.sim, ptr), 2);
 	drv->ops->event_destroy(drv, event);
 }
 
@@ -127,7 +127,7 @@ TEST(memory_reused_behind_a_wait_of_the_context_holds_the_new_owners_data)
 	assert_int_equal(drv->ops->fence_wait(drv, event), GPC_OK);
 	launch(b, 1 * MS, ptr, 100, 2);
 	assert_int_equal(drv->ops->context_sync(drv), GPC_OK);
-	assert_int_equal(*(char *)gpc_sim_driver_bytes(&driver, ptr), 2);
+	assert_int_equal(*(char *)gpc_sim_bytes(driver.sim, ptr), 2);
 	drv->ops->event_destroy(drv, event);
 }
 
@@ -218,7 +218,7 @@ TEST(captured_work_happens_at_each_launch_and_not_before)
 		(struct gpc_sim_stream *)(uintptr_t)stream_create(CU_STREAM_NON_BLOCKING);
 	struct gpc_sim_graph *graph = NULL;
 	gpc_devptr ptr = take(512);
-	char *byte = gpc_sim_driver_bytes(&driver, ptr);
+	char *byte = gpc_sim_bytes(driver.sim, ptr);
 
 	*byte = 0;
 	assert_int_equal(

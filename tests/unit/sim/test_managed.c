@@ -49,7 +49,7 @@ TEST(the_first_touch_moves_memory_to_the_device)
 	assert_int_equal(free_bytes(), ROOM - 8 * GPC_MIB);
 	assert_int_equal(reads(A + GPC_MIB, 8 * GPC_MIB), 1);
 	assert_int_equal(reads(A, 20 * GPC_MIB), 1 + 12);
-	assert_int_equal(gpc_sim_managed_bytes(context->device), 20 * GPC_MIB);
+	assert_int_equal(context->device->managed.resident, 20 * GPC_MIB);
 	gpc_sim_managed_remove(context->device, A);
 	assert_int_equal(free_bytes(), ROOM);
 	assert_int_equal(reads(A, GPC_MIB), 1); /* no managed memory */
@@ -70,7 +70,7 @@ TEST(one_that_is_larger_than_the_device_is_used_in_part_from_the_host)
 {
 	gpc_sim_managed_add(context->device, A, 100 * GPC_MIB);
 	assert_int_equal(reads(A, 100 * GPC_MIB), 1 + 100 + 40);
-	assert_int_equal(gpc_sim_managed_bytes(context->device), ROOM);
+	assert_int_equal(context->device->managed.resident, ROOM);
 	assert_int_equal(free_bytes(), 0);
 }
 
@@ -82,9 +82,9 @@ TEST(device_memory_comes_first)
 	(void)reads(A, ROOM);
 	assert_int_equal(free_bytes(), 0);
 	assert_int_equal(gpc_sim_mem_alloc(context, 50 * GPC_MIB, &ptr), CUDA_SUCCESS);
-	assert_int_equal(gpc_sim_managed_bytes(context->device), ROOM - 50 * GPC_MIB);
+	assert_int_equal(context->device->managed.resident, ROOM - 50 * GPC_MIB);
 	assert_int_equal(gpc_sim_device_charge(context->device, ROOM - 50 * GPC_MIB), CUDA_SUCCESS);
-	assert_int_equal(gpc_sim_managed_bytes(context->device), 0);
+	assert_int_equal(context->device->managed.resident, 0);
 	assert_int_equal(reads(A, GPC_MIB), 1 + 1 + 1); /* there, and at once back */
 	gpc_sim_device_uncharge(context->device, ROOM - 50 * GPC_MIB);
 	assert_int_equal(gpc_sim_mem_free(sim, ptr), CUDA_SUCCESS);

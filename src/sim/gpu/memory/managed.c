@@ -113,13 +113,3 @@ uint64_t gpc_sim_managed_duration(
 	return work->duration_ns +
 	       (uint64_t)((double)touch(context->device, work) / (1 << 20) * ns_per_mib);
 }
-
-uint64_t gpc_sim_managed_bytes(struct gpc_sim_device *device)
-{
-	uint64_t bytes;
-
-	pthread_mutex_lock(&device->lock);
-	bytes = device->managed.resident;
-	pthread_mutex_unlock(&device->lock);
-	return bytes;
-}

@@ -50,6 +50,4 @@ uint64_t gpc_sim_managed_duration(
 /* Moves to the host what exceeds `room`. */
 void gpc_sim_managed_squeeze_locked(struct gpc_sim_managed *managed, uint64_t room);
 
-uint64_t gpc_sim_managed_bytes(struct gpc_sim_device *device);
-
 #endif

@@ -52,11 +52,6 @@ static inline uint32_t gpc_sim_slots_longest(const struct gpc_sim_small *small)
 	return small->runs[1].longest;
 }
 
-static inline bool gpc_sim_slots_is_free(const struct gpc_sim_small *small, uint32_t i)
-{
-	return !(small->used[i / 64] >> (i % 64) & 1);
-}
-
 static inline uint32_t gpc_sim_slots_of(uint64_t size)
 {
 	return (uint32_t)((size + GPC_SIM_SLOT - 1) / GPC_SIM_SLOT);
