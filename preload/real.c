@@ -292,7 +292,6 @@ static const char *current_name(const char *name, int version)
 	if (version >= (since) && __builtin_strcmp(name, #old) == 0) \
 		return #row;
 #include "preload/renamed.def"
-#undef RENAMED
 	return name;
 }
 

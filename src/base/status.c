@@ -5,7 +5,6 @@
 static const char *const texts[] = {
 #define STATUS(name, text) text,
 #include "base/status.def"
-#undef STATUS
 };
 
 const char *gpc_status_text(enum gpc_status st)

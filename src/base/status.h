@@ -13,7 +13,6 @@
 enum gpc_status {
 #define STATUS(name, text) GPC_##name,
 #include "base/status.def"
-#undef STATUS
 	GPC_STATUS_COUNT,
 	GPC_DEVICE_FIRST = 0x10000,
 	GPC_DEVICE_NO_MEMORY = GPC_DEVICE_FIRST + 2,   /* CUDA_ERROR_OUT_OF_MEMORY */

@@ -69,7 +69,6 @@ enum gpc_oom_report {
 enum gpc_option {
 #define OPTION(name, ...) GPC_OPTION_##name,
 #include "config/options.def"
-#undef OPTION
 	GPC_OPTION_COUNT,
 };
 
@@ -97,7 +96,6 @@ enum gpc_config_source {
 struct gpc_config {
 #define OPTION(name, type, ...) GPC_FIELD_##type(name)
 #include "config/options.def"
-#undef OPTION
 	uint8_t sources[GPC_OPTION_COUNT]; /* enum gpc_config_source */
 	unsigned n_warnings;
 	unsigned n_more_warnings; /* warnings for which `warnings` had no room */

@@ -20,7 +20,6 @@ const struct gpc_option_row gpc_option_rows[GPC_OPTION_COUNT] = {
 	{ #name, GPC_OPTION_##type, offsetof(struct gpc_config, name), default_text, smallest, \
 		largest, choices, help },
 #include "config/options.def"
-#undef OPTION
 };
 
 /* The value of a field of any type, before it is stored. */

@@ -14,7 +14,5 @@ enum gpc_status gpc_cuda_fns_fill(
 		st = GPC_NOT_FOUND;
 #define OPTIONAL(name, result, params) *(void **)(void *)&fns->name = lookup(arg, #name);
 #include "driver/cuda_fns.def"
-#undef CUDA_FN
-#undef OPTIONAL
 	return st;
 }

@@ -15,8 +15,6 @@ struct gpc_cuda_fns {
 #define CUDA_FN(name, result, params)  result(*name) params;
 #define OPTIONAL(name, result, params) result(*name) params; /* NULL if the driver lacks it */
 #include "driver/cuda_fns.def"
-#undef CUDA_FN
-#undef OPTIONAL
 };
 
 /* Fills the table by the names of the functions.  GPC_NOT_FOUND: a function that is not OPTIONAL is missing. */

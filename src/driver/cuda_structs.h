@@ -203,7 +203,5 @@ _Static_assert(sizeof(CUDA_ARRAY3D_DESCRIPTOR_v1) == 24, "as in cuda.h");
 #define OFFSET(type, member, bytes) \
 	_Static_assert(offsetof(type, member) == (bytes), #type "." #member);
 #include "driver/cuda_layouts.def"
-#undef SIZE
-#undef OFFSET
 
 #endif

@@ -13,7 +13,6 @@ const struct gpc_balance_line gpc_balance_lines[GPC_BALANCE_LINE_COUNT] = {
 	[GPC_BALANCE_LINE_##                   \
 		member] = { key, label, offsetof(struct gpucache_balance, member), ours },
 #include "model/balance_lines.def"
-#undef BALANCE_LINE
 };
 
 uint64_t gpc_balance_value(

@@ -56,7 +56,6 @@ struct gpc_balance_line {
 enum gpc_balance_line_number {
 #define BALANCE_LINE(member, key, label, ours) GPC_BALANCE_LINE_##member,
 #include "model/balance_lines.def"
-#undef BALANCE_LINE
 	GPC_BALANCE_LINE_COUNT,
 };
 

@@ -15,7 +15,6 @@ const struct gpc_counter gpc_counters[GPC_N_COUNTERS] = {
 	{ key, offsetof(struct gpucache_counters, name), sizeof FIELD(name) / sizeof(uint64_t), \
 		GPC_WHEN_##when, GPC_ADDS_##adds, GPC_COUNTS_##counts },
 #include "model/counters.def"
-#undef COUNTER
 };
 
 #define COUNTER(name, when, adds, counts, key, stats) +sizeof FIELD(name)

@@ -87,7 +87,6 @@ struct gpc_counter {
 enum {
 #define COUNTER(name, when, adds, counts, key, stats) GPC_COUNTER_##name,
 #include "model/counters.def"
-#undef COUNTER
 	GPC_N_COUNTERS,
 };
 

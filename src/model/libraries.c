@@ -12,7 +12,6 @@
 static const struct gpc_library_row table[] = {
 #define LIBRARY(kind, start, name) { GPC_LIBRARY_##kind, start, name },
 #include "model/libraries.def"
-#undef LIBRARY
 };
 
 const char *gpc_library_package(const char *path)

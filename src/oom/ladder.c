@@ -162,7 +162,6 @@ static bool spill_to_host(struct gpc_ladder *ladder, uint64_t *ret_bytes)
 static bool (*const rungs[])(struct gpc_ladder *ladder, uint64_t *ret_bytes) = {
 #define RUNG(function, text) function,
 #include "model/rungs.def"
-#undef RUNG
 };
 
 #define N_RUNGS (sizeof rungs / sizeof rungs[0])

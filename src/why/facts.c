@@ -8,7 +8,6 @@ const struct gpc_fact_row gpc_fact_rows[] = {
 #define FACT(source, kind, name, meaning) \
 	{ #name, meaning, offsetof(struct gpc_facts, name), GPC_FACT_##kind, GPC_FROM_##source },
 #include "why/facts.def"
-#undef FACT
 };
 const size_t gpc_n_fact_rows = sizeof gpc_fact_rows / sizeof gpc_fact_rows[0];
 

@@ -9,7 +9,6 @@ bool gpc_is_hosted(const struct gpc_stack_frames *stack)
 	static const char *const hosts[] = {
 #define HOST(part) part,
 #include "why/hosts.def"
-#undef HOST
 	};
 
 	for (size_t h = 0; h < sizeof hosts / sizeof hosts[0]; h++)

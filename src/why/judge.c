@@ -463,13 +463,6 @@ static const struct cause {
 #define RERUN(...)
 #define SHORT(...)
 #include "why/causes.def"
-#undef CAUSE
-#undef BECAUSE
-#undef AND
-#undef TRY
-#undef ELSE
-#undef RERUN
-#undef SHORT
 };
 
 #define N_CAUSES (sizeof causes / sizeof causes[0])

@@ -60,7 +60,6 @@ const char *gpc_purpose_words(enum gpc_purpose purpose)
 	static const char *const words[] = {
 #define PURPOSE(name, words) words,
 #include "why/purpose.def"
-#undef PURPOSE
 	};
 
 	return words[purpose < GPC_N_PURPOSES ? purpose : GPC_PURPOSE_OTHER];

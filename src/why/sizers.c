@@ -12,7 +12,6 @@
 static const struct gpc_sizer sizers[] = {
 #define SIZER(part, function, name, settings) { part, function, name, settings },
 #include "why/sizers.def"
-#undef SIZER
 };
 
 const struct gpc_sizer *gpc_sizer_of(const struct gpc_stack_frames *stack)

@@ -17,28 +17,22 @@ static const struct trainer {
 #define SHARDER(part, name, less)
 #define HALF(part)
 #include "why/trainers.def"
-#undef PHASE
-#undef TRAINER
-#undef SHARDER
 };
 
 static const struct trainer sharders[] = {
 #define PHASE(part, function, name, less)
 #define TRAINER(part, name, less, half)
 #define SHARDER(part, name, less) { part, NULL, name, less, NULL },
+#define HALF(part)
 #include "why/trainers.def"
-#undef SHARDER
-#undef HALF
 };
 
 static const char *const halves[] = {
+#define PHASE(part, function, name, less)
+#define TRAINER(part, name, less, half)
 #define SHARDER(part, name, less)
 #define HALF(part) part,
 #include "why/trainers.def"
-#undef PHASE
-#undef TRAINER
-#undef SHARDER
-#undef HALF
 };
 
 /* Stack i of those to search for libraries: that of the request, then the holders'. */

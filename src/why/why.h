@@ -53,7 +53,6 @@
 enum gpc_purpose {
 #define PURPOSE(name, words) GPC_PURPOSE_##name,
 #include "why/purpose.def"
-#undef PURPOSE
 	GPC_N_PURPOSES,
 };
 
@@ -97,7 +96,6 @@ enum gpc_fact_source {
 struct gpc_facts {
 #define FACT(source, kind, name, meaning) GPC_TYPE_##kind name;
 #include "why/facts.def"
-#undef FACT
 };
 
 struct gpc_fact_row {

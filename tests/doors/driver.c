@@ -56,7 +56,6 @@ static void *find(const char *name, int version, uint64_t flags)
 	if (version >= (since) && strcmp(name, #old) == 0) \
 		name = #row;
 #include "preload/renamed.def"
-#undef RENAMED
 
 	for (size_t i = 0; i < n_entries; i++) {
 		char base[MAX_NAME];

@@ -20,7 +20,6 @@
 const struct gpc_command gpc_commands[] = {
 #define COMMAND(name, needs, help) { #name, help, GPC_NEEDS_##needs, gpc_cmd_##name },
 #include "tools/gpumem-report/commands.def"
-#undef COMMAND
 };
 
 enum long_option {
@@ -68,7 +67,6 @@ static const struct option long_options[] = {
 	{ "trials", required_argument, NULL, TEXT(trials) },
 #define FILTER(name, value, is_of, help) { #name, required_argument, NULL, TEXT(filters.name) },
 #include "tools/gpumem-report/holders/filters.def"
-#undef FILTER
 	{ "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, 'V' },
 	{ NULL, 0, NULL, 0 },

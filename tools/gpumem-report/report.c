@@ -34,7 +34,6 @@ struct gpc_words gpc_rung_words(unsigned rung)
 	static const struct gpc_words rungs[] = {
 #define RUNG(function, text) { #function, text },
 #include "model/rungs.def"
-#undef RUNG
 	};
 
 	return rung < GPC_RUNG_COUNT
@@ -47,7 +46,6 @@ struct gpc_words gpc_one_stream_end_words(uint64_t end)
 	static const struct gpc_words ends[] = {
 #define ONE_STREAM_END(name, word, text) [GPUCACHE_ONE_STREAM_END_##name] = { word, text },
 #include "base/one_stream.def"
-#undef ONE_STREAM_END
 	};
 
 	return end < GPUCACHE_ONE_STREAM_END_COUNT

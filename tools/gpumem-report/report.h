@@ -53,7 +53,6 @@ enum gpc_at {
 struct gpc_filters {
 #define FILTER(name, value, is_of, help) const char *name;
 #include "tools/gpumem-report/holders/filters.def"
-#undef FILTER
 };
 
 /* Ordinals of GPUs are below this. */
@@ -124,14 +123,12 @@ struct gpc_command {
 
 #define COMMAND(name, needs, help) enum gpc_exit gpc_cmd_##name(struct gpc_report *report);
 #include "tools/gpumem-report/commands.def"
-#undef COMMAND
 
 enum gpc_exit gpc_cmd_watch(struct gpc_report *report); /* `export --watch` */
 
 enum gpc_command_number {
 #define COMMAND(name, needs, help) GPC_COMMAND_##name,
 #include "tools/gpumem-report/commands.def"
-#undef COMMAND
 	GPC_N_COMMANDS,
 };
 
@@ -147,7 +144,6 @@ const char *gpc_state_word(enum gpc_run_state state);
 enum gpc_rung {
 #define RUNG(function, text) GPC_RUNG_##function,
 #include "model/rungs.def"
-#undef RUNG
 	GPC_RUNG_COUNT,
 };
 

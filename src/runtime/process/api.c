@@ -199,7 +199,6 @@ CUresult gpc_runtime_stats(int number, struct gpucache_stats *ret_stats)
 #define STATS(name)                                   .name = sum.name,
 #define COUNTER(name, when, adds, counts, key, stats) stats(name)
 #include "model/counters.def"
-#undef COUNTER
 #undef STATS
 #undef NONE
 	};

@@ -29,7 +29,6 @@ static const struct entry entries[] = {
 /* Functions that exist and fail.  Each has one row, for its newest version. */
 #define LACKS(name) CUresult name(void);
 #include "sim/libcuda/lacking.def"
-#undef LACKS
 
 static const struct lacking {
 	const char *symbol;

@@ -33,8 +33,6 @@ TEST(every_function_is_asked_for_by_its_own_name)
 	assert_int_equal((uintptr_t)fns.name, (uintptr_t)lookup(&driver, #name));
 #define OPTIONAL CUDA_FN
 #include "driver/cuda_fns.def"
-#undef CUDA_FN
-#undef OPTIONAL
 }
 
 TEST(a_missing_function_is_noticed_and_the_others_are_filled)

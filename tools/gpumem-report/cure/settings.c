@@ -66,7 +66,6 @@ static const struct row {
 #define SETTING(key, condition, what, assignments, words) \
 	{ #key, condition, what, assignments, words },
 #include "tools/gpumem-report/cure/settings.def"
-#undef SETTING
 };
 
 #define N_ROWS (sizeof rows / sizeof rows[0])

@@ -19,7 +19,6 @@ static const struct cache {
 } caches[] = {
 #define CACHE(key, words, how, whose, policy) { { #key, words, how, 0, 0, 0 }, whose, &(policy) },
 #include "tools/gpumem-report/holders/caches.def"
-#undef CACHE
 };
 
 #define N_CACHES (sizeof caches / sizeof caches[0])

@@ -20,7 +20,6 @@ const struct gpc_filter_row gpc_filter_rows[] = {
 #define OF_STACK                         false
 #define FILTER(name, value, is_of, help) { #name, value, help, is_of },
 #include "tools/gpumem-report/holders/filters.def"
-#undef FILTER
 #undef OF_BLOCK
 #undef OF_STACK
 };

@@ -10,13 +10,11 @@
 enum gets {
 #define GETS(word, text) GETS_##word,
 #include "tools/gpumem-report/gets.def"
-#undef GETS
 };
 
 static const struct gpc_words gets_of[] = {
 #define GETS(word, text) { #word, text },
 #include "tools/gpumem-report/gets.def"
-#undef GETS
 };
 
 static const struct symbol {
