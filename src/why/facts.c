@@ -73,25 +73,12 @@ static void set_request(struct gpc_facts *facts, const struct gpucache_oom *oom)
 		facts->asked_site = oom->stack;
 	facts->is_assumed =
 		truth(oom->kind == GPUCACHE_KIND_CONTEXT || oom->kind == GPUCACHE_KIND_MODULE);
-	facts->is_physical = truth(oom->kind == GPUCACHE_KIND_PHYSICAL);
-	facts->is_on_host = truth(gpucache_kind_place(oom->kind) == GPUCACHE_ON_HOST);
 	if (oom->kind == GPUCACHE_KIND_ASYNC)
 		facts->pool_live = oom->kind_bytes[GPUCACHE_KIND_ASYNC];
-	facts->pools_live = oom->kind_bytes[GPUCACHE_KIND_ASYNC];
 	if (oom->pool_max) {
 		facts->pool_max = oom->pool_max;
 		facts->pool_used = oom->pool_used;
 	}
-	facts->is_torch_limit = truth(oom->kind == GPUCACHE_KIND_TENSOR);
-	facts->is_caching = truth(oom->setup & GPUCACHE_OOM_CACHING);
-	facts->is_segment = truth(oom->kind == GPUCACHE_KIND_DEVICE);
-	facts->is_capturing = truth(oom->setup & GPUCACHE_OOM_CAPTURING);
-	facts->is_eager = truth(oom->setup & GPUCACHE_OOM_EAGER);
-	facts->is_fraction = truth(oom->setup & GPUCACHE_OOM_FRACTION);
-	facts->rounds_up = truth(oom->setup & GPUCACHE_OOM_ROUNDUP);
-	facts->torch_rounds = truth(oom->setup & GPUCACHE_OOM_TORCH_ROUNDUP);
-	facts->has_graphs = truth(oom->setup & GPUCACHE_OOM_GRAPHS);
-	facts->never_waits = truth(!(oom->setup & GPUCACHE_OOM_WAIT));
 	facts->limit = oom->limit ? oom->limit : GPUCACHE_UNKNOWN;
 }
 
@@ -117,39 +104,15 @@ static void set_balance(struct gpc_facts *facts, const struct gpucache_oom *oom)
 {
 	const struct gpucache_balance *sheet = &oom->balance;
 
-	facts->total = sheet->device_total;
-	facts->free_before = oom->free_before;
-	facts->free_after = oom->free_after;
 	facts->available =
 		sheet->device_free != GPUCACHE_UNKNOWN ? sheet->device_free : oom->free_after;
-	facts->live = sheet->requested;
-	facts->rounding = sheet->rounding;
-	facts->pending = sheet->pending;
-	facts->largest_pending = oom->largest_pending;
-	facts->cached = sheet->cached;
 	if (oom->kind != GPUCACHE_KIND_TENSOR) {
 		facts->piece = oom->piece != GPUCACHE_UNKNOWN ? oom->piece : sheet->cached_largest;
 		facts->returnable = gpc_smaller(oom->returnable_bytes, sheet->cached);
 	}
-	facts->other_piece = oom->other_piece;
-	facts->direct = sheet->direct;
-	facts->contexts = oom->kind_bytes[GPUCACHE_KIND_CONTEXT];
 	if (oom->n_contexts)
 		facts->n_contexts = oom->n_contexts;
-	facts->modules = oom->kind_bytes[GPUCACHE_KIND_MODULE];
-	facts->managed = oom->kind_bytes[GPUCACHE_KIND_MANAGED];
-	facts->pool_idle = oom->kind_bytes[GPUCACHE_KIND_POOL];
-	facts->outside = sheet->process_outside;
 	facts->others = others_of(oom);
-	facts->reserve = sheet->driver_reserve;
-	facts->unattributed = sheet->unattributed;
-	facts->plain_live = oom->plain_live;
-	facts->page_waste = oom->page_waste;
-	facts->page_blocks = oom->page_blocks;
-	facts->usual_live = oom->usual_live;
-	facts->usual_base = oom->usual_base;
-	facts->pinned = oom->host_bytes;
-	facts->row_padding = oom->row_padding;
 	if (oom->refused_frees) {
 		facts->refused_frees = oom->refused_frees;
 		facts->refused_free_site = oom->refused_free_stack;
@@ -159,32 +122,27 @@ static void set_balance(struct gpc_facts *facts, const struct gpucache_oom *oom)
 		facts->taken_site = oom->taken_stack;
 	}
 	facts->host_room = oom->host_room ? oom->host_room : GPUCACHE_UNKNOWN;
-	facts->n_frees = oom->n_free;
-	facts->n_dropped = oom->n_dropped;
 }
 
-static void set_growth(struct gpc_facts *facts, const struct gpucache_oom *oom)
+static void set_plain_ones(struct gpc_facts *facts, const struct gpucache_oom *oom)
 {
-	if (oom->growth_stack)
-		facts->growth_site = oom->growth_stack;
-	facts->growth = oom->growth_bytes;
-	facts->growth_others = oom->growth_others;
-	facts->growth_held = oom->growth_held;
-	facts->growth_blocks = oom->growth_blocks;
-	facts->growth_total = oom->growth_total;
-	facts->is_renewed = truth(oom->grows_how == GPUCACHE_GROWS_RENEWED);
-	facts->is_repeated = truth(oom->grows_how == GPUCACHE_GROWS_AGAIN);
-	facts->needs_more = truth(oom->growth_stack && oom->grows_how == GPUCACHE_GROWS_STEPS);
-	facts->is_varied = truth(oom->is_varied);
+#define VALUE_BYTES(value)               (value)
+#define VALUE_COUNT(value)               (value)
+#define VALUE_TRUTH(value)               truth(value)
+#define FROM(kind, name, value, meaning) facts->name = VALUE_##kind(value);
+#define FACT(...)
+#include "why/facts.def"
 }
 
 void gpc_facts_from_oom(struct gpc_facts *facts, const struct gpucache_oom *oom)
 {
 	const struct gpucache_neighbour *first = &oom->neighbours[0];
 
+	set_plain_ones(facts, oom);
 	set_request(facts, oom);
 	set_balance(facts, oom);
-	set_growth(facts, oom);
+	if (oom->growth_stack)
+		facts->growth_site = oom->growth_stack;
 	if (oom->torch.reserved) {
 		facts->torch_asked = oom->torch.requested;
 		facts->torch_live = gpc_smaller(oom->torch.allocated, oom->torch.reserved);
@@ -194,7 +152,6 @@ void gpc_facts_from_oom(struct gpc_facts *facts, const struct gpucache_oom *oom)
 		if (oom->idle_stack)
 			facts->idle_site = oom->idle_stack;
 	}
-	facts->is_xla = truth(oom->framework == GPUCACHE_FRAMEWORK_XLA);
 	if (oom->program.name[0]) {
 		facts->program = oom->program.name;
 		facts->program_temporaries = unless_none(oom->program.temporaries);

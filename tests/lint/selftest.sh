@@ -86,6 +86,8 @@ printf 'facts->asked = facts->is_lost = 1;\n' >src/why/fill.c
 must_find 'nobody judges by is_lost' "$here/check_facts.sh" "$dir"
 printf 'facts->is_lost\n' >src/why/judge.c
 must_be_silent "$here/check_facts.sh" "$dir"
+printf 'FROM(BYTES, total, oom->total, "c")\n' >>src/why/facts.def
+must_find 'nobody judges by total' "$here/check_facts.sh" "$dir"
 rm -r src/why
 
 printf 'HOOK(cuMemAlloc_v2, x)\nHOOK(cuMemFree_v2, x)\n' >symbols.def
