@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A memo finds the row of a name. */
+/* A map finds the row of a name. */
 #include "tools/gpumem-report/holders/groups.h"
 
 #include <stdlib.h>
@@ -8,8 +8,8 @@
 #include "format/array.h"
 #include "tools/gpumem-report/output/page.h"
 
-void gpc_groups_add(struct gpc_groups *groups, const char *name, uint64_t bytes, uint64_t n_blocks,
-	uint32_t stack)
+struct gpc_group *gpc_groups_add(struct gpc_groups *groups, const char *name, uint64_t bytes,
+	uint64_t n_blocks, uint32_t stack)
 {
 	bool is_new;
 	size_t number = gpc_map_number(&groups->numbers, name, &is_new);
@@ -28,6 +28,7 @@ void gpc_groups_add(struct gpc_groups *groups, const char *name, uint64_t bytes,
 		row->stack = stack;
 		row->stack_bytes = bytes;
 	}
+	return row;
 }
 
 static int compare_bytes(const void *left, const void *right)

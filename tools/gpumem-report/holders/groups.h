@@ -17,6 +17,7 @@ struct gpc_group {
 	uint64_t n_blocks;    /* 0: unknown */
 	uint32_t stack;       /* of the stacks that were added, the one with most bytes */
 	uint64_t stack_bytes; /* of that stack */
+	uint64_t before;      /* for a caller that compares */
 };
 
 struct gpc_groups {
@@ -28,9 +29,9 @@ struct gpc_groups {
 	uint64_t rest_bytes;    /* of holders that the recording does not list */
 };
 
-/* Adds bytes and blocks to the row of that name. */
-void gpc_groups_add(struct gpc_groups *groups, const char *name, uint64_t bytes, uint64_t n_blocks,
-	uint32_t stack);
+/* Adds bytes and blocks to the row of that name, and returns it until the next one is added. */
+struct gpc_group *gpc_groups_add(struct gpc_groups *groups, const char *name, uint64_t bytes,
+	uint64_t n_blocks, uint32_t stack);
 
 /* Sorts the rows, largest first.  Nothing may be added afterwards: `numbers` has the old order. */
 void gpc_groups_sort(struct gpc_groups *groups);

@@ -14,49 +14,25 @@
 #include "format/array.h"
 #include "tools/gpumem-report/holders/call_paths.h"
 #include "tools/gpumem-report/holders/filter.h"
+#include "tools/gpumem-report/holders/groups.h"
 #include "tools/gpumem-report/holders/which_moment.h"
 #include "tools/gpumem-report/output/page.h"
 #include "tools/gpumem-report/target.h"
-#include "tools/lib/map.h"
 
 /* Many programs allocate through wrappers, so rows name this many callers. */
 #define CALLERS 2
 
-struct change {
-	char *name;
-	uint64_t bytes[2]; /* before, after */
-};
-
 struct changes {
-	struct change *rows;
-	size_t n;
-	size_t room;
-	struct gpc_map numbers; /* the index of a row, by name */
-	uint64_t totals[2];
-	const char *moments[2]; /* "when it ended" */
+	struct gpc_groups functions; /* what they hold in B */
+	uint64_t totals[2];          /* before, after */
+	const char *moments[2];      /* "when it ended" */
 };
-
-static void changes_fini(struct changes *changes)
-{
-	for (size_t i = 0; i < changes->n; i++)
-		free(changes->rows[i].name);
-	free(changes->rows);
-	gpc_map_fini(&changes->numbers);
-	*changes = (struct changes){ 0 };
-}
 
 static void add(struct changes *changes, const char *name, uint64_t bytes, unsigned side)
 {
-	bool is_new;
-	size_t number = gpc_map_number(&changes->numbers, name, &is_new);
-	struct change *row;
+	struct gpc_group *row = gpc_groups_add(&changes->functions, name, side ? bytes : 0, 0, 0);
 
-	if (is_new) {
-		gpc_array_grow(&changes->rows, sizeof *row, changes->n, &changes->room);
-		changes->rows[changes->n++] = (struct change){ .name = gpc_copy(name) };
-	}
-	row = &changes->rows[number];
-	row->bytes[side] = gpc_bytes_add(row->bytes[side], bytes);
+	row->before = gpc_bytes_add(row->before, side ? 0 : bytes);
 }
 
 /*
@@ -128,17 +104,13 @@ static void compare(
 		add_side(changes, reports[i], &moments[i], i);
 }
 
-static uint64_t distance(const struct change *change)
-{
-	return gpc_distance(change->bytes[0], change->bytes[1]);
-}
-
 static int compare_distances(const void *left, const void *right)
 {
-	const struct change *a = left;
-	const struct change *b = right;
+	const struct gpc_group *a = left;
+	const struct gpc_group *b = right;
 
-	return GPC_ORDER(distance(b), distance(a)) ?: strcmp(a->name, b->name);
+	return GPC_ORDER(gpc_distance(b->before, b->bytes), gpc_distance(a->before, a->bytes))
+		       ?: strcmp(a->name, b->name);
 }
 
 static const struct gpc_column columns[] = {
@@ -162,20 +134,19 @@ static void show_changes(struct gpc_document *doc, const struct changes *changes
 	gpc_document_member(doc, "after_bytes", gpc_bytes(totals[1]));
 	gpc_cell_write(&change, gpc_change(totals[0], totals[1]));
 	gpc_document_open(doc, &section);
-	if (changes->n && strcmp(changes->moments[0], changes->moments[1]) == 0)
+	if (changes->functions.n && strcmp(changes->moments[0], changes->moments[1]) == 0)
 		gpc_document_say(doc, "GPU %d, %s: %s before, %s after: %s", device->ordinal,
 			changes->moments[0], gpc_show_bytes(totals[0]), gpc_show_bytes(totals[1]),
 			change.buf);
-	else if (changes->n)
+	else if (changes->functions.n)
 		gpc_document_say(doc, "GPU %d: %s before, %s, %s after, %s: %s", device->ordinal,
 			gpc_show_bytes(totals[0]), changes->moments[0], gpc_show_bytes(totals[1]),
 			changes->moments[1], change.buf);
-	for (size_t i = 0; i < changes->n; i++) {
-		const struct change *row = &changes->rows[i];
+	for (size_t i = 0; i < changes->functions.n; i++) {
+		const struct gpc_group *row = &changes->functions.rows[i];
 
-		gpc_document_row(doc, gpc_change(row->bytes[0], row->bytes[1]),
-			gpc_bytes(row->bytes[0]), gpc_bytes(row->bytes[1]),
-			gpc_sentence(row->name));
+		gpc_document_row(doc, gpc_change(row->before, row->bytes), gpc_bytes(row->before),
+			gpc_bytes(row->bytes), gpc_sentence(row->name));
 	}
 	gpc_document_close(doc);
 	gpc_document_close(doc);
@@ -201,10 +172,11 @@ static void show(struct gpc_report *before, struct gpc_report *after)
 		if (!is_there || !gpc_report_wants(before, i))
 			continue;
 		compare(&changes, reports, i);
-		if (changes.n)
-			qsort(changes.rows, changes.n, sizeof *changes.rows, compare_distances);
+		if (changes.functions.n)
+			qsort(changes.functions.rows, changes.functions.n,
+				sizeof *changes.functions.rows, compare_distances);
 		show_changes(doc, &changes, &device);
-		changes_fini(&changes);
+		gpc_groups_fini(&changes.functions);
 	}
 	gpc_document_close(doc);
 	gpc_document_end(doc);
