@@ -198,52 +198,50 @@ static void note_ended(const void *buffer)
 	INSIDE(gpc_runtime_array_end((uintptr_t)buffer));
 }
 
-static void *from_host(void *args)
+/* Notes what the plugin answered, a buffer or an error, and returns the error. */
+static void *note_answer(void *error, void *const *ret_buffer)
 {
-	const struct pjrt_from_host *made = args;
 	struct call common = { 0 };
-	void *error = gpc_pjrt_call(PJRT_FROM_HOST_BUFFER, args);
 
 	if (!error)
-		note_made(made->ret_buffer, &common);
+		note_made(*ret_buffer, &common);
 	else
 		note_error(error, -1, NULL, 0, NULL);
 	return error;
 }
 
-static void *copied(enum pjrt_place place, void *args)
+static void *from_host(void *args)
 {
-	const struct pjrt_copy *made = args;
-	struct call common = { 0 };
-	void *error = gpc_pjrt_call(place, args);
-
-	if (!error)
-		note_made(made->ret_buffer, &common);
-	else
-		note_error(error, -1, NULL, 0, NULL);
-	return error;
+	return note_answer(gpc_pjrt_call(PJRT_FROM_HOST_BUFFER, args),
+		&((const struct pjrt_from_host *)args)->ret_buffer);
 }
 
 static void *to_device(void *args)
 {
-	return copied(PJRT_BUFFER_TO_DEVICE, args);
+	return note_answer(gpc_pjrt_call(PJRT_BUFFER_TO_DEVICE, args),
+		&((const struct pjrt_copy *)args)->ret_buffer);
 }
 
 static void *to_memory(void *args)
 {
-	return copied(PJRT_BUFFER_TO_MEMORY, args);
+	return note_answer(gpc_pjrt_call(PJRT_BUFFER_TO_MEMORY, args),
+		&((const struct pjrt_copy *)args)->ret_buffer);
+}
+
+static void *end_buffer(enum pjrt_place place, void *args)
+{
+	note_ended(((struct pjrt_args *)args)->object);
+	return gpc_pjrt_call(place, args);
 }
 
 static void *destroy_buffer(void *args)
 {
-	note_ended(((struct pjrt_args *)args)->object);
-	return gpc_pjrt_call(PJRT_BUFFER_DESTROY, args);
+	return end_buffer(PJRT_BUFFER_DESTROY, args);
 }
 
 static void *delete_buffer(void *args)
 {
-	note_ended(((struct pjrt_args *)args)->object);
-	return gpc_pjrt_call(PJRT_BUFFER_DELETE, args);
+	return end_buffer(PJRT_BUFFER_DELETE, args);
 }
 
 static void *destroy_client(void *args)
