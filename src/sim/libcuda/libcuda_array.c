@@ -103,27 +103,20 @@ CUresult cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *desc)
 	return create("cuArray3DCreate_v2", array, desc);
 }
 
-CUresult cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *desc)
-{
-	if (!desc)
-		return CUDA_ERROR_INVALID_VALUE;
-	return create("cuArrayCreate_v2", array,
-		&(CUDA_ARRAY3D_DESCRIPTOR){ .Width = desc->Width,
-			.Height = desc->Height,
-			.Format = desc->Format,
-			.NumChannels = desc->NumChannels });
-}
-
-CUresult cuArrayCreate(CUarray *array, const CUDA_ARRAY_DESCRIPTOR_v1 *desc)
-{
-	if (!desc)
-		return CUDA_ERROR_INVALID_VALUE;
-	return create("cuArrayCreate", array,
-		&(CUDA_ARRAY3D_DESCRIPTOR){ .Width = desc->Width,
-			.Height = desc->Height,
-			.Format = desc->Format,
-			.NumChannels = desc->NumChannels });
-}
+/* Of both versions, whose descriptors are of two types. */
+#define CREATE(name, type)                                                \
+	CUresult name(CUarray *array, const type *desc)                   \
+	{                                                                 \
+		if (!desc)                                                \
+			return CUDA_ERROR_INVALID_VALUE;                  \
+		return create(#name, array,                               \
+			&(CUDA_ARRAY3D_DESCRIPTOR){ .Width = desc->Width, \
+				.Height = desc->Height,                   \
+				.Format = desc->Format,                   \
+				.NumChannels = desc->NumChannels });      \
+	}
+CREATE(cuArrayCreate_v2, CUDA_ARRAY_DESCRIPTOR)
+CREATE(cuArrayCreate, CUDA_ARRAY_DESCRIPTOR_v1)
 
 CUresult cuArray3DCreate(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR_v1 *desc)
 {

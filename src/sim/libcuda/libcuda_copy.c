@@ -257,18 +257,9 @@ FACE_PAIR(cuMemsetD2D32Async, _ptsz,
 FACE_PAIR(cuStreamWriteValue32_v2, _ptsz,
 	(CUstream stream, CUdeviceptr ptr, cuuint32_t value, unsigned int flags),
 	fill(entry, null, stream, ptr, 0, value, 4, 1, 1))
-
-CUresult cuStreamWriteValue32(
-	CUstream stream, CUdeviceptr ptr, cuuint32_t value, unsigned int flags)
-{
-	return cuStreamWriteValue32_v2(stream, ptr, value, flags);
-}
-
-CUresult cuStreamWriteValue32_ptsz(
-	CUstream stream, CUdeviceptr ptr, cuuint32_t value, unsigned int flags)
-{
-	return cuStreamWriteValue32_v2_ptsz(stream, ptr, value, flags);
-}
+FACE_PAIR(cuStreamWriteValue32, _ptsz,
+	(CUstream stream, CUdeviceptr ptr, cuuint32_t value, unsigned int flags),
+	fill(entry, null, stream, ptr, 0, value, 4, 1, 1))
 
 /* ---- prefetch and advice: managed memory only, without effect ---- */
 

@@ -434,16 +434,20 @@ static const struct words {
 	cudaError_t error;
 	const char *name, *text;
 } words[] = {
-#define WORDS(error, text) { error, #error, text },
-	WORDS(cudaSuccess, "no error") WORDS(cudaErrorMemoryAllocation, "out of memory") WORDS(
-		cudaErrorInvalidConfiguration,
-		"invalid configuration argument") WORDS(cudaErrorInvalidSymbol,
-		"invalid device symbol") WORDS(cudaErrorInsufficientDriver,
-		"CUDA driver version is insufficient for CUDA runtime version")
-		WORDS(cudaErrorMissingConfiguration, "__global__ function call is not configured")
-			WORDS(cudaErrorInvalidDeviceFunction, "invalid device function")
-				WORDS(cudaErrorNoKernelImageForDevice,
-					"no kernel image is available for execution on the device")
+#define WORDS(error, text)          \
+	{                           \
+		error, #error, text \
+	}
+	WORDS(cudaSuccess, "no error"),
+	WORDS(cudaErrorMemoryAllocation, "out of memory"),
+	WORDS(cudaErrorInvalidConfiguration, "invalid configuration argument"),
+	WORDS(cudaErrorInvalidSymbol, "invalid device symbol"),
+	WORDS(cudaErrorInsufficientDriver,
+		"CUDA driver version is insufficient for CUDA runtime version"),
+	WORDS(cudaErrorMissingConfiguration, "__global__ function call is not configured"),
+	WORDS(cudaErrorInvalidDeviceFunction, "invalid device function"),
+	WORDS(cudaErrorNoKernelImageForDevice,
+		"no kernel image is available for execution on the device"),
 #undef WORDS
 };
 
