@@ -112,7 +112,7 @@ LDFLAGS.library := -Wl,-Bsymbolic-functions -Wl,-z,noseparate-code
 LDFLAGS.library += -Wl,-z,nodelete
 
 # What lives in the host process does not compile with malloc, stdio or exit in it (base/banned.h).
-BANNED := -include src/base/banned.h -ftls-model=initial-exec
+BANNED := -include src/base/banned.h
 
 obj = $(patsubst %.c,$(O)/%.o,$(1))
 
@@ -123,10 +123,6 @@ RUNTIME_SRCS := $(sort $(wildcard src/runtime/*.c src/runtime/*/*.c))
 PRELOAD_SRCS := $(sort $(wildcard preload/*.c))
 AUDIT_SRCS   := preload/audit/audit.c
 GATE_SRCS    := preload/gate/gate.c
-HIT_SRCS     := $(if $(LTO),$(addprefix src/,$(addsuffix .c,base/clock base/metamem record/windows runtime/memory runtime/context/contexts \
-                runtime/ledger/observe runtime/ledger/tensors runtime/process/enter runtime/process/stacks)) \
-                $(wildcard src/alloc/*.c) $(addprefix src/stack/,capture.c depot.c python.c trails.c unwind.c walk.c) preload/hooks_memory.c \
-                preload/hooks_torch.c)
 FORMAT_SRCS  := $(sort $(wildcard src/format/*.c))
 SIM_SRCS     := $(sort $(wildcard src/sim/gpu/*.c src/sim/gpu/*/*.c))
 REPLAY_LIB_SRCS := $(sort $(wildcard tools/lib/*.c tools/replay/*.c))
@@ -146,6 +142,12 @@ BENCH_SRCS   := $(sort $(wildcard tests/bench/bench_*.c))
 KIT_SRCS     := $(sort $(wildcard tests/bench/replay/*.c))
 FORMATTED    := $(sort $(filter-out src/sim/include/%,$(wildcard include/*.h examples/*.c $(addsuffix /*.[ch],$(wildcard src/* src/*/* src/*/*/* preload preload/* tools/* tools/*/* tests/* tests/*/*)))))
 HEADERS      := $(sort $(filter-out src/base/banned.h src/sim/include/% src/sim/lib%,$(wildcard include/*.h src/*/*.h src/*/*/*.h src/*/*/*/*.h preload/*.h tools/*/*.h tools/*/*/*.h)))
+
+# Listed: what a hit goes through (LTO).
+HIT_SRCS     := $(if $(LTO),$(addprefix src/,$(addsuffix .c,base/clock base/metamem record/windows runtime/memory runtime/context/contexts \
+                runtime/ledger/observe runtime/ledger/tensors runtime/process/enter runtime/process/stacks)) \
+                $(wildcard src/alloc/*.c) $(addprefix src/stack/,capture.c depot.c python.c trails.c unwind.c walk.c) preload/hooks_memory.c \
+                preload/hooks_torch.c)
 
 VERSION    := $(shell sed -n 's/^\#define GPUCACHE_VERSION "\(.*\)"/\1/p' include/gpucache_version.h)
 SONAME     := libgpucache.so.$(firstword $(subst ., ,$(VERSION)))

@@ -63,7 +63,7 @@ void gpc_lock_wait(struct gpc_lock *lock)
 
 #if GPC_CHECK_LEVEL >= 1
 
-static _Thread_local unsigned held __attribute__((tls_model("initial-exec")));
+static _Thread_local unsigned held;
 
 void gpc_lock_note_taken(enum gpc_lock_rank rank)
 {

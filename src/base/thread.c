@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-_Thread_local struct gpc_thread gpc_thread __attribute__((tls_model("initial-exec")));
+_Thread_local struct gpc_thread gpc_thread;
 
 uint32_t gpc_process_none;
 _Atomic(uint32_t *) gpc_process_page = &gpc_process_none;

@@ -38,8 +38,7 @@ struct gpc_thread {
 		refused_size; /* of the last request for device memory, if it was refused (runtime/rescue/spill.c) */
 };
 
-extern _Thread_local struct gpc_thread gpc_thread
-	__attribute__((tls_model("initial-exec"), visibility("hidden")));
+extern _Thread_local struct gpc_thread gpc_thread __attribute__((visibility("hidden")));
 
 uint32_t gpc_thread_ask_id(void);
 

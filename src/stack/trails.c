@@ -12,7 +12,7 @@
 #define MOST_TRIES   4
 #define MOST_OF_HASH 64
 
-static _Thread_local uint16_t last __attribute__((tls_model("initial-exec")));
+static _Thread_local uint16_t last;
 
 static uint64_t hash_start(const struct gpc_trail_start *start)
 {

@@ -62,8 +62,8 @@ struct accessors {
  * small number in rbp.
  */
 #define KNOWN_PAGES 4u
-static _Thread_local uintptr_t known_pages[KNOWN_PAGES] __attribute__((tls_model("initial-exec")));
-static _Thread_local uint64_t known_since __attribute__((tls_model("initial-exec")));
+static _Thread_local uintptr_t known_pages[KNOWN_PAGES];
+static _Thread_local uint64_t known_since;
 
 static bool is_readable(uintptr_t address)
 {

@@ -69,7 +69,7 @@ struct save_location {
 static _Thread_local struct {
 	uintptr_t start;
 	uintptr_t end;
-} known __attribute__((tls_model("initial-exec")));
+} known;
 
 static inline uint64_t make_rule(enum kind kind, uint64_t size, uint64_t save)
 {

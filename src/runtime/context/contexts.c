@@ -246,7 +246,7 @@ struct gpc_context *gpc_context_get(CUcontext handle)
 
 struct gpc_context *gpc_context_current(void)
 {
-	static _Thread_local struct gpc_context *last __attribute__((tls_model("initial-exec")));
+	static _Thread_local struct gpc_context *last;
 	CUcontext handle = NULL;
 
 	if (gpc_runtime.fns->cuCtxGetCurrent(&handle) || !handle)

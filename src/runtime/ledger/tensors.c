@@ -69,13 +69,13 @@ static struct books all_books[GPC_MAX_DEVICES] = {
 static _Thread_local struct {
 	uint64_t address;
 	uint64_t size;
-} last_malloc __attribute__((tls_model("initial-exec")));
+} last_malloc;
 
 /* The last failed request of this thread since its last tensor. */
 static _Thread_local struct {
 	const struct gpc_device *device;
 	uint64_t number;
-} last_failure __attribute__((tls_model("initial-exec")));
+} last_failure;
 
 void gpc_tensors_note_failure(const struct gpc_device *device, uint64_t number)
 {
@@ -341,7 +341,7 @@ void gpc_runtime_tensor_failed(
 _Atomic uint32_t gpc_arrays_n_pieces;
 
 /* What the program needs whose failure this thread reports. */
-static _Thread_local struct gpucache_oom_program failing __attribute__((tls_model("initial-exec")));
+static _Thread_local struct gpucache_oom_program failing;
 
 struct gpucache_oom_program gpc_arrays_program(void)
 {

@@ -279,7 +279,7 @@ void gpc_runtime_set_oom_handler(gpucache_oom_handler call, void *arg)
 
 bool gpc_runtime_ask_handler(const struct gpc_device *device, uint64_t wanted, bool *ret_did_free)
 {
-	static _Thread_local bool is_asking __attribute__((tls_model("initial-exec")));
+	static _Thread_local bool is_asking;
 	struct gpc_stay *stay;
 	gpucache_oom_handler call;
 	void *arg;

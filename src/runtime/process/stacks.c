@@ -39,7 +39,7 @@ struct gpc_request gpc_runtime_request(uint64_t size)
 /* True if the request is to have a stack. */
 static inline __attribute__((always_inline)) bool takes(size_t size)
 {
-	static _Thread_local struct gpc_sampler sampler __attribute__((tls_model("initial-exec")));
+	static _Thread_local struct gpc_sampler sampler;
 
 	if (!gpc_runtime.has_stacks)
 		return false;

@@ -89,7 +89,7 @@ static void note(void *arg)
 static _Thread_local struct {
 	uint64_t available;
 	uint64_t total;
-} told __attribute__((tls_model("initial-exec")));
+} told;
 
 /* True for a whole number of hundredths, rounded to at most the driver's step. */
 static bool is_round_part(uint64_t size, uint64_t of)
