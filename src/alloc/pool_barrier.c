@@ -243,7 +243,7 @@ enum gpc_status gpc_pool_ask_idle(struct gpc_pool *pool)
 	uint64_t number;
 
 	gpc_lock_take(&pool->lock);
-	if (pool->is_forgotten || !gpc_pool_may_part_locked(pool)) {
+	if (pool->is_forgotten || !gpc_pool_may_return_locked(pool)) {
 		gpc_lock_release(&pool->lock);
 		return GPC_UNSUPPORTED;
 	}

@@ -239,7 +239,7 @@ bool gpc_pool_take_pages_locked(struct gpc_pool *pool, struct gpc_block *idle, u
 		choice.memory = pages_in(idle);
 	else
 		gpc_bins_each(&pool->pieces[GPC_POOL_LARGE], consider, &choice);
-	if (!choice.block || !gpc_pool_may_part_locked(pool))
+	if (!choice.block || !gpc_pool_may_return_locked(pool))
 		return false;
 	take_less(choice.block, wanted, &choice.memory);
 	if (!cut_out_locked(pool, choice.block, &choice.memory)) {

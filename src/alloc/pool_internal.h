@@ -199,7 +199,7 @@ static inline void gpc_pool_end_move(struct gpc_pool *pool, uint64_t bytes)
 }
 
 /* True if memory may be returned now; then no capture begins until the caller releases the hold. */
-static inline bool gpc_pool_may_part_locked(struct gpc_pool *pool)
+static inline bool gpc_pool_may_return_locked(struct gpc_pool *pool)
 {
 	return !atomic_load(&pool->is_closed) && gpc_captures_try_hold(&pool->heap->captures);
 }

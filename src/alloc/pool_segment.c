@@ -257,7 +257,7 @@ static bool return_unplaced(struct gpc_pool *pool)
 	bool is_held;
 
 	gpc_pool_lock(pool);
-	is_held = pool->unplaced && gpc_pool_may_part_locked(pool);
+	is_held = pool->unplaced && gpc_pool_may_return_locked(pool);
 	if (is_held) {
 		memory = (struct gpc_memory){ .address = pool->unplaced,
 			.size = pool->unplaced_size,
@@ -368,7 +368,7 @@ static void detach_locked(
 }
 
 /* False if work on the idle segment may still be running, for which the driver does not promise to wait. */
-static bool may_part(const struct gpc_segment *segment, struct way way)
+static bool may_return(const struct gpc_segment *segment, struct way way)
 {
 	if (!gpc_pool_is_settled(segment) || (way.is_captured && segment->range))
 		return false;
@@ -382,8 +382,8 @@ static bool may_part(const struct gpc_segment *segment, struct way way)
 static bool begin_return_locked(struct gpc_pool *pool, struct gpc_segment *segment, struct way way,
 	struct gpc_memory *ret_returning)
 {
-	if (!may_part(segment, way) ||
-		(way.is_captured ? atomic_load(&pool->is_closed) : !gpc_pool_may_part_locked(pool)))
+	if (!may_return(segment, way) || (way.is_captured ? atomic_load(&pool->is_closed)
+							  : !gpc_pool_may_return_locked(pool)))
 		return false;
 	detach_locked(pool, segment, ret_returning);
 	return true;
@@ -401,7 +401,7 @@ static struct gpc_segment *choose_idle(struct gpc_pool *pool, struct way way, ui
 	gpc_list_each (link, &pool->idle) {
 		struct gpc_segment *segment = gpc_list_entry(link, struct gpc_segment, idle);
 
-		if (!may_part(segment, way))
+		if (!may_return(segment, way))
 			continue;
 		oldest = oldest ? oldest : segment;
 		if (wanted > GPC_SIZE_MAX) /* none is that large: all of them are wanted */
@@ -416,7 +416,7 @@ static struct gpc_segment *choose_idle(struct gpc_pool *pool, struct way way, ui
  * Detaches an idle segment; of one made of pages, no more pages than wanted.  Without an idle segment, detaches idle
  * pages of a segment in use.  False: there is nothing to detach, or a capture forbids it.
  */
-static bool part_locked(
+static bool begin_any_return_locked(
 	struct gpc_pool *pool, struct way way, uint64_t wanted, struct gpc_memory *ret_returning)
 {
 	struct gpc_segment *segment = choose_idle(pool, way, wanted);
@@ -454,7 +454,7 @@ uint64_t gpc_pool_trim(struct gpc_pool *pool, uint64_t wanted, bool may_wait)
 			expected = driver_free(pool);
 		is_beside |= way.is_beside;
 		gpc_pool_lock(pool);
-		is_returning = part_locked(pool, way, wanted - went, &returning);
+		is_returning = begin_any_return_locked(pool, way, wanted - went, &returning);
 		gpc_lock_release(&pool->lock);
 		if (!is_returning)
 			break;

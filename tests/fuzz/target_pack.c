@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "tests/fuzz/fuzz.h"
-#include "tools/gpumem-report/symbols/symbol_file.h"
+#include "tools/gpumem-report/symbols/pack_file.h"
 
 #define SUFFIX_LENGTH (sizeof GPC_PACK_SUFFIX - 1)
 

@@ -43,7 +43,7 @@ enum gpc_exit {
 
 /* The moment at which to show holders. */
 enum gpc_at {
-	GPC_AT_USUAL, /* no --at: see which_moment.h */
+	GPC_AT_USUAL, /* no --at: see moment.h */
 	GPC_AT_END,   /* of a running process: now */
 	GPC_AT_PEAK,
 	GPC_AT_OOM, /* the last failed request */

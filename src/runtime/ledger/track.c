@@ -322,11 +322,11 @@ static enum gpc_status attempt_passed(struct gpc_rescue *rescue)
 	return gpc_status_from_device((int)attempt->call->make(attempt->call));
 }
 
-/* Accounts to the context `books`.  Climbs the ladder of `context`; NULL: climbs none. */
+/* Climbs the ladder of `context`; NULL: climbs none. */
 static CUresult pass(
-	struct gpc_passed_call *call, struct gpc_context *books, struct gpc_context *context)
+	struct gpc_passed_call *call, struct gpc_context *accounted_to, struct gpc_context *context)
 {
-	struct passed_attempt attempt = { .context = books, .call = call };
+	struct passed_attempt attempt = { .context = accounted_to, .call = call };
 	struct gpc_rescue rescue = {
 		.context = context,
 		.kind = call->kind,
@@ -338,7 +338,7 @@ static CUresult pass(
 	};
 	enum gpc_status st;
 
-	if (!books || call->size == 0)
+	if (!accounted_to || call->size == 0)
 		return call->make(call);
 	rescue.request = gpc_runtime_request(call->size);
 	st = attempt_passed(&rescue);
@@ -353,11 +353,11 @@ static CUresult pass(
 	if (rescue.spilled)
 		call->ret_address = rescue.spilled;
 	else
-		gpc_track_remember(books, call, &rescue.request);
+		gpc_track_remember(accounted_to, call, &rescue.request);
 	gpc_spill_served();
 	if (context)
 		gpc_observe_device(context, false);
-	gpc_rescue_succeeded(books->device, (uint8_t)call->kind, call->size);
+	gpc_rescue_succeeded(accounted_to->device, (uint8_t)call->kind, call->size);
 	return CUDA_SUCCESS;
 }
 

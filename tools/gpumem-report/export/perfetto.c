@@ -107,7 +107,7 @@ static struct json_object *begin_counters(
 }
 
 static void print_level(struct trace *trace, const struct gpucache_device *device,
-	const struct gpc_moment_level *level, uint64_t pending)
+	const struct gpc_over_time_level *level, uint64_t pending)
 {
 	struct json_object *event = begin_counters(trace, device, level->time_ns);
 	struct json_object *args = add_args(event);
@@ -136,14 +136,14 @@ static void print_point(struct trace *trace, const struct gpucache_device *devic
 
 /* The samples of HISTORY, and from the first event on the exact levels, with the pending bytes of the sample before. */
 static void print_counters(struct trace *trace, const struct gpucache_device *device,
-	const struct gpc_history_view *history, const struct gpc_moments *moments)
+	const struct gpc_history_view *history, const struct gpc_over_time *moments)
 {
 	const size_t n = moments->is_exact ? moments->n : 0;
 	uint64_t pending = 0;
 	size_t at = 0;
 
 	for (size_t row = 0; row <= n; row++) {
-		const struct gpc_moments_row *next = row < n ? &moments->rows[row] : NULL;
+		const struct gpc_over_time_row *next = row < n ? &moments->rows[row] : NULL;
 
 		for (; at < history->n_points &&
 			(!next || history->points[at].time_ns < next->most.time_ns);
@@ -161,7 +161,7 @@ static void print_counters(struct trace *trace, const struct gpucache_device *de
 }
 
 static void print_failures(struct trace *trace, const struct gpucache_device *device,
-	const struct gpc_moments *moments)
+	const struct gpc_over_time *moments)
 {
 	const struct gpc_recording *rec = trace->report->recording;
 	struct gpucache_oom oom;
@@ -174,7 +174,7 @@ static void print_failures(struct trace *trace, const struct gpucache_device *de
 			continue;
 		snprintf(name, sizeof name, "OOM on GPU %d: %s requested%s", oom.device,
 			gpc_show_bytes(oom.requested), oom.recovered ? ", recovered" : "");
-		event = begin_event(trace, "i", name, gpc_moments_time_of(moments, &oom));
+		event = begin_event(trace, "i", name, gpc_over_time_time_of(moments, &oom));
 		add_text(event, "s", "p");
 		add_number(event, "tid", oom.thread);
 		end_event(trace, event);
@@ -234,13 +234,13 @@ enum gpc_exit gpc_export_perfetto(struct gpc_report *report)
 	fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n", report->out);
 	print_process(&trace);
 	for (uint64_t i = 0; gpc_report_next_device(report, &i, &device);) {
-		struct gpc_moments moments;
+		struct gpc_over_time moments;
 
-		gpc_moments_create(&moments, report, device.ordinal);
+		gpc_over_time_create(&moments, report, device.ordinal);
 		(void)gpc_recording_find_history(report->recording, device.ordinal, &history);
 		print_counters(&trace, &device, &history, &moments);
 		print_failures(&trace, &device, &moments);
-		gpc_moments_fini(&moments);
+		gpc_over_time_fini(&moments);
 	}
 	print_slices(&trace);
 	free(trace.slices);

@@ -12,7 +12,7 @@
 #ifndef GPC_REPORT_PATHS_H
 #define GPC_REPORT_PATHS_H
 
-#include "tools/gpumem-report/holders/which_moment.h"
+#include "tools/gpumem-report/holders/moment.h"
 
 struct gpc_path {
 	char **names; /* outermost first; `tree --bottom-up` reverses them */

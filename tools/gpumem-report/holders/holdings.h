@@ -16,7 +16,7 @@
 #define GPC_REPORT_HOLDINGS_H
 
 #include "tools/gpumem-report/holders/holder_rows.h"
-#include "tools/gpumem-report/holders/which_moment.h"
+#include "tools/gpumem-report/holders/moment.h"
 
 struct gpc_holdings {
 	struct gpc_row *rows; /* one per GPU, stack and kind */

@@ -58,7 +58,7 @@ static int64_t smaller(int64_t a, int64_t b)
 
 struct walk {
 	const struct gpc_report *report;
-	struct gpc_moments *moments;
+	struct gpc_over_time *moments;
 	struct gpucache_event
 		*events; /* of this device, if they change the bytes held, and failures */
 	size_t n_events;
@@ -83,33 +83,34 @@ struct walk {
 
 static int compare_holders(const void *left, const void *right)
 {
-	const struct gpc_moment_holder *a = left;
-	const struct gpc_moment_holder *b = right;
+	const struct gpc_over_time_holder *a = left;
+	const struct gpc_over_time_holder *b = right;
 
 	return GPC_ORDER(a->stack, b->stack) ?: GPC_ORDER(a->kind, b->kind)
 		       ?: GPC_ORDER(a->context, b->context);
 }
 
-static struct gpc_moment_holder holder_of(uint32_t stack, unsigned kind, uint32_t context)
+static struct gpc_over_time_holder holder_of(uint32_t stack, unsigned kind, uint32_t context)
 {
-	return (struct gpc_moment_holder){ stack, gpc_kind_is_implicit(kind) ? kind : 0, context };
+	return (struct gpc_over_time_holder){ stack, gpc_kind_is_implicit(kind) ? kind : 0,
+		context };
 }
 
 /* Packs a holder into a key of 64 bits: 1, context (23 bits: they are far fewer), kind (8), stack (32). */
-static uint64_t key_of(struct gpc_moment_holder holder)
+static uint64_t key_of(struct gpc_over_time_holder holder)
 {
 	return UINT64_C(1) << 63 | (uint64_t)holder.context << 40 |
 	       (uint64_t)(holder.kind & 0xff) << 32 | holder.stack;
 }
 
-static uint32_t find_holder(struct walk *walk, struct gpc_moment_holder holder)
+static uint32_t find_holder(struct walk *walk, struct gpc_over_time_holder holder)
 {
 	return (uint32_t)(*gpc_map_at(&walk->numbers, key_of(holder)) - 1);
 }
 
-static void add_holder(struct walk *walk, struct gpc_moment_holder holder, size_t *room)
+static void add_holder(struct walk *walk, struct gpc_over_time_holder holder, size_t *room)
 {
-	struct gpc_moments *moments = walk->moments;
+	struct gpc_over_time *moments = walk->moments;
 	uint64_t *number = gpc_map_at(&walk->numbers, key_of(holder));
 
 	if (*number)
@@ -156,8 +157,8 @@ static void read_events(struct walk *walk, int32_t ordinal)
 static void find_holders(struct walk *walk, int32_t ordinal)
 {
 	const bool has_torch = gpc_torch_is_there(walk->report, ordinal);
-	struct gpc_moments *moments = walk->moments;
-	struct gpc_moment_holder *all;
+	struct gpc_over_time *moments = walk->moments;
+	struct gpc_over_time_holder *all;
 	struct gpucache_block block;
 	size_t room = 0;
 
@@ -361,11 +362,11 @@ static bool say_holder(struct walk *walk, uint32_t holder)
 					smaller(now.blocks, walk->surplus.blocks) });
 	if (now.bytes == said->bytes && now.blocks == said->blocks)
 		return true;
-	if (walk->n_deltas == GPC_MOMENTS_MAX_DELTAS)
+	if (walk->n_deltas == GPC_OVER_TIME_MAX_DELTAS)
 		return false;
 	change = less(now, *said);
 	walk->moments->deltas[walk->n_deltas++] =
-		(struct gpc_moment_delta){ holder, change.bytes, change.blocks };
+		(struct gpc_over_time_delta){ holder, change.bytes, change.blocks };
 	*said = now;
 	return true;
 }
@@ -376,9 +377,9 @@ static uint64_t at_least_0(int64_t value)
 }
 
 /* The level after step `at` - 1. */
-static struct gpc_moment_level level_at(const struct walk *walk, size_t at)
+static struct gpc_over_time_level level_at(const struct walk *walk, size_t at)
 {
-	struct gpc_moment_level level = { .time_ns = walk->steps[at - 1].time_ns,
+	struct gpc_over_time_level level = { .time_ns = walk->steps[at - 1].time_ns,
 		.live_bytes = at_least_0(walk->live_bytes),
 		.idle_bytes = at_least_0(walk->taken.idle),
 		.reserved_bytes = walk->moments->is_exact ? at_least_0(walk->taken.reserved)
@@ -400,7 +401,7 @@ static struct gpc_moment_level level_at(const struct walk *walk, size_t at)
 /* Writes a row for the moment after step `at` - 1; `from` is the first step since the last row.  False: no room. */
 static bool say(struct walk *walk, size_t from, size_t at)
 {
-	struct gpc_moments *moments = walk->moments;
+	struct gpc_over_time *moments = walk->moments;
 	bool is_all = moments->n == 0;
 
 	for (size_t i = from; i < at && !is_all; i++)
@@ -411,7 +412,7 @@ static bool say(struct walk *walk, size_t from, size_t at)
 			return false;
 	if (walk->unsampled < moments->n_holders && !say_holder(walk, walk->unsampled))
 		return false;
-	moments->rows[moments->n++] = (struct gpc_moments_row){
+	moments->rows[moments->n++] = (struct gpc_over_time_row){
 		.most = level_at(walk, at),
 		.last = level_at(walk, at),
 		.tag = walk->steps[at - 1].tag,
@@ -423,11 +424,11 @@ static bool say(struct walk *walk, size_t from, size_t at)
 
 static void note_failure(struct walk *walk, const struct step *step)
 {
-	struct gpc_moments *moments = walk->moments;
+	struct gpc_over_time *moments = walk->moments;
 
 	if (step->failed_ns && moments->n_failures < GPUCACHE_MAX_OOMS)
 		moments->failures[moments->n_failures++] =
-			(struct gpc_moments_failure){ step->failed_ns, step->time_ns };
+			(struct gpc_over_time_failure){ step->failed_ns, step->time_ns };
 }
 
 /* Writes the rows for this many slices of time, and as many of events; false if there is no room for the deltas. */
@@ -467,12 +468,12 @@ static bool walk_slices(struct walk *walk, unsigned n_slices)
 
 static void walk_all(struct walk *walk)
 {
-	struct gpc_moments *moments = walk->moments;
-	unsigned n_slices = GPC_MOMENTS_MAX / 2;
+	struct gpc_over_time *moments = walk->moments;
+	unsigned n_slices = GPC_OVER_TIME_MAX / 2;
 
 	moments->rows = gpc_new(
-		GPC_MOMENTS_MAX + CLOSE_EVENTS + GPUCACHE_MAX_OOMS + 2, sizeof *moments->rows);
-	moments->deltas = gpc_new(GPC_MOMENTS_MAX_DELTAS, sizeof *moments->deltas);
+		GPC_OVER_TIME_MAX + CLOSE_EVENTS + GPUCACHE_MAX_OOMS + 2, sizeof *moments->rows);
+	moments->deltas = gpc_new(GPC_OVER_TIME_MAX_DELTAS, sizeof *moments->deltas);
 	while (!walk_slices(walk, n_slices)) {
 		if (n_slices == 1) {
 			moments->n = 0;
@@ -482,12 +483,12 @@ static void walk_all(struct walk *walk)
 	}
 }
 
-void gpc_moments_create(
-	struct gpc_moments *moments, const struct gpc_report *report, int32_t ordinal)
+void gpc_over_time_create(
+	struct gpc_over_time *moments, const struct gpc_report *report, int32_t ordinal)
 {
 	struct walk walk = { .report = report, .moments = moments };
 
-	*moments = (struct gpc_moments){ 0 };
+	*moments = (struct gpc_over_time){ 0 };
 	read_events(&walk, ordinal);
 	find_holders(&walk, ordinal);
 	make_steps(&walk, ordinal);
@@ -505,15 +506,15 @@ void gpc_moments_create(
 	gpc_map_fini(&walk.numbers);
 }
 
-void gpc_moments_fini(struct gpc_moments *moments)
+void gpc_over_time_fini(struct gpc_over_time *moments)
 {
 	free(moments->holders);
 	free(moments->rows);
 	free(moments->deltas);
-	*moments = (struct gpc_moments){ 0 };
+	*moments = (struct gpc_over_time){ 0 };
 }
 
-uint64_t gpc_moments_time_of(const struct gpc_moments *moments, const struct gpucache_oom *oom)
+uint64_t gpc_over_time_time_of(const struct gpc_over_time *moments, const struct gpucache_oom *oom)
 {
 	for (size_t i = 0; i < moments->n_failures; i++)
 		if (moments->failures[i].asked_ns == oom->time_ns)

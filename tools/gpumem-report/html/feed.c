@@ -191,7 +191,8 @@ static void show_balance(const struct run *run, const struct gpucache_oom *oom)
 	gpc_document_close(run->doc);
 }
 
-static void show_failures(const struct run *run, int32_t ordinal, const struct gpc_moments *moments)
+static void show_failures(
+	const struct run *run, int32_t ordinal, const struct gpc_over_time *moments)
 {
 	static const struct gpc_section section = { "ooms" };
 	const struct gpc_recording *rec = run->report->recording;
@@ -205,7 +206,7 @@ static void show_failures(const struct run *run, int32_t ordinal, const struct g
 		gpc_holdings_from_oom(&holdings, run->report, &oom);
 		gpc_document_open(run->doc, &element);
 		gpc_document_member(
-			run->doc, "t", after_start(run, gpc_moments_time_of(moments, &oom)));
+			run->doc, "t", after_start(run, gpc_over_time_time_of(moments, &oom)));
 		gpc_document_member(run->doc, "number", gpc_number(oom.number));
 		gpc_document_member(run->doc, "recovered", gpc_truth(oom.recovered));
 		gpc_document_member(run->doc, "requested", gpc_bytes(oom.requested));
@@ -218,7 +219,7 @@ static void show_failures(const struct run *run, int32_t ordinal, const struct g
 	gpc_document_close(run->doc);
 }
 
-static void show_level(const struct run *run, const struct gpc_moment_level *level)
+static void show_level(const struct run *run, const struct gpc_over_time_level *level)
 {
 	struct gpc_cell cells[4 + GPC_N_PURPOSES] = { after_start(run, level->time_ns),
 		gpc_bytes(level->live_bytes), gpc_bytes(level->idle_bytes),
@@ -230,7 +231,7 @@ static void show_level(const struct run *run, const struct gpc_moment_level *lev
 }
 
 /* For each moment two: the levels then, and at the end of its slice. */
-static void show_levels(const struct run *run, const struct gpc_moments *moments)
+static void show_levels(const struct run *run, const struct gpc_over_time *moments)
 {
 	gpc_document_open_flat(run->doc, "levels");
 	for (size_t i = 0; i < moments->n; i++) {
@@ -241,7 +242,7 @@ static void show_levels(const struct run *run, const struct gpc_moments *moments
 }
 
 /* Each row has the time, the bytes live, the range, where its deltas end, and the events up to it. */
-static void show_moments(const struct run *run, const struct gpc_moments *moments)
+static void show_moments(const struct run *run, const struct gpc_over_time *moments)
 {
 	const size_t n_deltas = moments->n ? moments->rows[moments->n - 1].end_delta : 0;
 
@@ -258,8 +259,8 @@ static void show_moments(const struct run *run, const struct gpc_moments *moment
 	gpc_document_close(run->doc);
 	gpc_document_open_flat(run->doc, "deltas");
 	for (size_t i = 0; i < n_deltas; i++) {
-		const struct gpc_moment_delta *delta = &moments->deltas[i];
-		const struct gpc_moment_holder *holder = &moments->holders[delta->holder];
+		const struct gpc_over_time_delta *delta = &moments->deltas[i];
+		const struct gpc_over_time_holder *holder = &moments->holders[delta->holder];
 
 		gpc_document_row(run->doc, stack_number(run, holder->stack, holder->kind),
 			gpc_signed(delta->bytes), gpc_signed(delta->blocks));
@@ -331,7 +332,7 @@ static void show_heap(
 	gpc_heap_view_fini(&heap);
 }
 
-static void show_heaps(const struct run *run, int32_t ordinal, const struct gpc_moments *moments)
+static void show_heaps(const struct run *run, int32_t ordinal, const struct gpc_over_time *moments)
 {
 	static const struct gpc_section heaps = { "heaps" };
 	const struct gpc_recording *rec = run->report->recording;
@@ -350,7 +351,7 @@ static void show_heaps(const struct run *run, int32_t ordinal, const struct gpc_
 		show_heap(run, ordinal, "peak", peak.time_ns, end_ns);
 	for (uint64_t i = 0; i < rec->regions[GPUCACHE_REGION_OOMS].count; i++)
 		if (gpc_recording_read_oom(rec, i, &oom) && oom.device == ordinal)
-			times[n++ % MAX_HEAPS] = gpc_moments_time_of(moments, &oom);
+			times[n++ % MAX_HEAPS] = gpc_over_time_time_of(moments, &oom);
 	for (uint64_t i = n < MAX_HEAPS ? 0 : n - MAX_HEAPS; i < n; i++)
 		show_heap(run, ordinal, "oom", times[i % MAX_HEAPS], end_ns);
 	show_heap(run, ordinal, "end", GPC_TIME_OF_END, end_ns);
@@ -370,9 +371,9 @@ static void show_words(const struct run *run, int32_t ordinal)
 
 static void show_device(const struct run *run, const struct gpucache_device *device)
 {
-	struct gpc_moments moments;
+	struct gpc_over_time moments;
 
-	gpc_moments_create(&moments, run->report, device->ordinal);
+	gpc_over_time_create(&moments, run->report, device->ordinal);
 	gpc_document_open(run->doc, &element);
 	gpc_document_member(run->doc, "ordinal", gpc_number((uint64_t)device->ordinal));
 	gpc_document_member(run->doc, "total", gpc_bytes(device->total_bytes));
@@ -390,7 +391,7 @@ static void show_device(const struct run *run, const struct gpucache_device *dev
 	show_moments(run, &moments);
 	show_heaps(run, device->ordinal, &moments);
 	gpc_document_close(run->doc);
-	gpc_moments_fini(&moments);
+	gpc_over_time_fini(&moments);
 }
 
 static void show_oom_views(const struct run *run)

@@ -11,7 +11,7 @@
 
 #include "format/array.h"
 #include "tools/gpumem-report/report.h"
-#include "tools/gpumem-report/symbols/symbol_file.h"
+#include "tools/gpumem-report/symbols/pack_file.h"
 
 struct addresses {
 	uint64_t *all;

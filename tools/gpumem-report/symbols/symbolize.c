@@ -18,7 +18,7 @@
 #include "model/libraries.h"
 #include "tools/gpumem-report/report.h"
 #include "tools/gpumem-report/symbols/functions.h"
-#include "tools/gpumem-report/symbols/symbol_file.h"
+#include "tools/gpumem-report/symbols/pack_file.h"
 #include "tools/lib/table.h"
 
 typedef char *(*demangle_function)(const char *name, char *buf, size_t *size, int *status);

@@ -2,7 +2,7 @@
 /*
  * Resolves return addresses to functions, files and lines, offline.
  *
- * A file of symbols next to the recording (symbol_file.h) is asked first.  Otherwise libdw reads the module's file, whose path
+ * A file of symbols next to the recording (pack_file.h) is asked first.  Otherwise libdw reads the module's file, whose path
  * and build id were recorded (elf_files.h): its debug information, or its symbol table.
  *
  *      one address:   alloc     vec.h:12    inlined

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `diff A B`: functions that hold more or less in B than in A, two recordings, at the same moment: that of --at; without,
- * the usual one (which_moment.h), and the peak if only one of them failed.
+ * the usual one (moment.h), and the peak if only one of them failed.
  *
  *      change        before         after   function
  *      +200.00 MiB   100.00 MiB     300.00 MiB   step  train.py < main, via Linear.forward
@@ -15,7 +15,7 @@
 #include "tools/gpumem-report/holders/call_paths.h"
 #include "tools/gpumem-report/holders/filter.h"
 #include "tools/gpumem-report/holders/groups.h"
-#include "tools/gpumem-report/holders/which_moment.h"
+#include "tools/gpumem-report/holders/moment.h"
 #include "tools/gpumem-report/output/page.h"
 #include "tools/gpumem-report/target.h"
 

@@ -16,9 +16,9 @@
 
 #include "format/sheet.h"
 #include "model/balance.h"
+#include "tools/gpumem-report/holders/moment.h"
 #include "tools/gpumem-report/holders/over_time.h"
 #include "tools/gpumem-report/holders/torch_pool.h"
-#include "tools/gpumem-report/holders/which_moment.h"
 #include "tools/gpumem-report/output/page.h"
 
 #define HEIGHT       12
@@ -103,7 +103,7 @@ static void fill_gaps(struct chart *chart)
 }
 
 /* Raises `most` to what the level has. */
-static void raise(struct column *most, const struct gpc_moment_level *level)
+static void raise(struct column *most, const struct gpc_over_time_level *level)
 {
 	most->requested = gpc_larger(most->requested, level->requested_bytes);
 	most->live = gpc_larger(most->live, level->live_bytes);
@@ -112,7 +112,7 @@ static void raise(struct column *most, const struct gpc_moment_level *level)
 }
 
 /* Replaces what HISTORY knows by what the events tell, in their columns. */
-static void add_levels(struct chart *chart, const struct gpc_moments *moments)
+static void add_levels(struct chart *chart, const struct gpc_over_time *moments)
 {
 	struct column level = { 0 };
 	size_t row = 0;
@@ -139,14 +139,14 @@ static void add_levels(struct chart *chart, const struct gpc_moments *moments)
 }
 
 static void add_failures(struct chart *chart, const struct gpc_report *report, int32_t ordinal,
-	const struct gpc_moments *moments)
+	const struct gpc_over_time *moments)
 {
 	const struct gpc_recording *rec = report->recording;
 	struct gpucache_oom oom;
 
 	for (uint64_t i = 0; i < rec->regions[GPUCACHE_REGION_OOMS].count; i++)
 		if (gpc_recording_read_oom(rec, i, &oom) && oom.device == ordinal)
-			column_at(chart, gpc_moments_time_of(moments, &oom))->n_failed++;
+			column_at(chart, gpc_over_time_time_of(moments, &oom))->n_failed++;
 }
 
 static char letter_of(const struct column *column, uint64_t level)
@@ -205,20 +205,20 @@ static void draw(struct gpc_document *doc, const struct gpc_report *report,
 	const bool has_torch = gpc_torch_is_there(report, device->ordinal);
 	unsigned n_failed = 0;
 	struct chart chart = { .n = (int)doc->width - AXIS_WIDTH - 2 };
-	struct gpc_moments moments;
+	struct gpc_over_time moments;
 
 	chart.n = chart.n > MOST_COLUMNS ? MOST_COLUMNS : chart.n;
 	chart.first_ns = history->points[0].time_ns;
 	chart.last_ns = gpc_larger(history->points[history->n_points - 1].time_ns,
 		gpc_recording_last_ns(report->recording));
-	gpc_moments_create(&moments, report, device->ordinal);
+	gpc_over_time_create(&moments, report, device->ordinal);
 	for (size_t i = 0; i < history->n_points; i++)
 		add_point(&chart, &history->points[i], history->pending_bytes[i]);
 	add_peak_and_end(&chart, report->recording, device->ordinal);
 	add_failures(&chart, report, device->ordinal, &moments);
 	fill_gaps(&chart);
 	add_levels(&chart, &moments);
-	gpc_moments_fini(&moments);
+	gpc_over_time_fini(&moments);
 	for (int i = 0; i < chart.n; i++)
 		n_failed += chart.columns[i].n_failed;
 	gpc_document_say(doc, "GPU %d, %s: at most %s reserved", device->ordinal, device->name,

@@ -5,7 +5,7 @@
  *
  *	record of the failure --> MOMENT     gpc_facts_from_oom()
  *	names of frames       --> NAMES      named_facts.h
- *	replays of the events --> REPLAY     counterfactuals.h
+ *	replays of the events --> REPLAY     what_if.h
  *
  * Threads     One.
  * Failure     None: what cannot be found out is unknown.
@@ -13,8 +13,8 @@
 #ifndef GPC_REPORT_FAILURE_H
 #define GPC_REPORT_FAILURE_H
 
-#include "tools/gpumem-report/why/counterfactuals.h"
 #include "tools/gpumem-report/why/named_facts.h"
+#include "tools/gpumem-report/why/what_if.h"
 
 struct gpc_failure {
 	const struct gpc_report *report;

@@ -3,7 +3,7 @@
  * Cuts the trace after the failed request, and replays it with one change at a time.  A replay that fails
  * at an earlier request says nothing about this one.
  */
-#include "tools/gpumem-report/why/counterfactuals.h"
+#include "tools/gpumem-report/why/what_if.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -305,7 +305,7 @@ struct largest {
 
 static void add_size(struct largest *largest, uint32_t thread, uint64_t size)
 {
-	/* A memo has no key 0, but a recording may name a thread 0. */
+	/* A map has no key 0, but a recording may name a thread 0. */
 	uint64_t *known = gpc_map_at(&largest->by_thread, (uint64_t)thread + 1);
 	uint64_t rounded = gpc_round_up(size, GPC_RUN_DEVICE_STEP);
 

@@ -12,8 +12,8 @@
  * Limits      The replay's GPU hands out memory in steps of 2 MiB, as current drivers do.  Only requests for device
  *             memory are replayed.  Work on the GPU is not recorded, so in a replay it completes at once.
  */
-#ifndef GPC_REPORT_COUNTERFACTUALS_H
-#define GPC_REPORT_COUNTERFACTUALS_H
+#ifndef GPC_REPORT_WHAT_IF_H
+#define GPC_REPORT_WHAT_IF_H
 
 #include "tools/gpumem-report/report.h"
 #include "tools/replay/policy.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Without --at, the moment is the newest failure that the program did not recover from, else the end. */
-#include "tools/gpumem-report/holders/which_moment.h"
+#include "tools/gpumem-report/holders/moment.h"
 
 #include "format/sheet.h"
 #include "tools/gpumem-report/holders/filter.h"

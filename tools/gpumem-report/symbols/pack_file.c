@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A lookup is json-c's, in the object "addresses".  Symbols and names of a wrong type are skipped. */
-#include "tools/gpumem-report/symbols/symbol_file.h"
+#include "tools/gpumem-report/symbols/pack_file.h"
 
 #include <json-c/json.h>
 #include <stdlib.h>
