@@ -40,7 +40,9 @@ static int set_up(void **state)
 	return recording_file_begin(state);
 }
 
-static void all_that_a_framework_holds_is_its_pool(void **state)
+FIXTURE(set_up, recording_file_end);
+
+TEST(all_that_a_framework_holds_is_its_pool)
 {
 	struct gpc_framework_pool pool;
 
@@ -50,7 +52,7 @@ static void all_that_a_framework_holds_is_its_pool(void **state)
 	assert_int_equal(pool.n_blocks, 2);
 }
 
-static void a_smaller_part_of_the_gpu_is_no_pool(void **state)
+TEST(a_smaller_part_of_the_gpu_is_no_pool)
 {
 	struct gpc_framework_pool pool;
 
@@ -59,7 +61,7 @@ static void a_smaller_part_of_the_gpu_is_no_pool(void **state)
 	assert_null(pool.framework);
 }
 
-static void a_framework_that_was_told_to_have_none_has_none(void **state)
+TEST(a_framework_that_was_told_to_have_none_has_none)
 {
 	struct gpc_framework_pool pool;
 
@@ -67,7 +69,7 @@ static void a_framework_that_was_told_to_have_none_has_none(void **state)
 	assert_null(pool.framework);
 }
 
-static void a_pool_that_grows_was_not_taken_at_once(void **state)
+TEST(a_pool_that_grows_was_not_taken_at_once)
 {
 	struct gpc_framework_pool pool;
 
@@ -75,26 +77,11 @@ static void a_pool_that_grows_was_not_taken_at_once(void **state)
 	assert_non_null(pool.framework);
 }
 
-static void nor_was_one_of_many_blocks(void **state)
+TEST(nor_was_one_of_many_blocks)
 {
 	struct gpc_framework_pool pool;
 
 	holders[0].n_blocks = 4;
 	assert_false(is_taken_at_once(state, NULL, &pool));
 	assert_non_null(pool.framework);
-}
-
-#define POOL_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, recording_file_end)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		POOL_TEST(all_that_a_framework_holds_is_its_pool),
-		POOL_TEST(a_smaller_part_of_the_gpu_is_no_pool),
-		POOL_TEST(a_framework_that_was_told_to_have_none_has_none),
-		POOL_TEST(a_pool_that_grows_was_not_taken_at_once),
-		POOL_TEST(nor_was_one_of_many_blocks),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }
