@@ -22,7 +22,6 @@ static_assert(offsetof(struct gpucache_counters, requested_bytes) + sizeof FIELD
 #include "model/counters.def"
 		      == sizeof(struct gpucache_counters),
 	"each counter of the recording has a row in counters.def");
-#undef COUNTER
 
 const uint64_t *gpc_counter_words(
 	const struct gpucache_counters *counters, const struct gpc_counter *counter)

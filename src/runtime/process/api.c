@@ -69,7 +69,6 @@ static_assert((2
 		      ) * sizeof(uint64_t) ==
 		      sizeof(struct gpucache_stats),
 	"size, limit_bytes and the counters that counters.def names");
-#undef COUNTER
 #undef STATS
 #undef NONE
 

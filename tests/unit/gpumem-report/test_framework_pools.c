@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/unit.h"
 
-#include <unistd.h>
-
-#include "tests/unit/format/recording_builder.h"
+#include "tests/unit/format/built.h"
 #include "tools/gpumem-report/holders/framework_pools.h"
 
 #define GPU (UINT64_C(80) << 30)
@@ -16,8 +14,6 @@ static bool is_taken_at_once(void **state, const char *line, struct gpc_framewor
 	static const uint64_t native[] = { 0x2001000 };
 	struct recording_file *file = *state;
 	struct gpc_recording *recording;
-	char buf[200];
-	struct gpc_text why = gpc_text_init(buf, sizeof buf);
 	bool is_at_once;
 
 	builder_module(&file->b, "/jax_plugins/xla_cuda12/xla_cuda_plugin.so", 0x2000000, 0x3000000,
@@ -25,8 +21,7 @@ static bool is_taken_at_once(void **state, const char *line, struct gpc_framewor
 	holders[0].stack = holders[1].stack = builder_stack(&file->b, native, 1, NULL, 0);
 	if (line)
 		builder_line(&file->b, line);
-	builder_write(&file->b, file->path);
-	assert_int_equal(gpc_recording_open(file->path, &recording, &why), GPC_OK);
+	recording = open_written(&file->b);
 	*ret_pool = gpc_framework_find_pool(recording, holders, 2, GPU);
 	is_at_once = gpc_framework_took_at_once(recording, ret_pool);
 	gpc_recording_close(recording);
