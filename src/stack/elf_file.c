@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The header is checked once; a section is read by its number, which may be none of the file. */
 #include "stack/elf_file.h"
 
 #include <string.h>

@@ -505,7 +505,8 @@ TEST(other_causes_say_what_to_do)
 	s.facts.is_joined = GPC_YES;
 	s.facts.torch_asked = 8 * GPC_GIB;
 	say(&s);
-	says("write each part into one tensor made before them (torch.empty), or move it to the host");
+	says("write each part into one tensor made before them (torch.empty), or move it to the "
+	     "host");
 	s.facts.is_joined = GPC_NO;
 	s.oom.balance.device_free = 9 * GPC_GIB;
 	advise(&s, GPUCACHE_VERDICT_DRIVER);
