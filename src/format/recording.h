@@ -225,6 +225,8 @@ static inline struct gpc_share gpc_recording_share(const struct gpc_recording *r
 
 bool gpc_recording_read_segment(
 	const struct gpc_recording *recording, uint64_t i, struct gpucache_segment *ret_segment);
+/* `recovered` is GPC_RECOVERED_BY_END if the program ended with status 0 without another such request. */
+#define GPC_RECOVERED_BY_END 2u
 bool gpc_recording_read_oom(
 	const struct gpc_recording *recording, uint64_t i, struct gpucache_oom *ret_oom);
 

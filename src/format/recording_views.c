@@ -87,6 +87,8 @@ bool gpc_recording_read_oom(
 		oom.strength = GPUCACHE_STRENGTH_NONE;
 	for (unsigned n = 0; n < GPUCACHE_MAX_NEIGHBOURS; n++)
 		gpc_recording_clean(oom.neighbours[n].name, sizeof oom.neighbours[n].name);
+	if (!oom.recovered && recording->header.state & GPUCACHE_STATE_SUCCESS)
+		oom.recovered = GPC_RECOVERED_BY_END;
 	*ret_oom = oom;
 	return true;
 }

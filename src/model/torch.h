@@ -43,6 +43,17 @@ static inline const struct gpc_framework_words *gpc_framework_words(uint64_t fra
 	return &words[framework < GPUCACHE_FRAMEWORK_COUNT ? framework : 0];
 }
 
+/* True if PyTorch failed in the end with the request of the failure before, after it had returned its cache. */
+static inline bool gpc_torch_repeats(
+	const struct gpucache_oom *oom, const struct gpucache_oom *before)
+{
+	/* Of an expandable segment the first one is for a page of it. */
+	return oom->number == before->number + 1 && oom->device == before->device &&
+	       oom->thread == before->thread && oom->kind == before->kind &&
+	       (oom->kind == GPUCACHE_KIND_PHYSICAL || oom->requested == before->requested) &&
+	       oom->torch.requested && !before->torch.requested;
+}
+
 /* PyTorch's cached memory: reserved, but in no tensor. */
 static inline uint64_t gpc_torch_unused(const struct gpucache_oom_torch *torch)
 {

@@ -159,6 +159,7 @@ void gpc_record_oom_set_torch(struct gpc_record *rec, const struct gpucache_oom 
 	__atomic_store_n(&oom->torch.reserved, told->torch.reserved, __ATOMIC_RELEASE);
 	oom->program = told->program;
 	oom->balance = told->balance;
+	oom->rest_bytes = told->rest_bytes;
 	memcpy(oom->kind_bytes, told->kind_bytes, sizeof oom->kind_bytes);
 	store_cause(oom, told->verdict, told->strength, told->also);
 	__atomic_store_n(&oom->short_by, told->short_by, __ATOMIC_RELEASE);

@@ -3,7 +3,7 @@
 #ifndef GPC_WHY_WORDS_H
 #define GPC_WHY_WORDS_H
 
-#define GPC_SWEEP_BATCH "--sweep BATCH=1..64 -- COMMAND {BATCH}"
+#define GPC_SWEEP_BATCH "--sweep BATCH=1..N -- COMMAND {BATCH}"
 #define GPC_OPTIMIZERS  "SGD, Adafactor, an 8-bit one"
 
 #endif

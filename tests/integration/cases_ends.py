@@ -80,6 +80,24 @@ def case_the_recording_knows_what_ended_the_program(world):
         world.forget_recordings()
 
 
+PROBE = """
+import ctypes
+pointer = ctypes.c_void_p()
+assert ctypes.CDLL("libcudart.so.13").cudaMalloc(ctypes.byref(pointer), ctypes.c_size_t(1 << 34)) == 2
+"""
+
+
+def case_a_failure_in_a_run_that_ended_well_is_no_out_of_memory(world):
+    result = world.run([sys.executable, "-c", PROBE], sim=SIM)
+    expect_equal("the program", (result.status, len(result.err.splitlines())), (0, 1))
+    summary = world.report("summary", world.recording(), "--fail-on=oom")
+    expect_equal("the exit status", summary.status, 0)
+    expect("OUT OF MEMORY" not in summary.out, summary.out)
+    expect("1 failure recovered" in " ".join(summary.out.split()), summary.out)
+    expect("made no such request again, and ended with status 0" in " ".join(world.report("oom", world.recording()).out.split()),
+           "it is still told by its number")
+
+
 WORKERS = """
 import ctypes, multiprocessing, os, sys
 cudart = ctypes.CDLL("libcudart.so.13")

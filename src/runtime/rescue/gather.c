@@ -278,6 +278,7 @@ static void join_pages(struct gpucache_oom *oom, struct gpc_device *device)
 	*physical -= back;
 	oom->balance.direct = gpc_bytes_less(oom->balance.direct, back);
 	oom->balance.device_free = gpc_bytes_add(oom->balance.device_free, back);
+	oom->rest_bytes = gpc_bytes_less(oom->rest_bytes, back);
 }
 
 void gpc_gather_torch(struct gpc_gathered *gathered, struct gpc_device *device,

@@ -87,7 +87,7 @@ TEST(nothing_is_called_enough_before_a_whole_step_was_recorded)
 			assert_non_null(strstr(
 				row_of(words[i]), cure.n_steps == 2 ? "enough" : "this request"));
 		assert_non_null(strstr(row_of("a smaller batch"), "MiB  this request  a smaller"));
-		assert_non_null(strstr(page, "gpucache-run --fit --on l4 --sweep BATCH=1..64"));
+		assert_non_null(strstr(page, "gpucache-run --fit --on l4 --sweep BATCH=1..N"));
 	}
 	cure.failure.answer.also = 1u << GPUCACHE_VERDICT_SPIKE; /* they were smaller */
 	show(&gpc_render_text);

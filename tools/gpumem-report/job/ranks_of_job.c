@@ -11,6 +11,7 @@
 #include "format/array.h"
 #include "format/memory.h"
 #include "format/sheet.h"
+#include "model/torch.h"
 #include "names/short_names.h"
 #include "why/why.h"
 
@@ -95,6 +96,7 @@ static void take_failure(
 /* The first failure that the program did not recover from; of one that a framework repeated, what came of it. */
 static void take_failures(struct gpc_job_row *row, const struct gpc_recording *rec)
 {
+	struct gpucache_oom first = { .number = 0 };
 	struct gpucache_oom oom;
 
 	for (uint64_t i = 0; i < rec->regions[GPUCACHE_REGION_OOMS].count; i++) {
@@ -104,10 +106,10 @@ static void take_failures(struct gpc_job_row *row, const struct gpc_recording *r
 		if (oom.recovered || (row->oom.number && oom.number > row->oom.number))
 			continue;
 		take_failure(row, rec, &oom);
+		first = oom;
 	}
-	if (row->oom.number && gpc_recording_find_oom(rec, row->oom.number + 1, &oom) &&
-		oom.device == row->device.ordinal && oom.requested == row->oom.requested &&
-		oom.torch.requested && !oom.recovered)
+	if (first.number && gpc_recording_find_oom(rec, first.number + 1, &oom) &&
+		gpc_torch_repeats(&oom, &first) && !oom.recovered)
 		take_failure(row, rec, &oom);
 }
 

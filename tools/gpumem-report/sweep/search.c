@@ -199,7 +199,9 @@ struct gpc_sweep_largest gpc_sweep_largest(const struct gpc_sweep *sweep,
 	if (least > most && is_by_failure)
 		return (struct gpc_sweep_largest){ GPC_SWEEP_FAILED, known.fits };
 	if (least > most)
-		return (struct gpc_sweep_largest){ known.fits ? GPC_SWEEP_FOUND : GPC_SWEEP_NONE,
+		return (struct gpc_sweep_largest){ !known.fits               ? GPC_SWEEP_NONE
+						   : known.fits == range->to ? GPC_SWEEP_ALL
+									     : GPC_SWEEP_FOUND,
 			known.fits };
 	next = known.n >= N_LINE ? least + (most - least) / 2
 				 : guess(&known, sweep->gpus[gpu].target.bytes, least, most);

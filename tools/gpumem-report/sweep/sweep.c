@@ -217,7 +217,10 @@ static void say_largest(struct gpc_document *doc, const char *name, const char *
 		[GPC_SWEEP_IDLE] = "changes nothing: does the program read it?",
 	};
 
-	if (largest.end == GPC_SWEEP_FOUND)
+	if (largest.end == GPC_SWEEP_ALL)
+		gpc_document_say(doc, "%s=%" PRIu64 ", the last of the range, fits on %s%s", name,
+			largest.value, on, with);
+	else if (largest.end == GPC_SWEEP_FOUND)
 		gpc_document_say(doc, "%s=%" PRIu64 " is the largest that fits on %s%s", name,
 			largest.value, on, with);
 	else if (largest.end == GPC_SWEEP_FAILED && largest.value)
@@ -237,6 +240,7 @@ static bool show_largest(const struct gpc_sweep *sweep, struct gpc_document *doc
 	static const char *const words[] = {
 		[GPC_SWEEP_OPEN] = "open",
 		[GPC_SWEEP_FOUND] = "found",
+		[GPC_SWEEP_ALL] = "all",
 		[GPC_SWEEP_NONE] = "none",
 		[GPC_SWEEP_FAILED] = "failed",
 		[GPC_SWEEP_IDLE] = "idle",
@@ -257,14 +261,14 @@ static bool show_largest(const struct gpc_sweep *sweep, struct gpc_document *doc
 			add_values(sweep, values, &with);
 			if (with.len)
 				gpc_text_add(&sentence, ", with %s", with.buf);
-			if (largest.end != GPC_SWEEP_FOUND)
+			if (largest.end != GPC_SWEEP_FOUND && largest.end != GPC_SWEEP_ALL)
 				largest.value = gpc_unless_zero(largest.value);
 			if (gpc_document_is_whole(doc))
 				gpc_document_row(doc, gpc_name(sweep->gpus[g].word),
 					gpc_name(range->name), gpc_name(with.buf),
 					gpc_number(largest.value), gpc_name(words[largest.end]));
 			say_largest(doc, range->name, sweep->gpus[g].word, sentence.buf, largest);
-			is_good &= largest.end == GPC_SWEEP_FOUND;
+			is_good &= largest.end == GPC_SWEEP_FOUND || largest.end == GPC_SWEEP_ALL;
 		}
 	gpc_document_close(doc);
 	return is_good;

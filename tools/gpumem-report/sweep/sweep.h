@@ -114,6 +114,7 @@ const struct gpc_sweep_answer *gpc_sweep_find(const struct gpc_sweep *sweep,
 enum gpc_sweep_end {
 	GPC_SWEEP_OPEN,   /* `value` is to be tried next */
 	GPC_SWEEP_FOUND,  /* `value` is the largest that fits */
+	GPC_SWEEP_ALL,    /* `value` fits, and is the last of the range */
 	GPC_SWEEP_NONE,   /* not even the first fits */
 	GPC_SWEEP_FAILED, /* the next one failed for another reason: `value` fits, 0: nothing does */
 	GPC_SWEEP_IDLE,   /* the first and the last value asked for the same bytes */

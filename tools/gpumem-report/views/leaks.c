@@ -170,7 +170,7 @@ static void say_head(const struct gpc_report *report, bool is_known, size_t n)
 	gpc_document_say(doc, "%s, pid %u on %s: device memory %s", gpc_base_name(rec->header.exe),
 		rec->header.pid, rec->header.host, ending_of(report));
 	if (n)
-		gpc_document_say(doc, "Biggest first; times are since the start of the process.");
+		gpc_document_say(doc, "Biggest first; times are since the program first used CUDA.");
 	if (n && rec->run_state == GPC_RUN_ALIVE)
 		gpc_document_say(doc, "The process is alive; most of this may be wanted.");
 	gpc_document_gap(doc);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `oom`: everything recorded about one failed request. */
 #include "model/sheet.h"
+#include "model/torch.h"
 #include "tools/gpumem-report/holders/by_tag.h"
 #include "tools/gpumem-report/holders/framework_pools.h"
 #include "tools/gpumem-report/holders/holdings.h"
@@ -19,7 +20,9 @@ static void show_head(const struct gpc_report *report, const struct gpucache_oom
 {
 	const struct gpucache_header *header = &report->recording->header;
 	struct gpc_document *doc = report->doc;
+	struct gpucache_oom before;
 	GPC_TEXT(text, 200);
+	GPC_TEXT(again, 100);
 
 	gpc_document_shout(doc, GPC_INK_ALARM, "OUT OF MEMORY on GPU %d%s%s, %s", oom->device,
 		device->name[0] ? ", " : "", device->name,
@@ -40,11 +43,17 @@ static void show_head(const struct gpc_report *report, const struct gpucache_oom
 			gpc_show_duration(oom->time_ns - header->start_monotonic_ns));
 	gpc_document_say(doc, "%s%s",
 		gpc_show_time(gpc_report_realtime(report->recording, oom->time_ns)), text.buf);
-	gpc_document_say(doc, "failure %s: the program %s", gpc_show_count(oom->number),
-		oom->recovered ? "recovered; a later request of this size succeeded"
-		: header->state & GPUCACHE_STATE_SUCCESS
+	if (gpc_recording_find_oom(report->recording, oom->number - 1, &before) &&
+		gpc_torch_repeats(oom, &before))
+		gpc_text_add(&again,
+			", of the same request as %s before PyTorch returned its cache",
+			gpc_show_count(before.number));
+	gpc_document_say(doc, "failure %s%s: the program %s", gpc_show_count(oom->number),
+		again.buf,
+		oom->recovered == GPC_RECOVERED_BY_END
 			? "made no such request again, and ended with status 0"
-			: "did not recover from it");
+		: oom->recovered ? "recovered; a later request of this size succeeded"
+				 : "did not recover from it");
 	gpc_document_member(doc, "number", gpc_number(oom->number));
 	gpc_document_member(doc, "time", gpc_page_time(report, oom->time_ns));
 	gpc_document_member(doc, "recovered", gpc_truth(oom->recovered));
@@ -104,8 +113,9 @@ static void show_holders(const struct gpc_report *report, const struct gpucache_
 	if (holdings.n == 0)
 		gpc_text_add(&title, "none with a stack");
 	else
-		gpc_text_add(&title, "who holds it: %s by call site, %u stacks in all",
-			gpc_show_bytes(holdings.total_bytes), oom->n_sites);
+		gpc_text_add(&title, "who holds it: %s by call site, %u stack%s in all",
+			gpc_show_bytes(holdings.total_bytes), oom->n_sites,
+			oom->n_sites == 1 ? "" : "s");
 	if (oom->growth_bytes)
 		gpc_text_add(&title, "; the fastest growing: +%s in the later part of the run",
 			gpc_show_bytes(oom->growth_bytes));
