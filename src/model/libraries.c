@@ -129,7 +129,8 @@ bool gpc_library_holds_python(const char *file, size_t size)
 bool gpc_library_holds_header(const char *file)
 {
 	static const char *const parts[] = { "/c++/", "/include/cccl/", "/include/thrust/",
-		"/include/cub/", "/include/cuda/" };
+		"/include/cub/", "/include/cuda/", "/include/cuda_runtime.h",
+		"/include/cuda_runtime_api.h" };
 
 	for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
 		if (strstr(file, parts[i]))

@@ -11,6 +11,7 @@
 #include "base/io.h"
 #include "base/metamem.h"
 #include "base/text.h"
+#include "model/libraries.h"
 #include "stack/elf_file.h"
 
 #define MAX_FORMATS 8u /* kinds of data about a directory or a file */
@@ -270,8 +271,12 @@ static bool note_addresses(void *arg, const struct row *row, bool is_end)
 	return true;
 }
 
+#define MAX_SKIPPED 4u
+
 struct search {
 	uint64_t address;
+	uint64_t skipped[MAX_SKIPPED]; /* files of libraries, whose functions are inlined */
+	unsigned n_skipped;
 	struct row before; /* address 0: none in this run of code */
 	struct row found;  /* line 0: none */
 };
@@ -280,6 +285,9 @@ static bool look(void *arg, const struct row *row, bool is_end)
 {
 	struct search *search = arg;
 
+	for (unsigned i = 0; i < search->n_skipped && !is_end; i++)
+		if (row->file == search->skipped[i])
+			return true;
 	if (search->before.address && search->before.address <= search->address &&
 		search->address < row->address) {
 		search->found = search->before;
@@ -402,6 +410,24 @@ static bool write_path(const struct gpc_linetab *table, const struct header *hea
 	return gpc_format(buf, size, "%s/%s", directory.text, file.text) > 0;
 }
 
+/* The line of a unit, and the path of its file.  A call that was inlined from a library's header gets the line before it. */
+static bool find_in(const struct gpc_linetab *table, const struct header *header,
+	struct search *search, char *file, size_t size)
+{
+	for (;;) {
+		search->before = search->found = (struct row){ 0 };
+		run(header, look, search);
+		if (!search->found.line || search->found.line > UINT32_MAX ||
+			!write_path(table, header, search->found.file, file, size))
+			return false;
+		if (!gpc_library_holds_header(file))
+			return true;
+		if (search->n_skipped == MAX_SKIPPED)
+			return false;
+		search->skipped[search->n_skipped++] = search->found.file;
+	}
+}
+
 bool gpc_linetab_find(const struct gpc_linetab *table, uint64_t base, uint64_t address,
 	uint32_t *ret_line, char *file, size_t size)
 {
@@ -415,13 +441,11 @@ bool gpc_linetab_find(const struct gpc_linetab *table, uint64_t base, uint64_t a
 		if (search.address < unit->low || search.address >= unit->high ||
 			!take_header(&lines, &header))
 			continue;
-		search.before = (struct row){ 0 };
-		run(&header, look, &search);
-		if (!search.found.address)
+		search.n_skipped = 0;
+		if (!find_in(table, &header, &search, file, size))
 			continue;
 		*ret_line = (uint32_t)search.found.line;
-		return search.found.line && search.found.line <= UINT32_MAX &&
-		       write_path(table, &header, search.found.file, file, size);
+		return true;
 	}
 	return false;
 }

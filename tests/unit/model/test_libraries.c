@@ -96,6 +96,9 @@ TEST(templates_of_cpp_and_cuda_are_not_the_programs)
 	assert_true(gpc_library_holds_header("/usr/local/cuda-12.4/include/thrust/mr/allocator.h"));
 	assert_true(gpc_library_holds_header(
 		"/usr/include/x86_64-linux-gnu/c++/12/bits/gthr-default.h"));
+	assert_true(gpc_library_holds_header(
+		"/usr/local/cuda/targets/x86_64-linux/include/cuda_runtime.h"));
+	assert_false(gpc_library_holds_header("/home/me/include/cuda_utils.h"));
 	assert_false(gpc_library_holds_header("/home/me/include/solver.hpp"));
 	assert_false(gpc_library_holds_header("/home/me/thrust/main.cu"));
 	assert_int_equal(gpc_frame_class_of("thrust::THRUST_300001_SM_750_NS::detail::vector_base<"
