@@ -10,6 +10,7 @@
 #define LARGE_PART     8u  /* an activation above this part of the GPU is large by itself */
 #define RENEWED_BLOCKS 64u /* a buffer that doubles, or what each layer makes of a larger input */
 #define JUMP           4u  /* the sum of blocks that double is below this part of the next */
+#define FEW_BLOCKS     2u  /* a buffer, and the one that it replaces */
 #define KEPT_BLOCKS    8u  /* fewer may be a program's few buffers */
 #define ROUNDED_PART   3u /* rounding to 2^k and 1.5 * 2^k wastes less than this part of a tensor */
 #define STATES         4u /* an optimizer keeps at most so many values per weight */
@@ -241,6 +242,15 @@ static bool keeps_all(const struct gpc_facts *f)
 	       fits(f->held / 2, plus(f->growth_held, f->growth_others));
 }
 
+/* A buffer that doubles needs the old block beside the new one; a leak would ask for as much as it did before. */
+static bool outgrows(const struct gpc_facts *f)
+{
+	bool is_next = !or_none(f->torch_held) && f->growth_blocks <= FEW_BLOCKS &&
+		       f->asked_site == f->growth_site && is_below(f->growth_held, f->need);
+
+	return is_next || is_below(gpc_bytes_times(f->growth_total, JUMP), f->need);
+}
+
 /* What grows, and of which use of PyTorch's memory. */
 static void derive_growth(struct gpc_facts *f)
 {
@@ -269,8 +279,7 @@ static void derive_growth(struct gpc_facts *f)
 	f->is_replaced = truth(f->is_renewed == GPC_YES && !or_none(f->kept_passes) &&
 			       f->growth_blocks < RENEWED_BLOCKS);
 	f->keeps_all = truth(keeps_all(f));
-	f->is_jump = truth(f->is_renewed == GPC_YES &&
-			   is_below(gpc_bytes_times(f->growth_total, JUMP), f->need));
+	f->outgrows = truth(f->is_renewed == GPC_YES && outgrows(f));
 	f->is_left_over = truth(left && fits(gpc_larger(f->held / 2, or_none(f->short_by)), left));
 	f->are_frees_refused = truth(grows && fits(f->growth_blocks / 2, f->refused_frees));
 }

@@ -211,7 +211,7 @@ static strength judge_GROWTH(const struct gpc_facts *f)
 	if (f->needs_more == GPC_YES)
 		return NONE;
 	/* What is renewed by a larger block would not have asked for so much. */
-	if (!or_none(f->growth) || f->is_jump == GPC_YES ||
+	if (!or_none(f->growth) || f->outgrows == GPC_YES ||
 		(f->growth < or_none(f->short_by) && !is_its_next(f)))
 		return NONE;
 	/* An optimizer makes its state in its first step, layer by layer, and never again. */
@@ -386,7 +386,7 @@ static bool may_be_results(const struct gpc_facts *f)
  */
 static bool may_be_leak(const struct gpc_facts *f)
 {
-	if (f->keeps_all == GPC_YES || or_none(f->retried_bytes))
+	if (f->keeps_all == GPC_YES || f->outgrows == GPC_YES || or_none(f->retried_bytes))
 		return true;
 	if (!or_none(f->torch_held) && or_none(f->growth) && f->growth >= or_none(f->short_by) &&
 		f->growth_blocks >= GPC_MANY_BLOCKS)

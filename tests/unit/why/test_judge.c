@@ -134,7 +134,7 @@ static void miss_growth_of_many_sizes(struct scene *s)
 static void make_renewed_growth(struct scene *s)
 {
 	make_steady_growth(s);
-	s->oom.growth_blocks = 1;
+	s->oom.growth_blocks = 3;
 	s->oom.grows_how = GPUCACHE_GROWS_RENEWED;
 }
 static void miss_renewed_growth(struct scene *s)

@@ -288,12 +288,12 @@ TEST(an_optimizers_first_step_is_no_spike_and_needs_room_for_all_of_its_state)
 }
 
 /* The request is for the next block, so that what the last one grew by need not be all that is missing. */
-TEST(a_buffer_that_asks_for_its_double_grows)
+TEST(a_line_that_asks_for_its_next_block_grows)
 {
 	struct scene s = scene_of_an_exhausted_gpu();
 
 	make_growth(&s);
-	s.oom.growth_blocks = 1;
+	s.oom.growth_blocks = 3;
 	s.oom.grows_how = GPUCACHE_GROWS_RENEWED;
 	s.oom.growth_bytes = s.oom.growth_held = 4 * GPC_GIB - 1;
 	judge(&s);
@@ -309,6 +309,26 @@ TEST(a_buffer_that_asks_for_its_double_grows)
 	s.oom.growth_total--;
 	judge(&s);
 	assert_int_not_equal(s.oom.verdict, GPUCACHE_VERDICT_GROWTH);
+}
+
+TEST(a_buffer_that_is_replaced_by_a_larger_one_needs_both)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	make_growth(&s);
+	s.oom.growth_blocks = 2;
+	s.oom.grows_how = GPUCACHE_GROWS_RENEWED;
+	s.oom.growth_bytes = s.oom.growth_held = s.oom.requested - 1;
+	judge(&s);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_EXHAUSTED);
+	assert_int_equal(s.answer.strength, GPUCACHE_STRENGTH_LIKELY);
+	s.oom.growth_held++;
+	judge(&s);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_GROWTH);
+	s.oom.growth_held--;
+	s.oom.growth_blocks++;
+	judge(&s);
+	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_GROWTH);
 }
 
 /* Without the cache all memory is the driver's own. */
