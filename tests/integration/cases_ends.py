@@ -98,6 +98,21 @@ def case_a_failure_in_a_run_that_ended_well_is_no_out_of_memory(world):
            "it is still told by its number")
 
 
+FILL = """
+import ctypes, os
+cudart, pointer, n = ctypes.CDLL("libcudart.so.13"), ctypes.c_void_p(), 0
+while cudart.cudaMalloc(ctypes.byref(pointer), ctypes.c_size_t((3 << 20) + n % 7 * 4096)) == 0:
+    n += 1
+os._exit(1)
+"""
+
+
+def case_the_peak_is_no_less_than_what_a_failure_found(world):
+    world.run([sys.executable, "-c", FILL], sim=SIM)
+    held = [world.report_json("top", "--at=" + at, world.recording())["devices"][0]["live_bytes"] for at in ("peak", "oom")]
+    expect_equal("held at the peak and at the failure", held[0], held[1])
+
+
 WORKERS = """
 import ctypes, multiprocessing, os, sys
 cudart = ctypes.CDLL("libcudart.so.13")

@@ -121,6 +121,12 @@ void gpc_observe_now(struct gpc_context *context)
 	gpc_levels_note(context->device, gpc_clock_monotonic_ns());
 }
 
+void gpc_observe_peak(struct gpc_device *device)
+{
+	gpc_record_peak_reopen(&gpc_runtime.record, device->ordinal);
+	gpc_levels_record(device, gpc_levels_sum(device), gpc_clock_monotonic_ns());
+}
+
 void gpc_observe_device(struct gpc_context *context, bool must)
 {
 	struct gpc_device *device = context->device;

@@ -27,6 +27,9 @@ void gpc_observe_context(const struct gpc_context *context, uint32_t what);
 /* Asks the driver for the device's free memory and records the answer; rate-limited unless `must`. */
 void gpc_observe_device(struct gpc_context *context, bool must);
 
+/* Records what is held now as the peak, unless more was held before: else peaks are recorded in steps. */
+void gpc_observe_peak(struct gpc_device *device);
+
 /* As gpc_observe_device with `must`, and adds a point to the history. */
 void gpc_observe_now(struct gpc_context *context);
 

@@ -9,6 +9,7 @@
 #include "base/own_stack.h"
 #include "base/thread.h"
 #include "model/counters.h"
+#include "runtime/ledger/observe.h"
 #include "runtime/ledger/tensors.h"
 #include "runtime/process/state.h"
 #include "runtime/rescue/gather.h"
@@ -186,6 +187,9 @@ static void report(void *arg)
 	gpc_lock_release(&gpc_runtime.lock);
 	before = failure.gathered.oom;
 	failure.asked = rescue->size;
+	/* Pages that PyTorch has made for a larger request go back: they are no peak. */
+	if (rescue->kind != GPUCACHE_KIND_PHYSICAL)
+		gpc_observe_peak(device);
 	is_alike = gpc_gather(rescue->context, &failure.gathered);
 	gpc_gather_request(&failure.gathered, rescue, ((struct report *)arg)->ladder);
 	is_alike = is_alike && has_text_of(&before, &failure.gathered.oom);
