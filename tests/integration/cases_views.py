@@ -73,6 +73,15 @@ def case_the_timeline_of_pytorch_shows_its_tensors(world):
     expect(abs(last.count("#") - drawn) <= 1, f"{last} of {len(lines)} rows, and tensors take {drawn}")
 
 
+def case_the_timeline_counts_an_expandable_segment_once(world):
+    """Its pages are PyTorch's cache, as segments are: the tensor in them is no second use of the memory."""
+    world.run([world.program("torch"), "pages", str(90 * MIB), "alone"], sim="memory:8GiB,context:0", GPUCACHE_CONF="oom_report:never")
+    shown = world.report("timeline", world.recording()).out
+    expect("at most 100.00 MiB reserved" in shown, shown)
+    last = [line.split("|", 1)[1][-1] for line in shown.splitlines() if "|" in line and len(line.split("|", 1)[1]) > 1]
+    expect(abs(last.count("#") - 0.9 * len(last)) <= 1 and last.count(".") >= 1, f"{last}: {shown}")
+
+
 def case_streams_are_told_apart_where_a_program_names_them(world):
     ended = world.run([world.program("torch"), "streams", "10"], sim="memory:1GiB,context:100MiB")
     handles = [line for line in ended.out.splitlines() if line.startswith("0x")]

@@ -79,43 +79,55 @@ static void walk(struct gpc_areas *areas, const struct gpucache_event *events, s
 		mark_free(&areas->rows[i], is_arena);
 }
 
+bool gpc_arenas_are_physical(const struct gpc_recording *recording, int32_t ordinal,
+	const struct gpucache_event *events, size_t n_events, const bool *is_arena)
+{
+	struct gpucache_block block;
+	struct gpucache_torch torch;
+	bool has_arena = false;
+
+	for (size_t i = 0; i < n_events && !has_arena; i++)
+		has_arena = events[i].alloc_kind == GPUCACHE_KIND_DEVICE && is_arena[i];
+	for (uint64_t i = 0; i < recording->regions[GPUCACHE_REGION_BLOCKS].count && !has_arena;
+		i++)
+		has_arena = gpc_recording_read_block(recording, i, &block) &&
+			    block.device == ordinal && block.state == GPUCACHE_BLOCK_LIVE &&
+			    block.kind == GPUCACHE_KIND_DEVICE &&
+			    (block.flags & GPUCACHE_BLOCK_ARENA);
+	return !has_arena && gpc_recording_find_torch(recording, ordinal, &torch);
+}
+
 void gpc_arenas_mark(const struct gpc_recording *recording, int32_t ordinal,
 	const struct gpucache_event *events, size_t n_events, bool *is_arena)
 {
 	struct gpc_areas areas = { 0 };
 	struct gpucache_torch torch;
 
-	if (gpc_recording_find_torch(recording, ordinal, &torch)) {
-		add_live_arenas(&areas, recording, ordinal);
-		walk(&areas, events, n_events, is_arena);
-	}
+	if (!gpc_recording_find_torch(recording, ordinal, &torch))
+		return;
+	add_live_arenas(&areas, recording, ordinal);
+	walk(&areas, events, n_events, is_arena);
 	free(areas.rows);
+	if (!gpc_arenas_are_physical(recording, ordinal, events, n_events, is_arena))
+		return;
+	for (size_t i = 0; i < n_events; i++)
+		is_arena[i] |= events[i].alloc_kind == GPUCACHE_KIND_PHYSICAL;
 }
 
-/* Collects the addresses of all tensors in `ranges`, unsorted, and sets has_physical.  Returns their number. */
+/* Collects the addresses of all tensors in `ranges`, unsorted.  Returns their number. */
 static size_t collect(struct gpc_tensors *tensors, const struct gpc_recording *recording,
 	int32_t ordinal, const struct gpucache_event *events, size_t n_events)
 {
-	bool has_arena = false;
 	struct gpucache_block block;
 	size_t n = 0;
 
-	for (size_t i = 0; i < n_events; i++) {
-		has_arena = has_arena ||
-			    (events[i].alloc_kind == GPUCACHE_KIND_DEVICE && tensors->is_arena[i]);
+	for (size_t i = 0; i < n_events; i++)
 		if (events[i].alloc_kind == GPUCACHE_KIND_TENSOR)
 			tensors->ranges[n++] = events[i].address;
-	}
-	for (uint64_t i = 0; i < recording->regions[GPUCACHE_REGION_BLOCKS].count; i++) {
-		if (!gpc_recording_read_block(recording, i, &block) || block.device != ordinal ||
-			block.state != GPUCACHE_BLOCK_LIVE)
-			continue;
-		has_arena = has_arena || (block.kind == GPUCACHE_KIND_DEVICE &&
-						 block.flags & GPUCACHE_BLOCK_ARENA);
-		if (block.kind == GPUCACHE_KIND_TENSOR)
+	for (uint64_t i = 0; i < recording->regions[GPUCACHE_REGION_BLOCKS].count; i++)
+		if (gpc_recording_read_block(recording, i, &block) && block.device == ordinal &&
+			block.state == GPUCACHE_BLOCK_LIVE && block.kind == GPUCACHE_KIND_TENSOR)
 			tensors->ranges[n++] = block.address;
-	}
-	tensors->has_physical = tensors->has_torch && !has_arena;
 	return n;
 }
 
@@ -147,6 +159,8 @@ void gpc_tensors_find(struct gpc_tensors *tensors, const struct gpc_recording *r
 		.ranges = gpc_new(n, sizeof *tensors->ranges),
 	};
 	gpc_arenas_mark(recording, ordinal, events, n_events, tensors->is_arena);
+	tensors->has_physical =
+		gpc_arenas_are_physical(recording, ordinal, events, n_events, tensors->is_arena);
 	n = collect(tensors, recording, ordinal, events, n_events);
 	(void)gpc_recording_find_device(recording, ordinal, &device);
 	keep_first_of_each(tensors, n, device.total_bytes / 2);

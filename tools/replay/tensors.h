@@ -32,11 +32,15 @@ struct gpc_tensors {
 
 /*
  * Sets is_arena[i] if events[i] allocates or frees an arena.  A block live at the end is an arena if it has the flag
- * GPUCACHE_BLOCK_ARENA, a block freed before if the address of a tensor's event lies inside it.  The events are all of
- * device `ordinal`, oldest first.
+ * GPUCACHE_BLOCK_ARENA, a block freed before if the address of a tensor's event lies inside it; with expandable_segments
+ * all physical memory is.  The events are all of device `ordinal`, oldest first.
  */
 void gpc_arenas_mark(const struct gpc_recording *recording, int32_t ordinal,
 	const struct gpucache_event *events, size_t n_events, bool *is_arena);
+
+/* True if PyTorch's cache is memory of cuMemCreate: it has tensors, and no block of cudaMalloc is an arena. */
+bool gpc_arenas_are_physical(const struct gpc_recording *recording, int32_t ordinal,
+	const struct gpucache_event *events, size_t n_events, const bool *is_arena);
 
 /* Finds the arenas and the address ranges.  The events are those of gpc_arenas_mark(). */
 void gpc_tensors_find(struct gpc_tensors *tensors, const struct gpc_recording *recording,

@@ -8,7 +8,7 @@ namespace c10
 {
 
 Error::Error(SourceLocation source, std::string message)
-	: message_(std::move(message)), what_(std::string(source.function) + ": " + message_)
+    : message_(std::move(message)), what_(std::string(source.function) + ": " + message_)
 {
 }
 
@@ -24,4 +24,4 @@ const char *Error::what() const noexcept
 
 OutOfMemoryError::~OutOfMemoryError() = default;
 
-}
+} // namespace c10

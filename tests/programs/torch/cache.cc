@@ -8,6 +8,7 @@ extern "C" int cudaMalloc(void **ptr, size_t size);
 static const size_t STEP = 512;
 static const size_t SEGMENT = 20 << 20;
 static const size_t N_PAGES = 1024;
+static const uintptr_t MAPPED = 0x700000000000; /* where the pages would be mapped */
 static const c10::Device CUDA_0 = { 1, 0 };
 
 static char *at;
@@ -49,6 +50,9 @@ bool c10_expand(size_t size)
 	if (n * SEGMENT >= size) {
 		c10_sums.reserved += n * SEGMENT;
 		c10_sums.allocated += rounded(size);
+		c10_sums.n_malloc++;
+		c10::reportMemoryUsageToProfiler(reinterpret_cast<void *>(MAPPED),
+			(int64_t)rounded(size), c10_sums.allocated, c10_sums.reserved, CUDA_0);
 		return true;
 	}
 	while (n > 0)

@@ -3,7 +3,7 @@
  * torch BYTES [torch|own]: asks gpucache_torch_malloc, as PyTorch does or from the program itself, and says what comes.
  * torch tensors N: makes N tensors with PyTorch's own allocator, frees some, fails once, and says its sums.
  * torch streams N: makes N tensors on the legacy stream and on each of two others, and says their handles.
- * torch pages BYTES: makes a tensor, then asks for BYTES as expandable segments do, and aborts if it fails.
+ * torch pages BYTES [alone]: makes a tensor, or none, then asks for BYTES as expandable segments do, and aborts if it fails.
  * torch pairs N: what a free and a malloc of a tensor of 512 bytes take beside nine others, the least of N times.
  */
 #include <algorithm>
@@ -50,9 +50,9 @@ static int make_tensors_on_streams(int n)
 	std::_Exit(0);
 }
 
-static int make_pages(size_t size)
+static int make_pages(size_t size, bool is_alone)
 {
-	if (!c10_allocate(1 << 20))
+	if (!is_alone && !c10_allocate(1 << 20))
 		return 77;
 	if (!c10_expand(size))
 		std::abort();
@@ -90,7 +90,8 @@ int main(int argc, char **argv)
 	if (argc > 2 && std::strcmp(argv[1], "pairs") == 0)
 		return cudaSetDevice(0) ? 77 : time_pairs(std::atoi(argv[2]));
 	if (argc > 2 && std::strcmp(argv[1], "pages") == 0)
-		return cudaSetDevice(0) ? 77 : make_pages(std::strtoull(argv[2], nullptr, 0));
+		return cudaSetDevice(0) ? 77
+					: make_pages(std::strtoull(argv[2], nullptr, 0), argc > 3);
 	size_t size = std::strtoull(argc > 1 ? argv[1] : "1024", nullptr, 0);
 	bool is_own = argc > 2 && std::strcmp(argv[2], "own") == 0;
 	auto alloc = reinterpret_cast<void *(*)(size_t, int, void *)>(

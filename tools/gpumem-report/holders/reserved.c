@@ -13,6 +13,7 @@
 #include "format/array.h"
 #include "format/sheet.h"
 #include "tools/replay/areas.h"
+#include "tools/replay/tensors.h"
 
 /* Our segments; those that are marked are gone. */
 struct segments {
@@ -110,7 +111,7 @@ static struct gpc_taken change_of(
 	return change;
 }
 
-static struct gpc_taken at_end(const struct gpc_recording *rec, int32_t ordinal)
+static struct gpc_taken at_end(const struct gpc_recording *rec, int32_t ordinal, bool is_physical)
 {
 	const struct gpucache_counters sum = gpc_recording_totals(rec, ordinal).sum;
 	struct gpc_taken end = { .reserved = gpc_signed_of(
@@ -123,7 +124,8 @@ static struct gpc_taken at_end(const struct gpc_recording *rec, int32_t ordinal)
 			continue;
 		if (block.kind == GPUCACHE_KIND_TENSOR)
 			end.idle = gpc_signed_less(end.idle, gpc_signed_of(block.size));
-		else if (block.flags & GPUCACHE_BLOCK_ARENA)
+		else if (block.flags & GPUCACHE_BLOCK_ARENA ||
+			 (is_physical && block.kind == GPUCACHE_KIND_PHYSICAL))
 			end.idle = gpc_signed_add(end.idle, gpc_signed_of(block.size));
 	}
 	return end;
@@ -177,7 +179,9 @@ static bool is_sound(const struct gpc_reserved *reserved, const struct gpc_recor
 	for (size_t i = 0; i < n_events && is_sound; i++) {
 		sum = gpc_signed_add(sum, reserved->changes[i].reserved);
 		is_sound = sum >= 0;
-		if (is_sound && gpc_event_failure(rec, &events[i], &oom))
+		/* The balance of an expandable segment's failure is that after its pages have gone back. */
+		if (is_sound && gpc_event_failure(rec, &events[i], &oom) &&
+			oom.kind != GPUCACHE_KIND_PHYSICAL)
 			is_sound = (uint64_t)sum == gpc_balance_taken(&oom.balance);
 	}
 	return is_sound && (sum == end || rec->run_state == GPC_RUN_ALIVE);
@@ -186,7 +190,9 @@ static bool is_sound(const struct gpc_reserved *reserved, const struct gpc_recor
 void gpc_reserved_find(struct gpc_reserved *reserved, const struct gpc_recording *recording,
 	int32_t ordinal, const struct gpucache_event *events, size_t n_events, const bool *is_arena)
 {
-	const struct gpc_taken end = at_end(recording, ordinal);
+	const bool is_physical =
+		gpc_arenas_are_physical(recording, ordinal, events, n_events, is_arena);
+	const struct gpc_taken end = at_end(recording, ordinal, is_physical);
 	const bool is_whole = recording->first_event == 0;
 	struct gpc_taken sum = { 0 };
 	struct segments segments = { 0 };

@@ -32,8 +32,8 @@ struct events {
 
 static bool is_placed(unsigned kind)
 {
-	/* Contexts and modules (gpc_kind_is_implicit) have no address. */
-	return !gpc_kind_is_implicit(kind) &&
+	/* Contexts and modules (gpc_kind_is_implicit) have no address; that of physical memory is a handle. */
+	return !gpc_kind_is_implicit(kind) && kind != GPUCACHE_KIND_PHYSICAL &&
 	       (gpucache_kind_is_of_device(kind) || gpucache_kind_place(kind) == GPUCACHE_WITHIN);
 }
 
