@@ -236,7 +236,11 @@ static uint64_t step_left(const struct gpc_facts *f)
 /* Frames do not tell a leak from what is needed if nothing is freed beside it. */
 static bool keeps_all(const struct gpc_facts *f)
 {
-	return !or_none(f->torch_held) && or_none(f->growth_site) && f->is_renewed != GPC_YES &&
+	/* Of PyTorch, what a step makes for itself is no leak, and weights are loaded once. */
+	const bool may_be = !or_none(f->torch_held) || f->growth_purpose == GPC_PURPOSE_INPUTS ||
+			    f->growth_purpose == GPC_PURPOSE_OTHER;
+
+	return may_be && or_none(f->growth_site) && f->is_renewed != GPC_YES &&
 	       f->needs_more != GPC_YES && fits(KEPT_BLOCKS, f->growth_blocks) &&
 	       fits(f->growth_total, f->growth_held) &&
 	       fits(f->held / 2, plus(f->growth_held, f->growth_others));

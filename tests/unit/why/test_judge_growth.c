@@ -123,6 +123,18 @@ TEST(a_line_that_keeps_all_that_it_made_may_leak_or_need_it)
 	s.oom.growth_total++; /* it has freed some */
 	judge(&s);
 	assert_int_equal(s.answer.strength, GPUCACHE_STRENGTH_CERTAIN);
+	/* Of PyTorch's memory, what it is for tells more. */
+	s.oom.growth_total--;
+	judge(&s);
+	s.facts.torch_held = s.facts.live;
+	s.facts.torch_live = s.facts.live;
+	s.facts.by_purpose = s.facts.live;
+	s.facts.growth_purpose = GPC_PURPOSE_WEIGHTS;
+	assert_int_equal(gpc_why(&s.facts).also, 0);
+	s.facts.growth_purpose = GPC_PURPOSE_INPUTS;
+	assert_int_equal(gpc_why(&s.facts).also, 1u << GPUCACHE_VERDICT_GROWTH);
+	s.oom.growth_total++;
+	judge(&s);
 	/* The line that holds half of it has failed before. */
 	s.facts.retried_site = 1;
 	s.facts.retried_bytes = s.facts.held / 2;
