@@ -204,6 +204,17 @@ static void derive_spill(struct gpc_facts *f)
 		f->spillable = f->need;
 }
 
+/*
+ * With expandable segments PyTorch gives back each page without a tensor, so what is in none lies beside tensors that pin
+ * its pages.
+ */
+static bool has_pinned_pages(const struct gpc_facts *f)
+{
+	return f->is_physical == GPC_YES && or_none(f->torch_asked) && f->has_graphs != GPC_YES &&
+	       is_known(f->freed_before) && f->freed_before >= RAN &&
+	       fits(gpc_larger(f->need, f->torch_held / HOLES_PART), f->torch_unused);
+}
+
 static void derive_program(struct gpc_facts *f)
 {
 	uint64_t without = plus(f->program_arguments, or_none(f->program_temporaries));
@@ -366,6 +377,7 @@ static void derive_unused(struct gpc_facts *f)
 	f->is_of_graphs = truth(f->is_private == GPC_YES && f->has_graphs == GPC_YES);
 	f->has_holes = truth(has_holes(f, f->torch_live / REAL_PART,
 		has_run ? f->torch_held / HOLES_PART : f->torch_live));
+	f->has_pinned_pages = truth(has_pinned_pages(f));
 	f->pins_holes = truth(f->has_holes == GPC_YES && f->is_small == GPC_YES);
 	f->may_join = truth(f->has_holes != GPC_YES && has_holes(f, 0, f->torch_held / HOLES_PART));
 	/* What the same line asks for next is of the same use. */

@@ -271,7 +271,7 @@ static strength judge_FRAGMENTED(const struct gpc_facts *f)
 	if (is_impossible(f) || f->is_torch_limit == GPC_YES)
 		return NONE;
 	/* Our replays move neither PyTorch's tensors nor the driver's steps. */
-	if (f->has_holes == GPC_YES || f->pins_pages == GPC_YES ||
+	if (f->has_holes == GPC_YES || f->has_pinned_pages == GPC_YES || f->pins_pages == GPC_YES ||
 		(f->idles_in_pools == GPC_YES && f->pends_in_pools != GPC_YES))
 		return LIKELY;
 	if (is_cured && (outweighs(f, f->others) || is_at_brim(f)))
@@ -422,7 +422,8 @@ static strength judge_EXHAUSTED(const struct gpc_facts *f)
 		return is_at_brim(f) ? LIKELY : NONE;
 	/* PyTorch's cache can give it. */
 	if (f->is_by_other == GPC_YES || f->may_be_served == GPC_YES || f->has_holes == GPC_YES ||
-		f->is_private == GPC_YES || f->pends_in_pools == GPC_YES)
+		f->is_private == GPC_YES || f->pends_in_pools == GPC_YES ||
+		f->has_pinned_pages == GPC_YES)
 		return POSSIBLE;
 	if (!is_below(room, plus(need, waste)) && !is_below(f->plain, need) &&
 		f->is_replayed != GPC_YES)

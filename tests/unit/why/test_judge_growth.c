@@ -366,3 +366,25 @@ TEST(what_the_driver_adds_counts_as_part_of_what_is_held)
 	judge(&s);
 	assert_int_not_equal(s.oom.verdict, GPUCACHE_VERDICT_ROUNDING);
 }
+
+/* Expandable segments have given back each page without a tensor. */
+TEST(pages_that_tensors_pin_are_fragmented_once_a_program_has_run)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	s.oom.kind = GPUCACHE_KIND_PHYSICAL;
+	s.oom.balance.direct = s.oom.balance.requested;
+	s.oom.balance.requested = 0;
+	s.oom.torch = (struct gpucache_oom_torch){ .requested = s.oom.requested,
+		.allocated = 60 * GPC_GIB,
+		.reserved = 88 * GPC_GIB };
+	judge(&s);
+	assert_int_not_equal(s.oom.verdict, GPUCACHE_VERDICT_FRAGMENTED);
+	s.facts.freed_before = 12;
+	assert_int_equal(gpc_why(&s.facts).cause, GPUCACHE_VERDICT_FRAGMENTED);
+	s.facts.freed_before--;
+	assert_int_not_equal(gpc_why(&s.facts).cause, GPUCACHE_VERDICT_FRAGMENTED);
+	s.facts.freed_before++;
+	s.facts.torch_live = 66 * GPC_GIB + 1; /* a quarter of the cache is in holes */
+	assert_int_not_equal(gpc_why(&s.facts).cause, GPUCACHE_VERDICT_FRAGMENTED);
+}
