@@ -114,6 +114,9 @@ static void derive_sums(struct gpc_facts *f)
 	uint64_t best;
 
 	f->need = gpc_larger(f->asked, or_none(f->rounded));
+	/* The driver's steps, unless no GPU is so large. */
+	if (f->is_segment == GPC_YES && f->need <= f->total)
+		f->need = gpc_round_up(f->need, GPC_DRIVER_STEP);
 	/* A program needs its outputs and temporaries at once, and was refused a part of them. */
 	if (is_xla_pool(f))
 		f->need = gpc_larger(f->need,

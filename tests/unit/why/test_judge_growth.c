@@ -248,13 +248,13 @@ TEST(a_spike_is_measured_above_what_stays)
 	s.oom.usual_base = 60 * GPC_GIB;
 	judge(&s);
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_SPIKE);
-	s.oom.requested = s.oom.rounded = (s.facts.held - s.oom.usual_live) / 256 - 1;
+	s.oom.requested = s.oom.rounded = (s.facts.held - s.oom.usual_live) / 256 - 2 * GPC_MIB;
 	s.oom.balance.device_free = 0;
 	judge(&s);
 	/* Many small ones: perhaps a leak that began late. */
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_EXHAUSTED);
 	assert_int_equal(s.answer.strength, GPUCACHE_STRENGTH_LIKELY);
-	s.oom.requested = ++s.oom.rounded;
+	s.oom.requested = s.oom.rounded += 2 * GPC_MIB;
 	judge(&s);
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_SPIKE);
 	s.facts.freed_before = 3;
@@ -375,9 +375,9 @@ TEST(pages_that_tensors_pin_are_fragmented_once_a_program_has_run)
 	s.oom.kind = GPUCACHE_KIND_PHYSICAL;
 	s.oom.balance.direct = s.oom.balance.requested;
 	s.oom.balance.requested = 0;
-	s.oom.torch = (struct gpucache_oom_torch){ .requested = s.oom.requested,
-		.allocated = 60 * GPC_GIB,
-		.reserved = 88 * GPC_GIB };
+	s.oom.torch = (struct gpucache_oom_torch){
+		.requested = s.oom.requested, .allocated = 60 * GPC_GIB, .reserved = 88 * GPC_GIB
+	};
 	judge(&s);
 	assert_int_not_equal(s.oom.verdict, GPUCACHE_VERDICT_FRAGMENTED);
 	s.facts.freed_before = 12;
@@ -387,4 +387,17 @@ TEST(pages_that_tensors_pin_are_fragmented_once_a_program_has_run)
 	s.facts.freed_before++;
 	s.facts.torch_live = 66 * GPC_GIB + 1; /* a quarter of the cache is in holes */
 	assert_int_not_equal(gpc_why(&s.facts).cause, GPUCACHE_VERDICT_FRAGMENTED);
+}
+
+/* Else "so much less" would be too little by a part of a step. */
+TEST(what_a_segment_is_short_by_counts_in_steps_of_the_driver)
+{
+	struct scene s = scene_of_an_exhausted_gpu();
+
+	s.oom.requested = s.oom.rounded = 8 * GPC_GIB - 2 * GPC_MIB + 1;
+	judge(&s);
+	assert_int_equal(s.facts.short_by, 4 * GPC_GIB);
+	s.oom.kind = GPUCACHE_KIND_ARRAY;
+	judge(&s);
+	assert_int_equal(s.facts.short_by, 4 * GPC_GIB - 2 * GPC_MIB + 1);
 }
