@@ -73,8 +73,9 @@ static void derive_limit(struct gpc_facts *f)
 
 	f->is_pool_full = truth(is_below(f->pool_max, plus(f->pool_used, f->need)));
 	f->is_limited = truth(is_torch || is_below(f->limit, needed) || f->is_pool_full == GPC_YES);
-	f->would_fit = truth(is_xla_pool(f) ? fits(needed, plus(f->torch_held, f->available))
-					    : fits(f->need, f->available));
+	f->would_fit =
+		truth(is_xla_pool(f) ? fits(needed, plus(f->torch_held, f->available))
+				     : fits(f->need, plus(f->available, or_none(f->cached))));
 	if (f->is_limited != GPC_YES || f->would_fit != GPC_YES || !is_known(needed) ||
 		f->is_pool_full == GPC_YES)
 		return;
