@@ -319,6 +319,7 @@ static void derive_request(struct gpc_facts *f)
 	f->is_for_tensor = truth(or_none(f->torch_asked) && f->is_torch_limit != GPC_YES &&
 				 is_below(f->torch_asked + f->torch_asked / 100, f->asked));
 	f->has_piece = truth(f->is_segment == GPC_YES && or_none(f->piece) != 0);
+	f->is_negative = truth(is_known(f->asked) && f->asked > INT64_MAX);
 	f->is_too_large = truth(is_below(f->most_room, f->need));
 	f->has_batch = truth(or_none(f->torch_held) || f->is_xla == GPC_YES);
 	f->can_replay = truth(f->is_caching == GPC_YES && f->is_replayed == GPC_NOT_KNOWN);

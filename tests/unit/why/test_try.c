@@ -527,4 +527,7 @@ TEST(other_causes_say_what_to_do)
 	s.oom.requested = s.oom.rounded = 243 * GPC_GIB;
 	advise(&s, GPUCACHE_VERDICT_IMPOSSIBLE);
 	says("no setting can help: check how the size is computed, at model.py:7");
+	s.oom.requested = s.oom.rounded = UINT64_MAX - 4096;
+	advise(&s, GPUCACHE_VERDICT_IMPOSSIBLE);
+	says("look at how the size is computed, at model.py:7: it is negative");
 }
