@@ -166,13 +166,17 @@ static void say_head(const struct gpc_report *report, bool is_known, size_t n)
 {
 	const struct gpc_recording *rec = report->recording;
 	struct gpc_document *doc = report->doc;
+	struct gpucache_oom oom;
 
 	gpc_document_say(doc, "%s, pid %u on %s: device memory %s", gpc_base_name(rec->header.exe),
 		rec->header.pid, rec->header.host, ending_of(report));
 	if (n)
-		gpc_document_say(doc, "Biggest first; times are since the program first used CUDA.");
+		gpc_document_say(
+			doc, "Biggest first; times are since the program first used CUDA.");
 	if (n && rec->run_state == GPC_RUN_ALIVE)
 		gpc_document_say(doc, "The process is alive; most of this may be wanted.");
+	else if (n && gpc_report_find_oom(report, -1, true, &oom))
+		gpc_document_say(doc, "It ran out of memory; most of this may have been in use.");
 	gpc_document_gap(doc);
 	if (n == 0)
 		gpc_document_say(doc, is_known ? "None." : "Unknown: BLOCKS cannot be read.");
