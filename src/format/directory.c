@@ -252,7 +252,9 @@ uint64_t gpc_directory_failed_ns(const struct gpc_recording *recording)
 	for (uint64_t i = 0; i < recording->regions[GPUCACHE_REGION_OOMS].count; i++) {
 		uint64_t time_ns;
 
-		if (!gpc_recording_read_oom(recording, i, &oom) || oom.recovered)
+		/* A worker may have passed its failure on, and ended with status 0. */
+		if (!gpc_recording_read_oom(recording, i, &oom) ||
+			(oom.recovered && oom.recovered != GPC_RECOVERED_BY_END))
 			continue;
 		time_ns = header->start_realtime_ns +
 			  gpc_bytes_less(oom.time_ns, header->start_monotonic_ns);

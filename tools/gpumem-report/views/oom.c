@@ -56,7 +56,8 @@ static void show_head(const struct gpc_report *report, const struct gpucache_oom
 				 : "did not recover from it");
 	gpc_document_member(doc, "number", gpc_number(oom->number));
 	gpc_document_member(doc, "time", gpc_page_time(report, oom->time_ns));
-	gpc_document_member(doc, "recovered", gpc_truth(oom->recovered));
+	gpc_document_member(doc, "recovered",
+		gpc_truth(oom->recovered && oom->recovered != GPC_RECOVERED_BY_END));
 	gpc_document_open_object(doc, "device");
 	gpc_page_tell_device(doc, device);
 	gpc_document_close(doc);
