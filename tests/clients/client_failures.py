@@ -56,8 +56,9 @@ def run(python, name, size, options, causes, advice, follow):
         if ran_out.returncode == 0 or "out of memory" not in ran_out.stderr:
             wrong.append(f"it does not run out of memory:\n{ran_out.stderr[-800:]}")
         at_failure, at_end = causes_of(ran_out.stderr)
-        # Of JAX the line tells of the first failure, when XLA's pool could not grow, and the block of the array's.
-        if at_failure and at_end and at_failure[-1] != at_end[-1] and not name.startswith("jax_"):
+        # Of JAX the line tells of the first failure, when XLA's pool could not grow, and the block of the array's; of a retry that of
+        # the first attempt.
+        if at_failure and at_end and at_failure[-1] != at_end[-1] and not name.startswith(("jax_", "retry")):
             wrong.append(f"the line at the failure says {at_failure[-1]}, the block {at_end[-1]}")
         text, cause = first_lines(recording)
         if cause not in causes:
