@@ -59,8 +59,8 @@ FAILURES = {NEWEST: [
     ("models", "2GiB", "", {"exhausted"}, "first move away what load_teacher", "fixed"),
     ("neighbour", "4GiB", "foreign:3GiB/4711/jupyter", {"neighbour"}, "jupyter holds 3.00 GiB: wait for it, stop it", "--"),
     ("state", "4GiB", "", {"growth"}, "output.detach()", "fixed"),
-    ("metrics", "4GiB", "", {"growth"}, "or .detach().cpu()", "fixed"),
-    ("hooks", "4GiB", "", {"growth"}, "or .detach().cpu()", "fixed"),
+    ("metrics", "4GiB", "", {"growth"}, "again, .detach().cpu()", "fixed"),
+    ("hooks", "4GiB", "", {"growth"}, "again, .detach().cpu()", "fixed"),
     ("best", "4GiB", "", {"growth"}, "drop it, or bound it", "fixed"),
     ("logits", "8GiB", "", {"exhausted", "spike"}, "in parts", "fixed"),
     ("resume", "4GiB", "", {"exhausted"}, 'map_location="cpu"', "fixed"),
@@ -72,7 +72,7 @@ FAILURES = {NEWEST: [
     ("pinned", "4GiB", "fail:cuMemHostAlloc/6/2/100000", {"host"}, "keep no batch of a loader", "fixed"),
     ("compiled", "2GiB", "", {"exhausted", "spike"}, "a smaller batch", "fixed"),
 ], "lightning": [
-    ("validation", "1GiB", "", {"growth"}, "or .detach().cpu()", "fixed"),
+    ("validation", "1GiB", "", {"growth"}, "again, .detach().cpu()", "fixed"),
 ]}
 
 # Loops of shapes.py that fill the GPU; of those that leak, too, the verdict is growth.

@@ -10,7 +10,7 @@ from harness import MIB, Skip, expect, expect_equal
 
 SMALL = "memory:256MiB,context:0"
 SPILL = "spill:2GiB"
-FIRST = re.compile(r"gpucache: GPU 0 is full: [\d.]+ MiB for .*\(spill\) went to host memory \(spill:2\.00 GiB\); "
+FIRST = re.compile(r"gpucache: GPU 0 is full: [\d.]+ MiB for .* spill\.c:\d+ .* went to host memory \(spill:2\.00 GiB\); "
                    r"the program goes on, slower")
 LAST = re.compile(r"gpucache: spill: up to ([\d.]+) MiB lay in host memory, in (\d+) requests, since .* before the end; most for .*")
 COUNTS = re.compile(r"(\d+) requests, (\d+) refused, (\d+) managed, (\d+) early, (\d+) wrong, all given back\n")
