@@ -10,6 +10,7 @@
 #define LARGE_PART     8u  /* an activation above this part of the GPU is large by itself */
 #define RENEWED_BLOCKS 64u /* a buffer that doubles, or what each layer makes of a larger input */
 #define JUMP           4u  /* the sum of blocks that double is below this part of the next */
+#define LEAKED_BLOCKS  64u /* of a line that keeps all: fewer are seldom a leak */
 #define FEW_BLOCKS     2u  /* a buffer, and the one that it replaces */
 #define KEPT_BLOCKS    8u  /* fewer may be a program's few buffers */
 #define ROUNDED_PART   3u /* rounding to 2^k and 1.5 * 2^k wastes less than this part of a tensor */
@@ -298,6 +299,9 @@ static void derive_growth(struct gpc_facts *f)
 	f->is_replaced = truth(f->is_renewed == GPC_YES && !or_none(f->kept_passes) &&
 			       f->growth_blocks < RENEWED_BLOCKS);
 	f->keeps_all = truth(keeps_all(f));
+	/* A load of few blocks, or a request of another kind, is rather a need. */
+	f->may_leak = truth(f->keeps_all == GPC_YES && f->growth_blocks >= LEAKED_BLOCKS &&
+			    f->need / 2 <= f->growth_held / f->growth_blocks);
 	f->outgrows = truth(f->is_renewed == GPC_YES && outgrows(f));
 	f->is_left_over = truth(left && fits(gpc_larger(f->held / 2, or_none(f->short_by)), left));
 	f->are_frees_refused = truth(grows && fits(f->growth_blocks / 2, f->refused_frees));

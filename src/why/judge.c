@@ -523,7 +523,7 @@ struct gpc_answer gpc_why_then(struct gpc_facts *facts)
 	/* What grows fills the GPU in the end: nobody learns from that. */
 	if (answer.cause == GPUCACHE_VERDICT_GROWTH)
 		answer.also &= ~(1u << GPUCACHE_VERDICT_EXHAUSTED);
-	if (answer.cause == GPUCACHE_VERDICT_EXHAUSTED && facts->keeps_all == GPC_YES)
+	if (answer.cause == GPUCACHE_VERDICT_EXHAUSTED && facts->may_leak == GPC_YES)
 		answer.also |= 1u << GPUCACHE_VERDICT_GROWTH;
 	answer.then_cause = answer.cause;
 	answer.then_strength = answer.strength;

@@ -114,11 +114,27 @@ TEST(a_line_that_keeps_all_that_it_made_may_leak_or_need_it)
 	judge(&s);
 	assert_int_equal(s.oom.verdict, GPUCACHE_VERDICT_EXHAUSTED);
 	assert_int_equal(s.answer.strength, GPUCACHE_STRENGTH_LIKELY);
+	assert_int_equal(s.answer.also, 0);
+	s.oom.growth_blocks = 64;
+	s.oom.requested = s.oom.rounded = GPC_GIB;
+	s.oom.balance.device_free = 0;
+	judge(&s);
 	assert_int_equal(s.answer.also, 1u << GPUCACHE_VERDICT_GROWTH);
+	s.oom.requested = s.oom.rounded = 2 * GPC_GIB; /* no block as those */
+	judge(&s);
+	assert_int_equal(s.answer.also, 0);
+	s.oom.requested = s.oom.rounded = GPC_GIB;
 	s.oom.growth_blocks--;
 	judge(&s);
-	assert_int_equal(s.answer.strength, GPUCACHE_STRENGTH_CERTAIN);
 	assert_int_equal(s.answer.also, 0);
+	s = scene_of_an_exhausted_gpu();
+	make_growth(&s);
+	s.oom.n_free = 0;
+	s.oom.growth_blocks = 7;
+	s.oom.growth_held = s.oom.growth_total = 45 * GPC_GIB;
+	s.oom.growth_others = 0;
+	judge(&s);
+	assert_int_equal(s.answer.strength, GPUCACHE_STRENGTH_CERTAIN);
 	s.oom.growth_blocks++;
 	s.oom.growth_total++; /* it has freed some */
 	judge(&s);
@@ -126,6 +142,9 @@ TEST(a_line_that_keeps_all_that_it_made_may_leak_or_need_it)
 	/* Of PyTorch's memory, what it is for tells more. */
 	s.oom.growth_total--;
 	judge(&s);
+	s.facts.growth_blocks = 64;
+	s.facts.asked = s.facts.rounded = GPC_MIB;
+	s.facts.available = s.facts.free_before = s.facts.free_after = 0;
 	s.facts.torch_held = s.facts.live;
 	s.facts.torch_live = s.facts.live;
 	s.facts.by_purpose = s.facts.live;
