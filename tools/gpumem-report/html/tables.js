@@ -134,6 +134,11 @@ function sheetOf({ view, moment }) {
   return { sheet: oom || view.summary, when };
 }
 
+/* What is straight from the driver, by kind; of PyTorch's pages only what is in tensors. */
+function kindsOf(kinds, idle) {
+  return kinds.map(({ kind, bytes }) => kind === "physical memory" && idle ? `${kind} in tensors ${showBytes(bytes - idle)}` : `${kind} ${showBytes(bytes)}`).join(", ");
+}
+
 /* The lines of the balance; PyTorch's cache in no tensor is a line of its own, taken from the one that it is in. */
 function linesOf({ balance, torch }) {
   const idle = torch ? torch.reserved_bytes - torch.allocated_bytes : 0;
@@ -141,7 +146,8 @@ function linesOf({ balance, torch }) {
   const taken = Math.min(idle, balance[from]);
   return SHEET.flatMap(([key, words, name]) => {
     const bytes = key === from ? balance[key] - taken : balance[key];
-    const own = { key, bytes, words: key === from && taken && key === "requested_bytes" ? `${words}, ${state.view.cacheName.includes("tensor") ? "in tensors" : "in arrays"} and other blocks` : words, name };
+    const own = { key, bytes, words: key === from && taken && key === "requested_bytes" ? `${words}, ${state.view.cacheName.includes("tensor") ? "in tensors" : "in arrays"} and other blocks` : words, name,
+      kinds: key === "direct_bytes" ? kindsOf(balance.direct_kinds, key === from ? taken : 0) : "" };
     const part = { key: "idle_bytes", bytes: taken, words: state.view.cacheName, name: "torch" };
     return [...(bytes || key === "free_bytes" ? [own] : []), ...(key === from && taken > 0 ? [part] : [])];
   });
@@ -157,10 +163,10 @@ function paintBalance() {
   box.replaceChildren(make("h2", {}, `Where every byte is, ${when}`),
     make("div", { class: "sheet" }, ...lines.map(({ bytes, words, name }) =>
       make("i", { style: `width: ${100 * bytes / balance.total_bytes}%; background: var(--${name})`, title: `${words}: ${showBytes(bytes)}` }))),
-    make("table", {}, ...lines.map(({ key, bytes, words, name }) => make("tr", { "data-line": key },
+    make("table", {}, ...lines.map(({ key, bytes, words, name, kinds }) => make("tr", { "data-line": key },
       bytesCell(bytes), make("td", { class: "number" }, showShare(bytes, balance.total_bytes)),
       make("td", {}, make("span", { class: "swatch", style: `background: var(--${name})` }), words,
-        key === "direct_bytes" ? make("div", { class: "dim" }, balance.direct_kinds.map(kind => `${kind.kind} ${showBytes(kind.bytes)}`).join(", ")) : ""))),
+        kinds ? make("div", { class: "dim" }, kinds) : ""))),
       make("tr", { "data-line": "total_bytes" }, bytesCell(balance.total_bytes), make("td", {}), make("td", {}, `all of the GPU; difference ${balance.difference_bytes}`)),
       balance.spilled_bytes ? make("tr", { "data-line": "spilled_bytes" }, bytesCell(balance.spilled_bytes), make("td", { class: "number" }, showShare(balance.spilled_bytes, balance.total_bytes)), make("td", {}, "beyond it, spilled to host memory")) : ""));
 }
