@@ -294,8 +294,11 @@ static enum gpc_worth worth_of(const struct gpc_directory_entry *entry, uint64_t
 
 /* True if `entry`, which failed at failed_ns, belongs to the job of `newest`, or failed after `newest` had started. */
 static bool is_related(const struct gpc_directory_entry *entry, uint64_t failed_ns,
-	const struct gpc_directory_entry *newest)
+	const struct gpc_directory_entry *newest, bool is_usual)
 {
+	/* Who names a folder has the ranks of one job in it, whose hosts' clocks may differ. */
+	if (!is_usual && entry->header.rank >= 0 && newest->header.rank >= 0)
+		return true;
 	if (entry->header.job[0] || newest->header.job[0])
 		return strcmp(entry->header.job, newest->header.job) == 0;
 	return failed_ns >= newest->header.start_realtime_ns;
@@ -321,7 +324,7 @@ struct gpc_directory_choice gpc_directory_choose(
 		if (entry->header.state & GPUCACHE_STATE_OOM_SEEN || choice.worth < GPC_WORTH_USED)
 			worth = worth_of(entry, &failed_ns);
 		choice.n_failed += failed_ns != 0;
-		if (failed_ns && newest && is_usual && !is_related(entry, failed_ns, newest))
+		if (failed_ns && newest && !is_related(entry, failed_ns, newest, is_usual))
 			continue;
 		choice.n_rivals += failed_ns != 0;
 		if (failed_ns && newest && failed_ns >= first_ns)

@@ -79,8 +79,8 @@ struct gpc_directory_choice {
 
 /*
  * Chooses one recording: that of the first failure, because later failures may be its consequences; if none failed, the
- * newest that used a GPU; if none did, the newest.  The usual directories hold runs of several days.  So in these
- * (is_usual) only failures of the newest failed run's job count, or, without a job, failures after that run started.
+ * newest that used a GPU; if none did, the newest.  A directory holds runs of several days: only failures of the newest
+ * failed run's job count, or, without a job, failures after that run started.  Of one that is no usual one, all ranks count.
  */
 struct gpc_directory_choice gpc_directory_choose(
 	const struct gpc_directory *directory, bool is_usual);

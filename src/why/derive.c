@@ -134,7 +134,8 @@ static void derive_sums(struct gpc_facts *f)
 		f->room = gpc_smaller(f->available, f->is_pool_full == GPC_YES
 							    ? minus(f->pool_max, f->pool_used)
 							    : minus(f->limit, f->charged));
-	best = gpc_larger(or_none(f->room), or_none(f->piece));
+	/* Pages come from the driver, not from our cache. */
+	best = gpc_larger(or_none(f->room), f->is_physical == GPC_YES ? 0 : or_none(f->piece));
 	/* Pieces cannot be joined, but idle segments would have gone back if that had been enough. */
 	if (is_below(plus(f->room, f->returnable), f->need))
 		best = gpc_larger(best, plus(f->room, f->returnable));

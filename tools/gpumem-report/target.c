@@ -227,7 +227,8 @@ static void say_newest(const struct gpc_report *report, const struct gpc_directo
 						    failed->start_monotonic_ns);
 	GPC_TEXT(age, 32);
 
-	if (choice->worth != GPC_WORTH_OOM || !newest || newest->header.rank >= 0 ||
+	if (choice->worth != GPC_WORTH_OOM || !newest ||
+		newest->header.state & GPUCACHE_STATE_OOM_SEEN || newest->header.rank >= 0 ||
 		newest->header.start_realtime_ns <= end_ns)
 		return;
 	gpc_text_add_age(

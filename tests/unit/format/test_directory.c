@@ -254,7 +254,7 @@ TEST(of_the_usual_directories_the_first_of_the_newest_job_is_chosen)
 	write_run(dir, "yesterday", 10, true, 1);
 	write_run(dir, "newest", 60, true, 1);
 	(void)choose_of(dir, true, "newest");
-	(void)choose_of(dir, false, "yesterday");
+	(void)choose_of(dir, false, "newest");
 	/* Ranks of one job: the last to start failed last. */
 	write_rank(dir, "rank0", 70, "job7", 9);
 	write_rank(dir, "rank1", 71, "job7", 4);
@@ -280,7 +280,7 @@ TEST(the_first_that_ran_out_of_memory_is_chosen_then_the_newest_that_used_a_gpu)
 	assert_true(choice.worth == GPC_WORTH_USED && choice.n_newer == 1);
 	write_run(dir, "failed", 20, true, 1);
 	write_run(dir, "failed_later", 30, true, 1);
-	choice = choose(dir, "failed.");
-	assert_true(choice.worth == GPC_WORTH_OOM && choice.n_newer == 3 && choice.n_failed == 2);
+	choice = choose(dir, "failed_later");
+	assert_true(choice.worth == GPC_WORTH_OOM && choice.n_newer == 2 && choice.n_failed == 2);
 	assert_int_equal(choice.n_recordings, 5);
 }

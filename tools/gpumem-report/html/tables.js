@@ -129,7 +129,9 @@ const SHEET = [
 
 /* A failure's own numbers, or the summary's; and of when they are. */
 function sheetOf({ view, moment }) {
-  const oom = moment.kind === "oom" && oomView(view.run, moment.oom.number);
+  const ranOut = view.summary && view.summary.moment === "oom" && view.ooms.filter(one => !one.recovered).pop();
+  const number = moment.kind === "oom" ? moment.oom.number : ranOut ? ranOut.number : 0;
+  const oom = number && oomView(view.run, number);
   const when = oom ? `at failure ${oom.number}` : view.summary && view.summary.moment === "oom" ? "when memory ran out" : "at the end";
   return { sheet: oom || view.summary, when };
 }
