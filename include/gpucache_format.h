@@ -590,9 +590,8 @@ struct gpucache_oom {
 	uint64_t framework;                  /* of `torch`: enum gpucache_framework; since 1.7 */
 	struct gpucache_oom_program program;
 	uint64_t taken_bytes, taken_stack; /* live, sized by what was read to be free; since 1.7 */
-	uint64_t idle_bytes,
-		idle_stack; /* PyTorch's segments without a tensor; of the largest; since 1.8 */
-	uint64_t returnable_bytes; /* cached in segments without a live block; since 1.8 */
+	uint64_t idle_bytes, idle_stack;   /* of segments without a tensor; since 1.8 */
+	uint64_t returnable_bytes;         /* cached in segments without a live block; since 1.8 */
 	uint64_t refused_frees, refused_free_stack, row_padding; /* of cudaMallocPitch; since 1.8 */
 	uint64_t pool_max, pool_used; /* its driver's pool: maxSize, 0: none; live; since 1.8 */
 };

@@ -64,13 +64,10 @@ static uint64_t xla_room(const struct gpc_facts *f)
 static void derive_limit(struct gpc_facts *f)
 {
 	bool is_torch = f->is_torch_limit == GPC_YES;
-	uint64_t rounded = f->is_segment == GPC_YES ? plus(f->need, GPC_DRIVER_STEP - 1) /
-							      GPC_DRIVER_STEP * GPC_DRIVER_STEP
-						    : f->need;
 	uint64_t segment = gpc_torch_segment_size(or_none(f->need));
 	uint64_t needed = is_xla_pool(f) ? plus(minus(f->torch_held, xla_room(f)), f->need)
 			  : is_torch     ? plus(f->torch_held, segment)
-					 : plus(f->charged, rounded);
+					 : plus(f->charged, f->need);
 
 	f->is_pool_full = truth(is_below(f->pool_max, plus(f->pool_used, f->need)));
 	f->is_limited = truth(is_torch || is_below(f->limit, needed) || f->is_pool_full == GPC_YES);

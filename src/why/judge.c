@@ -9,6 +9,7 @@
 #define MANY_FREES  8u  /* for each block that is kept */
 #define SOME_BLOCKS 12u /* fewer may be of a loop over layers */
 #define SPIKE       2u
+
 typedef enum gpucache_strength strength;
 
 #define NONE     GPUCACHE_STRENGTH_NONE

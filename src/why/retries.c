@@ -15,11 +15,8 @@ static bool had_allocated(
 {
 	struct gpucache_site site;
 
-	for (uint64_t i = 0; i < evidence->n_sites; i++)
-		if (gpc_evidence_site(evidence, i, oom->device, &site) &&
-			site.stack == oom->stack && site.total_blocks && site.first_ns <= time_ns)
-			return true;
-	return false;
+	return gpc_evidence_find_site(evidence, oom->device, oom->stack, &site) &&
+	       site.total_blocks && site.first_ns <= time_ns;
 }
 
 static bool failed_before(const struct gpc_evidence *evidence, const struct gpucache_oom *oom,

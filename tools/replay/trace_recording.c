@@ -377,8 +377,7 @@ static void find_gpu(const struct gpc_recording *recording, struct gpc_trace_rec
 	gpc_text_add_clean(&name, device.name, strlen(device.name));
 	recorded->total_bytes = device.total_bytes;
 	for (uint64_t i = 0; i < recording->regions[GPUCACHE_REGION_OOMS].count; i++)
-		recorded->has_failed |= !(recording->header.state & GPUCACHE_STATE_SUCCESS) &&
-					gpc_recording_read_oom(recording, i, &oom) &&
+		recorded->has_failed |= gpc_recording_read_oom(recording, i, &oom) &&
 					oom.device == recorded->device && !oom.recovered;
 }
 

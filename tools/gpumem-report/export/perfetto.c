@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Chrome's trace events, for ui.perfetto.dev and chrome://tracing: counters of each GPU over the whole
- * run, exact as far back as the ring of events goes, and before that samples; failed requests as instants, and the program's ranges as slices of its threads.
+ * Chrome's trace events, for ui.perfetto.dev and chrome://tracing: counters of each GPU over the whole run, exact as far
+ * back as the ring of events goes, and before that samples; failed requests as instants, and the program's ranges as
+ * slices of its threads.
  *
  * Times are microseconds of CLOCK_MONOTONIC.  A slice spans the first to the last event of a thread in
  * one range, as far back as the ring of events goes.

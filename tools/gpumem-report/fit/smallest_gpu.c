@@ -193,10 +193,7 @@ static enum gpc_status find(
 	fit->is_whole = gpc_trace_is_whole(trace);
 	fit->is_growing = fit->steps.growth && !has_ended_well(report);
 	fit->is_outgrown = fit->is_growing && gpc_fit_outgrows(trace, &fit->steps, &fit->target);
-	if (!(report->recording->header.state & GPUCACHE_STATE_SUCCESS))
-		(void)gpc_report_find_oom(
-			report, (int32_t)fit->device.ordinal, true, &fit->failure);
-	if (fit->failure.number)
+	if (gpc_report_find_oom(report, (int32_t)fit->device.ordinal, true, &fit->failure))
 		fit->more_than_bytes = had(&fit->failure);
 	fit->asked_bytes = trace->peak_live_bytes;
 	fit->peak_ns = gpc_bytes_less(trace->ops[fit->steps.peak_op].time_ns,

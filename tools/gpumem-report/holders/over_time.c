@@ -329,7 +329,6 @@ static bool ends_slice(const struct walk *walk, size_t from, size_t i, size_t mo
 static size_t climb(struct walk *walk, size_t *at, uint64_t end_ns, size_t most_steps)
 {
 	const size_t from = *at;
-
 	int64_t live = walk->live_bytes;
 	int64_t most = INT64_MIN;
 	size_t highest = *at;
